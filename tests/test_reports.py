@@ -252,11 +252,12 @@ def test_parameters_are_set(run, report, tmp_path: Path, form: str) -> None:
     file = tmp_path / f"again.{form}"
     rm.write_urdf(rm.load(GEARED), file) if form == "urdf" else rm.write_sdf(rm.load(GEARED), file)
     said = report("info", file, "--set", "hub.ratio=12", "--set", "arm.mass=7", "--set",
-                  "hub.damping=0.25", "--set", "gravity.z=-1.62")  # fmt: skip
+                  "hub.damping=0.25", "--set", "gravity.z=-1.62",
+                  "--set", "gravity.x=1")  # fmt: skip
     assert said["rotors"][0]["ratios"]["hub"] == pytest.approx(12.0)
     assert [each["mass"] for each in said["bodies"] if each["name"] == "arm"] == [7.0]
     assert [each["damping"] for each in said["joints"] if each["name"] == "hub"] == [0.25]
-    assert said["gravity"][2] == -1.62
+    assert said["gravity"] == [1.0, 0.0, -1.62]
     (row,) = report("armature", file, "--set", "hub.ratio=12", "--samples", 2)["armature"]
     assert row["value"] == pytest.approx(144e-4)
     for wrong, message in (

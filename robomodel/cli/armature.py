@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from robomodel.cli.common import Html, Result, UserError, blaming, write_page
+from robomodel.cli.convert import SUFFIXES
 from robomodel.cli.robot import Robot
 from robomodel.files import named
 from robomodel.model import Model
@@ -21,8 +22,6 @@ from robomodel.reports.approximation.errors import (
 from robomodel.reports.approximation.files import Annotated as AnnotatedFile
 from robomodel.reports.approximation.files import annotate_drake, annotate_mjcf, motors
 from robomodel.reports.document import Bullets, Section
-
-ROBOTS = (".urdf", ".xml", ".mjcf", ".sdf", ".xacro")
 
 EXAMPLES = (
     "robomodel armature belt_leg",
@@ -65,7 +64,7 @@ def command(
     file = mjcf or drake
     if file is not None and output is None:
         raise UserError("--mjcf and --drake need --output: where that file is written")
-    if file is None and output is not None and output.suffix.lower() in ROBOTS:
+    if file is None and output is not None and output.suffix.lower() in SUFFIXES:
         raise UserError(
             f"{output}: what is printed makes no robot file; --mjcf FILE or --drake FILE says "
             "which one to write armatures into"

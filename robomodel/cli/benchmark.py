@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from robomodel.cli.common import Result, UserError
+from robomodel.cli.common import UserError
 from robomodel.cli.robot import Robot
 from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.dynamics.algorithm import kernel as kernel_of
@@ -36,7 +36,7 @@ def command(
     algorithm: list[str] | None = None,
     states: Annotated[int, typer.Option(help="States in a batch.", min=1)] = 2048,
     threads: Annotated[int, typer.Option(help="Threads for the batch.", min=1)] = 1,
-) -> Result:
+) -> Document:
     """Time the dynamics of a robot: a batch, a single call, and making the kernel.
 
     Medians. Keys of the JSON document: robot, file, machine, states, threads, algorithms (a list:
@@ -65,7 +65,6 @@ def command(
     machine = f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}"
     data = {
         "robot": model.name,
-        "file": robot.file,
         "machine": machine,
         "states": states,
         "threads": threads,
@@ -81,9 +80,7 @@ def command(
         for row in rows
     ]  # fmt: skip
     columns = ["algorithm", "ns a state", "ns a call", "flops", "s to make"]
-    return Result(
-        document=Document(model.name, summary, [Section("", [Table(columns, shown)])], data)
-    )
+    return Document(model.name, summary, [Section("", [Table(columns, shown)])], data)
 
 
 def _measure(model: Model, algorithm: str, states: int, threads: int) -> dict[str, Any]:

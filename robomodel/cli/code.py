@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from robomodel.cli.common import Result, blaming
+from robomodel.cli.common import blaming
 from robomodel.cli.robot import Robot
 from robomodel.reports.document import Document
 
@@ -21,7 +21,7 @@ def command(
     functions: str = "rnea,aba",
     dtype: Literal["float64", "float32"] = "float64",
     stem: str | None = None,
-) -> Result:
+) -> Document:
     """Write functions of a robot as C99, which C++ includes too: no heap, no state, no libraries.
 
     Keys of the JSON document: robot, file, source, header, functions, dtype, warnings.
@@ -42,12 +42,5 @@ def command(
         source, header = write_c(
             model, output / f"{identifier(stem or model.name)}.c", names, dtype=dtype
         )
-    data = {
-        "robot": model.name,
-        "file": robot.file,
-        "source": str(source),
-        "header": str(header),
-        "functions": names,
-        "dtype": dtype,
-    }
-    return Result(document=Document(f"wrote {source} and {header}", "", data=data))
+    data = {"robot": model.name, "source": str(source), "header": str(header), "functions": names}
+    return Document(f"wrote {source} and {header}", "", data=data | {"dtype": dtype})

@@ -1,7 +1,8 @@
 """What all commands share: results, options, ``--json``, ``--output``, warnings and errors.
 
-A command is a function that returns a :class:`Result`. :func:`runnable` makes it one of the command
-line, so that each takes the same options for the same things, and ends in the same ways.
+A command is a function that returns its document, or a :class:`Result`. :func:`runnable` makes it
+one of the command line, so that each takes the same options for the same things, and ends in the
+same ways.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TextIO, TypeAlias, get_origin
 
@@ -149,6 +150,18 @@ def in_options(text: str) -> str:
     return _ARGUMENT.sub(option, text)
 
 
+def named_number(option: str, text: str, form: str) -> tuple[str, float]:
+    """The name and the number of an option; a UserError that says the form, as "JOINT=NUMBER".
+
+    A form in brackets, "[JOINT=]NUMBER", goes without a name; one with a dot has one in the name.
+    """
+    name, _, number = text.rpartition("=")
+    with suppress(ValueError):
+        if (name or form.startswith("[")) and ("." in name or "." not in form):
+            return name.strip(), float(number)
+    raise UserError(f"{option} {text}: write it as {form}")
+
+
 # ---- a command of the command line ---------------------------------------------------------------
 
 
@@ -170,13 +183,13 @@ class Grouped(TyperCommand):
 
 
 def runnable(
-    command: Callable[..., Result], taken: Mapping[Callable[..., Any], Sequence[str]]
+    command: Callable[..., Result | Document], taken: Mapping[Callable[..., Any], Sequence[str]]
 ) -> Callable[..., int]:
     """The command as a function for typer.
 
     A parameter that is a dataclass becomes the options that are its fields; ``**options`` becomes
     those of functions' parameters, by :func:`signature_options`. ``--json`` is added, and
-    ``--output`` unless the command has one of its own.
+    ``--output`` unless the command has one of its own; documents on a robot get its ``file``.
     """
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, type[Any]] = {
@@ -218,6 +231,10 @@ def runnable(
             warnings.simplefilter("ignore", DeprecationWarning)  # other packages', for developers
             try:
                 result = command(**arguments)
+                result = Result(document=result) if isinstance(result, Document) else result
+                if groups:
+                    data = {"file": file, **result.document.data}
+                    result = replace(result, document=replace(result.document, data=data))
                 _print(result, output or result.output, _texts(caught) if json_wanted else None)
             except BrokenPipeError:
                 raise

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from robomodel.cli.common import Result, UserError
+from robomodel.cli.common import UserError
 from robomodel.cli.robot import Robot
 from robomodel.model import Model
 from robomodel.parsers.meshes import How, folder_of
@@ -45,7 +45,7 @@ def command(
     drop: bool = False,
     meshes: How | None = None,
     check: bool = True,
-) -> Result:
+) -> Document:
     """Write a robot in another format: exactly, or as an open tree for simulators.
 
     Keys of the JSON document: robot, file, output, format, approximate, meshes (null, or the folder
@@ -65,12 +65,7 @@ def command(
         --check: Measure how far what is written is from the mechanism: an open tree, or MuJoCo's
             soft constraints, where MuJoCo is installed.
     """
-    form = to or SUFFIXES.get(output.suffix.lower())
-    if form is None:
-        raise UserError(
-            f"{output}: '{output.suffix}' says no format; known are {', '.join(SUFFIXES)}, or give "
-            "--to"
-        )
+    form = to or form_of(output, "; --to names one")
     model = robot.load()
     try:
         lost = WRITERS[form](model, output, approximate=approximate, drop=drop, meshes=meshes)
@@ -96,7 +91,6 @@ def command(
     ]
     data = {
         "robot": model.name,
-        "file": robot.file,
         "output": str(output),
         "format": form,
         "approximate": approximate,
@@ -107,7 +101,15 @@ def command(
         "verdict": verdict,
     }
     summary = f"{output} written ({form}{how}){meshes_at}"
-    return Result(document=Document(model.name, summary, sections, data))
+    return Document(model.name, summary, sections, data)
+
+
+def form_of(output: Path, remedy: str = "") -> Format:
+    """The format that a file's ending says."""
+    if output.suffix.lower() not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
+        raise UserError(f"{output}: '{output.suffix}' says no format; known are {known}{remedy}")
+    return SUFFIXES[output.suffix.lower()]
 
 
 def _approximation_errors(model: Model) -> ApproximationErrors | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,48 +77,24 @@ def command(
         --passive: Include the springs and the viscous damping of the file.
     """
     options = {"q": q, "v": v, "a": a, "tau": tau}
-    printed = {"warnings", *(field.name for field in fields(Findings))}
-    request = Request.of(state, options, position or [], printed)
+    request = Request.of(state, options, position or [])
     model = robot.load()
     at = complete(model, request, seed)
-    results = _findings(model, robot.file, at, passive=passive)
-    sections = list(_sections(model, results, given=at.tau is not None))
+    data = _computed(model, at, passive=passive)
     return Result(
-        document=Document(model.name, "SI units and radians", sections, vars(results)),
-        status=1 if results.finding else 0,
-        complaint=f"{robot.file}: {results.finding}" if results.finding else "",
+        document=Document(
+            model.name, "SI units and radians", list(_sections(model, at, data)), data
+        ),
+        status=1 if data["finding"] else 0,
+        complaint=f"{robot.file}: {data['finding']}" if data["finding"] else "",
     )
 
 
 # ---- data ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What is computed at a state; its fields are keys of the JSON document."""
-
-    robot: str
-    file: str
-    dof_names: Sequence[str]
-    q: Array
-    v: Array
-    a: Array
-    tau: Array
-    round_trip: float
-    forward: dict[str, Array]
-    joint_positions: dict[str, Array]
-    joint_velocities: dict[str, Array]
-    joint_accelerations: dict[str, Array]
-    base_pose: Array | None
-    kinetic_energy: float
-    potential_energy: float
-    residual: float
-    notes: list[str]
-    passive: bool
-    finding: str | None
-
-
-def _findings(model: Model, file: str, state: State, *, passive: bool) -> Findings:
+def _computed(model: Model, state: State, *, passive: bool) -> dict[str, Any]:
+    """What is computed at a state, by the keys of the JSON document."""
     q, v, a = state.q, state.v, state.a
     # one state is not worth compiling for
     tau = compute.rnea(model, q, v, a, passive=passive, backend="numpy")
@@ -132,27 +107,26 @@ def _findings(model: Model, file: str, state: State, *, passive: bool) -> Findin
         round_trip = float(np.max(np.abs(back - a), initial=0.0))
     kinetic, potential = compute.energy(model, q, v, backend="numpy")
     unusable = _finding(model, state, tau, round_trip, forward["a"])
-    return Findings(
-        robot=model.name,
-        file=file,
-        dof_names=model.dof_names,
-        q=q,
-        v=v,
-        a=a,
-        tau=tau,
-        round_trip=round_trip,
-        forward=forward,
-        joint_positions=model.joint_positions(q),
-        joint_velocities=model.joint_velocities(q, v),
-        joint_accelerations=model.joint_accelerations(q, v, a),
-        base_pose=None if model.floating_base is None else q[:7],
-        kinetic_energy=float(kinetic),
-        potential_energy=float(potential),
-        residual=float(np.max(np.abs(model.residual(q)), initial=0.0)),
-        notes=[*state.notes, *_left_out(model, passive=passive)],
-        passive=passive,
-        finding="; ".join([*state.findings, *([unusable] if unusable else [])]) or None,
-    )
+    return {
+        "robot": model.name,
+        "dof_names": model.dof_names,
+        "q": q,
+        "v": v,
+        "a": a,
+        "tau": tau,
+        "round_trip": round_trip,
+        "forward": forward,
+        "joint_positions": model.joint_positions(q),
+        "joint_velocities": model.joint_velocities(q, v),
+        "joint_accelerations": model.joint_accelerations(q, v, a),
+        "base_pose": None if model.floating_base is None else q[:7],
+        "kinetic_energy": float(kinetic),
+        "potential_energy": float(potential),
+        "residual": float(np.max(np.abs(model.residual(q)), initial=0.0)),
+        "notes": [*state.notes, *_left_out(model, passive=passive)],
+        "passive": passive,
+        "finding": "; ".join([*state.findings, *([unusable] if unusable else [])]) or None,
+    }
 
 
 def _left_out(model: Model, *, passive: bool) -> Iterator[str]:
@@ -182,45 +156,39 @@ def _finding(
 # ---- text ----------------------------------------------------------------------------------------
 
 
-def _sections(model: Model, results: Findings, *, given: bool) -> Iterator[Section]:
-    notes = list(results.notes)
-    if results.base_pose is not None:
-        pose = [f"{x:.6g}" for x in results.base_pose]
+def _sections(model: Model, state: State, data: Mapping[str, Any]) -> Iterator[Section]:
+    notes = list(data["notes"])
+    if data["base_pose"] is not None:
+        pose = [f"{x:.6g}" for x in data["base_pose"]]
         notes.append(f"base: position {' '.join(pose[:3])}, quaternion {' '.join(pose[3:])}")
-    gap = f"{results.round_trip:.1e}"
+    gap = f"{data['round_trip']:.1e}"
     forward = (
-        f"a': forward dynamics of --tau (of tau it differs from a by {gap})"
-        if given
-        else f"a': forward dynamics of tau; max |a' - a| = {gap}"
+        f"a': forward dynamics of tau; max |a' - a| = {gap}"
+        if state.tau is None
+        else f"a': forward dynamics of --tau (of tau it differs from a by {gap})"
     )
-    yield Section(
-        "",
-        [*notes, "", _dof_table(results, given=given), "", "tau: inverse dynamics of a", forward],
-    )
-    names = [joint.name for joint in model.joints if not joint.independent and joint.nv == 1]
-    if names:
-        motion = (results.joint_positions, results.joint_velocities, results.joint_accelerations)
-        rows: list[list[Cell]] = [
-            [name, *(float(values[name]) for values in motion)] for name in names
-        ]
-        yield Section("Dependent joints", [Table(["joint", "q", "v", "a"], rows)])
+    columns = {"v": state.v, "a": state.a, "tau": data["tau"]}
+    if state.tau is not None:
+        columns["--tau"] = state.tau
+    columns["a'"] = data["forward"]["a"]
+    at = data["joint_positions"]
+    rows: list[list[Cell]] = [
+        [name, float(at[name]) if name in at else None, *map(float, row)]
+        for name, row in zip(model.dof_names, zip(*columns.values(), strict=True), strict=True)
+    ]
+    table = Table(["dof", "q", *columns], rows)
+    yield Section("", [*notes, "", table, "", "tau: inverse dynamics of a", forward])
+    motion = [data[f"joint_{what}"] for what in ("positions", "velocities", "accelerations")]
+    dependent: list[list[Cell]] = [
+        [joint.name, *(float(values[joint.name]) for values in motion)]
+        for joint in model.joints
+        if not joint.independent and joint.nv == 1
+    ]
+    yield Section("Dependent joints", [Table(["joint", "q", "v", "a"], dependent)])
     energies = (
-        f"kinetic energy {results.kinetic_energy:.6g} J, "
-        f"potential energy {results.potential_energy:.6g} J"
+        f"kinetic energy {data['kinetic_energy']:.6g} J, "
+        f"potential energy {data['potential_energy']:.6g} J"
     )
     tied = bool(model.loops or model.couplings)
-    residual = [f"residual of the constraints {results.residual:.1e}"] if tied else []
+    residual = [f"residual of the constraints {data['residual']:.1e}"] if tied else []
     yield Section("", ["", energies, *residual])
-
-
-def _dof_table(results: Findings, *, given: bool) -> Table:
-    columns = {"v": results.v, "a": results.a, "tau": results.tau}
-    if given:
-        columns["--tau"] = results.forward["tau"]
-    columns["a'"] = results.forward["a"]
-    rows: list[list[Cell]] = [
-        [name, float(results.joint_positions[name]) if name in results.joint_positions else None,
-         *(float(column[i]) for column in columns.values())]
-        for i, name in enumerate(results.dof_names)
-    ]  # fmt: skip
-    return Table(["dof", "q", *columns], rows)

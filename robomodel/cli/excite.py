@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from robomodel.cli.common import Result, UserError, blaming, in_options
+from robomodel.cli.common import blaming, in_options, named_number
 from robomodel.cli.robot import Robot
 from robomodel.identification import excitation
 from robomodel.reports.document import Bullets, Document, Section
@@ -33,14 +33,14 @@ def command(
     acceleration: list[str] | None = None,
     torque: list[str] | None = None,
     **options: Any,
-) -> Result:
+) -> Document:
     """Plan a motion that identifies a robot's parameters well, within all limits.
 
     It is periodic, begins and ends at rest, and its loops are closed at each sample.
     docs/parameters.md explains it.
 
-    Keys of the JSON document: robot, output, samples, period, rank, condition, information, limits
-    (of each name, quantity, lower, upper, share), notes.
+    Keys of the JSON document: robot, file, output, samples, period, rank, condition, information,
+    limits (of each name, quantity, lower, upper, share), notes.
 
     Options:
         -o, --output MOTION.csv: Where to write the motion, as robomodel identify reads it: time,
@@ -82,7 +82,7 @@ def command(
         Section("Limits reached", [Bullets([str(each) for each in motion.reached[:SHOWN]])]),
         Section("Notes", [Bullets(notes)]),
     ]
-    return Result(document=Document(model.name, summary, sections, data))
+    return Document(model.name, summary, sections, data)
 
 
 def _most(
@@ -91,18 +91,8 @@ def _most(
     """Limits by name; a single number is for all."""
     if not texts:
         return None
-    limits: dict[str, float] = {}
-    alone: float | None = None
-    for text in texts:
-        name, equals, number = text.rpartition("=")
-        try:
-            value = float(number)
-        except ValueError:
-            raise UserError(f"{option}: '{text}' is neither a number nor JOINT=NUMBER") from None
-        if equals:
-            limits[name] = value
-        else:
-            alone = value
-    if alone is None:
+    limits = dict(named_number(option, text, "[JOINT=]NUMBER") for text in texts)
+    if "" not in limits:
         return limits
+    alone = limits.pop("")
     return dict.fromkeys(names, alone) | limits if limits else alone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robomodel.cli.common import Result, blaming
+from robomodel.cli.common import blaming
 from robomodel.cli.robot import Robot
 from robomodel.reports.document import Document
 
@@ -18,7 +18,7 @@ def command(
     robot: Robot,
     output: Path = Path("graph.svg"),
     over: str | None = None,
-) -> Result:
+) -> Document:
     """Draw a robot's graphs: connectivity, spanning tree, cluster tree, side by side.
 
     Keys of the JSON document: robot, file, picture, warnings, and over, lower, upper, closed where
@@ -31,7 +31,7 @@ def command(
     from robomodel.views import draw_cluster, draw_graph
 
     model = robot.load()
-    data: dict[str, object] = {"robot": model.name, "file": robot.file, "picture": str(output)}
+    data: dict[str, object] = {"robot": model.name, "picture": str(output)}
     with blaming(robot.file):
         if over is None:
             draw_graph(model, output)
@@ -39,4 +39,4 @@ def command(
             sweep = draw_cluster(model, over, output)
             lower, upper = sweep.positions[[0, -1]]
             data |= {"over": over, "lower": lower, "upper": upper, "closed": sweep.closed}
-    return Result(document=Document(f"wrote {output}", "", data=data))
+    return Document(f"wrote {output}", "", data=data)

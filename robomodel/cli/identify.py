@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from robomodel.cli.common import Html, Result, UserError, blaming, in_options
-from robomodel.cli.convert import SUFFIXES, WRITERS
+from robomodel.cli.common import Html, Result, UserError, blaming, in_options, named_number
+from robomodel.cli.convert import WRITERS, form_of
 from robomodel.cli.robot import Robot
 from robomodel.identification import (
     BaseParameters,
@@ -67,19 +66,19 @@ def command(
 
     Bodies stay physically consistent. docs/parameters.md explains it.
 
-    Keys of the JSON document: robot, output, samples, coordinates (of each name, residual, before,
-    forces and validation: root mean squares), groups (combinations that forces can tell: of each
-    name, value, deviation, unit, information_gain and coefficients by parameter), parameters (of
-    each name, before, value, deviation and information_gain), sensors (of each kind, name, value
-    and deviation), unknown (names of those of which the log told less than a tenth), unused
-    (columns), notes, suspicions (units, signs, limits and delays that cannot be: the exit status is
-    then 1).
+    Keys of the JSON document: robot, file, output, samples, coordinates (of each name, residual,
+    before, forces and validation: root mean squares), groups (combinations that forces can
+    tell: of each name, value, deviation, unit, information_gain and coefficients by parameter),
+    parameters (of each name, before, value, deviation and information_gain), sensors (of each
+    kind, name, value and deviation), unknown (names of those of which the log told less than a
+    tenth), unused (columns), notes, suspicions (units, signs, limits and delays that cannot be:
+    the exit status is then 1).
 
-    With --what, of motions with closed loops, near the neutral configuration's branch: robot, rank,
-    parameters (their names), base (of each base parameter name and coefficients by parameter),
-    alone (parameters told by themselves), together (told in combinations only), never (without any
-    effect), gap (kept, dropped: singular values between which the rank was decided, of the largest)
-    and method.
+    With --what, of motions with closed loops, near the neutral configuration's branch: robot, file,
+    rank, parameters (their names), base (of each base parameter name and coefficients by
+    parameter), alone (parameters told by themselves), together (told in combinations only),
+    never (without any effect), gap (kept, dropped: singular values between which the rank was
+    decided, of the largest) and method.
 
     Options:
         -o, --output OUT: The robot with the parameters found; its ending says the format: .urdf,
@@ -114,16 +113,10 @@ def _constants(texts: list[str]) -> str | dict[str, float] | None:
     """Torque constants by actuator; nan for those to be identified."""
     if texts == ["unknown"]:
         return "unknown"
-    constants: dict[str, float] = {}
-    for each in texts:
-        name, _, number = each.rpartition("=")
-        try:
-            constants[name] = math.nan if number == "unknown" else float(number)
-        except ValueError:
-            name = ""
-        if not name:
-            raise UserError(f"--constant {each}: give ACTUATOR=NUMBER, or 'unknown'")
-    return constants or None
+    numbers = (text.removesuffix("unknown") + "nan" if text.endswith("=unknown") else text
+               for text in texts)  # fmt: skip
+    form = "ACTUATOR=NUMBER, or 'unknown'"
+    return dict(named_number("--constant", text, form) for text in numbers) or None
 
 
 def _identified(
@@ -136,11 +129,7 @@ def _identified(
     options: dict[str, Any],
 ) -> Result:
     """Read, fit, write and report."""
-    form = SUFFIXES.get(output.suffix.lower()) if output is not None else None
-    if output is not None and form is None:
-        raise UserError(
-            f"{output}: '{output.suffix}' says no format; known are {', '.join(SUFFIXES)}"
-        )
+    form = None if output is None else form_of(output)
     model = robot.load()
     with blaming(str(path)):
         log = read_log(model, path, **reading)

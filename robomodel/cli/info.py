@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from robomodel.cli.common import Result
 from robomodel.cli.robot import Robot
 from robomodel.description import ONE_DOF, Link, Transmission
 from robomodel.model import Model
@@ -25,7 +24,7 @@ EXAMPLES = (
 )
 
 
-def command(robot: Robot) -> Result:
+def command(robot: Robot) -> Document:
     """Print a robot's bodies, joints, clusters and limits, and what was assumed.
 
     Keys of the JSON document: robot, file, nq, nv, dof_names, mass, gravity, floating_base,
@@ -40,28 +39,17 @@ def command(robot: Robot) -> Result:
         f"{count(len(model.clusters), 'cluster')}; nq = {model.nq}, nv = {model.nv}; "
         f"mass {model.mass:.6g} kg"
     )
-    data = {**_data(model, robot.file), "notes": notes}
-    return Result(document=Document(model.name, summary, list(_sections(model, notes)), data))
+    data = {**_data(model), "notes": notes}
+    return Document(model.name, summary, list(_sections(model, notes)), data)
 
 
 # ---- data ---------------------------------------------------------------------
 
 
-def _data(model: Model, file: str) -> dict[str, Any]:
+def _data(model: Model) -> dict[str, Any]:
     fixed = _fixed_links(model)
-    names = (
-        "nq",
-        "nv",
-        "dof_names",
-        "mass",
-        "gravity",
-        "floating_base",
-        "bodies",
-        "joints",
-        "loops",
-    )
-    return picked(model, *names, robot="name") | {
-        "file": file,
+    names = "nq nv dof_names mass gravity floating_base bodies joints loops"
+    return picked(model, *names.split(), robot="name") | {
         "rotors": [
             picked(each, "inertia", "ratios") | {"name": model.bodies[each.body].name}
             for each in CheckContext(model).rotors

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from robomodel import robots as shipped
-from robomodel.cli.common import Result
 from robomodel.reports.document import Bullets, Document, Section, Table
 
 EXAMPLES = (
@@ -15,7 +14,7 @@ EXAMPLES = (
 )
 
 
-def command() -> Result:
+def command() -> Document:
     """List the robots shipped with the package.
 
     Keys of the JSON document: robots (a list: name, nv, bodies, clusters, mass, about, source,
@@ -33,7 +32,7 @@ def command() -> Result:
             sources.setdefault(row["source"], []).append(row["name"])
     lines = [f"{', '.join(names)}: {text}" for text, names in sources.items()]
     sections = [Section("", [listing]), Section("sources", [Bullets(lines)])]
-    return Result(document=Document("", "", sections, {"robots": rows}))
+    return Document("", "", sections, {"robots": rows})
 
 
 def _row(name: str) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
-from robomodel.cli.common import UserError
-from robomodel.description import Description, Inertial, JointCoupling, LinkCoupling
+from robomodel.cli.common import UserError, named_number
+from robomodel.description import Description, Inertial, JointCoupling
 from robomodel.errors import did_you_mean
+from robomodel.identification.sensors import scaled_couplings
 from robomodel.model import Model, build
 from robomodel.reports.validation.context import CheckContext
 
@@ -19,15 +20,9 @@ MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 def with_settings(model: Model, assignments: Iterable[str]) -> Model:
     """The model with these ``OWNER.PARAMETER=NUMBER`` in the place of what its file has."""
     description = model.description
-    for text in assignments:
-        name, equals, number = text.partition("=")
-        owner, dot, parameter = name.strip().rpartition(".")
-        try:
-            value = float(number)
-        except ValueError:
-            equals = ""
-        if not equals or not dot:
-            raise UserError(f"--set {text}: write it as OWNER.PARAMETER=NUMBER")
+    form = "OWNER.PARAMETER=NUMBER"
+    for name, value in dict(named_number("--set", text, form) for text in assignments).items():
+        owner, _, parameter = name.rpartition(".")
         description = _set(model, description, owner, parameter, value)
     return model if description is model.description else build(description)
 
@@ -38,8 +33,8 @@ def _set(
     """The description with one number of it changed."""
     what = f"--set {owner}.{parameter}"
     if owner == "gravity" and parameter in tuple("xyz"):
-        x, y, z = (value if k == parameter else g
-                   for k, g in zip("xyz", model.gravity, strict=True))  # fmt: skip
+        x, y, z = (value if k == parameter else g for k, g in
+                   zip("xyz", description.gravity or model.gravity, strict=True))  # fmt: skip
         return replace(description, gravity=(x, y, z))
     if parameter == "ratio" and owner in model.joint_names:
         return _with_ratio(model, description, owner, value)
@@ -104,36 +99,14 @@ def _with_term(coupling: JointCoupling, place: int, value: float) -> JointCoupli
 
 def _with_ratio(model: Model, description: Description, joint: str, value: float) -> Description:
     """Its rotor turns so many times as far, whichever element of the file ties the two."""
-    rotors = {
-        model.joints[each.body].name: model.bodies[each.body].name
-        for each in CheckContext(model).rotors
-        if joint in each.ratios
-    }
-    if len(rotors) != 1:
-        count = f"has {len(rotors)} rotors" if rotors else "has no rotor"
-        raise UserError(f"--set {joint}.ratio: '{joint}' {count}; name the coupling instead")
-    ((rotor, link),) = rotors.items()
-    joints = [
-        replace(each, mimic=replace(each.mimic, multiplier=value))
-        if each.name == rotor and each.mimic is not None and each.mimic.joint == joint
-        else each
-        for each in description.joints
-    ]
-    couplings = [_geared(each, joint, rotor, link, value) for each in description.couplings]
-    return replace(description, joints=tuple(joints), couplings=tuple(couplings))
-
-
-def _geared(
-    coupling: LinkCoupling | JointCoupling, joint: str, rotor: str, link: str, value: float
-) -> LinkCoupling | JointCoupling:
-    """The coupling with this ratio, if it ties the rotor to the joint."""
-    if isinstance(coupling, JointCoupling):
-        terms = dict(coupling.terms)
-        if rotor in terms and joint in terms:
-            terms[joint] = -value * terms[rotor]
-            return replace(coupling, terms=tuple(terms.items()))
-    elif coupling.successor == link:
-        return replace(coupling, ratio=value)
-    elif coupling.predecessor == link:
-        return replace(coupling, ratio=1.0 / value)
-    return coupling
+    rotors = [each for each in CheckContext(model).rotors if joint in each.ratios]
+    if len(rotors) == 1:
+        rotor, factor = model.joints[rotors[0].body], value / rotors[0].ratios[joint]
+        several = {each.name for each in description.couplings
+                   if isinstance(each, JointCoupling) and len(each.terms) > 2}  # fmt: skip
+        for each in model.couplings:
+            if {rotor.name, joint} <= dict(each.terms).keys() and each.name not in several:
+                factors = {each.name: 1.0 / factor if rotor.independent else factor}
+                return scaled_couplings(model, description, factors)
+    count = f"{len(rotors) or 'no'} rotor{'s' if len(rotors) > 1 else ''}"
+    raise UserError(f"--set {joint}.ratio: '{joint}' has {count}; name the coupling instead")

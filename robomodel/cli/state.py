@@ -86,10 +86,9 @@ class Request:
         file: Path | None,
         options: Mapping[str, str | None],
         positions: Sequence[str],
-        ignored: Collection[str],
     ) -> Request:
-        """What the state file has (but for keys ``ignored``), overruled by the options."""
-        vectors, places = ({}, {}) if file is None else _read(file, ignored)
+        """What the state file has, overruled by the options."""
+        vectors, places = ({}, {}) if file is None else _read(file)
         if options["q"] is not None:
             places = {}
         if positions:
@@ -113,8 +112,8 @@ def _places(all_given: Collection[Numbers]) -> str:
     return ", ".join(numbers.where for numbers in all_given)
 
 
-def _read(file: Path, ignored: Collection[str]) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
-    """Vectors and positions of a state file."""
+def _read(file: Path) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
+    """Vectors and positions of a state file, which may be what the command printed."""
     try:
         content = json.loads(named(str(file), MAX_BYTES)[:MAX_BYTES].decode("utf-8-sig"))
     except DescriptionError:
@@ -126,7 +125,7 @@ def _read(file: Path, ignored: Collection[str]) -> tuple[dict[str, Numbers], dic
     if not isinstance(content, dict):
         raise UserError(f"{file}: a state is a JSON object with any of {', '.join(_KEYS)}")
     for key in content:
-        if key not in _KEYS and key not in ignored:
+        if key not in _KEYS and "dof_names" not in content:
             raise UserError(
                 f"{file}: {key}: no such key{did_you_mean(key, _KEYS)}; known are "
                 f"{', '.join(_KEYS)}"

@@ -81,7 +81,6 @@ def command(
 
     data = {
         "robot": model.name,
-        "file": robot.file,
         "url": None if page is None else page.url,
         "html": None if html is None else str(html),
         "duration": duration,

@@ -448,6 +448,22 @@ def _guessed(readings: Sensors) -> Sensors:
 
 def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
     """The model with couplings by other ratios: their dependent joint goes so many times as far."""
+    changed = scaled_couplings(model, model.description, factors)
+    with warnings.catch_warnings():  # what there is to say of the file was said when it was read
+        warnings.simplefilter("ignore", DescriptionWarning)
+        changed_model = build(changed, gravity=model.gravity)
+    if changed_model.dof_names != model.dof_names:
+        raise ValueError("ratios: with others the robot has other independent coordinates")
+    return changed_model
+
+
+def scaled_couplings(
+    model: Model, description: Description, factors: Mapping[str, float]
+) -> Description:
+    """The model's description, in which the dependent joints of couplings go so many times as far.
+
+    ``factors`` by the couplings' names, which of mimics are their joints'.
+    """
     dependent = {
         coupling.name: next(n for n, _ in coupling.terms if not _independent(model, n))
         for coupling in model.couplings
@@ -455,7 +471,6 @@ def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
     }
     mimics = {dependent[c.name]: factors[c.name] for c in model.couplings
               if c.name in factors and c.kind == "mimic"}  # fmt: skip
-    description = model.description
     couplings: list[LinkCoupling | JointCoupling] = []
     for each in description.couplings:
         factor = factors.get(each.name, 1.0)
@@ -472,13 +487,7 @@ def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
         else joint
         for joint in description.joints
     ]
-    changed: Description = replace(description, couplings=tuple(couplings), joints=tuple(joints))
-    with warnings.catch_warnings():  # what there is to say of the file was said when it was read
-        warnings.simplefilter("ignore", DescriptionWarning)
-        changed_model = build(changed, gravity=model.gravity)
-    if changed_model.dof_names != model.dof_names:
-        raise ValueError("ratios: with others the robot has other independent coordinates")
-    return changed_model
+    return replace(description, couplings=tuple(couplings), joints=tuple(joints))
 
 
 def _above(model: Model, link: str) -> list[str]:
