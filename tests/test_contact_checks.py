@@ -414,12 +414,12 @@ def test_a_robot_at_rest_for_a_minute() -> None:
 def test_what_is_not_solved_ends_with_a_story(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time, residual, the worst contact, what may help, and the motion up to there."""
     from robomodel.dynamics.contact.gauss_seidel import Sweeps
-    from robomodel.motion import stepping
+    from robomodel.motion import steps
 
     def give_up(problem: Problem, start: Array, *_more: object) -> tuple[Array, float]:
         return start, 1.0
 
-    monkeypatch.setattr(stepping, "solve", give_up)
+    monkeypatch.setattr(steps, "solve", give_up)
     monkeypatch.setattr(Sweeps, "sweep", lambda _self, x, slips: (list(x), list(slips)))
     monkeypatch.setattr(Sweeps, "newton", lambda _self, x, *_more: list(x))
     model = block()

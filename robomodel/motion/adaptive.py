@@ -186,18 +186,12 @@ class Adaptive(Run):
     time between states that are kept; None: at the method's own steps.
     """
 
-    layout: FixedStep
     every: float | None
     tolerances: tuple[float, float]
     knots: list[float] = field(default_factory=list, init=False)
     pieces: list[Piece] = field(default_factory=list, init=False)
     _length: float | None = field(default=None, init=False)
     _distance: float = field(default=1.0, init=False)
-
-    @property
-    def step(self) -> FixedStep:
-        """What states are those of."""
-        return self.layout
 
     def _begin(self, x: Array) -> Array:
         row = self.step.tangent_row(super()._begin(x))

@@ -17,8 +17,7 @@ from robomodel.kernels.function import as_dtype
 from robomodel.model.derived import cache_key, cached_on_model
 from robomodel.model.model import Model
 from robomodel.motion.rollout import OPEN
-from robomodel.motion.stepping import TORN
-from robomodel.motion.steps import FixedStep
+from robomodel.motion.steps import TORN, FixedStep
 from robomodel.scalars import Scalar, Vector, add, select, sub
 
 METHODS = ("rk4", "semi_implicit_euler")

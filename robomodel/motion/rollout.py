@@ -29,8 +29,8 @@ from robomodel.motion.limits import (
     warn_of_starts_beyond,
 )
 from robomodel.motion.run import Grid
-from robomodel.motion.stepping import SINGULAR, TORN, Stepper, Steps, on_ground
-from robomodel.motion.steps import SOLVED, SWEEPS, FixedStep
+from robomodel.motion.stepping import SINGULAR, Steps
+from robomodel.motion.steps import SOLVED, SWEEPS, TORN, FixedStep, on_ground
 from robomodel.motion.tangent import UNSAID, linkages
 from robomodel.motion.trajectory import SimulationError
 from robomodel.running import Progress
@@ -183,7 +183,7 @@ def rollout(
     setting = on_ground(acting, ground, points, rounds=rounds) if impulses else None
     one = FixedStep(
         model, method, int(closing), setting=setting, sweeps=int(sweeps), passive=passive,
-        saturate=bool(saturate), dtype=number, backend=backend,
+        saturate=bool(saturate), dtype=number, backend=backend, ground=ground,
     )  # fmt: skip
     rows = np.empty((*batch, times + 1, one.results), number)
     flat = rows.reshape(-1, times + 1, one.results)
@@ -195,10 +195,9 @@ def rollout(
     flat[lost, 0, nq : nq + nv] = np.nan
     if model.nodes and times:
         force = np.broadcast_to(force.astype(number), (*batch, times, nv)).reshape(-1, times, nv)
-        stepper = Stepper(one, ground) if impulses else None
-        _run(one, stepper, flat, force, float(step), threads)
+        _run(one, flat, force, float(step), threads)
         if linkages(model):
-            _tell(model, one, ground, flat, force, float(step))
+            _tell(one, flat, force, float(step))
     positions, velocities = rows[..., :nq], rows[..., nq : nq + nv]
     if setting is None:
         if details:
@@ -208,7 +207,7 @@ def rollout(
     first = one.size + one.checks
     residual = rows[..., 1:, first]
     if details:
-        forces = Stepper(one, ground).forces(rows[..., 1:, first + 1 :], step)
+        forces = one.forces(rows[..., 1:, first + 1 :], step)
         return Rollout(positions, velocities, forces, residual)
     unsolved = UNSOLVED[number]
     bad = int(np.count_nonzero(np.any(residual > unsolved, axis=-1)))
@@ -234,24 +233,22 @@ def _points(
     return list(touching_points(model, ground, points))
 
 
-def _run(
-    step: FixedStep, stepper: Stepper | None, rows: Array, force: Array, h: float, threads: int
-) -> None:
+def _run(step: FixedStep, rows: Array, force: Array, h: float, threads: int) -> None:
     """All steps of motions (n, T+1, results), of which the first rows are given."""
     times = rows.shape[1] - 1
     length = np.array([h], rows.dtype)
-    if stepper is not None and stepper.setting.height is None:
+    if step.setting is not None and step.setting.height is None:
         for t in range(times):
             states = rows[:, t, : step.size]
-            planes = stepper.planes(states[:, : step.model.nq])
-            rows[:, t + 1] = stepper.advance(states, force[:, t], h, planes)
+            planes = step.planes(states[:, : step.model.nq])
+            rows[:, t + 1] = step.advance(states, force[:, t], h, planes)
         return
-    size = WHOLE if stepper is not None and step.rows.size else max(times, 1)
+    size = WHOLE if step.setting is not None and step.rows.size else max(times, 1)
     for first in range(0, times, size):
         last = min(first + size, times)
         _spread(step, rows, force, length, first, last, threads)
-        if stepper is not None and step.dtype == "float64":
-            _solve_on(step, stepper, rows, force, h, first, last)
+        if step.setting is not None and step.dtype == "float64":
+            _solve_on(step, rows, force, h, first, last)
 
 
 def _spread(
@@ -268,9 +265,7 @@ def _spread(
     share(part, len(rows), threads)
 
 
-def _solve_on(
-    step: FixedStep, stepper: Stepper, rows: Array, force: Array, h: float, first: int, last: int
-) -> None:
+def _solve_on(step: FixedStep, rows: Array, force: Array, h: float, first: int, last: int) -> None:
     """Step motions anew whose contact problems were not solved by the sweeps of a step.
 
     With Newton's method after the sweeps; and then, from where that has not solved them, step by
@@ -286,27 +281,26 @@ def _solve_on(
     if not len(hard):
         return
     again, pushed = rows[hard], force[hard]
-    _spread(stepper.harder, again, pushed, length, first, last, 1)
+    _spread(step.harder, again, pushed, length, first, last, 1)
     for n in unsolved(again):
         t = first + int(np.argmax(~(again[n, first + 1 : last + 1, residual] <= SOLVED)))
         while t < last:
             result = again[n, t + 1]
-            stepper.finish(again[n, t, : step.size], pushed[n, t], h, (), result)
+            step.finish(again[n, t, : step.size], pushed[n, t], h, (), result)
             t += 1
             if t == last or not np.all(np.isfinite(result[: step.size])):
                 break
-            _spread(stepper.harder, again[n : n + 1], pushed[n : n + 1], length, t, last, 1)
+            _spread(step.harder, again[n : n + 1], pushed[n : n + 1], length, t, last, 1)
             left = ~(again[n, t + 1 : last + 1, residual] <= SOLVED)
             t = t + int(np.argmax(left)) if np.any(left) else last
     rows[hard] = again
 
 
-def _lead(step: FixedStep, ground: Ground | None, rows: Array, force: Array, h: float) -> int:
+def _lead(step: FixedStep, rows: Array, force: Array, h: float) -> int:
     """Lead a motion on from its first row, past change points; how many steps that leads."""
     model = step.model
     inputs = Inputs.of(model, force, None, hold=False)
-    stepper = Stepper(step, ground)
-    steps = Steps(inputs, Limits(model), stepper)
+    steps = Steps(inputs, Limits(model), step)
     try:
         with np.errstate(all="ignore"), Progress("rollout", 0.0, wanted=False) as bar:
             made = steps.run(rows[0, : model.nq + model.nv], Grid.of(h, len(force) * h), bar)
@@ -323,13 +317,11 @@ def _lead(step: FixedStep, ground: Ground | None, rows: Array, force: Array, h: 
     if made.contact_forces is not None and made.contact_residual is not None:
         first = step.size + step.checks
         rows[1 : count + 1, first] = made.contact_residual[:count]
-        rows[1 : count + 1, first + 1 :] = stepper.impulses(made.contact_forces[:count], h)
+        rows[1 : count + 1, first + 1 :] = step.impulses(made.contact_forces[:count], h)
     return count
 
 
-def _tell(
-    model: Model, step: FixedStep, ground: Ground | None, rows: Array, force: Array, h: float
-) -> None:
+def _tell(step: FixedStep, rows: Array, force: Array, h: float) -> None:
     """Lead motions past change points; those whose loops do not close are not-a-number.
 
     With a RuntimeWarning, as where linkages turn so fast that a step is too long for them.
@@ -346,7 +338,7 @@ def _tell(
         at = int(np.argmax(opened[n]))
         led = 0
         if can_lead and np.all(np.isfinite(rows[n, at, : step.size])):
-            led = _lead(step, ground, rows[n, at:], force[n, at:], h)
+            led = _lead(step, rows[n, at:], force[n, at:], h)
         rows[n, at + led + 1 :] = np.nan
         opened[n] = False
         opened[n, at + led :] = True
@@ -356,8 +348,8 @@ def _tell(
         first = int(min(np.argmax(row) for row in opened if np.any(row)))
         warn(
             RuntimeWarning(
-                f"the loops of {count} of {len(rows)} motions of '{model.name}' do not close, the "
-                f"first at step {first} of {times}: these are not-a-number from there on; take "
+                f"the loops of {count} of {len(rows)} motions of '{step.model.name}' do not close, "
+                f"the first at step {first} of {times}: these are not-a-number from there on; take "
                 "shorter steps"
             )
         )
@@ -365,6 +357,6 @@ def _tell(
         warn(
             RuntimeWarning(
                 f"linkages of {int(np.count_nonzero(turned))} of {len(rows)} motions of "
-                f"'{model.name}' turn by much within a step: take shorter ones"
+                f"'{step.model.name}' turn by much within a step: take shorter ones"
             )
         )

@@ -57,17 +57,13 @@ class Run(ABC):
 
     inputs: Inputs
     limits: Limits
+    step: FixedStep
     stop: Stop | None = field(default=None, init=False)
     _times: list[float] = field(default_factory=list, init=False)
     _rows: list[Array] = field(default_factory=list, init=False)
     _tau: list[Array] = field(default_factory=list, init=False)
     _rates: list[Array] = field(default_factory=list, init=False)
     _saturated: list[Array] = field(default_factory=list, init=False)
-
-    @property
-    @abstractmethod
-    def step(self) -> FixedStep:
-        """What states are those of."""
 
     @property
     def model(self) -> Model:

@@ -22,8 +22,8 @@ from robomodel.motion.ground import Contacts, Ground, Point, touching_points
 from robomodel.motion.inputs import Controller, Inputs, Pusher, Wrenches
 from robomodel.motion.limits import Limits, closed_start, in_single_precision, warn_of_starts_beyond
 from robomodel.motion.run import Grid, Run, count_steps
-from robomodel.motion.stepping import Stepper, Steps, on_ground
-from robomodel.motion.steps import FixedStep
+from robomodel.motion.stepping import Steps
+from robomodel.motion.steps import FixedStep, on_ground
 from robomodel.motion.trajectory import Trajectory
 from robomodel.running import Progress
 
@@ -144,7 +144,9 @@ def simulate(
     impulses = steps_by_impulses(model, ground, touched, acting, method)
     if impulses:
         method = "time_stepping"
-        stepper, touching = _stepper(model, ground, contacts, collisions, acting, stop_restitution)
+        one, touching = _with_contacts(
+            model, ground, contacts, collisions, acting, stop_restitution
+        )
     if method is None and not model.nv:
         method = "rk4"  # adapted steps have nothing to go by
     step = None if step is None else as_real(step, "step")
@@ -170,22 +172,21 @@ def simulate(
     else:
         assert step is not None
         if not impulses:
-            one = FixedStep(model, method, CLOSING, passive=passive)
-            stepper, touching = Stepper(one), None
-        run = Steps(inputs, limits, stepper, touching)
+            one, touching = FixedStep(model, method, CLOSING, passive=passive), None
+        run = Steps(inputs, limits, one, touching)
         grid = Grid.of(step, duration)
     with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
         return run.run(start, grid, bar)
 
 
-def _stepper(
+def _with_contacts(
     model: Model,
     ground: Ground | None,
     contacts: Sequence[Point] | Contacts | None,
     collisions: Collisions,
     acting: Acting,
     restitution: float,
-) -> tuple[Stepper, Contacts | None]:
+) -> tuple[FixedStep, Contacts | None]:
     """Time steps with contacts, and the function that gives further ones."""
     if ground is not None and not isinstance(ground, Ground):
         raise TypeError(f"ground is a robomodel.Ground, such as rm.Ground(), got {ground!r}")
@@ -199,7 +200,7 @@ def _stepper(
         points = touching_points(model, ground, contacts)
     setting = on_ground(acting, ground, points, rounds=rounds, stop_restitution=float(restitution))
     touching = _both(collider, given) if collider and given else collider or given
-    return Stepper(FixedStep(model, "time_stepping", setting=setting), ground), touching
+    return FixedStep(model, "time_stepping", setting=setting, ground=ground), touching
 
 
 def _both(first: Contacts, second: Contacts) -> Contacts:

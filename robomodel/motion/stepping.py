@@ -1,276 +1,34 @@
-"""Time stepping of motions: contact problems solved to the end, heights and pairs of links.
-
-The step of :mod:`robomodel.motion.time_stepping` as one compiled function with a fixed number of
-sweeps; where they have not solved its contact problem, that goes on to
-:func:`robomodel.dynamics.contact.complementarity.solve` and the step is finished with its impulses.
-"""
+"""Fixed steps of one motion: past change points, with contacts that a callable gives, recorded."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from robomodel.dynamics.contact.complementarity import Problem, solve
 from robomodel.dynamics.contact.points import UNSOLVED
-from robomodel.dynamics.kinematics import frames
-from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.kernels.function import TracedFunction
 from robomodel.model.arguments import as_numbers
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.change_points import StepError, closed_by_least_squares
 from robomodel.motion.events import ContactRecord
-from robomodel.motion.ground import Contact, Contacts, Ground, Pair, Placed
+from robomodel.motion.ground import Contact, Contacts, Pair, Placed
 from robomodel.motion.inputs import Signals, stacked
-from robomodel.motion.integrator_functions import function, independent_columns, joint_accelerations
+from robomodel.motion.integrator_functions import independent_columns, joint_accelerations
 from robomodel.motion.run import Grid, Run
-from robomodel.motion.steps import FEW, RUNGE_KUTTA, SOLVED, FixedStep, flow
-from robomodel.motion.time_stepping import NEAR, TOUCH, Setting, between
+from robomodel.motion.steps import ABSENT, PLANES, RUNGE_KUTTA, TORN, FixedStep, flow
+from robomodel.motion.time_stepping import TOUCH
 from robomodel.motion.trajectory import SimulationError, Trajectory
 from robomodel.motion.variational import VariationalStep
 from robomodel.running import Progress
-from robomodel.scalars import Scalar, Vector
 
-NEWTON = 8  # steps of Newton's method where sweeps have not solved a contact problem
-PLANES = 2  # planes at once of a point on heights
-TORN = (
-    1.0 / math.cos(0.6) ** 2
-)  # growth of ‖G‖²: tangents turn by 0.6, of which rk4 misses 0.6⁵/120
 AT_CHANGE_POINT = "ends too near to a change point"
-CAREFUL = 8  # steps of Newton's method that close loops near change points
 SINGULAR = 1e-10  # regularity, a square, of K below which steps do not end: six digits are left
 BEYOND = (1 / 2, 1 / 3, 2 / 3)  # of the next step: far from both its ends, where others may end too
 PARTS = (1, 2, 3, 5, 7, 11, 13)  # of a step, equal ones: primes, which have no ends in common
-ABSENT = 1e3  # m: the gap of a contact that is not there
-
-
-def on_ground(
-    acting: Any, ground: Ground | None, points: Sequence[Placed], **options: Any
-) -> Setting:
-    """The setting of steps with points on a ground."""
-    if ground is None:
-        return Setting(acting, **options)
-    height: float | None = None
-    if ground.is_level:
-        height = float(np.asarray(ground.height))
-    else:
-        points = [point for point in points for _ in range(PLANES)]
-    x, y, z = np.asarray(ground.velocity, dtype=float).tolist()
-    laws = tuple(ground.law(point) for point in points)
-    return Setting(acting, tuple(points), laws, height, (x, y, z), **options)
-
-
-@dataclass(frozen=True)
-class Stepper:
-    """Time steps of one robot in one setting."""
-
-    step: FixedStep
-    ground: Ground | None = None
-
-    @property
-    def model(self) -> Model:
-        """The robot."""
-        return self.step.model
-
-    @property
-    def setting(self) -> Setting:
-        """What its steps depend on."""
-        assert self.step.setting is not None
-        return self.step.setting
-
-    @cached_property
-    def harder(self) -> FixedStep:
-        """Steps with more done for their contact problems."""
-        return replace(self.step, newton=NEWTON)
-
-    @cached_property
-    def careful(self) -> Stepper:
-        """Steps near change points."""
-        setting = self.step.setting
-        if setting is not None:
-            setting = replace(setting, closing=CAREFUL)
-        step = replace(self.step, closing=CAREFUL, careful=True, setting=setting)
-        return Stepper(step, self.ground)
-
-    def like(self, usual: FixedStep) -> Stepper:
-        """Steps as careful as others, with the pairs and wrenches of these."""
-        setting = self.step.setting
-        if setting is not None and usual.setting is not None:
-            setting = replace(setting, closing=usual.setting.closing)
-        step = replace(self.step, closing=usual.closing, careful=usual.careful, setting=setting)
-        return Stepper(step, self.ground)
-
-    # ---- planes
-
-    @property
-    def points(self) -> tuple[Placed, ...]:
-        """What may touch the ground, each point once."""
-        setting = self.setting
-        return setting.points if setting.height is not None else setting.points[::PLANES]
-
-    @cached_property
-    def pairs(self) -> tuple[Pair, ...]:
-        """Contacts of spheres and capsules of links with each other."""
-        return tuple(
-            Pair(pair.first.link, pair.second.link, (n, m))
-            for n, pair in enumerate(self.setting.rounds)
-            for m in range(pair.count)
-        )
-
-    @cached_property
-    def _places(self) -> TracedFunction:
-        """q → places of the contacts in the world, each point's once."""
-        model, rounds = self.model, self.setting.rounds
-        points = self.points
-        links = {p.link for p in points}.union(*(pair.links for pair in rounds))
-
-        def build(q: Vector) -> list[Scalar]:
-            state = Configuration(model, q, {model.frame(link).body for link in links})
-            places = [
-                frames.pose_of(state, frames.place(model, (p.link, p.offset)))[1] for p in points
-            ]
-            for pair in rounds:
-                places += [each[2] for each in between(model, state, pair)]
-            return [x for place in places for x in place]
-
-        of = [(point.link, point.offset) for point in points]
-        size = 3 * (len(points) + len(self.pairs))
-        return function(model, f"places of {of!r}, {rounds!r}", (model.nq, size), build,
-                        backend=self.step.backend)  # fmt: skip
-
-    def places(self, q: Array) -> Array:
-        """Places (..., k, 3) of the contacts, each point's once."""
-        if not self.points and not self.pairs:
-            return np.zeros((*q.shape[:-1], 0, 3))
-        return np.asarray(self._places(q)).reshape(*q.shape[:-1], -1, 3)
-
-    def planes(self, q: Array) -> Array:
-        """Planes (..., 4 k) at the points where the ground has heights."""
-        assert self.ground is not None
-        centres = self.places(q)[..., : len(self.points), :]
-        radii = np.array([p.radius for p in self.points])
-        gaps, normals = self.ground.surfaces(centres, radii, reach=10.0 * NEAR, count=PLANES)
-        far = ~np.isfinite(gaps)
-        normals = np.where(far[..., None], [0.0, 0.0, 1.0], normals)
-        heights = np.einsum("...ki,...kci->...kc", centres, normals) - radii[:, None]
-        offsets = heights - np.where(far, ABSENT, gaps)
-        planes = np.concatenate([normals, offsets[..., None]], axis=-1)
-        return planes.reshape(*q.shape[:-1], -1)
-
-    def forces(self, impulses: Array, h: float) -> Array:
-        """Forces (..., k, 3) from the impulses of a step, each point's once."""
-        forces = impulses.reshape(*impulses.shape[:-1], -1, 3) / h
-        points = len(self.setting.points)
-        if points == len(self.points):
-            return forces
-        planes = forces[..., :points, :].reshape(*forces.shape[:-2], -1, PLANES, 3)
-        return np.concatenate([planes.sum(axis=-2), forces[..., points:, :]], axis=-2)
-
-    def impulses(self, forces: Array, h: float) -> Array:
-        """Impulses (T, 3 k) of steps, from the forces (T, k, 3), at a point's first plane."""
-        count, setting = len(self.points), self.setting
-        impulses = np.zeros((len(forces), setting.contacts, 3))
-        stride = len(setting.points) // max(count, 1) or 1
-        impulses[:, : len(setting.points) : stride] = h * forces[:, :count]
-        impulses[:, len(setting.points) :] = h * forces[:, count:]
-        return impulses.reshape(len(forces), 3 * setting.contacts)
-
-    # ---- steps
-
-    def advance(self, states: Array, tau: Array, h: float, *more: Array) -> Array:
-        """Results (..., results) of a step from states (..., size)."""
-        length = np.array([h], states.dtype)
-        result: Array = np.asarray(self.step.once(states, tau, length, *more))
-        at = self.step.size + self.step.checks
-        if not np.all(result[..., at] <= SOLVED):
-            if self.step.rows.size <= FEW:  # of more, the program would take long to compile
-                again = np.asarray(self.harder.once(states, tau, length, *more))
-                result = np.where((again[..., at] < result[..., at])[..., None], again, result)
-            self.finish(states, tau, h, more, result)
-        return result
-
-    def finish(
-        self, states: Array, tau: Array, h: float, more: Sequence[Array], result: Array
-    ) -> None:
-        """Replace results whose contact problems are not solved."""
-        residual = result[..., self.step.size + self.step.checks]
-        for at in (
-            zip(*np.nonzero(~(residual <= SOLVED)), strict=True)
-            if residual.ndim
-            else ([()] if not residual <= SOLVED else [])
-        ):
-            if np.all(np.isfinite(states[at])):
-                arguments = [np.broadcast_to(x, (*states.shape[:-1], x.shape[-1]))[at]
-                             for x in (tau, *more)]  # fmt: skip
-                better = self._solved(states[at], arguments[0], h, arguments[1:])
-                own = better[self.step.size + self.step.checks]
-                if own < residual[at] or not np.isfinite(residual[at]):
-                    result[at] = better
-
-    def _solved(self, state: Array, tau: Array, h: float, more: Sequence[Array]) -> Array:
-        """A step whose contact problems are solved to the end."""
-        step, rows = self.step, self.step.rows
-        n, k = rows.size, rows.contacts
-        state, tau, length = (np.asarray(x, float) for x in (state, tau, np.array([h])))
-        memory = state[step.columns[4]]
-        x = memory[:n]
-        z = np.array(step.moving(state.tolist()).z)
-        mean = z + 0.5 * memory[len(memory) - self.model.nv :]
-        result = np.full(step.results, np.nan)
-        for _ in range(step.passes):
-            numbers = np.asarray(step.contact_problem(state, tau, length, mean, *more))
-            if not np.all(np.isfinite(numbers)):
-                return result
-            at = np.cumsum([n * n, n, k, rows.boxes, n, n])
-            parts = np.split(numbers, at)
-            matrix = parts[0].reshape(n, n)
-            problem = Problem(matrix, parts[1], rows, parts[2], parts[3])
-            start = x
-            x, residual = _scaled(problem, start)
-            if self.setting.rebounds:
-                rest, _ = _scaled(replace(problem, b=parts[4]), start)
-                x = problem.without_gain(parts[5], x, rest)
-            given = np.concatenate([x, np.zeros(k), [residual]])
-            found = np.asarray(step.with_impulses(state, tau, length, mean, given, *more))
-            result, mean = found[: step.results], found[step.results :]
-        return result
-
-
-def _scaled(problem: Problem, start: Array) -> tuple[Array, float]:
-    """The solution of the rows that may act; those held open have no impulse."""
-    rows = problem.rows
-    open_ = problem.b > 0.5e9
-    contacts = [i for i in range(rows.contacts) if not open_[3 * i + 2]]
-    first = 3 * rows.contacts
-    stops = [j for j in range(first, first + rows.stops) if not open_[j]]
-    boxes = list(range(first + rows.stops, rows.size))
-    at = np.array([3 * i + c for i in contacts for c in range(3)] + stops + boxes, dtype=int)
-    x = np.zeros(rows.size)
-    if not len(at):
-        return x, 0.0
-    part = replace(
-        problem,
-        matrix=problem.matrix[np.ix_(at, at)],
-        b=problem.b[at],
-        rows=replace(rows, contacts=len(contacts), stops=len(stops)),
-        friction=problem.friction[contacts],
-    )
-    best, residual = solve(part, start[at], 0.1 * SOLVED)
-    if residual > SOLVED and np.any(start[at]):
-        other, less = solve(part, np.zeros(len(at)), 0.1 * SOLVED)
-        if less < residual:
-            best, residual = other, less
-    x[at] = best
-    return x, residual
-
-
-# ---- one motion, with records --------------------------------------------------------------------
 
 
 @dataclass
@@ -280,7 +38,6 @@ class Steps(Run):
     ``touching`` gives contacts of pairs of links at a state.
     """
 
-    stepper: Stepper
     touching: Contacts | None = None
     pairs: list[Pair] = field(default_factory=list)
     _forces: list[Array] = field(default_factory=list)
@@ -288,11 +45,6 @@ class Steps(Run):
     _touching: list[Array] = field(default_factory=list)
     _given: list[dict[Pair, tuple[Array, Array]]] = field(default_factory=list)
     _residual: list[float] = field(default_factory=list)
-
-    @property
-    def step(self) -> FixedStep:
-        """What states are those of."""
-        return self.stepper.step
 
     def _through(
         self, signals: Signals, k: int, grid: Grid, state: Array, bar: Progress
@@ -383,9 +135,8 @@ class Steps(Run):
         """
         failed = ""
         for parts in PARTS:
-            usual = self.stepper.step
             if parts > 1:
-                self.stepper = self.stepper.careful
+                self.step = replace(self.step, careful=True)
             x = state
             records = []
             for n in range(parts):
@@ -398,9 +149,9 @@ class Steps(Run):
                 failed = self._failure(result)
                 if failed:
                     break
-                x = result[: self.stepper.step.size]
+                x = result[: self.step.size]
             if parts > 1:
-                self.stepper = self.stepper.like(usual)
+                self.step = replace(self.step, careful=False)
             if not failed:
                 return x, _joined(records)
             if failed == AT_CHANGE_POINT:  # where others would end, too
@@ -409,7 +160,7 @@ class Steps(Run):
 
     def _failure(self, result: Array) -> str:
         """What is wrong with the result of a step; nothing where all is well."""
-        step = self.stepper.step
+        step = self.step
         if not np.all(np.isfinite(result[: step.size])):
             return "fails: the state is not finite"
         if step.checks and not result[step.size + 2] > SINGULAR:
@@ -439,17 +190,15 @@ class Steps(Run):
         tau, pushes = signals.at(t, q, v)
         touches = self._contacts(q, v)
         state = self._adapted(state, touches, tuple(pushes))
-        stepper, more = self.stepper, []
-        if stepper.setting.height is None:
-            more.append(stepper.planes(q))
-        if stepper.setting.pairs:
+        step, more = self.step, []
+        if step.contact.height is None:
+            more.append(step.planes(q))
+        if step.contact.pairs:
             more.append(self._touches(touches))
-        if pushes:
-            more.append(np.concatenate(list(pushes.values())))
-        result = stepper.advance(state, tau, h, *more)
-        first = stepper.step.size + stepper.step.checks
-        forces = stepper.forces(result[first + 1 :], h)
-        along = stepper.step.touching(result)
+        result = step.advance(state, tau, h, *more, *stacked(pushes))
+        first = step.size + step.checks
+        forces = step.forces(result[first + 1 :], h)
+        along = step.touching(result)
         return result, (q, touches, forces, along, float(result[first]))
 
     def _euler(self, signals: Signals, t: float, h: float, state: Array) -> Array:
@@ -457,17 +206,17 @@ class Steps(Run):
         q, v = state[: model.nq], state[model.nq : model.nq + model.nv]
         tau, pushes = signals.at(t, q, v)
         self._pushed(tuple(pushes))
-        return np.asarray(self.stepper.step.once(state, tau, np.array([h]), *stacked(pushes)))
+        return np.asarray(self.step.once(state, tau, np.array([h]), *stacked(pushes)))
 
     def _runge_kutta(self, signals: Signals, t: float, h: float, state: Array) -> Array:
         nq, length = self.model.nq, np.array([h])
-        step = self.stepper.step
+        step = self.step
         carried, result = np.zeros(step.iteration.carried), state
         for row in RUNGE_KUTTA:
             at = np.asarray(step.stage(state, length, carried, np.array(row)))
             tau, pushes = signals.at(t + row[0] * h, at[:nq], at[nq:])
             self._pushed(tuple(pushes))
-            step = self.stepper.step
+            step = self.step
             numbers = np.asarray(
                 step.once(state, tau, length, *stacked(pushes), carried, np.array(row))
             )
@@ -477,21 +226,21 @@ class Steps(Run):
 
     def _pushed(self, links: tuple[str, ...]) -> None:
         """Steps with wrenches on these links."""
-        if links != self.stepper.step.links:
-            self.stepper = Stepper(replace(self.stepper.step, links=links), self.stepper.ground)
+        if links != self.step.links:
+            self.step = replace(self.step, links=links)
 
     def _adapted(self, state: Array, touches: Sequence[Contact], links: tuple[str, ...]) -> Array:
         """The state for steps with all pairs and wrenches that there have been."""
-        old = self.stepper
+        old = self.step
         known = list(self.pairs)
         known += [pair for pair in _named(touches) if pair not in known]
-        if len(known) == len(self.pairs) and links == old.setting.links:
+        if len(known) == len(self.pairs) and links == old.contact.links:
             return state
         self.pairs[:] = known
         pairs = tuple((pair.link, pair.other) for pair in known)
-        setting = replace(old.setting, pairs=pairs, links=links)
-        self.stepper = Stepper(replace(old.step, setting=setting), old.ground)
-        return _carried(old.step, self.stepper.step, state)
+        setting = replace(old.contact, pairs=pairs, links=links)
+        self.step = replace(old, setting=setting)
+        return _carried(old, self.step, state)
 
     def _contacts(self, q: Array, v: Array) -> list[Contact]:
         if self.touching is None:
@@ -514,11 +263,11 @@ class Steps(Run):
 
     def _record(self, record: tuple[Any, ...]) -> None:
         q, touches, forces, along, residual = record
-        stepper = self.stepper
+        step = self.step
         self._touching.append(along)
         static = self._static
         self._forces.append(forces[:static])
-        self._places.append(stepper.places(q))
+        self._places.append(step.places(q))
         given: dict[Pair, tuple[Array, Array]] = {}
         for contact, pair in zip(touches, _named(touches), strict=True):
             force = forces[static + self.pairs.index(pair)]
@@ -529,7 +278,7 @@ class Steps(Run):
     def _trajectory(self, **more: Any) -> Trajectory:
         if self.step.setting is None:
             return super()._trajectory(**more)
-        points, pairs = self.stepper.points, [*self.stepper.pairs, *self.pairs]
+        points, pairs = self.step.points, [*self.step.pairs, *self.pairs]
         static, touching = self._static, self._contact_record(points, pairs)
         shape = len(self._forces), static + len(self.pairs), 3
         forces, places = np.zeros(shape), np.full(shape, np.nan)
@@ -549,14 +298,14 @@ class Steps(Run):
     @property
     def _static(self) -> int:
         """Number of contacts that no callable gives, those of a point counted once."""
-        return len(self.stepper.points) + len(self.stepper.pairs)
+        return len(self.step.points) + len(self.step.pairs)
 
     def _contact_record(self, points: Sequence[Placed], pairs: Sequence[Pair]) -> ContactRecord:
         """What events are read from; contacts that came later had no force before.
 
         Of a point's planes the one that bears most counts, where none does the nearest.
         """
-        count = len(self.stepper.setting.points)
+        count = len(self.step.contact.points)
         record = np.zeros((2, len(self._touching), count + len(pairs), 3))
         for t, each in enumerate(self._touching):
             record[:, t, : each.shape[1]] = each
@@ -569,7 +318,7 @@ class Steps(Run):
         return ContactRecord(record[0], record[1], (*(point.link for point in points), *names))
 
     def _story(self, residual: float) -> str:
-        setting, model = self.stepper.setting, self.model
+        setting, model = self.step.contact, self.model
         return (
             f"impulses are solved for to {residual:.1g} of the velocities only, of "
             f"{setting.contacts} contacts, {len(setting.acting.bounds(model))} stops and "

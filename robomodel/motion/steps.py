@@ -1,5 +1,9 @@
 """Fixed steps in time, each written once over scalars of any kind: what rollouts iterate.
 
+Time stepping (:mod:`robomodel.motion.time_stepping`) is one compiled function with a fixed number
+of sweeps; where they have not solved its contact problem, that goes on to
+:func:`robomodel.dynamics.contact.complementarity.solve` and the step is finished with its impulses.
+
 A state is one row of numbers: q, v, then what a step hands to the next one: z and the bases of the
 linkages (:mod:`robomodel.motion.tangent`), and the memory of time stepping. v is that of the
 model's independent joints; linkages are moved by their z.
@@ -8,13 +12,16 @@ model's independent joints; linkages are moved by their z.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from robomodel.dynamics.actuators.saturation import saturated
+from robomodel.dynamics.contact.complementarity import Problem, solve
 from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, without_gain
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration, Forces
@@ -31,6 +38,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import tangent
+from robomodel.motion.ground import Ground, Pair, Placed
 from robomodel.motion.implicit import acceleration, is_sprung
 from robomodel.motion.integrator_functions import (
     function,
@@ -39,12 +47,14 @@ from robomodel.motion.integrator_functions import (
 )
 from robomodel.motion.tangent import in_tangents, linkages, settled
 from robomodel.motion.time_stepping import (
+    NEAR,
     Assembly,
     Inputs,
     Memory,
     Moving,
     Setting,
     assemble,
+    between,
     finish,
     predicted,
 )
@@ -55,6 +65,13 @@ POLISH = 2  # steps of Newton's method after these: 4 + 2 solve what 8 sweeps le
 FEW = 16  # rows (of five points) beyond which two steps of Newton's cost more than all the rest
 SOLVED = 1e-11  # residual of contact problems, relative to their velocities, that is asked for
 
+NEWTON = 8  # steps of Newton's method where these have not solved a contact problem
+CAREFUL = 8  # steps of Newton's method that close loops near change points
+# growth of ‖G‖² that a step is too long for: tangents turn by 0.6, of which rk4 misses 0.6⁵/120
+TORN = 1.0 / math.cos(0.6) ** 2
+PLANES = 2  # planes at once of a point on heights
+ABSENT = 1e3  # m: the gap of a contact that is not there
+
 # stage by stage: the share of a step at which it stands, its weight, whether it is the first, the
 # last, of a step
 RUNGE_KUTTA = (
@@ -63,6 +80,22 @@ RUNGE_KUTTA = (
     (0.5, 1 / 3, 0.0, 0.0),
     (1.0, 1 / 6, 0.0, 1.0),
 )
+
+
+def on_ground(
+    acting: Any, ground: Ground | None, points: Sequence[Placed], **options: Any
+) -> Setting:
+    """The setting of steps with points on a ground."""
+    if ground is None:
+        return Setting(acting, **options)
+    height: float | None = None
+    if ground.is_level:
+        height = float(np.asarray(ground.height))
+    else:
+        points = [point for point in points for _ in range(PLANES)]
+    x, y, z = np.asarray(ground.velocity, dtype=float).tolist()
+    laws = tuple(ground.law(point) for point in points)
+    return Setting(acting, tuple(points), laws, height, (x, y, z), **options)
 
 
 @dataclass(frozen=True)
@@ -90,6 +123,7 @@ class FixedStep:
     saturate: bool = False
     dtype: Dtype = "float64"
     backend: str = "compiled"
+    ground: Ground | None = None
 
     @property
     def name(self) -> str:
@@ -224,6 +258,11 @@ class FixedStep:
     # ---- steps
 
     @property
+    def closings(self) -> int:
+        """Steps of Newton's method that close loops."""
+        return CAREFUL if self.careful else self.closing
+
+    @property
     def iteration(self) -> Iteration:
         """How it is run over time."""
         if self.method != "rk4":
@@ -317,14 +356,14 @@ class FixedStep:
         part = mul(share, h)
         at, speed = moved(start.q, part, slope[:n]), moved(start.z, part, slope[n:])
         if self.careful:
-            at, _ = settled(here, at, self.closing)
+            at, _ = settled(here, at, self.closings)
         v = self._velocities(here, at, speed) if self.saturate else []
         wrenches = given[0] if given else ()
         slope = [*rates(here, at, speed),
                  *self.accelerations(here, at, v, speed, tau, wrenches)]  # fmt: skip
         total = moved([mul(sub(1.0, first), x) for x in total], weight, slope)
         end = mul(last, h)
-        q, _ = settled(here, moved(start.q, end, total[:n]), self.closing)
+        q, _ = settled(here, moved(start.q, end, total[:n]), self.closings)
         return [*self._ended(here, q, moved(start.z, end, total[n:])), *slope, *total]
 
     def _semi_implicit_euler(
@@ -339,7 +378,7 @@ class FixedStep:
         else:
             a = self.accelerations(here, start.q, v, start.z, tau, wrenches)
         z = moved(start.z, h, a)
-        q, _ = settled(here, moved(start.q, h, rates(here, start.q, z)), self.closing)
+        q, _ = settled(here, moved(start.q, h, rates(here, start.q, z)), self.closings)
         return self._ended(here, q, z)
 
     # ---- time stepping: the whole, and its two halves for contact problems solved elsewhere
@@ -361,7 +400,7 @@ class FixedStep:
                 goal = mul(SOLVED, terms.size)
                 x, slips = self._swept(terms.problem(rows), start, slips, goal)
                 residual = div(terms.problem(rows).residual(x), terms.size)
-                if self._setting.rebounds:
+                if self.contact.rebounds:
                     rest, _ = self._swept(terms.without_restitution(rows), start, slips, goal)
                     x = without_gain(terms.delassus, terms.work, x, rest)
             if n + 1 < self.passes:
@@ -388,7 +427,7 @@ class FixedStep:
     @cached_property
     def rows(self) -> Rows:
         """The rows of the contact problem."""
-        return self._setting.rows(self.model)
+        return self.contact.rows(self.model)
 
     @cached_property
     def contact_problem(self) -> TracedFunction:
@@ -435,19 +474,19 @@ class FixedStep:
 
     def _inputs(self, tau: Vector, h: Scalar, more: Sequence[Vector]) -> Inputs:
         rest = list(more)
-        return Inputs(tau, h, *[rest.pop(0) if size else () for size in self._setting.arguments])
+        return Inputs(tau, h, *[rest.pop(0) if size else () for size in self.contact.arguments])
 
     def _terms(self, state: Vector, inputs: Inputs, mean: Vector | None) -> Assembly:
         start = self.moving(state)
         if self.saturate:
             q, v = state[self.columns[0]], state[self.columns[1]]
             inputs = replace(inputs, tau=saturated(self.model, q, v, inputs.tau)[0])
-        return assemble(self.model, start, inputs, self._memory(state), self._setting, mean)
+        return assemble(self.model, start, inputs, self._memory(state), self.contact, mean)
 
     def _outcome(
         self, terms: Assembly, x: Vector, slips: Vector, residual: Scalar, inputs: Inputs
     ) -> list[Scalar]:
-        made = finish(self.model, terms, x, slips, residual, inputs, self._setting)
+        made = finish(self.model, terms, x, slips, residual, inputs, self.contact)
         row = self._row(made.state, made.v, made.memory.numbers())
         forces = terms.in_world(x[: 3 * self.rows.contacts])
         return [*row, *made.checks, made.residual, *forces]
@@ -459,13 +498,182 @@ class FixedStep:
         parts = [state[at : at + 3 * rows.contacts] for at in (first, rates)]
         return np.array(parts).reshape(2, -1, 3)
 
-    @property
-    def _setting(self) -> Setting:
+    @cached_property
+    def contact(self) -> Setting:
+        """What steps of time stepping depend on."""
         assert self.setting is not None
-        return self.setting
+        return replace(self.setting, closing=CAREFUL) if self.careful else self.setting
 
     def _memory(self, state: Vector) -> Memory:
-        return Memory.of(self._setting, self.model, state[self.columns[4]])
+        return Memory.of(self.contact, self.model, state[self.columns[4]])
+
+    # ---- planes
+
+    @property
+    def points(self) -> tuple[Placed, ...]:
+        """What may touch the ground, each point once."""
+        setting = self.contact
+        return setting.points if setting.height is not None else setting.points[::PLANES]
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Contacts of spheres and capsules of links with each other."""
+        return tuple(
+            Pair(pair.first.link, pair.second.link, (n, m))
+            for n, pair in enumerate(self.contact.rounds)
+            for m in range(pair.count)
+        )
+
+    @cached_property
+    def _places(self) -> TracedFunction:
+        """q → places of the contacts in the world, each point's once."""
+        model, rounds = self.model, self.contact.rounds
+        points = self.points
+        links = {p.link for p in points}.union(*(pair.links for pair in rounds))
+
+        def build(q: Vector) -> list[Scalar]:
+            state = Configuration(model, q, {model.frame(link).body for link in links})
+            places = [
+                frames.pose_of(state, frames.place(model, (p.link, p.offset)))[1] for p in points
+            ]
+            for pair in rounds:
+                places += [each[2] for each in between(model, state, pair)]
+            return [x for place in places for x in place]
+
+        of = [(point.link, point.offset) for point in points]
+        size = 3 * (len(points) + len(self.pairs))
+        return function(model, f"places of {of!r}, {rounds!r}", (model.nq, size), build,
+                        backend=self.backend)  # fmt: skip
+
+    def places(self, q: Array) -> Array:
+        """Places (..., k, 3) of the contacts, each point's once."""
+        if not self.points and not self.pairs:
+            return np.zeros((*q.shape[:-1], 0, 3))
+        return np.asarray(self._places(q)).reshape(*q.shape[:-1], -1, 3)
+
+    def planes(self, q: Array) -> Array:
+        """Planes (..., 4 k) at the points where the ground has heights."""
+        assert self.ground is not None
+        centres = self.places(q)[..., : len(self.points), :]
+        radii = np.array([p.radius for p in self.points])
+        gaps, normals = self.ground.surfaces(centres, radii, reach=10.0 * NEAR, count=PLANES)
+        far = ~np.isfinite(gaps)
+        normals = np.where(far[..., None], [0.0, 0.0, 1.0], normals)
+        heights = np.einsum("...ki,...kci->...kc", centres, normals) - radii[:, None]
+        offsets = heights - np.where(far, ABSENT, gaps)
+        planes = np.concatenate([normals, offsets[..., None]], axis=-1)
+        return planes.reshape(*q.shape[:-1], -1)
+
+    def forces(self, impulses: Array, h: float) -> Array:
+        """Forces (..., k, 3) from the impulses of a step, each point's once."""
+        forces = impulses.reshape(*impulses.shape[:-1], -1, 3) / h
+        points = len(self.contact.points)
+        if points == len(self.points):
+            return forces
+        planes = forces[..., :points, :].reshape(*forces.shape[:-2], -1, PLANES, 3)
+        return np.concatenate([planes.sum(axis=-2), forces[..., points:, :]], axis=-2)
+
+    def impulses(self, forces: Array, h: float) -> Array:
+        """Impulses (T, 3 k) of steps, from the forces (T, k, 3), at a point's first plane."""
+        count, setting = len(self.points), self.contact
+        impulses = np.zeros((len(forces), setting.contacts, 3))
+        stride = len(setting.points) // max(count, 1) or 1
+        impulses[:, : len(setting.points) : stride] = h * forces[:, :count]
+        impulses[:, len(setting.points) :] = h * forces[:, count:]
+        return impulses.reshape(len(forces), 3 * setting.contacts)
+
+    # ---- whole steps
+
+    @cached_property
+    def harder(self) -> FixedStep:
+        """Steps with more done for their contact problems."""
+        return replace(self, newton=NEWTON)
+
+    def advance(self, states: Array, tau: Array, h: float, *more: Array) -> Array:
+        """Results (..., results) of a step from states (..., size)."""
+        length = np.array([h], states.dtype)
+        result: Array = np.asarray(self.once(states, tau, length, *more))
+        at = self.size + self.checks
+        if not np.all(result[..., at] <= SOLVED):
+            if self.rows.size <= FEW:  # of more, the program would take long to compile
+                again = np.asarray(self.harder.once(states, tau, length, *more))
+                result = np.where((again[..., at] < result[..., at])[..., None], again, result)
+            self.finish(states, tau, h, more, result)
+        return result
+
+    def finish(
+        self, states: Array, tau: Array, h: float, more: Sequence[Array], result: Array
+    ) -> None:
+        """Replace results whose contact problems are not solved."""
+        residual = result[..., self.size + self.checks]
+        for at in (
+            zip(*np.nonzero(~(residual <= SOLVED)), strict=True)
+            if residual.ndim
+            else ([()] if not residual <= SOLVED else [])
+        ):
+            if np.all(np.isfinite(states[at])):
+                arguments = [np.broadcast_to(x, (*states.shape[:-1], x.shape[-1]))[at]
+                             for x in (tau, *more)]  # fmt: skip
+                better = self._solved(states[at], arguments[0], h, arguments[1:])
+                own = better[self.size + self.checks]
+                if own < residual[at] or not np.isfinite(residual[at]):
+                    result[at] = better
+
+    def _solved(self, state: Array, tau: Array, h: float, more: Sequence[Array]) -> Array:
+        """A step whose contact problems are solved to the end."""
+        rows = self.rows
+        n, k = rows.size, rows.contacts
+        state, tau, length = (np.asarray(x, float) for x in (state, tau, np.array([h])))
+        memory = state[self.columns[4]]
+        x = memory[:n]
+        z = np.array(self.moving(state.tolist()).z)
+        mean = z + 0.5 * memory[len(memory) - self.model.nv :]
+        result = np.full(self.results, np.nan)
+        for _ in range(self.passes):
+            numbers = np.asarray(self.contact_problem(state, tau, length, mean, *more))
+            if not np.all(np.isfinite(numbers)):
+                return result
+            at = np.cumsum([n * n, n, k, rows.boxes, n, n])
+            parts = np.split(numbers, at)
+            matrix = parts[0].reshape(n, n)
+            problem = Problem(matrix, parts[1], rows, parts[2], parts[3])
+            start = x
+            x, residual = _scaled(problem, start)
+            if self.contact.rebounds:
+                rest, _ = _scaled(replace(problem, b=parts[4]), start)
+                x = problem.without_gain(parts[5], x, rest)
+            given = np.concatenate([x, np.zeros(k), [residual]])
+            found = np.asarray(self.with_impulses(state, tau, length, mean, given, *more))
+            result, mean = found[: self.results], found[self.results :]
+        return result
+
+
+def _scaled(problem: Problem, start: Array) -> tuple[Array, float]:
+    """The solution of the rows that may act; those held open have no impulse."""
+    rows = problem.rows
+    open_ = problem.b > 0.5e9
+    contacts = [i for i in range(rows.contacts) if not open_[3 * i + 2]]
+    first = 3 * rows.contacts
+    stops = [j for j in range(first, first + rows.stops) if not open_[j]]
+    boxes = list(range(first + rows.stops, rows.size))
+    at = np.array([3 * i + c for i in contacts for c in range(3)] + stops + boxes, dtype=int)
+    x = np.zeros(rows.size)
+    if not len(at):
+        return x, 0.0
+    part = replace(
+        problem,
+        matrix=problem.matrix[np.ix_(at, at)],
+        b=problem.b[at],
+        rows=replace(rows, contacts=len(contacts), stops=len(stops)),
+        friction=problem.friction[contacts],
+    )
+    best, residual = solve(part, start[at], 0.1 * SOLVED)
+    if residual > SOLVED and np.any(start[at]):
+        other, less = solve(part, np.zeros(len(at)), 0.1 * SOLVED)
+        if less < residual:
+            best, residual = other, less
+    x[at] = best
+    return x, residual
 
 
 # ---- equations of motion, for methods whose steps are not written here ---------------------------
