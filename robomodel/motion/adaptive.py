@@ -37,6 +37,7 @@ from robomodel.motion.integrator_functions import (
 )
 from robomodel.motion.run import Grid, Run
 from robomodel.motion.steps import FixedStep, flow
+from robomodel.motion.tangent import linkages
 from robomodel.motion.trajectory import Trajectory
 from robomodel.running import Progress
 
@@ -83,6 +84,15 @@ class Coordinates:
     def joint_rates(self, x: Array) -> Array:
         """Velocities of all joints."""
         return np.asarray(joint_rates(self.model)(self.row(x)))
+
+    def renewed(self, x: Array) -> tuple[Coordinates, Array, float]:
+        """Those in bases of x, x in these, and by how much ‖G‖² has grown since the old ones."""
+        if not linkages(self.model):
+            return self, x, 1.0
+        nq, count = self.model.nq, len(self.bases)
+        numbers = np.asarray(renewal(self.model)(self.row(x)))
+        bases, z, growth = numbers[:count], numbers[count : count + len(x) - nq], numbers[-2]
+        return Coordinates(self.model, bases), np.append(x[:nq], z), float(growth)
 
 
 @dataclass(frozen=True)
@@ -258,31 +268,18 @@ class Adaptive(Run):
             t, state = now, ends
             if self.stop is not None or now >= end:
                 break
-            state, renewed = self._renewed(ends)
             if self.every is None:
                 self._keep(now, state, signals)
             x = state[:size]
-            if renewed:
-                bases = state[size : len(state) - self.model.n_joint_velocities]
-                coordinates = Coordinates(self.model, bases)
+            coordinates, renewed, growth = equations.coordinates.renewed(x)
+            if growth > RENEWED:
                 equations = replace(equations, coordinates=coordinates, start=None)
-                solver = self._solver(equations, (now, end), x, self._length)
+                state = np.concatenate([coordinates.row(renewed), self._speeds(state)])
+                solver = self._solver(equations, (now, end), renewed, self._length)
             else:
                 solver.y, solver.f = x, equations.rate(now, x)
             bar.at(now)
         return k + 1, state
-
-    def _renewed(self, state: Array) -> tuple[Array, bool]:
-        """The state in bases of its own, where linkages have turned on by much."""
-        if not self.step.checks:
-            return state, False
-        first, speeds = self.model.nq, self._speeds(state)
-        row = state[: len(state) - len(speeds)]
-        after = np.asarray(renewal(self.model)(row))
-        if not after[-2] > RENEWED:
-            return state, False
-        bases, z, _ = np.split(after, [len(row) - first - self.model.nv, len(row) - first])
-        return np.concatenate([state[:first], z, bases, speeds]), True
 
     def _solver(
         self, equations: Equations, span: tuple[float, float], x: Array, length: float | None,
@@ -337,15 +334,17 @@ class Adaptive(Run):
             try:
                 if near or h != self._length:
                     solver = self._solver(careful, (t, end), x, length, method)
-                dense = self._advanced(solver)
-                now = float(solver.t)
+                solver.step()
+                if solver.status == "failed":
+                    raise StepError("steps have become too short")
+                dense, now = solver.dense_output(), float(solver.t)
                 if over and now < end:
                     raise NearError("it comes too near to a change point")
                 after, self._distance = careful.settled(solver.y)
             except NearError as reason:
                 error, h = reason, 0.5 * h
                 continue
-            if self._keeps(after, equations):
+            if equations.coordinates.renewed(after)[2] < TURNED:
                 break
             h *= 0.5
         else:
@@ -394,20 +393,6 @@ class Adaptive(Run):
     def _speed(self, x: Array, equations: Equations) -> float:
         """The largest velocity of a joint."""
         return float(np.max(np.abs(equations.coordinates.joint_rates(x)), initial=0.0))
-
-    def _keeps(self, x: Array, equations: Equations) -> bool:
-        """Whether linkages have not turned away from their bases by too much."""
-        if not self.step.checks:
-            return True
-        checks = np.asarray(renewal(self.model)(equations.coordinates.row(x)))[-3:]
-        return bool(checks[1] < TURNED)
-
-    def _advanced(self, solver: Any) -> Any:
-        t, x = solver.t, solver.y
-        solver.step()
-        if solver.status == "failed":
-            raise self._failed(t, x, "steps have become too short")
-        return solver.dense_output()
 
     def _keep_between(self, signals: Signals, t: float, now: float, piece: Piece) -> None:
         """Record the states that are asked for in a step, its beginning left out."""
