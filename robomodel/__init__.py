@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from robomodel.motion.cuda import rollout_kernel
     from robomodel.reports.actuation.study import actuation
     from robomodel.reports.approximation.errors import approximation_errors
+    from robomodel.reports.comparison.study import compare
     from robomodel.reports.validation.study import validate
     from robomodel.trajectory import (
         Contact,
@@ -69,6 +70,7 @@ __all__ = [
     "actuation",
     "approximation_errors",
     "base_parameters",
+    "compare",
     "compile",
     "contact_points",
     "energy_regressor",
@@ -109,6 +111,7 @@ _LATE = {
     ),
     "actuation": "reports.actuation.study",
     "approximation_errors": "reports.approximation.errors",
+    "compare": "reports.comparison.study",
     "validate": "reports.validation.study",
     "rollout_kernel": "motion.cuda",
     "to_casadi": "interop.casadi",

@@ -393,8 +393,7 @@ class Sensor:
 class Description:
     """A whole robot as in its file, in the file's order; gravity where the file states it.
 
-    ``simulated``: the format is a simulator's, for which loops that leave no motion hold their
-    links like welds. Elsewhere they are taken for mistakes.
+    ``format`` is the file's; URDF+ is URDF.
     """
 
     name: str
@@ -405,6 +404,14 @@ class Description:
     transmissions: tuple[Transmission, ...] = ()
     source: Source = field(default=NOWHERE, repr=False)
     gravity: Vec3 | None = None
-    simulated: bool = False
+    format: Literal["urdf", "sdf", "mjcf"] = "urdf"
     springs: tuple[Spring | JointSpring, ...] = ()
     sensors: tuple[Sensor, ...] = ()
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the format is a simulator's, for which loops that leave no motion are welds.
+
+        Elsewhere they are taken for mistakes.
+        """
+        return self.format != "urdf"

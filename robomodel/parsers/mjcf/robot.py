@@ -66,7 +66,7 @@ def _description(elements: Elements) -> Description:
         tuple(actuators.transmissions()),
         replace(root.source, element="<mujoco>"),
         ORIGIN if elements.disabled("GRAVITY") else vec(model.opt.gravity),
-        simulated=True,
+        format="mjcf",
         springs=(*springs.of_tendons(), *actuators.dampers()),
         sensors=elements.compiled.sensors,
     )

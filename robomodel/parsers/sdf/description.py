@@ -142,7 +142,7 @@ class Describer:
             (*map(gearboxes.read, self.gearboxes), *tendons),
             source=source,
             gravity=gravity,
-            simulated=True,
+            format="sdf",
             sensors=tuple(
                 sensor
                 for frame in (*self.parts.links, *self.parts.joints)

@@ -1,0 +1,290 @@
+"""Which joints, loops and bodies of two robots correspond, and how these are displaced.
+
+Robots are compared as they stand with all joints at zero, so that formats that place their frames
+differently can be compared. Joints are matched by name, and by place where names differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from robomodel.description import ONE_DOF, Anchor, Pose
+from robomodel.description import Loop as LoopElement
+from robomodel.description.poses import rows3, vec
+from robomodel.model import Model
+from robomodel.model.graph import WORLD, Tree, spanning_tree
+from robomodel.model.joints import Array
+
+NEAR = 1e-2  # of the robot's size: how far apart joints of different names may be and be the same
+ROUNDING = 1e-9  # relative: of what is the same but for rounding
+
+
+# ---- the two robots ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Place:
+    """A joint or a loop at zero: where it is and along what, in the axes of the root link."""
+
+    name: str
+    type: str
+    point: Array
+    axis: Array
+    parent: int
+    child: int
+    com: Array | None = None  # of what a joint moves
+
+
+Pairs: TypeAlias = list[tuple[Place, Place]]
+
+
+@dataclass(frozen=True)
+class Robot:
+    """A robot with all its joints at zero; bodies by number, ``WORLD`` among them."""
+
+    model: Model
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The spanning tree, bodies numbered as in the model."""
+        tree = spanning_tree(self.model.description)
+        number = {joint.name: body for body, joint in enumerate(tree.joints)}
+        return tree.renumbered([number[name] for name in self.model.joint_names])
+
+    @cached_property
+    def poses(self) -> dict[int, Array]:
+        """The pose (4, 4) of each body's link."""
+        poses = {WORLD: np.eye(4)}
+        for body, joint in enumerate(self.tree.joints):
+            poses[body] = poses[self.tree.parents[body]] @ matrix_of(joint.origin)
+        return poses
+
+    @cached_property
+    def base(self) -> int:
+        """The body of the base: that of a floating joint, or the world."""
+        return WORLD if self.model.floating_base is None else 0
+
+    @cached_property
+    def joints(self) -> list[Place]:
+        """The joints that move, but a floating base's."""
+        return [
+            Place(each.name, kind_of(each.type), self.poses[body][:3, 3],
+                   direction(self.poses[body], each.axis), self.tree.parents[body], body,
+                   self.com(body))
+            for body, each in enumerate(self.tree.joints)
+            if body != self.base
+        ]  # fmt: skip
+
+    @cached_property
+    def loops(self) -> list[Place]:
+        """The loops, each where its predecessor has it."""
+        places = []
+        for loop in self.model.description.loops:
+            one, other = loop.predecessor, loop.successor
+            pose = self.anchor(one)
+            places.append(
+                Place(loop.name, kind_of(loop.type), pose[:3, 3], direction(pose, loop.axis),
+                       self.tree.places[one.link].body, self.tree.places[other.link].body)
+            )  # fmt: skip
+        return places
+
+    def anchor(self, anchor: Anchor) -> Array:
+        """The pose of a loop's end."""
+        place = self.tree.places[anchor.link]
+        return self.poses[place.body] @ matrix_of(place.pose) @ matrix_of(anchor.origin)
+
+    def rod(self, loop: LoopElement) -> float:
+        """The length of a rod [m]."""
+        ends = (self.anchor(end)[:3, 3] for end in (loop.predecessor, loop.successor))
+        return (
+            float(np.linalg.norm(next(ends) - next(ends))) if loop.length is None else loop.length
+        )
+
+    def com(self, body: int) -> Array:
+        """A body's centre of mass."""
+        return moved_point(self.poses[body], np.array(self.model.bodies[body].com))
+
+    def inertia(self, body: int) -> Array:
+        """A body's inertia (3, 3) about it, in the root's axes."""
+        turn = self.poses[body][:3, :3]
+        inertia: Array = turn @ np.array(self.model.bodies[body].inertia) @ turn.T
+        return inertia
+
+    @cached_property
+    def size(self) -> float:
+        """The largest distance of a joint or a centre of mass from the base [m]."""
+        base = self.poses[self.base][:3, 3]
+        points = [place.point for place in (*self.joints, *self.loops)]
+        points += [self.com(body) for body in range(len(self.model.bodies))]
+        return max((float(np.linalg.norm(point - base)) for point in points), default=0.0) or 1.0
+
+    def label(self, body: int) -> str:
+        """The name of a body's link."""
+        return self.tree.root if body == WORLD else self.model.bodies[body].name
+
+
+def kind_of(joint_type: str) -> str:
+    """A continuous joint is a revolute one without limits."""
+    return "revolute" if joint_type == "continuous" else joint_type
+
+
+def matrix_of(pose: Pose) -> Array:
+    """A pose as a matrix (4, 4)."""
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = pose.rotation, pose.xyz
+    return matrix
+
+
+def pose_of(matrix: Array) -> Pose:
+    """A matrix (4, 4) as a pose."""
+    return Pose(vec(matrix[:3, 3].tolist()), rows3(matrix[:3, :3].tolist()))
+
+
+def inverse(matrix: Array) -> Array:
+    """The inverse of a motion (4, 4)."""
+    inverse = np.eye(4)
+    inverse[:3, :3] = matrix[:3, :3].T
+    inverse[:3, 3] = -matrix[:3, :3].T @ matrix[:3, 3]
+    return inverse
+
+
+def moved_point(pose: Array, point: Array) -> Array:
+    """A point that a motion (4, 4) takes along."""
+    return np.asarray(pose[:3, :3] @ point + pose[:3, 3])
+
+
+def direction(pose: Array, axis: Sequence[float] | Array) -> Array:
+    """A direction that a motion (4, 4) takes along, of length 1."""
+    return np.asarray(pose[:3, :3] @ np.array(axis) / np.linalg.norm(axis))
+
+
+# ---- what corresponds ----------------------------------------------------------------------------
+
+
+def _pairs(a: Sequence[Place], b: Sequence[Place], shift: Array, size: float) -> Pairs:
+    """The places that are the same by name, and of the others those of one kind that are near."""
+    by_name = {place.name: place for place in b}
+    pairs = [(place, by_name[place.name]) for place in a if place.name in by_name]
+    names = {place.name for place, _ in pairs}
+    left = [place for place in a if place.name not in names]
+    right = [place for place in b if place.name not in names]
+    if not left or not right:
+        return pairs
+    far = np.array([[_apart(one, other, shift, size) for other in right] for one in left])
+    rows, columns = linear_sum_assignment(np.where(far < NEAR, far, 1.0))
+    near = zip(rows.tolist(), columns.tolist(), strict=True)
+    return pairs + [(left[i], right[j]) for i, j in near if far[i, j] < NEAR]
+
+
+def _apart(one: Place, other: Place, shift: Array, size: float) -> float:
+    """How far two joints are apart, of the size: between their axes where these turn or slide."""
+    if one.type != other.type:
+        return math.inf
+    gap = beside_axis(one.type, other.axis, other.point - moved_point(shift, one.point))
+    centres = np.zeros(3) if one.com is None or other.com is None else (
+        other.com - moved_point(shift, one.com)
+    )  # fmt: skip
+    tilt = 0.0
+    if one.type in ONE_DOF:
+        tilt = float(np.linalg.norm(np.cross(other.axis, shift[:3, :3] @ one.axis)))
+    return float(np.linalg.norm(gap) + np.linalg.norm(centres)) / size + tilt
+
+
+def beside_axis(joint_type: str, axis: Array, gap: Array) -> Array:
+    """The part of a joint's displacement that matters: none along its motion, or its axis."""
+    if joint_type in ("prismatic", "floating"):
+        return np.zeros(3)
+    return np.asarray(gap - axis * (axis @ gap) if joint_type in ONE_DOF else gap)
+
+
+@dataclass(frozen=True)
+class Match:
+    """The joints, loops and bodies that correspond.
+
+    ``shift[body]`` is the motion (4, 4) that takes a body of ``a`` to the same of ``b``, both at
+    zero. A joint differs by its child's shift relative to its parent's: so a difference is counted
+    where it is, and not for all that hangs on it.
+    """
+
+    a: Robot
+    b: Robot
+
+    @cached_property
+    def size(self) -> float:
+        """The larger one's size [m]."""
+        return max(self.a.size, self.b.size)
+
+    @cached_property
+    def joints(self) -> Pairs:
+        """Joints of both trees."""
+        return _pairs(self.a.joints, self.b.joints, self._base_shift, self.size)
+
+    @cached_property
+    def loops(self) -> Pairs:
+        """Loops, and joints that close loops in the other file."""
+        matched = [{pair[side].name for pair in self.joints} for side in (0, 1)]
+        rest = [
+            [*side.loops, *(place for place in side.joints if place.name not in names)]
+            for side, names in zip((self.a, self.b), matched, strict=True)
+        ]
+        return _pairs(rest[0], rest[1], self._base_shift, self.size)
+
+    @cached_property
+    def bodies(self) -> dict[int, int]:
+        """Bodies of ``a`` and the same of ``b``: what joints move, else what links' names say."""
+        pairs = {self.a.base: self.b.base} | {one.child: other.child for one, other in self.joints}
+        if self.a.base == self.b.base:
+            pairs[WORLD] = WORLD
+        for body, element in enumerate(self.a.model.bodies):
+            place = self.b.tree.places.get(element.name)
+            if body not in pairs and place is not None and place.body not in pairs.values():
+                pairs[body] = place.body
+        return pairs
+
+    @cached_property
+    def _base_shift(self) -> Array:
+        return _shift(self.a, self.b, self.a.base, self.b.base)
+
+    @cached_property
+    def shift(self) -> dict[int, Array]:
+        """The motion of each body: its parent's, unless that of the links' frames fits better."""
+        shifts = {self.a.base: self._base_shift}
+        if WORLD in self.bodies:
+            shifts[WORLD] = self._base_shift if self.a.base == WORLD else np.eye(4)
+        attached: dict[int, list[tuple[Place, Place]]] = defaultdict(list)
+        for one, other in self.joints:
+            attached[one.parent].append((one, other))
+        for body in sorted(self.bodies.keys() - shifts.keys()):
+            options = [_shift(self.a, self.b, body, self.bodies[body])]
+            if (parent := shifts.get(self.a.tree.parents[body])) is not None:
+                options.insert(0, parent)
+
+            def misfit(shift: Array, body: int = body) -> float:
+                gaps = [self.b.com(self.bodies[body]) - moved_point(shift, self.a.com(body))]
+                gaps += [
+                    beside_axis(other.type, other.axis, other.point - moved_point(shift, one.point))
+                    for one, other in attached[body]
+                ]
+                turn = shift[:3, :3] @ self.a.inertia(body) @ shift[:3, :3].T
+                inertia = self.b.inertia(self.bodies[body])
+                bent = np.linalg.norm(inertia - turn) / (np.linalg.norm(inertia) or 1.0)
+                return float(sum(map(np.linalg.norm, gaps)) / self.size + bent)
+
+            fits = [misfit(shift) for shift in options]
+            better = fits[-1] < 0.5 * fits[0] and fits[0] > ROUNDING
+            shifts[body] = options[-1] if better else options[0]
+        return shifts
+
+
+def _shift(a: Robot, b: Robot, body: int, other: int) -> Array:
+    """The motion between the frames of two links."""
+    shift: Array = b.poses[other] @ inverse(a.poses[body])
+    return shift

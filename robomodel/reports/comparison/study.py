@@ -1,0 +1,550 @@
+"""Comparison: every quantity of what corresponds, and what its difference does to torques."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from robomodel.description import ONE_DOF, Description, Inertial, JointCoupling, Pose
+from robomodel.description import Joint as JointElement
+from robomodel.description import Link as LinkElement
+from robomodel.description import Loop as LoopElement
+from robomodel.description.poses import compose, vec
+from robomodel.dynamics import rnea
+from robomodel.errors import few
+from robomodel.loading import load
+from robomodel.model import Model, build
+from robomodel.model.graph import WORLD, spanning_tree
+from robomodel.model.joints import Array
+from robomodel.reports.comparison.match import (
+    ROUNDING,
+    Match,
+    Place,
+    Robot,
+    beside_axis,
+    direction,
+    inverse,
+    kind_of,
+    matrix_of,
+    moved_point,
+    pose_of,
+)
+from robomodel.reports.comparison.report import Comparison, Difference, Value
+
+LOOP_AXES = ("revolute", "prismatic", "planar", "universal")
+SAMPLES = 8  # random states at which torques are compared
+
+JOINT_NUMBERS = (
+    "lower", "upper", "velocity_limit", "effort_limit", "damping", "friction", "armature",
+    "stiffness", "reference",
+)  # fmt: skip
+"""Attributes of :class:`~robomodel.model.elements.Joint` that are compared."""
+
+ACTS_AS = {name: name for name in ("damping", "armature", "stiffness", "reference")} | {
+    "friction": "damping"
+}
+"""The attributes that take part in torques, and what their change is computed as."""
+
+UNSAID = {"mjcf": {"velocity_limit"}, "sdf": {"armature"}}
+"""What a format has no word for: no difference where either file is of that format."""
+
+_InertialChange = tuple[str, str, Value, Value, Inertial]
+Change = Callable[[Description], Description]
+
+
+def compare(a: object, b: object, *, tolerance: float = 1e-6) -> Comparison:
+    """What differs between two files, or models, of one robot.
+
+    Compared are links and joints (matched by name, by place where names differ), masses, inertias,
+    axes, origins, limits, dampings, armatures, couplings, loops, mobility and actuators. What a
+    format has no word for (velocity limits in MJCF, armature in SDF), names of fixed joints and
+    a link ``world`` are no differences.
+
+    Args:
+        a: A :class:`~robomodel.model.Model`, or what :func:`robomodel.load` reads.
+        b: Another one.
+        tolerance: The difference that counts for none: relative for masses, inertias, limits and
+            ratios; times the robot's size for positions; in rad for directions.
+
+    Returns:
+        comparison: The differences, those that change joint torques most first.
+
+    Raises:
+        DescriptionError: A file cannot be loaded.
+        ValueError: ``tolerance`` is not positive.
+    """
+    if not tolerance > 0.0:
+        raise ValueError(f"tolerance is positive, not {tolerance!r}")
+    one, other = (each if isinstance(each, Model) else load(each) for each in (a, b))
+    match = Match(Robot(one), Robot(other))
+    renamed = [(x.name, y.name) for x, y in (*match.joints, *match.loops) if x.name != y.name]
+    files = [each.description.source.file or each.name for each in (one, other)]
+    differences = _Differences(match, tolerance).all()
+    return Comparison(files[0], files[1], tuple(differences), tuple(renamed), tolerance)
+
+
+# ---- what differs --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Differences:
+    """The differences of matched robots."""
+
+    match: Match
+    tolerance: float
+
+    def all(self) -> list[Difference]:
+        """Every difference, those that change torques most first."""
+        parts = (self.robot(), self.links(), self.joints(), self.couplings(), self.loops(),
+                 self.actuators())  # fmt: skip
+        differences = [each for part in parts for each in part]
+        return sorted(differences, key=lambda each: -each.torque)
+
+    @cached_property
+    def torques(self) -> _Torques:
+        return _Torques(self.match.a.model)
+
+    @cached_property
+    def formats_differ(self) -> bool:
+        return self.match.a.model.description.format != self.match.b.model.description.format
+
+    @cached_property
+    def unsaid(self) -> set[str]:
+        """The quantities that one of the formats has no word for."""
+        files = (self.match.a.model.description, self.match.b.model.description)
+        return {name for file in files for name in UNSAID.get(file.format, ())}
+
+    def differ(self, a: float, b: float, scale: float = 0.0) -> bool:
+        """Whether two numbers differ, relative to themselves or to ``scale``."""
+        if a == b or not math.isfinite(a - b):
+            return a != b
+        return not abs(a - b) <= self.tolerance * max(abs(a), abs(b), scale)
+
+    def robot(self) -> Iterator[Difference]:
+        a, b = self.match.a, self.match.b
+        one, other = a.model, b.model
+        based = [("fixed", "floating")[side.base != WORLD] for side in (a, b)]
+        if based[0] != based[1]:
+            yield Difference("robot", "robot", "base", based[0], based[1], math.inf)
+        freedoms = [side.model.nv - 6 * (side.base != WORLD) for side in (a, b)]
+        if freedoms[0] != freedoms[1]:
+            yield Difference(
+                "robot", "robot", "mobility", float(freedoms[0]), float(freedoms[1]), math.inf
+            )
+        if any(self.differ(x, y, 1.0) for x, y in zip(one.gravity, other.gravity, strict=True)):
+            effect = self.torques.of(lambda d: replace(d, gravity=other.gravity))
+            yield Difference("robot", "robot", "gravity", one.gravity, other.gravity, effect)
+
+    def links(self) -> Iterator[Difference]:
+        a, b, bodies = self.match.a, self.match.b, self.match.bodies
+        yield from _missing("link", *(
+            {side.label(body): math.inf for body in range(len(side.model.bodies))
+             if body not in matched}
+            for side, matched in ((a, bodies.keys()), (b, bodies.values()))
+        ))  # fmt: skip
+        renamed = {a.label(one) for one in bodies} | {b.label(other) for other in bodies.values()}
+        yield from _missing("link", *(
+            {link: 0.0 for link, place in side.tree.places.items()
+             if link not in renamed and link not in other.tree.places and link != "world"
+             and link != side.label(place.body)}
+            for side, other in ((a, b), (b, a))
+        ))  # fmt: skip
+        pairs = [pair for pair in bodies.items() if WORLD not in pair]
+        changes = [change for body, other in pairs for change in self._inertial(body, other)]
+        whole = {name: inertial for name, quantity, _, _, inertial in changes if quantity == "all"}
+        if self.formats_differ and whole:
+            effect = self.torques.of(partial(_with_inertials, inertials=whole))
+            if effect <= ROUNDING:
+                return  # written so that the other format takes them, and no motion tells
+        for name, quantity, x, y, inertial in changes:
+            if quantity != "all":
+                change = partial(_with_inertials, inertials={name: inertial})
+                yield Difference(name, "link", quantity, x, y, self.torques.of(change))
+
+    def _inertial(self, body: int, other: int) -> Iterator[_InertialChange]:
+        """What differs in a body's inertial, and all of it, in the axes of the link of ``a``."""
+        a, b = self.match.a, self.match.b
+        one, two = a.model.bodies[body], b.model.bodies[other]
+        to_link = inverse(self.match.shift[body] @ a.poses[body])
+        com = _tuple(moved_point(to_link, b.com(other)))
+        inertia = to_link[:3, :3] @ b.inertia(other) @ to_link[:3, :3].T
+        moments = [_moments(np.array(one.inertia)), _moments(inertia)]
+        size = max(sum(m[k] for k in (0, 3, 5)) for m in moments)
+        size = max(size, 1e-12 * a.model.mass * self.match.size**2)
+        values: dict[str, tuple[Value, Value]] = {}
+        if self.differ(one.mass, two.mass):
+            values["mass"] = one.mass, two.mass
+        if (one.mass or two.mass) and math.dist(one.com, com) > self.tolerance * self.match.size:
+            values["com"] = one.com, com
+        if any(abs(x - y) > self.tolerance * size for x, y in zip(*moments, strict=True)):
+            values["inertia"] = moments[0], moments[1]
+        if values:
+            values["all"] = None, None
+        for quantity, (x, y) in values.items():
+            theirs = [quantity in (each, "all") for each in ("mass", "com", "inertia")]
+            mass, at, about = (
+                pair[new]
+                for pair, new in zip(
+                    ((one.mass, two.mass), (one.com, com), moments), theirs, strict=True
+                )
+            )
+            yield one.name, quantity, x, y, Inertial(mass, about, Pose(at))  # type: ignore[arg-type]
+
+    def joints(self) -> Iterator[Difference]:
+        match = self.match
+        sides, matched = (match.a, match.b), [*match.joints, *match.loops]
+        yield from _missing("joint", *(
+            {place.name: math.inf for place in side.joints
+             if place.name not in {pair[n].name for pair in matched}}
+            for n, side in enumerate(sides)
+        ))  # fmt: skip
+        for one, other in match.joints:
+            if one.type != other.type:
+                yield Difference(one.name, "joint", "type", one.type, other.type, math.inf)
+            elif match.bodies.get(one.parent) != other.parent:
+                names = (match.a.label(one.parent), match.b.label(other.parent))
+                yield Difference(one.name, "joint", "parent", names[0], names[1], math.inf)
+            else:
+                yield from self._place(one, other)
+            yield from self._numbers(one, other)
+
+    def _place(self, one: Place, other: Place) -> Iterator[Difference]:
+        """Origin, orientation, zero and axis of a joint, in the axes of links of ``a``."""
+        match, element = self.match, self.match.a.tree.joints[one.child]
+        parent, child = match.shift[one.parent], match.shift[one.child]
+        above, below = match.a.poses[one.parent], match.a.poses[one.child]
+        moved = inverse(parent) @ child  # of the child, as ``a`` has the parent
+        axis = direction(inverse(child), other.axis)
+        point = moved_point(inverse(child), other.point)
+        turn = Rotation.from_matrix(moved[:3, :3]).as_rotvec()
+        gap = moved_point(moved, one.point) - one.point
+
+        def placed(d: Description) -> Description:
+            pose = pose_of(inverse(above) @ moved @ below)
+            joint = next(each for each in d.joints if each.name == one.name)
+            held = match.a.tree.places[joint.parent].pose
+            origin = pose_of(inverse(matrix_of(held)) @ matrix_of(pose))
+            return _with_joint(d, one.name, origin=origin)
+
+        zero = 0.0
+        if one.type in ONE_DOF:
+            slides = one.type == "prismatic"
+            zero = float(one.axis @ (gap if slides else turn))
+            if slides:
+                gap = gap - zero * one.axis
+            else:
+                turn = turn - zero * one.axis
+        if one.type == "floating":
+            return
+        if float(np.linalg.norm(gap)) > self.tolerance * match.size:
+            where = [moved_point(inverse(above), at) for at in (one.point, one.point + gap)]
+            yield Difference(one.name, "joint", "origin", _tuple(where[0]), _tuple(where[1]),
+                             self.torques.of(placed))  # fmt: skip
+        if float(np.linalg.norm(turn)) > self.tolerance:
+            tilt = _tuple(above[:3, :3].T @ turn)
+            yield Difference(one.name, "joint", "orientation", (0.0, 0.0, 0.0), tilt,
+                             self.torques.of(placed))  # fmt: skip
+        if abs(zero) > self.tolerance * (match.size if one.type == "prismatic" else 1.0):
+            yield Difference(one.name, "joint", "zero", 0.0, zero, self.torques.of(placed))
+        if one.type not in (*ONE_DOF, "planar"):
+            return
+        beside = beside_axis(one.type, one.axis, point - one.point)
+        if float(np.linalg.norm(beside)) > self.tolerance * match.size:
+            where = [moved_point(inverse(below), at) for at in (one.point, one.point + beside)]
+            effect = self.torques.of(lambda d: _with_axis_at(d, one.name, where[1]))
+            yield Difference(
+                one.name, "joint", "axis_point", _tuple(where[0]), _tuple(where[1]), effect
+            )
+        if float(np.linalg.norm(axis - one.axis)) > self.tolerance:
+            axes = [_tuple(below[:3, :3].T @ each) for each in (one.axis, axis)]
+            effect = self.torques.of(lambda d: _with_joint(d, one.name, axis=axes[1]))
+            yield Difference(one.name, "joint", "axis", axes[0], axes[1], effect)
+        if self.differ(element.pitch, match.b.tree.joints[other.child].pitch):
+            pitch = match.b.tree.joints[other.child].pitch
+            effect = self.torques.of(lambda d: _with_joint(d, one.name, pitch=pitch))
+            yield Difference(one.name, "joint", "pitch", element.pitch, pitch, effect)
+
+    def _numbers(self, one: Place, other: Place) -> Iterator[Difference]:
+        """Limits, damping, friction, armature and spring of a joint."""
+        a = self.match.a.model.joints[one.child]
+        b = self.match.b.model.joints[other.child]
+        for name in JOINT_NUMBERS:
+            x, y = getattr(a, name), getattr(b, name)
+            unused = name == "reference" and not (a.stiffness and b.stiffness)
+            scale = 1.0 if name in ("lower", "upper", "reference") else 0.0
+            if name in self.unsaid or unused or not self.differ(x, y, scale):
+                continue
+            effect = 0.0
+            if name in ACTS_AS:  # dry friction as damping does at 1 rad/s or m/s
+                change = {ACTS_AS[name]: y - x + getattr(a, ACTS_AS[name])}
+                effect = self.torques.of(partial(_with_joint, name=a.name, **change))
+            yield Difference(a.name, "joint", name, x, y, effect)
+
+    def couplings(self) -> Iterator[Difference]:
+        """The ratios by which joints follow others, whichever relations say them."""
+        names = {other.name: one.name for one, other in self.match.joints}
+        a, b = self.match.a.model, self.match.b.model
+        extra = [name for name in b.joint_names if name not in names]
+        order = [joint.name for joint in sorted(a.joints, key=lambda joint: joint.independent)]
+        single = {joint.name for joint, _ in self.match.joints}
+        order = [f"b: {name}" for name in extra] + sorted(order, key=single.__contains__)
+        ratios = [
+            _follows(a, order, {name: name for name in a.joint_names}),
+            _follows(b, order, names | {name: f"b: {name}" for name in extra}),
+        ]
+        for joint in dict.fromkeys([*ratios[0], *ratios[1]]):
+            if joint not in single:  # missing in the other file
+                continue
+            one, other = (each.get(joint) for each in ratios)
+            if one is None or other is None:
+                of = [
+                    None if each is None else few([n for n in each if n]) for each in (one, other)
+                ]
+                yield Difference(joint, "joint", "follows", of[0], of[1], math.inf)
+                continue
+            for name in dict.fromkeys([*one, *other]):
+                x, y = one.get(name, 0.0), other.get(name, 0.0)
+                if self.differ(x, y, 0.0 if name else 1.0):
+                    changed = ratios[0] | {joint: one | {name: y}}
+                    effect = self.torques.of(partial(_with_ratios, ratios=changed))
+                    quantity = f"ratio to {name}" if name else "offset"
+                    yield Difference(joint, "joint", quantity, x, y, effect)
+
+    def loops(self) -> Iterator[Difference]:
+        match = self.match
+        yield from _missing("loop", *(
+            {place.name: math.inf for place in side.loops
+             if place.name not in {pair[n].name for pair in match.loops}}
+            for n, side in enumerate((match.a, match.b))
+        ))  # fmt: skip
+        elements = [{loop.name: loop for loop in side.model.description.loops}
+                    for side in (match.a, match.b)]  # fmt: skip
+        for one, other in match.loops:
+            if one.type != other.type:
+                yield Difference(one.name, "loop", "type", one.type, other.type, math.inf)
+            elif one.name in elements[0] and other.name in elements[1]:
+                yield from self._loop(elements[0][one.name], elements[1][other.name])
+
+    def _loop(self, one: LoopElement, other: LoopElement) -> Iterator[Difference]:
+        """The ends of a loop, in the axes of the links of ``a`` that they are on."""
+        match = self.match
+        frames = [match.a.tree.places[end.link] for end in (one.predecessor, one.successor)]
+        ends = [match.b.tree.places[end.link].body for end in (other.predecessor, other.successor)]
+        bodies = [match.bodies.get(frame.body) for frame in frames]
+        flipped = bodies == ends[::-1] != ends
+        anchors = [other.predecessor, other.successor][:: -1 if flipped else 1]
+        if bodies != ends and not flipped:
+            names = [f"{a.label(x)}, {a.label(y)}" for a, (x, y) in (
+                (match.a, [frame.body for frame in frames]), (match.b, ends))]  # fmt: skip
+            yield Difference(one.name, "loop", "links", names[0], names[1], math.inf)
+            return
+        kind = kind_of(one.type)
+        for end, frame, theirs in zip(("predecessor", "successor"), frames, anchors, strict=True):
+            ours = getattr(one, end)
+            link = match.a.poses[frame.body] @ matrix_of(frame.pose)
+            pose = inverse(match.shift[frame.body] @ link) @ match.b.anchor(theirs)
+            mine = matrix_of(ours.origin)
+            axis = [direction(each, axis) for each, axis in ((mine, one.axis), (pose, other.axis))]
+            if flipped or axis[0] @ axis[1] < 0.0:
+                axis[1] = axis[1] * np.sign(axis[0] @ axis[1])
+            gap = beside_axis(kind, axis[0], pose[:3, 3] - mine[:3, 3])
+            if float(np.linalg.norm(gap)) > self.tolerance * match.size:
+                moved = mine.copy()
+                moved[:3, 3] += gap
+                to = replace(ours, origin=pose_of(moved))
+                effect = self.torques.of(partial(_with_loop, name=one.name, **{end: to}))
+                values = (ours.origin.xyz, _tuple(moved[:3, 3]))
+                yield Difference(one.name, "loop", end, values[0], values[1], effect)
+            if kind in LOOP_AXES and float(np.linalg.norm(axis[1] - axis[0])) > self.tolerance:
+                yield Difference(
+                    one.name, "loop", "axis", _tuple(axis[0]), _tuple(axis[1]), math.inf
+                )
+        lengths = [side.rod(loop) for side, loop in ((match.a, one), (match.b, other))]
+        if one.type == "rod" and self.differ(lengths[0], lengths[1], match.size):
+            effect = self.torques.of(lambda d: _with_loop(d, one.name, length=lengths[1]))
+            yield Difference(one.name, "loop", "length", lengths[0], lengths[1], effect)
+
+    def actuators(self) -> Iterator[Difference]:
+        """Those of files, by name or by the joints that they move and that follow no others."""
+        if not any(s.model.description.transmissions for s in (self.match.a, self.match.b)):
+            return  # they are the joints'
+        names = {other.name: one.name for one, other in self.match.joints}
+        ours, theirs = (
+            {each.name: (each, _moved(each.terms, side.model, renamed))
+             for each in side.model.actuators}
+            for side, renamed in ((self.match.a, {}), (self.match.b, names))
+        )  # fmt: skip
+        same = {frozenset(terms): name for name, (_, terms) in theirs.items()}
+        pairs = {name: name if name in theirs else same.get(frozenset(terms))
+                 for name, (_, terms) in ours.items()}  # fmt: skip
+        yield from _missing(
+            "actuator",
+            {name: 0.0 for name, other in pairs.items() if other is None},
+            {name: 0.0 for name in theirs if name not in pairs.values()},
+        )
+        for name, other in pairs.items():
+            if other is None:
+                continue
+            (one, a), (two, b) = ours[name], theirs[other]
+            for joint in dict.fromkeys([*a, *b]):
+                x, y = a.get(joint, 0.0), b.get(joint, 0.0)
+                if self.differ(x, y):
+                    yield Difference(name, "actuator", f"ratio to {joint}", x, y, 0.0)
+            for limit in ("effort_limit", "velocity_limit", "stall_torque", "no_load_speed"):
+                x, y = (math.inf if (value := getattr(each, limit)) is None else value
+                        for each in (one, two))  # fmt: skip
+                if limit not in self.unsaid and self.differ(x, y):
+                    yield Difference(name, "actuator", limit, x, y, 0.0)
+
+
+def _moved(
+    terms: Sequence[tuple[str, float]], model: Model, names: Mapping[str, str]
+) -> dict[str, float]:
+    """How fast an actuator moves for each joint that follows no other."""
+    order = [joint.name for joint in sorted(model.joints, key=lambda joint: joint.independent)]
+    follows = _follows(model, order, {name: name for name in order})
+    result: dict[str, float] = defaultdict(float)
+    for name, k in terms:
+        for joint, ratio in follows.get(name, {name: 1.0}).items():
+            if joint:
+                result[names.get(joint, joint)] += k * ratio
+    return result
+
+
+def _missing(kind: str, a: Mapping[str, float], b: Mapping[str, float]) -> Iterator[Difference]:
+    """What one file has and the other lacks, with its effect."""
+    for name, effect in a.items():
+        yield Difference(name, kind, "missing", "present", None, effect)
+    for name, effect in b.items():
+        yield Difference(name, kind, "missing", None, "present", effect)
+
+
+def _follows(
+    model: Model, order: Sequence[str], names: Mapping[str, str]
+) -> dict[str, dict[str, float]]:
+    """Of joints that follow others, the coefficients of these; of "" the offset.
+
+    The relations are solved for as many joints, the first ones of ``order``.
+    """
+    column = {name: n for n, name in enumerate(order)}
+    rows = np.zeros((len(model.couplings), len(order) + 1))
+    for row, coupling in zip(rows, model.couplings, strict=True):
+        for name, coefficient in coupling.terms:
+            row[column[names[name]]] += coefficient
+        row[-1] = coupling.offset
+    result: dict[str, Array] = {}
+    for n, name in enumerate(order):
+        used = len(result)
+        if used == len(rows):
+            break
+        pivot = used + int(np.argmax(np.abs(rows[used:, n])))
+        if abs(rows[pivot, n]) <= 1e-12 * np.abs(rows).max():
+            continue
+        rows[[used, pivot]] = rows[[pivot, used]]
+        rows[used] /= rows[used, n]
+        for other in range(len(rows)):
+            if other != used:
+                rows[other] -= rows[other, n] * rows[used]
+        result[name] = rows[used]
+    return {
+        name: {order[n]: -float(row[n]) for n in np.flatnonzero(np.abs(row[:-1]) > 1e-12).tolist()
+               if order[n] != name} | {"": float(row[-1])}
+        for name, row in result.items()
+    }  # fmt: skip
+
+
+# ---- what a difference does to torques -----------------------------------------------------------
+
+
+class _Torques:
+    """Joint torques of a robot at random states, and their change where the robot is changed."""
+
+    def __init__(self, model: Model) -> None:
+        rng = np.random.default_rng(0)
+        self.description = model.description
+        try:
+            self.q = model.random_configuration(rng)
+        except ValueError:  # nowhere closed within the limits
+            self.q = np.tile(model.neutral(), (SAMPLES, 1))
+        self.v, self.a = rng.normal(size=(2, SAMPLES, model.nv))
+        self.torques = self._torques(model)
+
+    def _torques(self, model: Model) -> Array:
+        q = model.close(self.q) if model.loops else self.q
+        torques = rnea(model, q, self.v, self.a, passive=True, backend="numpy")
+        return np.asarray(torques)
+
+    def of(self, change: Change) -> float:
+        """What a change of the description does; infinite where it is no such robot any more."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                changed = self._torques(build(change(self.description)))
+        except ValueError:  # DescriptionError, ClosureError: not the same robot
+            return math.inf
+        same = changed.shape == self.torques.shape and np.all(np.isfinite(changed))
+        if not same:
+            return math.inf
+        change, sizes = (
+            np.sqrt(np.mean(x**2, axis=0)) for x in (changed - self.torques, self.torques)
+        )
+        return float(np.max(change / np.maximum(sizes, ROUNDING * sizes.max()), initial=0.0))
+
+
+def _with_joint(d: Description, name: str, **changes: Any) -> Description:
+    joints = tuple(replace(each, **changes) if each.name == name else each for each in d.joints)
+    return replace(d, joints=joints)
+
+
+def _with_axis_at(d: Description, name: str, point: Array) -> Description:
+    """A joint turns about a parallel axis through a point in its child's axes."""
+    there, back = (Pose(vec((sign * point).tolist())) for sign in (1.0, -1.0))
+    joint = next(each for each in d.joints if each.name == name)
+    middle = f"{joint.child} of {name}"
+    held = JointElement(f"{name} of {joint.child}", "fixed", middle, joint.child, back)
+    d = _with_joint(d, name, origin=compose(joint.origin, there), child=middle)
+    return replace(d, links=(*d.links, LinkElement(middle)), joints=(*d.joints, held))
+
+
+def _with_inertials(d: Description, inertials: Mapping[str, Inertial]) -> Description:
+    """Bodies have these inertials, at the links that they are named after."""
+    places = spanning_tree(d).places
+    bodies = {places[name].body for name in inertials}
+    return replace(d, links=tuple(
+        replace(link, inertial=inertials.get(link.name))
+        if places[link.name].body in bodies else link
+        for link in d.links
+    ))  # fmt: skip
+
+
+def _with_ratios(d: Description, ratios: Mapping[str, Mapping[str, float]]) -> Description:
+    """Joints follow others by these ratios, in place of all couplings."""
+    couplings = tuple(
+        JointCoupling(f"{joint} follows", ((joint, 1.0), *((n, -k) for n, k in row.items() if n)),
+                      row[""])
+        for joint, row in ratios.items()
+    )  # fmt: skip
+    return replace(d, joints=tuple(replace(each, mimic=None) for each in d.joints),
+                   couplings=couplings)  # fmt: skip
+
+
+def _with_loop(d: Description, name: str, **changes: Any) -> Description:
+    loops = tuple(replace(each, **changes) if each.name == name else each for each in d.loops)
+    return replace(d, loops=loops)
+
+
+def _moments(inertia: Array) -> tuple[float, ...]:
+    """Ixx, Ixy, Ixz, Iyy, Iyz, Izz."""
+    return _tuple(inertia[np.triu_indices(3)])
+
+
+def _tuple(values: Array) -> tuple[float, ...]:
+    return tuple((np.round(values, 15) + 0.0).tolist())

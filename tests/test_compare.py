@@ -1,0 +1,216 @@
+"""Differences between two files of one robot: each is listed once, with its values and effect."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import robomodel as rm
+from robomodel.cli import main
+from robomodel.description import Anchor, Description, Pose
+from robomodel.description.poses import about, compose
+from robomodel.model import build
+from tests.cases import few
+
+PENDULUM = """<robot name="pendulum">
+  <link name="base"/>
+  <link name="bob"><inertial><origin xyz="0 0 -0.5"/><mass value="2"/>
+    <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.2" iyz="0" izz="0.3"/></inertial></link>
+  <joint name="pivot" type="revolute"><parent link="base"/><child link="bob"/>
+    <axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="5" velocity="3"/></joint>
+</robot>"""
+
+
+def listed(comparison: Any) -> list[tuple[str, str]]:
+    return [(each.element, each.quantity) for each in comparison.differences]
+
+
+def with_joint(d: Description, name: str, **changes: Any) -> Description:
+    joints = tuple(replace(each, **changes) if each.name == name else each for each in d.joints)
+    return replace(d, joints=joints)
+
+
+def with_inertial(d: Description, name: str, **changes: Any) -> Description:
+    return replace(d, links=tuple(
+        replace(each, inertial=replace(each.inertial, **changes)) if each.name == name else each
+        for each in d.links
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", few(rm.robots.names(), "four_bar", "puma560", "mini_cheetah"))
+@pytest.mark.parametrize("ending", ["urdf", "sdf", "xml"])
+def test_written_files_are_the_same_robot(name, ending, tmp_path):
+    model = rm.robots.load(name)
+    path = tmp_path / f"{name}.{ending}"
+    write = {"urdf": rm.write_urdf, "sdf": rm.write_sdf, "xml": rm.write_mjcf}[ending]
+    try:
+        write(model, path, meshes="drop")
+    except rm.DescriptionError:
+        pytest.skip("the format has no words for this robot")
+    there, back = rm.compare(model, path), rm.compare(path, model)
+    assert there.same, str(there)
+    assert back.same, str(back)
+
+
+HIP = "HR_hip_link_joint"
+CHANGES = {
+    "damping": lambda d: with_joint(d, HIP, damping=0.1),
+    "friction": lambda d: with_joint(d, HIP, friction=0.1),
+    "armature": lambda d: with_joint(d, HIP, armature=0.1),
+    "stiffness": lambda d: with_joint(d, HIP, stiffness=0.1),
+    "axis": lambda d: with_joint(d, HIP, axis=(0.0, -1.0, 0.0)),
+    "mass": lambda d: with_inertial(d, "HR_hip_link", mass=0.7),
+    "inertia": lambda d: with_inertial(d, "HR_hip_link", inertia=(2e-3, 0, 0, 2e-3, 0, 4e-4)),
+    "com": lambda d: with_inertial(d, "HR_hip_link", origin=Pose((0.0, 0.016, -0.03))),
+}
+
+
+@pytest.mark.parametrize("quantity", CHANGES)
+def test_one_change_is_one_difference(quantity):
+    model = rm.robots.load("mini_cheetah")
+    comparison = rm.compare(model, build(CHANGES[quantity](model.description)))
+    assert [each.quantity for each in comparison.differences] == [quantity]
+    (each,) = comparison.differences
+    assert each.element in (HIP, "HR_hip_link")
+    assert 0.0 < each.torque < math.inf
+    assert each.quantity in str(comparison)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "moved", "b"),
+    [
+        ("origin", Pose((0.01, 0.02, 0.0)), (0.01, 0.02, 0.0)),
+        ("zero", Pose(rotation=about((0.0, 1.0, 0.0), 0.3)), 0.3),
+        ("orientation", Pose(rotation=about((1.0, 0.0, 0.0), 0.1)), (0.1, 0.0, 0.0)),
+    ],
+)
+def test_a_moved_joint_counts_once_and_not_for_what_hangs_on_it(quantity, moved, b):
+    model = rm.robots.load("mini_cheetah")
+    (hip,) = (each for each in model.description.joints if each.name == HIP)
+    other = with_joint(model.description, HIP, origin=compose(hip.origin, moved))
+    (each,) = rm.compare(model, build(other)).differences
+    assert (each.element, each.quantity) == (HIP, quantity)
+    turn = np.array(hip.origin.rotation) if quantity != "zero" else np.eye(1)
+    assert np.subtract(each.b, each.a) == pytest.approx(
+        (turn @ np.atleast_1d(b)).squeeze(), abs=1e-12
+    )
+
+
+def test_effects_are_those_of_closed_forms():
+    """On a pendulum without gravity tau = (I + m l²) a: armature adds to what is in brackets."""
+    model = rm.load(PENDULUM, gravity=(0, 0, 0))
+    other = with_joint(model.description, "pivot", armature=0.07)
+    (each,) = rm.compare(model, build(other)).differences
+    assert (each.a, each.b) == (0.0, 0.07)
+    assert each.torque == pytest.approx(0.07 / (0.2 + 2 * 0.5**2), rel=1e-10)
+
+
+def test_limits_have_no_effect_and_come_last():
+    other = PENDULUM.replace('lower="-1"', 'lower="-2"').replace('effort="5"', 'effort="6"')
+    comparison = rm.compare(PENDULUM, other.replace('mass value="2"', 'mass value="3"'))
+    assert listed(comparison)[0] == ("bob", "mass")
+    assert set(listed(comparison)[1:]) == {("pivot", "lower"), ("pivot", "effort_limit")}
+    assert [each.torque for each in comparison.differences[1:]] == [0.0, 0.0]
+
+
+def test_what_a_format_has_no_word_for_is_no_difference(tmp_path):
+    stock = rm.load(PENDULUM)
+    rm.write_mjcf(stock, tmp_path / "pendulum.xml")
+    faster = PENDULUM.replace('velocity="3"', 'velocity="4"')
+    assert rm.compare(faster, tmp_path / "pendulum.xml").same
+    assert listed(rm.compare(faster, stock)) == [("pivot", "velocity_limit")]
+
+
+def test_joints_of_other_names_are_those_at_their_place():
+    text = rm.robots.path("four_bar").read_text()
+    comparison = rm.compare(text, re.sub(r'"(joint|link)(\d)"', r'"\1_\2"', text))
+    assert comparison.same
+    assert ("joint1", "joint_1") in comparison.joints
+
+
+def test_linkages_cut_at_other_joints_are_the_same():
+    """The rocker hangs on the coupler, has its frame there, and a loop ties it to the base."""
+    d = rm.robots.load("four_bar").description
+    joint1, joint2, joint3 = d.joints
+    (loop,) = d.loops
+    d = with_inertial(d, "link3", origin=Pose((-0.5, 0.0, 0.0)))
+    tied = replace(
+        loop, name=joint3.name, predecessor=Anchor("base", joint3.origin),
+        successor=Anchor("link3", Pose((-0.5, 0.0, 0.0))),
+    )  # fmt: skip
+    hung = replace(joint3, name=loop.name, parent="link2", origin=loop.predecessor.origin)
+    other = build(replace(d, joints=(joint1, joint2, hung), loops=(tied,)))
+    assert rm.compare(rm.robots.load("four_bar"), other).same
+    heavier = build(with_inertial(other.description, "link3", mass=4.0))
+    assert listed(rm.compare(rm.robots.load("four_bar"), heavier)) == [("link3", "mass")]
+
+
+def test_ratios_bases_and_missing_parts():
+    model = rm.robots.load("belt_leg")
+    (gear, *others) = model.description.couplings
+    other = replace(model.description, couplings=(replace(gear, ratio=5.0), *others))
+    first = rm.compare(model, build(other)).differences[0]
+    assert (first.quantity, first.a, first.b) == ("ratio to hip_ry_link_joint", 6.0, 5.0)
+    floating = rm.load(rm.robots.path("belt_leg"), floating_base=True)
+    assert listed(rm.compare(model, floating)) == [("robot", "base")]
+    rotor = "hip_ry_rotor"
+    bare = replace(
+        model.description,
+        links=tuple(each for each in model.description.links if each.name != rotor),
+        joints=tuple(each for each in model.description.joints if each.child != rotor),
+        couplings=tuple(others),
+    )
+    comparison = rm.compare(model, build(bare))
+    assert ("hip_ry_rotor_joint", "missing") in listed(comparison)
+    assert comparison.differences[0].torque == math.inf
+
+
+def test_ball_joints_and_free_bodies():
+    text = """<robot name="r"><link name="base"><inertial><mass value="1"/>
+      <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+      <link name="arm"><inertial><origin xyz="0 0 1"/><mass value="1"/>
+      <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+      <joint name="ball" type="spherical"><parent link="base"/><child link="arm"/>
+      <origin xyz="0 0 0.5"/></joint></robot>"""
+    a, b = (rm.load(each, floating_base=True) for each in (text, text.replace("0.5", "0.6")))
+    (each,) = rm.compare(a, b).differences
+    assert (each.element, each.quantity, each.a, each.b) == (
+        "ball",
+        "origin",
+        (0, 0, 0.5),
+        (0, 0, 0.6),
+    )
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match="tolerance is positive"):
+        rm.compare(PENDULUM, PENDULUM, tolerance=0.0)
+    with pytest.raises(rm.DescriptionError):
+        rm.compare(PENDULUM, '<robot name="r"><link/></robot>')
+    with pytest.raises(TypeError):
+        rm.compare(PENDULUM, 3)
+
+
+def test_the_command(tmp_path, capsys):
+    stock, other = tmp_path / "a.urdf", tmp_path / "b.urdf"
+    stock.write_text(PENDULUM)
+    other.write_text(PENDULUM.replace('mass value="2"', 'mass value="2.001"'))
+    for arguments, status in (([], 1), (["--tolerance", "1e-2"], 0)):
+        with pytest.raises(SystemExit) as end:
+            main(["compare", str(stock), str(other), "--json", *arguments])
+        document = json.loads(capsys.readouterr().out)
+        assert end.value.code == status
+        assert document["same"] is (status == 0)
+    with pytest.raises(SystemExit) as end:
+        main(["compare", str(stock), str(tmp_path / "none.urdf")])
+    assert end.value.code == 2
+    page = tmp_path / "page.html"
+    with pytest.raises(SystemExit):
+        main(["compare", str(stock), str(other), "--html", str(page)])
+    assert "mass" in page.read_text()
