@@ -299,6 +299,10 @@ def test_wrong_arguments() -> None:
     assert not forces.any()
     with pytest.raises(ValueError, match="direction"):
         rm.contact_aba(model, q, v, v, BOTTOM, normals=(0.0, 0.0, math.inf))
+    with pytest.raises(ValueError, match="one is zero"):
+        rm.contact_aba(model, q, v, v, BOTTOM, normals=[(0.0, 0.0, 1.0)] * 3 + [(0.0, 0.0, 0.0)])
+    with pytest.raises(ValueError, match=r"normals need shape \(3,\) or \(..., 4, 3\)"):
+        rm.contact_aba(model, q, v, v, BOTTOM, normals=[(0.0, 0.0, 1.0)] * 3)
     with pytest.raises(ValueError, match="batch axes of the states, normals"):
         rm.contact_aba(model, [q, q], v, v, ["block"], friction=np.ones((3, 1)))
 

@@ -21,23 +21,16 @@ from typing import Any
 import numpy as np
 
 from robomodel.model.joints import Array
-from robomodel.model.model import Model
-from robomodel.motion.change_points import (
-    NearError,
-    StepError,
-    closed_by_least_squares,
-    settle,
-)
+from robomodel.motion.change_points import closed_by_least_squares
 from robomodel.motion.inputs import Signals, stacked
 from robomodel.motion.integrator_functions import (
+    Coordinates,
+    StepError,
     independent_columns,
     joint_rates,
-    renewal,
-    settling,
 )
 from robomodel.motion.run import Grid, Run
 from robomodel.motion.steps import FixedStep, flow
-from robomodel.motion.tangent import linkages
 from robomodel.motion.trajectory import Trajectory
 from robomodel.running import Progress
 
@@ -59,40 +52,8 @@ def stages(method: str) -> Array:
     return np.sort(radau if method == "radau" else [*DOP853.C, *DOP853.C_EXTRA])
 
 
-@dataclass(frozen=True)
-class Coordinates:
-    """Tangent coordinates x = (q, z) in these bases."""
-
-    model: Model
-    bases: Array
-
-    def row(self, x: Array) -> Array:
-        """q, z and the bases."""
-        return np.concatenate([x, self.bases])
-
-    def settled(self, x: Array) -> tuple[Array, float]:
-        """x with closed loops, and its distance from change points."""
-        nq = self.model.nq
-        q, distance = settle(self.model, x[:nq], self.bases)
-        return np.concatenate([q, x[nq:]]), distance
-
-    def distance(self, x: Array) -> float:
-        """The distance σ of x, with loops nearly closed, from change points."""
-        square = float(settling(self.model)(self.row(x))[-1])
-        return math.sqrt(square) if square > 0.0 else 0.0
-
-    def joint_rates(self, x: Array) -> Array:
-        """Velocities of all joints."""
-        return np.asarray(joint_rates(self.model)(self.row(x)))
-
-    def renewed(self, x: Array) -> tuple[Coordinates, Array, float]:
-        """Those in bases of x, x in these, and by how much ‖G‖² has grown since the old ones."""
-        if not linkages(self.model):
-            return self, x, 1.0
-        nq, count = self.model.nq, len(self.bases)
-        numbers = np.asarray(renewal(self.model)(self.row(x)))
-        bases, z, growth = numbers[:count], numbers[count : count + len(x) - nq], numbers[-2]
-        return Coordinates(self.model, bases), np.append(x[:nq], z), float(growth)
+class NearError(StepError):
+    """A stage that is too near to a change point."""
 
 
 @dataclass(frozen=True)
@@ -271,8 +232,8 @@ class Adaptive(Run):
             if self.every is None:
                 self._keep(now, state, signals)
             x = state[:size]
-            coordinates, renewed, growth = equations.coordinates.renewed(x)
-            if growth > RENEWED:
+            coordinates, renewed, checks = equations.coordinates.renewed(x)
+            if len(checks) and checks[1] > RENEWED:
                 equations = replace(equations, coordinates=coordinates, start=None)
                 state = np.concatenate([coordinates.row(renewed), self._speeds(state)])
                 solver = self._solver(equations, (now, end), renewed, self._length)
@@ -344,7 +305,8 @@ class Adaptive(Run):
             except NearError as reason:
                 error, h = reason, 0.5 * h
                 continue
-            if equations.coordinates.renewed(after)[2] < TURNED:
+            checks = equations.coordinates.renewed(after)[2]
+            if not len(checks) or checks[1] < TURNED:
                 break
             h *= 0.5
         else:

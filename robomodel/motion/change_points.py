@@ -19,41 +19,12 @@ from robomodel.model.closure import CLOSED
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion.integrator_functions import settling
+from robomodel.motion.integrator_functions import StepError
 from robomodel.motion.tangent import kernel, linkages
 
-ROUNDING = 1e-13  # gaps below this are rounding, and left alone
 START_CONDITION = 1e6  # condition of loops beyond which a start counts as singular
 NEARLY = 30.0  # condition of loops from which on a step that fails may fail for them
 EXACT = 1e-7  # singular values of K below this share are zero
-
-
-class StepError(Exception):
-    """A step that comes to nothing, and why."""
-
-
-class NearError(StepError):
-    """A stage that is too near to a change point."""
-
-
-def settle(model: Model, q: Array, bases: Array) -> tuple[Array, float]:
-    """q (nq,) with unit quaternions and closed loops, and its distance σ from change points.
-
-    Positions along z of these bases stay. Raises :class:`StepError`.
-    """
-    before, step = math.inf, settling(model)
-    rest = np.concatenate([np.zeros(model.nv), bases])
-    for _ in range(20):
-        numbers = np.asarray(step(np.concatenate([q, rest])))
-        q, gap, regularity = numbers[:-2], math.sqrt(numbers[-2]), numbers[-1]
-        if gap <= ROUNDING or (gap <= CLOSED and gap >= before):
-            return q, math.sqrt(max(regularity, 0.0))
-        if not math.isfinite(gap):
-            break
-        before = gap
-    raise StepError(
-        f"loops stay open by {gap:.3g}: it is too long, or leads out of what they reach"
-    )
 
 
 def condition(model: Model, q: Array) -> tuple[float, Cluster | None]:

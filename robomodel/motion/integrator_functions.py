@@ -6,7 +6,9 @@ compiled unasked, and machines without LLVM, run the same programs on NumPy arra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,14 +23,24 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import Build, TracedFunction
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
+from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.functions import left_open
 from robomodel.model.derived import LARGE, cache_key, cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion.tangent import in_tangents, numbers, regularity, renewed, settled
+from robomodel.motion.tangent import (
+    in_tangents,
+    linkages,
+    numbers,
+    regularity,
+    renewed,
+    settled,
+)
 from robomodel.scalars import Scalar, Vector, sub
 
 Function = TracedFunction
+
+ROUNDING = 1e-13  # gaps below this are rounding, and left alone
 
 
 def function(
@@ -181,3 +193,60 @@ def renewal(model: Model) -> Function:
         return [*bases, *after, *checks]
 
     return in_tangent(model, "renewal", numbers(model) + model.nv + 3, build)
+
+
+class StepError(Exception):
+    """A step that comes to nothing, and why."""
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Tangent coordinates x = (q, z) in these bases, evaluated."""
+
+    model: Model
+    bases: Array
+
+    def row(self, x: Array) -> Array:
+        """q, z and the bases."""
+        return np.concatenate([x, self.bases])
+
+    def settled(self, x: Array) -> tuple[Array, float]:
+        """x with unit quaternions and closed loops, and its distance σ from change points.
+
+        σ is the least singular value of K, as a share of the greatest. Positions along z stay.
+        Raises :class:`StepError`.
+        """
+        before, row, nq = math.inf, self.row(x), self.model.nq
+        for _ in range(20):
+            numbers = np.asarray(settling(self.model)(row))
+            row[:nq], gap, regularity = numbers[:-2], math.sqrt(numbers[-2]), numbers[-1]
+            if gap <= ROUNDING or (gap <= CLOSED and gap >= before):
+                return row[: len(x)], math.sqrt(max(regularity, 0.0))
+            if not math.isfinite(gap):
+                break
+            before = gap
+        raise StepError(
+            f"loops stay open by {gap:.3g}: it is too long, or leads out of what they reach"
+        )
+
+    def distance(self, x: Array) -> float:
+        """σ of x, with loops nearly closed."""
+        square = float(settling(self.model)(self.row(x))[-1])
+        return math.sqrt(square) if square > 0.0 else 0.0
+
+    def joint_rates(self, x: Array) -> Array:
+        """Velocities of all joints."""
+        return np.asarray(joint_rates(self.model)(self.row(x)))
+
+    def jacobian(self, x: Array) -> Array:
+        """G (n_joint_velocities, nv)."""
+        return np.asarray(tangent_jacobian(self.model)(self.row(x))).reshape(-1, self.model.nv)
+
+    def renewed(self, x: Array) -> tuple[Coordinates, Array, Array]:
+        """Those in bases of x, x in these, and the checks of linkages; x has closed loops."""
+        if not linkages(self.model):
+            return self, x, np.zeros(0)
+        nq, count = self.model.nq, len(self.bases)
+        numbers = np.asarray(renewal(self.model)(self.row(x)))
+        bases, z, checks = np.split(numbers, [count, count + len(x) - nq])
+        return Coordinates(self.model, bases), np.append(x[:nq], z), checks

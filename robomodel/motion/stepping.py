@@ -13,11 +13,15 @@ from robomodel.model.arguments import as_numbers
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion.change_points import StepError, closed_by_least_squares
+from robomodel.motion.change_points import closed_by_least_squares
 from robomodel.motion.events import ContactRecord
 from robomodel.motion.ground import Contact, Contacts, Pair, Placed
 from robomodel.motion.inputs import Signals, stacked
-from robomodel.motion.integrator_functions import independent_columns, joint_accelerations
+from robomodel.motion.integrator_functions import (
+    StepError,
+    independent_columns,
+    joint_accelerations,
+)
 from robomodel.motion.run import Grid, Run
 from robomodel.motion.steps import ABSENT, PLANES, RUNGE_KUTTA, TORN, FixedStep, flow
 from robomodel.motion.time_stepping import TOUCH

@@ -29,13 +29,12 @@ from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array, Floating, JointModel, Planar
 from robomodel.model.model import Model
-from robomodel.motion.change_points import StepError, settle
 from robomodel.motion.inputs import Signals, stacked
 from robomodel.motion.integrator_functions import (
+    Coordinates,
+    StepError,
     lagrangian,
     momentum_slopes,
-    renewal,
-    tangent_jacobian,
 )
 from robomodel.motion.steps import FixedStep, acting_forces, flow
 from robomodel.motion.tangent import linkages
@@ -63,25 +62,27 @@ class VariationalStep:
         model, h = self.model, self.h
         nq, nv = model.nq, model.nv
         tree = Tree.of(model)
-        x0 = self.step.tangent_row(state)
-        z0 = x0[nq : nq + nv]
+        row = self.step.tangent_row(state)
+        x0, z0 = row[: nq + nv], row[nq : nq + nv]
+        start = Coordinates(model, row[nq + nv :])
         at0 = tree.at(x0[:nq])
-        g0 = self._jacobian(x0)
+        g0 = start.jacobian(x0)
         mass0, _ = tree.lagrangian(at0, g0 @ z0)
         if not np.all(np.isfinite(mass0)):
             raise StepError("the mass matrix is not finite")
         metric = g0.T @ mass0 @ g0
         closed = tree.closed
         rounded = 1.0 / h if closed.any() else 0.0  # of w, which positions tell
-        impulse = metric @ z0 + h / 2 * self._forces(self.t, x0)
+        impulse = metric @ z0 + h / 2 * self._forces(self.t, row)
 
         def reached(c: Array) -> tuple[Array, Array, Array]:
-            """q₁ by its mean velocity along the motions at q₀; its tree positions, and w."""
-            q, _ = settle(model, tree.back(tree.moved(at0, h * (g0 @ c))), x0[nq + nv :])
-            at, w = tree.at(q), g0 @ c
+            """q₁ and its mean velocity c along the motions at q₀; its tree positions, and w."""
+            moved = tree.back(tree.moved(at0, h * (g0 @ c)))
+            x, _ = start.settled(np.append(moved, c))
+            at, w = tree.at(x[:nq]), g0 @ c
             if closed.any():
                 w[closed] = tree.between(at0, at)[closed] / h
-            return q, at, w
+            return x, at, w
 
         def momentum_left(c: Array) -> Array:
             _, at, w = reached(c)
@@ -90,31 +91,26 @@ class VariationalStep:
             return np.asarray(g0.T @ momentum - impulse)
 
         def its_slope(c: Array) -> Array:
-            q, at, w = reached(c)
+            x, at, w = reached(c)
             mean = (mass0 + tree.lagrangian(at, w)[0]) / 2
             along0, along1 = momentum_slopes(tree.model, np.array([at0, at]), w)
             pull = tree.pull(h * w)
             slope = pull @ mean + h / 2 * pull @ along1 @ tree.tangent(h * w) - h / 2 * along0.T
             slope = slope + h * tree.pull_slope(h * w, mean @ w)
-            return np.asarray(g0.T @ slope @ self._jacobian(np.concatenate([q, x0[nq:]])))
+            return np.asarray(g0.T @ slope @ start.jacobian(x))
 
-        guess = z0 + h / 2 * self._accelerations(x0)
+        guess = z0 + h / 2 * self._accelerations(row)
         c = _root(momentum_left, its_slope, np.asarray(np.linalg.inv(metric)), guess, rounded)
-        q1, at1, w = reached(c)
-        x1 = np.concatenate([q1, c, x0[nq + nv :]])
-        bases, checks = np.zeros(0), np.zeros(0)
-        if self.step.checks:
-            renewed = np.asarray(renewal(model)(x1))
-            bases, c, checks = np.split(renewed, [len(x0) - nq - nv, len(x0) - nq])
-            x1 = np.concatenate([q1, c, bases])
-        g1 = self._jacobian(x1)
+        x1, at1, w = reached(c)
+        end, x1, checks = start.renewed(x1)
+        g1 = end.jacobian(x1)
         mass1, slope1 = tree.lagrangian(at1, w)
         mean = (mass0 + mass1) @ w / 2
         momentum = g1.T @ (tree.pull(-h * w) @ mean + h / 2 * slope1)
         metric = g1.T @ mass1 @ g1
 
         def force_left(z: Array) -> Array:
-            at = np.concatenate([q1, z, bases])
+            at = end.row(np.append(x1[:nq], z))
             return np.asarray(metric @ z - momentum - h / 2 * self._forces(self.t + h, at))
 
         def force_slope(z: Array) -> Array:
@@ -122,13 +118,8 @@ class VariationalStep:
             here, eps = force_left(z), 1e-7 * max(1.0, float(np.max(np.abs(z))))
             return np.array([(force_left(z + eps * e) - here) / eps for e in np.eye(nv)]).T
 
-        z1 = _root(force_left, force_slope, np.asarray(np.linalg.inv(metric)), c)
-        return np.concatenate([self.step.row(np.concatenate([q1, z1, bases])), checks])
-
-    def _jacobian(self, x: Array) -> Array:
-        """G (n_joint_velocities, nv)."""
-        entries = np.asarray(tangent_jacobian(self.model)(x))
-        return entries.reshape(-1, self.model.nv)
+        z1 = _root(force_left, force_slope, np.asarray(np.linalg.inv(metric)), x1[nq:])
+        return np.concatenate([self.step.row(end.row(np.append(x1[:nq], z1))), checks])
 
     def _acting(self, t: float, x: Array) -> tuple[tuple[str, ...], list[Array]]:
         """Links that are pushed, and arguments of functions of what acts."""
