@@ -11,85 +11,23 @@ quaternions that are not of unit length, numbers that are not finite), instead o
 
 from __future__ import annotations
 
-from robomodel.dynamics.actuators.maps import copper_loss
-from robomodel.dynamics.functions.actuators import (
-    actuator_forces,
-    actuator_map,
-    reflected,
-    saturate,
-    torque_limits,
-    torque_polytope,
-)
-from robomodel.dynamics.functions.contact import contact_aba, contact_aba_derivatives, efpa, impulse
-from robomodel.dynamics.functions.derivatives import (
-    aba_derivatives,
-    rnea_derivatives,
-    rnea_hessian_product,
-)
-from robomodel.dynamics.functions.frames import (
-    frame_acceleration,
-    frame_bias,
-    frame_pose,
-    frame_velocity,
-    jacobian,
-)
-from robomodel.dynamics.functions.motion import (
-    aba,
-    armature,
-    bias_force,
-    crba,
-    hybrid,
-    passive_force,
-    rnea,
-)
-from robomodel.dynamics.functions.quantities import (
-    center_of_mass,
-    center_of_mass_acceleration,
-    center_of_mass_jacobian,
-    center_of_mass_velocity,
-    centroidal_map,
-    centroidal_momentum,
-    coriolis,
-    energy,
-    gravity_force,
-    mass_inverse,
-)
+from robomodel.dynamics.functions import actuators as _actuators
+from robomodel.dynamics.functions import contact as _contact
+from robomodel.dynamics.functions import derivatives as _derivatives
+from robomodel.dynamics.functions import frames as _frames
+from robomodel.dynamics.functions import motion as _motion
+from robomodel.dynamics.functions import quantities as _quantities
+from robomodel.dynamics.functions.actuators import *
+from robomodel.dynamics.functions.contact import *
+from robomodel.dynamics.functions.derivatives import *
+from robomodel.dynamics.functions.frames import *
+from robomodel.dynamics.functions.motion import *
+from robomodel.dynamics.functions.quantities import *
 
-__all__ = [
-    "aba",
-    "aba_derivatives",
-    "actuator_forces",
-    "actuator_map",
-    "armature",
-    "bias_force",
-    "center_of_mass",
-    "center_of_mass_acceleration",
-    "center_of_mass_jacobian",
-    "center_of_mass_velocity",
-    "centroidal_map",
-    "centroidal_momentum",
-    "contact_aba",
-    "contact_aba_derivatives",
-    "copper_loss",
-    "coriolis",
-    "crba",
-    "efpa",
-    "energy",
-    "frame_acceleration",
-    "frame_bias",
-    "frame_pose",
-    "frame_velocity",
-    "gravity_force",
-    "hybrid",
-    "impulse",
-    "jacobian",
-    "mass_inverse",
-    "passive_force",
-    "reflected",
-    "rnea",
-    "rnea_derivatives",
-    "rnea_hessian_product",
-    "saturate",
-    "torque_limits",
-    "torque_polytope",
-]
+__all__: list[str] = []
+__all__ += _actuators.__all__
+__all__ += _contact.__all__
+__all__ += _derivatives.__all__
+__all__ += _frames.__all__
+__all__ += _motion.__all__
+__all__ += _quantities.__all__

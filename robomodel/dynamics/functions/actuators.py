@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.actuators import maps as actuation
-from robomodel.dynamics.actuators.maps import Reflected
+from robomodel.dynamics.actuators.maps import Reflected, copper_loss
 from robomodel.dynamics.actuators.saturation import UNLIMITED, limits_alone, saturated
 from robomodel.dynamics.algorithm import declare
 from robomodel.dynamics.declaration import (
@@ -22,6 +22,16 @@ from robomodel.dynamics.declaration import (
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+
+__all__ = [
+    "actuator_forces",
+    "actuator_map",
+    "copper_loss",
+    "reflected",
+    "saturate",
+    "torque_limits",
+    "torque_polytope",
+]
 
 declare("actuator_map", actuation.actuator_map, B=("nv", "nu"))
 declare(

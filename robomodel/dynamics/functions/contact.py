@@ -47,6 +47,8 @@ from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
+__all__ = ["contact_aba", "contact_aba_derivatives", "efpa", "impulse"]
+
 MANY = 8  # frames; beyond, programs without the k² entries of their matrix are made sooner
 
 declare(

@@ -14,6 +14,8 @@ from robomodel.dynamics.recursions.passive import aba_derivatives_passive, rnea_
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
+__all__ = ["aba_derivatives", "rnea_derivatives", "rnea_hessian_product"]
+
 
 @algorithm(
     rnea_slopes,

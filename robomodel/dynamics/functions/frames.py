@@ -18,6 +18,8 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
 
+__all__ = ["frame_acceleration", "frame_bias", "frame_pose", "frame_velocity", "jacobian"]
+
 
 def _bias(model: Model, q: Vector, v: Vector, at: frames.Place) -> tuple[Scalar, ...]:
     return frames.acceleration(model, q, v, [0.0] * model.nv, at)

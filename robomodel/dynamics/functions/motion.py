@@ -34,6 +34,8 @@ from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
+__all__ = ["aba", "armature", "bias_force", "crba", "hybrid", "passive_force", "rnea"]
+
 
 @algorithm(
     rnea_recursion,

@@ -22,6 +22,19 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Factorization, Scalar, Vector
 
+__all__ = [
+    "center_of_mass",
+    "center_of_mass_acceleration",
+    "center_of_mass_jacobian",
+    "center_of_mass_velocity",
+    "centroidal_map",
+    "centroidal_momentum",
+    "coriolis",
+    "energy",
+    "gravity_force",
+    "mass_inverse",
+]
+
 
 def _mass_inverse(model: Model, q: Vector) -> Matrix:
     return Factorization(crba(model, q)).inverse()
