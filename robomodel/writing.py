@@ -200,7 +200,7 @@ def _said(model: Model, form: _Format, approximate: bool) -> Description:
             return model.description
         description = with_chosen(model)
         return with_actuators(model, description) if form is _MJCF else description
-    from robomodel.dynamics.baselines.locked_joints import with_reflected
+    from robomodel.dynamics.baselines.open_tree import with_reflected
     from robomodel.model import approximate as open_trees
 
     return with_limits(model, with_reflected(model, open_trees.approximate(model)))

@@ -142,15 +142,9 @@ def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     wide = wide.reshape(count, nv, nu)
     low, high = (x.reshape(count, nu) for x in (low, high))
     least, most = np.zeros((count, nv)), np.zeros((count, nv))
-    alike: dict[tuple[int, int], list[tuple[list[int], list[int]]]] = {}
     for rows, columns in blocks(np.any(wide != 0.0, axis=0)):
-        alike.setdefault((len(rows), len(columns)), []).append((rows, columns))
-    for parts in alike.values():  # blocks of one shape at once
-        own = np.concatenate([wide[:, rows][:, :, columns] for rows, columns in parts])
-        ends = (np.concatenate([x[:, columns] for _, columns in parts]) for x in (low, high))
-        found = [x.reshape(len(parts), count, -1) for x in _limits(own, *ends)]
-        for (rows, _), lowest, highest in zip(parts, *found, strict=True):
-            least[:, rows], most[:, rows] = lowest, highest
+        ends = low[:, columns], high[:, columns]
+        least[:, rows], most[:, rows] = _limits(wide[:, rows][:, :, columns], *ends)
     return least.reshape(*shape, nv), most.reshape(*shape, nv)
 
 

@@ -26,25 +26,22 @@ from robomodel.spatial import (
 T = TypeVar("T")
 
 
-def _first_moment(model: Model, at: Configuration) -> Vec:
+def _first_moment(state: Configuration) -> Vec:
     """Σ mass · position of the centres of mass, in world axes."""
-    moments: list[Vec] = [inertia.h for inertia in at.inertia]
-    masses = [node.inertia.mass for node in model.nodes]
-    total: Vec = ZERO
-    for body in reversed(range(len(model.nodes))):
-        x, parent = at.transforms[body], model.nodes[body].parent
-        carried = plus(x.rotate(moments[body]), scale(masses[body], x.offset))
-        if parent == WORLD:
-            total = plus(total, carried)
-        else:
-            moments[parent] = plus(moments[parent], carried)
-            masses[parent] += masses[body]
-    return total
+
+    def carry(x: Transform, part: tuple[Vec, float]) -> tuple[Vec, float]:
+        return plus(x.rotate(part[0]), scale(part[1], x.offset)), part[1]
+
+    def join(a: tuple[Vec, float], b: tuple[Vec, float]) -> tuple[Vec, float]:
+        return plus(a[0], b[0]), a[1] + b[1]
+
+    parts = [(inertia.h, inertia.mass) for inertia in state.inertia]
+    return _gathered(state, parts, carry, join, (ZERO, 0.0))[0]
 
 
 def center_of_mass(model: Model, q: Vector) -> Vec:
     """Centre of mass of all that moves, in the world."""
-    return _per_mass(model, _first_moment(model, Configuration(model, q)))
+    return _per_mass(model, _first_moment(Configuration(model, q)))
 
 
 def center_of_mass_velocity(model: Model, q: Vector, v: Vector) -> Vec:
@@ -135,7 +132,7 @@ def energy(model: Model, q: Vector, v: Vector) -> tuple[Scalar, Scalar]:
         kinetic = add(kinetic, (inertia * twist).dot(twist))
         rates = [state.velocities[r] for r in node.freedoms]
         kinetic = add(kinetic, mul(node.armature, dot(rates, rates)))
-    weight = neg(dot(model.gravity, _first_moment(model, state)))
+    weight = neg(dot(model.gravity, _first_moment(state)))
     return mul(0.5, kinetic), add(weight, spring_energy(state))
 
 
@@ -146,5 +143,5 @@ def centroidal_momentum(model: Model, q: Vector, v: Vector) -> tuple[Scalar, ...
     total = _gathered(state, momenta, Transform.to_parent, Wrench.__add__, NO_WRENCH)
     if model.mass == 0.0:
         return total.entries()
-    center = scale(1.0 / model.mass, _first_moment(model, state))
+    center = scale(1.0 / model.mass, _first_moment(state))
     return (*minus(total.moment, cross(center, total.force)), *total.force)
