@@ -12,6 +12,7 @@ import io
 import math
 import re
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import partial
@@ -338,6 +339,26 @@ class Document:
                 draw_plots([each], path)
             paths.append(path)
         return paths
+
+
+class HasDocument(ABC):
+    """A result whose text, JSON and page are those of its document."""
+
+    @property
+    @abstractmethod
+    def document(self) -> Document:
+        """The report as text, JSON and a page."""
+
+    def __str__(self) -> str:
+        return self.document.text()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain dicts, lists, numbers and strings; None is not finite or missing."""
+        return self.document.as_dict()
+
+    def html(self) -> str:
+        """One HTML page with pictures, which needs nothing besides."""
+        return self.document.html()
 
 
 def curves(plots: Sequence[Plot]) -> list[dict[str, Any]]:

@@ -13,12 +13,12 @@ from robomodel.dynamics import armature, crba
 from robomodel.dynamics.actuators.envelopes import INSIDE, JointEnvelope, joint_envelopes
 from robomodel.identification import Identified
 from robomodel.model import Model, build
+from robomodel.model.configurations.curves import curve
 from robomodel.model.configurations.sweeps import STEPS, Sweep, sweep
 from robomodel.reports import pictures
 from robomodel.reports.actuation.document import STEEPEST
 from robomodel.reports.identification import force_plots
 from robomodel.reports.plots import Line, Plot, bounded
-from robomodel.reports.validation.context import CheckContext
 
 
 def draw_cluster(
@@ -128,10 +128,10 @@ def _marks(model: Model, joint: str, ends: Sequence[JointEnvelope]) -> Iterator[
         for position, by in ((each.lower, each.lower_by), (each.upper, each.upper_by)):
             if math.isfinite(position) and by:
                 yield position, "linkage" if by == "loop" else f"limit of {by}"
-    for linkage in CheckContext(model).linkages.values():
-        for curve in linkage.sweeps[: linkage.mobility]:
-            if curve.joint == joint:
-                yield from ((x.position, x.kind) for x in curve.singularities if x.reached)
+    cluster = next(each for each in model.clusters if joint in each.joints)
+    if cluster.implicit:
+        singular = curve(model, cluster, joint).singularities
+        yield from ((each.position, each.kind) for each in singular if each.reached)
 
 
 def _led_by(model: Model, name: str) -> Model:

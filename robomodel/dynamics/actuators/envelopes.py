@@ -34,6 +34,7 @@ Places = NDArray[np.intp]
 NONE: Places = np.empty(0, dtype=np.intp)
 POINTS = 30  # along each half of a linkage's range
 INSIDE = 1e-9
+SINGULAR = 1e-8  # of the largest singular value
 ALIKE = 1e-9  # relative: values that differ by less are one
 NOTHING = 1e-3  # of the greatest: what counts as a dead point's
 
@@ -198,15 +199,18 @@ def _in_these(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> 
     kept = model.constraint_jacobian(q)[:, rows, cluster.v]
     if np.array_equal(kept, np.broadcast_to(np.eye(len(rows)), kept.shape)):
         return b
-    with np.errstate(all="ignore"):
-        finite: Mask = np.all(np.isfinite(kept), axis=(1, 2))
-        kept = np.where(finite[:, None, None], kept, 0.0)
-        singular = np.linalg.svd(kept, compute_uv=False)
-        regular: Mask = singular[:, -1] > 1e-8 * singular[:, 0]
-        safe = np.where(regular[:, None, None], kept, np.eye(len(rows)))
-        own = np.linalg.solve(np.swapaxes(safe, 1, 2), b[:, cluster.v])
-    b[:, cluster.v] = np.where(regular[:, None, None], own, np.nan)
+    b[:, cluster.v] = np.swapaxes(inverses(kept), 1, 2) @ b[:, cluster.v]
     return b
+
+
+def inverses(matrices: Array) -> Array:
+    """Of square matrices (..., n, n); not-a-number where these are singular."""
+    with np.errstate(all="ignore"):
+        singular = np.linalg.svd(np.where(np.isfinite(matrices), matrices, 0.0), compute_uv=False)
+        regular: Mask = singular[..., -1] > SINGULAR * singular[..., 0]
+        regular &= np.isfinite(matrices).all(axis=(-2, -1))
+        safe = np.where(regular[..., None, None], matrices, np.eye(matrices.shape[-1]))
+        return np.where(regular[..., None, None], np.linalg.inv(safe), np.nan)
 
 
 def _everywhere(values: Array, start: int) -> float:
@@ -236,12 +240,7 @@ def tree_rates(model: Model, q: Array, rows: Sequence[int]) -> Array:
 
     Not-a-number where they do not determine each other.
     """
-    rates = model.constraint_jacobian(q)[..., rows, :]
-    with np.errstate(all="ignore"):
-        singular = np.linalg.svd(np.where(np.isfinite(rates), rates, 0.0), compute_uv=False)
-        regular: Mask = singular[..., -1] > 1e-9 * singular[..., 0]
-        safe = np.where(regular[..., None, None], rates, np.eye(model.nv))
-        return np.where(regular[..., None, None], np.linalg.inv(safe), np.nan)
+    return inverses(model.constraint_jacobian(q)[..., rows, :])
 
 
 # ---- ranges --------------------------------------------------------------------------------------

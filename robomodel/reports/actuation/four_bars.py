@@ -7,10 +7,13 @@ the ends of a loop up to where its branches meet, and the closing joint where th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from robomodel.description.poses import unit
+from robomodel.dynamics import frame_pose
 from robomodel.model import Model
 from robomodel.model.constraints import LoopJoint
 from robomodel.model.elements import Cluster
@@ -67,37 +70,29 @@ def four_bars(model: Model, cluster: Cluster, q: Array) -> list[FourBar]:
     kinds = {loop.name: loop.type for loop in model.loops}
     bars = []
     for loop in cluster.geometry.loops:
-        cycle = _cycle(cluster, loop, kinds.get(loop.name, ""))
-        if cycle is not None:
-            bar = _measured(model, cluster, loop, cycle, q)
+        hinges = _hinges(cluster, loop, kinds.get(loop.name, ""))
+        if hinges is not None:
+            bar = _measured(model, cluster, loop.name, hinges, q)
             if bar is not None:
                 bars.append(bar)
     return bars
 
 
-@dataclass(frozen=True, slots=True)
-class _Cycle:
-    """The hinges of a loop: of the first branch downwards, the closing one (-1), upwards again."""
-
-    hinges: tuple[int, ...]
-    down: tuple[int, ...]
-    up: tuple[int, ...]
-
-
-def _cycle(cluster: Cluster, loop: LoopJoint, kind: str) -> _Cycle | None:
+def _hinges(cluster: Cluster, loop: LoopJoint, kind: str) -> tuple[int, ...] | None:
+    """Those of a loop: of the first branch downwards, the closing one (-1), upwards again."""
     down, up = loop.branches
-    hinges = [*down, *((-1,) if kind in TURNING else ()), *reversed(up)]
+    hinges = (*down, *((-1,) if kind in TURNING else ()), *reversed(up))
     if len(hinges) != 4 or (kind not in TURNING and kind != "fixed"):
         return None
-    if any(not isinstance(cluster.geometry.links[i].joint, Revolute) for i in hinges if i >= 0):
-        return None
-    return _Cycle(tuple(hinges), down, up)
+    revolute = (isinstance(cluster.geometry.links[i].joint, Revolute) for i in hinges if i >= 0)
+    return hinges if all(revolute) else None
 
 
 def _measured(
-    model: Model, cluster: Cluster, loop: LoopJoint, cycle: _Cycle, q: Array
+    model: Model, cluster: Cluster, loop: str, hinges: tuple[int, ...], q: Array
 ) -> FourBar | None:
-    places, axes = _places(cluster, loop, cycle, q[:, cluster.q])
+    names = [loop if i < 0 else cluster.joints[i] for i in hinges]
+    places, axes = _places(model, names, q)
     normal = axes[:, 0]
     bent = max(float(np.max(np.linalg.norm(np.cross(normal, axes[:, i]), axis=-1)))
                for i in range(axes.shape[1]))  # fmt: skip
@@ -111,7 +106,6 @@ def _measured(
         return None
     if float(np.max(np.abs(sizes - length))) > ALIKE * float(np.max(length)):
         return None  # not in one plane
-    names = [loop.name if i < 0 else cluster.joints[i] for i in cycle.hinges]
     first = _input(model, names)
     order = [(first + i) % 4 for i in range(4)]
     frame = order.index(3)  # the bar from the last joint of one branch to the first of the other
@@ -130,7 +124,7 @@ def _measured(
         sampled += _between(_four(lengths), turn, at)
     one, two, three, four = (names[i] for i in order)
     return FourBar(
-        cluster.name, loop.name, (one, two, three, four), _four(lengths), frame, kind, margin,
+        cluster.name, loop, (one, two, three, four), _four(lengths), frame, kind, margin,
         at[along], angles[along], min(sampled, key=lambda each: each.angle),
         max(sampled, key=lambda each: each.angle),
     )  # fmt: skip
@@ -171,30 +165,20 @@ def _four(x: tuple[float, ...]) -> tuple[float, float, float, float]:
     return a, b, c, d
 
 
-def _places(cluster: Cluster, loop: LoopJoint, cycle: _Cycle, q: Array) -> tuple[Array, Array]:
-    """Points (n, 4, 3) on the hinges in the axes of the body that carries them, and the axes."""
+def _places(model: Model, names: Sequence[str], q: Array) -> tuple[Array, Array]:
+    """Points (n, 4, 3) on hinges, by the joints' names and the loop's, and axes of the joints."""
+    joints = {joint.name: joint for joint in model.description.joints}
+    anchors = {loop.name: loop.predecessor for loop in model.description.loops}
     places, axes = [], []
-    for configuration in q:
-        origins: dict[int, Array] = {}
-        turned: dict[int, Array] = {}
-        ends = []
-        numbers = [float(x) for x in configuration]
-        for branch, anchor in ((cycle.down, loop.predecessor), (cycle.up, loop.successor)):
-            rotation, origin = np.eye(3), np.zeros(3)
-            for i in branch:
-                link = cluster.geometry.links[i]
-                joint = link.joint
-                assert isinstance(joint, Revolute)
-                x = link.transform(numbers)
-                origin = origin + rotation @ np.array(x.offset, dtype=float)
-                rotation = rotation @ np.array(x.matrix(), dtype=float)
-                origins[i], turned[i] = origin, rotation[:, joint.k]
-            ends.append(origin + rotation @ np.array(anchor.point, dtype=float))
-        if -1 in cycle.hinges:
-            origins[-1] = ends[0]
-        places.append([origins[i] for i in cycle.hinges])
-        axes.append([turned[i] for i in cycle.hinges if i >= 0])
-    return np.array(places), np.array(axes)
+    for name in names:
+        if name in joints:
+            pose = frame_pose(model, q, joints[name].child, backend="numpy")
+            axes.append(pose[:, :3, :3] @ unit(joints[name].axis))
+        else:
+            anchor = anchors[name]
+            pose = frame_pose(model, q, (anchor.link, anchor.origin.xyz), backend="numpy")
+        places.append(pose[:, :3, 3])
+    return np.stack(places, axis=1), np.stack(axes, axis=1)
 
 
 def _input(model: Model, names: list[str]) -> int:

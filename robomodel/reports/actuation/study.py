@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from robomodel.model.joints import Array
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.four_bars import FourBar, four_bars
 from robomodel.reports.actuation.workspace import Workspace, workspace
-from robomodel.reports.document import Document
+from robomodel.reports.document import Document, HasDocument
 
 SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
 PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
@@ -99,7 +98,7 @@ class SpeedTorque:
 
 
 @dataclass(frozen=True)
-class Actuation:
+class Actuation(HasDocument):
     """The result of :func:`robomodel.actuation`; ``str()`` is text, :meth:`html` a page.
 
     Attributes:
@@ -135,17 +134,6 @@ class Actuation:
     def document(self) -> Document:
         """The study as text, JSON and a page."""
         return actuation_document.document(self)
-
-    def __str__(self) -> str:
-        return self.document.text()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain dicts, lists, numbers and strings; infinite numbers are None in JSON."""
-        return self.document.as_dict()
-
-    def html(self) -> str:
-        """One HTML page with pictures, which needs nothing besides."""
-        return self.document.html()
 
 
 def actuation(

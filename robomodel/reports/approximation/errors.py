@@ -15,10 +15,20 @@ from typing import Any, Literal
 import numpy as np
 
 from robomodel import dynamics
+from robomodel.dynamics.actuators.envelopes import inverses
 from robomodel.model import Model
 from robomodel.model.approximate import approximate, select
 from robomodel.model.joints import Array
-from robomodel.reports.document import Bullets, Cell, Document, Section, Table, picked, plain
+from robomodel.reports.document import (
+    Bullets,
+    Cell,
+    Document,
+    HasDocument,
+    Section,
+    Table,
+    picked,
+    plain,
+)
 from robomodel.running import track
 
 Quantity = Literal["mass_matrix", "torque", "acceleration"]
@@ -67,7 +77,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class ApproximationErrors:
+class ApproximationErrors(HasDocument):
     """Errors of the open tree; see docs/armature.md for how errors are made relative.
 
     Attributes:
@@ -127,17 +137,10 @@ class ApproximationErrors:
         """The report as text, JSON and a page."""
         return _document(self)
 
-    def __str__(self) -> str:
-        return self.document.text()
-
     def as_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings; None is not finite."""
         result: dict[str, Any] = plain(_data(self))
         return result
-
-    def html(self) -> str:
-        """One HTML page, which needs nothing besides."""
-        return self.document.html()
 
 
 def _data(errors: ApproximationErrors) -> dict[str, Any]:
@@ -326,11 +329,9 @@ def armatures(model: Model, q: Array) -> tuple[Armature, ...]:
         rows = [v for body in bodies for v in model.nodes[body].freedoms]
         block, kept = dense[:, cluster.v, cluster.v], g[:, rows, cluster.v]
         if not np.array_equal(kept, np.broadcast_to(np.eye(len(rows)), kept.shape)):
-            regular = np.isfinite(kept).all(axis=(1, 2)) & np.isfinite(block).all(axis=(1, 2))
-            kept, block = kept[regular], block[regular]
-            regular = np.linalg.cond(kept) < 1e8
-            inverse = np.linalg.inv(kept[regular])
-            block = np.swapaxes(inverse, 1, 2) @ block[regular] @ inverse
+            inverse = inverses(kept)
+            block = np.swapaxes(inverse, 1, 2) @ block @ inverse
+            block = block[np.isfinite(block).all(axis=(1, 2))]
         at = 0
         for body in bodies:
             joint = model.joints[body]

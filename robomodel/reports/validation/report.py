@@ -21,6 +21,7 @@ from robomodel.reports.document import (
     Document,
     Finding,
     Findings,
+    HasDocument,
     Section,
     Severity,
     Table,
@@ -43,10 +44,8 @@ KEY = "Dashed: the other way to close. Red: singular positions. Grey: beyond the
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(HasDocument):
     """The findings on a robot, and the study of each cluster with loops.
-
-    ``str(report)`` is text, :meth:`as_dict` is for JSON, :meth:`html` a page without dependencies.
 
     Attributes:
         robot: The robot's name.
@@ -70,9 +69,6 @@ class Report:
     def ok(self) -> bool:
         """Whether there are at most notes."""
         return all(finding.severity == "note" for finding in self.findings)
-
-    def __str__(self) -> str:
-        return self.document.text()
 
     @cached_property
     def alike(self) -> list[Findings]:
@@ -100,14 +96,6 @@ class Report:
         return Document(
             self.robot or self.file, self.summary, sections, self._data(), self.file, "validation"
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as plain dicts, lists, numbers and strings; None is not finite or missing."""
-        return self.document.as_dict()
-
-    def html(self) -> str:
-        """The report as one HTML page with pictures, which needs nothing besides."""
-        return self.document.html()
 
     def _data(self) -> dict[str, Any]:
         names = ("severity", "check", "message", "remedy", "value", "unit")
