@@ -199,6 +199,17 @@ def test_inverse_dynamics_in_independent_coordinates(crank: rm.Model) -> None:
     assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.25)
 
 
+def test_rounding_of_many_conditions_is_no_reason_to_go_on() -> None:
+    """Conditions to 4e-15 once asked for a penalty of 4e5, by which no further step was taken."""
+    model = rm.robots.load("four_bar")
+    swing = 0.3 * (1.0 - np.cos(2e-3 * np.arange(1000)))[:, np.newaxis]
+    q = model.integrate(np.tile(model.neutral(), (1000, 1)), swing)
+    result = inverse_dynamics(model, q, 1e-3)
+    assert result.converged
+    assert result.iterations <= 4
+    assert result.violation < 1e-13
+
+
 def test_inverse_dynamics_in_four_stages(crank: rm.Model) -> None:
     step, count = 5e-3, 81
     times = np.arange(count)[:, np.newaxis] * step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -140,7 +141,11 @@ def minimize(
         expected_cost, expected_gap = at.linear.residuals(step)
         better_gap = at.gap - expected_gap
         if better_gap > 0.0:  # an exact penalty, large enough that the step is one downhill
-            penalty = max(penalty, (expected_cost - at.cost) / ((1.0 - PENALTY) * better_gap))
+            enough = (expected_cost - at.cost) / ((1.0 - PENALTY) * better_gap)
+            if enough > penalty and at.gap <= at.rounding:
+                better_gap = 0.0  # rounding alone opens the conditions: no penalty closes them
+            else:
+                penalty = max(penalty, enough)
         merit = at.merit(penalty)
         predicted = at.cost - expected_cost + penalty * better_gap
         if predicted <= NOISE * merit:
@@ -184,6 +189,17 @@ class _Point:
 
     def merit(self, penalty: float) -> float:
         return self.cost + penalty * self.gap
+
+    @cached_property
+    def rounding(self) -> float:
+        """What rounding may open conditions by: by their slopes, and 1 + each variable's size."""
+        sizes = {name: 1.0 + np.max(np.abs(x), initial=0.0) for name, x in self.values.items()}
+        each = [sizes[label.rpartition("[")[0]] for label in self.linear.labels]
+        total = 0.0
+        for term, block in self.linear.blocks:
+            terms = np.abs(block[:, term.noise.parts[0], :-1]) @ np.array([*each, *each])
+            total += float(np.vdot(terms, terms))
+        return float(np.finfo(float).eps) * math.sqrt(total)
 
 
 def _moved(graph: Graph, values: Values, step: Array) -> _Point | None:
