@@ -472,7 +472,7 @@ def test_constraint_derivatives_agree_with_differences(mechanism: Mechanism) -> 
     v = rng.standard_normal(model.nv)
     g_matrix, g = model.constraint_jacobian(q), model.constraint_bias(q, v)
     k_matrix, k = model.constraint_matrix(q), model.constraint_matrix_bias(q, v)
-    size = max(1.0, float(np.max(np.abs(g_matrix))))
+    size = max(1.0, float(np.max(np.abs(g_matrix), initial=0.0)))
     assert np.max(np.abs(k_matrix @ g_matrix), initial=0.0) < 1e-11 * size
     assert np.max(np.abs(k_matrix @ g - k), initial=0.0) < 1e-10 * size * max(
         1.0, float(np.max(np.abs(g), initial=0.0))

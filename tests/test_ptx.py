@@ -95,8 +95,11 @@ def test_robots_numbers_are_those_of_the_processors_kernels(
 @each_dtype
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_all_robots(robot: str, dtype: str) -> None:
-    for algorithm in ("rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives"):
+    for algorithm in ("rnea", "aba", "crba"):
         agree(robot, algorithm, dtype)
+    if (robot, dtype) != ("jvrc1", "float64"):  # a minute of the interpreter's time
+        agree(robot, "rnea_derivatives", dtype)
+        agree(robot, "aba_derivatives", dtype)
 
 
 def test_derivatives_in_slices_of_each_result() -> None:
