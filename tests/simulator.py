@@ -50,7 +50,7 @@ class Simulator:
                 f'quat="{_numbers(quaternion)}">'
                 f'<joint name="j{body}" type="{kind}" {axis} armature="{joint.armature!r}"/>'
                 # numbers to be replaced, such that nothing is taken to be simple
-                f'<inertial pos="1 2 3" mass="1" diaginertia="1 2 2"/>{inner}</body>'
+                f'<inertial pos="1 2 3" quat="1 2 3 4" mass="1" diaginertia="1 2 2"/>{inner}</body>'
             )
 
         bodies = "".join(written(body) for body in children.get(-1, []))

