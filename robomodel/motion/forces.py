@@ -57,27 +57,23 @@ def named(model: Model, wanted: bool | Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def needs_impulses(model: Model, ground: object, contacts: object, forces: Acting) -> str | None:
-    """What asks for steps in velocities and impulses; None where nothing does."""
-    if ground is not None:
-        return "a ground"
-    if contacts is not None:
-        return "contacts"
-    if forces.stops:
-        return "joint stops"
-    if forces.friction:
-        rubbing = [each.name for each in model.joints if each.friction]
-        rubbing += [each.name for each in model.springs if each.friction]
-        if rubbing:
-            return f"the dry friction of '{rubbing[0]}' (which friction=False leaves out)"
-    return None
-
-
 def steps_by_impulses(
     model: Model, ground: object, contacts: object, forces: Acting, method: str | None
 ) -> bool:
-    """Whether a motion is stepped so; ValueError where it must be and another method is wanted."""
-    why = needs_impulses(model, ground, contacts, forces)
+    """Whether a motion is stepped in velocities and impulses.
+
+    ValueError where something asks for that and another method is wanted.
+    """
+    rubbing = [each.name for each in model.joints if each.friction]
+    rubbing += [each.name for each in model.springs if each.friction]
+    first = f"the dry friction of '{next(iter(rubbing), '')}' (which friction=False leaves out)"
+    reasons = {
+        "a ground": ground is not None,
+        "contacts": contacts is not None,
+        "joint stops": bool(forces.stops),
+        first: forces.friction and bool(rubbing),
+    }
+    why = next((what for what, there in reasons.items() if there), None)
     if why is not None and method not in (None, "time_stepping"):
         raise ValueError(f"{why} needs method='time_stepping', not '{method}'")
     return why is not None or method == "time_stepping"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.states import refuse, unit_faults
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion.forces import named
+from robomodel.motion.forces import Acting, named
 from robomodel.motion.integrator_functions import openness
 from robomodel.motion.trajectory import Stop
 from robomodel.scalars import stack, unstack
@@ -49,14 +49,13 @@ class Limits:
         return made
 
     @staticmethod
-    def all_of(model: Model, names: Container[str]) -> Limits:
+    def all_of(model: Model, names: frozenset[str]) -> Limits:
         """The limits of these joints."""
+        acting = Acting(stops=names)
+        bodies = acting.stopped(model)
         rows = [
-            (joint.name, node.q, bound, sign)
-            for joint, node in zip(model.joints, model.nodes, strict=True)
-            if joint.name in names and joint.nv == 1 and joint.type != "continuous"
-            for bound, sign in ((joint.lower, 1.0), (joint.upper, -1.0))
-            if math.isfinite(bound)
+            (model.joints[bodies[n]].name, model.nodes[bodies[n]].q, bound, side)
+            for n, side, bound in acting.bounds(model)
         ]
         return Limits(model, *(tuple(column) for column in zip(*rows, strict=True)))
 
@@ -95,7 +94,7 @@ class Limits:
         return share, state, stop
 
 
-def warn_of_starts_beyond(model: Model, stops: Container[str], q: Array) -> None:
+def warn_of_starts_beyond(model: Model, stops: frozenset[str], q: Array) -> None:
     """A RuntimeWarning where a motion with stops starts beyond one: the first step moves it there.
 
     Of batches (..., nq) the state that is furthest beyond each is told of.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,15 +24,28 @@ from robomodel.motion.integrator_functions import (
 )
 from robomodel.motion.run import Grid, Run
 from robomodel.motion.steps import ABSENT, PLANES, RUNGE_KUTTA, TORN, FixedStep, flow
-from robomodel.motion.time_stepping import TOUCH
+from robomodel.motion.time_stepping import TOUCH, Memory
 from robomodel.motion.trajectory import SimulationError, Trajectory
 from robomodel.motion.variational import VariationalStep
 from robomodel.running import Progress
+from robomodel.scalars import Scalar
 
 AT_CHANGE_POINT = "ends too near to a change point"
 SINGULAR = 1e-10  # regularity, a square, of K below which steps do not end: six digits are left
 BEYOND = (1 / 2, 1 / 3, 2 / 3)  # of the next step: far from both its ends, where others may end too
 PARTS = (1, 2, 3, 5, 7, 11, 13)  # of a step, equal ones: primes, which have no ends in common
+
+
+class Record(NamedTuple):
+    """A step of time stepping: q at its beginning, contacts that are given, forces on all contacts,
+    impulses and velocities along their axes, the residual of their equations.
+    """
+
+    q: Array
+    contacts: Sequence[Contact]
+    forces: Array
+    along: Array
+    residual: float
 
 
 @dataclass
@@ -44,11 +57,7 @@ class Steps(Run):
 
     touching: Contacts | None = None
     pairs: list[Pair] = field(default_factory=list)
-    _forces: list[Array] = field(default_factory=list)
-    _places: list[Array] = field(default_factory=list)
-    _touching: list[Array] = field(default_factory=list)
-    _given: list[dict[Pair, tuple[Array, Array]]] = field(default_factory=list)
-    _residual: list[float] = field(default_factory=list)
+    _records: list[Record] = field(default_factory=list)
 
     def _through(
         self, signals: Signals, k: int, grid: Grid, state: Array, bar: Progress
@@ -68,9 +77,9 @@ class Steps(Run):
         met = self.limits.first(t, end - t, state, after, at)
         if met is not None:
             share, after, self.stop = met
-            record = self._advance(signals, t, share * (end - t), state)[1] if share else ()
+            record = self._advance(signals, t, share * (end - t), state)[1] if share else None
         if record:
-            self._record(record)
+            self._records.append(record)
         bar.at(end)
         return k + 1, after
 
@@ -98,8 +107,7 @@ class Steps(Run):
             except (SimulationError, StepError):
                 continue
             self._keep(end, between, signals, speeds)
-            for each in filter(None, records):
-                self._record(each)
+            self._records += filter(None, records)
             return after
         return None
 
@@ -131,7 +139,7 @@ class Steps(Run):
 
     def _advance(
         self, signals: Signals, t: float, h: float, state: Array
-    ) -> tuple[Array, tuple[Any, ...]]:
+    ) -> tuple[Array, Record | None]:
         """The state after a step, and what is recorded of it.
 
         A step that leaves loops open, or leads over to another way to close them, is taken in
@@ -182,14 +190,14 @@ class Steps(Run):
 
     def _step(
         self, signals: Signals, t: float, h: float, state: Array
-    ) -> tuple[Array, tuple[Any, ...]]:
+    ) -> tuple[Array, Record | None]:
         match self.step.method:
             case "rk4":
-                return self._runge_kutta(signals, t, h, state), ()
+                return self._runge_kutta(signals, t, h, state), None
             case "semi_implicit_euler":
-                return self._euler(signals, t, h, state), ()
+                return self._euler(signals, t, h, state), None
             case "variational":
-                return VariationalStep(self.step, signals, t, h).result(state), ()
+                return VariationalStep(self.step, signals, t, h).result(state), None
         q, v = self._independent(state)
         tau, pushes = signals.at(t, q, v)
         touches = self._contacts(q, v)
@@ -202,8 +210,7 @@ class Steps(Run):
         result = step.advance(state, tau, h, *more, *stacked(pushes))
         first = step.size + step.checks
         forces = step.forces(result[first + 1 :], h)
-        along = step.touching(result)
-        return result, (q, touches, forces, along, float(result[first]))
+        return result, Record(q, touches, forces, step.touching(result), float(result[first]))
 
     def _euler(self, signals: Signals, t: float, h: float, state: Array) -> Array:
         model = self.model
@@ -242,7 +249,8 @@ class Steps(Run):
             return state
         self.pairs[:] = known
         pairs = tuple((pair.link, pair.other) for pair in known)
-        setting = replace(old.contact, pairs=pairs, links=links)
+        assert old.setting is not None
+        setting = replace(old.setting, pairs=pairs, links=links)
         self.step = replace(old, setting=setting)
         return _carried(old, self.step, state)
 
@@ -265,44 +273,25 @@ class Steps(Run):
 
     # ---- records
 
-    def _record(self, record: tuple[Any, ...]) -> None:
-        q, touches, forces, along, residual = record
-        step = self.step
-        self._touching.append(along)
-        static = self._static
-        self._forces.append(forces[:static])
-        self._places.append(step.places(q))
-        given: dict[Pair, tuple[Array, Array]] = {}
-        for contact, pair in zip(touches, _named(touches), strict=True):
-            force = forces[static + self.pairs.index(pair)]
-            given[pair] = force, np.asarray(contact.point, float)
-        self._given.append(given)
-        self._residual.append(residual)
-
     def _trajectory(self, **more: Any) -> Trajectory:
         if self.step.setting is None:
             return super()._trajectory(**more)
         points, pairs = self.step.points, [*self.step.pairs, *self.pairs]
-        static, touching = self._static, self._contact_record(points, pairs)
-        shape = len(self._forces), static + len(self.pairs), 3
+        always = len(points) + len(self.step.pairs)
+        shape = len(self._records), len(points) + len(pairs), 3
         forces, places = np.zeros(shape), np.full(shape, np.nan)
-        for t, (force, place, given) in enumerate(
-            zip(self._forces, self._places, self._given, strict=True)
-        ):
-            forces[t, :static], places[t, :static] = force, place
-            for pair, (push, where) in given.items():
-                n = static + self.pairs.index(pair)
-                forces[t, n], places[t, n] = push, where
+        for t, record in enumerate(self._records):
+            forces[t, :always] = record.forces[:always]
+            places[t, :always] = self.step.places(record.q)
+            for contact, pair in zip(record.contacts, _named(record.contacts), strict=True):
+                n = always + self.pairs.index(pair)
+                forces[t, n], places[t, n] = record.forces[n], contact.point
         return super()._trajectory(
-            contact_forces=forces, contact_residual=np.array(self._residual, dtype=float),
+            contact_forces=forces,
+            contact_residual=np.array([each.residual for each in self._records]),
             contact_points=points, contact_pairs=tuple(pairs), contact_places=places,
-            _touching=touching, **more,
+            _touching=self._contact_record(points, pairs), **more,
         )  # fmt: skip
-
-    @property
-    def _static(self) -> int:
-        """Number of contacts that no callable gives, those of a point counted once."""
-        return len(self.step.points) + len(self.step.pairs)
 
     def _contact_record(self, points: Sequence[Placed], pairs: Sequence[Pair]) -> ContactRecord:
         """What events are read from; contacts that came later had no force before.
@@ -310,9 +299,9 @@ class Steps(Run):
         Of a point's planes the one that bears most counts, where none does the nearest.
         """
         count = len(self.step.contact.points)
-        record = np.zeros((2, len(self._touching), count + len(pairs), 3))
-        for t, each in enumerate(self._touching):
-            record[:, t, : each.shape[1]] = each
+        record = np.zeros((2, len(self._records), count + len(pairs), 3))
+        for t, each in enumerate(self._records):
+            record[:, t, : each.along.shape[1]] = each.along
         if count > len(points):
             planes = record[:, :, :count].reshape(*record.shape[:2], -1, PLANES, 3)
             most = np.argmax(planes[:1, ..., 2], axis=3)[..., None, None]
@@ -331,13 +320,16 @@ class Steps(Run):
         )
 
 
-def _joined(records: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _joined(records: Sequence[Record | None]) -> Record | None:
     """What is recorded of a step in equal parts: mean forces, the worst residual."""
-    if not records[0] or len(records) == 1:
+    parts = [each for each in records if each is not None]
+    if len(parts) < 2:
         return records[0]
-    q, touches, *_ = records[0]
-    forces = sum(each[2] for each in records) / len(records)
-    return q, touches, forces, records[-1][3], max(each[4] for each in records)
+    forces = np.zeros_like(parts[-1].forces)
+    for each in parts:
+        forces[: len(each.forces)] += each.forces / len(parts)
+    worst = max(each.residual for each in parts)
+    return parts[0]._replace(forces=forces, along=parts[-1].along, residual=worst)
 
 
 def _named(touches: Sequence[Contact]) -> list[Pair]:
@@ -350,19 +342,19 @@ def _named(touches: Sequence[Contact]) -> list[Pair]:
 
 def _carried(old: FixedStep, new: FixedStep, state: Array) -> Array:
     """A state for steps with more pairs: contacts that are new have no memory."""
-    before, after = old.rows, new.rows
-    head = state[: old.columns[4].start]
-    memory = state[old.columns[4]]
-    k0, k1 = before.contacts, after.contacts
-    tail = before.size - 3 * k0
-    parts = np.split(memory, np.cumsum([3 * k0, tail, k0, 3 * k0, before.stops]))
-    grown = [np.zeros(3 * (k1 - k0)), None, np.zeros(k1 - k0), np.zeros(3 * (k1 - k0)), None, None]
-    pieces = [head]
-    for part, more in zip(parts, grown, strict=True):
-        pieces.append(part)
-        if more is not None:
-            pieces.append(more)
-    return np.concatenate(pieces)
+    first = old.columns[4].start
+    memory = Memory.of(old.contact, old.model, state[first:].tolist())
+    k = old.rows.contacts
+    more = new.rows.contacts - k
+
+    def grown(numbers: list[Scalar], each: int) -> list[Scalar]:
+        return [*numbers[: each * k], *[0.0] * (each * more), *numbers[each * k :]]
+
+    memory = replace(
+        memory, impulses=grown(memory.impulses, 3), slips=grown(memory.slips, 1),
+        rates=grown(memory.rates, 3),
+    )  # fmt: skip
+    return np.array([*state[:first], *memory.numbers()], dtype=float)
 
 
 def _checked(model: Model, contact: Contact) -> Contact:
