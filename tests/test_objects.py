@@ -118,7 +118,7 @@ def test_extensions_serve_for_objects(tmp_path: Path) -> None:
 def test_errors_name_the_element(tmp_path: Path) -> None:
     robot = by_yourdfpy(fan(), tmp_path)
     robot.robot.links[1].inertial.mass = -1.0
-    with pytest.raises(DescriptionError, match="link 'link_a': the mass is negative"):
+    with pytest.raises(DescriptionError, match="link 'link_a': value of <mass> is -1"):
         rm.load(robot)
     robot.robot.links[1].inertial.mass = float("nan")
     with pytest.raises(DescriptionError, match="not a finite number"):

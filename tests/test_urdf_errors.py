@@ -148,7 +148,7 @@ class TestBadLinks:
     def test_negative_mass(self):
         refused(
             inertial('<mass value="-2.5"/>'),
-            "the mass is negative: '-2.5' kg",
+            "value of <mass> is -2.5; it is not negative",
             line=3,
             element="link 'a'",
         )
@@ -251,7 +251,7 @@ class TestBadJoints:
         self.bad(f"<limit {limit}/>", words="these limits leave no finite position")
 
     def test_negative_armature(self):
-        self.bad('<armature value="-1"/>', words="the armature -1 is negative")
+        self.bad('<armature value="-1"/>', words="value of <armature> is -1; it is not negative")
 
     def test_armature_of_a_fixed_joint(self):
         found = warned(

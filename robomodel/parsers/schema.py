@@ -53,6 +53,7 @@ class Attribute:
         default_text: The default in the documentation, where it is no number.
         infinite: ``inf`` may be written in files.
         always: Written at its default, too.
+        needed: Refused where it is missing.
     """
 
     field: str
@@ -66,6 +67,7 @@ class Attribute:
     default_text: str | None = None
     infinite: bool = False
     always: bool = False
+    needed: bool = False
 
     @property
     def name(self) -> str:
@@ -79,15 +81,16 @@ class Attribute:
             return ""
         return f"is {value:g}{f', {self.why}' if self.why else ''}; {remedy}"
 
-    def row(self) -> str:
-        """The row of the documentation's table."""
+    def row(self, tag: str = "") -> str:
+        """The row of the documentation's table; ``tag`` is that of an element with one number."""
         kind = f"number{', ' if self.bound == 'not 0' else ' '}{self.bound}".strip()
         shown = self.default_text
         if shown is None:
             shown = "none" if self.default is None else f"{self.default:g}"
             shown = "infinite" if self.default == math.inf else shown
         unit = f", {self.unit}" if self.unit else ""
-        return f"| `{self.name}` | {kind}{unit} | {shown} | {self.meaning} |"
+        name = f"<{tag} {self.name}>" if tag else self.name
+        return f"| `{name}` | {kind}{unit} | {shown} | {self.meaning} |"
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,11 @@ class Declaration:
         return frozenset(each.name for each in self.attributes if each.infinite) | {*self.unused}
 
     @cached_property
+    def needed(self) -> tuple[str, ...]:
+        """The names of the numbers that must be there."""
+        return tuple(each.name for each in self.attributes if each.needed)
+
+    @cached_property
     def bounded(self) -> tuple[Attribute, ...]:
         """The numbers that have bounds."""
         return tuple(each for each in self.attributes if each.bound)
@@ -141,7 +149,8 @@ class Declaration:
 
     def rows(self) -> str:
         """The rows of the documentation's table, in Markdown."""
-        return "\n".join(each.row() for each in self.attributes)
+        tag = self.tag if len(self.attributes) == 1 and not self.texts else ""
+        return "\n".join(each.row(tag) for each in self.attributes)
 
 
 # --- notations ------------------------------------------------------------------------------------
@@ -155,7 +164,7 @@ def read(document: Document, element: Element | None, declared: Declaration) -> 
     """The numbers in attributes of an element, by fields of the record; none if it is None.
 
     Warns of unknown attributes, raises :class:`robomodel.DescriptionError` for a number beyond its
-    bound.
+    bound and for one that is needed and missing.
     """
     if element is None:
         return {}
@@ -168,6 +177,9 @@ def read(document: Document, element: Element | None, declared: Declaration) -> 
         }
     else:
         numbers = document.numbers(element, declared.names, declared.infinite)
+    for name in declared.needed:
+        if name not in numbers:
+            raise document.missing(element, name)
     return checked(document, element, declared, numbers)
 
 
@@ -223,6 +235,12 @@ def write(element: Element, declared: Declaration, record: Any) -> None:
         element.set(each.name, number(min(max(value, -LARGEST), LARGEST)))
 
 
+def add_numbers(parent: Element, declared: Declaration, record: Any) -> None:
+    """A new element with the numbers of a record, unless all are at their defaults."""
+    if declared.of(record, always=False):
+        write(add(parent, declared.tag), declared, record)
+
+
 def write_contents(element: Element, declared: Declaration, record: Any) -> None:
     """Give an element the finite numbers of a record as children that hold them as texts."""
     for each, value in declared.of(record).items():
@@ -245,10 +263,20 @@ _FORCE = "N m or N"
 _DAMPING = "N m s/rad or N s/m"
 _DRIVES = "which would drive the motion"
 
+
+def _of_one(
+    field: str, unit: str, meaning: str, word: str = "value", **options: Any
+) -> Declaration:
+    """An element that holds one number, and is called as the record's field."""
+    return Declaration(field, (Attribute(field, unit, meaning, word, needed=True, **options),))
+
+
+MASS = _of_one("mass", "kg", "mass", bound="≥ 0", default_text="", always=True)
+
 INERTIA = Declaration(
     "inertia",
     tuple(
-        Attribute(name, "kg m²", "", default=None)
+        Attribute(name, "kg m²", "", default=None, needed=True)
         for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     ),
 )
@@ -282,6 +310,18 @@ DYNAMICS = Declaration(
     ),
 )  # fmt: skip
 """Of a joint, and of a loop that leaves one coordinate."""
+
+PITCH = _of_one(
+    "pitch", "m/rad", "lead of a [screw joint](#joint-types)", default_text="", always=True
+)
+INITIAL = _of_one(
+    "initial", "rad or m", "[where loop closing starts](#initial-position)", "position",
+    default=None, default_text="0",
+)  # fmt: skip
+ARMATURE = _of_one(
+    "armature", "kg m² (kg of a prismatic joint)", "inertia on the joint side of the gear",
+    mjcf="armature", bound="≥ 0",
+)  # fmt: skip
 
 LOOP = Declaration(
     "loop",
@@ -357,6 +397,10 @@ MIMIC = Declaration(
     texts=("joint",),
 )  # fmt: skip
 
+RATIO = _of_one("ratio", "", "ratio of the two sums, not 0", default=1.0, always=True)
+OFFSET = _of_one("offset", "rad or m", "the successor's sum where the predecessor's is zero")
+"""Of a coupling, as ``RATIO`` is."""
+
 SURFACE = Declaration(
     "surface",
     (
@@ -367,8 +411,12 @@ SURFACE = Declaration(
 )  # fmt: skip
 
 DECLARATIONS = {
-    each.tag: each for each in (LIMIT, DYNAMICS, LOOP, SPRING, ROTOR, MOTOR, MIMIC, SURFACE)
-}
+    each.tag: each
+    for each in (
+        MASS, LIMIT, DYNAMICS, PITCH, INITIAL, ARMATURE, LOOP, SPRING, ROTOR, MOTOR, MIMIC, RATIO,
+        OFFSET, SURFACE,
+    )
+}  # fmt: skip
 """By tags; the tables of the documentation are made from them."""
 
 

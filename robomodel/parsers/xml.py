@@ -489,6 +489,10 @@ class Document:
         """The error to raise for what is wrong with ``element``."""
         return DescriptionError(message, self.place(element))
 
+    def missing(self, element: Element, name: str) -> DescriptionError:
+        """The error to raise for an attribute that ``element`` needs."""
+        return self.error(element, f"<{shown(element)}>: the attribute '{name}' is missing")
+
     def warn_at(self, element: Element, message: str, kind: str = "") -> None:
         """Note what is suspicious about ``element``; refuse it if the document is strict.
 
@@ -621,7 +625,7 @@ class Document:
     def _default(self, element: Element, name: str, default: _Value | None) -> _Value:
         """What an attribute is that is not there; without a default it must be."""
         if default is None:
-            raise self.error(element, f"<{shown(element)}>: the attribute '{name}' is missing")
+            raise self.missing(element, name)
         return default
 
     def _floats(self, element: Element, name: str, text: str, count: int) -> tuple[float, ...]:

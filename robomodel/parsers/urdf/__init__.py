@@ -8,8 +8,7 @@ without a place in the tree. No mechanics here: whether loops close is for the m
 """
 
 from robomodel.parsers.urdf.dialects import with_closing_frames
-from robomodel.parsers.urdf.joints import JOINT_TYPES
-from robomodel.parsers.urdf.loops import LOOP_TYPES
+from robomodel.parsers.urdf.joints import JOINT_TYPES, LOOP_TYPES
 from robomodel.parsers.urdf.robot import read_urdf, to_open_urdf, to_urdf
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Joints of the tree, read and written, and what an extension changes of them."""
+"""Joints, loops and couplings, read and written; what an extension changes of joints."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from robomodel.description import (
     Link,
     LinkCoupling,
     Loop,
+    LoopType,
     Mimic,
     Pose,
     Spring,
@@ -26,22 +27,44 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import did_you_mean
-from robomodel.parsers.schema import DYNAMICS, LARGEST, LIMIT, MIMIC, Fields, add, read, write
+from robomodel.parsers.schema import (
+    ARMATURE,
+    DYNAMICS,
+    INITIAL,
+    LARGEST,
+    LIMIT,
+    LOOP,
+    MIMIC,
+    OFFSET,
+    PITCH,
+    RATIO,
+    Fields,
+    add,
+    add_numbers,
+    read,
+    write,
+)
 from robomodel.parsers.shared.frames import (
+    ENDS,
+    NAME_TYPE,
     X,
+    add_ends,
     add_origin,
+    add_terms,
     independent_text,
     limits_of,
     marks_of,
     read_axis,
+    read_ends,
     read_linked,
     read_origin,
+    read_parts,
+    read_term,
     read_type,
-    read_value,
 )
 from robomodel.parsers.shared.motors import add_motor, add_rotor, read_motor, read_rotor
-from robomodel.parsers.shared.springs import has_dynamics
-from robomodel.parsers.text import number, numbers
+from robomodel.parsers.shared.springs import has_dynamics, loop_dynamics
+from robomodel.parsers.text import numbers
 from robomodel.parsers.xml import Document, Element, shown, spelled, words
 from robomodel.spatial import cross
 
@@ -129,7 +152,6 @@ _JOINT_IRRELEVANT = frozenset(("calibration", "safety_controller", "gazebo", "se
 _JOINT = frozenset(("name", "type", "independent"))
 _PLACE = ("parent", "child", "origin", "axis", "pitch")
 _SPRUNG = ONE_DOF | {"spherical"}
-_INITIAL = frozenset(("position",))
 
 
 def read_joint(
@@ -152,12 +174,13 @@ def read_joint(
             f"has no <limit>, which URDF demands of a {kind} joint; it is taken as unlimited",
             "no limit",
         )
-    pitch = _pitch(document, element, parts.get("pitch"), kind)
+    if kind == "screw" and "pitch" not in parts:
+        raise document.error(
+            element, 'a screw joint needs <pitch value="..."/>, in metres per radian'
+        )
     source = document.source(element, f"joint '{name}'")
     properties = _properties(document, element, parts, kind)
-    return Joint(
-        name, kind, ends[0], ends[1], origin, axis, pitch=pitch, source=source, **properties
-    )
+    return Joint(name, kind, ends[0], ends[1], origin, axis, source=source, **properties)
 
 
 def _properties(
@@ -165,11 +188,9 @@ def _properties(
 ) -> dict[str, Any]:
     """The fields of a joint of this type in an element, besides its place in the tree."""
     properties: dict[str, Any] = {}
-    for tag, (name, read_part) in _PROPERTIES.items():
+    for tag, read_part in _PROPERTIES.items():
         if tag in parts:
-            properties[name] = read_part(document, parts[tag], kind)
-    if "dynamics" in parts:
-        properties |= _dynamics(document, parts["dynamics"], kind)
+            properties |= read_part(document, parts[tag], kind)
     if (independent := _independent(document, element, kind)) is not None:
         properties["independent"] = independent
     return properties
@@ -250,7 +271,7 @@ def _independent(document: Document, element: Element, kind: str) -> bool | tupl
     return independent
 
 
-def _limits(document: Document, element: Element, kind: str) -> Limits:
+def _limits(document: Document, element: Element, kind: str) -> Fields:
     """``<limit>``; a continuous joint has no position limits, whatever the file writes."""
     values = read(document, element, LIMIT)
     bounded = kind != "continuous"
@@ -263,14 +284,13 @@ def _limits(document: Document, element: Element, kind: str) -> Limits:
     if min(values.get("velocity", 0.0), values.get("effort", 0.0)) < 0.0:
         message = "a negative effort or velocity limit is taken as none; leave it out"
         document.warn_at(element, message)
-    return limits_of(document, element, values, most=LARGEST, bounded=bounded)
+    return {"limits": limits_of(document, element, values, most=LARGEST, bounded=bounded)}
 
 
-def _mimic(document: Document, element: Element, kind: str) -> Mimic | None:
+def _mimic(document: Document, element: Element, kind: str) -> Fields:
     if kind == "fixed":  # as in real files whose gripper was fixed by changing types
-        document.warn_at(element, "<mimic> means nothing in a fixed joint; it is ignored")
-        return None
-    return Mimic(document.text(element, "joint"), **read(document, element, MIMIC))
+        return _meaningless(document, element, kind)
+    return {"mimic": Mimic(document.text(element, "joint"), **read(document, element, MIMIC))}
 
 
 def _dynamics(document: Document, element: Element, kind: str) -> Fields:
@@ -288,46 +308,41 @@ def _dynamics(document: Document, element: Element, kind: str) -> Fields:
     return values
 
 
-def _armature(document: Document, element: Element, kind: str) -> float:
-    armature = read_value(document, element)
-    if armature < 0.0:
-        raise document.error(element, f"the armature {armature:g} is negative")
-    if kind == "fixed":
-        document.warn_at(element, "<armature> means nothing in a fixed joint; it is ignored")
-        return 0.0
-    return armature
+def _armature(document: Document, element: Element, kind: str) -> Fields:
+    values = read(document, element, ARMATURE)
+    return _meaningless(document, element, kind) if kind == "fixed" else values
 
 
-def _pitch(document: Document, joint: Element, element: Element | None, kind: str) -> float:
+def _pitch(document: Document, element: Element, kind: str) -> Fields:
     if kind != "screw":
-        if element is not None:
-            document.warn_at(element, f"<pitch> means nothing in a {kind} joint; it is ignored")
-        return 0.0
-    if element is None:
-        raise document.error(
-            joint, 'a screw joint needs <pitch value="..."/>, in metres per radian'
-        )
-    return read_value(document, element)
+        return _meaningless(document, element, kind)
+    return read(document, element, PITCH)
 
 
-def _initial(document: Document, element: Element, kind: str) -> float:
+def _meaningless(document: Document, element: Element, kind: str) -> Fields:
+    document.warn_at(element, f"<{element.tag}> means nothing in a {kind} joint; it is ignored")
+    return {}
+
+
+def _initial(document: Document, element: Element, kind: str) -> Fields:
     if kind not in ONE_DOF:
         raise document.error(
             element, f"<initial> is for joints of one degree of freedom, not for a {kind} joint"
         )
-    document.expect(element, _INITIAL)
-    return document.number(element, "position")
+    return read(document, element, INITIAL)
 
 
-_PROPERTIES: dict[str, tuple[str, Callable[[Document, Element, str], object]]] = {
-    "limit": ("limits", _limits),
-    "mimic": ("mimic", _mimic),
-    "initial": ("initial", _initial),
-    "armature": ("armature", _armature),
-    "rotor": ("rotor", lambda document, element, _: read_rotor(document, element)),
-    "motor": ("motor", lambda document, element, _: read_motor(document, element)),
+_PROPERTIES: dict[str, Callable[[Document, Element, str], Fields]] = {
+    "pitch": _pitch,
+    "limit": _limits,
+    "mimic": _mimic,
+    "initial": _initial,
+    "armature": _armature,
+    "rotor": lambda document, element, _: {"rotor": read_rotor(document, element)},
+    "motor": lambda document, element, _: {"motor": read_motor(document, element)},
+    "dynamics": _dynamics,
 }
-"""By the parts of a joint: the field, and its reader, which takes the joint's type."""
+"""By the parts of a joint: readers of fields, which take the joint's type."""
 
 
 def add_joint(root: Element, joint: Joint) -> None:
@@ -351,12 +366,111 @@ def add_joint(root: Element, joint: Joint) -> None:
     if joint.mimic is not None and joint.type in ONE_DOF:
         write(add(element, "mimic", joint=joint.mimic.joint), MIMIC, joint.mimic)
     if joint.type == "screw":
-        add(element, "pitch", value=number(joint.pitch))
-    if joint.armature and joint.type != "fixed":
-        add(element, "armature", value=number(joint.armature))
+        write(add(element, PITCH.tag), PITCH, joint)
+    if joint.type != "fixed":
+        add_numbers(element, ARMATURE, joint)
     if joint.rotor is not None:
         add_rotor(element, joint.rotor)
     if joint.motor is not None:
         add_motor(element, joint.motor)
-    if joint.initial is not None and joint.type in ONE_DOF:
-        add(element, "initial", position=number(joint.initial))
+    if joint.type in ONE_DOF:
+        add_numbers(element, INITIAL, joint)
+
+
+# --- loops and couplings --------------------------------------------------------------------------
+
+LOOP_TYPES: tuple[str, ...] = get_args(LoopType)
+_LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))
+_LOOP_PARTS = frozenset((*ENDS, "axis", "axis2", "dynamics"))
+_COUPLING_PARTS = frozenset((*ENDS, "ratio", "offset"))
+
+
+def read_loop(document: Document, element: Element) -> Loop:
+    """``<loop>``: a joint that the tree does not contain."""
+    values = read(document, element, LOOP)
+    name = document.text(element, "name")
+    kind = cast(LoopType, read_type(document, element, LOOP_TYPES))
+    parts = read_parts(document, element, _LOOP_PARTS)
+    if "axis2" in parts and kind != "universal":
+        document.warn_at(parts["axis2"], f"<axis2> means nothing in a {kind} loop; it is ignored")
+    if "length" in values:
+        _check_length(document, element, kind, values)
+    one, other = read_ends(document, element, parts)
+    return Loop(
+        name,
+        kind,
+        one,
+        other,
+        read_axis(document, parts.get("axis"), used=kind in _LOOPS_WITH_AXIS) or X,
+        read_axis(document, parts.get("axis2"), used=kind == "universal"),
+        source=document.source(element, f"loop '{name}'"),
+        **values,
+        **loop_dynamics(document, parts.get("dynamics"), kind),
+    )
+
+
+def _check_length(document: Document, element: Element, kind: str, values: Fields) -> None:
+    """Take the length out of a loop that is no rod; refuse one that is not positive."""
+    if kind != "rod":
+        document.warn_at(element, f"'length' means nothing in a {kind} loop; it is ignored")
+        del values["length"]
+    elif values["length"] <= 1e-12:  # as of the distance between ends
+        raise document.error(
+            element,
+            f"the length {values['length']:g} of the rod is not positive"
+            f"{' beyond rounding' if values['length'] > 0.0 else ''}; for two points that coincide "
+            "write a loop of type spherical",
+        )
+
+
+def add_loop(root: Element, loop: Loop) -> None:
+    """``<loop>``."""
+    element = add(root, "loop", name=loop.name, type=loop.type)
+    write(element, LOOP, loop)
+    add_ends(element, loop)
+    if loop.type in _LOOPS_WITH_AXIS:
+        add(element, "axis", xyz=numbers(loop.axis))
+    if loop.axis2 is not None:
+        add(element, "axis2", xyz=numbers(loop.axis2))
+    if has_dynamics(loop):
+        write(add(element, "dynamics"), DYNAMICS, loop)
+
+
+def read_coupling(document: Document, element: Element) -> LinkCoupling | JointCoupling:
+    """A coupling of two links (URDF+: a gear, a belt), or a linear one of several joints."""
+    document.expect(element, NAME_TYPE)  # URDF+ files name a type, which changes nothing
+    name = document.text(element, "name")
+    terms = [child for child in element if child.tag == "joint"]
+    parts = read_parts(document, element, _COUPLING_PARTS, frozenset(("joint",)))
+    source = document.source(element, f"coupling '{name}'")
+    values = read(document, parts.get("offset"), OFFSET)
+    if not terms:
+        if "predecessor" not in parts and "successor" not in parts:
+            raise document.error(
+                element,
+                "couples nothing: it needs <predecessor link> and <successor link>, or "
+                "<joint name ratio> elements",
+            )
+        one, other = (read_linked(document, element, parts, tag) for tag in ENDS)
+        values |= read(document, parts.get("ratio"), RATIO)
+        return LinkCoupling(name, one, other, source=source, **values)
+    if wrong := [tag for tag in ("predecessor", "successor", "ratio") if tag in parts]:
+        raise document.error(
+            parts[wrong[0]],
+            f"<{wrong[0]}> belongs to a coupling of links and <joint> to one of joints; write two "
+            "couplings (the ratio of a joint is an attribute of <joint>)",
+        )
+    joints = tuple(read_term(document, term) for term in terms)
+    return JointCoupling(name, joints, source=source, **values)
+
+
+def add_coupling(root: Element, coupling: LinkCoupling | JointCoupling) -> None:
+    """``<coupling>``."""
+    element = add(root, "coupling", name=coupling.name)
+    if isinstance(coupling, LinkCoupling):
+        add(element, "predecessor", link=coupling.predecessor)
+        add(element, "successor", link=coupling.successor)
+        write(add(element, RATIO.tag), RATIO, coupling)
+    else:
+        add_terms(element, coupling.terms)
+    add_numbers(element, OFFSET, coupling)

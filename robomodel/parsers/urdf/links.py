@@ -8,10 +8,20 @@ from typing import cast
 
 from robomodel.description import Inertial, Link, Shape, ShapeKind
 from robomodel.errors import DescriptionError
-from robomodel.parsers.schema import INERTIA, SIZES, SURFACE, add, add_text, read, write
-from robomodel.parsers.shared.frames import NAME_TYPE, add_origin, read_origin, read_value
+from robomodel.parsers.schema import (
+    INERTIA,
+    MASS,
+    SIZES,
+    SURFACE,
+    add,
+    add_numbers,
+    add_text,
+    read,
+    write,
+)
+from robomodel.parsers.shared.frames import NAME_TYPE, add_origin, read_origin
 from robomodel.parsers.text import number, numbers
-from robomodel.parsers.xml import Document, Element, shown, spelled
+from robomodel.parsers.xml import Document, Element, shown
 
 _LINK_PARTS = frozenset(("inertial", "visual", "collision"))
 _LINK_IRRELEVANT = frozenset(("material", "gazebo", "sensor", "contact", "self_collision_checking"))
@@ -56,32 +66,16 @@ def _inertial(document: Document, element: Element, label: str) -> Inertial:
     mass = parts.get("mass")
     if mass is None:
         raise document.error(element, '<inertial> has no <mass value="..."/>')
-    kilograms = read_value(document, mass)
-    if kilograms < 0.0:
-        raise document.error(mass, f"the mass is negative: {spelled(mass.get('value', ''))} kg")
+    weight = read(document, mass, MASS)
     inertia = parts.get("inertia")
     if inertia is None:
         raise document.error(
             element, '<inertial> has no <inertia>; a point mass has ixx="0", ixy="0", ... izz="0"'
         )
-    return Inertial(
-        kilograms,
-        read_moments(document, inertia),
-        read_origin(document, parts.get("origin")),
-        document.source(element, label),
-    )
-
-
-def read_moments(
-    document: Document, element: Element
-) -> tuple[float, float, float, float, float, float]:
-    """The six numbers of ``<inertia>``, all of which must be there."""
-    values = read(document, element, INERTIA)
-    try:
-        xx, xy, xz, yy, yz, zz = (values[each.field] for each in INERTIA.attributes)
-    except KeyError as error:
-        raise document.error(element, f"<inertia>: the attribute {error} is missing") from None
-    return xx, xy, xz, yy, yz, zz
+    values = read(document, inertia, INERTIA)
+    xx, xy, xz, yy, yz, zz = (values[each.field] for each in INERTIA.attributes)
+    origin, source = read_origin(document, parts.get("origin")), document.source(element, label)
+    return Inertial(weight["mass"], (xx, xy, xz, yy, yz, zz), origin, source)
 
 
 def add_link(root: Element, link: Link, colours: dict[Rgba, str]) -> None:
@@ -90,7 +84,7 @@ def add_link(root: Element, link: Link, colours: dict[Rgba, str]) -> None:
     if (inertial := link.inertial) is not None:
         part = add(element, "inertial")
         add_origin(part, inertial.origin)
-        add(part, "mass", value=number(inertial.mass))
+        write(add(part, MASS.tag), MASS, inertial)
         moments = zip(INERTIA.attributes, inertial.inertia, strict=True)
         add(part, "inertia", **{each.name: number(value) for each, value in moments})
     common = _common_friction(link)
@@ -194,5 +188,4 @@ def _add_shape(link: Element, shape: Shape, colours: dict[Rgba, str], *, frictio
         name = colours.setdefault(shape.rgba, f"colour_{len(colours) + 1}")
         add(add(element, "material", name=name), "color", rgba=numbers(shape.rgba))
     surface = shape if friction else replace(shape, friction=None)
-    if SURFACE.of(surface):
-        write(add(element, "surface"), SURFACE, surface)
+    add_numbers(element, SURFACE, surface)

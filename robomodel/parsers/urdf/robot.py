@@ -35,10 +35,14 @@ from robomodel.parsers.urdf.dialects import read_drake, read_loop_joint
 from robomodel.parsers.urdf.joints import (
     UNIVERSAL,
     Elements,
+    add_coupling,
     add_joint,
+    add_loop,
     changed_joint,
     has_duplicates,
+    read_coupling,
     read_joint,
+    read_loop,
     read_universal,
     with_mimics,
 )
@@ -50,7 +54,6 @@ from robomodel.parsers.urdf.links import (
     changed_link,
     read_link,
 )
-from robomodel.parsers.urdf.loops import add_coupling, add_loop, read_coupling, read_loop
 from robomodel.parsers.xml import DRAKE, Document, Element, refuse_xacro, words
 
 _ROBOT_PARTS = words("link joint loop loop_joint coupling spring transmission ros2_control gravity")
