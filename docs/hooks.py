@@ -1,4 +1,4 @@
-"""What pages need beyond Markdown: MathML, links for docstrings' roles, tables of elements."""
+"""What pages need beyond Markdown: MathML, links for docstrings' roles."""
 
 from __future__ import annotations
 
@@ -8,18 +8,8 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
-from robomodel.parsers.schema import DECLARATIONS
-
 _ROLE = re.compile(r":(?:func|class|meth|mod|attr|data|exc):<code>~?([\w.]+)</code>")
 _MATH = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
-
-
-_ROWS = re.compile(r"^<!-- rows of <(\w+)> -->$", re.MULTILINE)
-
-
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """``<!-- rows of <motor> -->`` in a table becomes the rows of the element's declaration."""
-    return _ROWS.sub(lambda found: DECLARATIONS[found[1]].rows(), markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
