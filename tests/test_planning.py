@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import robomodel as rm
+from robomodel.estimation.factors import Marker
 from robomodel.estimation.planning import (
+    Clearance,
     ConeMargins,
     ContactDynamics,
     FixedPoints,
@@ -17,7 +19,7 @@ from robomodel.estimation.planning import (
 )
 from robomodel.estimation.spaces import Configurations
 from robomodel.model.joints import Array
-from robomodel.trajectory import Goal, Plan, Stance, plan
+from robomodel.trajectory import Goal, Obstacle, Plan, Stance, plan
 
 FEET = tuple(f"{leg}_foot_contact" for leg in ("FR", "FL", "HR", "HL"))
 
@@ -180,7 +182,7 @@ def test_a_quadruped_jumps() -> None:
 # ---- factors -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["dynamics", "held", "velocity", "joints", "cone"])
+@pytest.mark.parametrize("kind", ["dynamics", "held", "velocity", "joints", "clearance", "cone"])
 def test_jacobians_are_differences(kind: str) -> None:
     name = "five_bar" if kind == "joints" else "planar_leg_linkage"
     model = rm.robots.load(name)
@@ -197,6 +199,7 @@ def test_jacobians_are_differences(kind: str) -> None:
         "joints": lambda: JointMargins(
             model, {"J4": (-1.0, 2.0)}, {"J3": (-1.0, 1.0), "J1": (-2.0, 3.0)}
         ),
+        "clearance": lambda: Clearance(Marker(model, frames[0]), 0.3),
         "cone": lambda: ConeMargins(2, (0, 1), 0.7, (0.0, 0.6, 0.8)),
     }
     factor = make[kind]()
@@ -219,6 +222,22 @@ def test_jacobians_are_differences(kind: str) -> None:
             assert np.allclose(slopes[i][..., j], change, rtol=1e-7, atol=1e-7)
 
 
+def test_obstacles_are_passed_and_priors_make_motions_smooth() -> None:
+    tip = ("link2", (0.4, 0.0, 0.0))
+    free = swing()
+    model = free.model
+    way = rm.frame_pose(model, free.q, tip)[:, :3, 3]
+    center, radius = way[5] + [0.005, 0.0, 0.0], 0.02
+    around = swing(obstacles=[Obstacle(center, radius, [tip])])
+    smooth = swing(obstacles=[Obstacle(center, radius, [tip])], prior=1.0)
+    for found in (around, smooth):
+        obeys(found)
+        away = np.linalg.norm(rm.frame_pose(model, found.q, tip)[:, :3, 3] - center, axis=1)
+        assert away.min() > radius - 1e-6
+    assert np.linalg.norm(way - center, axis=1).min() < 0.006
+    assert np.sum(np.diff(smooth.v, axis=0) ** 2) < 0.2 * np.sum(np.diff(around.v, axis=0) ** 2)
+
+
 def test_plans_refuse_what_is_not_there() -> None:
     model = rm.robots.load("five_bar")
     q = model.neutral()
@@ -226,6 +245,7 @@ def test_plans_refuse_what_is_not_there() -> None:
         ("outside of 0", {"goals": [Goal(9)]}),
         ("outside of 0", {"stances": [Stance(["link2"], 0, 9)]}),
         ("positive number", {"stances": [Stance(["link2"], 0, 2, friction=0.0)]}),
+        ("radius must be positive", {"obstacles": [Obstacle((0, 0, 0), 0.0, ["link2"])]}),
         ("no joint of one freedom 'J9'", {"positions": {"J9": (0.0, 1.0)}}),
         ("no coordinate or actuator 'J3'", {"torques": {"J3": 1.0}}),
         ("no coordinate 'J7'", {"weights": {"J7": 1.0}}),

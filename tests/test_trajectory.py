@@ -24,6 +24,7 @@ from robomodel.estimation import elimination
 from robomodel.estimation.elimination import UndeterminedError
 from robomodel.estimation.factors import (
     Accelerometer,
+    ConstantVelocity,
     Dynamics,
     Encoders,
     Equal,
@@ -185,6 +186,7 @@ def cases(model: rm.Model) -> list[tuple[Factor, dict[str, Space]]]:
         Accelerometer(model, (last, (0.1, 0.2, 0.3))),
         Accelerometer(model, last, bias="b"),
         Marker(model, (last, (0.1, 0.2, 0.3))),
+        ConstantVelocity("q", "v", 0.02, own["q"]),
     ]
     return [(factor, own) for factor in made]
 
@@ -214,16 +216,49 @@ def check_jacobians(factor: Factor, own: dict[str, Space], with_data: bool) -> N
         assert slopes[i] == pytest.approx(expected, abs=2e-8 * size), name
 
 
-@pytest.mark.parametrize("index", range(16))
+@pytest.mark.parametrize("index", range(17))
 def test_jacobians_on_a_linkage(index: int, crank: rm.Model) -> None:
     check_jacobians(*cases(crank)[index], with_data=True)
 
 
 @pytest.mark.parametrize(
-    "index", [pytest.param(i, marks=pytest.mark.slow) if i in (7, 8) else i for i in range(1, 16)]
+    "index", [pytest.param(i, marks=pytest.mark.slow) if i in (7, 8) else i for i in range(1, 17)]
 )
 def test_jacobians_on_joints_of_many_freedoms(index: int, tree: rm.Model) -> None:
     check_jacobians(*cases(tree)[index], with_data=False)
+
+
+def test_gaussian_processes_are_those_of_their_kernels() -> None:
+    """Twice integrated white noise has the kernel m³/3 + |s - t| m²/2, m = min(s, t)."""
+    step, count, density = 0.3, 5, np.array([0.7, 2.0])
+    vectors = Vectors(2)
+    process = ConstantVelocity("q", "v", step, vectors)
+    graph = Graph({"q": vectors, "v": vectors}, count)
+    for name in ("q", "v"):
+        graph = graph.add(Prior(name, vectors), 0.0, times=[0])
+    graph = graph.add(process, process.noise(density))
+    zeros = np.zeros((count, 2))
+    times = step * np.arange(count)
+    covariances = solve(graph, {"q": zeros, "v": zeros}).covariances
+    for t, sigma in zip(times, covariances, strict=True):
+        own = np.array([[t**3 / 3, t**2 / 2], [t**2 / 2, t]])
+        assert sigma == pytest.approx(np.kron(own, np.diag(density**2)), abs=1e-10)
+
+    def kernel(s: float, t: float) -> Array:
+        """Of position and velocity at s with those at t."""
+        m = min(s, t)
+        return np.array(
+            [[m**3 / 3 + abs(s - t) * m**2 / 2, m**2 / 2 if s <= t else s * t - t**2 / 2],
+             [s * t - s**2 / 2 if s <= t else m**2 / 2, m]]
+        )  # fmt: skip
+
+    ends = np.block([[kernel(s, t) for t in (0.6, 0.9)] for s in (0.6, 0.9)])
+    known = np.array([0.4, -1.0, 0.1, 2.0])  # position and velocity at both ends
+    at = np.concatenate([kernel(0.8, 0.6), kernel(0.8, 0.9)], axis=1)
+    expected = at @ np.linalg.solve(ends, known)
+    one = ConstantVelocity("q", "v", step, Vectors(1))
+    x = [np.array([[known[i]]]) for i in (0, 2, 1, 3)]
+    assert np.ravel(one.between(2 / 3, *x)) == pytest.approx(expected, abs=1e-10)
 
 
 @pytest.mark.slow

@@ -14,15 +14,18 @@ from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from robomodel.dynamics import aba, aba_derivatives, frame_pose, jacobian, rnea, rnea_derivatives
 from robomodel.dynamics.declaration import run
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
 from robomodel.errors import UnknownNameError, did_you_mean
+from robomodel.estimation.noise import Noise, gaussian
 from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import split
 from robomodel.kernels.trace import Operand, Traced
+from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import Function, function
@@ -202,6 +205,55 @@ class Trapezoid(_Integrator):
         e = subtracted_data(self.space.local(x[0], x[1]) - half * (x[2] + x[3]), data)
         slope = _ones(len(e), self.rows, -half)
         return e, [*self.space.local_jacobians(x[0], x[1]), slope, slope]
+
+
+@dataclass(frozen=True)
+class ConstantVelocity(_Integrator):
+    """Rates change by white accelerations alone: a Gaussian process prior over motions.
+
+    Exactly sparse in time (Barfoot, Tong and Särkkä 2014; GPMP2, Mukadam et al. 2018). Goes with
+    the noise of :meth:`noise`. In spaces that are no vectors, rates are those of local coordinates.
+    """
+
+    def __post_init__(self) -> None:
+        both = [(name, at) for name in (self.name, self.rate) for at in (0, 1)]
+        self._describe(both, 2 * self.space.dim, (self.rate, *_flat(self.space, self.name)))
+
+    def noise(self, density: ArrayLike) -> Noise:
+        """Covariance of the error: S (h³/3, h²/2; h²/2, h), S = diag(``density``²).
+
+        ``density``: square roots of the accelerations' power spectral densities, one for all
+        directions or (dim,) [rad s⁻² Hz⁻½, m s⁻² Hz⁻½].
+        """
+        h = self.step
+        spectrum = np.diag(np.broadcast_to(as_numbers(density, "density"), self.space.dim) ** 2)
+        return gaussian(np.kron([[h**3 / 3, h**2 / 2], [h**2 / 2, h]], spectrum))
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """[local(x_t, x_t+1) - h ẋ_t; ẋ_t+1 - ẋ_t]."""
+        first, second, rate, after = x
+        e = np.concatenate(
+            [self.space.local(first, second) - self.step * rate, after - rate], axis=1
+        )
+        none, one = np.zeros((len(e), *[self.space.dim] * 2)), _ones(len(e), self.space.dim)
+        slopes = [np.concatenate([s, none], axis=1)
+                  for s in self.space.local_jacobians(first, second)]  # fmt: skip
+        slopes.append(np.concatenate([-self.step * one, -one], axis=1))
+        return subtracted_data(e, data), [*slopes, np.concatenate([none, one], axis=1)]
+
+    def between(
+        self, share: float, first: Array, second: Array, rate: Array, after: Array
+    ) -> tuple[Array, Array]:
+        """The mean of x and ẋ a ``share`` of the step after its first time, given both its ends.
+
+        Hermite's cubic polynomial, whatever the densities.
+        """
+        s, h = share, self.step
+        way = self.space.local(first, second)
+        moved = s * s * (3 - 2 * s) * way
+        moved = moved + h * s * (s - 1) * ((s - 1) * rate + s * after)
+        rates = 6 * s * (1 - s) / h * way + (1 - s) * (1 - 3 * s) * rate + s * (3 * s - 2) * after
+        return self.space.retract(first, moved), rates
 
 
 @dataclass(frozen=True)

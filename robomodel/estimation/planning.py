@@ -25,6 +25,7 @@ from robomodel.dynamics.recursions.impulse import touching
 from robomodel.errors import did_you_mean, no_model
 from robomodel.estimation.barrier import InteriorPointResult, minimize_inside
 from robomodel.estimation.factors import (
+    ConstantVelocity,
     Dynamics,
     Errors,
     FactorBase,
@@ -87,6 +88,21 @@ class Stance:
     friction: float = 0.8
     normal: Sequence[float] = (0.0, 0.0, 1.0)
     at: ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Obstacle:
+    """A sphere that points of the robot keep out of, at the plan's times.
+
+    Attributes:
+        center: Its centre (3,) [m, world axes].
+        radius: How far the points stay away from it [m].
+        frames: The points: links, or (link, offset).
+    """
+
+    center: ArrayLike
+    radius: float
+    frames: Sequence[FrameLike]
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +182,8 @@ def plan(
     *,
     goals: Sequence[Goal] = (),
     stances: Sequence[Stance] = (),
+    obstacles: Sequence[Obstacle] = (),
+    prior: ArrayLike | None = None,
     positions: Bounds | None = None,
     velocities: Mapping[str, float] | None = None,
     torques: Mapping[str, float] | None = None,
@@ -193,6 +211,9 @@ def plan(
         v: Velocities (nv,) at the start; default at rest.
         goals: What shall be at which time.
         stances: Which points stand on the ground, and when.
+        obstacles: Spheres that points keep out of.
+        prior: Densities of a Gaussian process prior over the motion, one or (nv,), as of
+            :meth:`.factors.ConstantVelocity.noise`: accelerations cost, too, the more the smaller.
         positions: (lower, upper) by joint, in the place of the file's.
         velocities: Limits by joint, in the place of the file's.
         torques: Limits by joint or by actuator, in the place of the file's.
@@ -217,8 +238,9 @@ def plan(
     if not isinstance(model, Model):
         raise no_model(model)
     problem = _PlanningProblem(
-        model, count, step, tuple(goals), tuple(stances), dict(weights or {})
-    )
+        model, count, step, tuple(goals), tuple(stances), dict(weights or {}), tuple(obstacles),
+        prior,
+    )  # fmt: skip
     at = as_array(q, model.nq, "q", "nq")
     speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
     model.check(at, speed)
@@ -252,6 +274,8 @@ class _PlanningProblem:
     goals: tuple[Goal, ...]
     stances: tuple[Stance, ...]
     weights: dict[str, float]
+    obstacles: tuple[Obstacle, ...]
+    prior: ArrayLike | None
 
     def __post_init__(self) -> None:
         if self.count < 2 or not self.step > 0.0:
@@ -284,6 +308,9 @@ class _PlanningProblem:
                     f"where a stance's points come to rest has shape {points}, got "
                     f"{np.shape(stance.at)}"
                 )
+        for obstacle in self.obstacles:
+            if not 0.0 < obstacle.radius < math.inf:
+                raise ValueError(f"an obstacle's radius must be positive, got {obstacle.radius}")
         for name, weight in self.weights.items():
             self._known(name, self.model.dof_names, "coordinate")
             if not 0.0 < weight < math.inf:
@@ -340,6 +367,9 @@ class _PlanningProblem:
         graph = graph.add(Prior("v", space["v"]), 0.0, times=[0], data=v)
         for name, rate in (("q", "v"), ("v", "a")):
             graph = graph.add(Trapezoid(name, rate, self.step, space[name]), 0.0)
+        if self.prior is not None:
+            process = ConstantVelocity("q", "v", self.step, space["q"])
+            graph = graph.add(process, process.noise(self.prior))
         graph = graph.add(ContactDynamics(model, self.points), 0.0)
         driven = tuple(i for i in range(model.nv) if i not in self.base)
         if self.base:
@@ -418,6 +448,11 @@ class _PlanningProblem:
         if len(bound):
             both = np.concatenate([matrix, -matrix]), np.concatenate([-bound, -bound])
             graph = graph.add(LinearMargins("tau", *both), 1.0)
+        for obstacle in self.obstacles:
+            center = as_array(obstacle.center, 3, "an obstacle's centre", "3")
+            for frame in obstacle.frames:
+                clearance = Clearance(Marker(model, frame), obstacle.radius)
+                graph = graph.add(clearance, 1.0, times=np.arange(1, self.count), data=center)
         for stance in self.stances:
             x, y, z = _unit(stance.normal).tolist()
             chosen = self.chosen(stance)
@@ -682,6 +717,27 @@ class LinearMargins(FactorBase):
         """Margins, positive inside."""
         slope = np.broadcast_to(self.matrix, (len(x[0]), *self.matrix.shape))
         return x[0] @ self.matrix.T - self.bound, [slope]
+
+
+@dataclass(frozen=True)
+class Clearance(FactorBase):
+    """How far outside of a sphere a point is, to first order [m]: (|p - data|² - r²) / 2r.
+
+    ``data``: the centre (3,).
+    """
+
+    point: Marker
+    radius: float
+
+    def __post_init__(self) -> None:
+        self._describe(("q",), 1)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Margins, positive outside."""
+        away, (slope,) = self.point.evaluate(x, data)
+        squares = np.sum(away * away, axis=1, keepdims=True)
+        e = (squares - self.radius**2) / (2.0 * self.radius)
+        return e, [away[:, None] @ slope / self.radius]
 
 
 @dataclass(frozen=True)

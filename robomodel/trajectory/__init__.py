@@ -1,7 +1,7 @@
 """Motions of a model over time: simulations, rollouts and plans."""
 
 from robomodel.estimation.leg_odometry import LegNoise, LegOdometry, leg_odometry
-from robomodel.estimation.planning import Goal, Plan, Stance, plan
+from robomodel.estimation.planning import Goal, Obstacle, Plan, Stance, plan
 from robomodel.motion.ground import Contact, Ground, contact_points
 from robomodel.motion.rollout import Rollout, rollout
 from robomodel.motion.simulate import simulate
@@ -13,6 +13,7 @@ __all__ = [
     "Ground",
     "LegNoise",
     "LegOdometry",
+    "Obstacle",
     "Plan",
     "Rollout",
     "SimulationError",
