@@ -338,3 +338,22 @@ def test_ranges_up_to_dead_points_have_no_full_turns() -> None:
     crank = next(each for each in study.joints if each.joint == "crank_joint")
     assert crank.lower == pytest.approx(-2 * math.pi / 3, abs=1e-9)
     assert crank.upper == pytest.approx(math.pi / 3, abs=1e-9)
+
+
+@pytest.mark.parametrize("start", [0.0, 0.4])
+def test_ranges_of_joints_that_turn_back(start: float) -> None:
+    """A slider at the end of a rod of 0.3 m on a crank of 0.1 m, which goes round."""
+    model = rm.load(
+        robot(
+            link("crank"), link("rod"), link("slide"),
+            joint("turn", "base", "crank", axis="0 1 0", mark=True,
+                  more=f'<initial position="{start}"/>'),
+            joint("pin", "crank", "rod", "0.1 0 0", axis="0 1 0"),
+            joint("way", "base", "slide", axis="1 0 0", kind="prismatic",
+                  more='<limit lower="0" upper="1"/>'),
+            loop("end", "revolute", "rod", "slide", "0.3 0 0", "0 0 0", HINGE),
+        )
+    )  # fmt: skip
+    found = reach(model, "way")
+    assert (found.lower, found.upper) == pytest.approx((0.2, 0.4), abs=1e-12)
+    assert (found.lower_by, found.upper_by) == ("loop", "loop")

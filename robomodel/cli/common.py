@@ -232,7 +232,7 @@ def runnable(
             try:
                 result = command(**arguments)
                 result = Result(document=result) if isinstance(result, Document) else result
-                if groups:
+                if "robot" in result.document.data:
                     data = {"file": file, **result.document.data}
                     result = replace(result, document=replace(result.document, data=data))
                 _print(result, output or result.output, _texts(caught) if json_wanted else None)

@@ -107,8 +107,8 @@ def command(
 def form_of(output: Path, remedy: str = "") -> Format:
     """The format that a file's ending says."""
     if output.suffix.lower() not in SUFFIXES:
-        known = ", ".join(SUFFIXES)
-        raise UserError(f"{output}: '{output.suffix}' says no format; known are {known}{remedy}")
+        endings = ", ".join(SUFFIXES)
+        raise UserError(f"{output}: '{output.suffix}' says no format; known are {endings}{remedy}")
     return SUFFIXES[output.suffix.lower()]
 
 

@@ -237,12 +237,12 @@ def _moved_along(model: Model, positions: Mapping[str, Numbers], q: Array) -> li
 
 
 def _from_positions(model: Model, positions: Mapping[str, Numbers]) -> Array:
-    for joint, given in positions.items():
+    for joint, numbers in positions.items():
         if joint not in model.joint_names:
             raise UserError(
-                f"{given.where}: no such joint in '{model.name}'"
+                f"{numbers.where}: no such joint in '{model.name}'"
                 f"{did_you_mean(joint, model.joint_names)}"
             )
-    numbers: dict[str, Any] = {joint: given.numbers for joint, given in positions.items()}
+    wanted: dict[str, Any] = {joint: each.numbers for joint, each in positions.items()}
     with blaming(_places(positions.values())):
-        return model.configuration(numbers)
+        return model.configuration(wanted)

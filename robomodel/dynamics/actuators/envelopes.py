@@ -19,7 +19,7 @@ from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.functions.actuators import actuator_map
 from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import select
-from robomodel.model.configurations.curves import curve
+from robomodel.model.configurations.curves import Curve, curve
 from robomodel.model.configurations.sweeps import FREE_LENGTH, grid
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
@@ -54,7 +54,7 @@ class JointEnvelope:
     ``effort`` and ``velocity``: what there is everywhere, the least of ``torque`` and ``speed``
     (at the neutral configuration where the range has dead points, at which they vanish).
     ``line``: which of the configurations have all other joints of the tree at neutral, in order.
-    ``given``: the file's own limits. ``slides``: in metres and newtons, not radians.
+    ``file_limits``: the file's own. ``slides``: in metres and newtons, not radians.
     """
 
     joint: str
@@ -73,18 +73,18 @@ class JointEnvelope:
     effort: float
     velocity: float
     line: Places
-    given: Limits
+    file_limits: Limits
     slides: bool = False
 
     @property
     def limits(self) -> Limits:
         """What a file of the open tree should say: the tighter of these and the file's own."""
-        own = self.given
+        file = self.file_limits
         return Limits(
-            max(self.lower, own.lower),
-            min(self.upper, own.upper),
-            _tighter(self.velocity, own.velocity),
-            _tighter(self.effort, own.effort),
+            max(self.lower, file.lower),
+            min(self.upper, file.upper),
+            _tighter(self.velocity, file.velocity),
+            _tighter(self.effort, file.effort),
         )
 
     @property
@@ -151,9 +151,9 @@ def _reach(
 ) -> JointEnvelope:
     """Of one joint; ``rows``: spanning velocities of the joints that move with it, None: alone."""
     joint, node, (q, start) = model.joints[body], model.nodes[body], poses
-    own = [node.v] if rows is None else rows
-    b = _in_these(model, q, cluster, own)
-    v = cluster.v.start + own.index(node.v)
+    rates = [node.v] if rows is None else rows
+    b = _in_these(model, q, cluster, rates)
+    v = cluster.v.start + rates.index(node.v)
     driven = np.any(b[:, v] != 0.0, axis=0)
     speed = np.full(len(q), np.inf)
     torque = speed.copy()
@@ -181,7 +181,7 @@ def _reach(
         effort=_everywhere(torque, start),
         velocity=_everywhere(speed, start),
         line=line,
-        given=Limits(joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit),
+        file_limits=Limits(joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit),
         slides=joint.type == "prismatic",
     )
 
@@ -215,11 +215,11 @@ def inverses(matrices: Array) -> Array:
 
 def _everywhere(values: Array, start: int) -> float:
     """The least; where some vanish, that of the start."""
-    known = values[np.isfinite(values)]
-    if not len(known):
+    finite = values[np.isfinite(values)]
+    if not len(finite):
         return math.inf
-    least, at_start = float(np.min(known)), float(values[start])
-    return at_start if least <= NOTHING * np.max(known) and math.isfinite(at_start) else least
+    least, at_start = float(np.min(finite)), float(values[start])
+    return at_start if least <= NOTHING * np.max(finite) and math.isfinite(at_start) else least
 
 
 def tree_rows(model: Model, instead: Sequence[int] = ()) -> list[int]:
@@ -229,8 +229,8 @@ def tree_rows(model: Model, instead: Sequence[int] = ()) -> list[int]:
     """
     moving, rows = _moving(model), []
     for cluster in model.clusters:
-        own = [b for b in instead if b in cluster.bodies] if cluster.nv == 1 else []
-        bodies = own[:1] or [b for b in cluster.bodies if b in moving]
+        chosen = [b for b in instead if b in cluster.bodies] if cluster.nv == 1 else []
+        bodies = chosen[:1] or [b for b in cluster.bodies if b in moving]
         rows += [v for b in bodies for v in model.nodes[b].freedoms]
     return rows
 
@@ -256,25 +256,26 @@ def _poses(
     Also which of them are those where this joint moves alone.
     """
     neutral = model.neutral()
-    own = {model.joints[b].name: _own(model, b) for b in bodies}
+    ranges = {model.joints[b].name: _limits(model, b) for b in bodies}
     if cluster.kind == "joint":
-        return neutral[None], 0, own, {}
+        return neutral[None], 0, ranges, {}
     if cluster.kind == "couplings":
         if cluster.nv == 1:
-            own = {model.joints[b].name: _geared(model, cluster, b) for b in bodies}
-        return neutral[None], 0, own, {}
+            ranges = {model.joints[b].name: _geared(model, cluster, b) for b in bodies}
+        return neutral[None], 0, ranges, {}
     (first, *_) = cluster.independent
     if cluster.nv == 1 and first in model.joint_names:
-        q, start, ends = _along(model, cluster, first)
-        ranges = {model.joints[b].name: _spanned(model, b, q, ends) for b in bodies}
+        path = curve(model, cluster, first)
+        q, start, ends = _along(model, cluster, path)
+        ranges = {model.joints[b].name: _spanned(model, b, path, q, ends) for b in bodies}
         return q, start, ranges, {name: np.arange(len(q)) for name in ranges}
-    names, at = list(own), model.joint_positions(neutral)
+    names, at = list(ranges), model.joint_positions(neutral)
     count = next(n for most, n in GRIDS if len(names) <= most)
-    axes = [_spread(own[name], float(at[name]), count) for name in names]
+    axes = [_spread(ranges[name], float(at[name]), count) for name in names]
     poses = grid(model, names, axes).reshape(-1, model.nq)
     there: Mask = np.all(np.isfinite(poses), axis=1)
     if not np.any(there):  # neutral is out of its limits
-        return neutral[None], 0, own, {}
+        return neutral[None], 0, ranges, {}
     shape = tuple(len(axis) for axis in axes)
     number = np.where(there, np.cumsum(there) - 1, -1).reshape(shape)
     middle = tuple(len(axis) // 2 for axis in axes)
@@ -282,11 +283,11 @@ def _poses(
     for n, name in enumerate(names):
         row = np.moveaxis(number, n, -1)[(*middle[:n], *middle[n + 1 :])]
         lines[name] = row[row >= 0]
-    return poses[there], max(int(number[middle]), 0), own, lines
+    return poses[there], max(int(number[middle]), 0), ranges, lines
 
 
 def _spread(ends: Range, at: float, count: int) -> Array:
-    """Positions of a joint: its own in the middle, as many on either side up to its limits."""
+    """Positions of a joint: where it is in the middle, as many on either side up to its limits."""
     (low, _), (high, _) = ends
     if not count:
         return np.array([at])
@@ -297,7 +298,7 @@ def _spread(ends: Range, at: float, count: int) -> Array:
     )
 
 
-def _own(model: Model, body: int) -> Range:
+def _limits(model: Model, body: int) -> Range:
     joint = model.joints[body]
     lower, upper = joint.lower, joint.upper
     return (
@@ -311,13 +312,13 @@ def _geared(model: Model, cluster: Cluster, body: int) -> Range:
     neutral = model.neutral()
     at, rates = model.joint_positions(neutral), model.constraint_jacobian(neutral)
     name, column = model.joints[body].name, cluster.v.start
-    own = float(rates[model.nodes[body].v, column])
-    if not own:  # it mimics another joint zero times
+    rate = float(rates[model.nodes[body].v, column])
+    if not rate:  # it mimics another joint zero times
         return (float(at[name]), ""), (float(at[name]), "")
     lower, upper = (-math.inf, ""), (math.inf, "")
     for other in sorted(cluster.bodies, key=lambda b: b != body):
         joint = model.joints[other]
-        slope = float(rates[model.nodes[other].v, column]) / own
+        slope = float(rates[model.nodes[other].v, column]) / rate
         if joint.nv != 1 or not slope:
             continue
         ends = [float(at[name] + (x - at[joint.name]) / slope) for x in (joint.lower, joint.upper)]
@@ -329,16 +330,15 @@ def _geared(model: Model, cluster: Cluster, body: int) -> Range:
     return lower, upper
 
 
-def _along(model: Model, cluster: Cluster, joint: str) -> tuple[Array, int, tuple[str, str]]:
+def _along(model: Model, cluster: Cluster, path: Curve) -> tuple[Array, int, tuple[str, str]]:
     """The range of a linkage of one freedom, to its ends, and what ends it on either side."""
-    path = curve(model, cluster, joint)
-    own = next(each for each in model.joints if each.name == joint)
-    free = FREE_LENGTH if own.type == "prismatic" else math.pi
+    joint = next(each for each in model.joints if each.name == path.joint)
+    free = FREE_LENGTH if joint.type == "prismatic" else math.pi
     sides, names = [], []
-    for end, limit, way in zip(path.ends, (own.lower, own.upper), (-free, free), strict=True):
+    for end, limit, way in zip(path.ends, (joint.lower, joint.upper), (-free, free), strict=True):
         position, by = end.position, end.by
         if not by:  # half a turn meets no limit; its own may be farther
-            position, by = (limit, joint) if math.isfinite(limit) else (path.start + way, "")
+            position, by = (limit, joint.name) if math.isfinite(limit) else (path.start + way, "")
         side = path.at(np.linspace(path.start, position, POINTS + 1)[1:])
         if end.by:
             side[-1] = end.q
@@ -351,18 +351,34 @@ def _along(model: Model, cluster: Cluster, joint: str) -> tuple[Array, int, tupl
     return q, len(sides[0]), (names[0], names[1])
 
 
-def _spanned(model: Model, body: int, q: Array, ends: tuple[str, str]) -> Range:
+def _spanned(model: Model, body: int, path: Curve, q: Array, ends: tuple[str, str]) -> Range:
     """The range of a joint along a linkage's: where it turns back, it is the linkage's doing."""
-    joint = model.joints[body]
+    from scipy.optimize import brentq
+
+    joint, cluster = model.joints[body], path.cluster
     at = np.asarray(model.joint_positions(q)[joint.name])
+    along = np.asarray(model.joint_positions(q)[path.joint])
+
+    def there(position: float) -> Array:
+        whole = model.neutral()
+        whole[cluster.q] = path.at(np.array([position]))[0]
+        return whole
+
+    def rate(position: float) -> float:
+        return float(model.constraint_jacobian(there(position))[model.nodes[body].v, cluster.v][0])
+
     ranges = []
-    for pick, own in ((np.argmin, joint.lower), (np.argmax, joint.upper)):
+    steps = np.pad(along, 1, mode="reflect", reflect_type="odd")
+    for pick, limit in ((np.argmin, joint.lower), (np.argmax, joint.upper)):
         n = int(pick(at))
         value = float(at[n])
         by = ends[0] if n == 0 else ends[1] if n == len(at) - 1 else "loop"
-        if abs(value - own) <= 1e-7:
-            value, by = own, joint.name
+        if by in ("", "loop") and rate(steps[n]) * rate(steps[n + 2]) < 0.0:
+            turn = brentq(rate, steps[n], steps[n + 2], xtol=1e-12)
+            value, by = float(model.joint_positions(there(turn))[joint.name]), "loop"
+        if abs(value - limit) <= 1e-7:
+            value, by = limit, joint.name
         if not by:  # a whole turn
-            value = own
+            value = limit
         ranges.append((value, by))
     return ranges[0], ranges[1]

@@ -151,14 +151,14 @@ def _notes(each: JointEnvelope) -> Iterator[str]:
     for side, by in zip(SIDES, (each.lower_by, each.upper_by), strict=True):
         if by in ("", each.joint):
             continue
-        limit = getattr(each.given, side)
+        limit = getattr(each.file_limits, side)
         what = "the linkage itself" if by == "loop" else f"'{by}'"
         file = f"the file says {_with(limit, length)}" if math.isfinite(limit) else (
             "none in the file")  # fmt: skip
         yield f"{each.joint}: its {side} limit is that of {what} ({file})"
     for word, here, promised, unit in (
-        ("effort", each.effort, each.given.effort, force),
-        ("velocity", each.velocity, each.given.velocity, speed),
+        ("effort", each.effort, each.file_limits.effort, force),
+        ("velocity", each.velocity, each.file_limits.velocity, speed),
     ):
         if math.isfinite(promised) and here < promised * (1.0 - 1e-9):
             yield (
@@ -360,6 +360,6 @@ def _joint_data(each: JointEnvelope, reflected: Array) -> dict[str, Any]:
             "torque": _range(each.torque),
             "speed": _range(each.speed),
             "reflected_inertia": _range(reflected),
-            "file": picked(each.given, *limits),
+            "file": picked(each.file_limits, *limits),
         }
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from robomodel.reports.document import Cell, Document, Section, Table, count, picked
+from robomodel.reports.document import Cell, Document, HasDocument, Section, Table, count, picked
 
 UNITS = {
     "mass": "kg", "com": "m", "inertia": "kg m²", "origin": "m", "orientation": "rad",
@@ -56,7 +55,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(HasDocument):
     """The differences between two robots, those that change joint torques most first.
 
     ``str(comparison)`` is text, :meth:`as_dict` is for JSON, :meth:`html` a page.
@@ -80,9 +79,6 @@ class Comparison:
         """Whether there are no differences."""
         return not self.differences
 
-    def __str__(self) -> str:
-        return self.document.text()
-
     @cached_property
     def document(self) -> Document:
         """The comparison as text, JSON and a page."""
@@ -103,14 +99,6 @@ class Comparison:
             picked(self, "a", "b", "same", "tolerance", "joints", "differences"),
             kind="comparison",
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """The comparison as plain dicts, lists, numbers and strings; None is infinite or none."""
-        return self.document.as_dict()
-
-    def html(self) -> str:
-        """The comparison as one HTML page."""
-        return self.document.html()
 
 
 def _shown(value: Value) -> str:
