@@ -28,6 +28,7 @@ def tables(results: Mapping[str, Any]) -> dict[str, str]:
     chains = [Row(**row) for row in results["chains"]]
     made = {algorithm: against_paper(robots, algorithm) for algorithm in TABLES}
     return made | {
+        "results": summary(robots, results["leg"]),
         "machine": machine(results["machine"], [*robots, *chains]),
         "growth": exponents(chains),
         "lengths": lengths(chains),
@@ -38,10 +39,51 @@ def tables(results: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, words to the left and numbers to the right."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: bool = False) -> str:
+    """A Markdown table, words to the left and numbers to the right; ``words``: of words alone."""
+    lines = [head, ["---", *["---" if words else "---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def summary(rows: Sequence[Row], torques: Sequence[Mapping[str, Any]]) -> str:
+    """What the paper finds and what is found here, in a line each."""
+    ns = {(row.algorithm, row.method, row.system): row.ns for row in rows}
+
+    def here(algorithm: str, method: str) -> list[float]:
+        return [percent(ns[algorithm, method, x], ns[algorithm, "cluster", x]) for x in SYSTEMS]
+
+    inverse = "inverse dynamics (table II): projection compared with clusters"
+    why = "the paper's difference is overhead of small matrices"
+    lines = [[inverse, span(PERCENT["rnea", "projection"]),
+              f"same operations; {why} ([measured](#overhead-of-small-matrices))"]]  # fmt: skip
+    for what, algorithm, method in (
+        ("forward dynamics (table III): projection compared with clusters", "aba", "projection"),
+        ("forward dynamics: Lagrange multipliers compared with clusters", "aba", "lagrange"),
+        ("inverse operational-space inertia (table IV): projection compared with clusters",
+         "efpa", "projection"),
+        ("forward dynamics: approximation by armature compared with clusters", "aba",
+         "approximate"),
+    ):  # fmt: skip
+        lines.append([what, span(PERCENT[algorithm, method]), span(here(algorithm, method))])
+    worst = [max(row[name] / row["peak"] for row in torques) for name in LEG_METHODS[:2]]
+    lines += [
+        ["growth with the number of links (figures 11, 13)", "clusters linear",
+         "clusters linear; projection and multipliers approach cubic"],
+        ["errors of torques without rotors, one leg (figure 14)", "amplitudes not published",
+         f"up to {100 * worst[0]:.0f} % of a joint's largest torque without rotors, up to"
+         f" {100 * worst[1]:.0f} % with armature"],
+    ]  # fmt: skip
+    return table(["experiment", "in the paper", "here"], lines, words=True)
+
+
+def span(percents: Sequence[float]) -> str:
+    """From the least to the largest."""
+    least, most = round(min(percents)), round(max(percents))
+    if least >= 0:
+        return f"{least} to {most} % slower"
+    if most <= 0:
+        return f"{-most} to {-least} % faster"
+    return f"from {-least} % faster to {most} % slower"
 
 
 def machine(facts: Mapping[str, Any], rows: Sequence[Row]) -> str:
