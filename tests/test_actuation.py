@@ -592,3 +592,109 @@ def test_terms_say_which_way_and_how_far_motors_turn(text: str) -> None:
     if text:
         terms = {actuator.joint: dict(actuator.terms) for actuator in model.actuators}
         assert terms == {"spin_a": {"first": -7.0}, "spin_b": {"second": -6.0, "first": 3.0}}
+
+
+# ---- positions and velocities at the motors ------------------------------------------------------
+
+
+def motored(name: str) -> rm.Model:
+    """A shipped robot; linkages without actuators get a motor at each independent joint."""
+    model = rm.robots.load(name)
+    if model.actuators:
+        return model
+    motors = "".join(f'<joint name="{n}">{MOTOR}</joint>' for n in model.dof_names)
+    return rm.load(rm.robots.path(name), extend=f'<robot name="motors">{motors}</robot>')
+
+
+@pytest.mark.parametrize(
+    "name", few(rm.robots.names(), "four_bar", "belt_leg", "mini_cheetah", "mit_humanoid_leg")
+)
+def test_states_from_actuators(name: str) -> None:
+    """Rates are those of the positions, and both give the state again."""
+    model = motored(name)
+    rng = np.random.default_rng(5)
+    q = np.array([model.random_configuration(rng) for _ in range(4)])
+    near = np.array([model.random_configuration(rng, near=each) for each in q])
+    v = rng.normal(size=(4, model.nv))
+    if model.floating_base is not None:
+        near[:, :7], v[:, :6] = q[:, :7], 0.0
+    at, rates = rm.actuator_positions(model, q), rm.actuator_velocities(model, q, v)
+    map_ = rm.actuator_map(model, q)
+    np.testing.assert_allclose(rates, np.einsum("nij,ni->nj", map_, v), atol=1e-13)
+    for backend in ("numpy", "compiled"):
+        ends = [
+            rm.actuator_positions(model, model.integrate(q, h * v), backend=backend)
+            for h in (1e-5, -1e-5)
+        ]
+        np.testing.assert_allclose((ends[0] - ends[1]) / 2e-5, rates, atol=1e-7)
+    if name == "jvrc1":  # most of its joints have no motors
+        with pytest.warns(RuntimeWarning, match="leave a freedom open"):
+            assert np.isnan(rm.from_actuators(model, at, rates, guess=near)[0]).all()
+        return
+    found, speed = rm.from_actuators(model, at, rates, guess=near)
+    np.testing.assert_allclose(found, q, atol=1e-12)
+    np.testing.assert_allclose(speed, v, atol=1e-12)
+
+
+def test_actuators_of_a_differential_on_a_floating_base() -> None:
+    text = differential(rotors=False)
+    model = rm.load(text, floating_base=True)
+    base = [1.0, 2.0, 3.0, 0.0, 0.0, 0.6, 0.8]
+    q = np.array([*base, 0.3, -0.2])
+    # the transmission's law: joint = (a + b) / 2n, (a - b) / 2n, or the other way round
+    np.testing.assert_allclose(np.sort(rm.actuator_positions(model, q)), [8 * 0.1, 8 * 0.5])
+    state = rm.from_actuators(model, rm.actuator_positions(model, q), [1.0, 2.0],
+                              guess=[*base, 0.0, 0.0])  # fmt: skip
+    np.testing.assert_allclose(state[0], q, atol=1e-14)
+    np.testing.assert_allclose(state[1][:6], 0.0)
+    np.testing.assert_allclose(rm.actuator_velocities(model, *state), [1.0, 2.0])
+
+
+def test_encoders_that_contradict_each_other_or_leave_freedoms_open() -> None:
+    two = robot(link("a"), joint("j", "base", "a", kind="revolute", more=limited(1)))
+    two = two.replace("</robot>", "".join(
+        f'<transmission name="{n}"><type>transmission_interface/SimpleTransmission</type>'
+        f'<joint name="j"/><actuator name="{n}"><mechanicalReduction>{n[1]}</mechanicalReduction>'
+        "</actuator></transmission>" for n in ("m2", "m3")
+    ) + "</robot>")  # fmt: skip
+    model = rm.load(two)
+    q, v = rm.from_actuators(model, [0.4, 0.6], [2.0, 3.0])
+    np.testing.assert_allclose((q, v), ([0.2], [1.0]))
+    with pytest.warns(RuntimeWarning, match="contradict"):
+        q, v = rm.from_actuators(model, [[0.4, 0.7], [0.4, 0.6]], [[2.0, 3.0], [2.0, 3.0]])
+    assert np.isnan(q[0]).all()
+    assert np.isnan(v[0]).all()
+    np.testing.assert_allclose(q[1], [0.2])
+    bare = rm.robots.load("four_bar")
+    with pytest.warns(RuntimeWarning, match="freedom open"):
+        assert np.isnan(rm.from_actuators(bare, [])[0]).all()
+    assert rm.actuator_positions(bare, bare.neutral()).shape == (0,)
+    assert rm.actuator_velocities(bare, [bare.neutral()] * 2, [0.0]).shape == (2, 0)
+    assert rm.actuator_gains(bare, bare.neutral(), [], [])[0].shape == (1, 1)
+    ball = rm.load(robot(link("a"), joint("b", "base", "a", kind="spherical")))
+    with pytest.warns(RuntimeWarning, match="freedom open"):
+        rm.from_actuators(ball, [])
+    for wrong in ([1.0], [[1.0, 2.0, 3.0]]):
+        with pytest.raises(ValueError, match="positions"):
+            rm.from_actuators(model, wrong)
+
+
+def test_gains_at_motors_are_those_of_the_coordinates() -> None:
+    """Of small turns dq, motors at rest: tau = -B kp Bᵀ dq."""
+    model = motored("belt_leg")
+    rng = np.random.default_rng(2)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    kp, kd = rng.uniform(1, 2, size=(2, 3, len(model.actuators)))
+    stiffness, damping = rm.actuator_gains(model, q, kp, kd, check=True)
+    turn = 1e-6 * rng.normal(size=(3, model.nv))
+    moved = rm.actuator_positions(model, model.integrate(q, turn)) - rm.actuator_positions(model, q)
+    b = rm.actuator_map(model, q)
+    np.testing.assert_allclose((b @ (kp * moved)[..., None])[..., 0],
+                               (stiffness @ turn[..., None])[..., 0], rtol=1e-7)  # fmt: skip
+    v = rng.normal(size=(3, model.nv))
+    u = kd * rm.actuator_velocities(model, q, v)
+    np.testing.assert_allclose((b @ u[..., None])[..., 0], (damping @ v[..., None])[..., 0])
+    for k in (stiffness, damping):
+        np.testing.assert_allclose(k, np.swapaxes(k, 1, 2))
+    with pytest.raises(ValueError, match="kp"):
+        rm.actuator_gains(model, q, [1.0], kd)

@@ -206,7 +206,8 @@ class AlgorithmSpec:
 
     def sizes(self, model: Model) -> dict[str, int]:
         """The arguments' names and lengths."""
-        special = {"q": model.nq, "forces": 3 * len(self.frames)}
+        nu = len(model.actuators)
+        special = {"q": model.nq, "forces": 3 * len(self.frames), "kp": nu, "kd": nu}
         sizes = {n: special.get(n, model.nv) for n in self.algorithm.arguments}
         return sizes | {f"f_ext['{link}']": 6 for link in self.f_ext}
 

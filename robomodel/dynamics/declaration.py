@@ -205,7 +205,7 @@ def _entries(body: str) -> dict[str, str]:
 
 # ---- calls ---------------------------------------------------------------------------------------
 
-SIZES = {"q": "nq", "forces": "3k"}
+SIZES = {"q": "nq", "forces": "3k", "kp": "nu", "kd": "nu"}
 WRENCH = ("the moment's x", "the moment's y", "the moment's z", "the force's x", "the force's y",
           "the force's z")  # fmt: skip
 OPERANDS = 64  # of a NumPy ufunc, its result included
@@ -228,7 +228,11 @@ def check_arguments(
         raise no_model(model)
     model.check(arguments["q"], arguments.get("v"))
     for name in arguments.keys() - {"q", "v"}:
-        check_finite(as_array(arguments[name], model.nv, name, "nv"), name, model.dof_names)
+        labels = model.dof_names
+        if SIZES.get(name) == "nu":
+            labels = tuple(each.name for each in model.actuators)
+        array = as_array(arguments[name], len(labels), name, SIZES.get(name, "nv"))
+        check_finite(array, name, labels)
     for link, wrench in (forces or {}).items():
         name = f"f_ext['{link}']"
         check_finite(as_array(wrench, 6, name, "6"), name, WRENCH)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,38 @@ def actuator_map(model: Model, q: Vector) -> list[list[Scalar]]:
             for i, g in enumerate(state.rows[row], first[row]):
                 result[i][n] = add(result[i][n], mul(k, g))
     return result
+
+
+def positions(model: Model, q: Vector) -> list[Scalar]:
+    """The actuators' positions (nu): Σ k q of the joints that each moves."""
+    at = {node.v: node.q for node in model.nodes}
+    spanning = model.spanning_positions(q)
+    return [
+        reduce(add, [mul(k, spanning[at[row]]) for row, k in actuator.rows], 0.0)
+        for actuator in model.actuators
+    ]
+
+
+def velocities(model: Model, q: Vector, v: Vector) -> list[Scalar]:
+    """The actuators' rates (nu): Bᵀ v."""
+    columns = zip(*actuator_map(model, q), strict=True)
+    return [reduce(add, map(mul, column, v), 0.0) for column in columns]
+
+
+def gains(
+    model: Model, q: Vector, kp: Vector, kd: Vector
+) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
+    """B diag(kp) Bᵀ and B diag(kd) Bᵀ (nv by nv)."""
+    b = actuator_map(model, q)
+    stiffness, damping = (
+        [
+            [reduce(add, [mul(mul(x, k), y) for x, k, y in zip(one, gain, other, strict=True)], 0.0)
+             for other in b]
+            for one in b
+        ]
+        for gain in (kp, kd)
+    )  # fmt: skip
+    return stiffness, damping
 
 
 class Reflected(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Unpack
 
@@ -19,14 +20,19 @@ from robomodel.dynamics.declaration import (
     run,
     run_one,
 )
+from robomodel.errors import warn
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
 __all__ = [
     "actuator_forces",
+    "actuator_gains",
     "actuator_map",
+    "actuator_positions",
+    "actuator_velocities",
     "copper_loss",
+    "from_actuators",
     "reflected",
     "saturate",
     "torque_limits",
@@ -34,6 +40,9 @@ __all__ = [
 ]
 
 declare("actuator_map", actuation.actuator_map, B=("nv", "nu"))
+declare("actuator_positions", actuation.positions, positions=("nu",))
+declare("actuator_velocities", actuation.velocities, rates=("nu",))
+declare("actuator_gains", actuation.gains, K=("nv", "nv"), D=("nv", "nv"))
 declare(
     "reflected",
     actuation.reflected,
@@ -80,6 +89,157 @@ def actuator_forces(
     torque = as_array(tau, model.nv, "tau", "nv")
     common_batch(q=as_array(q, model.nq, "q", "nq"), tau=torque)
     return actuation.forces(actuator_map(model, q, **options), torque)
+
+
+@documented
+def actuator_positions(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
+    """The actuators' positions: what encoders at the motors measure.
+
+    Σ k q of the joints that an actuator moves, with the coefficients k of its ``terms``.
+
+    Returns:
+        positions: Positions (..., nu) [rad, m], in the order of ``model.actuators``.
+    """
+    if not model.actuators:
+        return actuator_map(model, q, **options)[..., 0, :] if model.nv else np.zeros((0,))
+    return run_one(model, "actuator_positions", {"q": q}, **options)
+
+
+@documented
+def actuator_velocities(
+    model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]
+) -> Array:
+    """The actuators' velocities Bᵀ v.
+
+    Returns:
+        rates: Velocities (..., nu) [rad/s, m/s], in the order of ``model.actuators``.
+    """
+    if not model.actuators:
+        arrays = {"q": as_array(q, model.nq, "q", "nq"), "v": as_array(v, model.nv, "v", "nv")}
+        return np.zeros((*common_batch(**arrays), 0))
+    return run_one(model, "actuator_velocities", {"q": q, "v": v}, **options)
+
+
+@documented
+def actuator_gains(
+    model: Model, q: ArrayLike, kp: ArrayLike, kd: ArrayLike, **options: Unpack[Options]
+) -> tuple[Array, Array]:
+    """Stiffness and damping of the coordinates from gains of position loops at the motors.
+
+    u = -kp (position - reference) - kd rate at each motor acts as tau = -K dq - D v near the
+    references: K = B diag(kp) Bᵀ, D = B diag(kd) Bᵀ. (What turns B as q changes is not in K.)
+
+    Args:
+        kp: Gains (..., nu) [N m/rad or N/m].
+        kd: Gains (..., nu) [N m s/rad or N s/m].
+
+    Returns:
+        K: Stiffness (..., nv, nv).
+        D: Damping (..., nv, nv).
+    """
+    if not model.actuators:
+        nu = {"kp": as_array(kp, 0, "kp", "nu"), "kd": as_array(kd, 0, "kd", "nu")}
+        batch = common_batch(q=as_array(q, model.nq, "q", "nq"), **nu)
+        return np.zeros((*batch, model.nv, model.nv)), np.zeros((*batch, model.nv, model.nv))
+    stiffness, damping = run(model, "actuator_gains", {"q": q, "kp": kp, "kd": kd}, **options)
+    return stiffness, damping
+
+
+def from_actuators(
+    model: Model,
+    positions: ArrayLike,
+    velocities: ArrayLike | None = None,
+    *,
+    guess: ArrayLike | None = None,
+) -> tuple[Array, Array]:
+    """The state at which encoders at the motors read this: the inverse of `actuator_positions`.
+
+    Newton's method from ``guess``, in steps of at most 0.3 rad (or m), so that linkages stay on its
+    branch. The base stays where ``guess`` has it, at rest.
+
+    Args:
+        model: The robot.
+        positions: Positions (..., nu), in the order of ``model.actuators`` [rad, m].
+        velocities: Velocities (..., nu) [rad/s, m/s]; zero by default.
+        guess: A closed configuration (..., nq) to start from; the neutral one by default.
+
+    Returns:
+        q: Configurations (..., nq), closed.
+        v: Velocities (..., nv).
+        Both are not-a-number, with a RuntimeWarning, where the numbers contradict each other (by
+        more than 1e-6, relative above 1), are out of reach or leave a freedom open.
+
+    Raises:
+        ValueError: Arrays that do not fit.
+    """
+    nu = len(model.actuators)
+    arrays = {
+        "positions": as_array(positions, nu, "positions", "nu"),
+        "velocities": as_array(
+            np.zeros(nu) if velocities is None else velocities, nu, "velocities", "nu"
+        ),
+        "guess": as_array(model.neutral() if guess is None else guess, model.nq, "guess", "nq"),
+    }
+    batch = common_batch(**arrays)
+    target, rates, q = (
+        np.broadcast_to(x, (*batch, x.shape[-1])).reshape(math.prod(batch), x.shape[-1])
+        for x in arrays.values()
+    )
+    result = _at_positions(model, target, np.array(q))
+    v = _at_rates(model, result, rates)
+    lost = np.isnan(result).any(axis=-1) | np.isnan(v).any(axis=-1)
+    result[lost] = v[lost] = np.nan
+    if lost.any():
+        warn(RuntimeWarning(
+            f"from_actuators of '{model.name}': positions or velocities contradict each other, are "
+            "out of reach or leave a freedom open: not-a-number is returned there"
+        ))  # fmt: skip
+    return result.reshape(*batch, model.nq), v.reshape(*batch, model.nv)
+
+
+STEP, STEPS = 0.3, 200  # rad or m of a coordinate at a time
+FITS = 1e-6  # by how much numbers of several encoders may contradict each other
+
+
+def _at_positions(model: Model, target: Array, q: Array) -> Array:
+    """Configurations (n, nq) at which actuators are there; not-a-number where there are none."""
+    bound = FITS * np.maximum(1.0, np.abs(target).max(axis=-1, initial=0.0))
+    left = np.full(target.shape, np.nan)
+    moving = np.asarray(np.isfinite(target).all(axis=-1) & np.isfinite(q).all(axis=-1))
+    for _ in range(STEPS):
+        rows = np.flatnonzero(moving)
+        if not len(rows):
+            break
+        left[rows] = target[rows] - actuator_positions(model, q[rows])
+        turn = _inverse_map(model, q[rows], left[rows])
+        size = np.abs(turn).max(axis=-1, initial=0.0)
+        turn *= np.minimum(1.0, STEP / np.maximum(size, STEP))[:, None]
+        q[rows] = model.integrate(q[rows], turn)
+        moving[rows] = size > 1e-8 * bound[rows]
+    fits = np.abs(left).max(axis=-1, initial=0.0) <= bound
+    return np.where(fits[:, None], q, np.nan)
+
+
+def _at_rates(model: Model, q: Array, rates: Array) -> Array:
+    """Velocities (n, nv) at which the actuators have these; not-a-number where they have not."""
+    v = _inverse_map(model, q, rates)
+    left = np.abs(actuator_velocities(model, q, v) - rates).max(axis=-1, initial=0.0)
+    bound = FITS * np.maximum(1.0, np.abs(rates).max(axis=-1, initial=0.0))
+    return np.where((left <= bound)[:, None], v, np.nan)
+
+
+def _inverse_map(model: Model, q: Array, rates: Array) -> Array:
+    """The velocities (n, nv) of least squares, the base at rest; not-a-number if some are open."""
+    free = slice(6 if model.floating_base is not None else 0, model.nv)
+    matrix = np.swapaxes(actuator_map(model, q)[:, free], 1, 2)
+    regular = np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
+    matrix = np.where(regular[:, None, None], matrix, 0.0)
+    if not matrix.size:
+        return np.where(matrix.shape[2], np.nan, np.zeros((len(q), model.nv)))
+    closed = regular & (np.linalg.matrix_rank(matrix, rtol=1e-9) == matrix.shape[2])
+    v = np.zeros((len(q), model.nv))
+    v[:, free] = (np.linalg.pinv(matrix, rcond=1e-12) @ rates[..., None])[..., 0]
+    return np.where(closed[:, None], v, np.nan)
 
 
 @documented
