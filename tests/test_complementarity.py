@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from robomodel.dynamics.contact.complementarity import Problem, solve
-from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps
+from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, _eliminated
 
 Array = NDArray[np.float64]
 
@@ -158,3 +158,11 @@ def test_nothing_to_solve() -> None:
     x, residual = solve(problem, np.ones(3))
     np.testing.assert_array_equal(x, 0.0)
     assert residual == 0.0
+
+
+def test_elimination_in_the_order_of_the_rows() -> None:
+    """The linear system of Newton's steps, which sweeps would make up for if it were wrong."""
+    rng = np.random.default_rng(7)
+    matrix, right = rng.standard_normal((5, 5)) + 5.0 * np.eye(5), rng.standard_normal(5)
+    found = _eliminated(matrix.tolist(), right.tolist())
+    np.testing.assert_allclose(found, np.linalg.solve(matrix, right), rtol=0, atol=1e-14)

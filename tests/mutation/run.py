@@ -136,8 +136,8 @@ TESTS: dict[str, str] = {
     "motion/stepping.py": "energy_of_motion contact_checks contact singular",
     "motion/steps.py": "rollout singular energy_of_motion contact_rollouts",
     "motion/tangent.py": "singular rollout energy_of_motion contact",
-    "motion/time_stepping.py": "energy_of_motion contact_checks contact",
-    "motion/variational.py": "simulate singular",
+    "motion/time_stepping.py": "energy_of_motion contact_checks contact singular",
+    "motion/variational.py": "simulate singular trajectory",
 }
 
 
