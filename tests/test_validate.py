@@ -264,6 +264,16 @@ def test_needless_couplings_and_large_clusters_are_told() -> None:
     assert found.source.element == "coupling 'all'"
 
 
+def test_geared_motors_of_a_linkage_start_and_lead_as_it_does() -> None:
+    """Their ratio makes no better coordinates, and their place follows from that of the joints."""
+    path = rm.robots.path("five_bar")
+    rotors = dict.fromkeys(("J1", "J2"), rm.Rotor(2e-5, 50.0))
+    plain, geared = (rm.validate(rm.load(path, rotors=each)) for each in (None, rotors))
+    assert kinds(geared) == kinds(plain)
+    assert geared.linkages[0].start_gap == pytest.approx(plain.linkages[0].start_gap, abs=1e-12)
+    assert geared.linkages[0].best.joints == geared.linkages[0].chosen.joints
+
+
 def test_a_file_that_is_open_at_its_start_is_told() -> None:
     report = rm.validate(four_bar(marks=(True, False, False)))
     found = only(report, "start")

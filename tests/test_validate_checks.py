@@ -41,6 +41,7 @@ def test_millimetres_degrees_and_grams() -> None:
     assert numbers["degrees", "joint 'j1'"] == -90
     assert numbers["degrees", "joint 'j2'"] == 90
     assert numbers["millimetres", "joint 'j1'"] == 120
+    assert "grams" not in {each.check for each in rm.validate(text.replace("0.3", "3")).findings}
     first = text[: text.index('<joint name="j1"')].count("\n") + 1
     assert [
         each.source.line for each in report.findings if each.source.element == "joint 'j1'"

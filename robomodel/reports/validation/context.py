@@ -164,8 +164,9 @@ class CheckContext:
     @cached_property
     def linkages(self) -> dict[str, Linkage]:
         """The study of each cluster with loops, by its name."""
+        turned = {self.model.joints[rotor.body].name: rotor.ratios for rotor in self.rotors}
         return {
-            cluster.name: study(self.model, cluster)
+            cluster.name: study(self.model, cluster, turned)
             for cluster in self.model.clusters
             if cluster.kind == "loops"
         }

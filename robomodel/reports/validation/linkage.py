@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -106,7 +106,11 @@ class Linkage:
 # ---- the study of a cluster ----------------------------------------------------------------------
 
 
-def study(model: Model, cluster: Cluster) -> Linkage:
+Turned: TypeAlias = Mapping[str, Mapping[str, float]]
+"""Joints of rotors → how far they turn for each joint that drives them."""
+
+
+def study(model: Model, cluster: Cluster, rotors: Turned) -> Linkage:
     """Measure a cluster with loops."""
     motion = ClusterMotion.of(model, cluster)
     start = np.array(cluster.start)
@@ -126,11 +130,11 @@ def study(model: Model, cluster: Cluster) -> Linkage:
     sweeps = curves(motion, starts)
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     near = samples[side == side[0]]
-    chosen, best = _choices(motion, near)
+    chosen, best = _choices(motion, near, rotors)
     ways = _branches(motion, start, rng)
     other = ways[1:2]
     others = curves(motion, other) if other else []
-    file_start = _file_start(model, cluster)
+    file_start = _file_start(model, cluster, rotors)
     reached = sweeps[0].joints[sweeps[0].reached]
     return Linkage(
         cluster=cluster.name,
@@ -170,12 +174,14 @@ def _sketches(
         yield sketch(model, cluster, each.joints, title)
 
 
-def _file_start(model: Model, cluster: Cluster) -> Array:
-    """Where the file puts the joints: their initial positions, else zero."""
+def _file_start(model: Model, cluster: Cluster, rotors: Turned) -> Array:
+    """Where the file puts the joints: their initial positions, else zero, or as their gears say."""
     joints = {joint.name: joint.initial for joint in model.description.joints}
     q = cluster.geometry.zero()
     for name, link in zip(cluster.joints, cluster.geometry.links, strict=True):
         initial = joints[name]
+        if initial is None and name in rotors:
+            initial = sum(ratio * (joints[of] or 0.0) for of, ratio in rotors[name].items())
         if initial is not None and link.joint.nq == 1:
             q[link.q] = initial
     return q
@@ -213,8 +219,11 @@ def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> 
     )
 
 
-def _choices(motion: ClusterMotion, samples: Array) -> tuple[Choice, Choice | None]:
-    """The independent coordinates and the best ones, by their condition over the samples."""
+def _choices(motion: ClusterMotion, samples: Array, rotors: Turned) -> tuple[Choice, Choice | None]:
+    """The independent coordinates and the best ones, by their condition over the samples.
+
+    Rotors are left out unless they are independent: their condition is better by their ratios.
+    """
     null = motion.null(samples)
 
     def judged(choice: tuple[int, ...]) -> Choice:
@@ -224,9 +233,14 @@ def _choices(motion: ClusterMotion, samples: Array) -> tuple[Choice, Choice | No
         return Choice(joints, float(np.max(condition)), float(np.median(condition)))
 
     chosen = judged(tuple(motion.cluster.columns))
-    if math.comb(len(motion.columns), motion.cluster.nv) > CHOICES:
+    columns = [
+        n
+        for n, column in enumerate(motion.columns)
+        if n in motion.cluster.columns or column.joint not in rotors
+    ]
+    if math.comb(len(columns), motion.cluster.nv) > CHOICES:
         return chosen, None
-    choices = itertools.combinations(range(len(motion.columns)), motion.cluster.nv)
+    choices = itertools.combinations(columns, motion.cluster.nv)
     best = min((judged(choice) for choice in choices), key=lambda each: (each.worst, each.median))
     return chosen, best
 

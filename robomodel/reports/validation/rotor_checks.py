@@ -10,6 +10,7 @@ from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.context import CheckContext, Rotor
 
 RADIUS = (5e-4, 0.25)  # m: radii of gyration between which rotors of robots are
+WEIGHTLESS = 1e-9  # kg: masses up to this are written for simulators that ask for one
 SAME = 1e-9
 
 # What a rotor's reflected inertia may be of what its joint carries, and the rotor's own of the
@@ -95,7 +96,7 @@ def _rotor_masses(context: CheckContext, rotor: Rotor) -> Iterator[Finding]:
             rotor.mass,
             "kg",
         )
-    if rotor.mass > 0.0 and rotor.inertia > 0.0:
+    if rotor.mass > WEIGHTLESS and rotor.inertia > 0.0:
         radius = math.sqrt(rotor.inertia / rotor.mass)
         if not RADIUS[0] <= radius <= RADIUS[1]:
             ratio = max((abs(x) for x in rotor.ratios.values()), default=1.0)

@@ -15,6 +15,7 @@ LONG = 20.0  # m: a robot's joints are nearer to each other
 ENDLESS = 1e4  # m: limits beyond are those of no slide, but written for none
 TURNS = (4 * math.pi, 3600.0)  # rad: limits beyond two turns; beyond ten turns of degrees: for none
 HEAVY = 2000.0  # kg, of one link
+STEEL = 7850.0  # kg/m³: no link is heavier than a cube of it as long as the robot's longest link
 DEGREES = (10, 15, 20, 30, 36, 40, 45, 50, 60, 70, 72, 75, 80, 90, 100, 105, 110, 120, 135, 144,
            150, 160, 165, 180, 270, 360)  # fmt: skip
 SAME = 1e-9
@@ -52,7 +53,7 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
                 "m",
             )
     for inertial in inertials:
-        if inertial.mass > HEAVY:
+        if inertial.mass > max(HEAVY, STEEL * context.size**3):
             yield warning(
                 "grams",
                 inertial.source,
