@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from robomodel.cli import complete
-from robomodel.cli.common import Html, Result, UserError, blaming, write_page
+from robomodel.cli.common import Report, UserError, blaming
 from robomodel.cli.robot import Robot
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.reports.actuation.study import actuation
@@ -33,12 +33,11 @@ def command(
             help="A joint that moves the foot, one or two of them. [default: the last two]",
         ),
     ] = None,
-    html: Html = None,
     plots: Path | None = None,
     suffix: Annotated[
         Literal["png", "svg", "pdf", "csv"], typer.Option("--format", help="Of these files.")
     ] = "png",
-) -> Result:
+) -> Report:
     """Print what motors do through gears and linkages: ratios, torque, speed, range, workspace.
 
     Keys of the JSON document: robot, file, actuators (name, joint, effort_limit, velocity_limit,
@@ -61,10 +60,9 @@ def command(
     with blaming(robot.file):
         study = actuation(model, foot=_foot(foot), joints=tuple(joints or ()))
     document = study.document
-    write_page(document, html)
     paths = [] if plots is None else [str(x) for x in document.write_plots(plots, suffix)]
     data = {**document.data, "file": robot.file, "pictures": paths}
-    return Result(document=replace(document, data=data))
+    return Report(document=replace(document, data=data))
 
 
 def _foot(text: str | None) -> FrameLike | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from robomodel.cli.common import Html, Result, UserError, blaming, write_page
+from robomodel.cli.common import Report, UserError, blaming
 from robomodel.cli.convert import SUFFIXES
 from robomodel.cli.robot import Robot
 from robomodel.files import named
@@ -39,9 +39,8 @@ def command(
     output: Path | None = None,
     value: Literal["neutral", "best"] = "neutral",
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the armatures as CSV.")] = False,
-    html: Html = None,
     **options: Any,
-) -> Result:
+) -> Report:
     """Tabulate reflected inertia, its range, and the errors of a model that makes do with it.
 
     Keys of the JSON document: robot, file, armature (a list: joint, value, low, high, best,
@@ -84,8 +83,7 @@ def command(
             "missing": list(result.missing),
         }
     document = replace(errors.document, data=data, sections=[*errors.document.sections, *written])
-    write_page(document, html)
-    return Result(
+    return Report(
         document=document,
         text=csv_of(errors) if as_csv else None,
         output=output if file is None else None,

@@ -46,7 +46,7 @@ Output: TypeAlias = Annotated[
 ]
 Html: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="OUT.html", help="Also write the report as a page with pictures."),
+    typer.Option("--html", metavar="OUT.html", help="Also write the report as a page with plots."),
 ]
 
 
@@ -65,6 +65,10 @@ class Result:
     status: int = 0
     complaint: str = ""
     then: Callable[[], None] | None = None
+
+
+class Report(Result):
+    """A result whose document is a page, too, for ``--html``."""
 
 
 # ---- errors --------------------------------------------------------------------------------------
@@ -188,8 +192,9 @@ def runnable(
     """The command as a function for typer.
 
     A parameter that is a dataclass becomes the options that are its fields; ``**options`` becomes
-    those of functions' parameters, by :func:`signature_options`. ``--json`` is added, and
-    ``--output`` unless the command has one of its own; documents on a robot get its ``file``.
+    those of functions' parameters, by :func:`signature_options`. ``--json`` is added, ``--html`` to
+    those that return a :class:`Report`, and ``--output`` unless the command has one of its own;
+    documents on a robot get its ``file``.
     """
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, type[Any]] = {
@@ -206,9 +211,10 @@ def runnable(
     for function, names in taken.items():
         options += signature_options(function, names)
     option_names = {each.name for each in options}
-    for name, kind, default in (("output", Output, None), ("as_json", AsJson, False)):
-        if name not in option_names:
-            options.append(_parameter(name, kind, default))
+    common: list[tuple[str, Any, Any]] = [("output", Output, None), ("as_json", AsJson, False)]
+    if signature.return_annotation is Report:
+        common.insert(0, ("html", Html, None))
+    options += [_parameter(*each) for each in common if each[0] not in option_names]
     for group in groups.values():
         loading = list(
             documented(group, inspect.signature(group, eval_str=True).parameters.values())
@@ -223,6 +229,7 @@ def runnable(
     def run(**arguments: Any) -> int:
         file, json_wanted = arguments.get("file", "robomodel"), arguments.pop("as_json")
         output = None if "output" in option_names else arguments.pop("output")
+        page = None if "html" in option_names else arguments.pop("html", None)
         for name, group in groups.items():
             fields = [field.name for field in dataclasses.fields(group)]
             arguments[name] = group(**{field: arguments.pop(field) for field in fields})
@@ -235,6 +242,8 @@ def runnable(
                 if "robot" in result.document.data:
                     data = {"file": file, **result.document.data}
                     result = replace(result, document=replace(result.document, data=data))
+                if page is not None:
+                    page.write_text(result.document.html(), encoding="utf-8")
                 _print(result, output or result.output, _texts(caught) if json_wanted else None)
             except BrokenPipeError:
                 raise
@@ -377,9 +386,3 @@ def complain(text: str) -> None:
             line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
         )
     typer.echo(line, err=True)
-
-
-def write_page(document: Document, html: Path | None) -> None:
-    """The page of a report, where one was asked for."""
-    if html is not None:
-        html.write_text(document.html(), encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from robomodel.cli import complete
-from robomodel.cli.common import Html, Result, blaming, write_page
+from robomodel.cli.common import Report, blaming
 from robomodel.cli.robot import Robot
 from robomodel.reports.comparison.study import compare
 
@@ -31,9 +31,8 @@ def command(
             autocompletion=complete.robots,
         ),
     ],
-    html: Html = None,
     **options: Any,
-) -> Result:
+) -> Report:
     """List what differs between two files of one robot, the largest effect on torques first.
 
     Exit status: 0 if nothing differs, 1 if something does. docs/compare.md explains the columns.
@@ -45,5 +44,4 @@ def command(
     first, second = robot.load(), replace(robot, file=other).load()
     with blaming(robot.file, status=1):
         comparison = compare(first, second, **options)
-    write_page(comparison.document, html)
-    return Result(document=comparison.document, status=0 if comparison.same else 1)
+    return Report(document=comparison.document, status=0 if comparison.same else 1)

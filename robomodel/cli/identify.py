@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from robomodel.cli.common import Html, Result, UserError, blaming, in_options, named_number
+from robomodel.cli.common import Report, UserError, blaming, in_options, named_number
 from robomodel.cli.convert import WRITERS, form_of
 from robomodel.cli.robot import Robot
 from robomodel.identification import (
@@ -19,7 +19,7 @@ from robomodel.identification import (
 )
 from robomodel.model import Model
 from robomodel.reports.document import Bullets, Document, Section
-from robomodel.reports.identification import by_owner, document, page
+from robomodel.reports.identification import by_owner, document
 
 NARROW = 1e4  # a gap between singular values that leaves a doubt
 
@@ -55,13 +55,12 @@ def command(
     output: Path | None = None,
     free: list[str] | None = None,
     constant: list[str] | None = None,
-    html: Html = None,
     plot: Path | None = None,
     what: bool = False,
     measured: list[str] | None = None,
     contact: list[str] | None = None,
     **options: Any,
-) -> Result:
+) -> Report:
     """Identify a robot's parameters from a log of its motion, or list what is identifiable.
 
     Bodies stay physically consistent. docs/parameters.md explains it.
@@ -99,12 +98,12 @@ def command(
     reading = {name: options.pop(name) for name in READING}
     if log is not None:
         options |= {"free": free or None, "constants": _constants(constant or [])}
-        return _identified(robot, log, reading, output, html, plot, options)
+        return _identified(robot, log, reading, output, plot, options)
     model = robot.load()
     forces = None if not measured else measured[0] if measured == ["actuators"] else measured
     with blaming(robot.file):
         base = base_parameters(model, measured=forces, contacts=contact or ())
-    return Result(
+    return Report(
         document=_base_document(model, base, _forces(model, measured, contact)), output=output
     )
 
@@ -124,10 +123,9 @@ def _identified(
     path: Path,
     reading: dict[str, Any],
     output: Path | None,
-    html: Path | None,
     plot: Path | None,
     options: dict[str, Any],
-) -> Result:
+) -> Report:
     """Read, fit, write and report."""
     form = None if output is None else form_of(output)
     model = robot.load()
@@ -135,13 +133,11 @@ def _identified(
         log = read_log(model, path, **reading)
         fit = identify(model, log, **options)
         fit = replace(fit, notes=tuple(map(in_options, fit.notes)))
-    if html is not None:
-        html.write_text(page(fit, model, path.name), encoding="utf-8")
     if plot is not None:
         from robomodel.views import draw_residuals
 
         draw_residuals(fit, plot)
-    report = document(fit, model, str(path), log.unused)
+    report = document(fit, model, path.name, log.unused)
     if output is not None and form is not None:
         with blaming(str(output)):
             WRITERS[form](fit.model, output)
@@ -150,7 +146,7 @@ def _identified(
             data={**report.data, "output": str(output)},
             sections=[Section("", [f"{output} written"]), *report.sections],
         )
-    return Result(document=report, status=1 if fit.suspicions else 0)
+    return Report(document=report, status=1 if fit.suspicions else 0)
 
 
 def _forces(model: Model, measured: list[str] | None, contacts: list[str] | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 
-from robomodel.cli.common import Html, Result, UserError, write_page
+from robomodel.cli.common import Report, UserError
 from robomodel.cli.robot import Robot
 from robomodel.errors import DescriptionError, DescriptionWarning
 from robomodel.reports.validation.study import of_error, of_model
@@ -16,7 +16,7 @@ EXAMPLES = (
 )
 
 
-def command(robot: Robot, html: Html = None) -> Result:
+def command(robot: Robot) -> Report:
     """Look for what is wrong or odd: structure, loops, singularities, gears, inertias, units.
 
     Exit status: 0 if there are at most notes, 1 for warnings and errors, 2 for a file that cannot
@@ -37,10 +37,9 @@ def command(robot: Robot, html: Html = None) -> Result:
     else:
         report = of_model(model, caught)
     document = report.document
-    write_page(document, html)
     if broken is not None:
         document = replace(document, data={**broken.as_dict(), **document.data})
-    return Result(
+    return Report(
         document=document,
         status=2 if broken else 0 if report.ok else 1,
         complaint=str(broken or ""),

@@ -200,17 +200,21 @@ PLAIN, FAINT = "\x1b[0m", "\x1b[2m"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Parts below a title; without a title they follow what is before them."""
+    """Parts below a title; without a title they follow what is before them.
+
+    ``on_page``: on the page alone, as plots and drawings are.
+    """
 
     title: str
     parts: Sequence[Part]
     level: int = 2
+    on_page: bool = False
 
     def lines(self, width: int | None, *, coloured: bool) -> Iterator[str]:
-        """The section as text; plots and drawings are on the page only."""
+        """The section as text, without plots and drawings."""
         parts = [part for part in self.parts if not is_empty(part)]
         shown = [part for part in parts if not isinstance(part, Plot | Drawings)]
-        if not shown:
+        if self.on_page or not shown:
             return
         if self.title:
             yield ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -47,6 +46,7 @@ def document(fit: Identified, model: Model, source: str, unused: Sequence[str] =
         Section("Sensors", [_sensors(fit)]),
         Section("Not identifiable from this log", unknown),
         Section("Columns that were not used", [Bullets(unused)]),
+        Section("All parameters", [_changes(fit, before, range(len(fit.names)))], on_page=True),
     ]
     data = _data(fit, model, before, unused)
     summary, file = f"{fit.samples} samples of {source}", model.description.source.file
@@ -54,11 +54,8 @@ def document(fit: Identified, model: Model, source: str, unused: Sequence[str] =
 
 
 def page(fit: Identified, model: Model, source: str) -> str:
-    """The report as one HTML page, with a table of all parameters at its end."""
-    report = document(fit, model, source)
-    table = _changes(fit, parameters(model).values, range(len(fit.names)))
-    every = [*report.sections, Section("All parameters", [table])]
-    return replace(report, sections=every).html()
+    """The report as one HTML page."""
+    return document(fit, model, source).html()
 
 
 def by_owner(names: Iterable[str]) -> list[str]:
