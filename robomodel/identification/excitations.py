@@ -6,7 +6,7 @@ import csv
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -31,11 +31,15 @@ Most: TypeAlias = float | Mapping[str, float] | None
 SEED = 20061004  # of the motions by which regressors are scaled: always the same
 AWAY = 4.0  # times the size of G in the middle: how near to dead points loops come
 REACHED = 0.95  # of what may be used of a limit
+TINY = 1e-9  # half of a range that leaves no room
+
+
+Quantity = Literal["position", "velocity", "acceleration", "torque", "reach", "transmission"]
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """How much of a limit a motion uses.
+    """A limit, and how much of it a motion uses.
 
     Attributes:
         name: Of the joint, coordinate, cluster or actuator.
@@ -50,7 +54,13 @@ class Used:
     quantity: Quantity
     lower: float
     upper: float
-    share: float
+    share: float = math.nan
+
+    def share_of(self, x: Array) -> Array:
+        """How much of it x uses: 0 in the middle, 1 on it; of a single one, 1 less the way left."""
+        half = 0.5 * (self.upper - self.lower)
+        beyond = np.maximum(x - self.upper, self.lower - x)
+        return np.asarray(1.0 + beyond / (max(half, TINY) if math.isfinite(half) else 1.0))
 
     def __str__(self) -> str:
         same = self.lower == -self.upper
@@ -266,7 +276,7 @@ def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
 # ---- limits --------------------------------------------------------------------------------------
 
 
-def _positions(model: Model, about: Array, moved: tuple[int, ...], reach: float) -> Iterator[Bound]:
+def _positions(model: Model, about: Array, moved: tuple[int, ...], reach: float) -> Iterator[Used]:
     """The file's, of all joints; of moved ones without, about where they are."""
     at = model.joint_positions(about)
     names = {model.dof_names[i] for i in moved}
@@ -279,18 +289,16 @@ def _positions(model: Model, about: Array, moved: tuple[int, ...], reach: float)
             low, high = -math.inf, math.inf
         if joint.name not in names:
             if math.isfinite(low) or math.isfinite(high):
-                yield Bound(joint.name, "position", low, high)
+                yield Used(joint.name, "position", low, high)
             continue
         far = reach * (length if joint.type == "prismatic" else 1.0)
         place = float(at[joint.name])
-        if math.isfinite(low) and math.isfinite(high):
-            yield Bound(joint.name, "position", low, high)
-        elif math.isfinite(low):
-            yield Bound(joint.name, "position", low, max(low, place - far) + 2.0 * far)
-        elif math.isfinite(high):
-            yield Bound(joint.name, "position", min(high, place + far) - 2.0 * far, high)
-        else:
-            yield Bound(joint.name, "reach", place - far, place + far)
+        kind: Quantity = "position" if math.isfinite(low) or math.isfinite(high) else "reach"
+        if not math.isfinite(low):
+            low = (min(high, place + far) - far if math.isfinite(high) else place) - far
+        if not math.isfinite(high):
+            high = max(low, place - far) + 2.0 * far
+        yield Used(joint.name, kind, low, high)
 
 
 def _asked(
@@ -311,33 +319,33 @@ def _asked(
     return result
 
 
-def _rates(model: Model, moved: tuple[int, ...], quantity: Quantity, most: Most) -> Iterator[Bound]:
+def _rates(model: Model, moved: tuple[int, ...], quantity: Quantity, most: Most) -> Iterator[Used]:
     """Of velocities, the file's and those asked for; of accelerations the latter."""
     joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
     asked = _asked(most, quantity, [model.dof_names[i] for i in moved], joints)
     for name, joint in joints.items():
         filed = joint.velocity_limit if quantity == "velocity" else math.inf
         if (limit := min(filed, asked.get(name, math.inf))) < math.inf:
-            yield Bound(name, quantity, -limit, limit)
+            yield Used(name, quantity, -limit, limit)
 
 
-def _torques(model: Model, moved: tuple[int, ...], driven: Array, most: Most) -> Iterator[Bound]:
+def _torques(model: Model, moved: tuple[int, ...], driven: Array, most: Most) -> Iterator[Used]:
     """Those asked for, and the file's of coordinates that no actuator drives."""
     names = model.dof_names
     asked = _asked(most, "torque", [names[i] for i in moved], names)
     for name, filed, is_driven in zip(names, model.effort_limit.tolist(), driven, strict=True):
         limit = min(math.inf if is_driven else filed, asked.get(name, math.inf))
         if limit < math.inf:
-            yield Bound(name, "torque", -limit, limit)
+            yield Used(name, "torque", -limit, limit)
 
 
-def _transmissions(model: Model, about: Array) -> Iterator[Bound]:
+def _transmissions(model: Model, about: Array) -> Iterator[Used]:
     """How far loops' joints may move with the independent ones: not as much as at a dead point."""
     jacobian = model.constraint_jacobian(about)
     for cluster in model.clusters:
         if cluster.implicit:
             most = AWAY * float(np.linalg.norm(jacobian[cluster.spanning_v]))
-            yield Bound(cluster.name, "transmission", -most, most)
+            yield Used(cluster.name, "transmission", -most, most)
 
 
 def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> tuple[str, ...]:
@@ -359,30 +367,6 @@ def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> t
 # ---- motions and their limits --------------------------------------------------------------------
 
 
-TINY = 1e-9  # half of a range that leaves no room
-
-Quantity = Literal["position", "velocity", "acceleration", "torque", "reach", "transmission"]
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A limit: what ``quantity`` of a joint, coordinate, cluster or actuator may be.
-
-    "reach" is a position that nothing else limits; "transmission" the size of a cluster's G.
-    """
-
-    name: str
-    quantity: Quantity
-    lower: float
-    upper: float
-
-    def share(self, x: Array) -> Array:
-        """How much of it x uses: 0 in the middle, 1 on it; of a single one, 1 less the way left."""
-        half = 0.5 * (self.upper - self.lower)
-        beyond = np.maximum(x - self.upper, self.lower - x)
-        return np.asarray(1.0 + beyond / (max(half, TINY) if math.isfinite(half) else 1.0))
-
-
 @dataclass(frozen=True)
 class Limits:
     """Limits of joints and of coordinates' forces, and those of the actuators, by their models.
@@ -391,7 +375,7 @@ class Limits:
     """
 
     model: Model
-    bounds: tuple[Bound, ...]
+    bounds: tuple[Used, ...]
     driven: Array
 
     @classmethod
@@ -412,18 +396,16 @@ class Limits:
 
     def used(self, shares: Array) -> list[Used]:
         """All of them, with these shares."""
-        return [
-            Used(b.name, b.quantity, b.lower, b.upper, float(share))
-            for b, share in zip(self.all, shares, strict=True)
-        ]
+        pairs = zip(self.all, shares.tolist(), strict=True)
+        return [replace(bound, share=share) for bound, share in pairs]
 
     @property
-    def all(self) -> tuple[Bound, ...]:
+    def all(self) -> tuple[Used, ...]:
         """All of them, in the order of :meth:`shares`."""
         motors = self.model.actuators
         most = bounds(self.model, None)[1].tolist()
-        torques = [Bound(m.name, "torque", -u, u) for m, u in zip(motors, most, strict=True)]
-        rates = [Bound(m.name, "velocity", -m.velocity_limit, m.velocity_limit) for m in motors]
+        torques = [Used(m.name, "torque", -u, u) for m, u in zip(motors, most, strict=True)]
+        rates = [Used(m.name, "velocity", -m.velocity_limit, m.velocity_limit) for m in motors]
         return (*self.bounds, *torques, *rates)
 
     def shares(self, q: Array, v: Array, a: Array, tau: Array) -> Array:
@@ -449,7 +431,7 @@ class Limits:
                 node = nodes[bound.name]
                 kind = "position" if bound.quantity == "reach" else bound.quantity
                 x = spanning[kind][..., node.q if kind == "position" else node.v]
-            result.append(bound.share(x))
+            result.append(bound.share_of(x))
         if model.actuators:
             result += list(np.moveaxis(self._motors(q, v, tau), -1, 0))
         return np.stack(result, axis=-1) if result else np.zeros((*q.shape[:-1], 1))
