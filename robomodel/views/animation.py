@@ -62,8 +62,7 @@ def frames(trajectory: Trajectory, rate: float) -> Frames:
         q, indices = trajectory.at(shown)[0], np.zeros(len(shown), dtype=int)
     else:
         shown, q = times[indices], trajectory.q[indices]
-    each = [link_poses(trajectory.model, at) for at in q]
-    poses = {name: np.array([pose[name] for pose in each]) for name in each[0]}
+    poses = link_poses(trajectory.model, q)
     points, contact_forces = trajectory.contact_points, trajectory.contact_forces
     pairs = slice(len(points), len(points) + len(trajectory.contact_pairs))
     forces, at = np.zeros((2, len(shown), pairs.stop, 3))

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from robomodel.dynamics import armature, crba
-from robomodel.dynamics.actuators.envelopes import INSIDE, JointEnvelope, joint_envelopes
+from robomodel.dynamics.actuators.envelopes import JointEnvelope, joint_envelopes
 from robomodel.identification import Identified
 from robomodel.model import Model, build
 from robomodel.model.configurations.curves import curve
@@ -47,10 +47,11 @@ def draw_cluster(
         ImportError: Matplotlib is not installed.
     """
     model = _led_by(model, joint)
-    swept = sweep(model, joint, steps=steps)
     ends = [each for each in joint_envelopes(model) if each.joint == joint]
-    if ends:
-        swept = _within(model, swept, ends[0])
+    within = (ends[0].lower, ends[0].upper) if ends else (-math.inf, math.inf)
+    swept = sweep(model, joint, steps=steps, within=within)
+    if any("loop" in (each.lower_by, each.upper_by) for each in ends):
+        swept = replace(swept, closed=False)
     index = model.dof_names.index(joint)
     cluster = next(c for c in model.clusters if joint in c.joints)
     at = model.joint_positions(swept.q)
@@ -105,21 +106,6 @@ def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
     """
     plots = force_plots(fit, fit.model.dof_names)
     pictures.draw_plots([plot for pair in plots for plot in pair], path, columns=2)
-
-
-def _within(model: Model, swept: Sweep, ends: JointEnvelope) -> Sweep:
-    """The part of a sweep within the limits of all joints of the cluster, up to its very ends."""
-    at = swept.positions
-    inside = (at >= ends.lower - INSIDE) & (at <= ends.upper + INSIDE)
-    if not np.any(inside):
-        return swept
-    low, high = at[inside][0] - INSIDE, at[inside][-1] + INSIDE
-    beyond = (ends.positions < low) | (ends.positions > high)
-    beyond &= (ends.positions >= ends.lower - INSIDE) & (ends.positions <= ends.upper + INSIDE)
-    positions = np.concatenate([at[inside], ends.positions[beyond]])
-    order = np.argsort(positions, kind="stable")
-    q = np.concatenate([swept.q[inside], model.close(ends.q[beyond])])
-    return replace(swept, positions=positions[order], q=q[order])
 
 
 def _marks(model: Model, joint: str, ends: Sequence[JointEnvelope]) -> Iterator[tuple[float, str]]:

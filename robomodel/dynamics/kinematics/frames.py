@@ -17,7 +17,7 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, transposed
+from robomodel.scalars import Scalar, Vector, add, stack, transposed, unstack
 from robomodel.spatial import (
     NO_MOTION,
     NO_WRENCH,
@@ -211,23 +211,24 @@ def _referred(placed: tuple[Mat, Vec], at: Place, motion: Motion) -> Motion:
 
 
 def link_poses(model: Model, q: Array) -> dict[str, Array]:
-    """Homogeneous poses (4, 4) of all links in the world at one configuration (nq,)."""
-    state = Configuration(model, [float(x) for x in q], range(len(model.nodes)))
+    """Homogeneous poses (..., 4, 4) of all links in the world at configurations (..., nq)."""
+    positions = q.tolist() if q.ndim == 1 else unstack(q)  # floats are quicker than arrays of one
+    state, batch = Configuration(model, positions, range(len(model.nodes))), q.shape[:-1]
+    world = np.broadcast_to(np.eye(4), (*batch, 4, 4))
     bodies: list[Array] = []
     for node, transform in zip(model.nodes, state.transforms, strict=True):
-        above = np.eye(4) if node.parent < 0 else bodies[node.parent]
-        bodies.append(above @ _homogeneous(transform))
+        above = world if node.parent < 0 else bodies[node.parent]
+        bodies.append(above @ _homogeneous(transform, batch))
     return {
-        frame.name: (np.eye(4) if frame.body < 0 else bodies[frame.body]) @ _homogeneous(frame.pose)
+        frame.name: (world if frame.body < 0 else bodies[frame.body]) @ _homogeneous(frame.pose, ())
         for frame in model.frames
     }
 
 
-def _homogeneous(transform: Transform) -> Array:
-    result = np.eye(4)
-    result[:3, :3] = np.array(transform.matrix(), dtype=float)
-    result[:3, 3] = np.array(transform.offset, dtype=float)
-    return result
+def _homogeneous(transform: Transform, batch: tuple[int, ...]) -> Array:
+    rows = [[*row, x] for row, x in zip(transform.matrix(), transform.offset, strict=True)]
+    entries: list[Scalar] = [x for row in (*rows, [0.0, 0.0, 0.0, 1.0]) for x in row]
+    return stack(entries, batch).reshape(*batch, 4, 4)
 
 
 # ---- what sensors on a frame read ---------------------------------------------------------------

@@ -30,12 +30,15 @@ class Sweep:
     closed: bool
 
 
-def sweep(model: Model, joint: str, *, steps: int = STEPS) -> Sweep:
+def sweep(
+    model: Model, joint: str, *, steps: int = STEPS,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> Sweep:  # fmt: skip
     """Move one independent joint through its range, from the neutral configuration both ways.
 
-    The range is its limits; a turn, or half a metre, each way without. Loops stay on their branch;
-    where they cannot close the sweep ends. Raises UnknownNameError for unknown joints, ValueError
-    for those that are not independent or have several freedoms.
+    The range is its limits, and ``within``; a turn, or half a metre, each way without. Loops stay
+    on their branch; where they cannot close the sweep ends. Raises UnknownNameError for unknown
+    joints, ValueError for those that are not independent or have several freedoms.
     """
     joints = {each.name: each for each in model.joints}
     check_names([joint], joints, "no joint ", f" in '{model.name}'", error=UnknownNameError)
@@ -47,8 +50,9 @@ def sweep(model: Model, joint: str, *, steps: int = STEPS) -> Sweep:
     neutral = model.neutral()
     at = float(model.joint_positions(neutral)[joint])
     reach = FREE_LENGTH if limits.type == "prismatic" else math.pi
-    lower = limits.lower if math.isfinite(limits.lower) else at - reach
-    upper = limits.upper if math.isfinite(limits.upper) else at + reach
+    lower, upper = max(limits.lower, within[0]), min(limits.upper, within[1])
+    lower = lower if math.isfinite(lower) else at - reach
+    upper = upper if math.isfinite(upper) else at + reach
     start = min(max(at, lower), upper)
     # an odd number of steps: they seldom fall on dead points, where no ratio is to be had
     below, above = (round(steps * abs(end - start) / max(upper - lower, 1e-300)) | 1
