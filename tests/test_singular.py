@@ -319,7 +319,6 @@ def test_a_start_at_a_change_point_names_the_branches() -> None:
         said = str(caught.value)
         assert "(-0.333, 1.0, 1.0) or (1.0, -1.0, 1.0)" in said
         assert caught.value.loops == ("loop",)
-        assert caught.value.condition > 1e6
         assert caught.value.time == 0.0
         assert str(pickle.loads(pickle.dumps(caught.value))) == said
 
@@ -332,6 +331,7 @@ def test_steps_that_are_too_long_for_a_linkage() -> None:
             model, model.neutral(), [100.0], duration=1.0, step=0.5, method="semi_implicit_euler"
         )
     assert caught.value.time == 0.0
+    assert caught.value.condition > 1.0  # of K's singular values
     assert len(caught.value.trajectory) == 1
 
 
