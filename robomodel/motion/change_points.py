@@ -16,6 +16,7 @@ import numpy as np
 
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED
+from robomodel.model.configurations.functions import normalized
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -43,8 +44,9 @@ def condition(model: Model, q: Array) -> tuple[float, Cluster | None]:
 
 def closed_by_least_squares(model: Model, q: Array) -> Array:
     """Q with closed loops where K has lost rank: what the lost rows would say is left as it is."""
-    q = settled_couplings(model, q)
+    q = q.copy()
     for cluster in model.clusters:
+        q[cluster.q] = normalized(model, cluster, q[cluster.q].tolist())
         if cluster.implicit:
             own, gap = newton.close(
                 cluster.geometry, q[cluster.q], rows=cluster.closing_rows, iterations=8, rank=1e-3
@@ -52,20 +54,6 @@ def closed_by_least_squares(model: Model, q: Array) -> Array:
             if not gap <= CLOSED:
                 raise StepError(f"loops stay open by {float(gap):.3g} at a change point")
             q[cluster.q] = own
-    return q
-
-
-def settled_couplings(model: Model, q: Array) -> Array:
-    """A copy with unit quaternions."""
-    q = q.copy()
-    for cluster in model.clusters:
-        at = cluster.q.start
-        for body in cluster.bodies if cluster.implicit else ():
-            joint = model.nodes[body].joint
-            if joint.nq != joint.nv:
-                last = at + joint.nq
-                q[last - 4 : last] /= np.linalg.norm(q[last - 4 : last])
-            at += joint.nq
     return q
 
 

@@ -144,12 +144,12 @@ class FixedStep:
 
     @cached_property
     def columns(self) -> tuple[slice, ...]:
-        """Where q, v, the linkages' z, their bases and the memory stand in a state."""
+        """Where q, v, z (where there are linkages), their bases and the memory stand in a state."""
         model = self.model
         ends = [0]
         memory = 0 if self.setting is None else self.setting.memory(model)
-        mobility = sum(each.mobility for each in linkages(model))
-        for size in (model.nq, model.nv, mobility, tangent.numbers(model), memory):
+        z = model.nv if linkages(model) else 0
+        for size in (model.nq, model.nv, z, tangent.numbers(model), memory):
             ends.append(ends[-1] + size)
         return tuple(slice(a, b) for a, b in itertools.pairwise(ends))
 
@@ -172,14 +172,10 @@ class FixedStep:
     def start(self, q: Array, v: Array) -> tuple[Array, tangent.Start]:
         """States (..., size) at the beginning, and how they stand."""
         at = tangent.start(self.model, q, v)
-        batch = at.z.shape[:-1]
-        states = np.zeros((*batch, self.size), self.dtype)
-        _, _, z, bases, _ = self.columns
-        states[..., : self.model.nq], states[..., self.columns[1]] = q, v
-        parts = [at.z[..., self.model.clusters[each.index].v] for each in linkages(self.model)]
-        if parts:
-            states[..., z] = np.concatenate(parts, axis=-1)
-            states[..., bases] = at.bases
+        states = np.zeros((*at.z.shape[:-1], self.size), self.dtype)
+        for part, numbers in zip(self.columns, (q, v, at.z, at.bases), strict=False):
+            if part.stop > part.start:
+                states[..., part] = numbers
         return states, at
 
     def from_independent(self, numbers: Vector) -> list[Scalar]:
@@ -199,30 +195,17 @@ class FixedStep:
 
     def moving(self, state: Vector) -> Moving:
         """A state in tangent coordinates."""
-        q, v, own, bases, _ = (list(state[part]) for part in self.columns)
-        at = 0
-        for each in linkages(self.model):
-            v[self.model.clusters[each.index].v] = own[at : at + each.mobility]
-            at += each.mobility
-        return Moving(q, v, bases)
+        q, v, z, bases, _ = (list(state[part]) for part in self.columns)
+        return Moving(q, z or v, bases)
 
     def tangent_row(self, state: Array) -> Array:
         """q, z and the bases (:mod:`robomodel.motion.integrator_functions`) of a state."""
-        q, v, own, bases, _ = self.columns
-        row = state[: bases.stop - own.stop + v.stop].copy()
-        row[v.stop :], at = state[bases], own.start
-        for each in linkages(self.model):
-            part = self.model.clusters[each.index].v
-            row[q.stop + part.start : q.stop + part.stop] = state[at : at + each.mobility]
-            at += each.mobility
-        return row
+        q, v, z, bases, _ = (state[part] for part in self.columns)
+        return np.concatenate([q, z if self.checks else v, bases])
 
     def row(self, x: Array) -> Array:
         """The state, without memory, of q, z and bases."""
-        q, v = self.independent(x)
-        z = x[self.model.nq :]
-        parts = [z[self.model.clusters[each.index].v] for each in linkages(self.model)]
-        return np.concatenate([q, v, *parts, z[self.model.nv :]])
+        return np.concatenate([*self.independent(x), x[self.model.nq :] if self.checks else []])
 
     def independent(self, x: Array) -> tuple[Array, Array]:
         """q and v of q, z and bases."""
@@ -236,9 +219,8 @@ class FixedStep:
         """Velocities (n_joint_velocities,) of all joints of a state, at dead points too."""
         return np.asarray(joint_rates(self.model)(self.tangent_row(state)))
 
-    def _row(self, moved_: Moving, v: Vector, memory: Vector = ()) -> list[Scalar]:
-        parts = [x for e in linkages(self.model) for x in moved_.z[self.model.clusters[e.index].v]]
-        return [*moved_.q, *v, *parts, *moved_.bases, *memory]
+    def _row(self, at: Moving, v: Vector, memory: Vector = ()) -> list[Scalar]:
+        return [*at.q, *v, *(at.z if self.checks else ()), *at.bases, *memory]
 
     @cached_property
     def stage(self) -> TracedFunction:
