@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import subprocess
 import sys
@@ -144,3 +145,42 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
             "robomodel.interop.casadi", "robomodel.trajectory", "robomodel.description.shapes",
         ):  # fmt: skip
             assert unwanted not in loaded
+
+
+def test_robots_of_robot_descriptions_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package of that name that has one robot in two formats, and one whose download fails."""
+    monkeypatch.chdir(tmp_path)
+    if importlib.util.find_spec("robot_descriptions") is None:
+        with pytest.raises(rm.DescriptionError, match=r"pip install robot_descriptions$"):
+            rm.load("arm_description")
+    package = tmp_path / "site" / "robot_descriptions"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "arm.urdf").write_text(ARM)
+    (package / "arm.xacro").write_text(ARM)
+    (package / "arm_description.py").write_text(
+        "import os\nPACKAGE_PATH = os.path.dirname(__file__)\n"
+        "URDF_PATH = os.path.join(PACKAGE_PATH, 'arm.urdf')\n"
+    )
+    (package / "bare_description.py").write_text("REPOSITORY_PATH = '.'\n")
+    (package / "far_description.py").write_text("raise OSError('no route to the host')\n")
+    monkeypatch.syspath_prepend(package.parent)
+    for name in [each for each in sys.modules if each.startswith("robot_descriptions")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert rm.load("arm_description").dof_names == ("shoulder", "elbow")
+    assert rm.load("arm_description", extend=ROTORS).nv == 2
+    for name, message in (
+        ("am_description", "did you mean 'arm_description'"),
+        ("bare_description", "has no file in the format URDF or MJCF"),
+        ("far_description", "cannot get the robot's files: no route to the host"),
+    ):
+        with pytest.raises(rm.DescriptionError, match=message):
+            rm.load(name)
+    with pytest.raises(rm.DescriptionError, match="no file in the format mjcf"):
+        rm.load("arm_description", format="mjcf")
+    (tmp_path / "arm_description").write_text(four_bar())  # a file of that name goes first
+    assert rm.load("arm_description").nv == 1
+    for name in [each for each in sys.modules if each.startswith("robot_descriptions")]:
+        monkeypatch.delitem(sys.modules, name)
