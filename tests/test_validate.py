@@ -265,14 +265,15 @@ def test_needless_couplings_and_large_clusters_are_told() -> None:
 
 
 def test_geared_motors_of_a_linkage_start_and_lead_as_it_does() -> None:
-    """Their ratio makes no better coordinates, and their place follows from that of the joints."""
+    """Their ratio makes no better coordinates, and hides no dead points."""
     path = rm.robots.path("five_bar")
     rotors = dict.fromkeys(("J1", "J2"), rm.Rotor(2e-5, 50.0))
     plain, geared = (rm.validate(rm.load(path, rotors=each)) for each in (None, rotors))
-    checks = [{each.check for each in report.findings} for report in (plain, geared)]
-    assert checks[0] - {"singularity"} == checks[1] - {"singularity"}  # which depends on samples
-    assert geared.linkages[0].start_gap == pytest.approx(plain.linkages[0].start_gap, abs=1e-12)
-    assert geared.linkages[0].best.joints == geared.linkages[0].chosen.joints
+    assert only(geared, "singularity").source.element in ("joint 'J1'", "joint 'J2'")
+    one, other = plain.linkages[0], geared.linkages[0]
+    assert other.start_gap == pytest.approx(one.start_gap, abs=1e-12)
+    assert other.chosen.median == pytest.approx(one.chosen.median, rel=0.2)
+    assert set(other.best.joints) <= {"J1", "J2", "J3", "J4"}
 
 
 def test_a_file_that_is_open_at_its_start_is_told() -> None:

@@ -117,20 +117,21 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> Linkage:
     rng = np.random.default_rng(SEED)
     ranges = column_ranges(motion.columns, motion.geometry.scale)
     guesses = random_positions(motion.geometry, ranges, rng, SAMPLES)
-    samples, closed = motion.close(guesses)
+    samples, closed = motion.close(_geared(cluster, guesses, rotors))
     samples = samples[closed & motion.within(samples)]
     samples = np.concatenate([start[None], samples])
     starts = [start]
     side = _sides(motion, samples)
+    leading = _Leading(motion, rotors)
     if cluster.nv > 1:
         near = samples[side == side[0]]
-        regular = conditioning(motion.null(near), cluster.columns)
+        regular = leading(near, cluster.columns)
         near = near[regular > 1e-4]
         starts += list(near[np.argsort(regular[regular > 1e-4], kind="stable")][:OTHER_STARTS])
     sweeps = curves(motion, starts)
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     near = samples[side == side[0]]
-    chosen, best = _choices(motion, near, rotors)
+    chosen, best = _choices(motion, near, leading)
     ways = _branches(motion, start, rng)
     other = ways[1:2]
     others = curves(motion, other) if other else []
@@ -144,7 +145,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> Linkage:
         rows=motion.geometry.rows,
         rank=motion.rank,
         start_gap=float(motion.geometry.gap(file_start)),
-        start_condition=_start_condition(motion, file_start),
+        start_condition=_start_condition(motion, file_start, leading),
         gap=max(gaps),
         outside=max(0.0, -float(np.min(motion.rooms(start)))),
         branches=len(ways),
@@ -180,18 +181,24 @@ def _file_start(model: Model, cluster: Cluster, rotors: Turned) -> Array:
     q = cluster.geometry.zero()
     for name, link in zip(cluster.joints, cluster.geometry.links, strict=True):
         initial = joints[name]
-        if initial is None and name in rotors:
-            initial = sum(ratio * (joints[of] or 0.0) for of, ratio in rotors[name].items())
         if initial is not None and link.joint.nq == 1:
             q[link.q] = initial
+    return _geared(cluster, q, rotors)
+
+
+def _geared(cluster: Cluster, q: Array, rotors: Turned) -> Array:
+    """Configurations with the rotors where their gears turn them to."""
+    at = {name: link.q for name, link in zip(cluster.joints, cluster.geometry.links, strict=True)}
+    for name in at.keys() & rotors.keys():
+        q[..., at[name]] = sum(ratio * q[..., at[of]] for of, ratio in rotors[name].items())
     return q
 
 
-def _start_condition(motion: ClusterMotion, q: Array) -> float:
+def _start_condition(motion: ClusterMotion, q: Array, leading: _Leading) -> float:
     if float(motion.geometry.gap(q)) > 1e-6:
         return math.nan
     singular = np.linalg.svd(motion.matrix(q), compute_uv=False)
-    regular = float(conditioning(motion.null(q[None]), motion.cluster.columns)[0])
+    regular = float(leading(q[None], motion.cluster.columns)[0])
     weak = float(singular[motion.rank - 1]) < 1e-6 * float(singular[0])
     return math.inf if weak or regular < 1e-6 else 1.0 / regular
 
@@ -219,30 +226,44 @@ def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> 
     )
 
 
-def _choices(motion: ClusterMotion, samples: Array, rotors: Turned) -> tuple[Choice, Choice | None]:
-    """The independent coordinates and the best ones, by their condition over the samples.
+class _Leading:
+    """How well columns lead a cluster: (configurations, columns) → σ_min(N_I) of each.
 
-    Rotors are left out unless they are independent: their condition is better by their ratios.
+    Of the motion without rotors that are not independent: these turn so far that they would drown
+    all others, and their own condition is better by their ratios.
     """
-    null = motion.null(samples)
 
-    def judged(choice: tuple[int, ...]) -> Choice:
-        with np.errstate(divide="ignore"):
-            condition = 1.0 / conditioning(null, choice)
-        joints = tuple(motion.labels[column] for column in choice)
-        return Choice(joints, float(np.max(condition)), float(np.median(condition)))
+    def __init__(self, motion: ClusterMotion, rotors: Turned) -> None:
+        self.motion = motion
+        self.columns = [
+            n
+            for n, column in enumerate(motion.columns)
+            if n in motion.cluster.columns or column.joint not in rotors
+        ]
 
-    chosen = judged(tuple(motion.cluster.columns))
-    columns = [
-        n
-        for n, column in enumerate(motion.columns)
-        if n in motion.cluster.columns or column.joint not in rotors
+    def __call__(self, q: Array, *choices: Sequence[int]) -> Array:
+        null, _ = np.linalg.qr(self.motion.null(q)[:, self.columns])
+        places = ([self.columns.index(n) for n in choice] for choice in choices)
+        return np.concatenate([conditioning(null, place) for place in places])
+
+
+def _choices(
+    motion: ClusterMotion, samples: Array, leading: _Leading
+) -> tuple[Choice, Choice | None]:
+    """The independent coordinates and the best ones, by their condition over the samples."""
+    nv = motion.cluster.nv
+    choices = [tuple(motion.cluster.columns)]
+    few = math.comb(len(leading.columns), nv) <= CHOICES
+    if few:
+        choices += itertools.combinations(leading.columns, nv)
+    with np.errstate(divide="ignore"):
+        conditions = (1.0 / leading(samples, *choices)).reshape(len(choices), -1)
+    judged = [
+        Choice(tuple(motion.labels[n] for n in choice), float(np.max(each)), float(np.median(each)))
+        for choice, each in zip(choices, conditions, strict=True)
     ]
-    if math.comb(len(columns), motion.cluster.nv) > CHOICES:
-        return chosen, None
-    choices = itertools.combinations(columns, motion.cluster.nv)
-    best = min((judged(choice) for choice in choices), key=lambda each: (each.worst, each.median))
-    return chosen, best
+    best = min(judged[1:], key=lambda each: (each.worst, each.median)) if few else None
+    return judged[0], best
 
 
 def _sides(motion: ClusterMotion, q: Array) -> Array:
