@@ -29,7 +29,7 @@ EXACT = 1e-7  # singular values of K below this share are zero
 
 
 def condition(model: Model, q: Array) -> tuple[float, Cluster | None]:
-    """The condition of K where it is worst at q (nq,), and the cluster of which that is said."""
+    """The worst condition of a cluster's K at q (nq,), and the cluster."""
     worst, where = 1.0, None
     for each in linkages(model):
         cluster = model.clusters[each.index]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from robomodel.errors import UnknownNameError, as_names, did_you_mean
@@ -57,23 +57,27 @@ def named(model: Model, wanted: bool | Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def steps_by_impulses(
-    model: Model, ground: object, contacts: object, forces: Acting, method: str | None
-) -> bool:
-    """Whether a motion is stepped in velocities and impulses.
+def method_of(
+    model: Model, acting: Acting, ground: object, contacts: object, collisions: object,
+    wanted: str | None, methods: Sequence[str],
+) -> str | None:  # fmt: skip
+    """The method that is wanted; "time_stepping" where something needs impulses.
 
-    ValueError where something asks for that and another method is wanted.
+    ValueError where that is not what is wanted, and for methods that are not known.
     """
+    if wanted not in (None, *methods):
+        known = ", ".join(f"'{name}'" for name in methods)
+        raise ValueError(f"method '{wanted}' is not known; known are {known}")
     rubbing = [each.name for each in model.joints if each.friction]
     rubbing += [each.name for each in model.springs if each.friction]
     first = f"the dry friction of '{next(iter(rubbing), '')}' (which friction=False leaves out)"
     reasons = {
         "a ground": ground is not None,
-        "contacts": contacts is not None,
-        "joint stops": bool(forces.stops),
-        first: forces.friction and bool(rubbing),
+        "contacts": contacts is not None or collisions is not False,
+        "joint stops": bool(acting.stops),
+        first: acting.friction and bool(rubbing),
     }
     why = next((what for what, there in reasons.items() if there), None)
-    if why is not None and method not in (None, "time_stepping"):
-        raise ValueError(f"{why} needs method='time_stepping', not '{method}'")
-    return why is not None or method == "time_stepping"
+    if why is not None and wanted not in (None, "time_stepping"):
+        raise ValueError(f"{why} needs method='time_stepping', not '{wanted}'")
+    return wanted if why is None else "time_stepping"

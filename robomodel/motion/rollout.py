@@ -18,7 +18,7 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import implicit
 from robomodel.motion.collision import Collisions, kernel_pairs
-from robomodel.motion.forces import Acting, named, steps_by_impulses
+from robomodel.motion.forces import Acting, method_of, named
 from robomodel.motion.ground import Ground, Point, touching_points
 from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import (
@@ -31,7 +31,7 @@ from robomodel.motion.limits import (
 from robomodel.motion.run import Grid
 from robomodel.motion.stepping import SINGULAR, Steps
 from robomodel.motion.steps import SOLVED, SWEEPS, TORN, FixedStep, on_ground
-from robomodel.motion.tangent import UNSAID, linkages
+from robomodel.motion.tangent import UNDETERMINED, linkages
 from robomodel.motion.trajectory import SimulationError
 from robomodel.running import Progress
 
@@ -142,12 +142,9 @@ def rollout(
             with :meth:`Model.close`); by more than 1e-4 where ``q`` or ``dtype`` is float32, of
             which rounding is taken out.
     """
-    if method not in (None, *METHODS):
-        known = ", ".join(f"'{name}'" for name in METHODS)
-        raise ValueError(f"method '{method}' is not known; known are {known}")
     acting = Acting(passive, friction, named(model, stops))
-    touched = contacts if collisions is False else (contacts or collisions)
-    impulses = steps_by_impulses(model, ground, touched, acting, method)
+    chosen = method_of(model, acting, ground, contacts, collisions, method, METHODS)
+    impulses = chosen == "time_stepping"
     points = _points(model, ground, contacts, sweeps) if impulses else []
     plane = Ground() if ground is None else ground
     rounds = kernel_pairs(model, collisions, plane.friction, plane.restitution)
@@ -175,23 +172,20 @@ def rollout(
             f"batch axes do not broadcast: q {at.shape}, v {speed.shape}, tau {force.shape}"
         ) from None
     nq, nv, times = model.nq, model.nv, force.shape[-2]
-    if impulses:
-        method = "time_stepping"
-    elif method is None:
+    if chosen is None:
         stiff = passive and implicit.too_stiff(model, at, step)
-        method = "semi_implicit_euler" if stiff else "rk4"
+        chosen = "semi_implicit_euler" if stiff else "rk4"
     setting = on_ground(acting, ground, points, rounds=rounds) if impulses else None
     one = FixedStep(
-        model, method, int(closing), setting=setting, sweeps=int(sweeps), passive=passive,
+        model, chosen, int(closing), setting=setting, sweeps=int(sweeps), passive=passive,
         saturate=bool(saturate), dtype=number, backend=backend, ground=ground,
     )  # fmt: skip
     rows = np.empty((*batch, times + 1, one.results), number)
     flat = rows.reshape(-1, times + 1, one.results)
-    start, said = one.start(np.broadcast_to(at, (*batch, nq)), np.broadcast_to(speed, (*batch, nv)))
-    rows[..., 0, : one.size] = start
-    rows[..., 0, one.size :] = 0.0
-    lost = np.zeros(len(flat), bool)
-    lost[...] = (said.said.reshape(-1) <= UNSAID) & np.any(flat[:, 0, nq : nq + nv] != 0.0, axis=-1)
+    start, begin = one.start(at, speed)
+    rows[..., 0, : one.size], rows[..., 0, one.size :] = start, 0.0
+    unclear = np.broadcast_to(begin.determined <= UNDETERMINED, batch).reshape(-1)
+    lost = unclear & np.any(flat[:, 0, nq : nq + nv] != 0.0, axis=-1)
     flat[lost, 0, nq : nq + nv] = np.nan
     if model.nodes and times:
         force = np.broadcast_to(force.astype(number), (*batch, times, nv)).reshape(-1, times, nv)

@@ -17,7 +17,7 @@ from robomodel.motion.inputs import Inputs, Saturated, Signals
 from robomodel.motion.integrator_functions import independent_columns
 from robomodel.motion.limits import Limits
 from robomodel.motion.steps import FixedStep
-from robomodel.motion.tangent import UNSAID
+from robomodel.motion.tangent import UNDETERMINED
 from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
 from robomodel.running import Progress
 
@@ -98,7 +98,7 @@ class Run(ABC):
             raise self._error(
                 0.0, "it starts at a singular position", *condition(self.model, x[:nq]), x
             )
-        if start.said <= UNSAID and np.any(x[nq:]):
+        if start.determined <= UNDETERMINED and np.any(x[nq:]):
             raise ValueError(
                 "v does not say how the linkage moves: at q, its independent joints rest while "
                 "others move; start from rest or a little later, or load the robot with other "

@@ -17,7 +17,7 @@ from robomodel.motion import implicit
 from robomodel.motion.adaptive import METHODS as ADAPTIVE
 from robomodel.motion.adaptive import Adaptive
 from robomodel.motion.collision import Collisions, between_links
-from robomodel.motion.forces import Acting, named, steps_by_impulses
+from robomodel.motion.forces import Acting, method_of, named
 from robomodel.motion.ground import Contacts, Ground, Point, touching_points
 from robomodel.motion.inputs import Controller, Inputs, Pusher, Wrenches
 from robomodel.motion.limits import Limits, closed_start, in_single_precision, warn_of_starts_beyond
@@ -136,19 +136,15 @@ def simulate(
             loops. It names the time, the loops and their condition, and holds the trajectory up to
             there.
     """
-    if method not in (None, *METHODS):
-        known = ", ".join(f"'{name}'" for name in METHODS)
-        raise ValueError(f"method '{method}' is not known; known are {known}")
     acting = Acting(passive, friction, named(model, stops))
-    touched = contacts if collisions is False else (contacts or collisions)
-    impulses = steps_by_impulses(model, ground, touched, acting, method)
+    chosen = method_of(model, acting, ground, contacts, collisions, method, METHODS)
+    impulses = chosen == "time_stepping"
     if impulses:
-        method = "time_stepping"
         one, touching = _with_contacts(
             model, ground, contacts, collisions, acting, stop_restitution
         )
-    if method is None and not model.nv:
-        method = "rk4"  # adapted steps have nothing to go by
+    if chosen is None and not model.nv:
+        chosen = "rk4"  # adapted steps have nothing to go by
     step = None if step is None else as_real(step, "step")
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise ValueError(f"step must be a positive number of seconds, got {step!r}")
@@ -156,23 +152,23 @@ def simulate(
     warn_of_starts_beyond(model, acting.stops, start[: model.nq])
     inputs = Inputs.of(model, tau, f_ext, hold, saturate)
     tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
-    if step is None and (method not in (None, *ADAPTIVE) or inputs.stepwise):
+    if step is None and (chosen not in (None, *ADAPTIVE) or inputs.stepwise):
         step = STEP
     duration = None if duration is None else as_real(duration, "duration")
     duration = _duration(duration, step, inputs.rows)
-    if method is None:
+    if chosen is None:
         decay, _ = implicit.rates(model, start[: model.nq]) if passive else (0.0, 0.0)
-        method = "radau" if duration * decay > implicit.MANY else "dop853"
+        chosen = "radau" if duration * decay > implicit.MANY else "dop853"
     limits = Limits.of(model, stop_at_limits, start)
     run: Run
-    if method in ADAPTIVE:
-        one = FixedStep(model, method, passive=passive)
+    if chosen in ADAPTIVE:
+        one = FixedStep(model, chosen, passive=passive)
         run = Adaptive(inputs, limits, one, step, tolerances)
         grid = Grid.of((duration if step is None or not inputs.stepwise else step) or 1.0, duration)
     else:
         assert step is not None
         if not impulses:
-            one, touching = FixedStep(model, method, CLOSING, passive=passive), None
+            one, touching = FixedStep(model, chosen, CLOSING, passive=passive), None
         run = Steps(inputs, limits, one, touching)
         grid = Grid.of(step, duration)
     with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):

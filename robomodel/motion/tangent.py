@@ -60,7 +60,7 @@ from robomodel.spatial import Rotation, Vec, from_quaternion, inner
 
 Table = tuple[tuple[float, ...], ...]
 
-UNSAID = 1e-9  # least share of a linkage's motion that v has to tell at the start
+UNDETERMINED = 1e-9  # least share of a linkage's motion that v has to determine at the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +362,7 @@ class Start:
     Attributes:
         z: Velocities (..., nv).
         bases: N₀ of all linkages (..., numbers).
-        said: The least singular value (...) of v by z: below :data:`UNSAID` v does not
+        determined: The least singular value (...) of v by z: below :data:`UNDETERMINED` v does not
             determine the motion.
         regularity: The least singular value (...) of K as a share of the largest: 0 at change
             points; 1 without linkages.
@@ -370,7 +370,7 @@ class Start:
 
     z: Array
     bases: Array
-    said: Array
+    determined: Array
     regularity: Array
 
 
@@ -396,7 +396,7 @@ def start(model: Model, q: Array, v: Array) -> Start:
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     q, v = np.broadcast_to(q, (*batch, model.nq)), np.broadcast_to(v, (*batch, model.nv))
     z, bases = v.astype(float), np.zeros((*batch, numbers(model)))
-    said, regularity = np.ones(batch), np.ones(batch)
+    determined, regularity = np.ones(batch), np.ones(batch)
     for each in linkages(model):
         cluster: Cluster = model.clusters[each.index]
         basis, share = kernel(each, q[..., cluster.q])
@@ -404,10 +404,10 @@ def start(model: Model, q: Array, v: Array) -> Start:
         bases[..., each.numbers] = basis.reshape(*batch, each.size * each.mobility)
         out = (np.array(each.expand) @ basis)[..., list(cluster.columns), :]
         least = np.linalg.svd(out, compute_uv=False)[..., -1]
-        said = np.minimum(said, least)
+        determined = np.minimum(determined, least)
         inverse = np.linalg.pinv(out)
         z[..., cluster.v] = np.einsum("...ij,...j->...i", inverse, v[..., cluster.v])
-    return Start(z, bases, said, regularity)
+    return Start(z, bases, determined, regularity)
 
 
 # ---- positions along steps -----------------------------------------------------------------------
