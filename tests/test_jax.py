@@ -32,6 +32,12 @@ PLANAR = (
     + joint("plane", "world", "a", "0 0 0", kind="planar")
     + joint("arm", "a", "b", "0.3 0.1 0") + "</robot>"
 )  # fmt: skip
+PINNED = (
+    PLANAR.removesuffix("</robot>") + link("c") + joint("fore", "b", "c", "0.4 0 0")
+    + '<loop name="pin" type="revolute"><predecessor link="world"><origin xyz="0.8 0.2 0"/>'
+    '</predecessor><successor link="c"><origin xyz="0.3 0 0"/></successor><axis xyz="0 0 1"/>'
+    "</loop></robot>"
+)  # fmt: skip
 
 
 def states(model: rm.Model, count: int, *sizes: int) -> list[np.ndarray]:
@@ -159,11 +165,13 @@ def test_derivatives_in_both_modes(name: str, kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rnea", "aba"])
-@pytest.mark.parametrize("kind", ["loop", "ball", "planar", "belt_leg"])
+@pytest.mark.parametrize("kind", ["loop", "ball", "planar", "pinned", "belt_leg"])
 def test_second_derivatives(name: str, kind: str) -> None:
     """As q's numbers move, quaternions' lengths and loops' dependent joints included."""
     texts = {"ball": BALL, "planar": PLANAR}
-    if kind in texts:
+    if kind == "pinned":  # most of the planar joint depends on others
+        model = rm.load(PINNED, independent=["arm", "fore", "plane.2"])
+    elif kind in texts:
         model = rm.load(texts[kind], floating_base=kind == "ball")
     else:
         model = four_bar() if kind == "loop" else rm.robots.load(kind)

@@ -16,7 +16,7 @@ from robomodel.dynamics.recursions.hessian import rnea_hessian_product, slopes_a
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.interop.programs import routine
 from robomodel.kernels.trace import Traced
-from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.configurations.coordinates import independent_rates, joint_slices
 from robomodel.model.joints import Floating, Planar, Spherical
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sub
@@ -85,7 +85,9 @@ def _bend(model: Model, whole: Matrix, known: Vector) -> None:
     """What the logarithm of a motion that turns and slides adds: - (ω × v' + ω' × v) / 2."""
     for cluster in model.clusters:
         for body, _, along in joint_slices(model, cluster):
-            at = along.start
+            at, *others = independent_rates(cluster, along)
+            if at is None or None in others:
+                continue
             match model.nodes[body].joint:
                 case Floating():
                     terms = [(at + i, at + 3 + j, at + 3 + k, x) for i, j, k, x in CROSS]

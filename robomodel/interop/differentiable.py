@@ -19,11 +19,12 @@ from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.interop.curvatures import curvature
 from robomodel.interop.programs import OWN, routine, summary, task_of
 from robomodel.kernels.cache import spelled
-from robomodel.kernels.differentiate import along, gradient
+from robomodel.kernels.differentiate import along as differentiated
+from robomodel.kernels.differentiate import gradient
 from robomodel.kernels.function import Build, TracedFunction, split
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
-from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.configurations.coordinates import independent_rates, joint_slices
 from robomodel.model.configurations.functions import settled
 from robomodel.model.derived import cache_key
 from robomodel.model.joints import Floating, Spherical
@@ -148,7 +149,7 @@ class Differentiable:
             return self._outright(inputs)
         outputs = self.routine.build(*self._settled(inputs).values())
         every: list[Traced] = [x for own in arguments for x in own]
-        columns = list(along(every[0].trace, outputs, [{x: 1.0} for x in every]))
+        columns = list(differentiated(every[0].trace, outputs, [{x: 1.0} for x in every]))
         return [x for row in zip(*columns, strict=True) for x in row]
 
     def _curvature(self, *given: Vector) -> Sequence[Scalar]:
@@ -158,7 +159,7 @@ class Differentiable:
         if not self.outright:
             every: list[Traced] = [x for own in arguments for x in own]
             slopes = gradient(dot(weights, self.routine.build(*at.values())), every)
-            rows = list(along(every[0].trace, slopes, [{x: 1.0} for x in every]))
+            rows = list(differentiated(every[0].trace, slopes, [{x: 1.0} for x in every]))
             return [x for row in rows for x in row]
         p = tangents(self.model, inputs["q"], at["q"])
         rows = curvature(self.model, self.name, at, weights, inputs["q"], p)
@@ -239,16 +240,10 @@ def tangents(model: Model, q: Vector, closed: Vector) -> Matrix:
     """
     result: Matrix = [[0.0] * model.nq for _ in range(model.nv)]
     for cluster in model.clusters:
-        column = 0
-        for body, part, along_v in joint_slices(model, cluster):
+        for body, part, along in joint_slices(model, cluster):
             joint = model.nodes[body].joint
             at = range(cluster.q.start + part.start, cluster.q.start + part.stop)
-            for k in range(joint.nv):
-                row: int | None = along_v.start + k
-                if cluster.implicit:
-                    own = cluster.columns
-                    row = cluster.v.start + own.index(column) if column in own else None
-                column += 1
+            for k, row in enumerate(independent_rates(cluster, along)):
                 if row is None:
                     continue
                 unit = [1.0 if k == i else 0.0 for i in range(joint.nv)]

@@ -16,16 +16,25 @@ if TYPE_CHECKING:
 
 
 def joint_slices(model: Model, cluster: Cluster) -> Iterator[tuple[int, slice, slice]]:
-    """The bodies whose joint positions the cluster's q holds: body, where in it, and where in v.
+    """The bodies whose joint positions a cluster's q holds: body, where in it and in their rates.
 
-    All bodies of a cluster with loops (whose part of v is then of no use), else the independent.
+    All bodies of a cluster with loops, else the independent, whose rates are the cluster's v.
     """
-    q, v = 0, cluster.v.start
+    q = v = 0
     for body in cluster.bodies:
         joint = model.nodes[body].joint
         if cluster.implicit or model.joints[body].independent:
             yield body, slice(q, q + joint.nq), slice(v, v + joint.nv)
             q, v = q + joint.nq, v + joint.nv
+
+
+def independent_rates(cluster: Cluster, along: slice) -> list[int | None]:
+    """Where such rates of a joint are in v; None for those that depend on others in loops."""
+    first, columns = cluster.v.start, range(along.start, along.stop)
+    if not cluster.implicit:
+        return [first + column for column in columns]
+    own = cluster.columns
+    return [first + own.index(column) if column in own else None for column in columns]
 
 
 def quaternions(model: Model) -> Iterator[tuple[str, slice]]:

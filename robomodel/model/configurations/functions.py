@@ -75,11 +75,8 @@ def speeds(cluster: Cluster, q: Vector, v: Vector) -> list[Scalar]:
 def _moved(model: Model, cluster: Cluster, q: Vector, speeds: Vector) -> list[Scalar]:
     """q̇ of a cluster's part of q at the velocities of the joints that it holds."""
     result: list[Scalar] = [0.0] * len(q)
-    at = 0
-    for body, part, _ in joint_slices(model, cluster):
-        joint = model.nodes[body].joint
-        result[part] = joint.rates(q[part], speeds[at : at + joint.nv])
-        at += joint.nv
+    for body, part, along in joint_slices(model, cluster):
+        result[part] = model.nodes[body].joint.rates(q[part], speeds[along])
     return result
 
 
@@ -182,13 +179,16 @@ def predicted(model: Model, q: Vector, v_dt: Vector) -> list[Scalar]:
     """q with all joints moved along G v_dt by their exponentials; loops are left open."""
     result: list[Scalar] = list(q)
     for cluster in model.clusters:
-        moved = list(q[cluster.q])
-        at, motion = 0, speeds(cluster, moved, v_dt[cluster.v])
-        for body, part, _ in joint_slices(model, cluster):
-            joint = model.nodes[body].joint
-            moved[part] = joint.moved(moved[part], motion[at : at + joint.nv])
-            at += joint.nv
-        result[cluster.q] = moved
+        at = q[cluster.q]
+        result[cluster.q] = _along(model, cluster, at, speeds(cluster, at, v_dt[cluster.v]))
+    return result
+
+
+def _along(model: Model, cluster: Cluster, q: Vector, motion: Vector) -> list[Scalar]:
+    """A cluster's part of q with the joints that it holds moved by their exponentials."""
+    result = list(q)
+    for body, part, along in joint_slices(model, cluster):
+        result[part] = model.nodes[body].joint.moved(q[part], motion[along])
     return result
 
 
@@ -514,12 +514,7 @@ def _towards(
     forces = Factorization(_mirrored(square)).solve(wanted)
     taken = subtracted(along, [dot(column, forces) for column in transposed(rows)])
     step = [dot(column, taken) for column in transposed(basis)]
-    moved, at = list(q), 0
-    for body, part, _ in joint_slices(model, cluster):
-        joint = model.nodes[body].joint
-        moved[part] = joint.moved(moved[part], step[at : at + joint.nv])
-        at += joint.nv
-    return coupled(linear, moved), step
+    return coupled(linear, _along(model, cluster, q, step)), step
 
 
 def _mirrored(lower: list[list[Scalar]]) -> list[list[Scalar]]:
@@ -547,13 +542,11 @@ def _within(x: Scalar, limit: float, worst: Scalar) -> Scalar:
 
 def _of_whole_joints(model: Model, cluster: Cluster) -> bool:
     """Whether each joint of a cluster with loops is independent with all freedoms, or with none."""
-    at, whole = 0, True
-    for body, _, _ in joint_slices(model, cluster):
-        size = model.nodes[body].joint.nv
-        count = sum(c in cluster.columns for c in range(at, at + size))
-        whole &= count in (0, size)
-        at += size
-    return whole
+    return all(
+        sum(c in cluster.columns for c in range(along.start, along.stop))
+        in (0, along.stop - along.start)
+        for _, _, along in joint_slices(model, cluster)
+    )
 
 
 def _root(x: Scalar) -> Scalar:

@@ -135,7 +135,8 @@ def _integrate(model: Model, q: Array, dv: Array, total: int, *, whole: bool) ->
                 q[..., cluster.q] = moved
                 continue
             for body, at, along in joint_slices(model, cluster):
-                moved[..., at] = model.nodes[body].joint.integrate(moved[..., at], dv[..., along])
+                motion = dv[..., cluster.v][..., along]
+                moved[..., at] = model.nodes[body].joint.integrate(moved[..., at], motion)
             q[..., cluster.q] = moved
     return failures.result(q, whole=whole)
 
@@ -154,7 +155,7 @@ def integrate_open(model: Model, q: Array, dv: Array) -> Array:
             q[cluster.q] = cluster.geometry.integrate(start, motion)
             continue
         for body, at, part in joint_slices(model, cluster):
-            q[cluster.q][at] = model.nodes[body].joint.integrate(start[at], dv[part])
+            q[cluster.q][at] = model.nodes[body].joint.integrate(start[at], along[part])
     return q
 
 
