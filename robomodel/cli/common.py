@@ -191,48 +191,40 @@ def runnable(
 ) -> Callable[..., int]:
     """The command as a function for typer.
 
-    A parameter that is a dataclass becomes the options that are its fields; ``**options`` becomes
-    those of functions' parameters, by :func:`signature_options`. ``--json`` is added, ``--html`` to
-    those that return a :class:`Report`, and ``--output`` unless the command has one of its own;
-    documents on a robot get its ``file``.
+    A parameter that is a dataclass becomes the options that are its fields, the first one an
+    argument; ``**options`` becomes those of functions' parameters, by :func:`signature_options`.
+    ``--json`` is added, ``--html`` to those that return a :class:`Report`, and ``--output`` unless
+    the command has one of its own; documents on a robot get its ``file``.
     """
     signature = inspect.signature(command, eval_str=True)
-    groups: dict[str, type[Any]] = {
-        each.name: each.annotation
-        for each in signature.parameters.values()
-        if isinstance(each.annotation, type) and dataclasses.is_dataclass(each.annotation)
-    }
-    own_parameters = (
-        each
-        for each in signature.parameters.values()
-        if each.name not in groups and each.kind is not inspect.Parameter.VAR_KEYWORD
+    parameters = signature.parameters.values()
+    groups = [each for each in parameters if dataclasses.is_dataclass(each.annotation)]
+    alone = (
+        each for each in parameters if each not in groups and each.kind is not each.VAR_KEYWORD
     )
-    options = list(documented(command, own_parameters))
+    options = list(documented(command, alone))
     for function, names in taken.items():
         options += signature_options(function, names)
-    option_names = {each.name for each in options}
+    named = {each.name for each in options}
     common: list[tuple[str, Any, Any]] = [("output", Output, None), ("as_json", AsJson, False)]
     if signature.return_annotation is Report:
         common.insert(0, ("html", Html, None))
-    options += [_parameter(*each) for each in common if each[0] not in option_names]
-    for group in groups.values():
-        loading = list(
-            documented(group, inspect.signature(group, eval_str=True).parameters.values())
-        )
+    options += [_parameter(*each) for each in common if each[0] not in named]
+    for group in groups:
+        fields = inspect.signature(group.annotation, eval_str=True).parameters.values()
+        file, *loading = documented(group.annotation, fields)
         for each in loading:
             for metadata in getattr(each.annotation, "__metadata__", ()):
-                if isinstance(metadata, typer.models.OptionInfo):
-                    metadata.rich_help_panel = LOADING
-        options = [*filter(_is_argument, loading), *options]
-        options += [each for each in loading if not _is_argument(each)]
+                metadata.rich_help_panel = LOADING
+        options = [file, *options, *loading]
 
     def run(**arguments: Any) -> int:
         file, json_wanted = arguments.get("file", "robomodel"), arguments.pop("as_json")
-        output = None if "output" in option_names else arguments.pop("output")
-        page = None if "html" in option_names else arguments.pop("html", None)
-        for name, group in groups.items():
-            fields = [field.name for field in dataclasses.fields(group)]
-            arguments[name] = group(**{field: arguments.pop(field) for field in fields})
+        output = None if "output" in named else arguments.pop("output")
+        page = None if "html" in named else arguments.pop("html", None)
+        for group in groups:
+            fields = [field.name for field in dataclasses.fields(group.annotation)]
+            arguments[group.name] = group.annotation(**{x: arguments.pop(x) for x in fields})
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", DescriptionWarning)
             warnings.simplefilter("ignore", DeprecationWarning)  # other packages', for developers
@@ -262,8 +254,8 @@ def runnable(
 
     run.__doc__ = (command.__doc__ or "").partition("\n    Options:\n")[0]
     run.__annotations__ = {each.name: each.annotation for each in options}
-    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in options]
-    vars(run)["__signature__"] = signature.replace(parameters=parameters)
+    named_alone = [each.replace(kind=each.KEYWORD_ONLY) for each in options]
+    vars(run)["__signature__"] = signature.replace(parameters=named_alone)
     return run
 
 
@@ -332,12 +324,6 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )
-
-
-def _is_argument(parameter: inspect.Parameter) -> bool:
-    """Whether it goes without a name; those of groups, as the robot's file, come first."""
-    metadata = getattr(parameter.annotation, "__metadata__", ())
-    return any(isinstance(each, typer.models.ArgumentInfo) for each in metadata)
 
 
 def in_short(text: str) -> str:
