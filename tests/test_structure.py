@@ -79,3 +79,16 @@ def test_the_drawing_shows_every_subpackage() -> None:
     drawn = (Path(__file__).parent.parent / "docs/images/layout.svg").read_text(encoding="utf-8")
     shown = {text.removesuffix("/") for text in re.findall(r">([a-z_]+/?)</text>", drawn)}
     assert {each for layer in LAYERS for each in layer} == shown
+
+
+def test_the_page_of_places_is_true() -> None:
+    """Every module that docs/where.md names is there, and defines the name beside it."""
+    page = Path(__file__).parent.parent / "docs" / "where.md"
+    rows = re.findall(r"^\| .*\? .*\| `(\S+)` `(\S+)` \|$", page.read_text("utf-8"), re.MULTILINE)
+    assert len(rows) > 40
+    for path, name in rows:
+        text = (page.parent.parent / path).read_text("utf-8")
+        defined = (
+            rf"(^\s*(async )?(def|class) {name}\b)|(^{name}\b.*=)|(^from .* import .*\b{name}\b)"
+        )
+        assert re.search(defined, text, re.MULTILINE), (path, name)
