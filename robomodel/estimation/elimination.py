@@ -213,20 +213,28 @@ def _solved(triangle: Array, columns: Array) -> Array:
 
 def chain(linear: Linear, damping: Array | None = None) -> list[Conditional]:
     """The conditionals of all times; ``damping`` (count, n) adds a row damping · x = 0 for each."""
-    n = linear.n
-    left = RemainingRows(np.zeros((0, n + 1)), np.zeros((0, n + 1)))
-    result = []
+    n, left, result = linear.n, None, []
     for t in range(linear.count):
-        hard = np.concatenate([widened(left.hard, n), linear.hard[t]])
-        soft = [widened(left.soft, n), linear.soft[t]]
+        soft = linear.soft[t]
         if damping is not None:
-            soft.append(np.concatenate([np.diag(damping[t]), np.zeros((n, n + 1))], axis=1))
-        conditional, left = eliminate(hard, np.concatenate(soft), linear.labels, t)
+            rows = np.concatenate([np.diag(damping[t]), np.zeros((n, n + 1))], axis=1)
+            soft = np.concatenate([soft, rows])
+        conditional, left = eliminate_next(left, linear.hard[t], soft, linear.labels, t)
         result.append(conditional)
     return result
 
 
-def widened(rows: Array, n: int) -> Array:
+def eliminate_next(
+    left: RemainingRows | None, hard: Array, soft: Array, labels: Sequence[str], time: int
+) -> tuple[Conditional, RemainingRows]:
+    """Eliminate a time of a chain, with the rows left of the time before."""
+    if left is not None:
+        hard = np.concatenate([_widened(left.hard, len(labels)), hard])
+        soft = np.concatenate([_widened(left.soft, len(labels)), soft])
+    return eliminate(hard, soft, labels, time)
+
+
+def _widened(rows: Array, n: int) -> Array:
     """Rows on x_t as rows on x_t and x_t+1."""
     return np.concatenate([rows[:, :n], np.zeros((len(rows), n)), rows[:, n:]], axis=1)
 

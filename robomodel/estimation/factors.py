@@ -203,7 +203,7 @@ class Trapezoid(_Integrator):
         """local(x_t, x_t+1) - h (ẋ_t + ẋ_t+1) / 2."""
         half = self.step / 2
         e = subtracted_data(self.space.local(x[0], x[1]) - half * (x[2] + x[3]), data)
-        slope = _ones(len(e), self.rows, -half)
+        slope = _ones(*e.shape, -half)
         return e, [*self.space.local_jacobians(x[0], x[1]), slope, slope]
 
 

@@ -176,16 +176,13 @@ class Incremental:
             self._first = min(self._first, *self._stale)
             self._linearize(sorted(self._stale))
             self._stale.clear()
-        first, n = self._first, self.n
+        first = self._first
         del self._conditionals[first:], self._left[first:]
         for t in range(first, self.count):
-            rows = self._rows[t]
-            hard, soft = rows.hard, rows.soft
-            if t > 0:
-                left = self._left[t - 1]
-                hard = np.concatenate([elimination.widened(left.hard, n), hard])
-                soft = np.concatenate([elimination.widened(left.soft, n), soft])
-            conditional, left = elimination.eliminate(hard, soft, self._labels, t)
+            rows, before = self._rows[t], self._left[t - 1] if t > 0 else None
+            conditional, left = elimination.eliminate_next(
+                before, rows.hard, rows.soft, self._labels, t
+            )
             self._conditionals.append(conditional)
             self._left.append(left)
             self._first = t + 1

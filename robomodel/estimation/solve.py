@@ -12,6 +12,7 @@ import numpy as np
 
 from robomodel.errors import ClosureError, warn
 from robomodel.estimation import elimination
+from robomodel.estimation.factors import FactorBase
 from robomodel.estimation.graph import Graph, Linear, Values
 from robomodel.model.joints import Array
 
@@ -318,7 +319,7 @@ class FixedLagResult:
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalFactor:
+class MarginalFactor(FactorBase):
     """The past as a factor: rows [C d] on the motion of one time's variables from ``anchor``."""
 
     graph: Graph
@@ -326,15 +327,8 @@ class MarginalFactor:
     wanted: Array
     anchor: dict[str, Array]
 
-    @property
-    def variables(self) -> tuple[tuple[str, int], ...]:
-        """All variables of a time."""
-        return tuple((name, 0) for name in self.graph.spaces)
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return len(self.matrix)
+    def __post_init__(self) -> None:
+        self._describe(tuple(self.graph.spaces), len(self.matrix))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> tuple[Array, Sequence[Array]]:
         """C · local(anchor, x) - d."""

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from robomodel.dynamics.kinematics.state import Matrix
-from robomodel.estimation.system import LinearFactor, SingularError, System, residual
+from robomodel.estimation.system import LinearFactor, SingularError, System, refined
 from robomodel.scalars import (
     Factorization,
     Scalar,
@@ -416,18 +416,17 @@ def solve(
         tuple(f for f in system.factors if f.name not in aside),
     )
     done = eliminate(kept, [name for name in order if name not in defined])
+
+    def by_rows(right: list[Scalar]) -> dict[str, list[Scalar]]:
+        numbers = iter(right)
+        return done.solve({f.twin: [next(numbers) for _ in range(f.rows)] for f in kept.factors})
+
+    result: dict[str, list[Scalar]] | None = None
     if bias_first:
         start = _bias(kept)
-        rest = {f.twin: _remaining(f, start) for f in kept.factors}
-        solved = done.solve(rest)
+        solved = done.solve({f.twin: _remaining(f, start) for f in kept.factors})
         result = {name: added(start.get(name, [0.0] * len(v)), v) for name, v in solved.items()}
-    else:
-        result = done.solve({f.twin: [neg(x) for x in f.constant] for f in kept.factors})
-    for _ in range(refine):
-        wrong = iter(residual(kept, result))
-        right = {f.twin: [neg(next(wrong)) for _ in range(f.rows)] for f in kept.factors}
-        correction = done.solve(right)
-        result = {name: added(values, correction[name]) for name, values in result.items()}
+    result = refined(kept, by_rows, refine, result)
     for name in defined:
         factor = torque_rows[f"qdd{name[3:]}"]
         total = list(factor.constant)

@@ -189,10 +189,17 @@ class System:
 
 
 def refined(
-    system: System, solve: Callable[[list[Scalar]], dict[str, list[Scalar]]], steps: int
+    system: System,
+    solve: Callable[[list[Scalar]], dict[str, list[Scalar]]],
+    steps: int,
+    result: dict[str, list[Scalar]] | None = None,
 ) -> dict[str, list[Scalar]]:
-    """The d of D d + b = 0 from what solves D d = right, with steps of iterative refinement."""
-    result = solve([neg(x) for f in system.factors for x in f.constant])
+    """The d of D d + b = 0 from what solves D d = right, with steps of iterative refinement.
+
+    ``result``: a first solution, if there is one already.
+    """
+    if result is None:
+        result = solve([neg(x) for f in system.factors for x in f.constant])
     for _ in range(steps):
         correction = solve([neg(x) for x in residual(system, result)])
         result = {name: added(values, correction[name]) for name, values in result.items()}

@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.errors import did_you_mean
-from robomodel.estimation.factors import Equal, Errors, Prior, Reading, Trapezoid, Variables
+from robomodel.estimation.factors import (
+    Equal,
+    Errors,
+    FactorBase,
+    Prior,
+    Reading,
+    Trapezoid,
+    subtracted_data,
+)
 from robomodel.estimation.graph import Graph
 from robomodel.estimation.noise import NoiseLike
 from robomodel.estimation.orders import Dag, FactorGraph, Relation
@@ -32,11 +41,18 @@ LOOSE = 1e6
 
 
 @dataclass(frozen=True)
-class _Independent:
-    """A mechanism, and which of its coordinates a further variable repeats, if any."""
+class _Independent(FactorBase):
+    """Conditions of a mechanism, and of its coordinates that a further variable repeats, if any."""
 
     mechanism: Mechanism
     independent: tuple[str, ...] = ()
+    _states: ClassVar[tuple[str, ...]]  # the last one repeats coordinates of the one before
+    _linear: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        names = self._states if self.independent else self._states[:-1]
+        rows = len(self.mechanism.conditions.rows) + len(self.independent)
+        self._describe(names, rows, self._linear)
 
     @cached_property
     def _selection(self) -> Array:
@@ -45,14 +61,6 @@ class _Independent:
             if name not in names:
                 raise ValueError(f"there is no coordinate '{name}', only {list(names)}")
         return np.eye(len(names))[[names.index(name) for name in self.independent]]
-
-    @cached_property
-    def rows(self) -> int:
-        """Conditions, and independent coordinates."""
-        return len(self.mechanism.conditions.rows) + len(self.independent)
-
-    def _variables(self, *names: str) -> Variables:
-        return tuple((x, 0) for x in (names if self.independent else names[:-1]))
 
     def _joined(self, values: Array, slopes: list[Array], x: Sequence[Array]) -> Errors:
         """The conditions' rows, and those of the variable that repeats some coordinates.
@@ -76,15 +84,8 @@ class _Independent:
 class PositionConstraints(_Independent):
     """Φ(q) = 0, and q[independent] = z."""
 
-    @property
-    def variables(self) -> Variables:
-        """q and, with independent coordinates, z."""
-        return self._variables("q", "z")
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Independent coordinates."""
-        return ("z",)
+    _states = ("q", "z")
+    _linear = ("z",)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """[Φ; q[independent] - z]."""
@@ -94,15 +95,8 @@ class PositionConstraints(_Independent):
 class VelocityConstraints(_Independent):
     """Φ_q q̇ = 0, and q̇[independent] = ż."""
 
-    @property
-    def variables(self) -> Variables:
-        """q, v and, with independent coordinates, zd."""
-        return self._variables("q", "v", "zd")
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Rates."""
-        return ("v", "zd")
+    _states = ("q", "v", "zd")
+    _linear = ("v", "zd")
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """[Φ_q q̇; q̇[independent] - ż]."""
@@ -115,15 +109,8 @@ class VelocityConstraints(_Independent):
 class AccelerationConstraints(_Independent):
     """Φ_q q̈ + Φ̇_q q̇ = 0, and q̈[independent] = z̈."""
 
-    @property
-    def variables(self) -> Variables:
-        """q, v, a and, with independent coordinates, zdd."""
-        return self._variables("q", "v", "a", "zdd")
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Accelerations."""
-        return ("a", "zdd")
+    _states = ("q", "v", "a", "zdd")
+    _linear = ("a", "zdd")
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """[Φ_q q̈ + Φ̇_q q̇; q̈[independent] - z̈]."""
@@ -135,7 +122,7 @@ class AccelerationConstraints(_Independent):
 
 
 @dataclass(frozen=True)
-class PlanarDynamics:
+class PlanarDynamics(FactorBase):
     """Accelerations are those of the KKT system under gravity and forces Q: e = q̈(q, q̇, Q) - a.
 
     ``forces``: the variable Q (n), or None; ``data`` are known forces (n). With ``independent``
@@ -147,27 +134,17 @@ class PlanarDynamics:
     independent: tuple[str, ...] = ()
     forces: str | None = None
 
+    def __post_init__(self) -> None:
+        forces = () if self.forces is None else (self.forces,)
+        names = ("q", "v", "zdd" if self.independent else "a", *forces)
+        rows = len(self.independent) or self.mechanism.n
+        self._describe(names, rows, ("a", "zdd", *forces))
+
     @cached_property
     def _selection(self) -> Array:
         names = self.mechanism.coordinates
         chosen = [names.index(name) for name in self.independent]
         return np.eye(len(names))[chosen or range(len(names))]
-
-    @property
-    def variables(self) -> Variables:
-        """q, v, then a or zdd, then Q if it is unknown."""
-        names = ("q", "v", "zdd" if self.independent else "a", self.forces)
-        return tuple((x, 0) for x in names if x is not None)
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Accelerations and forces."""
-        return tuple(x for x in ("a", "zdd", self.forces) if x is not None)
-
-    @property
-    def rows(self) -> int:
-        """Accelerations compared."""
-        return len(self._selection)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """The KKT system K [q̈; λ] = [Q; c] and its change, K ∂[q̈; λ] = ∂[Q; c] - ∂K [q̈; λ]."""
@@ -319,26 +296,14 @@ TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 
 @dataclass(frozen=True)
-class PlanarMarker:
+class PlanarMarker(FactorBase):
     """Position of a point (2) in the plane is measured [m]."""
 
     mechanism: Mechanism
     point: str
 
-    @property
-    def variables(self) -> Variables:
-        """Q."""
-        return (("q", 0),)
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Q: points are affine in it."""
-        return ("q",)
-
-    @property
-    def rows(self) -> int:
-        """Two axes."""
-        return 2
+    def __post_init__(self) -> None:
+        self._describe(("q",), 2, ("q",))
 
     @cached_property
     def _jacobian(self) -> Array:
@@ -351,17 +316,23 @@ class PlanarMarker:
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Position minus data."""
         slope = np.broadcast_to(self._jacobian, (len(x[0]), 2, self.mechanism.n))
-        e = self.mechanism.point(self.point, x[0])
-        return e if data is None else e - data, [slope]
+        return subtracted_data(self.mechanism.point(self.point, x[0]), data), [slope]
 
 
 @dataclass(frozen=True)
-class _OnBody:
+class _OnBody(FactorBase):
     """An instrument on a body, and the variable that is added to what it measures."""
 
     mechanism: Mechanism
     body: str
     bias: str | None = None
+    _states: ClassVar[tuple[str, ...]]
+    _linear: ClassVar[tuple[str, ...]]
+    _size: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        bias = () if self.bias is None else (self.bias,)
+        self._describe((*self._states, *bias), self._size, (*self._linear, *bias))
 
     @cached_property
     def _of(self) -> Body:
@@ -381,10 +352,9 @@ class _OnBody:
         self, e: Array, slopes: list[Array], x: Sequence[Array], data: Array | None
     ) -> Errors:
         if self.bias is not None:
-            rows = e.shape[1]
             e = e + x[-1]
-            slopes = [*slopes, np.broadcast_to(np.eye(rows), (len(e), rows, rows))]
-        return e if data is None else e - data, slopes
+            slopes = [*slopes, np.broadcast_to(np.eye(self.rows), (len(e), *[self.rows] * 2))]
+        return subtracted_data(e, data), slopes
 
 
 @dataclass(frozen=True)
@@ -394,20 +364,9 @@ class PlanarGyroscope(_OnBody):
     ω = d × ḋ / L², which is exact where the body's length is kept.
     """
 
-    @property
-    def variables(self) -> Variables:
-        """q, v and the bias."""
-        return tuple((x, 0) for x in ("q", "v", self.bias) if x is not None)
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Rates and the bias."""
-        return tuple(x for x in ("v", self.bias) if x is not None)
-
-    @property
-    def rows(self) -> int:
-        """One axis."""
-        return 1
+    _states = ("q", "v")
+    _linear = ("v",)
+    _size = 1
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """What is measured + bias - data."""
@@ -429,20 +388,9 @@ class PlanarAccelerometer(_OnBody):
 
     at: Point = (0.0, 0.0)
 
-    @property
-    def variables(self) -> Variables:
-        """q, a and the bias."""
-        return tuple((x, 0) for x in ("q", "a", self.bias) if x is not None)
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Everything, each while the others stay."""
-        return tuple(x for x in ("q", "a", self.bias) if x is not None)
-
-    @property
-    def rows(self) -> int:
-        """Two axes."""
-        return 2
+    _states = ("q", "a")
+    _linear = ("q", "a")
+    _size = 2
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """[d · f, J d · f] / L + bias - data, with f = r̈ - g."""

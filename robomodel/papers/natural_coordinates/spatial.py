@@ -19,20 +19,26 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import rnea, rnea_derivatives
 from robomodel.dynamics.baselines.projection import spanning_tree
-from robomodel.dynamics.kinematics.tangents import Direction, moving, position_directions
-from robomodel.estimation.factors import Errors, Prior, Trapezoid, Variables
+from robomodel.dynamics.kinematics.tangents import Direction, moving
+from robomodel.estimation.factors import (
+    Errors,
+    FactorBase,
+    Prior,
+    States,
+    TracedFactor,
+    Trapezoid,
+    subtracted_data,
+)
 from robomodel.estimation.graph import Graph
 from robomodel.estimation.noise import NoiseLike
 from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.kernels.differentiate import differentiate
-from robomodel.kernels.function import Build
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations.functions import loop_gaps
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector, dot, stack, sub, unstack
 
 
@@ -69,70 +75,6 @@ def _independent(cluster: Cluster) -> list[int]:
     ]
 
 
-@dataclass(frozen=True)
-class _Spanning:
-    """A robot, and a factor on the positions of all its joints and their rates."""
-
-    model: Model
-    depends_on: ClassVar[tuple[str, ...]] = ("q", "v", "a")
-
-    @property
-    def variables(self) -> Variables:
-        """Those that it depends on."""
-        return tuple((name, 0) for name in self.depends_on)
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """The highest derivative."""
-        return self.depends_on[1:][-1:]
-
-    @property
-    def n(self) -> int:
-        """Number of velocities of all joints."""
-        return self.model.n_joint_velocities
-
-    @cached_property
-    def count(self) -> int:
-        """Number of conditions."""
-        return len(gaps(self.model, joint_positions(self.model, self.model.neutral()).tolist()))
-
-    @cached_property
-    def tree(self) -> Model:
-        """The robot without its loops and couplings."""
-        return spanning_tree(self.model)
-
-    @property
-    def space(self) -> Configurations:
-        """Where positions of all joints live."""
-        return Configurations(self.tree)
-
-    @property
-    def independent(self) -> tuple[int, ...]:
-        """Which velocities are the model's independent ones."""
-        return tuple(c.spanning_v.start + k for c in self.model.clusters for k in c.columns)
-
-    def _made(self, name: str, inputs: int, size: int, build: Build) -> Function:
-        sizes = (self.tree.nq, *(self.n for _ in range(inputs - 1)), size)
-        return function(self.model, f"spanning {name}", sizes, build)
-
-    def _split(self, found: Array, count: int) -> Errors:
-        """Values (K, m), and Jacobians (K, m, n) whose columns stand one after the other."""
-        m, n = self.count, self.n
-        blocks = [found[:, m + i * m * n : m + (i + 1) * m * n] for i in range(count)]
-        return found[:, :m], [np.swapaxes(x.reshape(-1, n, m), 1, 2) for x in blocks]
-
-
-def _with_slopes(
-    tree: Model, values: Sequence[Scalar], q: Sequence[Traced], *rates: Sequence[Traced]
-) -> list[Scalar]:
-    """Values, and their derivatives by motions of q and by each number of its rates."""
-    directions = position_directions(tree, q)
-    directions += [{x: 1.0} for given in rates for x in given]
-    operands: list[Operand] = list(values)
-    slopes = differentiate(q[0].trace, operands, directions)
-    return [*values, *(x for along in slopes for x in along)]
-
-
 def _rates(
     tree: Model, values: Sequence[Scalar], q: Sequence[Traced], *along: Sequence[Traced]
 ) -> list[Scalar]:
@@ -147,26 +89,52 @@ def _rates(
 
 
 @dataclass(frozen=True)
+class _Spanning(FactorBase):
+    """A robot, and a factor on the positions of all its joints and their rates."""
+
+    model: Model
+
+    @property
+    def n(self) -> int:
+        """Number of velocities of all joints."""
+        return self.model.n_joint_velocities
+
+    @cached_property
+    def tree(self) -> Model:
+        """The robot without its loops and couplings."""
+        return spanning_tree(self.model)
+
+    @property
+    def space(self) -> Configurations:
+        """Where positions of all joints live."""
+        return Configurations(self.tree)
+
+
+@dataclass(frozen=True)
 class _LoopCondition(_Spanning):
     """Φ(q) = 0, differentiated by time once a rate that it depends on."""
 
-    @property
-    def rows(self) -> int:
-        """Conditions."""
-        return self.count
+    depends_on: ClassVar[tuple[str, ...]] = ("q", "v", "a")
 
-    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """The condition's values; ``data`` are not used."""
-        m, n, inputs = self.count, self.n, len(self.depends_on)
+    def __post_init__(self) -> None:
+        closed = joint_positions(self.model, self.model.neutral()).tolist()
+        self._describe(self.depends_on, len(gaps(self.model, closed)), self.depends_on[1:][-1:])
 
+    @cached_property
+    def _condition(self) -> TracedFactor:
         def build(q: Sequence[Traced], *rates: Sequence[Traced]) -> list[Scalar]:
             values = gaps(self.model, q)
-            for k in range(1, inputs):
+            for k in range(1, len(self.depends_on)):
                 values = _rates(self.tree, values, q, *rates[:k])
-            return _with_slopes(self.tree, values, q, *rates)
+            return values
 
-        made = self._made(f"loops {inputs}", inputs, m + inputs * m * n, build)
-        return self._split(made(*x), inputs)
+        rates: States = dict.fromkeys(self.depends_on[1:], Vectors(self.n))
+        label = f"spanning loops {len(self.depends_on)}"
+        return TracedFactor(self.model, label, {"q": self.space, **rates}, self.rows, build)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """The condition's values, less data."""
+        return self._condition.evaluate(x, data)
 
 
 @dataclass(frozen=True)
@@ -192,69 +160,46 @@ class LoopAccelerations(_LoopCondition):
 class SpanningDynamics(_Spanning):
     """Gᵀ (inverse dynamics of the tree) - tau [N m, N]; ``data``: tau (nv)."""
 
-    @property
-    def rows(self) -> int:
-        """nv."""
-        return self.model.nv
+    def __post_init__(self) -> None:
+        self._describe(("q", "v", "a"), self.model.nv, ("a",))
+
+    @cached_property
+    def _projection(self) -> TracedFactor:
+        """Gᵀ f."""
+
+        def build(q: Vector, f: Vector) -> list[Scalar]:
+            forces: list[Scalar] = []
+            for cluster in self.model.clusters:
+                rows = cluster.constraint.jacobian(q[cluster.spanning_q])
+                forces += [dot(g, f[cluster.spanning_v]) for g in zip(*rows, strict=True)]
+            return forces
+
+        states: States = {"q": self.space, "f": Vectors(self.n)}
+        return TracedFactor(self.model, "spanning forces", states, self.rows, build)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """The tree's forces along the motions that keep loops closed."""
-        model, n, nv = self.model, self.n, self.model.nv
-
-        def build(q: Sequence[Traced], f: Vector) -> list[Scalar]:
-            columns: list[list[Scalar]] = [[0.0] * n for _ in range(nv)]
-            for cluster in model.clusters:
-                rows = cluster.constraint.jacobian(q[cluster.spanning_q])
-                for i, column in enumerate(zip(*rows, strict=True), cluster.v.start):
-                    columns[i][cluster.spanning_v] = list(column)
-            forces = [dot(column, f) for column in columns]
-            return [*(g for column in columns for g in column), *_with_slopes(self.tree, forces, q)]
-
-        f = rnea(self.tree, *x)
-        found = self._made("forces", 2, nv * n + nv + nv * n, build)(x[0], f)
-        across = found[:, : nv * n].reshape(-1, nv, n)
-        e, turned = found[:, nv * n : nv * n + nv], found[:, nv * n + nv :].reshape(-1, n, nv)
-        slopes = [across @ slope for slope in rnea_derivatives(self.tree, *x)]
-        slopes[0] = slopes[0] + np.swapaxes(turned, 1, 2)
-        return e if data is None else e - data, slopes
+        forces = rnea(self.tree, *x)
+        e, (turned, across) = self._projection.evaluate((x[0], forces), data)
+        by_q, by_v, by_a = (across @ slope for slope in rnea_derivatives(self.tree, *x))
+        return e, [by_q + turned, by_v, by_a]
 
 
 @dataclass(frozen=True)
-class ChosenTrapezoid:
+class ChosenTrapezoid(Trapezoid):
     """The trapezoidal rule for some directions of x: those of the independent velocities."""
 
-    name: str
-    rate: str
-    step: float
-    chosen: tuple[int, ...]
-    space: Space
+    chosen: tuple[int, ...] = ()
 
-    @property
-    def variables(self) -> Variables:
-        """x and its rate at both times."""
-        return ((self.name, 0), (self.name, 1), (self.rate, 0), (self.rate, 1))
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """As of the rule for all directions."""
-        return self.rule.affine
-
-    @property
-    def rule(self) -> Trapezoid:
-        """The rule for all directions."""
-        return Trapezoid(self.name, self.rate, self.step, self.space)
-
-    @property
-    def rows(self) -> int:
-        """Number of directions."""
-        return len(self.chosen)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._describe(self.variables, len(self.chosen), self.affine)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """x_t+1 ⊖ x_t - h (ẋ_t + ẋ_t+1) / 2."""
-        e, slopes = self.rule.evaluate(x, None)
+        e, slopes = super().evaluate(x, None)
         rows = list(self.chosen)
-        e = e[:, rows]
-        return e if data is None else e - data, [slope[:, rows] for slope in slopes]
+        return subtracted_data(e[:, rows], data), [slope[:, rows] for slope in slopes]
 
 
 def joint_positions(model: Model, q: ArrayLike) -> Array:
@@ -291,8 +236,9 @@ def forward(
     graph = graph.add(positions, 0.0, times=later)
     graph = graph.add(LoopVelocities(model), 0.0, times=later)
     graph = graph.add(LoopAccelerations(model), 0.0)
+    chosen = tuple(c.spanning_v.start + k for c in model.clusters for k in c.columns)
     for name, rate in (("q", "v"), ("v", "a")):
-        factor = ChosenTrapezoid(name, rate, step, positions.independent, spaces[name])
+        factor = ChosenTrapezoid(name, rate, step, spaces[name], chosen)
         graph = graph.add(factor, 0.0)
     forces = np.broadcast_to(as_numbers(tau, "tau"), (count, model.nv))
     return graph.add(SpanningDynamics(model), force_noise, data=forces)
