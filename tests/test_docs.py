@@ -187,7 +187,7 @@ def test_the_format_examples_load(number: int) -> None:
         assert abs(model.residual(q)).max(initial=0.0) < 1e-10
 
 
-URDF_READERS = ("joints", "links", "loops", "robot", "dialects")
+URDF_READERS = ("joints", "links", "robot", "dialects")
 SHARED_READERS = ("frames", "motors", "springs", "rotors")
 SDF_READERS = ("joints", "links", "robot", "document")
 READERS = {

@@ -16,6 +16,7 @@ SCRIPT = """
 import numpy as np
 import robomodel as rm
 from robomodel.kernels.plain import source
+from robomodel.parsers.schema import MOTOR
 
 LINK = (
     '<link name="{}"><inertial><origin xyz="0.1 0.2 0.3"/><mass value="2"/>'
@@ -57,6 +58,22 @@ assert "f_ext:" in rm.power.__doc__
 names = {}
 exec(source("aba", rm.compile(model, "aba").program), names)
 np.testing.assert_allclose(names["aba"]([*q, *v, *a]), rm.aba(model, q, v, a), atol=1e-12)
+
+hinge = JOINT.format("h", "revolute", "base", "tip").replace("</joint>", "{}</joint>")
+text = '<robot name="one"><link name="base"/>' + LINK.format("tip") + hinge + "</robot>"
+motor = rm.load(text.format('<motor effort="2" inductance="0.002"/>'))
+for write, name in ((rm.write_urdf, "m.urdf"), (rm.write_sdf, "m.sdf"), (rm.write_mjcf, "m.xml")):
+    write(motor, name)
+    (*_, h) = rm.load(name).description.joints
+    driven = [each.actuators[0].motor for each in rm.load(name).description.transmissions]
+    assert [each.inductance for each in (h.motor, *driven)] == [0.002] * (1 + len(driven)), name
+try:
+    rm.load(text.format('<motor inductance="-1"/>'))
+except rm.DescriptionError as error:
+    assert "inductance of <motor> is -1; it is positive" in str(error)
+else:
+    raise AssertionError("not refused")
+assert "| `inductance` | number > 0, H | none | L of a DC motor |" in MOTOR.rows()
 """
 
 
@@ -64,7 +81,7 @@ np.testing.assert_allclose(names["aba"]([*q, *v, *a]), rm.aba(model, q, v, a), a
 def test_the_changes_are_all_that_it_takes(tmp_path: Path) -> None:
     text = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
     changes = re.findall(r"```diff\n(.*?)```", text, re.DOTALL)
-    assert len(changes) == 3
+    assert len(changes) == 4
     shutil.copytree(ROOT / "robomodel", tmp_path / "robomodel")
     for change in changes:
         subprocess.run(

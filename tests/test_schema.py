@@ -1,18 +1,14 @@
 """Declared elements: every attribute in every format, bounds, tables of the documentation."""
 
 import io
-from dataclasses import dataclass, replace
 
 import pytest
 from documents import PAGES
 
 import robomodel as rm
 from robomodel import description
-from robomodel.parsers import read, schema
-from robomodel.parsers.mjcf import actuators
-from robomodel.parsers.mjcf import writer as mjcf_writer
+from robomodel.parsers import read
 from robomodel.parsers.schema import DECLARATIONS, Attribute
-from robomodel.parsers.shared import motors
 
 WRITERS = {"urdf": rm.write_urdf, "sdf": rm.write_sdf, "mjcf": rm.write_mjcf}
 NEEDS = {  # numbers without which another one says nothing
@@ -147,29 +143,3 @@ def test_the_documentation_has_the_table_of_every_declaration() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for tag, declared in DECLARATIONS.items():
         assert f"\n{declared.rows()}\n" in pages, f"rows of <{tag}>:\n{declared.rows()}"
-
-
-@dataclass(frozen=True)
-class InductiveMotor(description.Motor):
-    """The field of the example in CONTRIBUTING.md."""
-
-    inductance: float | None = None
-
-
-@pytest.mark.parametrize("form", WRITERS)
-def test_an_attribute_is_one_line(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the field and the line of CONTRIBUTING.md, all formats read and write it."""
-    line = Attribute("inductance", "H", "L of a DC motor", bound="> 0", default=None)
-    motor = replace(schema.MOTOR, attributes=(*schema.MOTOR.attributes, line))
-    for module in (motors, actuators, mjcf_writer):
-        monkeypatch.setattr(module, "MOTOR", motor)
-    for module in (motors, actuators):
-        monkeypatch.setattr(module, "Motor", InductiveMotor)
-    text = element("motor", {"inductance": 0.002})
-    stream = io.StringIO()
-    WRITERS[form](rm.load(text), stream)
-    found = record(read(stream.getvalue()), "motor")
-    assert isinstance(found, InductiveMotor)
-    assert found.inductance == 0.002
-    with pytest.raises(rm.DescriptionError, match="inductance of <motor> is -1; it is positive"):
-        read(element("motor", {"inductance": -1.0}))

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import mujoco
 import numpy as np
@@ -25,6 +26,7 @@ from texts import INERTIAL, fan, four_bar, joint, link, robot
 import robomodel as rm
 from robomodel.description import (
     Description,
+    JointType,
     Transmission,
     TransmittedJoint,
     rotation_from_rpy,
@@ -35,6 +37,8 @@ from robomodel.model.approximate import approximate
 from robomodel.model.build import build
 from robomodel.model.mobility.problem import RigidError
 from robomodel.parsers import open_document, read, urdf
+from robomodel.parsers.mjcf.writer import to_mjcf
+from robomodel.parsers.sdf.writer import to_sdf
 from robomodel.parsers.text import number, rpy_of
 from robomodel.parsers.urdf.robot import to_urdf
 
@@ -425,6 +429,17 @@ def test_a_reduction_of_zero_cannot_be_said() -> None:
     assert lost == ["the reduction 0 at 'a' of the transmission 'drive'"]
     again = read(text).transmissions[0].joints
     assert [end.reduction for end in again] == [None, 2.0]
+
+
+def test_joints_of_other_types_are_refused() -> None:
+    """As of a type that somebody adds: it would be a weld without a word."""
+    text = robot(link("a"), link("b"), joint("j", "base", "a"), joint("k", "a", "b"))
+    said = read(text)
+    joints = said.joints[0], replace(said.joints[1], type=cast(JointType, "cylindrical"))
+    for title, write in (("MJCF", to_mjcf), ("SDF", lambda said: to_sdf(said, {}))):
+        with pytest.raises(DescriptionError, match=f"{title} has no joint of the type 'cyl") as no:
+            write(replace(said, joints=joints))
+        assert no.value.element == "joint 'k'"
 
 
 def test_what_was_warned_of_is_warned_of_again() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 from robomodel.description import Actuator, Motor, Transmission, TransmittedJoint
@@ -102,14 +103,11 @@ def rotor_name(name: str) -> str:
 
 def carried(motor: Motor, ratio: float) -> Motor:
     """A motor as it is felt behind a gear of this ratio: by the driven side's units."""
-    return Motor(
-        motor.effort * ratio,
-        motor.velocity / ratio,
-        None if motor.stall_torque is None else motor.stall_torque * ratio,
-        None if motor.no_load_speed is None else motor.no_load_speed / ratio,
-        None if motor.torque_constant is None else motor.torque_constant * ratio,
-        motor.resistance,
-        motor.voltage,
-        motor.current,
-        motor.source,
+    return replace(
+        motor,
+        effort=motor.effort * ratio,
+        velocity=motor.velocity / ratio,
+        stall_torque=None if motor.stall_torque is None else motor.stall_torque * ratio,
+        no_load_speed=None if motor.no_load_speed is None else motor.no_load_speed / ratio,
+        torque_constant=None if motor.torque_constant is None else motor.torque_constant * ratio,
     )

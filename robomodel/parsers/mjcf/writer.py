@@ -62,7 +62,7 @@ from robomodel.parsers.meshes import MUJOCO
 from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR, WORLD
 from robomodel.parsers.mjcf.bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
 from robomodel.parsers.schema import DYNAMICS, MOTOR, SIZES, SPRING, add, write_mjcf
-from robomodel.parsers.shared.frames import independent_text
+from robomodel.parsers.shared.frames import independent_text, unwritable
 from robomodel.parsers.shared.inertias import (
     NEARLY_NOTHING,
     carriers,
@@ -624,7 +624,9 @@ class _Tree:
             case "floating":
                 slides = [slide(each, axis) for each, axis in zip("xyz", IDENTITY, strict=True)]
                 return [*slides, _Piece(joint.name, "ball", joint)]
-        return []
+            case "fixed":
+                return []
+        raise unwritable(joint, "MJCF")
 
     def _write_pieces(
         self, body: etree._Element, row: Sequence[Joint], pieces: Sequence[_Piece]

@@ -16,6 +16,7 @@ from robomodel.description import AT_ORIGIN, Joint, Loop, Pose, Vec3
 from robomodel.errors import Source
 from robomodel.parsers.schema import DYNAMICS, add_text, write_contents
 from robomodel.parsers.shared.frames import read_rotation
+from robomodel.parsers.shared.motors import GEAR_RATIO, ROTOR_INERTIA
 from robomodel.parsers.shared.springs import has_dynamics
 from robomodel.parsers.text import numbers, rpy_of
 from robomodel.parsers.xml import CUSTOM, DRAKE, Document, Element, shown, spelled
@@ -111,7 +112,7 @@ class SdfDocument(Document):
         return x, y, z
 
 
-_DRAKE = ("drake:rotor_inertia", "drake:gear_ratio", "drake:mimic")  # are read by themselves
+_DRAKE = (ROTOR_INERTIA, GEAR_RATIO, "drake:mimic")  # are read by themselves
 
 
 # --- poses ----------------------------------------------------------------------------------------

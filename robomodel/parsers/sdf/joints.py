@@ -31,7 +31,7 @@ from robomodel.parsers.schema import DYNAMICS, LIMIT, Fields, read_contents
 from robomodel.parsers.sdf.document import BETWEEN, MODEL, WORLD, SdfDocument
 from robomodel.parsers.sdf.frames import Frame, Frames, source_of
 from robomodel.parsers.shared.frames import check_direction, limits_of, read_type
-from robomodel.parsers.shared.motors import read_motor
+from robomodel.parsers.shared.motors import drake_armature, read_motor
 from robomodel.parsers.xml import CUSTOM, Element, shown, spelled, words
 
 _UNBOUNDED = 1e16  # SDF before 1.10 writes infinity so
@@ -392,6 +392,7 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
     marks = _words(element, "independent", count)
     positions = custom_numbers(document, element, "position", count)
     initials = _words(element, "initial", count)
+    drakes = {shown(child): child for child in element}
     steps = []
     for number, tag in enumerate(("axis", "axis2")[:count]):
         part = element.find(tag)
@@ -415,7 +416,7 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
             pitch=pitch(document, element) if kind == "screw" else 0.0,
             initial=initial,
             independent=None if marks is None else _mark(document, element, marks[number]),
-            armature=_armature(document, element) if count == 1 else 0.0,
+            armature=drake_armature(document, drakes, document.content) if count == 1 else 0.0,
             source=source,
             motor=read_motor(document, (element if count == 1 else part).find(_MOTOR)),
             **axis.dynamics,
@@ -426,18 +427,6 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
 
 
 # --- single words ---------------------------------------------------------------------------------
-
-
-def _armature(document: SdfDocument, element: Element) -> float:
-    """What Drake's ``rotor_inertia`` and ``gear_ratio`` add to the joint's own inertia."""
-    parts = {shown(child): child for child in element if shown(child).startswith("drake:")}
-    if "drake:rotor_inertia" not in parts:
-        return 0.0
-    inertia = document.content(parts["drake:rotor_inertia"])
-    ratio = document.content(parts["drake:gear_ratio"]) if "drake:gear_ratio" in parts else 1.0
-    if inertia < 0.0:
-        raise document.error(parts["drake:rotor_inertia"], "the rotor inertia is negative")
-    return ratio * ratio * inertia
 
 
 def _words(element: Element, name: str, count: int) -> list[str] | None:

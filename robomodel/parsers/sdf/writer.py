@@ -65,9 +65,9 @@ from robomodel.parsers.sdf.document import (
 )
 from robomodel.parsers.sdf.joints import KINDS
 from robomodel.parsers.sdf.links import add_inertial, add_shape
-from robomodel.parsers.shared.frames import independent_text
+from robomodel.parsers.shared.frames import independent_text, unwritable
 from robomodel.parsers.shared.inertias import physical_inertias
-from robomodel.parsers.shared.motors import add_motor, add_transmission
+from robomodel.parsers.shared.motors import add_drake_armature, add_motor, add_transmission
 from robomodel.parsers.shared.springs import (
     add_linear_spring,
     add_spring,
@@ -75,7 +75,7 @@ from robomodel.parsers.shared.springs import (
     rest_length,
 )
 from robomodel.parsers.text import Names, number, numbers
-from robomodel.parsers.xml import CUSTOM, DRAKE
+from robomodel.parsers.xml import CUSTOM
 
 LOOPS = {kind.loop: name for name, kind in KINDS.items() if kind.loop}
 """The joint of SDF for each type of loop that it has."""
@@ -609,6 +609,8 @@ class _Writer:
             self.draft.lost.append(f"the planar joint '{joint.name}' (it is fixed)")
         steps = cross or (joint,)
         kind = _TYPES.get(joint.type, joint.type)
+        if kind not in KINDS:
+            raise unwritable(joint, "SDF")
         if cross:
             axes = joint.axis, turned(last.origin.rotation, last.axis)
             kind = "universal" if abs(cosine(*axes)) <= _RIGHT else "revolute2"
@@ -648,8 +650,7 @@ class _Writer:
             if step.motor is not None and step.type in ONE_DOF:
                 add_motor(part, step.motor, f"{{{CUSTOM}}}motor")
         if joint.armature and joint.type in ONE_DOF:
-            add_text(element, f"{{{DRAKE}}}rotor_inertia", number(joint.armature))
-            add_text(element, f"{{{DRAKE}}}gear_ratio", "1")
+            add_drake_armature(element, joint.armature, as_text=True)
         elif joint.armature:
             self.draft.lost.append(f"the armature of the {joint.type} joint '{joint.name}'")
 

@@ -5,9 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from robomodel.description import AT_ORIGIN, Anchor, Limits, Loop, Pose, Rows3, Sensor, Spring, Vec3
+from robomodel.description import (
+    AT_ORIGIN,
+    Anchor,
+    Joint,
+    Limits,
+    Loop,
+    Pose,
+    Rows3,
+    Sensor,
+    Spring,
+    Vec3,
+)
 from robomodel.description.poses import ORIGIN, rotation_of_quaternion
-from robomodel.errors import did_you_mean
+from robomodel.errors import DescriptionError, did_you_mean
 from robomodel.parsers.schema import add
 from robomodel.parsers.text import number, numbers, rpy_of
 from robomodel.parsers.xml import Document, Element, attribute_names, shown
@@ -105,6 +116,11 @@ def read_type(
         remedy = remedy or f"{did_you_mean(kind, types)}; known: {', '.join(types)}"
         raise document.error(element, f"the type '{kind}'{of} is not known{remedy}")
     return kind
+
+
+def unwritable(joint: Joint, title: str) -> DescriptionError:
+    """The error to raise for a joint of a type that the writer of a format does not know."""
+    return DescriptionError(f"{title} has no joint of the type '{joint.type}'", joint.source)
 
 
 def read_linked(

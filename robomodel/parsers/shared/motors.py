@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+
+from lxml import etree
 
 from robomodel.description import (
     ONE_DOF,
@@ -21,7 +23,7 @@ from robomodel.errors import DescriptionError, did_you_mean, warn_at
 from robomodel.parsers.schema import MOTOR, ROTOR, add, add_text, read, write
 from robomodel.parsers.shared.frames import read_value
 from robomodel.parsers.text import Names, number
-from robomodel.parsers.xml import Document, Element
+from robomodel.parsers.xml import DRAKE, Document, Element
 
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
 _SIMPLE = f"transmission_interface/{SIMPLE}"
@@ -113,6 +115,32 @@ def rotor_fault(rotor: Rotor) -> str:
 def add_rotor(parent: Element, rotor: Rotor) -> None:
     """``<rotor>``."""
     write(add(parent, "rotor", **({"link": rotor.link} if rotor.link else {})), ROTOR, rotor)
+
+
+ROTOR_INERTIA, GEAR_RATIO = "drake:rotor_inertia", "drake:gear_ratio"
+"""Drake's words, of an actuator in URDF and of a joint in SDF; files may leave the prefix out."""
+
+
+def drake_armature(
+    document: Document, parts: Mapping[str, Element], value: Callable[[Element], float]
+) -> float:
+    """What Drake's words of a joint add to its own inertia: ratio² times the rotor's."""
+    if (part := parts.get(ROTOR_INERTIA)) is None:
+        return 0.0
+    ratio = value(parts[GEAR_RATIO]) if GEAR_RATIO in parts else 1.0
+    if (inertia := value(part)) < 0.0:
+        raise document.error(part, "the rotor inertia is negative")
+    return ratio * ratio * inertia
+
+
+def add_drake_armature(parent: Element, armature: float, *, as_text: bool) -> None:
+    """An armature in Drake's words, with a ratio of 1; numbers as texts in SDF, else as values."""
+    for name, value in ((ROTOR_INERTIA, armature), (GEAR_RATIO, 1.0)):
+        part = etree.SubElement(parent, f"{{{DRAKE}}}{name.removeprefix('drake:')}")
+        if as_text:
+            part.text = number(value)
+        else:
+            part.set("value", number(value))
 
 
 # --- transmissions --------------------------------------------------------------------------------

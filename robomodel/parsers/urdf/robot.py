@@ -27,10 +27,15 @@ from robomodel.description.poses import link_poses
 from robomodel.parsers.schema import add, text_of
 from robomodel.parsers.shared.frames import XYZ, named_sensors
 from robomodel.parsers.shared.inertias import carriers, heavy, physical_inertias
-from robomodel.parsers.shared.motors import add_transmission, read_transmission, with_motors
+from robomodel.parsers.shared.motors import (
+    add_drake_armature,
+    add_transmission,
+    read_transmission,
+    with_motors,
+)
 from robomodel.parsers.shared.rotors import driven_by, filled
 from robomodel.parsers.shared.springs import add_linear_spring, add_spring, read_spring, rest_length
-from robomodel.parsers.text import number, numbers
+from robomodel.parsers.text import numbers
 from robomodel.parsers.urdf.dialects import read_drake, read_loop_joint
 from robomodel.parsers.urdf.joints import (
     UNIVERSAL,
@@ -284,8 +289,7 @@ def _add_words(root: etree._Element, description: Description) -> None:
         if len(ends) != 1 or len(actuators) != 1:
             continue
         if value := armature.pop(ends[0].get("name", ""), 0.0):
-            for tag, words in (("rotor_inertia", number(value)), ("gear_ratio", "1")):
-                etree.SubElement(actuators[0], f"{{{DRAKE}}}{tag}", value=words)
+            add_drake_armature(actuators[0], value, as_text=False)
     at_zero = link_poses(description)
     for element, spring in zip(root.findall("spring"), description.springs, strict=True):
         if not isinstance(spring, Spring):
