@@ -198,10 +198,9 @@ def rollout(
             return Rollout(positions, velocities, np.zeros((*batch, times, 0, 3), number),
                            np.zeros((*batch, times), number))  # fmt: skip
         return positions, velocities
-    first = one.size + one.checks
-    residual = rows[..., 1:, first]
+    residual = rows[..., 1:, one.residual]
     if details:
-        forces = one.forces(rows[..., 1:, first + 1 :], step)
+        forces = one.forces(rows[..., 1:, one.residual + 1 :], step)
         return Rollout(positions, velocities, forces, residual)
     unsolved = UNSOLVED[number]
     bad = int(np.count_nonzero(np.any(residual > unsolved, axis=-1)))
@@ -265,7 +264,7 @@ def _solve_on(step: FixedStep, rows: Array, force: Array, h: float, first: int, 
     With Newton's method after the sweeps; and then, from where that has not solved them, step by
     step.
     """
-    residual = step.size + step.checks
+    residual = step.residual
     length = np.array([h], rows.dtype)
 
     def unsolved(part: Array) -> Any:
@@ -307,11 +306,10 @@ def _lead(step: FixedStep, rows: Array, force: Array, h: float) -> int:
     count = len(made) - 1
     rows[1 : count + 1, : model.nq] = made.q[1:]
     rows[1 : count + 1, model.nq : model.nq + model.nv] = made.v[1:]
-    rows[1 : count + 1, step.size : step.size + step.checks] = 0.0, 1.0, 1.0
+    rows[1 : count + 1, step.size : step.residual] = 0.0, 1.0, 1.0
     if made.contact_forces is not None and made.contact_residual is not None:
-        first = step.size + step.checks
-        rows[1 : count + 1, first] = made.contact_residual[:count]
-        rows[1 : count + 1, first + 1 :] = step.impulses(made.contact_forces[:count], h)
+        rows[1 : count + 1, step.residual] = made.contact_residual[:count]
+        rows[1 : count + 1, step.residual + 1 :] = step.impulses(made.contact_forces[:count], h)
     return count
 
 

@@ -183,7 +183,7 @@ class Steps(Run):
                 "close them; take shorter ones"
             )
         if step.setting is not None:
-            residual = float(result[step.size + step.checks])
+            residual = float(result[step.residual])
             if residual > UNSOLVED:
                 return f"fails ({self._story(residual)})"
         return ""
@@ -208,9 +208,9 @@ class Steps(Run):
         if step.contact.pairs:
             more.append(self._touches(touches))
         result = step.advance(state, tau, h, *more, *stacked(pushes))
-        first = step.size + step.checks
-        forces = step.forces(result[first + 1 :], h)
-        return result, Record(q, touches, forces, step.touching(result), float(result[first]))
+        forces = step.forces(result[step.residual + 1 :], h)
+        residual = float(result[step.residual])
+        return result, Record(q, touches, forces, step.touching(result), residual)
 
     def _euler(self, signals: Signals, t: float, h: float, state: Array) -> Array:
         model = self.model

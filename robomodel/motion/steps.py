@@ -169,6 +169,11 @@ class FixedStep:
         touching = 0 if self.setting is None else 1 + 3 * self.setting.contacts
         return self.size + self.checks + touching
 
+    @property
+    def residual(self) -> int:
+        """Where the residual of a contact problem stands in a result; impulses follow."""
+        return self.size + self.checks
+
     def start(self, q: Array, v: Array) -> tuple[Array, tangent.Start]:
         """States (..., size) at the beginning, and how they stand."""
         at = tangent.start(self.model, q, v)
@@ -575,7 +580,7 @@ class FixedStep:
         """Results (..., results) of a step from states (..., size)."""
         length = np.array([h], states.dtype)
         result: Array = np.asarray(self.once(states, tau, length, *more))
-        at = self.size + self.checks
+        at = self.residual
         if not np.all(result[..., at] <= SOLVED):
             if self.rows.size <= FEW:  # of more, the program would take long to compile
                 again = np.asarray(self.harder.once(states, tau, length, *more))
@@ -587,17 +592,13 @@ class FixedStep:
         self, states: Array, tau: Array, h: float, more: Sequence[Array], result: Array
     ) -> None:
         """Replace results whose contact problems are not solved."""
-        residual = result[..., self.size + self.checks]
-        for at in (
-            zip(*np.nonzero(~(residual <= SOLVED)), strict=True)
-            if residual.ndim
-            else ([()] if not residual <= SOLVED else [])
-        ):
+        residual = result[..., self.residual]
+        for at in map(tuple, np.argwhere(~(residual <= SOLVED))):
             if np.all(np.isfinite(states[at])):
                 arguments = [np.broadcast_to(x, (*states.shape[:-1], x.shape[-1]))[at]
                              for x in (tau, *more)]  # fmt: skip
                 better = self._solved(states[at], arguments[0], h, arguments[1:])
-                own = better[self.size + self.checks]
+                own = better[self.residual]
                 if own < residual[at] or not np.isfinite(residual[at]):
                     result[at] = better
 

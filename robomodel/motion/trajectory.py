@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -238,36 +238,33 @@ class Trajectory:
             from matplotlib import pyplot
         except ImportError as error:
             raise MissingPackageError("plot needs", "matplotlib", "views") from error
-        figure: Figure
-        touched = self.contact_forces is not None and self.contact_residual is not None
-        rows = 6 if touched else 4
-        figure, axes = pyplot.subplots(
-            rows, 1, sharex=True, figsize=(8, 2.5 * rows), layout="constrained"
-        )
-        few = 12  # more lines than that have no use for a legend
-        for axis, values, names, label in (
-            (axes[0], self.q, position_names(self.model), "q"),
-            (axes[1], self.v, self.model.dof_names, "v"),
-        ):
-            lines = axis.plot(self.times, values)
-            axis.set_ylabel(label)
-            if len(names) <= few:
-                axis.legend(lines, names, fontsize="small")
-        axes[2].plot(self.times, self.energy - self.energy[0])
-        axes[2].set_ylabel("change of energy [J]")
-        axes[3].plot(self.times, self.residual)
-        axes[3].set_ylabel("residual")
+        panels: list[tuple[str, Array, Sequence[str]]] = [
+            ("q", self.q, position_names(self.model)),
+            ("v", self.v, self.model.dof_names),
+            ("change of energy [J]", self.energy - self.energy[0], ()),
+            ("residual", self.residual, ()),
+        ]
         if self.contact_forces is not None and self.contact_residual is not None:
             count, pairs = len(self.contact_points), self.contact_pairs
             between = np.linalg.norm(self.contact_forces[:, count:], axis=-1)
-            upward = self.contact_forces[:, :count, 2]
-            lines = axes[4].plot(self.times[:-1], np.concatenate([upward, between], axis=1))
-            axes[4].set_ylabel("contact [N]" if pairs else "contact, upward [N]")
-            if 0 < len(lines) <= few:
-                touching = [*(at.link for at in self.contact_points), *map(str, pairs)]
-                axes[4].legend(lines, touching, fontsize="small")
-            axes[5].semilogy(self.times[:-1], np.maximum(self.contact_residual, 1e-18))
-            axes[5].set_ylabel("residual of contacts")
+            loads = np.concatenate([self.contact_forces[:, :count, 2], between], axis=1)
+            touching = [*(at.link for at in self.contact_points), *map(str, pairs)]
+            panels += [
+                ("contact [N]" if pairs else "contact, upward [N]", loads, touching),
+                ("residual of contacts", np.maximum(self.contact_residual, 1e-18), ()),
+            ]
+        figure: Figure
+        figure, axes = pyplot.subplots(
+            len(panels), 1, sharex=True, figsize=(8, 2.5 * len(panels)), layout="constrained"
+        )
+        few = 12  # more lines than that have no use for a legend
+        for axis, (label, values, names) in zip(axes, panels, strict=True):
+            lines = axis.plot(self.times[: len(values)], values)
+            axis.set_ylabel(label)
+            if 0 < len(names) <= few:
+                axis.legend(lines, names, fontsize="small")
+        if self.contact_residual is not None:
+            axes[-1].set_yscale("log")
         axes[-1].set_xlabel("time [s]")
         figure.suptitle(f"{self.model.name}, {self.method}")
         return figure
