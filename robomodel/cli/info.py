@@ -12,7 +12,16 @@ from robomodel.description import ONE_DOF, Link, Transmission
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, Coupling, Joint, Loop
 from robomodel.model.springs import Spring
-from robomodel.reports.document import Bullets, Document, Section, Table, Verbatim, count, picked
+from robomodel.reports.document import (
+    Bullets,
+    Cell,
+    Document,
+    Section,
+    Table,
+    Verbatim,
+    count,
+    picked,
+)
 from robomodel.reports.validation.context import CheckContext
 
 DEEPEST = 16  # deeper levels of the tree are drawn at this one
@@ -178,9 +187,9 @@ def _joints(model: Model) -> Table:
 
 def _rotors(model: Model) -> Table:
     at = {joint.name: n for n, joint in enumerate(model.joints)}
-    rows = [
+    rows: list[list[Cell]] = [
         [model.bodies[each.body].name, joint, ratio, each.inertia, ratio**2 * each.inertia,
-         "kg" if model.joints[at[joint]].type == "prismatic" else "kg m²"]
+         model.joints[at[joint]].units.inertia]
         for each in CheckContext(model).rotors
         for joint, ratio in each.ratios.items()
     ]  # fmt: skip

@@ -398,7 +398,6 @@ def unit_of(model: Model, name: str) -> str:
     owner, _, kind = name.rpartition(".")
     if kind in INERTIAL:
         return "kg" if kind == "mass" else "kg m" if kind.startswith("m") else "kg m²"
-    slides = any(joint.name == owner and joint.type == "prismatic" for joint in model.joints)
-    turning = {"armature": "kg m²", "damping": "N m s/rad", "friction": "N m"}
-    sliding = {"armature": "kg", "damping": "N s/m", "friction": "N"}
-    return (sliding if slides else turning)[kind]
+    units = next(joint.units for joint in model.joints if joint.name == owner)
+    damping = f"{units.force} s/{units.position}"
+    return {"armature": units.inertia, "damping": damping, "friction": units.force}[kind]

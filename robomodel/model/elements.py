@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from robomodel.description import Rows3, Vec3
 from robomodel.errors import few
@@ -28,6 +29,20 @@ class Body:
     com: Vec3
     inertia: Rows3
     links: tuple[str, ...]
+
+
+class Units(NamedTuple):
+    """Those of a joint's quantities, in words."""
+
+    position: str
+    force: str
+    velocity: str
+    inertia: str
+
+
+def units_of(slides: bool) -> Units:
+    """Of a joint that slides, or turns."""
+    return Units("m", "N", "m/s", "kg") if slides else Units("rad", "N m", "rad/s", "kg m²")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,11 @@ class Joint:
     cluster: str
     stiffness: float = 0.0
     reference: float = 0.0
+
+    @property
+    def units(self) -> Units:
+        """Those of its quantities."""
+        return units_of(self.type == "prismatic")
 
 
 @dataclass(frozen=True, slots=True)

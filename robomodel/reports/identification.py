@@ -8,6 +8,7 @@ import numpy as np
 
 from robomodel.identification import Identified, IdentifiedGroup, parameters
 from robomodel.model import Model
+from robomodel.model.elements import units_of
 from robomodel.model.joints import Array
 from robomodel.reports.document import Bullets, Cell, Document, Part, Section, Table
 from robomodel.reports.plots import Line, Plot
@@ -85,10 +86,10 @@ def _residuals(fit: Identified, model: Model) -> Table:
     rows: list[list[Cell]] = []
     for i, name in enumerate(model.dof_names):
         share = fit.residual[i] / fit.forces[i] if fit.forces[i] > 0.0 else np.nan
-        slides = name in joints and joints[name].type == "prismatic"
-        slides = slides or name.rpartition(".")[2] in ("vx", "vy", "vz")
+        slides = name.rpartition(".")[2] in ("vx", "vy", "vz")
+        units = joints[name].units if name in joints else units_of(slides)
         row: list[Cell] = [name, *(float(x[i]) for x in (fit.forces, fit.before, fit.residual)),
-                           "N" if slides else "N m",
+                           units.force,
                            f"{100.0 * share:.2g} %" if np.isfinite(share) else ""]  # fmt: skip
         rows.append([*row, float(fit.validation[i])] if checked else row)
     return Table([*columns, "in blocks not seen"] if checked else columns, rows, digits=4)

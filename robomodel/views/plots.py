@@ -64,9 +64,9 @@ def draw_cluster(
         for body in cluster.bodies
         if model.joints[body].name != joint and model.joints[body].nv == 1
     ]
-    kinds = {"m" if other.type == "prismatic" else "rad" for other, _ in others} or {"rad"}
-    sliding = model.joints[cluster.bodies[cluster.joints.index(joint)]].type == "prismatic"
-    x, along = swept.positions, f"{joint} [{'m' if sliding else 'rad'}]"
+    kinds = {other.units.position for other, _ in others} or {"rad"}
+    units = model.joints[cluster.bodies[cluster.joints.index(joint)]].units
+    x, along = swept.positions, f"{joint} [{units.position}]"
     positions = [Line(other.name, x, at[other.name]) for other, _ in others]
     velocities = [Line(other.name, x, bounded(ratios[:, v], STEEPEST)) for other, v in others]
     inertias = [
@@ -85,7 +85,7 @@ def draw_cluster(
             Plot(title, along, f"position [{', '.join(sorted(kinds, reverse=True))}]", positions,
                  marks=marks, empty=alone),
             Plot("", along, f"velocity for {joint} at 1", velocities, marks=lines, empty=alone),
-            Plot("", along, f"inertia [{'kg' if sliding else 'kg m²'}]", inertias, marks=lines),
+            Plot("", along, f"inertia [{units.inertia}]", inertias, marks=lines),
         ],
         path,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.dynamics.actuators.envelopes import JointEnvelope
+from robomodel.model.elements import units_of
 from robomodel.model.joints import Array
 from robomodel.reports.actuation.four_bars import LOW, FourBar
 from robomodel.reports.actuation.workspace import Workspace
@@ -68,11 +69,6 @@ def summary(study: Actuation) -> str:
 # ---- tables --------------------------------------------------------------------------------------
 
 
-def _units(slides: bool) -> tuple[str, str, str, str]:
-    """Of position, force, velocity and inertia."""
-    return ("m", "N", "m/s", "kg") if slides else ("rad", "N m", "rad/s", "kg m²")
-
-
 def _with(value: float | None, unit: str) -> str:
     """A number and its unit."""
     if value is None or math.isnan(value):
@@ -83,7 +79,7 @@ def _with(value: float | None, unit: str) -> str:
 def _drives(drives: tuple[Drive, ...]) -> Table:
     rows = []
     for each in drives:
-        _, force, speed, _ = _units(each.slides)
+        _, force, speed, _ = units_of(each.slides)
         rows.append(
             [each.name, each.joint, _with(each.effort_limit, force),
              _with(each.velocity_limit, speed), _with(each.stall_torque, force),
@@ -105,7 +101,7 @@ def _ratios(study: Actuation) -> Table:
 def _joints(study: Actuation) -> Table:
     rows: list[list[Cell]] = []
     for each in _limited(study):
-        length, force, speed, inertia = _units(each.slides)
+        length, force, speed, inertia = units_of(each.slides)
         limits, reflected = each.limits, study.reflected[each.joint]
         rows.append(
             [each.joint, _with(limits.lower, length), _with(limits.upper, length),
@@ -147,7 +143,7 @@ def _notes(each: JointEnvelope) -> Iterator[str]:
     """Which limits are others', and what the file promises in vain."""
     if not each.actuators and not each.hidden:
         return
-    length, force, speed, _ = _units(each.slides)
+    length, force, speed, _ = units_of(each.slides)
     for side, by in zip(SIDES, (each.lower_by, each.upper_by), strict=True):
         if by in ("", each.joint):
             continue
@@ -230,7 +226,7 @@ def _of_joint(each: JointEnvelope, reflected: Array) -> Iterator[Plot]:
     if len(each.line) < 2:
         return
     order = each.line[np.argsort(each.positions[each.line], kind="stable")]
-    length, force, speed, inertia = _units(each.slides)
+    length, force, speed, inertia = units_of(each.slides)
     x, along = each.positions[order], f"{each.joint} [{length}]"
     for word, title, values, label in (
         ("ratio", "motor's rate for unit velocity", each.ratios, "ratio"),
@@ -252,7 +248,7 @@ def _varies(values: Array) -> bool:
 
 
 def _of_speed_torque(each: SpeedTorque) -> Plot:
-    length, force, speed, _ = _units(each.slides)
+    length, force, speed, _ = units_of(each.slides)
     lines = [
         Line(f"at {position:.4g} {length}", x, y)
         for position, x, y in zip(each.positions, each.speeds, each.torques, strict=True)

@@ -22,6 +22,7 @@ from robomodel.dynamics.actuators.envelopes import (
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import ClosureError
 from robomodel.model import Model
+from robomodel.model.elements import units_of
 from robomodel.model.joints import Array
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.four_bars import FourBar, four_bars
@@ -284,7 +285,7 @@ def _polygon(
     at = model.joint_positions(poses[regular])
     one, two = (each.joint for each in joints)
     positions = zip(at[one].tolist(), at[two].tolist(), strict=True)
-    units = tuple("N" if each.slides else "N m" for each in joints)
+    units = [units_of(each.slides).force for each in joints]
     return Polygon((one, two), tuple(positions), tuple(shapes), unit, (units[0], units[1]))
 
 

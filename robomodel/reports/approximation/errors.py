@@ -339,8 +339,8 @@ def armatures(model: Model, q: Array) -> tuple[Armature, ...]:
                 values = np.mean(
                     np.diagonal(block, axis1=1, axis2=2)[:, at : at + joint.nv], axis=1
                 )
-                unit = "kg" if joint.type == "prismatic" else "kg m²"
-                result.append(_armature(joint.name, values_in_file[joint.name], values, unit))
+                value = values_in_file[joint.name]
+                result.append(_armature(joint.name, value, values, joint.units.inertia))
             at += joint.nv
     return tuple(result)
 

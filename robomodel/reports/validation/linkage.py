@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from robomodel.model.configurations.curves import ClusterMotion, Curve, curves, full_rank_rows
-from robomodel.model.elements import Cluster
+from robomodel.model.elements import Cluster, units_of
 from robomodel.model.joints import Array
 from robomodel.model.mobility.exploration import column_ranges, conditioning, random_positions
 from robomodel.model.model import Model
@@ -83,7 +83,7 @@ class Linkage:
     def units(self) -> dict[str, str]:
         """Those of its joints' positions."""
         lengths = zip(self.labels, self.lengths, strict=True)
-        return {label: "m" if length else "rad" for label, length in lengths}
+        return {label: units_of(length).position for label, length in lengths}
 
     def as_dict(self) -> dict[str, Any]:
         """Without the curves' points."""

@@ -204,7 +204,7 @@ def _reflected(
         return
     joint, ratio = max(rotor.ratios.items(), key=lambda each: abs(each[1]))
     low, high = carried[joint]
-    unit = "kg" if context.slides(body_of[joint]) else "kg m²"
+    unit = context.model.joints[body_of[joint]].units.inertia
     reflected = ratio * ratio * rotor.inertia
     carries = f"at most {high:.3g}" if large(rotor.inertia) else f"at least {low:.3g}"
     hints = [
@@ -245,7 +245,7 @@ def _armatures(context: CheckContext) -> Iterator[Finding]:
         if not (large or small):
             continue
         beyond = value > LARGEST_SHARE * high if large else value < LEAST_SHARE * low
-        unit = "kg" if context.slides(body) else "kg m²"
+        unit = joint.units.inertia
         carries = f"at most {high:.3g}" if large else f"at least {low:.3g}"
         yield Finding(
             "warning" if beyond else "note",
