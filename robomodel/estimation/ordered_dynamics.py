@@ -20,10 +20,10 @@ import numpy as np
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.estimation import symmetric
-from robomodel.estimation.equations import Split, equations, pieces
-from robomodel.estimation.orders import FactorGraph, anneal
-from robomodel.estimation.orders import order as named_order
-from robomodel.estimation.system import SingularError, System
+from robomodel.estimation.equations import Split, pieces
+from robomodel.estimation.instant import Problem
+from robomodel.estimation.orders import anneal
+from robomodel.estimation.system import SingularError
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
 from robomodel.model.derived import cached_on_model
@@ -50,7 +50,12 @@ class Order:
 
     def __call__(self, model: Model, q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
         """Independent accelerations (nv) under forces tau; scalars of any kind."""
-        system = _forward_system(model, q, v, tau, self.split)
+        forces = {
+            f"tau[{piece.name}]": [tau[i] for i in piece.dofs]
+            for piece in pieces(model)
+            if piece.dofs
+        }  # symmetric bodies need not be turned
+        system = _problem(model, self.split).system(q, v, forces, {}, turned=())
         if self.bias_first:
             push = subtracted(tau, bias_force(model, q, v))
             right: dict[str, list[Scalar]] = {f.twin: [0.0] * f.rows for f in system.factors}
@@ -70,14 +75,10 @@ class Order:
 OrderLike: TypeAlias = Order | str | Sequence[str]
 
 
-def _forward_system(model: Model, q: Vector, v: Vector, tau: Vector, split: Split) -> System:
-    """The cluster tree's equations with the forces known; symmetric bodies need not be turned."""
-    written = equations(model, q, v, view="cluster", split=split, turned=())
-    known: dict[str, Sequence[Scalar]] = {f"fx[{node.name}]": [0.0] * 6 for node in model.nodes}
-    for piece in pieces(model):
-        if piece.dofs:
-            known[f"tau[{piece.name}]"] = [tau[i] for i in piece.dofs]
-    return written.given(known)
+@cached_on_model
+def _problem(model: Model, split: Split) -> Problem:
+    """Forward dynamics of the cluster tree."""
+    return Problem.forward(model, view="cluster", split=split)
 
 
 def program(model: Model, order: Order) -> Program:
@@ -106,7 +107,7 @@ def as_order(model: Model, order: OrderLike, *, seed: int = 0) -> Order:
     :func:`search_order` finds. Raises ValueError for names and variables that are not known.
     """
     if isinstance(order, Order):
-        FactorGraph.of(_structure(model, order.split)).checked(order.variables)
+        _problem(model, order.split).graph.checked(order.variables)
         return order
     if order == "searched":
         return search_order(model, seed=seed)
@@ -114,8 +115,7 @@ def as_order(model: Model, order: OrderLike, *, seed: int = 0) -> Order:
     wrong: Exception | None = None
     for split in ("none", "joint"):
         try:
-            graph = FactorGraph.of(_structure(model, split))
-            variables = named_order(graph, model, order, seed=seed)
+            variables = _problem(model, split).order(order, seed=seed)
         except ValueError as error:  # a user's list has the names of one way of writing only
             wrong = wrong or error
             continue
@@ -186,15 +186,6 @@ def _units(variables: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield waiting[owner], name
         else:
             waiting[owner] = name
-
-
-@cached_on_model
-def _structure(model: Model, split: Split) -> System:
-    """The system at a state in general position."""
-    rng = np.random.default_rng(0)
-    q = model.random_configuration(rng).tolist()
-    v, tau = rng.normal(size=(2, model.nv)).tolist()
-    return _forward_system(model, q, v, tau, split)
 
 
 # ---- safety --------------------------------------------------------------------------------------
