@@ -1,4 +1,4 @@
-"""Base parameters: the combinations of a model's parameters that forces can tell, in words."""
+"""Base parameters: the combinations of a model's parameters that forces identify."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Kind = Literal["structure", "numeric"]
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters:
-    """What forces can tell: ``matrix`` @ values are the base parameters.
+    """Identifiable combinations of parameters: ``matrix`` @ values are the base parameters.
 
     Attributes:
         names: The rows in words, "Ixx of shank + 0.04 m of rod".
@@ -45,7 +45,7 @@ class BaseParameters:
         parameters: Names of the columns.
         gap: The rank was decided between singular values of these shares of the largest; close ones
             mean that the robot is nearly of another rank.
-        method: How it was found, "numeric" or "structure".
+        method: How they were computed, "numeric" or "structure".
         pivots: The column of each row's first parameter.
     """
 
@@ -63,7 +63,7 @@ class BaseParameters:
 
     @cached_property
     def alone(self) -> tuple[str, ...]:
-        """Parameters that can be told by themselves."""
+        """Parameters that are identifiable by themselves."""
         single = np.count_nonzero(self.matrix, axis=1) == 1
         return self._named(np.any(self.matrix[single] != 0.0, axis=0))
 
@@ -74,7 +74,7 @@ class BaseParameters:
 
     @cached_property
     def together(self) -> tuple[str, ...]:
-        """Parameters that can be told in combinations only."""
+        """Parameters that are identifiable in combinations only."""
         others = {*self.alone, *self.never}
         return tuple(name for name in self.parameters if name not in others)
 
@@ -93,11 +93,11 @@ def base_parameters(
     method: Kind | None = None,
     near: ArrayLike | None = None,
 ) -> BaseParameters:
-    """What the forces of closed motions on one branch of the loops can tell of the parameters.
+    """The parameters that forces of closed motions on one branch of the loops identify.
 
-    No motion comes to another branch but through a dead point, and another may tell other
+    No motion comes to another branch but through a dead point, and another may identify other
     combinations (a parallelogram's fewer than its crossed form's). ``random_configuration`` draws
-    from all branches unless it is given ``near``, too; what all together tell is another question.
+    from all branches unless it is given ``near``, too; all together may identify more.
 
     Both methods give the same where ``gap`` is wide; where it is narrow the rank is a matter of
     tolerance for either. Springs, and what wrench sensors on links would see, are not considered.
@@ -283,7 +283,7 @@ def _worded(names: Sequence[str], row: Array, pivot: int) -> str:
 
 CONFIGURATIONS = 40
 FEWEST, ROWS = 12, 5  # configurations that are looked at, and rows for each unknown, at least
-SPEEDS = 12  # at each configuration, to tell joints' dry friction apart
+SPEEDS = 12  # at each configuration, to separate joints' dry friction
 
 
 def skews(vectors: Array) -> Array:
@@ -329,7 +329,7 @@ class _Relative:
 
 
 def structure(model: Model, rng: np.random.Generator, start: Array) -> tuple[Array, Gap]:
-    """Rows (rank, p) that span what forces on ``start``'s branch tell, and the narrowest gap.
+    """Rows (rank, p) that span what forces on ``start``'s branch identify; the narrowest gap.
 
     The recursion of Wensing, Niemeyer and Slotine for trees (A geometric characterization of
     observability in inertial parameter identification, IJRR 2024) carried over to clusters.

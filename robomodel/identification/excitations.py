@@ -1,4 +1,4 @@
-"""Motions from which a robot's parameters can be told well, within its limits."""
+"""Exciting motions, from which a robot's parameters are identified well, within its limits."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Used:
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """A periodic motion that tells of parameters; it begins and ends at rest, in one place.
+    """A periodic exciting motion; it begins and ends at rest, in one place.
 
     Attributes:
         model: The robot.
@@ -149,7 +149,7 @@ def excitation(
     seed: int | np.random.Generator | None = 0,
     progress: bool = True,
 ) -> Excitation:
-    """A periodic motion within all limits, from which :func:`identify` tells parameters well.
+    """A periodic motion within all limits, from which :func:`identify` learns parameters well.
 
     Independent joints move by Fourier series of multiples of 1/``period``, whose sum is at rest
     where a period begins and ends (after Swevers et al. 1997, with the ends as conditions on the
@@ -168,7 +168,7 @@ def excitation(
         harmonics: How many multiples of 1/``period``.
         step: Time between samples [s].
         joints: The independent joints that move, by default all; the others are held.
-        start: The configuration (nq,) in which it begins, else one is found, about
+        start: The configuration (nq,) in which it begins, else one is chosen, about
             ``model.neutral()``.
         reach: Joints without position limits that are moved stay within so much (radians, or
             lengths of the longest link) about the middle.
@@ -186,7 +186,7 @@ def excitation(
         progress: Show a bar on a terminal.
 
     Returns:
-        excitation: The motion, with its limits and what it tells.
+        excitation: The motion, with its limits and its condition.
 
     Raises:
         ValueError: Floating bases, which no motion of the joints alone leaves where it says; joints
@@ -468,7 +468,7 @@ class FourierMotion(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """Motions of some independent joints with one freedom, told by numbers (..., size).
+    """Motions of some independent joints with one freedom, given by numbers (..., size).
 
     First how far from ``about`` each moved joint begins, then the sizes of its modes, in units of
     ``reach`` (moved,); with ``fixed``, all begin there, and the numbers are sizes alone.
@@ -494,7 +494,7 @@ class Family:
 
     @property
     def size(self) -> int:
-        """How many numbers tell a motion."""
+        """How many numbers give a motion."""
         return (self.modes + (not self.fixed)) * len(self.moved)
 
     def split(self, numbers: Array) -> tuple[Array, Array]:
@@ -668,7 +668,7 @@ class Search:
         self, tries: int, steps: int, step: float, seed: int | np.random.Generator | None,
         progress: bool,
     ) -> tuple[FourierMotion, Scale]:  # fmt: skip
-        """The best motion that is found, and the scale of its regressor; ValueError without any."""
+        """The best motion within limits, and the scale of its regressor; ValueError without any."""
         family, model = self.family, self.family.model
         scaling, candidates = self.drawn(SEED), self.drawn(seed)
         motions: list[FourierMotion] = []
@@ -795,11 +795,11 @@ class Search:
         return bool(np.all(np.abs(reached - motion.q[1:]) <= SAME))
 
 
-def descend(cost: Cost, x: Array, steps: int, tell: Callable[[Array], None]) -> Array:
+def descend(cost: Cost, x: Array, steps: int, notify: Callable[[Array], None]) -> Array:
     """A local minimum from x (n,) by quasi-Newton steps (BFGS), with slopes by differences.
 
     ``cost`` of rows (m, n) is (m,): infinite where it is not defined, finite at x. All slopes, and
-    all lengths of a step that are tried, are asked for at once. ``tell`` hears of each x.
+    all lengths of a step that are tried, are asked for at once. ``notify`` is called with each x.
     """
     n = len(x)
     unit = np.eye(n)
@@ -830,7 +830,7 @@ def descend(cost: Cost, x: Array, steps: int, tell: Callable[[Array], None]) -> 
         idle = idle + 1 if value - costs[best] < SMALL else 0
         step, before = trials[best] - x, gradient
         x = trials[best]
-        tell(x)
+        notify(x)
         if idle >= IDLE:
             break
         value, gradient = slope(x)

@@ -24,18 +24,18 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters, with_parameters
 
-FAINT = 0.1  # of a parameter's assumed variance: where less of it went, motions told nothing of it
+FAINT = 0.1  # of a parameter's assumed variance: where less of it went, it is unknown
 MOST = 12  # of what changed
 
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A sensor's number as it was found.
+    """A calibrated number of a sensor.
 
     Attributes:
         kind: "offset", "ratio" or "constant".
         name: The joint's, the coupling's or the actuator's.
-        value: An encoder's offset [rad or m] is to be added to what it says; a coupling's ratio is
+        value: An encoder's offset [rad or m] is to be added to its reading; a coupling's ratio is
             how far its dependent joint goes with the next; a motor's torque constant is in N m/A.
         deviation: Standard deviation of the value.
     """
@@ -54,7 +54,7 @@ class Calibrated:
 
 @dataclass(frozen=True, slots=True)
 class IdentifiedGroup:
-    """A combination of parameters that forces can tell, and what a log told of it.
+    """An identifiable combination of parameters, and its estimate.
 
     Attributes:
         name: It in words, "damping of j1 + 81 damping of j1_rotor".
@@ -74,27 +74,27 @@ class IdentifiedGroup:
 
     @property
     def known(self) -> bool:
-        """Whether the motions told more than next to nothing of it."""
+        """Whether the information gain is a tenth or more."""
         return self.information_gain >= FAINT
 
 
 @dataclass(frozen=True, eq=False)
 class Identified:
-    """What motions tell of a robot's parameters, in the order of :func:`robomodel.parameters`.
+    """Identified parameters of a robot, in the order of :func:`robomodel.parameters`.
 
     Attributes:
-        model: The robot with the values, and the gear ratios found.
+        model: The robot with the identified values and gear ratios.
         names: Names of the parameters.
         values: Their values (p,).
         covariance: Of noise and of what was assumed (p, p); zero for what was held.
         prior_covariance: Of what was assumed before any motion (p, p).
         before: Root mean square of each coordinate (nv,), in torque's units, of measured less
             predicted forces with the file's parameters; nan where none were measured.
-        sensors: What else was found.
+        sensors: Calibrated offsets, ratios and torque constants.
         measured: All samples' forces (n, nv), nan where not known (filtered where accelerations
             were not given).
-        predicted: The same with the values found.
-        file: The same with the file's parameters.
+        predicted: The same, predicted with the identified values.
+        file: The same, predicted with the file's parameters.
         validation: As ``before``, of forces in blocks of time that the fit had not seen, nan
             without ``folds``.
         notes: What to know, in words.
@@ -124,7 +124,7 @@ class Identified:
 
     @property
     def residual(self) -> Array:
-        """As ``before``, with the values found."""
+        """As ``before``, with the identified values."""
         return rms(self.predicted - self.measured)
 
     @property
@@ -136,7 +136,7 @@ class Identified:
     def information_gain(self) -> Array:
         """Of each value (p,), the share of its assumed variance that the motions took away.
 
-        0: they tell nothing of it, and 1: all is known from them.
+        0: nothing is known from them, and 1: all is.
         """
         alone, left = np.diag(self.prior_covariance), np.diag(self.covariance)
         gain = np.clip(1.0 - left / np.where(alone > 0.0, alone, 1.0), 0.0, 1.0)
@@ -149,14 +149,14 @@ class Identified:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Parameters that were free and of which the motions told next to nothing."""
+        """Free parameters with an information gain below a tenth."""
         free = np.diag(self.covariance) > 0.0
         rows = zip(self.names, self.information_gain, free, strict=True)
         return tuple(name for name, share, is_one in rows if is_one and share < FAINT)
 
     @cached_property
     def groups(self) -> tuple[IdentifiedGroup, ...]:
-        """The combinations of parameters that forces can tell, with what is known of each.
+        """The identifiable combinations of parameters, with their estimates.
 
         The rows of :func:`robomodel.base_parameters` in which something was free to change. A
         combination may be known well where its terms are not: of a geared joint's damping and its
@@ -247,9 +247,9 @@ def identify(
     Minimises the weighted squares of regressor · π - tau, with γ D(J‖J⁰) for each body, the
     entropic distance of its pseudo-inertia from the model's (Lee, Wensing, Park 2020), which keeps
     it among bodies that exist, and γ (u - 1 - log u), u = x/x⁰, for armature, damping and friction,
-    which keeps them positive. γ = 1/``prior``²: what the model says is assumed to be right to about
-    that share. What it says nothing of (damping, say) is assumed to take 5 % of the forces, weakly.
-    Coordinates weigh by their own residuals, found in some passes. Springs are the model's.
+    which keeps them positive. γ = 1/``prior``²: the model's values are assumed to be right to about
+    that share. Losses that it lacks (damping, say) are assumed to take 5 % of the forces, weakly.
+    Coordinates weigh by their own residuals, in some passes. Springs are the model's.
 
     Args:
         model: The robot.
@@ -263,23 +263,23 @@ def identify(
             in the air.
         currents: Currents (..., nu) [A] of ``model.actuators``, in the place of ``tau``.
         constants: Torque constants [N m/A] for these: the file's (None), numbers (1.0: forces at
-            the motors), by name, or "unknown" and nan for those to be found.
+            the motors), by name, or "unknown" and nan for those to be identified.
         encoders: The joints to which the columns of ``q``, ``v`` and ``a`` belong, if these are not
             the model's coordinates: rotors' joints for encoders at motors, other joints of a
             linkage, one for each of the robot's freedoms; loops and couplings give the rest.
         f_ext: Measured wrenches on links, as in :func:`robomodel.rnea`; on a floating base with
             contacts ``tau`` is 0 there.
-        offsets: Offsets of encoders' zeros (True, or names of joints) are found, too, near zero
-            (0.1 rad or 0.01 m).
-        ratios: Ratios of couplings (True, or names of couplings) are found, too, near the model's
-            (5 %).
+        offsets: Offsets of encoders' zeros (True, or names of joints) are identified, too, near
+            zero (0.1 rad or 0.01 m).
+        ratios: Ratios of couplings (True, or names of couplings) are identified, too, near the
+            model's (5 %).
         free: What may change, as kinds ("mass", "friction", or "inertial" for a body's ten), names
             of parameters, of bodies or joints, or patterns of names ("*_rotor.*"). By default all,
             but armatures of joints with gears or other couplings, whose rotors' inertias stand for
             them.
         step: Time between samples [s], for motions without accelerations.
         cutoff: Of their filter [Hz].
-        prior: What the model says is assumed to be right to about this share.
+        prior: The model's values are assumed to be right to about this share.
         robust: Huber's loss, for outliers.
         balanced: Bodies that are round about their axes in the model, as rotors are, stay so, and
             the dynamics as quick.

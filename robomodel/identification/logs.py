@@ -29,7 +29,7 @@ from robomodel.model.joints import Array
 
 EVEN = 0.01  # of the time between samples: how far it may differ
 JITTER = 0.5  # of the time between samples: up to which they are brought to even times
-TURNED = 1e-9  # of a joint's rate for unit velocities: whether it tells something new
+TURNED = 1e-9  # of a joint's rate for unit velocities: whether it is independent of others
 ENDS = ("mx", "my", "mz", "fx", "fy", "fz")
 KINDS = {"q": "positions", "v": "velocities", "a": "accelerations", "tau": "forces"}
 BAGS = (".mcap", ".bag", ".db3")
@@ -241,7 +241,7 @@ def _labels(model: Model, joints: Sequence[str], all_names: Sequence[str]) -> li
 
 
 def _needed(model: Model) -> list[str]:
-    """Positions that tell a configuration: of clusters with loops, those of independent joints."""
+    """Positions that determine a configuration: of linkages those of independent joints."""
     loose = {joint.name for joint in model.joints if joint.nq == 1 and not joint.independent}
     return [name for name in position_names(model) if name not in loose]
 
@@ -256,7 +256,7 @@ def _configurations(model: Model, table: _Table) -> Array:
 
 
 def _encoders(model: Model, table: _Table, kind: str) -> tuple[str, ...] | None:
-    """The joints whose rates ("v") or positions ("q") the log has and which tell all, if any do."""
+    """The joints whose rates ("v") or positions ("q") the log has and which determine all."""
     all_names = model.dof_names if kind == "v" else position_names(model)
     g = model.constraint_jacobian(model.neutral())
     result: list[str] = []
@@ -437,10 +437,10 @@ def _bag(path: Path, topic: str | None) -> _Table:
         with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
             states = sorted({c.topic for c in reader.connections if c.msgtype == STATE})
             if topic is None and len(states) != 1:
-                told = f"several topics of joints: {few(states)}; choose one" if states else (
+                message = f"several topics of joints: {few(states)}; choose one" if states else (
                     f"no topic of {STATE}"
                 )  # fmt: skip
-                raise DescriptionError(told, source)
+                raise DescriptionError(message, source)
             if topic is not None and topic not in states:
                 raise DescriptionError(
                     f"no topic of joints '{topic}'{did_you_mean(topic, states)}", source

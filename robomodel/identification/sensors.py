@@ -1,7 +1,7 @@
-"""What sensors say of a motion: encoders at joints or motors, currents, wrenches, and their faults.
+"""Readings of a motion: encoders at joints or motors, currents, wrenches, and their calibration.
 
 Zeros of encoders, gear ratios and torque constants that are not known enter forces and regressors
-in other ways than the parameters do. They are few, and nearly known: what they change is found by
+in other ways than the parameters do. They are few, and nearly known: their effect is computed by
 differences, about the values that they have so far.
 """
 
@@ -51,7 +51,7 @@ Wrenches = Mapping[str, ArrayLike]
 class CalibrationParameter:
     """A sensor's number that is not known, as a deviation from what it is taken to be.
 
-    ``kind``: "offset" of an encoder (to be added to what it says), "ratio" of a coupling or
+    ``kind``: "offset" of an encoder (to be added to its reading), "ratio" of a coupling or
     "constant" of a motor; of these the logarithm of a factor, 0 to begin with. ``deviation``: what
     is assumed of it; ``nominal``: the ratio or constant that is multiplied.
     """
@@ -99,7 +99,7 @@ class Sensors:
 
     @cached_property
     def closed(self) -> Array:
-        """Configurations (..., nq) as the sensors say them, loops closed one after the other."""
+        """Configurations (..., nq) by the encoders, loops closed one after the other."""
         if self.encoders is None:
             return self.place
         return followed(self.model, self.encoders, self.place)
@@ -203,7 +203,7 @@ class Sensors:
         return q, v, _divided(g, self.pull - model.constraint_bias(q, v)[..., rows])
 
     def _followed(self, model: Model, offsets: Mapping[str, float], rows: list[int]) -> Array:
-        """Configurations of ``model`` where encoders say what they do: Newton, all at once."""
+        """Configurations of ``model`` at the encoders' readings: Newton, all at once."""
         assert self.encoders is not None
         single = [name for name in self.encoders if _joint(model, name)[1] == 1]
         start = self.model.joint_positions(self.closed)
@@ -307,7 +307,7 @@ def sensors(
         rows = [r for name in names for r in _joint(model, name)[2]]
         g = model.constraint_jacobian(readings.closed)[..., rows, :]
         if np.linalg.matrix_rank(g.reshape(-1, nv, nv), tol=1e-9).min() < nv:
-            raise ValueError("encoders: there they do not tell how all coordinates move")
+            raise ValueError("encoders: there they do not determine how all coordinates move")
     return _guessed(readings)
 
 
@@ -382,7 +382,7 @@ def _ratios(model: Model, asked: bool | str | Iterable[str]) -> dict[str, float]
 def _constants(
     model: Model, asked: float | str | Mapping[str, float] | ArrayLike | None
 ) -> tuple[Array, list[CalibrationParameter]]:
-    """Torque constants [N m/A or N/A] by actuator, and those that are to be found."""
+    """Torque constants [N m/A or N/A] by actuator, and those that are to be identified."""
     names = [each.name for each in model.actuators]
     filed = np.array([each.torque_constant or math.nan for each in model.actuators])
     if isinstance(asked, str):
