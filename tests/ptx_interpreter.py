@@ -116,7 +116,7 @@ class Module:
             self.tables[name] = np.zeros(int(count), UNSIGNED[int(bits)])
             self.tables[name][: len(entries)] = entries
         for head, body in re.findall(
-            r"((?:\.visible )?\.(?:entry|func)[^;{]*?\)\s*(?:\.\w+ \d+\s*)*)\{\n(.*?)\n\}",
+            r"((?:\.visible )?\.(?:entry|func)[^;{]*?\)\s*(?:\.\w+ [\d, ]+\s*)*)\{\n(.*?)\n\}",
             text,
             re.S,
         ):

@@ -73,7 +73,9 @@ def test_a_log_that_is_right_gives_no_warning() -> None:
     [
         ("v", 180.0 / np.pi, "velocities seem to be in degrees/s"),
         ("q", 180.0 / np.pi, "positions seem to be in degrees"),
-        ("v", -1.0, "velocities have the sign opposite"),
+        ("v", -1.0, "velocities have the opposite sign"),
+        ("v", 1e-3, "positions change so many times as fast as the velocities say"),
+        ("tau", 1e3, "forces are so many times those of the file's parameters"),
         ("tau", -1.0, "forces seem to have the opposite sign"),
     ],
 )
@@ -83,7 +85,25 @@ def test_units_and_signs(kind: str, factor: float, words: str) -> None:
     table[f"{kind}.{name}"] = factor * table[f"{kind}.{name}"]
     with pytest.warns(RuntimeWarning, match=words):
         fit = rm.identify(LEG, table, free=["damping"])
-    assert [text for text in fit.suspicions if words in text and f"'{name}'" in text]
+    assert [text for text in fit.suspicions if words in text and f"'{name}" in text]
+
+
+def test_columns_of_other_joints() -> None:
+    table = columns()
+    one, two = (f"tau.{name}" for name in LEG.dof_names[:2])
+    table[one], table[two] = table[two], table[one]
+    with pytest.warns(RuntimeWarning, match="no parameters explain the forces"):
+        rm.identify(LEG, table, free=["damping"])
+    table["tau.hip_ry_link_jiont"] = table.pop(one)
+    (note,) = [x for x in rm.read_log(LEG, table).notes if "is not used" in x]
+    assert note.endswith("did you mean 'tau.hip_ry_link_joint'?")
+
+
+def test_damping_is_no_delay() -> None:
+    """It leads where the file has none, as late forces do."""
+    table = swing(0.9)
+    table["tau.swing"] += 5.0 * table["v.swing"]
+    assert rm.identify(PENDULUM, table, free=["damping"]).suspicions == ()
 
 
 def test_delays() -> None:

@@ -18,6 +18,8 @@ CLEAR = 0.9  # correlation from which two signals are one, but for their scale
 NEAR = 0.2  # of a scale: how far it may be off
 SLACK = 0.02  # of a limit's range, or of a velocity limit: what is measured may be beyond it
 LATE = 20  # samples of delay that are tried
+UNITS = 8.0  # times, or less than its inverse: forces in N mm, N cm, kgf cm
+MOST = 0.7  # of the forces' root mean square: more that is left says that something is wrong
 BETTER = 0.5  # of the variance that is left: less must be left where something is set right
 SLOW = (0.02, 0.05, 0.1, 0.2)  # of the largest speed: widths of Stribeck's peak that are tried
 LEAST = 16  # samples, and of them at low speeds
@@ -26,16 +28,17 @@ LONG = 100  # samples, from which a delay can be told from chance
 
 def state_warnings(model: Model, log: Log) -> list[str]:
     """What in a log's positions and velocities cannot be: units, signs, broken limits."""
-    turned, slid, reversed_, beyond, fast = [], [], [], [], []
+    turned, slid, reversed_, scaled, beyond, fast = [], [], [], [], [], []
     for joint, x, w in _single(model, log):
-        gain = _rate_gain(x, w, log.step)
-        if gain is not None and joint.type != "prismatic":
-            if abs(gain / DEGREES - 1.0) < NEAR:
-                turned.append(joint.name)
-            elif abs(gain * DEGREES - 1.0) < NEAR:
-                slid.append(joint.name)
-        if gain is not None and gain < 0.0:
+        gain = _rate_gain(x, w, log.step) or 1.0
+        if joint.type != "prismatic" and abs(gain / DEGREES - 1.0) < NEAR:
+            turned.append(joint.name)
+        elif joint.type != "prismatic" and abs(gain * DEGREES - 1.0) < NEAR:
+            slid.append(joint.name)
+        elif gain < 0.0:
             reversed_.append(joint.name)
+        elif abs(gain - 1.0) > NEAR:
+            scaled.append(f"{joint.name} ({gain:.3g})")
         range_ = joint.upper - joint.lower
         slack = SLACK * range_ if math.isfinite(range_) else SLACK
         if joint.type != "continuous" and (
@@ -50,7 +53,14 @@ def state_warnings(model: Model, log: Log) -> list[str]:
     if slid:
         result.append(f"velocities seem to be in degrees/s, positions in rad: {few(slid)}")
     if reversed_:
-        result.append(f"velocities have the sign opposite to the positions': {few(reversed_)}")
+        result.append(
+            f"velocities have the opposite sign of the positions' rates: {few(reversed_)}"
+        )
+    if scaled:
+        result.append(
+            "positions change so many times as fast as the velocities say (are times in seconds, "
+            f"velocities in rad/s and m/s?): {few(scaled)}"
+        )
     if beyond:
         result.append(
             f"positions go beyond the file's limits (are they in radians and metres?): "
@@ -88,27 +98,49 @@ def _rate_gain(x: Array, w: Array, step: float | None) -> float | None:
 
 
 def force_warnings(
-    names: Sequence[str], measured: Array, predicted: Array, step: float | None
+    names: Sequence[str], measured: Array, predicted: Array, fitted: Array, step: float | None
 ) -> list[str]:
     """What in measured forces (n, nv) cannot be, beside those that the file's parameters predict.
 
+    ``fitted``: the forces of the parameters found. Other friction than the file's looks like a
+    delay, but is found, so that only what explains the forces better than these is one.
     ``step``: between samples of one motion [s], None where they are not at even times.
     """
     signs: list[str] = []
+    scaled: list[str] = []
+    unexplained: list[str] = []
     delays: dict[int, list[str]] = {}
     for i, name in enumerate(names):
         there = np.isfinite(measured[:, i])
         if np.count_nonzero(there) < LEAST:
             continue
-        m, p = measured[there, i], predicted[there, i]
+        m, p, f = measured[there, i], predicted[there, i], fitted[there, i]
+        size, left = float(np.linalg.norm(m)), float(np.linalg.norm(m - f))
+        if float(m @ p) > CLEAR * size * np.linalg.norm(p):
+            gain = float(m @ p) / float(p @ p)
+            if not 1.0 / UNITS < gain < UNITS:
+                scaled.append(f"{name} ({gain:.3g})")
+                continue
         as_is, turned = float(np.sum((m - p) ** 2)), float(np.sum((m + p) ** 2))
         if turned < BETTER * min(as_is, float(np.sum(m**2))):
             signs.append(name)
-        elif step is not None and there.all() and (lag := _lag(m, p)):
+        elif step is not None and there.all() and (lag := _lag(m, p, f)):
             delays.setdefault(lag, []).append(name)
+        elif left > MOST * size and np.linalg.norm(p) > NEAR * size:
+            unexplained.append(f"{name} ({100.0 * left / size:.0f} %)")
     result = []
     if signs:
         result.append(f"forces seem to have the opposite sign: {few(signs)}")
+    if scaled:
+        result.append(
+            "forces are so many times those of the file's parameters (are they in N m and N?): "
+            f"{few(scaled)}"
+        )
+    if unexplained:
+        result.append(
+            "no parameters explain the forces, of which this share is left (are columns, units and "
+            f"signs those of the robot?): {few(unexplained)}"
+        )
     for lag, late in delays.items():
         when = "after" if lag > 0 else "before"
         result.append(
@@ -118,8 +150,8 @@ def force_warnings(
     return result
 
 
-def _lag(m: Array, p: Array) -> int:
-    """By how many samples m comes after p; 0 where none explains it clearly better."""
+def _lag(m: Array, p: Array, f: Array) -> int:
+    """By how many samples m comes after p; 0 where none explains it clearly better, also than f."""
     if len(m) < LONG:
         return 0
     most = min(LATE, len(m) // 10)
@@ -135,7 +167,8 @@ def _lag(m: Array, p: Array) -> int:
         alike = float(shifted @ middle) / (size * float(np.linalg.norm(shifted)) or 1.0)
         left[lag] = 1.0 - max(alike, 0.0) ** 2
     best = min(left, key=lambda lag: left[lag])
-    return best if left[best] < BETTER * left[0] and left[best] < 1.0 - CLEAR**2 else 0
+    found = float(np.var(m - f)) / (float(np.var(m)) or 1.0)
+    return best if left[best] < min(BETTER * left[0], 1.0 - CLEAR**2, found) else 0
 
 
 def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:

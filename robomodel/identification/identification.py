@@ -359,7 +359,7 @@ def _checked(model: Model, log: Log, fit: Identified) -> Identified:
     even = whole and log.step is not None and math.isfinite(log.step)
     suspicions = state_warnings(model, log)
     suspicions += force_warnings(
-        model.dof_names, fit.measured, fit.file, log.step if even else None
+        model.dof_names, fit.measured, fit.file, fit.predicted, log.step if even else None
     )
     for text in suspicions:
         warn(RuntimeWarning(text))

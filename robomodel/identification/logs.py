@@ -189,6 +189,10 @@ def read_log(
         table.used.update(wanted)
         f_ext[name] = np.stack([columns[each] for each in wanted], axis=1)
     unused = (*(name for name in columns if name not in table.used), *table.ignored)
+    names = [f"{kind}.{name}" for kind in ("q", "v", "a", "tau") for name in model.joint_names]
+    for name in unused:
+        if meant := did_you_mean(name, names):
+            notes.append(f"column '{name}' is not used{meant}")
     times = columns["time"] - columns["time"][0] if "time" in columns else None
     return Log(q, v, a, tau, currents, encoders, f_ext, step, unused, times, tuple(notes), uneven)
 
@@ -511,6 +515,8 @@ def _csv(path: Path) -> _Table:
             header = [name.strip() for name in next(reader, [])]
             if not any(header):
                 raise wrong(1, "no header; its columns are time, q.JOINT, v.JOINT, tau.JOINT")
+            if len(header) == 1 and (other := re.search(r"[;\t|]", header[0])):
+                raise wrong(1, f"columns are separated by {other[0]!r}; write commas")
             if twice := [n for i, n in enumerate(header) if n in header[:i]]:
                 raise wrong(1, f"column '{twice[0]}' stands twice")
             for row in reader:
