@@ -11,6 +11,7 @@ from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
 
 import robomodel as rm
+from robomodel.dynamics.problem import Problem
 from robomodel.estimation import ordered_dynamics
 from robomodel.estimation.ordered_dynamics import (
     Order,
@@ -20,7 +21,7 @@ from robomodel.estimation.ordered_dynamics import (
     program,
     search_order,
 )
-from robomodel.estimation.orders import NAMES, FactorGraph
+from robomodel.estimation.orders import NAMES
 
 Array = NDArray[np.float64]
 NAMED = [name for name in NAMES if name != "searched"]
@@ -184,8 +185,8 @@ def test_unsafe_pivots_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_factor_graph_names_what_an_order_holds() -> None:
     model = rm.robots.load("five_bar")
     order = as_order(model, "nested dissection")
-    graph = FactorGraph.of(ordered_dynamics._structure(model, order.split))
-    assert set(order.variables) == set(graph.sizes)
+    problem = Problem.forward(model, view="cluster", split=order.split)
+    assert set(order.variables) == set(problem.graph.sizes)
 
 
 @pytest.mark.slow
