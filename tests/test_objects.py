@@ -14,7 +14,8 @@ from texts import fan, joint, link, robot
 import robomodel as rm
 from robomodel.description import Description
 from robomodel.errors import DescriptionError, DescriptionWarning
-from robomodel.parsers import objects, read
+from robomodel.parsers import read
+from robomodel.parsers.sources import package_of
 
 urchin = pytest.importorskip("urchin")
 yourdfpy = pytest.importorskip("yourdfpy")
@@ -104,9 +105,9 @@ def test_urdfpy_and_derived_classes(tmp_path: Path) -> None:
     """The package urdfpy, whose classes urchin's are a copy of, needs an older Python."""
     older = type("URDF", (), {"__module__": "urdfpy.urdf"})()
     mine = type("MyRobot", (urchin.URDF,), {"__module__": "mine"})
-    assert objects.package_of(older)
-    assert objects.package_of(mine.__new__(mine))
-    assert not objects.package_of(type("URDF", (), {"__module__": "other.urdf"})())
+    assert package_of(older)
+    assert package_of(mine.__new__(mine))
+    assert not package_of(type("URDF", (), {"__module__": "other.urdf"})())
 
 
 def test_extensions_serve_for_objects(tmp_path: Path) -> None:

@@ -6,19 +6,17 @@ the root element, and hands over to that format's reader.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
-from robomodel import files
 from robomodel.description import Description, Rotor
 from robomodel.description.resources import Entries, Resources, with_packages
 from robomodel.errors import DescriptionError
 from robomodel.parsers import urdf, xml
 from robomodel.parsers.checks import check_plausible, check_structure
 from robomodel.parsers.shared.rotors import rotors_on_joints, with_rotors
+from robomodel.parsers.sources import fetch, open_document
 
 if TYPE_CHECKING:
     from robomodel.description.shapes import Role
@@ -30,11 +28,6 @@ FORMATS = ("urdf", "sdf", "mjcf")
 
 _ROOTS = {"robot": "urdf", "sdf": "sdf", "mujoco": "mjcf"}  # root element → format
 
-_PIECE = 2**18  # bytes asked for at a time
-
-TEXT = "<text>"  # how messages call a description that is no file
-
-_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _OTHERS = {  # what to call a file where a <robot> is due, or of a format that is not read
     "sdf": "an SDF file",
     "gazebo": "a file of Gazebo from before it had SDF's root element <sdf>",
@@ -118,7 +111,7 @@ def _extended(
     if isinstance(name, str | os.PathLike) and os.fsdecode(name).endswith((".yaml", ".yml")):
         from robomodel.parsers.urdf.dialects import read_extended
 
-        return read_extended(*_fetch(extension), description, strict=strict)
+        return read_extended(*fetch(extension), description, strict=strict)
     more = _extension(open_document(extension, strict=strict, resources=resources))
     description = urdf.read_urdf(more, description)
     more.report()
@@ -147,80 +140,3 @@ def _extension(document: xml.Document) -> xml.Document:
 def _unlike(document: xml.Document, tag: str, rule: str) -> DescriptionError:
     what = _OTHERS.get(tag, f"an XML file with the root element <{tag}>")
     return DescriptionError(f"this is {what}; {rule}", document.source(document.root, f"<{tag}>"))
-
-
-def open_document(
-    source: object,
-    *,
-    strict: bool = False,
-    xacro: Mapping[str, object] | None = None,
-    resources: Resources | None = None,
-) -> xml.Document:
-    """The XML document that ``source`` holds, of whatever format; of a xacro file what it writes.
-
-    Lines of what a xacro file writes are not known.
-    """
-    if hasattr(source, "link_map"):  # as robots have that urchin, urdfpy or yourdfpy read
-        from robomodel.parsers import objects
-
-        if objects.package_of(source):
-            return objects.to_document(source, strict=strict)
-    text, file = _fetch(source)
-    if xacro is None and not file.endswith(".xacro"):
-        return xml.parse(text, file, strict=strict)
-    from robomodel.parsers import macros
-
-    text = macros.expanded(text, file, xacro or {}, resources or Resources(), strict=strict)
-    return replace(xml.parse(text, file, strict=strict), lines={})
-
-
-class _Readable(Protocol):
-    def read(self, size: int, /) -> str | bytes: ...
-
-
-def _fetch(source: object) -> tuple[str, str]:
-    """The text of ``source`` and the name by which messages call it."""
-    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
-        return source, TEXT
-    if isinstance(source, bytes | bytearray | memoryview):
-        return xml.decode(bytes(source), TEXT), TEXT
-    if isinstance(source, str | os.PathLike):
-        return _read_path(os.fsdecode(source))
-    if hasattr(source, "read"):
-        name = getattr(source, "name", None)
-        file = os.fsdecode(name) if isinstance(name, str | bytes) else TEXT
-        return _read_stream(cast(_Readable, source), file), file
-    raise TypeError(
-        "a robot is read from a path, text, bytes, an open file, or a URDF object of urchin, "
-        f"urdfpy or yourdfpy, not from {type(source).__name__}"
-    )
-
-
-def _read_path(path: str) -> tuple[str, str]:
-    try:
-        data = files.named(path, xml.MAX_BYTES)
-    except (OSError, ValueError) as error:
-        # What holds a null character, or is longer than paths may be, is no path either.
-        if isinstance(error, DescriptionError) or (
-            isinstance(error, OSError) and error.errno not in _NO_FILE
-        ):
-            raise
-        shown = path if len(path) <= 200 else path[:200] + "…"
-        raise FileNotFoundError(
-            errno.ENOENT, "no such file, and not XML text either", shown
-        ) from None
-    return xml.decode(data, path), path
-
-
-def _read_stream(stream: _Readable, file: str) -> str:
-    """All that ``stream`` holds, or one piece more than is ever parsed."""
-    pieces: list[str | bytes] = []
-    missing = xml.MAX_BYTES + 1
-    while missing > 0 and (piece := stream.read(min(missing, _PIECE))):
-        if not isinstance(piece, str | bytes):
-            raise TypeError(f"read() of {file} gave {type(piece).__name__}, neither text nor bytes")
-        pieces.append(piece)
-        missing -= len(piece)
-    if pieces and isinstance(pieces[0], str):
-        return "".join(cast(list[str], pieces))
-    return xml.decode(b"".join(cast(list[bytes], pieces)), file)

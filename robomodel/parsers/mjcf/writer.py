@@ -61,7 +61,7 @@ from robomodel.description.transmissions import actuator_terms, carried, rotor_n
 from robomodel.parsers.meshes import MUJOCO
 from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR, WORLD
 from robomodel.parsers.mjcf.bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
-from robomodel.parsers.schema import DYNAMICS, MOTOR, SIZES, SPRING, add, write_mjcf
+from robomodel.parsers.schema import ARMATURE, DYNAMICS, MOTOR, SIZES, SPRING, add, write_mjcf
 from robomodel.parsers.shared.frames import independent_text, unwritable
 from robomodel.parsers.shared.inertias import (
     NEARLY_NOTHING,
@@ -650,8 +650,7 @@ class _Tree:
                     element.set("ref", number(piece.ref))
                 if piece.leads:
                     write_mjcf(element, DYNAMICS, joint)
-                    if joint.armature:
-                        element.set("armature", number(joint.armature))
+                    write_mjcf(element, ARMATURE, joint)
                     self._limits(element, joint, piece.kind)
                 elif joint.type in ("planar", "floating"):
                     write_mjcf(element, DYNAMICS, joint, ("damping", "friction"))

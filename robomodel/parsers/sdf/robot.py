@@ -4,29 +4,80 @@ The reader goes over the file four times: it collects the links, joints and fram
 those of nested and included ones (:class:`_Reader`), finds where each stands
 (:mod:`robomodel.parsers.sdf.frames`), spans a tree over the joints
 (:mod:`robomodel.parsers.sdf.joints`), and writes it all down as a description
-(:mod:`robomodel.parsers.sdf.description`).
+(:class:`_Describer`): a tree, its loops and its couplings.
 
 Every word is described in ``docs/sdf.md``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, cast
 
-from robomodel.description import Description
+from robomodel.description import (
+    LOOP_COORDINATES,
+    ONE_DOF,
+    Anchor,
+    Description,
+    Joint,
+    JointCoupling,
+    JointSpring,
+    Link,
+    Loop,
+    Mimic,
+    Pose,
+    Spring,
+    Vec3,
+)
+from robomodel.description.poses import (
+    compose,
+    cosine,
+    displacement,
+    inverse,
+    off_axis,
+    tidy,
+    turned,
+)
 from robomodel.description.resources import Resources
-from robomodel.errors import DescriptionError, did_you_mean, few
-from robomodel.parsers.sdf.description import Describer, Parts, stands_for_world
+from robomodel.errors import DescriptionError, Source, did_you_mean, few
+from robomodel.parsers.checks import by_name
 from robomodel.parsers.sdf.document import BETWEEN, WORLD, SdfDocument, read_placed
 from robomodel.parsers.sdf.files import Library, opened
-from robomodel.parsers.sdf.frames import Frame, Frames, Scope
+from robomodel.parsers.sdf.frames import Frame, Frames, Scope, source_of
+from robomodel.parsers.sdf.joints import (
+    JOINT,
+    JOINT_IRRELEVANT,
+    KINDS,
+    Carriers,
+    Connection,
+    Gearboxes,
+    Span,
+    Step,
+    custom_numbers,
+    independent_marks,
+    read_steps,
+    span,
+    type_of,
+)
+from robomodel.parsers.sdf.links import read_link
+from robomodel.parsers.shared.frames import named_sensors, warn_of_limits
 from robomodel.parsers.shared.motors import read_transmission
-from robomodel.parsers.shared.springs import BALL_CONSTRAINT, LINEAR_SPRING, TENDON, read_spring
+from robomodel.parsers.shared.springs import (
+    BALL_CONSTRAINT,
+    LINEAR_SPRING,
+    TENDON,
+    Notation,
+    ball_constraint,
+    linear_spring,
+    read_spring,
+    tendon,
+)
 from robomodel.parsers.text import Names
 from robomodel.parsers.xml import CUSTOM, Document, Element, shown, words
+from robomodel.spatial import transpose
 
 _SDF = frozenset(("model", "world"))
 _SDF_IRRELEVANT = frozenset(("light", "actor", "plugin"))
@@ -86,12 +137,12 @@ class _Reader:
         ground = Frame(WORLD, "world", None, self.main, holder)
         world = Scope("", ground)
         ground.scope = ground.inner = world
-        everything, parts = Parts(), Parts()
+        everything, parts = _Parts(), _Parts()
         here = _Place(self.main, files=self.library.start)
         models = [each for each in holder if each in self.labels]
         for each in models:
             label = self.labels[each]
-            inside = everything if model is None else parts if each is model else Parts()
+            inside = everything if model is None else parts if each is model else _Parts()
             full = "" if each is model else label
             build = partial(self._model if each.tag == "model" else self._include, inside)
             world.pending.setdefault(label, partial(build, here, each, world, full))
@@ -113,7 +164,7 @@ class _Reader:
             element = world_element.find("gravity")
             element = up_to_1_5 if element is None else element
             gravity = None if element is None else self.main.three(element)
-        description = Describer(Frames(ground), wanted_parts).description(called, source, gravity)
+        description = _Describer(Frames(ground), wanted_parts).description(called, source, gravity)
         if model is None:
             return description
         transmissions = (read_transmission(self.main, x) for x in _custom(model, "transmission"))
@@ -189,13 +240,13 @@ class _Reader:
     # ---- models and worlds
 
     def _world(
-        self, parts: Parts, here: _Place, element: Element, world: Scope, model: Element | None
+        self, parts: _Parts, here: _Place, element: Element, world: Scope, model: Element | None
     ) -> None:
         """The frames and joints of a world; of the joints those of the chosen model."""
         called = None if model is None else self.labels[model]
         for each in element:
             if each.tag == "frame":
-                self._add(parts if model is None else Parts(), here, each, world)
+                self._add(parts if model is None else _Parts(), here, each, world)
             elif each.tag == "joint":
                 ends = [self.main.required(each, tag) for tag in ("parent", "child")]
                 first = {end.split(BETWEEN)[0] for end in ends} - {WORLD}
@@ -216,7 +267,7 @@ class _Reader:
 
     def _model(
         self,
-        parts: Parts,
+        parts: _Parts,
         here: _Place,
         element: Element,
         outer: Scope,
@@ -269,7 +320,7 @@ class _Reader:
 
     def _include(
         self,
-        parts: Parts,
+        parts: _Parts,
         here: _Place,
         element: Element,
         outer: Scope,
@@ -308,7 +359,7 @@ class _Reader:
 
     # ---- frames
 
-    def _add(self, parts: Parts, here: _Place, element: Element, scope: Scope) -> None:
+    def _add(self, parts: _Parts, here: _Place, element: Element, scope: Scope) -> None:
         """A link, a joint or a frame."""
         document, kind = here.document, cast(Literal["link", "joint", "frame"], element.tag)
         name, placed = document.text(element, "name"), read_placed(document, element)
@@ -327,7 +378,7 @@ class _Reader:
         if link.name == WORLD:
             link.name = f"{scope.frame.element.get('name')}{BETWEEN}{WORLD}"
         if name == WORLD:
-            what = "stands for it" if stands_for_world(link) else "is one of its own"
+            what = "stands for it" if _stands_for_world(link) else "is one of its own"
             link.document.warn_at(
                 link.element,
                 "from SDF 1.7 on no link may be called 'world', which is the world itself; this "
@@ -359,3 +410,361 @@ def _label(document: SdfDocument, element: Element) -> str:
         return name
     uri = document.required(element, "uri").rstrip("/")
     return uri.rpartition("/")[2].removesuffix(".sdf")
+
+
+# --- the description ------------------------------------------------------------------------------
+
+_ACROSS = 1e-6  # cosine of the angle between axes that are perpendicular
+_ON_AXIS = 1e-12  # m
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The links, frames and joints of what is read, each in the file's order."""
+
+    links: list[Frame] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    joints: list[Frame] = field(default_factory=list)
+    balls: list[Frame] = field(default_factory=list)  # Drake's ball constraints, as if joints
+    springs: list[Frame] = field(default_factory=list)  # and its springs
+
+
+class _Describer:
+    """Writes the parts of a robot down as a description: a tree, its loops and its couplings."""
+
+    def __init__(self, frames: Frames, parts: _Parts) -> None:
+        self.frames = frames
+        self.parts = parts
+        self.connections: dict[Frame, Connection] = {}
+        self.gearboxes: list[Frame] = []
+        self.links: list[Link] = []
+        self.joints: list[Joint] = []
+        self.loops: list[Loop] = []
+        self.carriers = Carriers(frames, frozenset(parts.links))
+        # by the names of the joints that are written down
+        self.steps: dict[str, Step] = {}
+        self.makers: dict[str, Connection] = {}
+        self.axes: dict[str, tuple[Frame, Vec3]] = {}  # and the frame that each is in
+        self.above: dict[str, Joint] = {}  # by the name of the child
+        self.link_names = Names((WORLD, *(each.name for each in (*parts.links, *parts.frames))))
+        self.joint_names = Names((each.name for each in parts.joints), first=1)
+
+    def description(self, name: str, source: Source, gravity: Vec3 | None) -> Description:
+        """All of it."""
+        for frame in self.parts.joints:
+            kind = type_of(frame)
+            if kind == "gearbox":
+                self.gearboxes.append(frame)
+            else:
+                self.connections[frame] = self._connection(frame, kind)
+        held = [link for link in self.parts.links if _is_held(link)]
+        spanned = span(self.frames.world, self.parts.links, held, tuple(self.connections.values()))
+        together = _welded(spanned, self.frames.world, held)
+        self._ground(spanned, held, source)
+        leaders = self._leaders()
+        for each, reverse in spanned.tree:
+            self._tree_joint(each, reverse)
+        for each in spanned.loops:
+            if together(each.parent) is together(each.child):
+                self._idle(each)
+            else:
+                self._loop(each, leaders)
+        for frame in self.parts.balls:
+            notation = self._notation(frame)
+            self.loops.append(ball_constraint(frame.document, frame.element, frame.name, notation))
+        for frame in self.parts.frames:  # links without mass
+            self.links.append(Link(frame.name, None, source_of(frame)))
+            carrier = self.frames.carrier(frame)
+            self._fix(self.joint_names.fresh(frame.name), carrier, frame, frame)
+        ground = together(self.frames.world)
+        links = [
+            read_link(self.frames, link, together(link) is ground) for link in self.parts.links
+        ]
+        links = [self.links[0], *links, *self.links[1:]]
+        by_name(links, "link")  # or what follows a name up the tree might go round for ever
+        self.joints = [self._with_mimic(joint) for joint in self.joints]
+        self.above = {joint.child: joint for joint in self.joints}
+        gearboxes = Gearboxes(self.frames, self.carriers, self.above, self.axes, self.steps)
+        springs, tendons = self._springs()
+        return Description(
+            name,
+            tuple(links),
+            tuple(self.joints),
+            tuple(self.loops),
+            (*map(gearboxes.read, self.gearboxes), *tendons),
+            source=source,
+            gravity=gravity,
+            format="sdf",
+            sensors=tuple(
+                sensor
+                for frame in (*self.parts.links, *self.parts.joints)
+                for sensor in named_sensors(frame.document, frame.element)
+            ),
+            springs=springs,
+        )
+
+    def _leaders(self) -> set[Connection]:
+        """The connections whose positions others are tied to, or that are tied to others."""
+        tied = set()
+        for each in self.connections.values():
+            for step in each.steps:
+                if step.mimic is not None:
+                    tied |= {each, self._leader(each, step)[0]}
+        return tied
+
+    # ---- joints as they are written
+
+    def _connection(self, frame: Frame, kind: str) -> Connection:
+        document, element = frame.document, frame.element
+        document.parts(element, JOINT, JOINT_IRRELEVANT)
+        parent, child = self.carriers.end(frame, "parent"), self.carriers.end(frame, "child")
+        if parent is child:
+            raise document.error(
+                element, f"its parent and its child are the same link '{child.name}'"
+            )
+        physics = element.find("physics/simbody")
+        cut = physics is not None and document.truth(physics, "must_be_loop_joint", False)
+        steps = read_steps(self.frames, frame, kind)
+        return Connection(frame.name, kind, parent, child, frame, steps, cut)
+
+    # ---- the tree
+
+    def _ground(self, spanned: Span, held: Sequence[Frame], source: Source) -> None:
+        """The world as the root link, what is held there, and what is free."""
+        world = self.frames.world
+        self.links.append(Link(WORLD, None, source))
+        for link in held:
+            self._fix(self.joint_names.fresh(link.name), world, link, link)
+        base = "floating_base" if len(spanned.free) == 1 else "floating_base_{}"
+        for link in spanned.free:
+            name = link.element.get(f"{{{CUSTOM}}}joint") or base.format(link.name)
+            self._fix(self.joint_names.fresh(name), world, link, link)
+            marks = independent_marks(link.document, link.element, 6)
+            joint = replace(self.joints[-1], type="floating", independent=marks)
+            if (shown := custom_numbers(link.document, link.element, "position", 7)) is not None:
+                back = inverse(displacement("floating", joint.axis, shown))
+                joint = replace(joint, origin=tidy(compose(joint.origin, back)))
+            self.joints[-1] = joint
+
+    def _fix(self, name: str, parent: Frame, child: Frame, at: Frame) -> None:
+        """A fixed joint, which the frame ``at`` stands for."""
+        origin, source = self.frames.pose(parent, child), source_of(at)
+        self.joints.append(Joint(name, "fixed", parent.name, child.name, origin, source=source))
+
+    def _tree_joint(self, each: Connection, reverse: bool) -> None:
+        """A connection as joints of the tree, one after the other."""
+        start, end = (each.child, each.parent) if reverse else (each.parent, each.child)
+        if each.kind == "fixed":
+            self._fix(each.name, start, end, each.frame)
+            return
+        steps = [s.backward() for s in reversed(each.steps)] if reverse else list(each.steps)
+        at, standing = self._chain(each, start, steps[:-1])
+        step = steps[-1]
+        standing = compose(standing, step.undone())
+        inner = self.frames.pose(each.frame, end)
+        if _fits(step, inner):
+            axis = turned(transpose(inner.rotation), step.joint.axis)
+            self._add(each, step, at, end.name, tidy(compose(standing, inner)), axis)
+            return
+        # the joint's own frame, which SDF calls like the joint, moves; the link is fixed to it
+        moving = self._between(each, each.name, f"{each.name}{BETWEEN}frame")
+        self._add(each, step, at, moving, tidy(standing), step.joint.axis)
+        name = self.joint_names.fresh(f"{each.name}{BETWEEN}fixed")
+        self.joints.append(
+            Joint(name, "fixed", moving, end.name, inner, source=source_of(each.frame))
+        )
+
+    def _chain(self, each: Connection, start: Frame, steps: Sequence[Step]) -> tuple[str, Pose]:
+        """Steps that each end in a link without mass; the link and the pose of what follows."""
+        link, pose = start.name, self.frames.pose(start, each.frame)
+        for step in steps:
+            between = self._between(each, f"{each.name}{BETWEEN}cross")
+            origin = tidy(compose(pose, step.undone()))
+            self._add(each, step, link, between, origin, step.joint.axis)
+            link, pose = between, Pose()
+        return link, pose
+
+    def _between(self, each: Connection, *names: str) -> str:
+        """A link without mass, of the first of these names that is free, or one like the last."""
+        free = (name for name in names if name not in self.link_names.taken)
+        fresh = self.link_names.fresh(next(free, names[-1]), BETWEEN)
+        self.links.append(Link(fresh, None, source_of(each.frame)))
+        return fresh
+
+    def _add(
+        self, each: Connection, step: Step, parent: str, child: str, origin: Pose, axis: Vec3
+    ) -> None:
+        joint, q = step.joint, step.standing if step.joint.type in ONE_DOF else 0.0
+        self.steps[joint.name] = step
+        self.makers[joint.name] = each
+        self.axes[joint.name] = each.frame, joint.axis
+        self.joints.append(
+            replace(
+                joint,
+                parent=parent,
+                child=child,
+                origin=origin,
+                axis=axis,
+                limits=replace(
+                    joint.limits, lower=joint.limits.lower + q, upper=joint.limits.upper + q
+                ),
+                reference=joint.reference + q if joint.stiffness else 0.0,
+            )
+        )
+
+    # ---- loops
+
+    def _loop(self, each: Connection, tied: set[Connection]) -> None:
+        """A connection that the tree does not hold."""
+        kind, joints = KINDS[each.kind].loop, [step.joint for step in each.steps]
+        if kind == "universal" and abs(cosine(joints[0].axis, joints[1].axis)) > _ACROSS:
+            kind = None
+        document, element, source = each.frame.document, each.frame.element, source_of(each.frame)
+        here = self.frames.pose(each.child, each.frame)
+        if kind is None or each in tied:
+            # types without a loop, and joints whose position matters: joints to a link
+            # without mass, which is fixed to the child
+            link, _ = self._chain(each, each.parent, each.steps)
+            name = f"{each.name}{BETWEEN}fixed" if each.steps else each.name
+            ends = Anchor(link), Anchor(each.child.name, here)
+            self.loops.append(Loop(name, "fixed", *ends, source=source))
+            return
+        for joint in joints:
+            warn_of_limits(document, element, joint.limits)
+        acting = [joint for joint in joints if joint.damping or joint.friction or joint.stiffness]
+        if acting and kind not in LOOP_COORDINATES:
+            document.warn_at(
+                element,
+                "the joint closes a loop that leaves several coordinates, where damping, friction "
+                "and springs are not kept; they are left out",
+                "dynamics of a loop",
+            )
+            acting = []
+        axes = [joint.axis for joint in joints]
+        there = Anchor(each.parent.name, self.frames.pose(each.parent, each.frame))
+        shown = each.steps[0].standing if acting else 0.0
+        if shown:
+            there = replace(there, origin=compose(there.origin, each.steps[0].undone()))
+        loop = Loop(
+            each.name,
+            kind,
+            there,
+            Anchor(each.child.name, here),
+            axes[0] if axes else (1.0, 0.0, 0.0),
+            axes[1] if kind == "universal" else None,
+            source=source,
+        )
+        for joint in acting:
+            loop = replace(
+                loop,
+                damping=joint.damping,
+                friction=joint.friction,
+                stiffness=joint.stiffness,
+                reference=joint.reference + shown if joint.stiffness else 0.0,
+            )
+        self.loops.append(loop)
+
+    def _springs(self) -> tuple[tuple[Spring | JointSpring, ...], list[JointCoupling]]:
+        """Drake's springs between points and tendons; of these the rigid ones are couplings."""
+        springs: list[Spring | JointSpring] = []
+        couplings = []
+        for frame in self.parts.springs:
+            reader = linear_spring if shown(frame.element) == LINEAR_SPRING else tendon
+            read = reader(frame.document, frame.element, frame.name, self._notation(frame))
+            if isinstance(read, JointCoupling):
+                couplings.append(read)
+            elif read is not None:
+                springs.append(read)
+        return tuple(springs), couplings
+
+    def _notation(self, frame: Frame) -> Notation:
+        """How an SDF file writes the values of Drake's elements."""
+        document = frame.document
+
+        def body(element: Element) -> str:
+            return self.carriers.carrier(frame, (element.text or "").strip(), element).name
+
+        def joint(element: Element) -> str:
+            assert frame.scope is not None
+            name = document.text(element, "name")
+            return self.frames.named(name, frame.scope, document, element).name
+
+        return Notation(document.content, document.three, body, joint)
+
+    def _idle(self, each: Connection) -> None:
+        """A joint between links that are fixed to each other already."""
+        ends = (each.parent, each.child)
+        if each.kind == "fixed" or all(_is_held(end) for end in ends):
+            return
+        each.frame.document.warn_at(
+            each.frame.element,
+            f"the joint cannot move, since '{each.parent.name}' and '{each.child.name}' are fixed "
+            "to each other; it is left out",
+        )
+
+    # ---- what ties joints together
+
+    def _leader(self, each: Connection, step: Step) -> tuple[Connection, int]:
+        """The connection that a step mimics, and which of its steps."""
+        mimic, document, element = step.mimic, each.frame.document, each.frame.element
+        assert mimic is not None
+        assert each.frame.scope is not None
+        named = self.frames.named(mimic.joint, each.frame.scope, document, element)
+        leader = self.connections.get(named)
+        if leader is None or not leader.steps or leader.steps[0].joint.type not in ONE_DOF:
+            what = named.kind if leader is None else f"{leader.kind} joint"
+            raise document.error(element, f"'{mimic.joint}' cannot be mimicked: it is a {what}")
+        if mimic.axis2 and len(leader.steps) < 2:
+            raise document.error(element, f"'{mimic.joint}' has no axis2 to mimic")
+        return leader, int(mimic.axis2)
+
+    def _with_mimic(self, joint: Joint) -> Joint:
+        step = self.steps.get(joint.name)
+        if step is None or step.mimic is None:
+            return joint
+        leader, number = self._leader(self.makers[joint.name], step)
+        lead = leader.steps[number]
+        offset = step.mimic.offset + step.standing - step.mimic.multiplier * lead.standing
+        return replace(joint, mimic=Mimic(lead.joint.name, step.mimic.multiplier, offset))
+
+
+def _stands_for_world(link: Frame) -> bool:
+    """Whether a link is the world as old files write it: called so, with nothing to it."""
+    things = ("inertial", "visual", "collision")
+    return link.element.get("name") == WORLD and all(link.element.find(t) is None for t in things)
+
+
+def _is_held(frame: Frame) -> bool:
+    """Whether a frame is the world, or a link of a static model, or one that stands for it."""
+    if frame.kind == "world" or (frame.scope is not None and frame.scope.static):
+        return True
+    return frame.kind == "link" and _stands_for_world(frame)
+
+
+def _welded(spanned: Span, world: Frame, held: Sequence[Frame]) -> Callable[[Frame], Frame]:
+    """Of each link, one that stands for all that are fixed to each other."""
+    leader: dict[Frame, Frame] = dict.fromkeys(held, world)
+
+    def together(frame: Frame) -> Frame:
+        while (above := leader.get(frame, frame)) is not frame:
+            leader[frame] = leader.get(above, above)
+            frame = above
+        return frame
+
+    for each, _ in spanned.tree:
+        if each.kind == "fixed":
+            one, other = together(each.parent), together(each.child)
+            leader[other if one is world else one] = one if one is world else other
+    return together
+
+
+# --- joints: where they are -----------------------------------------------------------------------
+
+
+def _fits(step: Step, inner: Pose) -> bool:
+    """Whether a link at ``inner`` in the joint's frame moves as if the joint were at its origin."""
+    if step.joint.type == "prismatic":
+        return True
+    if step.joint.type == "spherical":
+        return math.hypot(*inner.xyz) <= _ON_AXIS
+    return off_axis(inner.xyz, step.joint.axis) <= _ON_AXIS

@@ -1,0 +1,339 @@
+"""What robots are read from: paths, texts, open files, xacro files, objects of other packages.
+
+xacro files are programs which write a robot, run by the ``xacro`` package. They may read files and
+environment variables, and compute what they like, so that they are run only where the user asks for
+it: by the name of the file, or by giving arguments.
+
+What a ``URDF`` object of urchin, urdfpy and yourdfpy kept of its file becomes URDF again and goes
+through the same reader. The packages' own writers serve less: one cuts numbers to eight digits and
+writes meshes to disk, the other leaves out mimic. What an object did not keep cannot be had: all
+three lose ``independent``, ``<initial>`` and other attributes and elements of joints that URDF does
+not have; yourdfpy keeps no transmissions, loops and couplings either. Neither package is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from lxml import etree
+
+from robomodel import files
+from robomodel.description.poses import rows3
+from robomodel.description.resources import Resources
+from robomodel.errors import (
+    DescriptionError,
+    Issue,
+    MissingPackageError,
+    Source,
+    did_you_mean,
+    warn_of_all,
+)
+from robomodel.parsers import xml
+from robomodel.parsers.schema import LIMIT, MIMIC, SIZES
+from robomodel.parsers.text import number, numbers, rpy_of
+from robomodel.running import Lock
+
+TEXT = "<text>"  # how messages call a description that is no file
+_PIECE = 2**18  # bytes asked for at a time
+_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+
+
+def open_document(
+    source: object,
+    *,
+    strict: bool = False,
+    xacro: Mapping[str, object] | None = None,
+    resources: Resources | None = None,
+) -> xml.Document:
+    """The XML document that ``source`` holds, of whatever format; of a xacro file what it writes.
+
+    Lines of what a xacro file writes are not known.
+    """
+    if package_of(source):
+        return to_document(source, strict=strict)
+    text, file = fetch(source)
+    if xacro is None and not file.endswith(".xacro"):
+        return xml.parse(text, file, strict=strict)
+    text = expanded(text, file, xacro or {}, resources or Resources(), strict=strict)
+    return replace(xml.parse(text, file, strict=strict), lines={})
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> str | bytes: ...
+
+
+def fetch(source: object) -> tuple[str, str]:
+    """The text of ``source`` and the name by which messages call it."""
+    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
+        return source, TEXT
+    if isinstance(source, bytes | bytearray | memoryview):
+        return xml.decode(bytes(source), TEXT), TEXT
+    if isinstance(source, str | os.PathLike):
+        return _read_path(os.fsdecode(source))
+    if hasattr(source, "read"):
+        name = getattr(source, "name", None)
+        file = os.fsdecode(name) if isinstance(name, str | bytes) else TEXT
+        return _read_stream(cast(_Readable, source), file), file
+    raise TypeError(
+        "a robot is read from a path, text, bytes, an open file, or a URDF object of urchin, "
+        f"urdfpy or yourdfpy, not from {type(source).__name__}"
+    )
+
+
+def _read_path(path: str) -> tuple[str, str]:
+    try:
+        data = files.named(path, xml.MAX_BYTES)
+    except (OSError, ValueError) as error:
+        # What holds a null character, or is longer than paths may be, is no path either.
+        if isinstance(error, DescriptionError) or (
+            isinstance(error, OSError) and error.errno not in _NO_FILE
+        ):
+            raise
+        shown = path if len(path) <= 200 else path[:200] + "…"
+        raise FileNotFoundError(
+            errno.ENOENT, "no such file, and not XML text either", shown
+        ) from None
+    return xml.decode(data, path), path
+
+
+def _read_stream(stream: _Readable, file: str) -> str:
+    """All that ``stream`` holds, or one piece more than is ever parsed."""
+    pieces: list[str | bytes] = []
+    missing = xml.MAX_BYTES + 1
+    while missing > 0 and (piece := stream.read(min(missing, _PIECE))):
+        if not isinstance(piece, str | bytes):
+            raise TypeError(f"read() of {file} gave {type(piece).__name__}, neither text nor bytes")
+        pieces.append(piece)
+        missing -= len(piece)
+    if pieces and isinstance(pieces[0], str):
+        return "".join(cast(list[str], pieces))
+    return xml.decode(b"".join(cast(list[bytes], pieces)), file)
+
+
+# --- xacro ----------------------------------------------------------------------------------------
+
+_TURN = Lock()  # the package keeps what it reads in variables of its modules
+
+Arguments = Mapping[str, object]
+
+
+class _Arguments(dict[str, str]):
+    """The arguments, and which names a file asks for."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__({name: str(value) for name, value in arguments.items()})
+        self.asked: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        self.asked.add(str(name))
+        return super().__contains__(name)
+
+    def __getitem__(self, name: str) -> str:
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+
+def expanded(
+    text: str, file: str, arguments: Arguments, resources: Resources, *, strict: bool = False
+) -> str:
+    """What a xacro file writes, with these arguments.
+
+    ``$(find NAME)`` is the package's folder in ``resources``, else a folder NAME that holds the
+    file. Arguments that the file does not have are warned of, as is what the package warns of.
+    Raises :class:`DescriptionError` where the program fails, and
+    :class:`~robomodel.errors.MissingPackageError` where the package is not installed.
+    """
+    xml.parse(text, file)  # refuses what is no XML, and entities, which are not for the package
+    try:
+        import xacro
+        from xacro import substitution_args
+    except ImportError as error:
+        raise MissingPackageError("xacro files need", "xacro", "xacro", Source(file)) from error
+
+    def find(name: str) -> str:
+        if (folder := resources.find(name)) is None:
+            folder = next(
+                (each for each in Path(os.path.abspath(file)).parents if each.name == name), None
+            )
+        if folder is None:
+            raise LookupError(
+                f"the package '{name}' is not known; say where it is, as in "
+                f"resources={{'{name}': 'path/to/{name}'}}"
+            )
+        return str(folder)
+
+    mappings = _Arguments(arguments)
+    messages: list[str] = []
+
+    def warn(*words: object, **_: object) -> None:
+        messages.append(" ".join(" ".join(map(str, words)).split()))
+
+    with (
+        _TURN,
+        _replaced(vars(substitution_args), _eval_find=find),
+        _replaced(substitution_args._eval_dict, find=find),
+        _replaced(vars(xacro), warning=warn),
+    ):
+        try:
+            xacro.init_stacks(file if os.path.isfile(file) else None)
+            document = xacro.parse(text, file)
+            xacro.process_doc(document, mappings=mappings)
+        except Exception as error:  # expressions raise whatever Python does
+            inner = (getattr(xacro, "filestack", None) or [None])[-1] or file
+            message = " ".join(str(error).split()) or type(error).__name__
+            raise DescriptionError(f"xacro cannot expand this: {message}", Source(inner)) from error
+        result = document.toxml()
+    issues = [
+        Issue(f"it has no argument '{name}'{did_you_mean(name, mappings.asked)}", Source(file))
+        for name in arguments
+        if name not in mappings.asked
+    ]
+    issues += [Issue(f"xacro says: {line}", Source(file)) for line in messages]
+    warn_of_all(issues, strict=strict)
+    return str(result)
+
+
+@contextlib.contextmanager
+def _replaced(table: dict[str, Any], **values: Any) -> Iterator[None]:
+    """A table with other values for a while."""
+    before = {name: table[name] for name in values}
+    table.update(values)
+    try:
+        yield
+    finally:
+        table.update(before)
+
+
+# --- objects of other packages --------------------------------------------------------------------
+
+PACKAGES = ("urchin", "urdfpy", "yourdfpy")
+
+
+def package_of(source: object) -> str:
+    """The package of which this is a ``URDF`` object, or of a class derived from it; else none."""
+    for base in type(source).__mro__:
+        package = base.__module__.partition(".")[0]
+        if base.__name__ == "URDF" and package in PACKAGES:
+            return package
+    return ""
+
+
+_JOINT_PARTS = {
+    "limit": tuple(LIMIT.by_name),
+    "dynamics": ("damping", "friction"),
+    "mimic": (*MIMIC.texts, *MIMIC.by_name),
+}
+_GEOMETRIES = {
+    **{kind: tuple(SIZES[kind].urdf) for kind in ("box", "cylinder", "sphere")},
+    "mesh": ("filename", "scale"),
+}
+
+
+def to_document(source: Any, *, strict: bool = False) -> xml.Document:
+    """The URDF document of what the object holds."""
+    package = package_of(source)
+    robot = source.robot if package == "yourdfpy" else source
+    root = etree.Element("robot", name=robot.name)
+    document = xml.Document(root, f"<{package}.URDF>", strict)
+    for material in robot.materials:
+        _material(root, material)
+    for link in robot.links:
+        element = _add(root, "link", name=link.name)
+        if package != "yourdfpy" and _is_default(link.inertial):
+            document.warn_at(
+                element,
+                f"has the 1 kg and unit inertia that {package} gives to links without <inertial>, "
+                "and is read as massless",
+                "invented inertia",
+            )
+        elif link.inertial is not None:
+            _inertial(element, link.inertial)
+        for tag, shapes in (("visual", link.visuals), ("collision", link.collisions)):
+            for shape in shapes:
+                part = _add(element, tag, name=shape.name)
+                _origin(part, shape.origin)
+                _parts(_add(part, "geometry"), shape.geometry, _GEOMETRIES)
+                if (material := getattr(shape, "material", None)) is not None:
+                    _material(part, material)
+    for joint in robot.joints:
+        kind = joint.joint_type if hasattr(joint, "joint_type") else joint.type
+        element = _add(root, "joint", name=joint.name, type=kind)
+        _add(element, "parent", link=joint.parent)
+        _add(element, "child", link=joint.child)
+        _origin(element, joint.origin)
+        if joint.axis is not None:
+            _add(element, "axis", xyz=joint.axis)
+        _parts(element, joint, _JOINT_PARTS)
+    for transmission in getattr(robot, "transmissions", ()):
+        element = _add(root, "transmission", name=transmission.name)
+        _add(element, "type").text = transmission.trans_type
+        for joint in transmission.joints:
+            _add(element, "joint", name=joint.name)
+        for actuator in transmission.actuators:
+            part = _add(element, "actuator", name=actuator.name)
+            if actuator.mechanicalReduction is not None:
+                _add(part, "mechanicalReduction").text = number(float(actuator.mechanicalReduction))
+    if other := getattr(robot, "other_xml", None):
+        text = other.decode() if isinstance(other, bytes) else other
+        root.extend(xml.parse(text, document.file, strict=strict).root)
+    return document
+
+
+def _add(parent: etree._Element, tag: str, **values: Any) -> etree._Element:
+    """An element with attributes: texts, numbers and vectors, as far as they are not None."""
+    attributes = {name: _text(value) for name, value in values.items() if value is not None}
+    return etree.SubElement(parent, tag, attributes)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return numbers(map(float, value)) if isinstance(value, Iterable) else number(float(value))
+
+
+def _parts(parent: etree._Element, source: Any, table: dict[str, tuple[str, ...]]) -> None:
+    """Those children of a table's tags that ``source`` has, with their attributes."""
+    for tag, names in table.items():
+        if (part := getattr(source, tag)) is not None:
+            values = {name: getattr(part, name) for name in names}
+            if isinstance(scale := values.get("scale"), float):
+                values["scale"] = [scale] * 3
+            _add(parent, tag, **values)
+
+
+def _origin(parent: etree._Element, matrix: Any) -> None:
+    """A 4 × 4 matrix as ``<origin>``."""
+    if matrix is not None:
+        rotation = rows3(row[:3] for row in matrix[:3])
+        _add(parent, "origin", xyz=[row[3] for row in matrix[:3]], rpy=rpy_of(rotation))
+
+
+def _is_default(inertial: Any) -> bool:
+    unit = [[float(i == j) for j in range(4)] for i in range(4)]
+    return bool(
+        inertial.mass == 1.0
+        and inertial.inertia.tolist() == [row[:3] for row in unit[:3]]
+        and inertial.origin.tolist() == unit
+    )
+
+
+def _inertial(link: etree._Element, inertial: Any) -> None:
+    element = _add(link, "inertial")
+    _origin(element, inertial.origin)
+    if inertial.mass is not None:
+        _add(element, "mass", value=inertial.mass)
+    if inertial.inertia is not None:
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertial.inertia
+        _add(element, "inertia", ixx=xx, ixy=xy, ixz=xz, iyy=yy, iyz=yz, izz=zz)
+
+
+def _material(parent: etree._Element, material: Any) -> None:
+    element = _add(parent, "material", name=material.name)
+    if material.color is not None:
+        _add(element, "color", rgba=getattr(material.color, "rgba", material.color))
