@@ -19,8 +19,7 @@ from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.interop.curvatures import curvature
 from robomodel.interop.programs import OWN, routine, summary, task_of
 from robomodel.kernels.cache import spelled
-from robomodel.kernels.differentiate import along as differentiated
-from robomodel.kernels.differentiate import gradient
+from robomodel.kernels.differentiate import differentiate, gradient
 from robomodel.kernels.function import Build, TracedFunction, split
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
@@ -149,7 +148,7 @@ class Differentiable:
             return self._outright(inputs)
         outputs = self.routine.build(*self._settled(inputs).values())
         every: list[Traced] = [x for own in arguments for x in own]
-        columns = list(differentiated(every[0].trace, outputs, [{x: 1.0} for x in every]))
+        columns = differentiate(every[0].trace, outputs, [{x: 1.0} for x in every])
         return [x for row in zip(*columns, strict=True) for x in row]
 
     def _curvature(self, *given: Vector) -> Sequence[Scalar]:
@@ -159,7 +158,7 @@ class Differentiable:
         if not self.outright:
             every: list[Traced] = [x for own in arguments for x in own]
             slopes = gradient(dot(weights, self.routine.build(*at.values())), every)
-            rows = list(differentiated(every[0].trace, slopes, [{x: 1.0} for x in every]))
+            rows = differentiate(every[0].trace, slopes, [{x: 1.0} for x in every])
             return [x for row in rows for x in row]
         p = tangents(self.model, inputs["q"], at["q"])
         rows = curvature(self.model, self.name, at, weights, inputs["q"], p)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from robomodel.kernels.program import ADD, COS, DIV, MUL, NEG, SELECT, SIN, SQRT, SUB
@@ -13,14 +13,7 @@ from robomodel.scalars import is_zero
 def differentiate(
     trace: Trace, outputs: Sequence[Operand], directions: Iterable[Mapping[Traced, Operand]]
 ) -> list[list[Operand]]:
-    """Derivatives of the outputs along each direction: [direction][output]; see :func:`along`."""
-    return list(along(trace, outputs, directions))
-
-
-def along(
-    trace: Trace, outputs: Sequence[Operand], directions: Iterable[Mapping[Traced, Operand]]
-) -> Iterator[list[Operand]]:
-    """Derivatives of the outputs along each direction, written into the trace one by one.
+    """Derivatives of the outputs along each direction: [direction][output].
 
     A direction says how fast values change: all inputs along it, and, where a cheaper expression of
     its change is known, any other value, which is then not differentiated along this direction. A
@@ -33,6 +26,7 @@ def along(
     """
     values = [x for x in trace.needed(outputs, into_stopped=False) if x.operation in SLOPES]
     slopes: dict[int, tuple[Operand, ...]] = {}
+    result: list[list[Operand]] = []
     for direction in directions:
         changes: dict[int, Operand] = {x.index: change for x, change in direction.items()}
         for value in values:
@@ -48,7 +42,10 @@ def along(
             change = _sum(trace, slopes[value.index], parts)
             if not is_zero(change):
                 changes[value.index] = change
-        yield [changes.get(x.index, 0.0) if isinstance(x, Traced) else 0.0 for x in outputs]
+        result.append(
+            [changes.get(x.index, 0.0) if isinstance(x, Traced) else 0.0 for x in outputs]
+        )
+    return result
 
 
 def gradient(output: Operand, inputs: Sequence[Traced]) -> list[Operand]:

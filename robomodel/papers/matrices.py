@@ -9,7 +9,7 @@ import numpy as np
 from robomodel.dynamics.kinematics.frames import Place
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.kinematics.tangents import moving
-from robomodel.kernels.differentiate import along
+from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
 from robomodel.model.derived import cached_on_model
@@ -138,5 +138,5 @@ def _jacobian_rates(model: Model) -> Program:
     for cluster in model.clusters:
         rows = state.rows[cluster.spanning_v]
         direction = moving(model, cluster, q, rates)
-        outputs += next(along(trace, [x for row in rows for x in row], [direction]))
+        outputs += differentiate(trace, [x for row in rows for x in row], [direction])[0]
     return trace.program(outputs)

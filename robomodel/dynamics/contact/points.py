@@ -29,7 +29,7 @@ from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.impulse import point_forces, touching
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.errors import warn
-from robomodel.kernels.differentiate import along
+from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_numbers
@@ -87,7 +87,7 @@ def touch_derivatives(
     left = subtracted(rnea(model, q, v, still), torque)
     _, right = touching(model, q, v, still, places)
     directions = position_directions(model, q) + [{x: 1.0} for x in v]
-    rows = transposed(along(q[0].trace, [*left, *right], directions))
+    rows = transposed(differentiate(q[0].trace, [*left, *right], directions))
     return [
         [row[:nv] for row in rows[:nv]],
         [row[nv:] for row in rows[:nv]],

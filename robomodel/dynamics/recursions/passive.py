@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions.hybrid_dynamics import prescribed
-from robomodel.kernels.differentiate import along
+from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
 from robomodel.model.constraints import Anchor
 from robomodel.model.graph import common_ancestor, path
@@ -133,7 +133,7 @@ def passive_derivatives(
     directions = position_directions(model, q) + [{x: 1.0} for x in v]
     if not q:
         return [], []
-    columns = list(along(q[0].trace, passive_force(model, q, v), directions))
+    columns = differentiate(q[0].trace, passive_force(model, q, v), directions)
     dq, dv = columns[: model.nv], columns[model.nv :]
     return transposed(dq), transposed(dv)
 
