@@ -28,14 +28,11 @@ def freed_tree(description: Description) -> Tree:
 
 def tree_of(parents: list[int]) -> Tree:
     """A tree of bare bodies; parents come before children."""
-    depths: list[int] = []
-    for parent in parents:
-        depths.append(0 if parent == WORLD else depths[parent] + 1)
     joints = tuple(
         Joint(f"j{i}", "revolute", "base" if p == WORLD else f"b{p}", f"b{i}")
         for i, p in enumerate(parents)
     )
-    return Tree("base", joints, tuple(parents), tuple(depths), {})
+    return Tree("base", joints, tuple(parents), {})
 
 
 def random_tree(rng: np.random.Generator, n: int) -> Tree:

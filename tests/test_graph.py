@@ -67,7 +67,6 @@ def test_depth_first_in_the_files_order() -> None:
     assert tree.root == "base"
     assert moved_links(tree) == ["c", "e", "f", "a", "d", "b"]
     assert tree.parents == (WORLD, 0, 0, WORLD, 3, 3)
-    assert tree.depths == (0, 1, 1, 0, 1, 1)
     assert tree.places["base"].body == WORLD
     assert [tree.places[name].body for name in moved_links(tree)] == list(range(6))
 
@@ -118,12 +117,9 @@ def test_random_spanning_trees(description: Description) -> None:
         body = WORLD if link == "l0" else moving.index(link)
         assert place.body == body
         np.testing.assert_allclose(matrix(place.pose), rigid, atol=1e-13)
-    for body, (joint, parent, depth) in enumerate(
-        zip(tree.joints, tree.parents, tree.depths, strict=True)
-    ):
+    for body, (joint, parent) in enumerate(zip(tree.joints, tree.parents, strict=True)):
         said = by_child[joint.child]
         assert parent == tree.places[said.parent].body < body
-        assert depth == len(above(tree, body)) - 2
         rigid = matrix(tree.places[said.parent].pose) @ matrix(said.origin)
         np.testing.assert_allclose(matrix(joint.origin), rigid, atol=1e-13)
         # all else is as the file says it
@@ -163,7 +159,7 @@ UNIT_Z = (0.0, 0.0, 1.0)
 def test_a_single_link() -> None:
     description = Description("robot", (Link("base", HEAVY),))
     tree = spanning_tree(description)
-    assert (tree.joints, tree.parents, tree.depths) == ((), (), ())
+    assert (tree.joints, tree.parents) == ((), ())
     assert tree.places["base"].body == WORLD
     free = freed_tree(description)
     assert moved_links(free) == ["base"]
@@ -192,7 +188,6 @@ def test_floating_base_true_frees_the_root() -> None:
     )
     assert moved_links(tree) == ["base", "arm"]
     assert tree.parents == (WORLD, 0)
-    assert tree.depths == (0, 1)
     assert {name: place.body for name, place in tree.places.items()} == {
         "world": WORLD,
         "base": 0,
@@ -301,13 +296,12 @@ def test_common_ancestor(seed: int, n: int, count: int) -> None:
 def test_renumbered(description: Description) -> None:
     """The same links hang on the same links, under other numbers."""
     tree = spanning_tree(description)
-    order = sorted(range(len(tree.joints)), key=lambda body: (tree.depths[body], -body))
+    order = sorted(range(len(tree.joints)), key=lambda body: (len(tree.path(body, WORLD)), -body))
     other = tree.renumbered(order)
     assert moved_links(other) == [moved_links(tree)[body] for body in order]
     assert other.root == tree.root
-    for joint, parent, depth in zip(other.joints, other.parents, other.depths, strict=True):
+    for joint, parent in zip(other.joints, other.parents, strict=True):
         body = tree.joints.index(joint)
-        assert depth == tree.depths[body]
         before = tree.parents[body]
         assert parent == (WORLD if before == WORLD else order.index(before))
     assert set(other.places) == set(tree.places)

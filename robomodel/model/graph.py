@@ -37,7 +37,6 @@ class Tree:
     root: str
     joints: tuple[Joint, ...]
     parents: tuple[int, ...]
-    depths: tuple[int, ...]
     places: dict[str, Place]
 
     def renumbered(self, order: Sequence[int]) -> Tree:
@@ -48,7 +47,6 @@ class Tree:
             self.root,
             tuple(self.joints[body] for body in order),
             tuple(number[self.parents[body]] for body in order),
-            tuple(self.depths[body] for body in order),
             {link: Place(number[place.body], place.pose) for link, place in self.places.items()},
         )
 
@@ -94,7 +92,6 @@ def spanning_tree(description: Description) -> Tree:
     root = root_link(description).name
     joints: list[Joint] = []
     parents: list[int] = []
-    depths: list[int] = []
     places: dict[str, Place] = {}
     stack: list[tuple[str, Joint | None]] = [(root, None)]
     while stack:
@@ -110,9 +107,8 @@ def spanning_tree(description: Description) -> Tree:
                 places[link] = Place(len(joints), AT_ORIGIN)
                 joints.append(replace(joint, origin=standing))
                 parents.append(parent.body)
-                depths.append(0 if parent.body == WORLD else depths[parent.body] + 1)
         stack.extend((child.child, child) for child in reversed(children[link]))
-    return Tree(root, tuple(joints), tuple(parents), tuple(depths), places)
+    return Tree(root, tuple(joints), tuple(parents), places)
 
 
 def clusters(tree: Tree, ties: Sequence[Sequence[int]]) -> list[list[int]]:
