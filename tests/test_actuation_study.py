@@ -340,6 +340,19 @@ def test_ranges_up_to_dead_points_have_no_full_turns() -> None:
     assert crank.upper == pytest.approx(math.pi / 3, abs=1e-9)
 
 
+def test_ranges_of_linkages_that_are_nowhere_within_limits() -> None:
+    """They are the file's."""
+    text = four_bar(marks=(True, False, False))
+    for name, low, high in (("j_crank", 1.0, 1.2), ("j_rocker", -0.2, 0.2)):
+        before, found, after = text.partition(f'"{name}" type="continuous"')
+        limit = f'<limit lower="{low}" upper="{high}" effort="1" velocity="1"/></joint>'
+        text = (
+            before + found.replace("continuous", "revolute") + after.replace("</joint>", limit, 1)
+        )
+    crank = reach(rm.load(text), "j_crank")
+    assert (crank.lower, crank.upper) == (1.0, 1.2)
+
+
 @pytest.mark.parametrize("start", [0.0, 0.4])
 def test_ranges_of_joints_that_turn_back(start: float) -> None:
     """A slider at the end of a rod of 0.3 m on a crank of 0.1 m, which goes round."""

@@ -267,6 +267,8 @@ def _poses(
     if cluster.nv == 1 and first in model.joint_names:
         path = curve(model, cluster, first)
         q, start, ends = _along(model, cluster, path)
+        if len(q) == 1:  # neutral is out of its limits
+            return q, 0, ranges, {}
         ranges = {model.joints[b].name: _spanned(model, b, path, q, ends) for b in bodies}
         return q, start, ranges, {name: np.arange(len(q)) for name in ranges}
     names, at = list(ranges), model.joint_positions(neutral)
