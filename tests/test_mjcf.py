@@ -562,7 +562,8 @@ REFUSED = {
 def test_refused_with_the_line(message):
     with pytest.raises(DescriptionError, match=message) as caught:
         read(REFUSED[message])
-    assert caught.value.line == 2
+    old = VERSION < (3, 6) and "MINVAL" in message  # MuJoCo did not name the element
+    assert caught.value.line == (1 if old else 2)
 
 
 def test_other_roots_and_formats():
