@@ -163,6 +163,7 @@ class Adaptive(Run):
     pieces: list[Piece] = field(default_factory=list, init=False)
     _length: float | None = field(default=None, init=False)
     _distance: float = field(default=1.0, init=False)
+    _leading: float = field(default=0.0, init=False)  # length of DOP853's steps beside Radau's
 
     def _begin(self, x: Array) -> Array:
         row = self.step.tangent_row(super()._begin(x))
@@ -268,14 +269,16 @@ class Adaptive(Run):
         are repeated with half their length. Near change points Radau's steps, of order five, may be
         shorter than what stages have to keep away by: where DOP853's are longer, these lead over.
         """
-        t, x, h, method = float(solver.t), solver.y, self._length, self.step.method
+        t, x, rate = float(solver.t), solver.y, solver.f
+        h, method = self._length, self.step.method
         assert h is not None
         starts = equations.start is not None and equations.start[0] == t
         if starts:  # where DOP853 alone needs no derivatives of rates
             begin, last = self.pieces[-1].span
             h, method = last - begin, "dop853"
         elif method == "radau" and self.step.checks:
-            other = self._solver(equations, (t, math.inf), x, None, "dop853").h_abs
+            guess = self._solver(equations, (t, math.inf), x, None, "dop853").h_abs
+            other = max(guess, self._leading)  # near change points guesses become shorter
             if other > h and self._may_meet(x, other, equations):
                 h, method = other, "dop853"
         error = StepError("a linkage turns by too much")
@@ -284,11 +287,11 @@ class Adaptive(Run):
             careful, over, end, length = equations, False, equations.end, h
             if starts:
                 near, over, low, high = True, True, 0.0, float(stages(method)[1])
-                least = 0.5 * equations.coordinates.distance(x + high * h * solver.f)
+                least = 0.5 * equations.coordinates.distance(x + high * h * rate)
             elif near:
                 n = int(np.argmax(np.diff(stages(method))))
                 low, high = stages(method)[n : n + 2].tolist()
-                length, over, least = self._placed(x, solver.f, h, equations, (low, high))
+                length, over, least = self._placed(x, rate, h, equations, (low, high))
             if near:
                 careful = replace(equations, least=least)
                 end = t + length if over else min(t + length, end)
@@ -303,7 +306,7 @@ class Adaptive(Run):
                     raise NearError("it comes too near to a change point")
                 after, self._distance = careful.settled(solver.y)
             except NearError as reason:
-                error, h = reason, 0.5 * h
+                error, h = reason, 0.5 * (length if over else h)
                 continue
             checks = equations.coordinates.renewed(after)[2]
             if not len(checks) or checks[1] < TURNED:
@@ -312,6 +315,7 @@ class Adaptive(Run):
         else:
             raise error
         hidden = (t + low * (now - t), t + high * (now - t)) if over else None
+        self._leading = 0.0 if method == self.step.method else h
         if method == self.step.method:
             # the length that errors allow: a step to an end that is set says nothing of longer ones
             self._length = solver.h_abs if now < end else max(h, solver.h_abs)
