@@ -91,6 +91,22 @@ def named(path: str, most: int) -> bytes:
     return data
 
 
+def climb_of(path: str) -> int:
+    """How many folders up a relative path leads."""
+    return os.path.normpath(path).split(os.sep).count(os.pardir)
+
+
+def top_folder(folder: str, path: str, most: int = MAX_CLIMB, least: int = 0) -> str:
+    """The folder that a path in ``folder`` may not leave: as far above as it climbs.
+
+    That is at least ``least`` and at most ``most`` folders, and never the one that holds all.
+    """
+    for _ in range(min(max(climb_of(path), least), most)):
+        above = os.path.dirname(folder)
+        folder = folder if os.path.dirname(above) == above else above
+    return folder
+
+
 def is_within(path: str, folder: str) -> bool:
     """Whether a path is this folder or below it; both without symbolic links."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

@@ -20,7 +20,7 @@ from lxml import etree
 from robomodel.description import Shape, Vec3
 from robomodel.description.resources import split
 from robomodel.errors import DescriptionError, MissingPackageError
-from robomodel.files import MAX_CLIMB, MAX_MESH_BYTES, Allowance, contents
+from robomodel.files import MAX_CLIMB, MAX_MESH_BYTES, Allowance, contents, top_folder
 
 if TYPE_CHECKING:
     import trimesh
@@ -162,11 +162,8 @@ def _place(shape: Shape) -> tuple[Path, list[str]]:
     prefix = next((prefix for prefix in _PACKAGES if name.startswith(prefix)), None)
     files = (file, Path(os.path.realpath(file)))
     if prefix is None:
-        climb = 1
-        if file.suffix.lower() in _MJCF:
-            steps = os.path.normpath(name).split(os.sep)
-            climb = min(max(steps.count(os.pardir), 1), MAX_CLIMB)
-        tops = [_above(each.parent, climb) for each in files]
+        most = MAX_CLIMB if file.suffix.lower() in _MJCF else 1
+        tops = [Path(top_folder(str(each.parent), name, most, least=1)) for each in files]
         path = file.parent / name
     else:
         package, _, rest = name.removeprefix(prefix).partition("/")
@@ -187,14 +184,6 @@ def _place(shape: Shape) -> tuple[Path, list[str]]:
             shape.source,
         )
     return path, [str(top) for top in tops]
-
-
-def _above(folder: Path, steps: int) -> Path:
-    """The folder so many steps above, unless that is all there is."""
-    for _ in range(steps):
-        if folder.parent != Path(folder.anchor):
-            folder = folder.parent
-    return folder
 
 
 # ---- what a file makes of itself -----------------------------------------------------------------

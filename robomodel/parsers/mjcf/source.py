@@ -19,7 +19,15 @@ from xml.sax.saxutils import quoteattr
 
 from robomodel.description import Sensor
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, Source
-from robomodel.files import MAX_CLIMB, MAX_MESH_BYTES, Allowance, contents, is_within
+from robomodel.files import (
+    MAX_CLIMB,
+    MAX_MESH_BYTES,
+    Allowance,
+    climb_of,
+    contents,
+    is_within,
+    top_folder,
+)
 from robomodel.parsers import xml
 from robomodel.parsers.xml import Document, shown, spelled, words
 from robomodel.running import Lock
@@ -76,15 +84,13 @@ class Folder:
             raise refused(": it is hidden, as no part of a model is")
         if not path.lower().endswith(endings):
             raise refused(f": it must end in {' or '.join(endings)}")
-        climb = posixpath.normpath(path).split("/").count("..")
-        if climb > MAX_CLIMB:
+        if (climb := climb_of(path)) > MAX_CLIMB:
             raise refused(
                 f": it leads {climb} folders up from the model's own, and at most {MAX_CLIMB} are "
                 "followed; keep a model's files together"
             )
-        top = os.path.realpath(os.path.join(self.path, *[".."] * climb))
         full = os.path.realpath(os.path.join(self.path, path))
-        if os.path.dirname(top) == top or not is_within(full, top):
+        if not is_within(full, top_folder(os.path.realpath(self.path), path)):
             raise refused(": it leads out of the folders of the model")
         return contents(full, what, node.source, most=most), os.path.join(self.path, path)
 
