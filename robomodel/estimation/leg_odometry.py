@@ -266,12 +266,6 @@ class FeetStay(FactorBase):
         return data * (x[1] - x[0]), [-slope, slope]
 
 
-def rotation_matrix(q: Array) -> Array:
-    """The rotation (..., 3, 3) of quaternions x y z w."""
-    turn = adjoint(TURN, q[..., :3])
-    return np.asarray(np.eye(3) + 2.0 * (q[..., 3, None, None] * turn + turn @ turn))
-
-
 def _times(matrix: Array, x: Array) -> Array:
     return np.asarray((matrix @ x[..., None])[..., 0])
 
@@ -304,6 +298,8 @@ class _Legs:
         angles: Array,
         noise: LegNoise,
     ) -> _Legs:
+        from scipy.spatial.transform import Rotation
+
         joints = dict(zip(model.joint_names, model.joints, strict=True))
         names = model.dof_names[6:]
         base = model.floating_base
@@ -336,7 +332,8 @@ class _Legs:
         first = frame_pose(model, start, imu)
         return cls(
             rows, np.concatenate(beside, axis=1), np.stack(whiten, axis=1),
-            np.stack(spread, axis=1), _quaternion(first[:3, :3]), first[:3, 3],
+            np.stack(spread, axis=1), Rotation.from_matrix(first[:3, :3]).as_quat(),
+            first[:3, 3],
         )  # fmt: skip
 
     def data(self, t: int) -> Array:
@@ -345,18 +342,10 @@ class _Legs:
 
     def placed(self, t: int, rotation: Array, position: Array) -> Array:
         """Where the feet (k, 3) are in the world, of an inertial unit placed so."""
-        away: Array = self.beside[t].reshape(-1, 3) @ rotation_matrix(rotation).T
+        from scipy.spatial.transform import Rotation
+
+        away: Array = Rotation.from_quat(rotation).apply(self.beside[t].reshape(-1, 3))
         return position + away
-
-
-def _quaternion(matrix: Array) -> Array:
-    """x y z w of a rotation: the eigenvector of its largest eigenvalue (Bar-Itzhack 2000)."""
-    m = matrix
-    k = np.zeros((4, 4))
-    k[:3, :3] = m + m.T - np.trace(m) * np.eye(3)
-    k[:3, 3] = k[3, :3] = m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]
-    k[3, 3] = np.trace(m)
-    return np.asarray(np.linalg.eigh(k)[1][:, -1])
 
 
 def _smoothed(
@@ -430,16 +419,19 @@ def _result(
     slipping: Mask,
 ) -> LegOdometry:
     """The base's motion from the inertial unit's, and joints' velocities from the encoders."""
+    from scipy.spatial.transform import Rotation
+
     values = smoother.values
-    turn = rotation_matrix(values["rotation"])
+    turn = Rotation.from_quat(values["rotation"])
     unit = frame_pose(model, legs.q, imu)
-    rotation = turn @ np.swapaxes(unit[:, :3, :3], 1, 2)  # of the world, from where it starts
-    shift = values["position"] - _times(rotation, unit[:, :3, 3])
+    rotation = turn * Rotation.from_matrix(unit[:, :3, :3]).inv()  # of the world, from the start
+    shift = values["position"] - rotation.apply(unit[:, :3, 3])
     q = legs.q.copy()
     base = model.joint_names.index(str(model.floating_base))
     part = model.clusters[model.nodes[base].cluster].q
-    moved = np.stack([_quaternion(m) for m in rotation])
-    q[:, part] = _moved_pose(moved, shift, legs.q[:, part])
+    places, turns = np.split(legs.q[:, part], [3], axis=1)
+    turned = (rotation * Rotation.from_quat(turns)).as_quat()
+    q[:, part] = np.concatenate([rotation.apply(places) + shift, turned], axis=1)
     quaternions = q[:, part][:, 3:]
     before = np.concatenate([legs.q[:1, part][:, 3:], quaternions[:-1]])
     same = np.where(np.sum(before * quaternions, axis=1) < 0.0, -1.0, 1.0)
@@ -452,17 +444,8 @@ def _result(
     v[:, 6:] = 0.5 * (ends[:-1] + ends[1:])
     j = jacobian(model, q, imu)
     omega = rates - values["bias"][:, :3]
-    velocity = _times(np.swapaxes(turn, 1, 2), values["velocity"])
+    velocity = turn.inv().apply(values["velocity"])
     twist = np.concatenate([omega, velocity], axis=1) - _times(j[..., 6:], v[:, 6:])
     v[:, :6] = np.linalg.solve(j[..., :6], twist[..., None])[..., 0]
     bias = values["bias"][-1]
     return LegOdometry(model, q, v, smoother.covariances[:, :9, :9], bias[:3], bias[3:], slipping)
-
-
-def _moved_pose(rotation: Array, shift: Array, pose: Array) -> Array:
-    """Poses [x y z | quaternion] turned about the world's origin, then shifted."""
-    a, b = rotation, pose[:, 3:]
-    vector = a[:, 3:] * b[:, :3] + b[:, 3:] * a[:, :3] + np.cross(a[:, :3], b[:, :3])
-    scalar = a[:, 3:] * b[:, 3:] - np.sum(a[:, :3] * b[:, :3], axis=1, keepdims=True)
-    place = _times(rotation_matrix(rotation), pose[:, :3]) + shift
-    return np.concatenate([place, vector, scalar], axis=1)
