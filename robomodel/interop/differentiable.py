@@ -30,7 +30,6 @@ from robomodel.model.joints import Floating, Spherical
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt
 
-PROGRAMS = ("value", "slopes", "curvature")
 OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}
 """Functions whose derivatives have algorithms of their own."""
 Matrix = list[list[Scalar]]
@@ -119,7 +118,7 @@ class Differentiable:
         """
         if (obstacle := self.obstacle(order)) is not None:
             raise NotImplementedError(obstacle)
-        return getattr(self, PROGRAMS[order])  # type: ignore[no-any-return]
+        return (self.value, self.slopes, self.curvature)[order]
 
     def _function(
         self, what: str, shape: tuple[int, ...], build: Build, **more: int

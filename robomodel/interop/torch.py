@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.errors import MissingPackageError
-from robomodel.interop.differentiable import (
-    PROGRAMS,
-    Differentiable,
-    LibraryFunction,
-    differentiable,
-)
+from robomodel.interop.differentiable import Differentiable, LibraryFunction, differentiable
 from robomodel.kernels.precision import Dtype
 from robomodel.model.model import Model
 
@@ -198,7 +193,7 @@ def _operator(what: Differentiable, order: int, dtype: Dtype) -> Any:
 
     tensors = ", ".join(f"Tensor x{k}" for k in range(len(what.sizes)))
     operator = torch.library.custom_op(
-        f"robomodel::{what.name}_{PROGRAMS[order]}_{next(_numbers)}", run, mutates_args=(),
+        f"robomodel::{what.name}_{order}_{next(_numbers)}", run, mutates_args=(),
         schema=f"({tensors}) -> Tensor",
     )  # fmt: skip
     operator.register_fake(fake)
