@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
 
@@ -141,7 +141,8 @@ def rollout_kernel(
         ValueError: What is not known.
     """
     if method not in METHODS:
-        raise ValueError(f"method {method!r} cannot be had on cards; {_listed(METHODS)} can")
+        known = " and ".join(map(repr, METHODS))
+        raise ValueError(f"method {method!r} cannot be had on cards; {known} can")
     if not isinstance(closing, int) or closing < 1:
         raise ValueError(f"closing must be at least one step of Newton's, got {closing!r}")
     if not model.nv:
@@ -154,7 +155,3 @@ def rollout_kernel(
 @cached_on_model
 def _made(model: Model, **options: Any) -> CudaRollout:
     return CudaRollout(model, **options)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(f"'{name}'" for name in names)
