@@ -68,7 +68,8 @@ def test_a_landing(tmp_path: Path) -> None:
 
 def test_shapes_and_what_is_drawn_without(tmp_path: Path) -> None:
     model = rm.load(robot(link("a", INERTIAL + SHAPES), joint("j", "base", "a")))
-    rm.simulate(model, [0.1], duration=0.1).animate(tmp_path / "a.html")
+    with pytest.warns(rm.DescriptionWarning, match=r"not drawn: .*missing\.stl"):
+        rm.simulate(model, [0.1], duration=0.1).animate(tmp_path / "a.html")
     data = told(tmp_path / "a.html")
     assert len(data["solids"]) == 5
     turn = np.array(model.description.links[-1].shapes[0].origin.rotation)
@@ -110,7 +111,8 @@ def test_links_without_shapes_are_drawn_beside_those_with(tmp_path: Path) -> Non
     shapes = INERTIAL + SHAPES.replace("</visual>", red)
     parts = [link("a", shapes), joint("j", "base", "a"), link("shank", INERTIAL)]
     model = rm.load(robot(*parts, joint("k", "a", "shank", "0 0 -0.2")))
-    rm.simulate(model, [0.1, 0.0], duration=0.1).animate(tmp_path / "a.html")
+    with pytest.warns(rm.DescriptionWarning, match="not drawn"):
+        rm.simulate(model, [0.1, 0.0], duration=0.1).animate(tmp_path / "a.html")
     solids = told(tmp_path / "a.html")["solids"]
     assert {each["link"] for each in solids} == {0, 1}
     assert "#ff0000" in {each["colour"] for each in solids}

@@ -222,6 +222,14 @@ def test_an_error_in_a_robot_file_says_where(run, tmp_path):
     assert re.fullmatch(rf"{re.escape(str(file))}:3: link 'a': .*\n", err)
 
 
+def test_files_that_are_nearly_there(run, tmp_path):
+    """Their names are offered, and elements that messages quote stay as they are in the file."""
+    file = tmp_path / "gripper.urdf"
+    file.write_text("<robot name='gripper'>")
+    assert run("info", tmp_path / "griper")[2].endswith(f"; did you mean '{file}'?\n")
+    assert "inside <robot name='gripper'>" in run("info", file)[2]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

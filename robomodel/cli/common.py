@@ -131,7 +131,8 @@ def blaming(where: str, status: int = 2) -> Iterator[None]:
 
 _RENAMED = {"tolerance": "loop-tolerance", "constants": "constant", "rotors": "rotor"}
 _ARGUMENT = re.compile(
-    r"(?:\w+\(…, )?\b(tolerance|velocities|drop|meshes|name|extend|resources|inertia_from|topic"
+    r"<\w[^>]*>"
+    r"|(?:\w+\(…, )?\b(tolerance|velocities|drop|meshes|name|extend|resources|inertia_from|topic"
     r"|constants|folds|cutoff|strict|floating_base|density|rotors|torque)="
     r"(True|False|'[^']*'|\"[^\"]*\"|\{'([^']*)': '?([^'}]*)'?\}|[\d.]+(?:e[+-]?\d+)?)?\)?"
 )
@@ -142,6 +143,8 @@ def in_options(text: str) -> str:
 
     def option(match: re.Match[str]) -> str:
         name, value, key, item = match.groups()
+        if name is None:  # an element of the file, with attributes
+            return match[0]
         if name == "floating_base":
             return "--fixed-base" if value == "False" else "--floating-base"
         words = f"--{_RENAMED.get(name, name).replace('_', '-')}"

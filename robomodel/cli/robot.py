@@ -110,9 +110,11 @@ class Robot:
             ]
             if error.filename in beside and error.filename != self.file:
                 raise
+            folder = Path(self.file).parent
+            near = [str(x) for x in folder.glob("*") if x.suffix in complete.SUFFIXES]
             raise UserError(
                 f"{self.file}: no such file, and no shipped robot of this name"
-                f"{did_you_mean(self.file, names) or '; they are ' + ', '.join(names)}"
+                f"{did_you_mean(self.file, near + names) or '; they are ' + ', '.join(names)}"
             ) from None
 
 

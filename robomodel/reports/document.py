@@ -51,7 +51,7 @@ class Table:
             return value or ""
         if not math.isfinite(value):
             return "" if math.isnan(value) else "unlimited"
-        return f"{value:.{self.digits}g}"
+        return f"{value + 0.0:.{self.digits}g}"
 
     @property
     def numeric(self) -> list[bool]:

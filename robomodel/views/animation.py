@@ -20,7 +20,7 @@ import numpy as np
 from robomodel.description import Shape
 from robomodel.description.meshes import load_mesh
 from robomodel.dynamics.kinematics.frames import link_poses
-from robomodel.errors import DescriptionError, MissingPackageError
+from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
 from robomodel.model import Model
 from robomodel.model.joints import Array
 from robomodel.views.solids import ball, hull, link_solids, shape_points
@@ -166,10 +166,16 @@ def _drawn(model: Model) -> list[Solid]:
 
     colours = {name: _code(rgb) for name, rgb in link_colours(model).items()}
     solids: list[Solid] = []
+    missing: list[Issue] = []
     for link in model.description.links:
         shapes = [x for x in link.shapes if x.role == "visual"] or list(link.shapes)
         for shape in shapes:
-            points = _corners(shape)
+            try:
+                points = _corners(shape)
+            except (DescriptionError, MissingPackageError) as error:
+                text = str(error).removeprefix(f"{error.source}: ")
+                missing.append(Issue(f"not drawn: {text}", error.source, "mesh"))
+                continue
             if points is None:
                 continue
             try:
@@ -179,6 +185,7 @@ def _drawn(model: Model) -> list[Solid]:
             turn, at = np.array(shape.origin.rotation), np.array(shape.origin.xyz)
             colour = colours[link.name] if shape.rgba is None else _code(bytes_of(shape.rgba))
             solids.append((link.name, colour, corners @ turn.T + at, faces))
+    warn_of_all(missing, strict=False)
     shaped = {link for link, _, _, _ in solids}
     return solids + [
         (each.link, colours[each.link], each.corners, each.faces)
@@ -192,13 +199,10 @@ def _code(rgb: tuple[int, int, int]) -> str:
 
 
 def _corners(shape: Shape) -> Array | None:
-    """Points whose hull is drawn; None for planes and meshes that cannot be read."""
+    """Points whose hull is drawn; None for planes."""
     if shape.kind != "mesh":
         return shape_points(shape)
-    try:
-        points = np.asarray(load_mesh(shape).vertices, dtype=float)
-    except (DescriptionError, MissingPackageError):
-        return None
+    points = np.asarray(load_mesh(shape).vertices, dtype=float)
     if len(points) > DETAIL:
         points = points[np.unique(np.argmax(points @ ball(DETAIL).T, axis=0))]
     return points
