@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,8 @@ def test_a_calf_behind_a_linkage(legged: rm.Model) -> None:
     limits = calf.limits
     assert (limits.effort, limits.velocity) == (calf.effort, calf.velocity)
     assert (limits.lower, limits.upper) == (calf.lower, calf.upper)
+    passive = replace(calf, file_limits=replace(calf.file_limits, effort=0.0, velocity=0.0))
+    assert passive.limits == limits  # zero, as of joints without a motor, is none
     assert not reach(legged, "hip").hidden
     assert reach(legged, "hip").effort == 23.7
 

@@ -100,7 +100,12 @@ class JointEnvelope:
 
 
 def _tighter(computed: float, filed: float) -> float:
-    """The smaller limit; the file's where it differs by rounding alone."""
+    """The smaller limit; the file's where it differs by rounding alone.
+
+    Zero, as of joints without a motor of their own, is no limit of what reaches them.
+    """
+    if filed == 0.0 and 0.0 < computed < math.inf:
+        return computed
     return filed if computed >= filed * (1.0 - ALIKE) else computed
 
 
