@@ -13,9 +13,9 @@ from robomodel.estimation.planning import (
     Clearance,
     ConeMargins,
     ContactDynamics,
-    FixedPoints,
-    JointMargins,
-    PointVelocity,
+    fixed_points,
+    joint_margins,
+    point_velocity,
 )
 from robomodel.estimation.spaces import Configurations
 from robomodel.model.joints import Array
@@ -194,9 +194,9 @@ def test_jacobians_are_differences(kind: str) -> None:
     f[:, [2, 5]] += 4.0
     make: dict[str, Any] = {
         "dynamics": lambda: ContactDynamics(model, frames),
-        "held": lambda: FixedPoints(model, frames, (1,), 7.0),
-        "velocity": lambda: PointVelocity(model, frames),
-        "joints": lambda: JointMargins(
+        "held": lambda: fixed_points(model, frames, (1,), 7.0),
+        "velocity": lambda: point_velocity(model, frames),
+        "joints": lambda: joint_margins(
             model, {"J4": (-1.0, 2.0)}, {"J3": (-1.0, 1.0), "J1": (-2.0, 3.0)}
         ),
         "clearance": lambda: Clearance(Marker(model, frames[0]), 0.3),

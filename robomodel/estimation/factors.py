@@ -8,6 +8,7 @@ accelerations a, forces tau. Loops are closed by how q moves, so no factor needs
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -53,7 +54,7 @@ def _ones(count: int, dim: int, scale: float = 1.0) -> Array:
 
 
 @dataclass(frozen=True)
-class FactorBase:
+class FactorBase(ABC):
     """What a graph asks of a factor, said once when it is made; see :class:`.graph.Factor`.
 
     Attributes:
@@ -73,6 +74,10 @@ class FactorBase:
         pairs = tuple((x, 0) if isinstance(x, str) else x for x in variables)
         for name, value in (("variables", pairs), ("rows", rows), ("affine", tuple(affine))):
             object.__setattr__(self, name, value)
+
+    @abstractmethod
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """As of :meth:`.graph.Factor.evaluate`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +133,24 @@ class TracedFactor(FactorBase):
         assert data is not None
         e, *slopes = split(self._function(*x, data), self._shapes)
         return e, slopes
+
+
+@dataclass(frozen=True, eq=False)
+class Combination(FactorBase):
+    """Linear combinations of another factor's error e (m,): ``matrix`` (rows, m) e - ``offset``."""
+
+    factor: FactorBase
+    matrix: Array
+    offset: Array | float = 0.0
+
+    def __post_init__(self) -> None:
+        self._describe(self.factor.variables, len(self.matrix), self.factor.affine)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Data are subtracted."""
+        e, slopes = self.factor.evaluate(x, None)
+        e = subtracted_data(e @ self.matrix.T - self.offset, data)
+        return e, [self.matrix @ slope for slope in slopes]
 
 
 @dataclass(frozen=True)

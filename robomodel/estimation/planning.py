@@ -25,6 +25,7 @@ from robomodel.dynamics.recursions.impulse import touching
 from robomodel.errors import did_you_mean, no_model
 from robomodel.estimation.barrier import InteriorPointResult, minimize_inside
 from robomodel.estimation.factors import (
+    Combination,
     ConstantVelocity,
     Dynamics,
     Errors,
@@ -35,7 +36,6 @@ from robomodel.estimation.factors import (
     States,
     TracedFactor,
     Trapezoid,
-    subtracted_data,
 )
 from robomodel.estimation.graph import Graph, Values
 from robomodel.estimation.problems import spaces
@@ -397,13 +397,13 @@ class _PlanningProblem:
             free[stance.first : stance.stop, list(chosen)] = False
             where = self.where(stance, q)
             times = np.arange(stance.first, stance.stop)
-            held = FixedPoints(self.model, self.points, chosen, BAUMGARTE)
-            graph = graph.add(held, 0.0, times=times, data=where.ravel())
+            held = fixed_points(self.model, self.points, chosen, BAUMGARTE)
+            graph = graph.add(held, 0.0, times=times, data=BAUMGARTE**2 * where.ravel())
             if stance.first > 0:  # it comes to rest where it shall stand
                 keys = tuple(self.points[i] for i in chosen)
                 for key, here in zip(keys, where, strict=True):
                     graph = graph.add(Marker(self.model, key), 0.0, times=times[:1], data=here)
-                graph = graph.add(PointVelocity(self.model, keys), 0.0, times=times[:1])
+                graph = graph.add(point_velocity(self.model, keys), 0.0, times=times[:1])
         for i in range(len(self.points)):
             rows = (3 * i, 3 * i + 1, 3 * i + 2)
             for flags, noise in ((free[:, i], 0.0), (~free[:, i], 1.0 / FORCE)):
@@ -441,13 +441,14 @@ class _PlanningProblem:
         at |= {n: (float(low), float(high)) for n, (low, high) in positions.items()}
         speed = {n: j.velocity_limit for n, j in single.items()} | dict(velocities)
         graph = Graph(self.spaces, self.count)
-        joints = JointMargins(model, at, {n: (-x, x) for n, x in speed.items()})
+        joints = joint_margins(model, at, {n: (-x, x) for n, x in speed.items()})
         if joints.rows:  # the first state is given
             graph = graph.add(joints, 1.0, times=np.arange(1, self.count))
         matrix, bound = self._torques(torques)
         if len(bound):
+            every = Reading("tau", tuple(range(model.nv)), model.nv)
             both = np.concatenate([matrix, -matrix]), np.concatenate([-bound, -bound])
-            graph = graph.add(LinearMargins("tau", *both), 1.0)
+            graph = graph.add(Combination(every, *both), 1.0)
         for obstacle in self.obstacles:
             center = as_array(obstacle.center, 3, "an obstacle's centre", "3")
             for frame in obstacle.frames:
@@ -617,106 +618,49 @@ class ContactDynamics(FactorBase):
         return e - force, [slopes[0] - by_q, *slopes[1:], -by_f]
 
 
-@dataclass(frozen=True)
-class FixedPoints(FactorBase):
-    """Points stay where they are: c̈ + 2 ``rate`` ċ + ``rate``² (c - data) = 0 (Baumgarte).
+def fixed_points(
+    model: Model, frames: tuple[FrameKey, ...], chosen: Sequence[int], rate: float
+) -> Combination:
+    """Points stay where they are: c̈ + 2 ``rate`` ċ + ``rate``² c - data = 0 (Baumgarte).
 
     One condition a time, on accelerations, so that integrators are not overdetermined; what they
-    let points drift dies out at ``rate`` [1/s]. ``chosen`` of the ``frames`` are held.
+    let points drift dies out at ``rate`` [1/s]. ``chosen`` of the ``frames`` are held, where data
+    (3k,) over ``rate``² is.
     """
-
-    model: Model
-    frames: tuple[FrameKey, ...]
-    chosen: tuple[int, ...]
-    rate: float
-
-    def __post_init__(self) -> None:
-        self._describe(("q", "v", "a"), 3 * len(self.chosen))
-
-    @cached_property
-    def _motion(self) -> tuple[TracedFactor, Array]:
-        """The motion of all points, and what of it counts (rows, 9k)."""
-        size, rows = 3 * len(self.frames), [3 * i + j for i in self.chosen for j in range(3)]
-        weights = np.array([self.rate**2, 2.0 * self.rate, 1.0])
-        return _point_motion(self.model, self.frames), np.kron(weights, np.eye(size)[rows])
-
-    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Data are where the points are held (3,) each."""
-        motion, weights = self._motion
-        e, slopes = motion.evaluate(x, None)
-        return subtracted_data(e @ weights.T, None if data is None else self.rate**2 * data), [
-            weights @ slope for slope in slopes
-        ]
+    rows = [3 * i + j for i in chosen for j in range(3)]
+    weights = np.array([rate**2, 2.0 * rate, 1.0])
+    return Combination(
+        _point_motion(model, frames), np.kron(weights, np.eye(3 * len(frames))[rows])
+    )
 
 
-@dataclass(frozen=True)
-class PointVelocity(FactorBase):
+def point_velocity(model: Model, frames: tuple[FrameKey, ...]) -> Combination:
     """Velocities of points in the world, less data [m/s]."""
-
-    model: Model
-    frames: tuple[FrameKey, ...]
-
-    def __post_init__(self) -> None:
-        self._describe(("q", "v"), 3 * len(self.frames))
-
-    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Velocities minus data."""
-        rows = slice(self.rows, 2 * self.rows)
-        e, slopes = _point_motion(self.model, self.frames).evaluate((*x, np.zeros_like(x[1])), None)
-        return subtracted_data(e[:, rows], data), [slope[:, rows] for slope in slopes[:2]]
+    size = 3 * len(frames)
+    return Combination(_point_motion(model, frames), np.eye(3 * size)[size : 2 * size])
 
 
 # ---- margins -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class JointMargins(FactorBase):
+def joint_margins(model: Model, positions: Bounds, speeds: Bounds) -> Combination:
     """How far inside their limits positions and speeds of all joints are, dependent ones too.
 
     ``positions``, ``speeds``: (lower, upper) by joints' names; infinite ones are left out.
     """
-
-    model: Model
-    positions: Bounds
-    speeds: Bounds
-    _rows: tuple[tuple[int, float, float], ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        at = {joint.name: node.v for joint, node in zip(self.model.joints, self.model.nodes,
-                                                        strict=True)}  # fmt: skip
-        rows = tuple(
-            (first + at[name], sign, bound)
-            for first, bounds in ((0, self.positions), (self.model.n_joint_velocities, self.speeds))
-            for name, (lower, upper) in bounds.items()
-            for sign, bound in ((1.0, lower), (-1.0, upper))
-            if math.isfinite(bound)
-        )
-        object.__setattr__(self, "_rows", rows)
-        self._describe(("q", "v"), len(rows))
-
-    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Margins, positive inside."""
-        index, sign, bound = (list(column) for column in zip(*self._rows, strict=True))
-        e, slopes = _joint_motion(self.model).evaluate(x, None)
-        signs = np.array(sign)
-        return signs * (e[:, index] - bound), [signs[:, None] * s[:, index] for s in slopes]
-
-
-@dataclass(frozen=True, eq=False)
-class LinearMargins(FactorBase):
-    """``matrix`` x - ``bound`` of one variable: torques within their limits."""
-
-    name: str
-    matrix: Array
-    bound: Array
-
-    def __post_init__(self) -> None:
-        self._describe((self.name,), len(self.bound))
-
-    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Margins, positive inside."""
-        slope = np.broadcast_to(self.matrix, (len(x[0]), *self.matrix.shape))
-        return x[0] @ self.matrix.T - self.bound, [slope]
+    n = model.n_joint_velocities
+    at = {joint.name: node.v for joint, node in zip(model.joints, model.nodes, strict=True)}
+    rows = [
+        (first + at[name], sign, bound)
+        for first, bounds in ((0, positions), (n, speeds))
+        for name, (lower, upper) in bounds.items()
+        for sign, bound in ((1.0, lower), (-1.0, upper))
+        if math.isfinite(bound)
+    ]
+    matrix = np.zeros((len(rows), 2 * n))
+    for row, (column, sign, _) in zip(matrix, rows, strict=True):
+        row[column] = sign
+    return Combination(_joint_motion(model), matrix, np.array([s * bound for _, s, bound in rows]))
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,13 @@ from robomodel.dynamics import rnea, rnea_derivatives
 from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.kinematics.tangents import Direction, moving
 from robomodel.estimation.factors import (
+    Combination,
     Errors,
     FactorBase,
     Prior,
     States,
     TracedFactor,
     Trapezoid,
-    subtracted_data,
 )
 from robomodel.estimation.graph import Graph
 from robomodel.estimation.noise import NoiseLike
@@ -185,23 +185,6 @@ class SpanningDynamics(_Spanning):
         return e, [by_q + turned, by_v, by_a]
 
 
-@dataclass(frozen=True)
-class ChosenTrapezoid(Trapezoid):
-    """The trapezoidal rule for some directions of x: those of the independent velocities."""
-
-    chosen: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._describe(self.variables, len(self.chosen), self.affine)
-
-    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """x_t+1 ⊖ x_t - h (ẋ_t + ẋ_t+1) / 2."""
-        e, slopes = super().evaluate(x, None)
-        rows = list(self.chosen)
-        return subtracted_data(e[:, rows], data), [slope[:, rows] for slope in slopes]
-
-
 def joint_positions(model: Model, q: ArrayLike) -> Array:
     """Positions of all joints, the spanning tree's configuration, at a model's q (..., nq)."""
     at = as_array(q, model.nq, "q", "nq")
@@ -236,9 +219,9 @@ def forward(
     graph = graph.add(positions, 0.0, times=later)
     graph = graph.add(LoopVelocities(model), 0.0, times=later)
     graph = graph.add(LoopAccelerations(model), 0.0)
-    chosen = tuple(c.spanning_v.start + k for c in model.clusters for k in c.columns)
+    independent = [c.spanning_v.start + k for c in model.clusters for k in c.columns]
     for name, rate in (("q", "v"), ("v", "a")):
-        factor = ChosenTrapezoid(name, rate, step, spaces[name], chosen)
-        graph = graph.add(factor, 0.0)
+        rule = Trapezoid(name, rate, step, spaces[name])
+        graph = graph.add(Combination(rule, np.eye(positions.n)[independent]), 0.0)
     forces = np.broadcast_to(as_numbers(tau, "tau"), (count, model.nv))
     return graph.add(SpanningDynamics(model), force_noise, data=forces)
