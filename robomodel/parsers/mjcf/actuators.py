@@ -212,14 +212,10 @@ class Actuators(Section):
         return self._applied(self._of_actuators("damping"), "damping", "damping of an actuator")
 
     @cached_property
-    def armature(self) -> dict[int, float]:
-        """What actuators of single joints add to the armature of each."""
-        return _of_single_joints(self._spinning)
-
-    @cached_property
-    def damping(self) -> dict[int, float]:
-        """What actuators of single joints add to the damping of each."""
-        return _of_single_joints(self._damped)
+    def added(self) -> dict[str, dict[int, float]]:
+        """What actuators of single joints add to the armature and the damping of each."""
+        amounts = {"armature": self._spinning, "damping": self._damped}
+        return {quantity: _of_single_joints(each) for quantity, each in amounts.items()}
 
     def dampers(self) -> Iterator[JointSpring]:
         """The damping of actuators that move several joints by a tendon."""

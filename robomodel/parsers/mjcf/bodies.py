@@ -28,7 +28,7 @@ from robomodel.description.poses import ORIGIN, compose, displacement, inverse, 
 from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
 from robomodel.parsers.mjcf.constraints import Springs, Ties
 from robomodel.parsers.mjcf.elements import JOINT_KINDS, Section, pose
-from robomodel.parsers.schema import SIZES
+from robomodel.parsers.schema import ARMATURE, DYNAMICS, SIZES, read_mjcf
 from robomodel.parsers.shared.frames import as_limit, marks_of
 from robomodel.spatial import minus
 
@@ -207,15 +207,17 @@ class Bodies(Section):
             lower, upper = as_limit(lower, NO_LIMIT), as_limit(upper, NO_LIMIT)
             limits = Limits(lower, upper, velocity, effort)
         bounded = math.isfinite(limits.lower) or math.isfinite(limits.upper)
-        armature = float(model.dof_armature[dof]) + self.actuators.armature.get(number, 0.0)
+        acting = read_mjcf(model, "dof", dof, DYNAMICS) | read_mjcf(model, "dof", dof, ARMATURE)
+        for quantity, added in self.actuators.added.items():
+            acting[quantity] += added.get(number, 0.0)
         initial: float | None = None
         reference = self.elements.reference(number) if kind != "free" else 0.0
         if reference:
             initial = min(max(reference, limits.lower), limits.upper)
-        if kind == "free" and armature:
+        if kind == "free" and acting["armature"]:
             message = "the armature of a free joint, an inertia that no body has, is not applied"
             self.elements.warn_at(message, source, "free armature")
-            armature = 0.0
+            acting["armature"] = 0.0
         stiffness, rest = self.springs.of_joint(number)
         return Joint(
             name,
@@ -229,14 +231,12 @@ class Bodies(Section):
                 self.elements.compiled.custom.get(INDEPENDENT + name, "").split(),
                 _FREEDOMS.get(kind, 1),
             ),
-            damping=float(model.dof_damping[dof]) + self.actuators.damping.get(number, 0.0),
-            friction=float(model.dof_frictionloss[dof]),
             initial=initial,
             source=source,
-            armature=armature,
             stiffness=stiffness,
             reference=rest,
             motor=self.actuators.motors.noted(JOINT_MOTOR + name, source),
+            **acting,
         )
 
     def _custom_number(self, key: str) -> float:

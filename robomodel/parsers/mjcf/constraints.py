@@ -22,6 +22,7 @@ from robomodel.description import (
 from robomodel.description.poses import align, snapped, vec
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers.mjcf.elements import Section, pose
+from robomodel.parsers.schema import SPRING, read_mjcf
 from robomodel.parsers.text import Names
 from robomodel.spatial import apply, matmul, minus, transpose
 
@@ -333,34 +334,31 @@ class Springs(Section):
         """Tendons with stiffness, damping or friction."""
         model, elements, locked = self.model, self.elements, self.ties.locked
         for tendon in range(model.ntendon):
-            stiffness, damping, friction = (
-                float(getattr(model, f"tendon_{name}")[tendon])
-                for name in ("stiffness", "damping", "frictionloss")
-            )
+            numbers = read_mjcf(model, "tendon", tendon, SPRING)
             name, source = elements.called("tendon", tendon)
             for poly in ("tendon_stiffnesspoly", "tendon_dampingpoly"):
                 if elements.has(poly, tendon):
                     elements.unapplied(f"of its forces {_BEYOND}", source, _KIND)
-            if not (stiffness or damping or friction):
+            if not any(numbers.values()):
                 continue
             low, high = (float(x) for x in model.tendon_lengthspring[tendon])
-            if stiffness and low != high:
+            if numbers["stiffness"] and low != high:
                 what = f"its spring, which is slack from {low:g} to {high:g}, is"
                 elements.unapplied(what, source, _KIND)
-                stiffness = 0.0
+                numbers["stiffness"] = 0.0
             if (terms := self.ties.terms(tendon)) is not None:
                 names = tuple((elements.joints[q], k) for q, k in terms if q not in locked)
                 rest = low - sum(k * locked[q] for q, k in terms if q in locked)
                 if names:
-                    yield JointSpring(name, names, stiffness, rest, damping, friction, source)
+                    yield JointSpring(name, names, reference=rest, source=source, **numbers)
                 continue
             if (ends := self.ties.straight(tendon)) is None:
                 what = "a tendon's force that is not straight between two sites is"
                 elements.unapplied(what, source, _KIND)
                 continue
-            if friction:
+            if numbers.pop("friction"):
                 elements.unapplied("the dry friction of a spatial tendon is", source, _KIND)
-            if not (stiffness or damping):
+            if not any(numbers.values()):
                 continue
             one, other = (Anchor(elements.bodies[body], pose) for body, pose in ends)
             if one.link == other.link:
@@ -370,4 +368,4 @@ class Springs(Section):
                     source,
                 )
             length = low if math.isfinite(low) else None
-            yield Spring(name, one, other, stiffness, length, damping, source)
+            yield Spring(name, one, other, length=length, source=source, **numbers)
