@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 
@@ -238,6 +239,21 @@ def test_written_and_read_back(name: str, form: str, tmp_path) -> None:
         assert one.joint == other.joint
         for what in ("effort_limit", "velocity_limit", "torque_constant", "resistance"):
             assert getattr(one, what) == pytest.approx(getattr(other, what)), what
+
+
+def test_joints_of_an_open_tree_have_one_motor_each() -> None:
+    """Simulators know no differentials in URDF; who does shall not count its motors twice."""
+    model, stream = rm.load(TEXTS["without rotors"]), io.StringIO()
+    with pytest.warns(rm.DescriptionWarning, match="'transmission_interface/Diff.*is not written"):
+        rm.write_urdf(model, stream, approximate=True)
+    tree = rm.load(stream.getvalue())
+    assert [each.terms for each in tree.actuators] == [(("pitch", 1.0),), (("roll", 1.0),)]
+    for one, other in zip(
+        rm.torque_limits(tree, [0.0, 0.0], **NUMPY),
+        rm.torque_limits(model, [0.0, 0.0], **NUMPY),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

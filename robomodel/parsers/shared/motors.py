@@ -285,7 +285,7 @@ def with_motors(description: Description, *, simple: bool) -> Description:
         drives = single and kind_of(each) == SIMPLE if simple else any(actuator_terms(each))
         if drives and ends:
             driven.update(end.name for end in each.joints)
-        elif not simple and ends and all(end and _has_effort(end) for end in ends):
+        elif ends and all(end and _has_effort(end) for end in ends):
             warn_at(
                 f"a transmission of the type '{each.type}' is not written; each of its joints has "
                 "a motor of its own",
