@@ -55,6 +55,17 @@ DOCUMENT = Document(
 )  # fmt: skip
 
 
+def test_long_numbers_beside_a_plot_take_a_power_of_ten() -> None:
+    for size, label, ticks in (
+        (3e5, "[1e+3 N]", (100, 200)), (3e-4, "[1e-6 N]", (100, 200)), (3.0, "[N]", (1, 2)),
+    ):  # fmt: skip
+        page = Document(
+            "a", "b", [Section("", [Plot("p", "x", "y [N]", [Line("", X, size * X / 2)])])]
+        )
+        assert f"y {label}<" in page.html()
+        assert all(f'class="end">{tick}<' in page.html() for tick in ticks)
+
+
 def test_a_document_as_text() -> None:
     assert DOCUMENT.text().splitlines() == [
         "a & b: one warning",
@@ -166,6 +177,8 @@ def test_workspaces_are_in_the_coordinates_of_the_base(tmp_path: Path) -> None:
     )  # fmt: skip
     (space,) = rm.actuation(rm.load(text), foot=("tip", (0.0, 0.0, -0.1))).workspaces
     assert space.axis_names == ("x", "z")
+    flat = rm.load(rm.robots.path("five_bar"))
+    assert rm.actuation(flat, foot=flat.bodies[1].name).workspaces[0].axis_names == ("x", "y")
     (x0, x1), (z0, z1) = space.extent
     np.testing.assert_allclose([x0, x1, z0, z1], [1.7, 2.3, 0.7, 1.3], atol=6e-3)
     np.testing.assert_allclose(space.origin, 0.0, atol=1e-12)

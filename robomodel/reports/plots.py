@@ -13,6 +13,7 @@ from robomodel.model.joints import Array, Mask
 
 WIDTH, HEIGHT = 460, 260
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 30, 40
+SHORT = (1e-2, 1e5)  # numbers between which ticks fit beside the label; others take a power of ten
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#777777")
 """Distinct for most eyes (Paul Tol's bright scheme)."""
 
@@ -84,9 +85,14 @@ def svg(plot: Plot) -> str:
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{TOP + height}"/>')
         parts.append(f'<text x="{x:.1f}" y="{TOP + height + 14}" class="mid">{tick:g}</text>')
     ticks = list(range(int(low), int(high) + 1)) if log else _ticks(low, high)
+    power, y_label = 0, plot.y_label
+    most = max(map(abs, ticks), default=0.0)
+    if not log and most > 0.0 and "[" in y_label and not SHORT[0] <= most < SHORT[1]:
+        power = 3 * math.floor(math.log10(most) / 3.0)
+        y_label = y_label.replace("[", f"[1e{power:+d} ", 1)
     for tick in ticks:
         y = float(at_y(np.array(tick)))
-        shown = f"{10.0**tick:g}" if log else f"{tick:g}"
+        shown = f"{10.0**tick if log else tick / 10.0**power:g}"
         parts.append(f'<line x1="{LEFT}" x2="{LEFT + width}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{LEFT - 5}" y="{y + 4:.1f}" class="end">{shown}</text>')
     for i, line in enumerate(lines):
@@ -103,11 +109,11 @@ def svg(plot: Plot) -> str:
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{TOP + height}" class="mark">'
             f"<title>{escape(name)} at {at:.6g}</title></line>"
         )
-    if plot.y_label:
+    if y_label:
         height_at = f"{TOP + height / 2:.0f}"
         parts.append(
             f'<text x="12" y="{height_at}" transform="rotate(-90 12 {height_at})" class="mid">'
-            f"{escape(plot.y_label)}</text>"
+            f"{escape(y_label)}</text>"
         )
     middle = LEFT + width / 2
     parts.append(

@@ -116,12 +116,10 @@ def _ways(model: Model, q: Array, foot: FrameLike, joints: Sequence[str]) -> Arr
 
 
 def _upright(plane: Array) -> Array:
-    """Axes of the same plane, the second one as nearly upwards as there is one."""
-    up = plane.T @ (plane @ np.array([0.0, 0.0, 1.0]))
-    size = float(np.linalg.norm(up))
-    if size < 1e-6:
-        return plane
-    second = up / size
+    """Axes of the same plane, the second one as nearly along z as there is one, else along y."""
+    z, y = (plane.T @ plane[:, k] for k in (2, 1))
+    up = z if np.linalg.norm(z) > 1e-6 else y
+    second = up / np.linalg.norm(up)
     normal = np.cross(plane[0], plane[1])
     first = np.cross(second, normal)
     if first[int(np.argmax(np.abs(first)))] < 0.0:
