@@ -29,7 +29,6 @@ from robomodel.estimation.ordered_dynamics import (
     Order,
     as_order,
     backward_error,
-    operations,
     program,
     search_order,
 )
@@ -263,14 +262,14 @@ def speed(
     for what, order in orders.items():
         found = program(model, order)
         label = what if what == "searched" else f"order {what}"
-        if operations(found) > effort.compiled and links:
+        if found.flops > effort.compiled and links:
             rows[label] = Row.of(name, links, label, found)
             continue
         add(label, found, rm.compile(model, "aba", order=order).ufunc)
     system = Forward.of(model, view="cluster")
     plan = system.permutation(scalar=not links)
     found = scalar_lu(system, plan)
-    if operations(found) <= effort.compiled or not links:
+    if found.flops <= effort.compiled or not links:
         content = hashlib.sha256(repr((found.steps, found.outputs)).encode()).hexdigest()
         kernel = compile_program(found.fused, [model.nq, model.nv, model.nv, model.nv],
                                  name=f"scalar LU {content}")  # fmt: skip
@@ -387,9 +386,9 @@ def serial(links: int) -> dict[str, float]:
             found["counted"] = done.operations
         else:
             found["without"] = done.operations
-            found["traced"] = operations(scalar_lu(forward, plan))
+            found["traced"] = scalar_lu(forward, plan).flops
     for name, (algorithm, how) in CORE.items():
-        found[name] = operations(traced(model, AlgorithmSpec(algorithm, **how)))
+        found[name] = traced(model, AlgorithmSpec(algorithm, **how)).flops
     return found
 
 
@@ -426,7 +425,7 @@ def zero_fill(links: int) -> dict[str, float]:
         "entries": entries,
         "fill": done.fill,
         "counted": done.operations,
-        "RNEA": operations(traced(model, AlgorithmSpec("rnea"))),
+        "RNEA": traced(model, AlgorithmSpec("rnea")).flops,
         "seconds": taken,
     }
 
@@ -524,7 +523,7 @@ def search(
     start = time.perf_counter()
     found = search_order(model, steps=steps, progress=note)
     taken = time.perf_counter() - start
-    named = {name: operations(program(model, as_order(model, name))) for name in ORDERS}
+    named = {name: program(model, as_order(model, name)).flops for name in ORDERS}
     best = min(named, key=lambda name: named[name])
     return found, {
         "steps": steps,
@@ -532,7 +531,7 @@ def search(
         "best named": best,
         "named": named[best],
         "core": {
-            name: operations(traced(model, AlgorithmSpec(algorithm, **how)))
+            name: traced(model, AlgorithmSpec(algorithm, **how)).flops
             for name, (algorithm, how) in CORE.items()
         },
         "found": seen[-1],

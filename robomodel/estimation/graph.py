@@ -237,10 +237,6 @@ class Graph:
                 terms.append(Term(term.factor, term.noise, term.times[a:b] - first, data))
         return replace(self, count=stop - first, terms=tuple(terms))
 
-    def errors(self, term: Term, values: Values) -> tuple[Array, Sequence[Array]]:
-        """A term's errors (K, rows), not whitened, and Jacobians, at these values."""
-        return term.errors(values)
-
     def linearize(self, values: Values) -> Linear:
         """All terms at these values."""
         blocks = ((term, linearized(term, values, self.slices, self.n)) for term in self.terms)

@@ -88,15 +88,6 @@ def program(model: Model, order: Order) -> Program:
     return trace.program(order(model, q, v, tau))
 
 
-def operations(traced: Program) -> int:
-    """Multiplications, additions, subtractions, divisions and roots; no sines and cosines.
-
-    A fused multiplication and addition is two, so that a program counts the same fused and not:
-    :attr:`robomodel.kernels.Program.flops`.
-    """
-    return traced.flops
-
-
 # ---- orders, named and searched ------------------------------------------------------------------
 
 
@@ -121,7 +112,7 @@ def as_order(model: Model, order: OrderLike, *, seed: int = 0) -> Order:
             continue
         for bias_first in (False, True):
             candidate = Order(variables, split, bias_first)
-            count = operations(program(model, candidate))
+            count = program(model, candidate).flops
             if best is None or count < best[0]:
                 best = count, candidate
     if best is None:
@@ -148,7 +139,7 @@ def search_order(
     step and the fewest operations so far.
     """
     starts = [as_order(model, name, seed=seed) for name in (STARTS if start is None else [start])]
-    at = min(starts, key=lambda order: operations(program(model, order)))
+    at = min(starts, key=lambda order: program(model, order).flops)
     rng = random.Random(seed)
     counted: dict[tuple[str, ...], float] = {}
 
@@ -156,7 +147,7 @@ def search_order(
         variables = tuple(name for unit in units for name in unit)
         if variables not in counted:
             try:
-                count = float(operations(program(model, replace(at, variables=variables))))
+                count = float(program(model, replace(at, variables=variables)).flops)
             except SingularError:
                 count = math.inf
             counted[variables] = count
