@@ -434,11 +434,14 @@ def test_a_reduction_of_zero_cannot_be_said() -> None:
 def test_joints_of_other_types_are_refused() -> None:
     """As of a type that somebody adds: it would be a weld without a word."""
     text = robot(link("a"), link("b"), joint("j", "base", "a"), joint("k", "a", "b"))
-    said = read(text)
-    joints = said.joints[0], replace(said.joints[1], type=cast(JointType, "cylindrical"))
-    for title, write in (("MJCF", to_mjcf), ("SDF", lambda said: to_sdf(said, {}))):
+    description = read(text)
+    joints = (
+        description.joints[0],
+        replace(description.joints[1], type=cast(JointType, "cylindrical")),
+    )
+    for title, write in (("MJCF", to_mjcf), ("SDF", lambda description: to_sdf(description, {}))):
         with pytest.raises(DescriptionError, match=f"{title} has no joint of the type 'cyl") as no:
-            write(replace(said, joints=joints))
+            write(replace(description, joints=joints))
         assert no.value.element == "joint 'k'"
 
 
