@@ -35,7 +35,7 @@ from robomodel.errors import (
 )
 from robomodel.reports.document import Document, plain
 
-FITS = 64  # characters beside the names of commands, in 80 columns
+FITS = 61  # characters beside the names of commands, in 80 columns, and ", …"
 READABLE = 100  # columns of a message, however wide the terminal is
 LOADING = "Loading options"
 
@@ -331,10 +331,10 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 def in_short(text: str) -> str:
     """Of a command's first sentence what fits a line of the list of commands."""
-    sentence = text.partition("\n\n")[0].strip().rstrip(".")
+    sentence = whole = text.partition("\n\n")[0].strip().rstrip(".")
     while len(sentence) > FITS and (cut := max(sentence.rfind(mark) for mark in ":;,")) > 0:
         sentence = sentence[:cut]
-    return sentence
+    return sentence if sentence == whole else f"{sentence}, …"
 
 
 # ---- printing ------------------------------------------------------------------------------------
