@@ -248,7 +248,7 @@ def write_contents(element: Element, declared: Declaration, record: Any) -> None
             add_text(element, each.name, number(value))
 
 
-def read_mjcf(model: Any, kind: str, row: int, declared: Declaration) -> Fields:
+def read_arrays(model: Any, kind: str, row: int, declared: Declaration) -> Fields:
     """The numbers that the arrays of MuJoCo's model have for an element, such as a tendon."""
     names = {each.field: f"{kind}_{each.mjcf}" for each in declared.attributes if each.mjcf}
     arrays = {name: getattr(model, array, None) for name, array in names.items()}

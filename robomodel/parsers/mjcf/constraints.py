@@ -22,7 +22,7 @@ from robomodel.description import (
 from robomodel.description.poses import align, snapped, vec
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers.mjcf.elements import Section, pose
-from robomodel.parsers.schema import SPRING, read_mjcf
+from robomodel.parsers.schema import SPRING, read_arrays
 from robomodel.parsers.text import Names
 from robomodel.spatial import apply, matmul, minus, transpose
 
@@ -334,7 +334,7 @@ class Springs(Section):
         """Tendons with stiffness, damping or friction."""
         model, elements, locked = self.model, self.elements, self.ties.locked
         for tendon in range(model.ntendon):
-            numbers = read_mjcf(model, "tendon", tendon, SPRING)
+            numbers = read_arrays(model, "tendon", tendon, SPRING)
             name, source = elements.called("tendon", tendon)
             for poly in ("tendon_stiffnesspoly", "tendon_dampingpoly"):
                 if elements.has(poly, tendon):

@@ -1,26 +1,263 @@
 """MJCF to a description: what MuJoCo compiles, without what it softens.
 
 MuJoCo resolves defaults, classes, angles, frames and inertias; :mod:`robomodel.parsers.mjcf.source`
-hands it the file. Its model becomes links and joints (:mod:`robomodel.parsers.mjcf.bodies`), loops
-and couplings (:mod:`robomodel.parsers.mjcf.constraints`) and transmissions
+hands it the file. Its bodies and joints become links and joints whose positions are MuJoCo's, the
+rest loops and couplings (:mod:`robomodel.parsers.mjcf.constraints`) and transmissions
 (:mod:`robomodel.parsers.mjcf.actuators`). docs/mjcf.md lists every element.
+
+In MuJoCo, ``ref`` is the reading of a joint where the file places its body, so the joint displaces
+the body by q - ref; a joint whose ``pos`` is not the body's origin has a link of its own there; the
+joints of a body act one after the other.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from robomodel.description import Description, Joint, Link
-from robomodel.description.poses import ORIGIN, vec
+from robomodel.description import (
+    AT_ORIGIN,
+    Description,
+    Inertial,
+    Joint,
+    JointType,
+    Limits,
+    Link,
+    Pose,
+    Shape,
+    ShapeKind,
+)
+from robomodel.description.poses import ORIGIN, compose, displacement, inverse, tidy, vec
 from robomodel.errors import DescriptionError
-from robomodel.parsers.mjcf.actuators import Actuators
-from robomodel.parsers.mjcf.bodies import Bodies
+from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
 from robomodel.parsers.mjcf.constraints import Springs, Ties
-from robomodel.parsers.mjcf.elements import Elements
+from robomodel.parsers.mjcf.elements import JOINT_KINDS, Elements, Section, pose
 from robomodel.parsers.mjcf.source import UNNAMED, compile_mjcf
+from robomodel.parsers.schema import ARMATURE, DYNAMICS, SIZES, read_arrays
+from robomodel.parsers.shared.frames import as_limit, marks_of
 from robomodel.parsers.xml import Document
+from robomodel.spatial import minus
 
 _BODY_NUMBERS = ("mass", "inertia", "ipos", "iquat", "pos", "quat")
+INDEPENDENT = "robomodel_independent:"
+"""Beginning of a ``<custom>`` text on whether the joint named after it is independent:
+true or false, or a word for each of its freedoms. MJCF has no word for it."""
+VELOCITY_LIMIT = "robomodel_velocity_limit:"
+"""What a ``<custom>`` number begins with that is the velocity limit of the joint named after it."""
+EFFORT_LIMIT = "robomodel_effort_limit:"
+"""The same of an effort limit that MuJoCo does not take: 0, or that of several freedoms."""
+NO_LIMIT = 1e10  # MuJoCo's own largest number: what is beyond is no limit
+
+_HIDDEN_GROUP = 3  # MuJoCo's viewer shows the geoms of groups 0, 1 and 2
+_RUBBING = 1.0  # the sliding friction of a geom that is given none
+_GREY = (0.5, 0.5, 0.5, 1.0)  # the colour of a geom that is given none
+_JOINTS: dict[str, JointType] = {  # of MuJoCo's those without limits
+    "free": "floating",
+    "ball": "spherical",
+    "slide": "prismatic",
+    "hinge": "continuous",
+}
+_FREEDOMS = {"free": 6, "ball": 3}
+_SHAPES: dict[int, ShapeKind] = {  # by mjtGeom
+    0: "plane",
+    2: "sphere",
+    3: "capsule",
+    4: "ellipsoid",
+    5: "cylinder",
+    6: "box",
+    7: "mesh",
+}
+
+
+@dataclass
+class _Bodies(Section):
+    """The bodies of a model; of its joints those that a constraint holds are no joints."""
+
+    ties: Ties
+    actuators: Actuators
+    springs: Springs
+
+    # ---- links
+
+    def link(self, body: int) -> Link:
+        """The link of a body."""
+        source, model = self.elements.body_source(body), self.model
+        inertial = None
+        if body and model.body_mass[body] > 0.0 and body not in self.elements.compiled.unweighed:
+            x, y, z = vec(model.body_inertia[body])
+            inertial = Inertial(
+                float(model.body_mass[body]),
+                (x, 0.0, 0.0, y, 0.0, z),
+                pose(model.body_ipos[body], model.body_iquat[body]),
+                source,
+            )
+        first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
+        shapes = [each for geom in range(first, first + count) for each in self._shapes(geom)]
+        return Link(self.elements.bodies[body], inertial, source, tuple(shapes))
+
+    def _shapes(self, geom: int) -> Iterator[Shape]:
+        """What is seen and what touches: a geom that does both gives two shapes.
+
+        A geom that touches nothing is only seen; one of a group that the viewer hides is not.
+        """
+        model, standing = self.model, self.elements.compiled.standing
+        name = self.elements.name("geom", geom)
+        kind = _SHAPES.get(int(standing.geom_type[geom]))
+        if kind is None:
+            return
+        origin = pose(standing.geom_pos[geom], standing.geom_quat[geom])
+        halves = SIZES[kind].mjcf if kind in SIZES else ()
+        size = tuple(float(x) / k for x, k in zip(model.geom_size[geom], halves, strict=False))
+        file = None
+        node = self.elements.node("geom", geom)
+        if kind == "mesh":
+            number = int(standing.geom_dataid[geom])
+            origin = compose(
+                origin, inverse(pose(standing.mesh_pos[number], standing.mesh_quat[number]))
+            )
+            mesh = self.elements.compiled.mesh(str(standing.mesh(number).name))
+            if mesh is None or mesh.path is None or mesh.moved:
+                return
+            file, size = self._from_here(mesh.path, geom), mesh.scale
+        elif node is not None and "mesh" in node.attributes and model is standing:
+            return  # fitted to a mesh that was not read
+        material = int(model.geom_matid[geom])
+        colour = model.mat_rgba[material] if material >= 0 else model.geom_rgba[geom]
+        a, b, c, d = (round(float(value), 7) for value in colour)  # MuJoCo's is single precision
+        rgba = None if (a, b, c, d) == _GREY else (a, b, c, d)
+        touches = bool(model.geom_contype[geom] or model.geom_conaffinity[geom])
+        seen = not touches or model.geom_group[geom] < _HIDDEN_GROUP
+        written = self.elements.compiled.written(name)
+        source = self.elements.source("geom", geom, f"geom '{written}'" if written else "<geom>")
+        rubbing: float | None = float(model.geom_friction[geom][0])
+        if rubbing == _RUBBING and (node is None or "friction" not in node.attributes):
+            rubbing = None  # the file leaves MuJoCo's own
+        roles: tuple[tuple[Literal["visual", "collision"], bool], ...]
+        roles = ("visual", seen), ("collision", touches)
+        for role in (role for role, is_one in roles if is_one):
+            friction = rubbing if role == "collision" else None
+            yield Shape(role, kind, size, origin, file, written, rgba, source, friction=friction)
+
+    def _from_here(self, path: str, geom: int) -> str:
+        """A path from the folder of the file that a geom is in; it counts from the main file's."""
+        main = os.path.dirname(self.elements.compiled.root.source.file)
+        here = os.path.dirname(self.elements.source("geom", geom, "").file)
+        if os.path.isabs(path) or main == here:
+            return path
+        return os.path.relpath(os.path.join(main, path), here).replace(os.sep, "/")
+
+    # ---- joints
+
+    def chain(self, body: int) -> tuple[list[Joint], list[Link]]:
+        """The joints that lead to a body, and the massless links between them.
+
+        The body's frame is carried along: each joint turns it about a point p of it, so a joint's
+        own frame stands at p, and what follows starts from there, at -p.
+        """
+        if body == 0:
+            return [], []
+        model = self.model
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        source, name = self.elements.body_source(body), self.elements.bodies[body]
+        parent = self.elements.bodies[int(model.body_parentid[body])]
+        if model.body_mocapid[body] >= 0:
+            self.elements.warn_at("is moved by hand (mocap); it is read as fixed", source, "mocap")
+        placement, at = pose(model.body_pos[body], model.body_quat[body]), ORIGIN
+        joints: list[Joint] = []
+        links: list[Link] = []
+        for number in range(first, first + count):
+            kind = JOINT_KINDS[int(model.jnt_type[number])]
+            if kind == "free":
+                return [self._joint(number, parent, name, AT_ORIGIN)], []
+            point = at if kind == "slide" else vec(model.jnt_pos[number])
+            placement, at = compose(placement, Pose(minus(point, at))), point
+            reference = self.elements.reference(number)
+            if number in self.ties.locked:
+                moved = self._displacement(number, self.ties.locked[number] - reference)
+                placement = compose(placement, moved)
+                continue
+            placement = compose(placement, self._displacement(number, -reference))
+            last, child = number == first + count - 1 and at == ORIGIN, name
+            if not last:
+                child = self.elements.link_names.fresh(f"{name}.{self.elements.joints[number]}")
+            joints.append(self._joint(number, parent, child, placement))
+            if last:
+                return joints, links
+            links.append(Link(child, source=self.elements.joint_source(number)))
+            parent, placement = child, AT_ORIGIN
+        x, y, z = at
+        fixed = self.elements.joint_names.fresh(f"{name}_fixed")
+        origin = compose(placement, Pose((-x, -y, -z)))
+        joints.append(Joint(fixed, "fixed", parent, name, origin, source=source))
+        return joints, links
+
+    def _displacement(self, joint: int, by: float) -> Pose:
+        """How a joint displaces by so much; a ball joint is never displaced."""
+        if not by:
+            return AT_ORIGIN
+        kind = _JOINTS[JOINT_KINDS[int(self.model.jnt_type[joint])]]
+        return tidy(displacement(kind, vec(self.model.jnt_axis[joint]), (by,)))
+
+    def _joint(self, number: int, parent: str, child: str, origin: Pose) -> Joint:
+        """The joint with its properties; of its freedoms MJCF has all alike."""
+        model, name = self.model, self.elements.joints[number]
+        source = self.elements.joint_source(number)
+        kind = JOINT_KINDS[int(model.jnt_type[number])]
+        dof = int(model.jnt_dofadr[number])
+        lower, upper = (float(x) for x in model.jnt_range[number])
+        effort = self._custom_number(EFFORT_LIMIT + name)
+        if model.jnt_actfrclimited[number]:
+            effort = float(max(abs(model.jnt_actfrcrange[number])))
+        velocity = self._custom_number(VELOCITY_LIMIT + name)
+        limits = Limits(velocity=velocity, effort=effort)
+        if model.jnt_limited[number]:
+            lower, upper = as_limit(lower, NO_LIMIT), as_limit(upper, NO_LIMIT)
+            limits = Limits(lower, upper, velocity, effort)
+        bounded = math.isfinite(limits.lower) or math.isfinite(limits.upper)
+        acting = read_arrays(model, "dof", dof, DYNAMICS)
+        acting |= read_arrays(model, "dof", dof, ARMATURE)
+        for quantity, added in self.actuators.added.items():
+            acting[quantity] += added.get(number, 0.0)
+        initial: float | None = None
+        reference = self.elements.reference(number) if kind != "free" else 0.0
+        if reference:
+            initial = min(max(reference, limits.lower), limits.upper)
+        if kind == "free" and acting["armature"]:
+            message = "the armature of a free joint, an inertia that no body has, is not applied"
+            self.elements.warn_at(message, source, "free armature")
+            acting["armature"] = 0.0
+        stiffness, rest = self.springs.of_joint(number)
+        return Joint(
+            name,
+            "revolute" if kind == "hinge" and bounded else _JOINTS[kind],
+            parent,
+            child,
+            origin,
+            vec(model.jnt_axis[number]) if kind in ("slide", "hinge") else (1.0, 0.0, 0.0),
+            limits,
+            independent=marks_of(
+                self.elements.compiled.custom.get(INDEPENDENT + name, "").split(),
+                _FREEDOMS.get(kind, 1),
+            ),
+            initial=initial,
+            source=source,
+            stiffness=stiffness,
+            reference=rest,
+            motor=self.actuators.motors.noted(JOINT_MOTOR + name, source),
+            **acting,
+        )
+
+    def _custom_number(self, key: str) -> float:
+        try:
+            return float(self.elements.compiled.custom.get(key, "inf"))
+        except ValueError:
+            return math.inf
+
+
+# ---- the whole -----------------------------------------------------------------------------------
 
 
 def read_mjcf(document: Document) -> Description:
@@ -47,7 +284,7 @@ def _description(elements: Elements) -> Description:
     ties = Ties(elements)
     actuators = Actuators(elements, ties)
     springs = Springs(elements, ties)
-    bodies = Bodies(elements, ties, actuators, springs)
+    bodies = _Bodies(elements, ties, actuators, springs)
     for body in range(model.nbody):
         chain, between = bodies.chain(body)
         joints += chain

@@ -60,7 +60,7 @@ from robomodel.description.poses import (
 from robomodel.description.transmissions import actuator_terms, carried, rotor_name
 from robomodel.parsers.meshes import MUJOCO
 from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR, WORLD
-from robomodel.parsers.mjcf.bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
+from robomodel.parsers.mjcf.robot import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
 from robomodel.parsers.schema import ARMATURE, DYNAMICS, MOTOR, SIZES, SPRING, add, write_mjcf
 from robomodel.parsers.shared.frames import independent_text, unwritable
 from robomodel.parsers.shared.inertias import (
