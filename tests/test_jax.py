@@ -180,6 +180,15 @@ def test_second_derivatives(name: str, kind: str) -> None:
     check_grads(f, at, order=2, modes=("fwd", "rev"), rtol=1e-5, atol=1e-5)
 
 
+def test_second_derivatives_need_positions_to_hold() -> None:
+    """A planar joint's velocity along its own axes, held while others close, is no position."""
+    model = rm.load(PINNED, independent=["arm", "fore", "plane.0"])
+    at = [x[0] for x in states(model, 1)]
+    f = robomodel.jax.function(model, "rnea")
+    with pytest.raises(NotImplementedError, match="joint 'plane' has independent and dependent"):
+        jax.hessian(lambda q: f(q, *at[1:])[0])(at[0])
+
+
 @pytest.mark.slow
 def test_second_derivatives_of_a_step_and_of_forces() -> None:
     """Of what is differentiated by its trace."""

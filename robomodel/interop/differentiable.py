@@ -26,13 +26,29 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.configurations.coordinates import independent_rates, joint_slices
 from robomodel.model.configurations.functions import settled
 from robomodel.model.derived import cache_key
-from robomodel.model.joints import Floating, Spherical
+from robomodel.model.joints import Floating, Planar, Spherical
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt
 
 OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}
 """Functions whose derivatives have algorithms of their own."""
 Matrix = list[list[Scalar]]
+
+
+def partly_independent(model: Model) -> str | None:
+    """A joint with velocities in its body's axes of which a loop leaves some independent.
+
+    To hold these while the others close the loop is no function of the positions alone. The angle
+    of a planar joint is a position, which may be held.
+    """
+    for cluster in model.clusters:
+        for body, _, along in joint_slices(model, cluster):
+            joint, rates = model.nodes[body].joint, independent_rates(cluster, along)
+            body_axes = rates[:2] if isinstance(joint, Planar) else rates
+            held = None in rates and any(each is not None for each in body_axes)
+            if held and isinstance(joint, Floating | Planar | Spherical):
+                return model.joints[body].name
+    return None
 
 
 @dataclass(frozen=True)
@@ -81,6 +97,11 @@ class Differentiable:
             return f"'{self.name}' is made of derivatives; there are none of them"
         if order == 2 and self.outright and self.options.get("passive"):
             return f"second derivatives of '{self.name}' are not available with passive=True"
+        if order == 2 and self.outright and (joint := partly_independent(self.model)):
+            return (
+                f"second derivatives of '{self.name}' are not available where the joint '{joint}' "
+                "has independent and dependent velocities; choose others with independent="
+            )
         return f"third derivatives of '{self.name}' are not available" if order > 2 else None
 
     @property
