@@ -138,6 +138,7 @@ def calls(model: rm.Model) -> dict[str, dict[str, object]]:
     """Every public function with ``check``: the arguments that it needs."""
     link, free = model.bodies[-1].name, np.zeros(model.nv)
     wanted = {
+        "kp": np.ones(len(model.actuators)), "kd": np.ones(len(model.actuators)),
         "frame": link, "frames": link, "q": model.neutral(), "v": free, "a": free, "tau": free,
         "w": free, "joints": model.dof_names,
     }  # fmt: skip

@@ -115,6 +115,8 @@ def actuator_velocities(
         rates: Velocities (..., nu) [rad/s, m/s], in the order of ``model.actuators``.
     """
     if not model.actuators:
+        if options.get("check"):
+            check_arguments(model, {"q": q, "v": v})
         arrays = {"q": as_array(q, model.nq, "q", "nq"), "v": as_array(v, model.nv, "v", "nv")}
         return np.zeros((*common_batch(**arrays), 0))
     return run_one(model, "actuator_velocities", {"q": q, "v": v}, **options)
@@ -138,6 +140,8 @@ def actuator_gains(
         D: Damping (..., nv, nv).
     """
     if not model.actuators:
+        if options.get("check"):
+            check_arguments(model, {"q": q, "kp": kp, "kd": kd})
         nu = {"kp": as_array(kp, 0, "kp", "nu"), "kd": as_array(kd, 0, "kd", "nu")}
         batch = common_batch(q=as_array(q, model.nq, "q", "nq"), **nu)
         return np.zeros((*batch, model.nv, model.nv)), np.zeros((*batch, model.nv, model.nv))
