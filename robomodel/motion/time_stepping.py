@@ -73,7 +73,7 @@ from robomodel.scalars import (
     sub,
     subtracted,
 )
-from robomodel.spatial import ZERO, Mat, Transform, Vec, Wrench, inner, minus
+from robomodel.spatial import ZERO, Vec, Wrench, apply, inner, minus, scale, transpose
 
 NEAR = 0.01  # m (rad at joints): contacts whose gaps are expected to end above it take no part
 SLOP = 1e-4  # m: positions are corrected where gaps are smaller
@@ -193,20 +193,17 @@ class Gap:
     """Rows that keep a distance: of a contact two tangents' and the normal's, of a stop one.
 
     ``leaving``: their velocities by w; ``surface``: those of what they touch. ``gap`` is that at
-    the beginning of the step. ``axes``: tangents and normal of a contact, where they are not the
-    world's. ``jumps``: from one place to another, so that the row of the step before tells nothing.
+    the beginning of the step. ``axes``: tangents and normal of a contact; stops have none, and no
+    friction. ``jumps``: from one place to another, so that the row of the step before tells
+    nothing.
     """
 
     rows: list[list[Scalar]]
     leaving: list[Scalar]
     surface: list[Scalar]
     gap: Scalar
-    restitution: Scalar
-    friction: Scalar | None = None
-    static_friction: Scalar | None = None
-    stiffness: float | None = None
-    damping: float = 0.0
-    axes: tuple[Vec, Vec, Vec] | None = None
+    law: ContactLaw
+    axes: tuple[Vec, Vec, Vec] | tuple[()] = ()
     jumps: bool = False
 
 
@@ -253,12 +250,8 @@ class Assembly:
 
     def in_world(self, impulses: Vector) -> list[Scalar]:
         """Impulses of the contacts in world axes."""
-        result = list(impulses)
-        for n, gap in enumerate(self.gaps):
-            if gap.axes is not None:
-                own = impulses[3 * n : 3 * n + 3]
-                result[3 * n : 3 * n + 3] = _sum(gap.axes, own)
-        return result
+        contacts = [gap.axes for gap in self.gaps if gap.axes]
+        return [x for n, axes in enumerate(contacts) for x in _sum(axes, impulses[3 * n :][:3])]
 
     def after(self, impulses: Vector) -> list[Scalar]:
         """z⁺."""
@@ -340,9 +333,7 @@ def assemble(
             rubbing.append([row.get(i, 0.0) for i in range(nv)])
     factors = factors or Factorization(mass)
     gaps = [
-        *_points(model, state, inputs, setting, leaving, expected),
-        *_rounds(model, state, h, setting, leaving, expected),
-        *_pairs(model, state, start.q, inputs, setting, leaving),
+        *_contacts(model, state, start.q, inputs, setting, leaving, expected),
         *_stops(model, state, h, setting, leaving, expected),
     ]
     matrix = [row for each in gaps for row in each.rows] + rubbing
@@ -406,115 +397,80 @@ def _momenta(model: Model, state: Configuration, speeds: Vector) -> list[Scalar]
 # ---- rows ----------------------------------------------------------------------------------------
 
 
-def _points(
-    model: Model, state: State, inputs: Inputs, setting: Setting, leaving: Vector, expected: Vector
-) -> list[Gap]:
-    """Points, or spheres about them, on their planes."""
-    result = []
-    moving = _leaving_state(model, state, leaving)
-    for n, (point, law) in enumerate(zip(setting.points, setting.laws, strict=True)):
-        place = frames.place(model, (point.link, point.offset))
-        rotation, origin = frames.pose_of(state, place)
-        rows, slow = _velocity_rows(state, moving, place.body, place.pose, rotation)
-        turns = (
-            [_row(state, place.body, place.pose, Wrench(axis, ZERO)) for axis in rotation]
-            if point.radius
-            else []
-        )
-        axes, gap = _plane(inputs.planes[PLANE * n : PLANE * n + PLANE], origin, setting)
-        gap = sub(gap, point.radius)
-        if axes is not None:
-            rows, turns = _turned_rows(axes, rows), _turned_rows(axes, turns)
-            slow = [dot(axis, slow) for axis in axes]
-        if point.radius:  # the velocity of the point at -r n: ω x (-r n)
-            rows = [moved(rows[0], -point.radius, turns[1]), moved(rows[1], point.radius, turns[0]),
-                    rows[2]]  # fmt: skip
-        surface: list[Scalar] = [*setting.velocity[:2], 0.0]
-        if axes is not None:
-            surface = [*(inner(axis, setting.velocity) for axis in axes[:2]), 0.0]
-        start = sub(gap, mul(mul(0.5, inputs.h), dot(rows[2], expected)))
-        result.append(Gap(rows, slow, surface, start, law.restitution, law.friction,
-                          law.static_friction, law.stiffness, law.damping, axes))  # fmt: skip
-    return result
-
-
 def between(model: Model, state: Configuration, pair: RoundPair) -> list[Proximity]:
     """Gaps, normals and points of contact of two spheres or capsules."""
-    return round_contacts(pair.first, pair.second, *_poses(model, state, pair))
+    poses = (frames.pose_of(state, frames.place(model, link)) for link in pair.links)
+    return round_contacts(pair.first, pair.second, *poses)
 
 
-def _poses(
-    model: Model, state: Configuration, pair: RoundPair
-) -> tuple[tuple[Mat, Vec], tuple[Mat, Vec]]:
-    """Of both links."""
-    first, second = pair.links
-    return (
-        frames.pose_of(state, frames.place(model, first)),
-        frames.pose_of(state, frames.place(model, second)),
-    )
+def _contacts(
+    model: Model, state: State, q: Vector, inputs: Inputs, setting: Setting, leaving: Vector,
+    expected: Vector,
+) -> list[Gap]:  # fmt: skip
+    """Of points on their planes, of spheres and capsules of links, and of pairs of links.
 
-
-def _rounds(
-    model: Model, state: State, h: Scalar, setting: Setting, leaving: Vector, expected: Vector
-) -> list[Gap]:
-    """Spheres and capsules of links, near each other."""
-    result = []
-    moving = _leaving_state(model, state, leaving)
-    for pair in setting.rounds:
-        poses = _poses(model, state, pair)
-        for n, (gap, normal, point) in enumerate(between(model, state, pair)):
-            axes = basis(normal)
-            rows, slow = _pair_rows(model, state, moving, pair.links, poses, point, axes)
-            start = sub(gap, mul(mul(0.5, h), dot(rows[2], expected)))
-            law = pair.restitution, pair.friction, pair.friction
-            jumps = pair.count > 1 and n == 0  # the nearest points of two capsules
-            result.append(Gap(rows, slow, [0.0] * 3, start, *law, axes=axes, jumps=jumps))
-    return result
-
-
-def _pairs(
-    model: Model, state: State, q: Vector, inputs: Inputs, setting: Setting, leaving: Vector
-) -> list[Gap]:
-    """Pairs of links where they touch, as the argument says of the beginning of the step."""
-    result = []
-    moving = _leaving_state(model, state, leaving)
+    The latter touch as the argument says of the beginning of the step, at q.
+    """
+    result: list[Gap] = []
     before = Configuration(state.model, q, state.turned)
-    for n, pair in enumerate(setting.pairs):
-        numbers = inputs.touches[TOUCH * n : TOUCH * n + TOUCH]
-        poses = [frames.pose_of(before, frames.place(model, link)) for link in pair if link]
-        axes = basis(_vec(numbers[3:6]))
-        rows, slow = _pair_rows(model, state, moving, pair, poses, _vec(numbers[:3]), axes)
-        result.append(Gap(rows, slow, [0.0] * 3, numbers[6], numbers[8], numbers[7], numbers[7],
-                          axes=axes))  # fmt: skip
+    moving = None  # all joints by w, where there is such
+    if leaving:
+        moving = State(spanning_tree(model), state.positions, state.turned, leaving)
+
+    def contact(
+        sides: Sequence[tuple[str, Vec]], normal: Vec, gap: Scalar, law: ContactLaw,
+        velocity: Vec = ZERO, *, ahead: float = 0.5, jumps: bool = False,
+    ) -> None:  # fmt: skip
+        """Of links at offsets in their axes, their ``gap`` that after a share of the step."""
+        axes = basis(normal)
+        rows, slow = _velocity_rows(model, state, moving, sides, axes)
+        gap = sub(gap, mul(mul(ahead, inputs.h), dot(rows[2], expected)))
+        surface: list[Scalar] = [*(inner(axis, velocity) for axis in axes[:2]), 0.0]
+        result.append(Gap(rows, slow, surface, gap, law, axes, jumps))
+
+    def offset(where: Configuration, link: str, point: Vec) -> tuple[str, Vec]:
+        rotation, origin = frames.pose_of(where, frames.place(model, link))
+        return link, apply(transpose(rotation), minus(point, origin))
+
+    for n, (at, law) in enumerate(zip(setting.points, setting.laws, strict=True)):
+        rotation, origin = frames.pose_of(state, frames.place(model, (at.link, at.offset)))
+        normal, height = _plane(inputs, setting, n, origin)
+        lowest = minus(at.offset, scale(at.radius, apply(transpose(rotation), normal)))
+        contact([(at.link, lowest)], normal, sub(height, at.radius), law, setting.velocity)
+    for pair in setting.rounds:
+        law = ContactLaw(pair.friction, pair.friction, pair.restitution)
+        for n, (gap, normal, point) in enumerate(between(model, state, pair)):
+            sides = [offset(state, link, point) for link in pair.links]
+            jumps = pair.count > 1 and n == 0  # the nearest points of two capsules
+            contact(sides, normal, gap, law, jumps=jumps)
+    for n, links in enumerate(setting.pairs):
+        *numbers, gap, friction, restitution = inputs.touches[TOUCH * n : TOUCH * n + TOUCH]
+        sides = [offset(before, link, _vec(numbers)) for link in links if link]
+        law = ContactLaw(friction, friction, restitution)
+        contact(sides, _vec(numbers[3:]), gap, law, ahead=0.0)
     return result
 
 
-def _pair_rows(
+def _velocity_rows(
     model: Model,
     state: State,
     moving: State | None,
-    pair: tuple[str, str | None],
-    poses: Sequence[tuple[Mat, Vec]],
-    point: Vec,
-    axes: tuple[Vec, Vec, Vec],
+    sides: Sequence[tuple[str, Vec]],
+    axes: Sequence[Vec],
 ) -> tuple[list[list[Scalar]], list[Scalar]]:
-    """The velocity of one link relative to another one along axes, at a point of both.
-
-    ``point``: where it is when the links have these ``poses``. By z, and by w.
-    """
-    rows: list[list[Scalar]] = [[0.0] * model.nv for _ in range(3)]
-    slow: list[Scalar] = [0.0, 0.0, 0.0]
-    for link, (rotation, origin), sign in zip(pair, poses, (1.0, -1.0), strict=False):
-        if link is None:
-            continue
-        place = frames.place(model, link)
-        away = minus(point, origin)
-        offset = _vec([inner(_vec(column), away) for column in zip(*rotation, strict=True)])
-        pose = Transform(place.pose.rotations, place.pose.point(offset))
-        turned, _ = frames.pose_of(state, place)
-        own, w = _velocity_rows(state, moving, place.body, pose, turned)
-        rows = [moved(a, sign, b) for a, b in zip(rows, _turned_rows(axes, own), strict=True)]
-        slow = [add(a, mul(sign, dot(axis, w))) for a, axis in zip(slow, axes, strict=True)]
+    """The velocity of a link's point along axes, relative to another's: by z, and by w."""
+    rows: list[list[Scalar]] = [[0.0] * model.nv for _ in axes]
+    slow: list[Scalar] = [0.0] * len(axes)
+    for side, sign in zip(sides, (1.0, -1.0), strict=False):
+        place = frames.place(model, side)
+        turn = transpose(frames.pose_of(state, place)[0])
+        for n, axis in enumerate(axes):
+            along = apply(turn, axis)
+            wrench = place.pose.to_parent(Wrench(ZERO, along))
+            rows[n] = moved(rows[n], sign, joint_forces(model, state, place.body, wrench))
+            if moving is not None and place.body != WORLD:
+                linear = place.pose.to_child(moving.twists[place.body]).linear
+                slow[n] = add(slow[n], mul(sign, inner(along, linear)))
     return rows, slow
 
 
@@ -532,51 +488,21 @@ def _stops(
         gap = mul(side, sub(state.positions[node.q], bound))
         gap = sub(gap, mul(mul(0.5, h), dot(row, expected)))
         slow = mul(side, leaving[node.v]) if leaving else 0.0
-        result.append(Gap([row], [slow], [0.0], gap, setting.stop_restitution))
+        law = ContactLaw(0.0, 0.0, setting.stop_restitution)
+        result.append(Gap([row], [slow], [0.0], gap, law))
     return result
-
-
-def _leaving_state(model: Model, state: State, leaving: Vector) -> State | None:
-    """All joints moving by w, where there is such."""
-    if not leaving:
-        return None
-    return State(spanning_tree(model), state.positions, state.turned, leaving)
-
-
-def _velocity_rows(
-    state: State, moving: State | None, body: int, pose: Transform, rotation: Sequence[Vec]
-) -> tuple[list[list[Scalar]], list[Scalar]]:
-    """The velocity of a frame's origin in world axes: by z, and by w."""
-    rows = [_row(state, body, pose, Wrench(ZERO, axis)) for axis in rotation]
-    if moving is None or body == WORLD:
-        return rows, [0.0, 0.0, 0.0]
-    linear = pose.to_child(moving.twists[body]).linear
-    return rows, [inner(axis, linear) for axis in rotation]
-
-
-def _row(state: State, body: int, pose: Transform, wrench: Wrench) -> list[Scalar]:
-    return joint_forces(state.model, state, body, pose.to_parent(wrench))
-
-
-def _turned_rows(axes: Sequence[Vec], rows: Sequence[Vector]) -> list[list[Scalar]]:
-    """Rows along other axes."""
-    if not rows:
-        return []
-    return [[dot(axis, column) for column in zip(*rows, strict=True)] for axis in axes]
 
 
 def _vec(x: Sequence[Scalar]) -> Vec:
     return x[0], x[1], x[2]
 
 
-def _plane(
-    numbers: Vector, origin: Vec, setting: Setting
-) -> tuple[tuple[Vec, Vec, Vec] | None, Scalar]:
-    """Axes of the plane that a point touches (None: the world's), and the height above it."""
-    if setting.height is not None:
-        return None, sub(origin[2], setting.height)
-    normal = _vec(numbers)
-    return basis(normal), sub(inner(normal, origin), numbers[3])
+def _plane(inputs: Inputs, setting: Setting, n: int, origin: Vec) -> tuple[Vec, Scalar]:
+    """The normal of the plane that a point touches, and how far above it a place is."""
+    plane: Vector = (0.0, 0.0, 1.0, setting.height)
+    if setting.height is None:
+        plane = inputs.planes[PLANE * n : PLANE * n + PLANE]
+    return _vec(plane), sub(inner(_vec(plane), origin), plane[3])
 
 
 # ---- laws ----------------------------------------------------------------------------------------
@@ -602,60 +528,54 @@ def _laws(
     plain: list[Scalar] = []
     friction: list[Scalar] = []
     for each in gaps:
-        first, mu = len(b), each.friction
-        last = first + len(each.rows) - 1
-        acted = neg(memory.impulses[last])
-        at = slice(first, last + 1)
-        before = [
-            sub(add(dot(row, a), w), surface)
-            for row, w, surface in zip(each.rows, each.leaving, each.surface, strict=True)
-        ]
-        change: list[Scalar] = [0.0] * len(before)
-        if not each.jumps:  # half of what the rows have turned by since the step before
-            change = [mul(0.5, x) for x in subtracted(before, memory.rates[at])]
+        at, law = slice(len(b), len(b) + len(each.rows)), each.law
+        last = at.stop - 1
         block = [line[at] for line in delassus[at]]
-        if mu is not None:
-            change = within_reach(block, change)
-        turned = [select(acted, x, 0.0) for x in change]
-        begins = subtracted(before, turned)  # velocities of the rows at the beginning of the step
-        still = [
-            neg(add(w, surface)) for w, surface in zip(each.leaving, each.surface, strict=True)
+        still = [neg(add(w, v)) for w, v in zip(each.leaving, each.surface, strict=True)]
+        speeds = [
+            sub(add(dot(row, a), w), v)
+            for row, w, v in zip(each.rows, each.leaving, each.surface, strict=True)
         ]
-        slow += still
-        b += [
+        change: list[Scalar] = [0.0] * len(speeds)
+        if not each.jumps:  # half of what the rows have turned by since the step before
+            change = [mul(0.5, x) for x in subtracted(speeds, memory.rates[at])]
+        if each.axes:
+            change = within_reach(block, change)
+        acted = neg(memory.impulses[last])
+        turned = [select(acted, x, 0.0) for x in change]
+        *across, closing = subtracted(speeds, turned)  # at the beginning of the step
+        *tangents, ahead = [
             add(dot(row, free), add(x, y))
             for row, x, y in zip(each.rows, turned, still, strict=True)
         ]
-        closing, ahead = begins[-1], b[last]
         closes = add(each.gap, mul(h, ahead))
-        beta = div(maximum(each.gap, 0.0), h)
-        if each.stiffness is not None:
-            compliance = div(1.0, add(mul(h, each.stiffness), each.damping))
-            delassus[last][last] = add(delassus[last][last], div(compliance, h))
-            beta = mul(each.stiffness, mul(each.gap, compliance))
-            collides.append(0.0)
-        else:
+        if law.stiffness is None:
+            keeps = div(maximum(each.gap, 0.0), h)
             collides.append(maximum(closes, add(closing, slowest)))
-        keeps = beta
-        if mu is not None and each.static_friction is not mu:
-            slip = sub(add(mul(begins[0], begins[0]), mul(begins[1], begins[1])), STICKING**2)
-            mu = select(slip, each.static_friction, mu)
-        if not (type(each.restitution) is float and each.restitution == 0.0):
-            rebounds = add(mul(each.restitution, closing), slowest)
-            back = sub(mul(each.restitution, closing), minimum(sub(ahead, closing), 0.0))
+        else:
+            compliance = div(1.0, add(mul(h, law.stiffness), law.damping))
+            delassus[last][last] = add(delassus[last][last], div(compliance, h))
+            keeps = mul(law.stiffness, mul(each.gap, compliance))
+            collides.append(0.0)
+        beta, mu = keeps, law.friction
+        if law.static_friction is not mu:
+            slip = sub(dot(across, across), STICKING**2)
+            mu = select(slip, law.static_friction, mu)
+        if not (type(law.restitution) is float and law.restitution == 0.0):
+            rebounds = add(mul(law.restitution, closing), slowest)
+            back = sub(mul(law.restitution, closing), minimum(sub(ahead, closing), 0.0))
             beta = select(closes, select(rebounds, back, beta), beta)
-            if mu is not None:
+            if each.axes:
                 slick = select(wedged(block, mu), 0.0, mu)
                 mu = select(closes, select(rebounds, slick, mu), mu)
-        if mu is not None:
+        if each.axes:
             friction.append(mu)
         far = sub(NEAR, closes)
-        plain += b[first:last]
-        plain.append(select(far, OPEN, add(ahead, keeps)))
-        for i in range(first, last):
-            size = maximum(select(far, 0.0, _magnitude(b[i])), size)
-        size = maximum(select(far, 0.0, _magnitude(add(ahead, beta))), size)
-        b[last] = select(far, OPEN, add(ahead, beta))
+        for x in (*tangents, add(ahead, beta)):
+            size = maximum(select(far, 0.0, _magnitude(x)), size)
+        slow += still
+        b += [*tangents, select(far, OPEN, add(ahead, beta))]
+        plain += [*tangents, select(far, OPEN, add(ahead, keeps))]
     return slow, collides, b, plain, friction, size
 
 
@@ -743,14 +663,13 @@ def _correction(
     moved_ = in_turned_axes(model, travel, terms.middle)
     now = [each[0] for pair in setting.rounds for each in between(model, state, pair)]
     for n, gap in enumerate(terms.gaps[: setting.contacts]):
-        if gap.stiffness is not None:
+        if gap.law.stiffness is not None:
             continue
         later = n - len(setting.points)
         if later < 0:
             at = setting.points[n]
             _, origin = frames.pose_of(state, frames.place(model, (at.link, at.offset)))
-            _, height = _plane(inputs.planes[PLANE * n : PLANE * n + PLANE], origin, setting)
-            gaps.append(sub(height, at.radius))
+            gaps.append(sub(_plane(inputs, setting, n, origin)[1], at.radius))
         elif later < len(now):
             gaps.append(now[later])
         else:
