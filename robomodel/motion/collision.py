@@ -301,30 +301,16 @@ class Collider:
         self.friction, self.restitution = friction, restitution
         self.pairs = collision_pairs(model, collisions)
         _warn_of_others(model, {link for pair in self.pairs for link in pair})
-        shapes: dict[str, list[Convex]] = {}
-        for link in model.description.links:
-            if any(link.name in pair for pair in self.pairs):
-                shapes[link.name] = [convex(link.name, each) for each in _shapes(link.shapes)]
-        self._shapes = [shape for each in shapes.values() for shape in each]
+        near = [
+            (a, b)
+            for a, b in _shape_pairs(model, self.pairs)
+            if rounds or not (a.round and b.round)
+        ]
+        self._shapes = list({id(shape): shape for pair in near for shape in pair}.values())
         number = {id(shape): n for n, shape in enumerate(self._shapes)}
-        self._tried = np.array(
-            [
-                (number[id(a)], number[id(b)])
-                for first, second in self.pairs
-                for a in shapes[first]
-                for b in shapes[second]
-                if rounds or not (a.round and b.round)
-            ],
-            dtype=int,
-        ).reshape(-1, 2)
-        self.slots = 0
-        for a, b in ((self._shapes[i], self._shapes[j]) for i, j in self._tried):
-            if a.round and b.round:
-                self.slots += 3 if len(a.vertices) == len(b.vertices) == 2 else 1
-                continue
-            _require_coal(a.link, b.link)
-            self.slots += 1 if "sphere" in (a.shape.kind, b.shape.kind) else MOST
+        self._tried = np.array([[number[id(x)] for x in pair] for pair in near], dtype=int)
         self._sizes = np.array([shape.size for shape in self._shapes])
+        self.slots = sum(map(_slots, near))
 
     def __call__(self, q: Array, v: Array | None = None) -> list[Contact]:
         """The contacts at one configuration.
@@ -347,7 +333,7 @@ class Collider:
         found = []
         for n in np.flatnonzero(apart <= self.margin).tolist():
             a, b = placed[i[n]], placed[j[n]]
-            law = _law(a.shape, b.shape, self.friction, self.restitution)
+            law = _law(a, b, self.friction, self.restitution)
             found += [
                 Contact(a.link, point, normal, gap, b.link, *law, (n, name))
                 for gap, normal, point, name in shape_contacts(a, b, self.margin)
@@ -355,10 +341,33 @@ class Collider:
         return found
 
 
-def _law(a: Shape, b: Shape, friction: float, restitution: float) -> tuple[float, float]:
+def _shape_pairs(model: Model, pairs: Sequence[LinkPair]) -> list[tuple[Convex, Convex]]:
+    """The shapes of pairs of links, each against each."""
+    wanted = {link for pair in pairs for link in pair}
+    shapes = {
+        link.name: [convex(link.name, shape) for shape in _shapes(link.shapes)]
+        for link in model.description.links
+        if link.name in wanted
+    }
+    return [each for a, b in pairs for each in product(shapes[a], shapes[b])]
+
+
+def _slots(pair: tuple[Convex, Convex]) -> int:
+    """The most contacts that two shapes have at once; MissingPackageError where coal is missing."""
+    a, b = pair
+    if a.round and b.round:
+        return RoundPair(a.round, b.round, 0.0, 0.0).count
+    if find_spec("coal") is None:
+        raise MissingPackageError(
+            f"contact between '{a.link}' and '{b.link}' needs", "coal", "collision"
+        )
+    return 1 if "sphere" in (a.shape.kind, b.shape.kind) else MOST
+
+
+def _law(a: Convex, b: Convex, friction: float, restitution: float) -> tuple[float, float]:
     """Friction and restitution of two shapes, with those of shapes that have none."""
-    frictions = [friction if x.friction is None else x.friction for x in (a, b)]
-    rebounds = [restitution if x.restitution is None else x.restitution for x in (a, b)]
+    frictions = [friction if x.shape.friction is None else x.shape.friction for x in (a, b)]
+    rebounds = [restitution if x.shape.restitution is None else x.shape.restitution for x in (a, b)]
     return min(frictions), max(rebounds)
 
 
@@ -538,11 +547,6 @@ def _few(made: Manifold) -> Manifold:
     return [made[n] for n in chosen]
 
 
-def _require_coal(a: str, b: str) -> None:
-    if find_spec("coal") is None:
-        raise MissingPackageError(f"contact between '{a}' and '{b}' needs", "coal", "collision")
-
-
 def _warn_of_others(model: Model, links: Iterable[str]) -> None:
     """Shapes that are left out."""
     issues = [
@@ -570,42 +574,32 @@ def round_pairs(
         collisions: As :func:`collision_pairs` takes it.
         friction: As of :class:`Collider`.
         restitution: As of :class:`Collider`.
-        only: Whether other shapes are errors; without it they are left out.
+        only: Whether other shapes, and more contacts than kernels hold, are errors; without it
+            other shapes are left out, and there are no pairs where these are too many.
 
     Returns:
         pairs: For :func:`robomodel.motion.capsules.round_contacts`.
 
     Raises:
-        ValueError: As of :func:`collision_pairs`, and for links with other shapes.
+        ValueError: As of :func:`collision_pairs`, for links with other shapes, and for too many.
     """
-    shapes = {link.name: _shapes(link.shapes) for link in model.description.links}
     pairs = []
-    for a, b in collision_pairs(model, collisions):
-        for first, second in product(shapes[a], shapes[b]):
-            ends = [convex(link, each).round for link, each in ((a, first), (b, second))]
-            if ends[0] is not None and ends[1] is not None:
-                law = _law(first, second, friction, restitution)
-                pairs.append(RoundPair(ends[0], ends[1], *law))
-            elif only:
-                link, shape = (a, first) if ends[0] is None else (b, second)
-                raise ValueError(
-                    f"rollouts have contact between spheres and capsules, not with the "
-                    f"{shape.kind} of '{link}'; simulate has"
-                )
-    return tuple(pairs)
-
-
-def kernel_pairs(
-    model: Model, collisions: Collisions, friction: float, restitution: float
-) -> tuple[RoundPair, ...]:
-    """As :func:`round_pairs`, for rollouts; ValueError for more than their kernels hold."""
-    pairs = round_pairs(model, collisions, friction=friction, restitution=restitution)
-    if _contacts(pairs) > IN_KERNELS:
+    for a, b in _shape_pairs(model, collision_pairs(model, collisions)):
+        if a.round and b.round:
+            pairs.append(RoundPair(a.round, b.round, *_law(a, b, friction, restitution)))
+        elif only:
+            other = b if a.round else a
+            raise ValueError(
+                f"rollouts have contact between spheres and capsules, not with the "
+                f"{other.shape.kind} of '{other.link}'; simulate has"
+            )
+    count = sum(pair.count for pair in pairs)
+    if count > IN_KERNELS and only:
         raise ValueError(
             f"rollouts hold {IN_KERNELS} contacts of spheres and capsules, of two capsules three, "
-            f"and these are {_contacts(pairs)}: name the pairs of links that matter"
+            f"and these are {count}: name the pairs of links that matter"
         )
-    return pairs
+    return tuple(pairs) if count <= IN_KERNELS else ()
 
 
 def between_links(
@@ -614,11 +608,5 @@ def between_links(
     """Spheres and capsules for a kernel, if it holds them, and a collider for all other shapes."""
     law = {"friction": friction, "restitution": restitution}
     pairs = round_pairs(model, collisions, only=False, **law)
-    if _contacts(pairs) > IN_KERNELS:
-        pairs = ()
     collider = Collider(model, collisions, rounds=not pairs, **law)
     return pairs, collider if collider.slots else None
-
-
-def _contacts(pairs: Iterable[RoundPair]) -> int:
-    return sum(pair.count for pair in pairs)

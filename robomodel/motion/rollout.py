@@ -17,7 +17,7 @@ from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import implicit
-from robomodel.motion.collision import Collisions, kernel_pairs
+from robomodel.motion.collision import Collisions, round_pairs
 from robomodel.motion.forces import Acting, method_of, named
 from robomodel.motion.ground import Ground, Point, touching_points
 from robomodel.motion.inputs import Inputs
@@ -147,7 +147,7 @@ def rollout(
     impulses = chosen == "time_stepping"
     points = _points(model, ground, contacts, sweeps) if impulses else []
     plane = Ground() if ground is None else ground
-    rounds = kernel_pairs(model, collisions, plane.friction, plane.restitution)
+    rounds = round_pairs(model, collisions, friction=plane.friction, restitution=plane.restitution)
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
     number = as_dtype(dtype)

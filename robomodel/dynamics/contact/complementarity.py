@@ -85,7 +85,7 @@ class Problem:
         result[3 * k : free] = np.maximum(x[3 * k : free], 0.0)
         result[free:] = np.clip(x[free:], -self.bounds, self.bounds)
         if k:
-            cone = project(x[: 3 * k].reshape(k, 3).T, self.friction)
+            cone = project(list(x[: 3 * k].reshape(k, 3).T), self.friction)
             result[: 3 * k] = np.stack(cone, axis=1).ravel()
         return result
 
@@ -264,7 +264,7 @@ def _alart_curnier(problem: Problem, x: Array) -> tuple[Array, Array]:
     p[free:] = np.clip(a[free:], -problem.bounds, problem.bounds)
     slope[range(free, len(a)), range(free, len(a))] = p[free:] == a[free:]
     if k:
-        disc, blocks = project_on_disc(a[: 3 * k].reshape(k, 3).T, problem.friction)
+        disc, blocks = project_on_disc(list(a[: 3 * k].reshape(k, 3).T), problem.friction)
         p[: 3 * k] = np.stack(disc, axis=1).ravel()
         for i, j in itertools.product(range(3), repeat=2):
             slope[range(i, 3 * k, 3), range(j, 3 * k, 3)] = blocks[i][j]
