@@ -47,6 +47,7 @@ TURNS = 6  # of sweeps (or ADMM) and Newton
 NEWTON = 12
 
 
+ENOUGH = 1e-10  # residual with which ADMM, a hundred times as long as the rest, is not begun
 UNFELT = 1e-12  # singular values of G up to this share of the largest are rounding
 
 
@@ -126,6 +127,8 @@ def solve(problem: Problem, start: Array, tolerance: float = 1e-10) -> tuple[Arr
 
     x, slips = start, np.zeros(problem.rows.contacts)
     for turn in range(TURNS):
+        if turn >= 2 and top <= ENOUGH * size:
+            break
         if turn < 2 and _padded(problem.rows) is not None:
             x, slips = _swept(problem, x, slips, (8, 24)[turn])
             if better(x):
