@@ -94,7 +94,7 @@ __all__ = [
     "write_sdf",
     "write_urdf",
 ]
-__all__ += dynamics.__all__
+__all__.extend(vars(dynamics)["__all__"])
 
 _LATE = {
     **dict.fromkeys(

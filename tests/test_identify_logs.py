@@ -19,11 +19,12 @@ LEG = rm.robots.load("belt_leg")
 STEP = 0.01
 
 
-def columns(model: rm.Model, count: int = 40) -> dict[str, Array]:
-    q, v, a = motion(model, 1, count)
+def columns(model: rm.Model, count: int = 40, seconds: float | None = None) -> dict[str, Array]:
+    """A log; its times are those of the motion where ``seconds`` says how long that takes."""
+    q, v, a = motion(model, 1, count, seconds or 10.0)
     tau = noisy(rm.regressor(model, q, v, a), hidden(model, q, v, a))
     place = model.joint_positions(q)
-    found = {"time": STEP * np.arange(count)}
+    found = {"time": np.linspace(0.0, seconds, count) if seconds else STEP * np.arange(count)}
     for i, name in enumerate(model.dof_names):
         found |= {f"q.{name}": place[name]}
         found |= {f"{k}.{name}": x[:, i] for k, x in (("v", v), ("a", a), ("tau", tau))}
@@ -239,7 +240,7 @@ def test_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = columns(LEG, 60)
+    table = columns(LEG, 60, 3.0)
     log, page = in_csv(tmp_path / "<log>.csv", table), tmp_path / "report.html"
 
     def run(*arguments: object) -> tuple[int | str | None, str, str]:

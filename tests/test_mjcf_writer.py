@@ -291,7 +291,7 @@ def test_random_mechanisms(kind):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=75)
 @given(mechanisms())
 def test_more_mechanisms(mechanism):
     assume(mechanism.mobility)

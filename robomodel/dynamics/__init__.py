@@ -11,6 +11,8 @@ quaternions that are not of unit length, numbers that are not finite), instead o
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from robomodel.dynamics.functions import actuators as _actuators
 from robomodel.dynamics.functions import contact as _contact
 from robomodel.dynamics.functions import derivatives as _derivatives
@@ -24,10 +26,6 @@ from robomodel.dynamics.functions.frames import *
 from robomodel.dynamics.functions.motion import *
 from robomodel.dynamics.functions.quantities import *
 
-__all__: list[str] = []
-__all__ += _actuators.__all__
-__all__ += _contact.__all__
-__all__ += _derivatives.__all__
-__all__ += _frames.__all__
-__all__ += _motion.__all__
-__all__ += _quantities.__all__
+if not TYPE_CHECKING:  # type checkers, which read lists as they are written, follow the imports
+    _parts = (_actuators, _contact, _derivatives, _frames, _motion, _quantities)
+    __all__ = [name for part in _parts for name in part.__all__]
