@@ -18,19 +18,11 @@ Gauss–Seidel with Newton's method on Alart and Curnier's equations and, where 
 from __future__ import annotations
 
 import functools
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.dynamics.contact.gauss_seidel import (
-    SLIPS,
-    Rows,
-    Sweeps,
-    project,
-    project_on_disc,
-    without_gain,
-)
+from robomodel.dynamics.contact.gauss_seidel import SLIPS, TINY, Rows, Sweeps, without_gain
 from robomodel.kernels import Iteration
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
@@ -48,6 +40,8 @@ NEWTON = 12
 
 
 ENOUGH = 1e-10  # residual with which ADMM, a hundred times as long as the rest, is not begun
+
+
 UNFELT = 1e-12  # singular values of G up to this share of the largest are rounding
 
 
@@ -86,8 +80,14 @@ class Problem:
         result[3 * k : free] = np.maximum(x[3 * k : free], 0.0)
         result[free:] = np.clip(x[free:], -self.bounds, self.bounds)
         if k:
-            cone = project(list(x[: 3 * k].reshape(k, 3).T), self.friction)
-            result[: 3 * k] = np.stack(cone, axis=1).ravel()
+            cone = x[: 3 * k].reshape(k, 3)
+            r, n, mu = np.hypot(cone[:, 0], cone[:, 1]), cone[:, 2], self.friction
+            outside = (r > mu * n) | (n < 0.0)  # the latter where there is no friction, nor slip
+            height = np.maximum((mu * r + n) / (1.0 + mu * mu), 0.0)
+            share = np.where(outside, mu * height / np.maximum(r, TINY), 1.0)
+            result[: 3 * k] = np.stack(
+                [share * cone[:, 0], share * cone[:, 1], np.where(outside, height, n)], axis=1
+            ).ravel()
         return result
 
     def residuals(self, x: Array) -> Array:
@@ -232,13 +232,29 @@ def _newton(problem: Problem, x: Array, steps: int, goal: float) -> Array:
     Its Jacobian takes G + ε, so that redundant contacts do no harm: only the rate feels it.
     """
     rows, d = problem.rows, 1.0 / problem.traces
-    n = rows.size
+    n, k = rows.size, rows.contacts
+    free = 3 * k + rows.stops
     regular = problem.matrix + 1e-6 * np.trace(problem.matrix) / n * np.eye(n)
     x, best = x.copy(), x
     value = _alart_curnier(problem, x)
     low = problem.residual(x)
     for _ in range(steps):
-        f, slope = value
+        f, a, inside = value
+        slope = np.zeros((n, n))
+        slope[range(free), range(free)] = np.where(a[:free] > 0.0, 1.0, 0.0)
+        slope[range(free, n), range(free, n)] = inside[free:]
+        for i in range(k):
+            at = 3 * i
+            slope[at : at + 2, at : at + 3] = 0.0
+            if a[at + 2] <= 0.0:
+                slope[at + 2, at + 2] = 0.0
+            elif inside[at]:
+                slope[at, at] = slope[at + 1, at + 1] = 1.0
+            else:
+                u = a[at : at + 2] / np.hypot(a[at], a[at + 1])
+                share = problem.friction[i] * a[at + 2] / np.hypot(a[at], a[at + 1])
+                slope[at : at + 2, at : at + 2] = share * (np.eye(2) - np.outer(u, u))
+                slope[at : at + 2, at + 2] = problem.friction[i] * u
         system = np.eye(n) - slope + slope @ (d[:, None] * regular) + 1e-14 * np.eye(n)
         try:
             step = np.linalg.solve(system, -f)
@@ -259,19 +275,23 @@ def _newton(problem: Problem, x: Array, steps: int, goal: float) -> Array:
     return best
 
 
-def _alart_curnier(problem: Problem, x: Array) -> tuple[Array, Array]:
-    """F = x - P(a), a = x - d y, and the slope of P."""
-    k, free = problem.rows.contacts, 3 * problem.rows.contacts + problem.rows.stops
+def _alart_curnier(problem: Problem, x: Array) -> tuple[Array, Array, Array]:
+    """F = x - P(a), a = x - d y, and which tangents and boxes are inside of their bounds."""
+    rows = problem.rows
+    k, free = rows.contacts, 3 * rows.contacts + rows.stops
     a = x - (problem.matrix @ x + problem.b) / problem.traces
-    p, slope = np.maximum(a, 0.0), np.diag(np.where(a > 0.0, 1.0, 0.0))
+    p, inside = np.maximum(a, 0.0), np.ones(len(a), dtype=bool)
     p[free:] = np.clip(a[free:], -problem.bounds, problem.bounds)
-    slope[range(free, len(a)), range(free, len(a))] = p[free:] == a[free:]
+    inside[free:] = p[free:] == a[free:]
     if k:
-        disc, blocks = project_on_disc(list(a[: 3 * k].reshape(k, 3).T), problem.friction)
-        p[: 3 * k] = np.stack(disc, axis=1).ravel()
-        for i, j in itertools.product(range(3), repeat=2):
-            slope[range(i, 3 * k, 3), range(j, 3 * k, 3)] = blocks[i][j]
-    return x - p, slope
+        t = a[: 3 * k].reshape(k, 3)[:, :2]
+        r = np.hypot(t[:, 0], t[:, 1])
+        radius = problem.friction * p[2 : 3 * k : 3]
+        within = r <= radius
+        share = np.where(within, 1.0, radius / np.maximum(r, TINY))
+        p[: 3 * k].reshape(k, 3)[:, :2] = share[:, None] * t
+        inside[: 3 * k] = np.repeat(within, 3)
+    return x - p, a, inside
 
 
 def _admm(problem: Problem, x: Array, steps: int, goal: float) -> Array:

@@ -10,20 +10,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from robomodel.scalars import (
-    Scalar,
-    Vector,
-    add,
-    div,
-    dot,
-    maximum,
-    minimum,
-    mul,
-    neg,
-    select,
-    sub,
-    subtracted,
-)
+from robomodel.scalars import Scalar, Vector, add, div, dot, maximum, minimum, mul, neg, select, sub
 from robomodel.scalars import sqrt as root_of
 from robomodel.spatial import Vec, cross, inner, scale
 
@@ -218,7 +205,7 @@ def _length(x: Scalar, y: Scalar) -> Scalar:
     return root_of(add(mul(x, x), mul(y, y)))
 
 
-def project(x: Vector, friction: Scalar) -> list[Scalar]:
+def _project(x: Vector, friction: Scalar) -> list[Scalar]:
     """On the cone |x_t| <= μ x_n."""
     r, n = _length(x[0], x[1]), x[2]
     height = div(add(mul(friction, r), n), add(1.0, mul(friction, friction)))
@@ -230,24 +217,6 @@ def project(x: Vector, friction: Scalar) -> list[Scalar]:
         select(outside, mul(share, x[1]), x[1]),
         select(outside, height, n),
     ]
-
-
-def project_on_disc(a: Vector, friction: Scalar) -> tuple[list[Scalar], list[list[Scalar]]]:
-    """P(a) with |a_t| <= μ a_n⁺, the normal held, and its slope by rows (Alart and Curnier)."""
-    n, presses = maximum(a[2], 0.0), neg(a[2])  # negative where it does
-    size = maximum(_length(a[0], a[1]), TINY)
-    radius = mul(friction, n)
-    slips = sub(radius, size)  # negative where it does
-    share = select(slips, div(radius, size), 1.0)
-    u = [div(a[0], size), div(a[1], size)]
-    along = select(slips, share, 0.0)
-    slope: list[list[Scalar]] = []
-    for i in (0, 1):
-        row = [sub(share if i == j else 0.0, mul(along, mul(u[i], u[j]))) for j in (0, 1)]
-        row.append(select(slips, mul(friction, u[i]), 0.0))
-        slope.append([select(presses, each, 0.0) for each in row])
-    slope.append([0.0, 0.0, select(presses, 1.0, 0.0)])
-    return [mul(share, a[0]), mul(share, a[1]), n], slope
 
 
 def wedged(block: Sequence[Vector], friction: Scalar) -> Scalar:
@@ -393,10 +362,27 @@ class Sweeps:
         f: list[Scalar] = []
         slope: list[dict[int, Scalar]] = []
         for i, mu in enumerate(self.friction):
-            at = range(3 * i, 3 * i + 3)
-            p, rows = project_on_disc(a[3 * i : 3 * i + 3], mu)
-            f += subtracted(x[3 * i : 3 * i + 3], p)
-            slope += [dict(zip(at, row, strict=True)) for row in rows]
+            k = 3 * i
+            t0, t1, n = a[k], a[k + 1], maximum(a[k + 2], 0.0)
+            size = maximum(_length(t0, t1), TINY)
+            radius = mul(mu, n)
+            slips = sub(radius, size)  # negative where it does
+            share = select(slips, div(radius, size), 1.0)
+            u0, u1 = div(t0, size), div(t1, size)
+            presses = neg(a[k + 2])  # negative where it does
+            f += [sub(x[k], mul(share, t0)), sub(x[k + 1], mul(share, t1)), sub(x[k + 2], n)]
+            along = select(slips, share, 0.0)
+            for u, w, at in ((u0, u1, k), (u1, u0, k + 1)):
+                other = k + 1 if at == k else k
+                own = sub(share, mul(along, mul(u, u)))
+                slope.append(
+                    {
+                        at: select(presses, own, 0.0),
+                        other: select(presses, neg(mul(along, mul(u, w))), 0.0),
+                        k + 2: select(presses, select(slips, mul(mu, u), 0.0), 0.0),
+                    }
+                )
+            slope.append({k + 2: select(presses, 1.0, 0.0)})
         first = 3 * self.rows.contacts
         for j in range(first, self.rows.size):
             m = j - first - self.rows.stops
@@ -427,7 +413,7 @@ class Sweeps:
                         self.matrix[at.stop - 1][at.stop - 1])  # fmt: skip
             c = [*y[at.start : at.stop - 1], add(y[at.stop - 1], mul(mu, _length(*y[at][:2])))]
             moved = [sub(a, div(e, trace)) for a, e in zip(x[at], c, strict=True)]
-            for a, p in zip(x[at], project(moved, mu), strict=True):
+            for a, p in zip(x[at], _project(moved, mu), strict=True):
                 worst = maximum(_size(mul(trace, sub(a, p))), worst)
         for j in range(first, self.rows.size):
             held = self._alone(j, x[j], y[j])
