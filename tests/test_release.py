@@ -8,7 +8,7 @@ import robomodel as rm
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ("benchmarks", "orders", "paper", "trajectory-experiments", "trajectory-planning")
-OLDER = set(MEASURED)  # those that are still to be measured with this version
+OLDER = {*MEASURED} - {"orders", "paper"}  # those that are still to be measured with this version
 
 
 def test_the_version_is_one():
