@@ -14,7 +14,7 @@ from robomodel.reports.comparison.study import compare
 
 EXAMPLES = (
     "robomodel compare four_bar crank_rocker",
-    "robomodel compare stock.urdf ours.urdf --tolerance 1e-3",
+    "robomodel compare mini_cheetah mini_cheetah --tolerance 1e-3",
 )
 
 OPTIONS = {compare: ("tolerance",)}
