@@ -11,8 +11,6 @@ quaternions that are not of unit length, numbers that are not finite), instead o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from robomodel.dynamics.functions import actuators as _actuators
 from robomodel.dynamics.functions import contact as _contact
 from robomodel.dynamics.functions import derivatives as _derivatives
@@ -26,6 +24,6 @@ from robomodel.dynamics.functions.frames import *
 from robomodel.dynamics.functions.motion import *
 from robomodel.dynamics.functions.quantities import *
 
-if not TYPE_CHECKING:  # type checkers, which read lists as they are written, follow the imports
-    _parts = (_actuators, _contact, _derivatives, _frames, _motion, _quantities)
-    __all__ = [name for part in _parts for name in part.__all__]
+# Where type checkers and the reference see no list, they follow the imports.
+_parts = (_actuators, _contact, _derivatives, _frames, _motion, _quantities)
+globals()["__all__"] = [name for part in _parts for name in part.__all__]
