@@ -42,6 +42,7 @@ def told(path: Path) -> dict[str, Any]:
     return data
 
 
+@pytest.mark.slow
 def test_a_landing(tmp_path: Path) -> None:
     model = block()
     motion = rm.simulate(model, at_rest(model, 0.15), duration=0.3, ground=rm.Ground())

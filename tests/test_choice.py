@@ -189,6 +189,7 @@ def test_equally_good_joints_are_told_apart_by_what_they_carry() -> None:
 # ---- what is added to a joint does not move it ---------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rotors_move_no_robot() -> None:
     for name in ("planar_leg_linkage", "four_bar", "five_bar", "crank_rocker", "six_bar"):
         plain = rm.robots.load(name)

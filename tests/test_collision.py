@@ -610,6 +610,7 @@ def test_a_heap_falls_together() -> None:
     assert rise.max() <= 1e-6 * motion.energy[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tilts", "slides"), [(1.0, 0.0), (0.3, 0.3)])
 def test_capsules_lie_on_each_other(tilts: float, slides: float) -> None:
     """One along another one, which is fixed, rocks and comes to rest: no energy is won.

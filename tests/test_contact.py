@@ -41,6 +41,7 @@ def at_rest(model: rm.Model, height: float) -> Array:
 # ---- contact -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("slope", "slides"), [(26.0, False), (27.5, True)])
 def test_a_block_on_an_incline(slope: float, slides: bool) -> None:
     """At friction 0.5 it sticks up to 26.57 degrees and slides with g (sin - μ cos) above."""
@@ -144,6 +145,7 @@ def test_momentum_is_what_forces_make_of_it() -> None:
     assert rises[1] <= 0.15 * rises[0]  # of third order in the step
 
 
+@pytest.mark.slow
 def test_deep_starts_are_lifted_without_momentum() -> None:
     model = block()
     motion = rm.simulate(

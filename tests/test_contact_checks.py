@@ -187,6 +187,7 @@ def test_a_four_bar_leg_stands() -> None:
 # ---- balances ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_momentum_by_an_independent_library() -> None:
     """Pinocchio's momentum of a landing changes by weight and contact forces."""
     text = "<robot name='two'>" + "".join(

@@ -157,6 +157,7 @@ def test_what_is_not_solved_is_told() -> None:
     assert made.contact_residual.max() <= 1e-11  # in double precision they are solved to the end
 
 
+@pytest.mark.slow
 def test_heights_in_rollouts() -> None:
     """On a grid as on the level plane, and as simulate has it where the ground rises."""
     model = block()

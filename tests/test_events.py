@@ -161,6 +161,7 @@ def test_a_ball_slides_until_it_rolls(spin: float, across: float) -> None:
     assert motion.events[-1].time == pytest.approx(rolls, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [0.0, 0.3])
 def test_a_ball_bounces(slope: float) -> None:
     """Every touch-down and lift-off where flights end, on a plane and on a slope of heights."""

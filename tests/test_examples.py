@@ -78,6 +78,7 @@ ROBOT = """<robot name="r"><link name="base"/><link name="arm"><inertial><mass v
   </joint></robot>"""
 
 
+@pytest.mark.slow
 @BUILDS
 def test_the_cmake_of_the_tutorial(tmp_path: Path) -> None:
     """As the page prints it; a changed robot is generated again."""

@@ -336,6 +336,7 @@ def test_approximations_drop_the_rotors_mass(name: str) -> None:
     assert relative(clusters.approximate_efpa(model, q, frames), osim) < TIGHT
 
 
+@pytest.mark.slow
 def test_propagation_counts_fewer_operations_where_branches_meet() -> None:
     """Feet and hips of Mini Cheetah: branches meet at each hip and at the base."""
     model = rm.robots.load("mini_cheetah")

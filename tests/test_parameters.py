@@ -253,6 +253,7 @@ def disturbed(model: rm.Model, seed: int = 0) -> Array:
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", few(["mini_cheetah", "five_bar", "spatial"], "mini_cheetah", "five_bar")
 )

@@ -245,6 +245,7 @@ def test_single_precision(name: str, method: str) -> None:
         rm.rollout(model, q, v, tau, 1e-3, dtype="float16")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_motions_in_single_precision_go_on(dtype: str) -> None:
     """Where one ends the next begins: rounding of loops and quaternions is taken out."""

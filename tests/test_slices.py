@@ -68,6 +68,7 @@ def test_any_slices_give_the_same_numbers(dtype: str) -> None:
         agree(program, dtype, made)
 
 
+@pytest.mark.slow
 @each_dtype
 def test_more_results_than_a_block_gathers_and_more_steps_than_a_function(
     dtype: str, monkeypatch: pytest.MonkeyPatch
@@ -95,6 +96,7 @@ def test_a_program_that_fits_is_one_slice(dtype: str) -> None:
     agree(Program(3, (), (1.0, 0, 2, -0.0, 2)), dtype)
 
 
+@pytest.mark.slow
 @each_dtype
 def test_what_shares_no_steps_becomes_slices(dtype: str) -> None:
     """Six branches with 300 values each that live long: each is a slice, or some together."""

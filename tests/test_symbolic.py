@@ -35,6 +35,7 @@ def test_casadi_functions_equal_numpy(name: str) -> None:
     same(np.array([float(kinetic), float(potential)]), np.array(rm.energy(model, q, v)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(["four_bar", "belt_leg", "afloat"], "belt_leg", "afloat"))
 def test_functions_of_the_configuration_and_derivatives(name: str) -> None:
     model = afloat() if name == "afloat" else rm.robots.load(name)

@@ -68,6 +68,7 @@ def test_held_points_do_not_accelerate(name: str, frames: list) -> None:
     np.testing.assert_allclose(plain, a, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_redundant_corners_share_the_weight() -> None:
     model = block()
     a, forces = rm.contact_aba(model, at_rest(model, 0.1), np.zeros(6), np.zeros(6), BOTTOM)

@@ -264,6 +264,7 @@ def test_needless_couplings_and_large_clusters_are_told() -> None:
     assert found.source.element == "coupling 'all'"
 
 
+@pytest.mark.slow
 def test_geared_motors_of_a_linkage_start_and_lead_as_it_does() -> None:
     """Their ratio makes no better coordinates, and hides no dead points."""
     path = rm.robots.path("five_bar")
