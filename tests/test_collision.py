@@ -570,6 +570,7 @@ def fall(model: rm.Model, q: Array, steps: int, **options: Any) -> rm.Trajectory
     return motion
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("height", [0.0, np.zeros((2, 2))])
 def test_a_ball_lands_on_another_one(height: Any) -> None:
     """On a rail: the time, and at rest the weights, on a plane and on heights."""

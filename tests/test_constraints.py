@@ -42,6 +42,7 @@ def two_arms(kind: str) -> str:
     return robot(*parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_velocity_products_of_every_loop_type(kind: str) -> None:
     """K and k = -K̇ q̇ span and say what the oracle's do, with both ends turning and sliding."""

@@ -196,6 +196,7 @@ def test_a_quadruped_stands() -> None:
     np.testing.assert_allclose(places[:, 2], 0.0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_contacts_that_a_function_gives() -> None:
     """A floor by a callable is the floor; a pair of links pushes both ways."""
     model = block()

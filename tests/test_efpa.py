@@ -74,6 +74,7 @@ def loaded(kind: str, seed: int, n_joints: int) -> rm.Model | None:
             return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", few([*KINDS, "tether"], "gear", "rod_four_bar", "rod", "rssr", "two_outputs")
 )

@@ -92,6 +92,7 @@ def test_errors_and_jacobians(name: str) -> None:
                 assert slope[..., j] == pytest.approx(wanted, abs=1e-7 * size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROBOTS)
 def test_motions_are_those_of_independent_coordinates(name: str) -> None:
     model = robot(name)

@@ -443,6 +443,7 @@ def loaded(kind: str, seed: int, n_joints: int = 5) -> rm.Model | None:
     return model if model.nv else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", few(KINDS, "gear", "coupling", "rod_four_bar", "rod", "spatial_loop")
 )

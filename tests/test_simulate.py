@@ -293,6 +293,7 @@ def tethered(kind: str = "spherical") -> rm.Model:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["spherical", "floating"])
 def test_parts_of_a_joint(kind: str) -> None:
     """One condition leaves some velocities of a joint independent."""

@@ -26,6 +26,7 @@ def damped(damping: float, stiffness: float = 3.0) -> rm.Model:
 START, SPEED = np.array([0.3, 0.2]), np.array([0.0, 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damping", "stiffness"), few([(1e3, 3.0), (1e6, 3.0), (1e4, 1e9)], (1e3, 3.0), (1e6, 3.0))
 )
