@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
-from importlib.util import find_spec
-from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from robomodel import parsers
 from robomodel.description import Rotor
-from robomodel.errors import DescriptionError, Source, as_names, did_you_mean
+from robomodel.errors import as_names
 from robomodel.model import Model, build
 from robomodel.model.mobility.problem import RigidError
 
@@ -87,10 +82,6 @@ def load(
     """
     if floating_base not in (None, True, False):
         raise TypeError(f"floating_base is True, False or None, not {floating_base!r}")
-    if named := _named(source):
-        source, of_package = _of_robot_descriptions(named, format)
-        resources = of_package.get("resources") if resources is None else resources
-        xacro = {**of_package["xacro"], **(xacro or {})} if "xacro" in of_package else xacro
     chosen = None if independent is None else as_names(independent, "independent")
     description = parsers.read(
         source,
@@ -120,48 +111,3 @@ def load(
             from robomodel.model.options import welded
 
             description = welded(description, error, strict=strict)
-
-
-def _named(source: object) -> str | None:
-    """The name of a robot of robot_descriptions, if the source is one and no file."""
-    name = source if isinstance(source, str | os.PathLike) else None
-    text = "" if name is None else os.fsdecode(name)
-    is_name = re.fullmatch(r"\w+_description", text) is not None
-    return text if is_name and not os.path.exists(text) else None
-
-
-def _of_robot_descriptions(name: str, format: str | None) -> tuple[str, dict[str, Any]]:
-    """The file of a robot of robot_descriptions, and how it is read."""
-    place = Source(name)
-    if find_spec("robot_descriptions") is None:
-        raise DescriptionError(
-            "no such file, and the package robot_descriptions, which has robots of such names, is "
-            "not installed; pip install robot_descriptions",
-            place,
-        )
-    try:
-        module = import_module(f"robot_descriptions.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"robot_descriptions.{name}":
-            raise
-        places = import_module("robot_descriptions").__path__
-        hint = did_you_mean(name, [each.name for each in iter_modules(places)])
-        raise DescriptionError(
-            f"no such file, and no robot of the package robot_descriptions{hint}",
-            place,
-        ) from None
-    except Exception as error:
-        raise DescriptionError(
-            f"robot_descriptions cannot get the robot's files: {error}", place
-        ) from error
-    files = {"urdf": "URDF_PATH", "mjcf": "MJCF_PATH", "xacro": "XACRO_PATH"}
-    wanted = ("urdf", "xacro", "mjcf") if format is None else (format, "xacro")
-    for kind in wanted:
-        if path := getattr(module, files.get(kind, ""), None):
-            packages = getattr(module, "XACRO_PACKAGE_PATHS", None)
-            folder = getattr(module, "PACKAGE_PATH", None)
-            options = {"resources": packages or ([folder] if folder else None)}
-            if kind == "xacro":
-                options["xacro"] = getattr(module, "XACRO_ARGS", {})
-            return path, options
-    raise DescriptionError(f"the robot has no file in the format {format or 'URDF or MJCF'}", place)

@@ -10,6 +10,7 @@ do not.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -200,7 +201,7 @@ class Differentiable:
         return [x for row in rows for x in row]
 
 
-class LibraryFunction:
+class LibraryFunction(ABC):
     """A function of a library's arrays, which compiles what it is asked for.
 
     Libraries say how arrays are converted to one type, and how a function of arguments of one batch
@@ -240,13 +241,13 @@ class LibraryFunction:
         wide = [self.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
         return split(self.function(dtype)(*wide), self._shapes)
 
+    @abstractmethod
     def converted(self, arguments: Sequence[Any]) -> tuple[list[Any], Dtype]:
         """The arguments as the library's arrays of one type."""
-        raise NotImplementedError
 
+    @abstractmethod
     def function(self, dtype: Dtype) -> Callable[..., Any]:
         """Arguments of one batch → all results' numbers, with rules for derivatives."""
-        raise NotImplementedError
 
     broadcast_shapes: Callable[..., tuple[int, ...]]
     broadcast_to: Callable[..., Any]

@@ -16,7 +16,7 @@ from robomodel.errors import DescriptionError
 from robomodel.parsers import urdf, xml
 from robomodel.parsers.checks import check_plausible, check_structure
 from robomodel.parsers.shared.rotors import rotors_on_joints, with_rotors
-from robomodel.parsers.sources import fetch, open_document
+from robomodel.parsers.sources import fetch, of_robot_descriptions, open_document, robot_name
 
 if TYPE_CHECKING:
     from robomodel.description.shapes import Role
@@ -64,6 +64,10 @@ def read(
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
+    if name_of_robot := robot_name(source):
+        source, of_package = of_robot_descriptions(name_of_robot, format)
+        resources = of_package.get("resources") if resources is None else resources
+        xacro = {**of_package["xacro"], **(xacro or {})} if "xacro" in of_package else xacro
     folders = Resources.of(resources)
     document = open_document(source, strict=strict, xacro=xacro, resources=folders)
     kind = format or _format_of(document)

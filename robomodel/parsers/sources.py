@@ -1,4 +1,4 @@
-"""What robots are read from: paths, texts, open files, xacro files, objects of other packages.
+"""What robots are read from: paths, texts, open files, xacro files, names and objects of packages.
 
 xacro files are programs which write a robot, run by the ``xacro`` package. They may read files and
 environment variables, and compute what they like, so that they are run only where the user asks for
@@ -16,9 +16,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, Protocol, cast
 
 from lxml import etree
@@ -114,6 +118,54 @@ def _read_stream(stream: _Readable, file: str) -> str:
     if pieces and isinstance(pieces[0], str):
         return "".join(cast(list[str], pieces))
     return xml.decode(b"".join(cast(list[bytes], pieces)), file)
+
+
+# --- robots by name -------------------------------------------------------------------------------
+
+
+def robot_name(source: object) -> str | None:
+    """The name of a robot of robot_descriptions, if the source is one and no file."""
+    name = source if isinstance(source, str | os.PathLike) else None
+    text = "" if name is None else os.fsdecode(name)
+    is_name = re.fullmatch(r"\w+_description", text) is not None
+    return text if is_name and not os.path.exists(text) else None
+
+
+def of_robot_descriptions(name: str, format: str | None) -> tuple[str, dict[str, Any]]:
+    """The file of a robot of robot_descriptions, and how it is read."""
+    place = Source(name)
+    if find_spec("robot_descriptions") is None:
+        raise DescriptionError(
+            "no such file, and the package robot_descriptions, which has robots of such names, is "
+            "not installed; pip install robot_descriptions",
+            place,
+        )
+    try:
+        module = import_module(f"robot_descriptions.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"robot_descriptions.{name}":
+            raise
+        places = import_module("robot_descriptions").__path__
+        hint = did_you_mean(name, [each.name for each in iter_modules(places)])
+        raise DescriptionError(
+            f"no such file, and no robot of the package robot_descriptions{hint}",
+            place,
+        ) from None
+    except Exception as error:
+        raise DescriptionError(
+            f"robot_descriptions cannot get the robot's files: {error}", place
+        ) from error
+    files = {"urdf": "URDF_PATH", "mjcf": "MJCF_PATH", "xacro": "XACRO_PATH"}
+    wanted = ("urdf", "xacro", "mjcf") if format is None else (format, "xacro")
+    for kind in wanted:
+        if path := getattr(module, files.get(kind, ""), None):
+            packages = getattr(module, "XACRO_PACKAGE_PATHS", None)
+            folder = getattr(module, "PACKAGE_PATH", None)
+            options = {"resources": packages or ([folder] if folder else None)}
+            if kind == "xacro":
+                options["xacro"] = getattr(module, "XACRO_ARGS", {})
+            return path, options
+    raise DescriptionError(f"the robot has no file in the format {format or 'URDF or MJCF'}", place)
 
 
 # --- xacro ----------------------------------------------------------------------------------------

@@ -279,8 +279,7 @@ class Match:
                 return float(sum(map(np.linalg.norm, gaps)) / self.size + bent)
 
             fits = [misfit(shift) for shift in options]
-            better = fits[-1] < 0.5 * fits[0] and fits[0] > ROUNDING
-            shifts[body] = options[-1] if better else options[0]
+            shifts[body] = options[-1] if fits[-1] < fits[0] - ROUNDING else options[0]
         return shifts
 
 

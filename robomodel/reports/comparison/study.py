@@ -174,7 +174,7 @@ class _Differences:
         a, b = self.match.a, self.match.b
         one, two = a.model.bodies[body], b.model.bodies[other]
         to_link = inverse(self.match.shift[body] @ a.poses[body])
-        com = _tuple(moved_point(to_link, b.com(other)))
+        com = vec(_tuple(moved_point(to_link, b.com(other))))
         inertia = to_link[:3, :3] @ b.inertia(other) @ to_link[:3, :3].T
         moments = [_moments(np.array(one.inertia)), _moments(inertia)]
         size = max(sum(m[k] for k in (0, 3, 5)) for m in moments)
@@ -189,14 +189,13 @@ class _Differences:
         if values:
             values["all"] = None, None
         for quantity, (x, y) in values.items():
-            theirs = [quantity in (each, "all") for each in ("mass", "com", "inertia")]
-            mass, at, about = (
-                pair[new]
-                for pair, new in zip(
-                    ((one.mass, two.mass), (one.com, com), moments), theirs, strict=True
-                )
+            everything = quantity == "all"
+            inertial = Inertial(
+                two.mass if everything or quantity == "mass" else one.mass,
+                moments[everything or quantity == "inertia"],
+                Pose(com if everything or quantity == "com" else one.com),
             )
-            yield one.name, quantity, x, y, Inertial(mass, about, Pose(at))  # type: ignore[arg-type]
+            yield one.name, quantity, x, y, inertial
 
     def joints(self) -> Iterator[Difference]:
         match = self.match
@@ -541,9 +540,10 @@ def _with_loop(d: Description, name: str, **changes: Any) -> Description:
     return replace(d, loops=loops)
 
 
-def _moments(inertia: Array) -> tuple[float, ...]:
+def _moments(inertia: Array) -> tuple[float, float, float, float, float, float]:
     """Ixx, Ixy, Ixz, Iyy, Iyz, Izz."""
-    return _tuple(inertia[np.triu_indices(3)])
+    xx, xy, xz, yy, yz, zz = _tuple(inertia[np.triu_indices(3)])
+    return xx, xy, xz, yy, yz, zz
 
 
 def _tuple(values: Array) -> tuple[float, ...]:
