@@ -140,7 +140,7 @@ def put_together(block: Callable[[int, int], Array], rows: Space, cols: Space) -
 
 
 def check_propagator(adjacency: Adjacency, seed: int = 0) -> None:
-    """J1, J2: 𝔸 = (1 - 𝓔)⁻¹, nilpotency, gather and scatter, 𝔸̃, blocks along paths."""
+    """Lemmas 1 and 2, (4)-(9): 𝔸 = (1 - 𝓔)⁻¹, nilpotency, gather, scatter, 𝔸̃, blocks of paths."""
     e, a = assembled(adjacency), Propagator(adjacency)
     one = np.eye(a.rows.size)
     near(adjacency, e)
@@ -159,7 +159,7 @@ def check_propagator(adjacency: Adjacency, seed: int = 0) -> None:
 
 
 def check_forward(a: Propagator, x: BlockDiagonal, b: Propagator) -> None:
-    """J3."""
+    """Lemma 3, (11)-(16)."""
     solution = ForwardLyapunov(a, x, b)
     y = solution.Y
     near(y - a.adjacency.around(y, b.adjacency), x, scale=float(np.max(np.abs(y.dense()))))
@@ -174,7 +174,7 @@ def check_forward(a: Propagator, x: BlockDiagonal, b: Propagator) -> None:
 
 
 def check_backward(a: Propagator, x: BlockDiagonal, b: Propagator) -> None:
-    """J4: the solution, its parts (disjoint), and its blocks from the closest common ancestor."""
+    """(21)-(30): solution, disjoint parts, blocks from the closest common ancestor."""
     solution = BackwardLyapunov(a, x, b)
     tree, y = a.tree, solution.Y
     inner = t(a.adjacency.dense()) @ y.dense() @ b.adjacency.dense()
@@ -200,7 +200,7 @@ def check_backward(a: Propagator, x: BlockDiagonal, b: Propagator) -> None:
 
 
 def check_riccati(model: SKO) -> None:
-    """J5, J6, J7."""
+    """Lemmas 7 to 11 and corollary 6.1, (31)-(53)."""
     tree, riccati = model.tree, model.articulated
     a, psi = model.A.dense(), riccati.psi.dense()
     h, m, e = model.H.dense(), model.M.dense(), model.weights.dense()
@@ -265,7 +265,7 @@ def spread(operator: Operator) -> float:
 
 
 def check_dynamics(model: SKO, seed: int = 0) -> None:
-    """Newton–Euler, the mass matrix in all its forms, and J8 with its explicit expression."""
+    """Algorithm 3.1, the mass matrix in all its forms, (54)-(58) with the explicit expression."""
     rng = np.random.default_rng(seed)
     a, h, m, e = (x.dense() for x in (model.A, model.H, model.M, model.weights))
     qd = rng.standard_normal(model.rates.size)
@@ -299,7 +299,7 @@ def check_dynamics(model: SKO, seed: int = 0) -> None:
 
 
 def check_compliance(model: SKO, picked: PickOff) -> None:
-    """J9: H*ℳ⁻¹H carried by 𝔸 is Ω; Λ⁻¹ = 𝓑* Ω 𝓑 = J ℳ⁻¹ J*."""
+    """(59), (60): H*ℳ⁻¹H carried by 𝔸 is Ω; Λ⁻¹ = 𝓑* Ω 𝓑 = J ℳ⁻¹ J*."""
     riccati = model.articulated
     a, h = model.A.dense(), model.H.dense()
     inner = t(h) @ np.linalg.solve(model.mass_matrix(), h @ a)

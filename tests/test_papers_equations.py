@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from cases import few
@@ -123,3 +125,212 @@ def test_robots_with_loops_and_batches_are_refused() -> None:
         forward_dynamics(arm, np.stack([q, q]), v, a)
     with pytest.raises(ValueError, match="nv"):
         forward_dynamics(arm, q, v, a[:-1])
+
+
+# ---- each equation by itself ---------------------------------------------------------------------
+
+
+def crossed(u: np.ndarray) -> np.ndarray:
+    x, y, z = u
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+@dataclass(frozen=True)
+class Part:
+    """A body and its joint in link axes, from poses, Jacobians and the file's inertia."""
+
+    name: str
+    joint: str
+    parent: int
+    X: np.ndarray  # motions from the parent's link
+    S: np.ndarray
+    v: np.ndarray
+    axes: np.ndarray  # link axes from those of the system's variables
+    dofs: list[int]
+    mass: float
+    com: np.ndarray
+    about: np.ndarray  # the centre of mass
+
+    @property
+    def ad(self) -> np.ndarray:
+        zero = np.zeros((3, 3))
+        return np.block([[crossed(self.v[:3]), zero], [crossed(self.v[3:]), crossed(self.v[:3])]])
+
+    @property
+    def inertia(self) -> np.ndarray:
+        c = self.mass * crossed(self.com)
+        rotary = self.about - c @ crossed(self.com)
+        return np.block([[rotary, c], [c.T, self.mass * np.eye(3)]])
+
+
+def parts(model: rm.Model, q: np.ndarray, v: np.ndarray) -> list[Part]:
+    numbers = {body.name: n for n, body in enumerate(model.bodies)}
+    found, first = [], 0
+    for body, joint, node in zip(model.bodies, model.joints, model.nodes, strict=True):
+        above = np.eye(4) if body.parent not in numbers else rm.frame_pose(model, q, body.parent)
+        place = np.linalg.inv(rm.frame_pose(model, q, body.name)) @ above
+        turn, at = place[:3, :3], place[:3, 3]
+        dofs = list(range(first, first + joint.nv))
+        first += joint.nv
+        jacobian = rm.jacobian(model, q, body.name)
+        found.append(
+            Part(
+                name=body.name,
+                joint=joint.name,
+                parent=numbers.get(body.parent, -1),
+                X=np.block([[turn, np.zeros((3, 3))], [crossed(at) @ turn, turn]]),
+                S=jacobian[:, dofs],
+                v=jacobian @ v,
+                axes=np.kron(np.eye(2), np.array(node.axes)),
+                dofs=dofs,
+                mass=body.mass,
+                com=np.array(body.com),
+                about=np.array(body.inertia),
+            )
+        )
+    return found
+
+
+def models_by_hand() -> list[rm.Model]:
+    return [branched_tree(1), rm.load(BALLS.format(FLOATING, "</body>"))]
+
+
+@pytest.mark.parametrize("model", models_by_hand(), ids=["tree", "floating balls"])
+def test_newton_and_euler_as_both_papers_write_them(model: rm.Model) -> None:
+    """001, (1)-(7), and 003, (2), (3): at what the system's solution says."""
+    q, v, a = states(model, 4)
+    wrench = {model.bodies[-1].name: np.array([0.1, 0.2, -0.3, 1.0, 2.0, 3.0])}
+    x = inverse_dynamics(model, q, v, a, wrench).solve()
+    bodies = parts(model, q, v)
+    armature = np.zeros(model.nv)
+    for b, joint in zip(bodies, model.joints, strict=True):
+        armature[b.dofs] = joint.armature
+    # the system has conventional accelerations of origins, the papers have spatial ones
+    forces = [b.axes @ x[f"f[{b.name}]"] for b in bodies]
+    spatial = [
+        b.axes @ x[f"a[{b.name}]"] - np.append(np.zeros(3), np.cross(b.v[:3], b.v[3:]))
+        for b in bodies
+    ]
+    base = np.append(np.zeros(3), -np.array(model.gravity))
+    for i, b in enumerate(bodies):
+        moved, force = spatial[i], forces[i]
+        above = base if b.parent < 0 else spatial[b.parent]
+        near(b.v, b.X @ carried(bodies, b) + b.S @ v[b.dofs])  # (4); 003, (2)
+        near(moved, b.X @ above + b.S @ a[b.dofs] + b.ad @ b.S @ v[b.dofs])  # (5); (3a)
+        spin, turned = b.v[:3], moved[:3]
+        com = moved[3:] + np.cross(spin, b.v[3:])  # of the origin, then of the centre of mass
+        com = com + np.cross(turned, b.com) + np.cross(spin, np.cross(spin, b.com))
+        push = b.mass * com  # (1)
+        moment = b.about @ turned + np.cross(spin, b.about @ spin)  # (2), about the centre
+        net = np.append(moment + np.cross(b.com, push), push)
+        near(b.inertia @ moved - b.ad.T @ b.inertia @ b.v, net)  # (3)
+        passed = sum(
+            (c.X.T @ f for c, f in zip(bodies, forces, strict=True) if c.parent == i),
+            start=np.zeros(6),
+        )
+        near(force, net - wrench.get(b.name, np.zeros(6)) + passed)  # (6); (3f)
+        torque = b.S.T @ force + armature[b.dofs] * a[b.dofs]
+        near(x[f"tau[{b.joint}]"], torque)  # (7); (3τ), and armatures
+
+
+@pytest.mark.parametrize("model", models_by_hand(), ids=["tree", "floating balls"])
+def test_every_block_of_003(model: rm.Model) -> None:
+    """D by (5), (9), (15); the ABA by (13), (14); W_R and W_L by (29)-(33); (24)-(28) hold."""
+    q, v, tau = states(model, 5)
+    system = forward_dynamics(model, q, v, tau)
+    bodies, count = parts(model, q, v), len(system.b)
+    inner = [  # X, S, I in the axes of the system's variables
+        (b.axes.T @ b.X @ (np.eye(6) if b.parent < 0 else bodies[b.parent].axes),
+         b.axes.T @ b.S, b.axes.T @ b.inertia @ b.axes)
+        for b in bodies
+    ]  # fmt: skip
+    sizes = {name: len(at) for name, at in system.columns.items()}
+    twins = {"acceleration": "a", "wrench": "f", "torque": "tau"}
+    rows, first = {}, 0
+    for name in system.p:
+        kind, _, owner = name.partition("[")
+        size = sizes[f"{twins.get(kind, kind)}[{owner}"]
+        rows[name] = range(first, first + size)
+        first += size
+
+    def put(matrix: np.ndarray, row: range, column: range, block: np.ndarray) -> None:
+        matrix[np.ix_(row, column)] = block
+
+    d, b, right = np.zeros((count, count)), np.zeros(count), np.eye(count)
+    steps = [np.eye(count) for _ in range(4)]
+    articulated = [inertia for _, _, inertia in inner]
+    for i in reversed(range(len(bodies))):  # (13)
+        x, s, _ = inner[i]
+        u, armature = articulated[i] @ s, model.joints[i].armature
+        joint = s.T @ u + armature * np.eye(s.shape[1])
+        if bodies[i].parent >= 0:
+            left = articulated[i] - u @ np.linalg.solve(joint, u.T)
+            articulated[bodies[i].parent] = articulated[bodies[i].parent] + x.T @ left @ x
+        body, of = bodies[i].name, bodies[i].joint
+        acc, wre, tor = (rows[f"{kind}[{owner}]"] for kind, owner in
+                         (("acceleration", body), ("wrench", body), ("torque", of)))  # fmt: skip
+        a, f, fx, t, qdd = (
+            system.columns[f"{kind}[{owner}]"]
+            for kind, owner in (("a", body), ("f", body), ("fx", body), ("tau", of), ("qdd", of))
+        )
+        for row, column, block in (
+            (acc, a, -np.eye(6)), (acc, qdd, s), (wre, f, -np.eye(6)), (wre, a, inner[i][2]),
+            (wre, fx, -np.eye(6)), (tor, t, -np.eye(len(t))), (tor, f, s.T),
+            (tor, qdd, armature * np.eye(len(t))),
+            (rows[f"fx[{body}]"], fx, np.eye(6)), (rows[f"tau[{of}]"], t, np.eye(len(t))),
+        ):  # fmt: skip
+            put(d, row, column, block)
+        if bodies[i].parent >= 0:
+            above = bodies[bodies[i].parent].name
+            put(d, acc, system.columns[f"a[{above}]"], x)
+            put(d, rows[f"wrench[{above}]"], f, x.T)
+            put(steps[3], rows[f"wrench[{above}]"], acc, x.T @ articulated[i])  # (33)
+        b[rows[f"tau[{of}]"]] = -tau[bodies[i].dofs]
+        put(right, f, a, articulated[i])  # (29)
+        put(steps[0], tor, acc, s.T @ articulated[i])  # (30)
+        put(steps[1], tor, tor, np.linalg.inv(joint))  # (31)
+        put(steps[2], acc, tor, -s)  # (32)
+    near(system.D, d)
+    measured = [r for name in system.p if name[:3] in ("fx[", "tau") for r in rows[name]]
+    near(system.b[measured], b[measured])
+    near(system.W_R, right)
+    near(system.W_L, steps[3] @ steps[2] @ steps[1] @ steps[0])
+    check_articulated(model, bodies, tau, system.solve())
+
+
+def check_articulated(
+    model: rm.Model, bodies: list[Part], tau: np.ndarray, x: dict[str, np.ndarray]
+) -> None:
+    """(13) and (14) in link axes with spatial accelerations, and what (24)-(28) say of them."""
+    inertia = [b.inertia for b in bodies]
+    bias = [-b.ad.T @ b.inertia @ b.v for b in bodies]
+    drift, joint = [], []
+    for b, of in zip(bodies, model.joints, strict=True):
+        relative = b.S @ np.linalg.lstsq(b.S, b.v - b.X @ carried(bodies, b), rcond=None)[0]
+        drift.append(b.ad @ relative)
+        joint.append(of.armature * np.eye(b.S.shape[1]))
+    for i in reversed(range(len(bodies))):
+        b, u = bodies[i], inertia[i] @ bodies[i].S
+        joint[i] = joint[i] + b.S.T @ u
+        if b.parent >= 0:
+            left = inertia[i] - u @ np.linalg.solve(joint[i], u.T)
+            pushed = u @ np.linalg.solve(joint[i], tau[b.dofs] - b.S.T @ bias[i])
+            inertia[b.parent] = inertia[b.parent] + b.X.T @ left @ b.X
+            bias[b.parent] = bias[b.parent] + b.X.T @ (bias[i] + left @ drift[i] + pushed)
+    moved: list[np.ndarray] = []
+    for i, b in enumerate(bodies):
+        base = np.append(np.zeros(3), -np.array(model.gravity))
+        above = b.X @ (base if b.parent < 0 else moved[b.parent]) + drift[i]
+        qdd = np.linalg.solve(joint[i], tau[b.dofs] - b.S.T @ (inertia[i] @ above + bias[i]))
+        near(x[f"qdd[{b.joint}]"], qdd)  # (14), (26)
+        moved.append(above + b.S @ qdd)  # (27)
+        near(b.axes @ x[f"f[{b.name}]"], inertia[i] @ moved[i] + bias[i])  # (24), (28)
+
+
+def carried(bodies: list[Part], b: Part) -> np.ndarray:
+    return np.zeros(6) if b.parent < 0 else bodies[b.parent].v
+
+
+def near(found: np.ndarray, expected: np.ndarray) -> None:
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max(initial=0.0) < TIGHT * max(1.0, np.abs(expected).max())

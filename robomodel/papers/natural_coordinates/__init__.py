@@ -7,6 +7,11 @@ constraints (section 2 and appendix III), :func:`natural` converts any planar ro
 Priors, integrators and solvers are those of :mod:`robomodel.estimation`.
 """
 
+from robomodel.papers.natural_coordinates.bayes_network import (
+    BayesNetwork,
+    dependent_network,
+    independent_network,
+)
 from robomodel.papers.natural_coordinates.branches import (
     BranchEstimate,
     branches,
@@ -44,6 +49,7 @@ from robomodel.papers.natural_coordinates.robot import NaturalRobot
 __all__ = [
     "AccelerationConstraints",
     "Angle",
+    "BayesNetwork",
     "Body",
     "BranchEstimate",
     "Coincide",
@@ -65,9 +71,11 @@ __all__ = [
     "body_mass_matrix",
     "branches",
     "compare_branches",
+    "dependent_network",
     "factor_graph",
     "forward",
     "forward_independent",
+    "independent_network",
     "inverse",
     "natural",
     "smooth_with_isam2",
