@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from robomodel import dynamics, robots
 from robomodel.description import Rotor
 from robomodel.dynamics import *
+from robomodel.dynamics.approximation import approximate_tree
 from robomodel.dynamics.baselines.spanning import Accelerations, accelerations
 from robomodel.errors import (
     ClosureError,
@@ -68,6 +69,7 @@ __all__ = [
     "UnknownNameError",
     "accelerations",
     "actuation",
+    "approximate_tree",
     "approximation_errors",
     "base_parameters",
     "compare",

@@ -23,12 +23,8 @@ from robomodel.description import (
     JointSpring,
     LinkCoupling,
     Loop,
-    Motor,
     Pose,
-    Transmission,
-    TransmittedJoint,
 )
-from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.poses import (
     cosine,
     link_poses,
@@ -38,8 +34,7 @@ from robomodel.description.poses import (
     second_axis,
     unit,
 )
-from robomodel.description.transmissions import SIMPLE
-from robomodel.dynamics.actuators.envelopes import JointEnvelope, joint_envelopes
+from robomodel.dynamics.approximation import open_tree_description, with_actuators
 from robomodel.errors import DescriptionError, DescriptionWarning, warn_at
 from robomodel.files import is_no_file, replace_file
 from robomodel.model import Cluster, Model
@@ -181,9 +176,8 @@ def _sdf(description: Description, tree: bool) -> tuple[str, list[str]]:
 
 def _mjcf(description: Description, tree: bool) -> tuple[str, list[str]]:
     from robomodel.parsers.mjcf.writer import to_mjcf
-    from robomodel.parsers.shared.motors import with_motors
 
-    return to_mjcf(with_motors(description, simple=False) if tree else description)
+    return to_mjcf(description)
 
 
 _URDF, _SDF, _MJCF = (
@@ -200,10 +194,7 @@ def _said(model: Model, form: _Format, approximate: bool) -> Description:
             return model.description
         description = with_chosen(model)
         return with_actuators(model, description) if form is _MJCF else description
-    from robomodel.dynamics.baselines.open_tree import with_reflected
-    from robomodel.model import approximate as open_trees
-
-    return with_limits(model, with_reflected(model, open_trees.approximate(model)))
+    return open_tree_description(model, tendons=form is _MJCF)
 
 
 def _write(
@@ -328,89 +319,6 @@ def _marks(cluster: Cluster, joints: list[Joint], root: str) -> dict[str, bool |
         else:
             return {}
     return found
-
-
-# --- actuators ------------------------------------------------------------------------------------
-
-
-def with_actuators(model: Model, description: Description) -> Description:
-    """The description with a transmission for each actuator of the model, if it has none.
-
-    An actuator acts where its own force does: at the rotor's joint if there is a rotor, else at the
-    joint that it drives. One that gives no effort is left out.
-    """
-    if any(each.actuators for each in description.transmissions):
-        return description
-    names = {joint.name for joint in description.joints}
-    motors = {joint.name: joint.motor for joint in description.joints if joint.motor}
-    added = []
-    for each in model.actuators:
-        if each.joint in names and each.effort_limit > 0.0:
-            motor = motors.get(each.name, Motor())
-            effort, velocity = each.effort_limit, each.velocity_limit
-            own = replace(motor, effort=effort, velocity=velocity)
-            ends = (TransmittedJoint(each.joint),), (ActuatorEnd(each.name, motor=own),)
-            added.append(Transmission(each.name, SIMPLE, *ends))
-    return replace(description, transmissions=(*description.transmissions, *added))
-
-
-# --- limits of open trees -------------------------------------------------------------------------
-
-
-def with_limits(model: Model, tree: Description) -> Description:
-    """The open tree with the limits that joints have behind rotors, gears and linkages.
-
-    Of effort and velocity what motors give them everywhere in their range; the range as far as all
-    limits of the linkage let it go; each time the file's own where that is tighter. A motor's own
-    numbers go with its rotor: a torque-speed curve by a constant ratio is carried to the joint.
-    """
-    if not any(joint.motor for joint in tree.joints) and not _limits_anything(model):
-        return tree
-    found = {each.joint: each for each in joint_envelopes(model) if each.tree}
-    kinds = {cluster.name: cluster.kind for cluster in model.clusters}
-    joints = tuple(
-        _limited(model, joint, found[joint.name], kinds[found[joint.name].cluster] != "joint")
-        if joint.name in found
-        else joint
-        for joint in tree.joints
-    )
-    return replace(tree, joints=joints)
-
-
-def _limits_anything(model: Model) -> bool:
-    """Whether any motor or position has a limit: else ranges need not be followed."""
-    ends = [x for joint in model.joints for x in (joint.lower, joint.upper)]
-    for each in model.actuators:
-        ends += [each.effort_limit, each.velocity_limit]
-        ends += [x for x in (each.stall_torque, each.no_load_speed) if x is not None]
-    return any(map(math.isfinite, ends))
-
-
-def _limited(model: Model, joint: Joint, reach: JointEnvelope, tied: bool) -> Joint:
-    limits = reach.limits
-    bounded = math.isfinite(limits.lower) and math.isfinite(limits.upper)
-    kind = "revolute" if joint.type == "continuous" and bounded else joint.type
-    if kind == "continuous":  # a turn that something ends on one side only has no word
-        limits = replace(limits, lower=joint.limits.lower, upper=joint.limits.upper)
-    motor = _behind(model, reach) if tied else joint.motor
-    return replace(joint, type=kind, limits=limits, motor=motor)
-
-
-def _behind(model: Model, reach: JointEnvelope) -> Motor | None:
-    """The torque-speed curve of the one motor of a joint, at the joint."""
-    own = [each for each in model.actuators if each.name in reach.actuators]
-    if len(own) != 1 or not reach.constant or not math.isfinite(reach.effort):
-        return None
-    (actuator,) = own
-    if actuator.stall_torque is None or actuator.no_load_speed is None:
-        return None
-    ratio = reach.effort / min(actuator.effort_limit, actuator.stall_torque)
-    return Motor(
-        effort=actuator.effort_limit * ratio,
-        velocity=actuator.velocity_limit / ratio,
-        stall_torque=actuator.stall_torque * ratio,
-        no_load_speed=actuator.no_load_speed / ratio,
-    )
 
 
 # --- the configuration that SDF shows -------------------------------------------------------------

@@ -23,8 +23,8 @@ def test_mujoco_computes_the_open_tree_as_we_do(run, tmp_path: Path, name: str) 
     assert run("convert", name, "-o", out, "--approximate")[0] == 0
     model, side = rm.robots.load(name), MujocoSide.of(str(out))
     assert (side.model.nv, side.model.neq) == (model.nv, 0)
-    assert_smooth_dynamics(model, side, method="approximate", tolerance=1e-10)
-    assert_forward_dynamics(model, side, method="approximate", tolerance=1e-10)
+    assert_smooth_dynamics(model, side, method="tendons", tolerance=1e-10)
+    assert_forward_dynamics(model, side, method="tendons", tolerance=1e-10)
 
 
 @pytest.mark.slow

@@ -147,8 +147,8 @@ def test_approximate_files_are_the_approximate_method_in_mujoco(name):
     side = MujocoSide.of(stream.getvalue())
     assert side.model.neq == 0
     assert side.model.nv == model.nv
-    assert_smooth_dynamics(model, side, method="approximate", states=2, tolerance=1e-11)
-    assert_forward_dynamics(model, side, method="approximate", states=2, tolerance=1e-11)
+    assert_smooth_dynamics(model, side, method="tendons", states=2, tolerance=1e-11)
+    assert_forward_dynamics(model, side, method="tendons", states=2, tolerance=1e-11)
 
 
 CASSIE = (
@@ -374,7 +374,7 @@ def actuators(text, **options):
     assert rm.write_mjcf(model, stream, **options) == ()
     its = mujoco.MjModel.from_xml_string(stream.getvalue())
     data = mujoco.MjData(its)
-    its.jnt_actfrclimited[:] = 0
+    its.jnt_actfrclimited[:] = its.actuator_forcelimited[:] = 0
     found = {}
     for number in range(its.nu):
         data.ctrl[:] = 0.0
@@ -412,7 +412,7 @@ def test_exact_files_have_the_actuators(name):
     side = MujocoSide.of(text)
     T = motions(model, side, model.neutral())
     data = mujoco.MjData(side.model)
-    side.model.actuator_ctrllimited[:] = 0
+    side.model.actuator_ctrllimited[:] = side.model.actuator_forcelimited[:] = 0
     columns = []
     for number in range(side.model.nu):
         data.ctrl[:] = 0.0

@@ -418,7 +418,7 @@ def test_freedoms_that_no_whole_joints_have() -> None:
 def test_unknown_methods_are_told() -> None:
     model = rm.robots.load("four_bar")
     q, v = model.neutral(), np.zeros(1)
-    known = "'cluster', 'projection', 'approximate', 'unconstrained'"
+    known = "'cluster', 'projection', 'approximate', 'tendons', 'unconstrained'"
     with pytest.raises(ValueError, match=f"'lagrange' is not known of 'rnea'; known are {known}"):
         rm.rnea(model, q, v, v, method="lagrange")
     with pytest.raises(ValueError, match="method 'fast' is not known of 'aba'"):

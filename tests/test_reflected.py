@@ -54,6 +54,7 @@ def test_rotors(opened) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*over several joints")
+@pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 def test_what_several_joints_move(opened) -> None:
     """A wheel's damper, friction and spring on the sum 2 j + 3 k, in words or as a tendon."""
     model, tree = opened(BELT)
@@ -105,7 +106,10 @@ def test_what_no_word_says(tmp_path) -> None:
     with pytest.warns(rm.DescriptionWarning, match="strut.*several freedoms"):
         rm.write_mjcf(model, tmp_path / "out.xml", approximate=True)
     belt = rm.load(BELT)
-    with pytest.warns(rm.DescriptionWarning, match="over several joints.*pass over: 'w'"):
+    with (
+        pytest.warns(rm.DescriptionWarning, match="over several joints.*pass over: 'w'"),
+        pytest.warns(rm.DescriptionWarning, match="0.0012 kg m² between j and k"),
+    ):
         rm.write_urdf(belt, tmp_path / "out.urdf", approximate=True)
 
 

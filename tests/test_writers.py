@@ -113,6 +113,7 @@ def test_random_mechanisms(kind: str) -> None:
     assert_same_robot(model, again)
 
 
+@pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 @pytest.mark.parametrize("name", ["mini_cheetah", "six_bar", "tello"])
 def test_open_trees(name: str) -> None:
     """Without loops and couplings, as plain readers take it; MuJoCo has the same dynamics."""
@@ -131,6 +132,7 @@ def test_open_trees(name: str) -> None:
     assert_smooth_dynamics(build(replace(expected.description, joints=bare)), side, states=1)
 
 
+@pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 def test_drake_and_mujoco_find_their_words_in_open_trees() -> None:
     """Armature as the rotor of a motor; what MuJoCo shall make of shapes."""
     model = rm.robots.load("mit_humanoid_leg")
@@ -176,6 +178,7 @@ def test_gravity_and_meshes_are_told_to_mujoco(tmp_path: Path) -> None:
     assert "gravity" not in out.read_text()
 
 
+@pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 def test_a_rotor_is_counted_once_where_the_armature_is_its_own() -> None:
     """An armature and Drake's rotor of another inertia are two things, and warned of."""
     stream = io.StringIO()

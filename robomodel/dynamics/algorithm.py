@@ -34,6 +34,7 @@ Method: TypeAlias = Literal[
     "projection",
     "lagrange",
     "approximate",
+    "tendons",
     "unconstrained",
     "christoffel",
 ]
@@ -42,7 +43,7 @@ Passive: TypeAlias = Callable[[Model, Arguments, Sequence[str], Inner], Sequence
 ForwardDynamics: TypeAlias = Callable[[Model, Vector, Vector, Vector], Sequence[Scalar]]
 """Accelerations (nv) from a model, q, v and tau; scalars of any kind."""
 
-OPEN_TREES = ("approximate", "unconstrained")
+OPEN_TREES = ("approximate", "tendons", "unconstrained")
 
 AXES: Mapping[str, Callable[[Model, int], int]] = {
     "nv": lambda model, _: model.nv,

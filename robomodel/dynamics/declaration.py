@@ -44,6 +44,12 @@ class Options(TypedDict, total=False):
     check: bool
 
 
+class PassiveOptions(Options, total=False):
+    """The same of functions that springs and damping are part of."""
+
+    passive: bool
+
+
 class WrenchOptions(Options, total=False):
     """The same of functions that wrenches are part of."""
 

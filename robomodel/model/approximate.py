@@ -8,12 +8,13 @@ armature of the joints that move (:func:`approximate`), or is left out with the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel.description import Description, JointSpring, Spring
+from robomodel.description import Description, Joint, JointCoupling, JointSpring, Link, Spring
+from robomodel.description.transmissions import rotor_name
 from robomodel.model import graph
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
@@ -37,7 +38,28 @@ def approximate(model: Model, *, lump: bool = True) -> Description:
 
     Raises ValueError where a cluster has freedoms that no joints of it have as a whole.
     """
-    return _open_tree(model, _armatures(model), lump=lump)
+    armatures: dict[str, float] = {}
+    for each in _joint_inertias(model):
+        armatures |= each.armatures(each.matrix)
+    return _open_tree(model, armatures, lump=lump)
+
+
+def with_tendons(model: Model) -> Description:
+    """The tree of :func:`approximate` with the reflected inertia between joints, too.
+
+    An inertia I on Σ kᵢ q̇ᵢ, which MJCF calls the armature of a fixed tendon, is a massless link
+    whose joint has the armature I and turns by Σ kᵢ qᵢ. Each locked rotor that several joints turn
+    is one. What then remains of :func:`reflected` between joints, as linkages have it, is written
+    as such inertias of its Cholesky factor, and where it is not positive semidefinite, of the
+    nearest matrix that is.
+    """
+    armatures: dict[str, float] = {}
+    tendons: list[Tendon] = []
+    for each in _joint_inertias(model):
+        several, rest = each.tendons()
+        tendons += several
+        armatures |= each.armatures(rest)
+    return _with_rotors(_open_tree(model, armatures, lump=True), tendons)
 
 
 def unconstrained(model: Model) -> Description:
@@ -175,27 +197,115 @@ def _inertias(
     return entries
 
 
-def _armatures(model: Model) -> dict[str, float]:
+# ---- in the joints that move ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tendon:
+    """An inertia [kg m²] on the rate Σ coefficient · q̇(joint), over joints of one freedom."""
+
+    name: str
+    inertia: float
+    terms: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _JointInertia:
+    """The reflected inertia of a cluster at neutral, in the velocities of its joints that move.
+
+    ``joints`` have these velocities, in their order; ``rotors`` are locked bodies that carry none,
+    with their inertia about their own joint and its rate by these velocities.
+    """
+
+    cluster: str
+    joints: tuple[tuple[str, bool], ...]  # a name and whether it has one freedom, by velocity
+    matrix: Array
+    rotors: tuple[tuple[str, float, Array], ...]
+
+    def armatures(self, matrix: Array) -> dict[str, float]:
+        """The diagonal, of a ball joint its mean; planar and floating joints have none."""
+        names = [name for name, _ in self.joints]
+        result = {}
+        for name in dict.fromkeys(names):
+            own = np.diag(matrix)[[i for i, each in enumerate(names) if each == name]]
+            result[name] = max(0.0, float(np.mean(own))) if len(own) in (1, 3) else 0.0
+        return result
+
+    def tendons(self) -> tuple[list[Tendon], Array]:
+        """The inertias that several joints share, and what remains, which is on the diagonal."""
+        single = np.array([alone for _, alone in self.joints])
+        rest = np.where(single & single[:, None], self.matrix, np.diag(np.diag(self.matrix)))
+        size = np.sqrt(np.abs(np.diag(rest)))
+        scale = np.where(size > 0.0, size, 1.0)
+        shared: list[tuple[str, float, Array]] = []
+        for name, inertia, ratios in self.rotors:
+            if inertia > 0.0 and np.count_nonzero(ratios) > 1 and not ratios[~single].any():
+                shared.append((name, inertia, ratios))
+        left = rest - sum((i * np.outer(b, b) for _, i, b in shared), np.zeros_like(rest))
+        if np.linalg.eigvalsh(left / np.outer(scale, scale))[0] < -ROUNDING:
+            shared, left = [], rest
+        left, factors = _factored(left / np.outer(scale, scale))
+        named = ((f"{self.cluster}_{n}", 1.0, row * scale) for n, row in enumerate(factors))
+        labels = [name for name, _ in self.joints]
+        tendons = [
+            Tendon(name, inertia, tuple((labels[i], float(row[i])) for i in np.flatnonzero(row)))
+            for name, inertia, row in (*shared, *named)
+        ]
+        return tendons, left * np.outer(scale, scale)
+
+
+ROUNDING = 1e-12  # of a matrix with ones on its diagonal
+
+
+def _factored(matrix: Array) -> tuple[Array, list[Array]]:
+    """D and rows b of D + Σ bᵀ b, D diagonal, which is the matrix or, if it is indefinite, near.
+
+    By columns of the Cholesky factor; those with a single number go to D.
+    """
+    off = np.abs(matrix - np.diag(np.diag(matrix)))
+    if off.max(initial=0.0) <= ROUNDING:
+        return np.diag(np.diag(matrix)), []
+    values, vectors = np.linalg.eigh(matrix)
+    if values[0] < 0.0:
+        matrix = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    diagonal, rows = np.zeros_like(matrix), []
+    for i in range(len(matrix)):
+        row = np.where(np.abs(matrix[i]) > ROUNDING, matrix[i], 0.0)
+        if not row[i]:
+            continue
+        if np.count_nonzero(row) == 1:
+            diagonal[i, i] = row[i]
+        else:
+            rows.append(row / np.sqrt(row[i]))
+        matrix = matrix - np.outer(matrix[i], matrix[i]) / matrix[i, i]
+    return diagonal, rows
+
+
+def _joint_inertias(model: Model) -> Iterator[_JointInertia]:
     q = model.neutral()
     matrix = np.array(reflected(model, [float(x) for x in q]), dtype=float)
     g = model.constraint_jacobian(q)
-    result: dict[str, float] = {}
+    carrying = {node.parent for node in model.nodes}
     for cluster in model.clusters:
         moving = [body for body in cluster.bodies if body in select(model).moving]
         rows = [v for body in moving for v in model.nodes[body].freedoms]
         kept = g[rows, cluster.v]
+        turned = g[:, cluster.v]
         inertia = matrix[cluster.v, cluster.v]
         if not np.array_equal(kept, np.eye(len(rows))):
             inverse = np.linalg.inv(kept)
             inertia = inverse.T @ inertia @ inverse
-        at = 0
-        for body in moving:
-            joint = model.joints[body]
-            diagonal = np.diag(inertia)[at : at + joint.nv]
-            at += joint.nv
-            plain = joint.nv == 1 or joint.type == "spherical"
-            result[joint.name] = max(0.0, float(np.mean(diagonal))) if plain else 0.0
-    return result
+            turned = turned @ inverse
+        rotors = []
+        for body in cluster.bodies:
+            node = model.nodes[body]
+            if body not in moving and body not in carrying and node.joint.nv == 1:
+                (own,) = node.joint.subspace
+                about = float((node.inertia * own).dot(own)) + node.armature
+                rotors.append((node.name, about, turned[node.v]))
+        joints = [model.joints[body] for body in moving]
+        labels = tuple((joint.name, joint.nv == 1) for joint in joints for _ in range(joint.nv))
+        yield _JointInertia(cluster.name, labels, inertia, tuple(rotors))
 
 
 # ---- the description -----------------------------------------------------------------------------
@@ -247,6 +357,36 @@ def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> De
     return replace(
         opened, springs=tuple(each for each in described.springs if _acts(each, moving, places))
     )
+
+
+def _with_rotors(tree: Description, tendons: Sequence[Tendon]) -> Description:
+    """The tree with each of these inertias as a rotor that has no mass."""
+    above = {joint.child: joint.parent for joint in tree.joints}
+    parent = {joint.name: joint.parent for joint in tree.joints}
+    links, joints, couplings = list(tree.links), list(tree.joints), []
+    taken = {link.name for link in links} | parent.keys()
+    for each in tendons:
+        name = rotor_name(each.name)
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        carriers = [_upwards(above, parent[joint]) for joint, _ in each.terms]
+        common = next(link for link in carriers[0] if all(link in path for path in carriers))
+        links.append(Link(name))
+        joints.append(
+            Joint(name, "continuous", common, name, independent=False, armature=each.inertia)
+        )
+        terms = ((name, 1.0), *((joint, -ratio) for joint, ratio in each.terms))
+        couplings.append(JointCoupling(name, terms))
+    return replace(tree, links=tuple(links), joints=tuple(joints), couplings=tuple(couplings))
+
+
+def _upwards(above: Mapping[str, str], link: str) -> list[str]:
+    """The link and all that carry it, the nearest first."""
+    links = [link]
+    while links[-1] in above:
+        links.append(above[links[-1]])
+    return links
 
 
 def _acts(spring: Spring | JointSpring, moving: set[str], places: dict[str, graph.Place]) -> bool:

@@ -21,23 +21,24 @@ from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces
 from robomodel.dynamics.recursions.aba import aba as forward
 from robomodel.dynamics.recursions.efpa import efpa as inverse_inertia
 from robomodel.dynamics.recursions.impulse import contact as contact_of
-from robomodel.dynamics.recursions.passive import Element, elements
+from robomodel.dynamics.recursions.passive import (
+    Arguments,
+    Element,
+    Inner,
+    elements,
+    passive_force,
+)
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.recursions.rnea import rnea as inverse
 from robomodel.errors import warn_at
-from robomodel.model.approximate import approximate, select, unconstrained
+from robomodel.model.approximate import approximate, select, unconstrained, with_tendons
 from robomodel.model.build import build
+from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.derived import cached_on_model
 from robomodel.model.graph import WORLD, path
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, dot, solve, sub
+from robomodel.scalars import Scalar, Vector, added, dot, solve, sub, subtracted
 from robomodel.spatial import NO_WRENCH, ZERO, Transform, Wrench, factor
-
-MAKERS: dict[str, Callable[[Model], Description]] = {
-    "approximate": approximate,
-    "unconstrained": unconstrained,
-    "independent": partial(approximate, lump=False),  # as 002, II-C: the rotors' mass is left out
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +84,17 @@ def open_tree(model: Model, method: str) -> OpenTree:
     """The tree of a method, made once and kept with the robot's model."""
     tree = build(MAKERS[method](model))
     body_of = {joint.name: body for body, joint in enumerate(model.joints)}
-    bodies = [body_of[joint.name] for joint in tree.joints]
-    velocities = [v for body in bodies for v in model.nodes[body].freedoms]
-    positions = [
-        node.q + i for node in (model.nodes[body] for body in bodies) for i in range(node.joint.nq)
-    ]
+    bodies = {n: body_of[tree.joints[n].name] for c in tree.clusters
+              for n, _, _ in joint_slices(tree, c)}  # fmt: skip
+    nodes = [model.nodes[body] for body in bodies.values()]
+    velocities = [v for node in nodes for v in node.freedoms]
+    positions = [node.q + i for node in nodes for i in range(node.joint.nq)]
     parts = []
     for c in model.clusters:
         own = [i for i, v in enumerate(velocities) if c.spanning_v.start <= v < c.spanning_v.stop]
         parts.append(tuple(sorted(own, key=velocities.__getitem__)))
-    places = {body: Place(n, Transform((), ZERO)) for n, body in enumerate(bodies)}
-    for body in set(range(len(model.nodes))) - select(model).dropped - set(bodies):
+    places = {body: Place(n, Transform((), ZERO)) for n, body in bodies.items()}
+    for body in set(range(len(model.nodes))) - select(model).dropped - places.keys():
         places[body] = _stand(model, body, tree)  # locked: the link stands on some other body
     return OpenTree(tree, tuple(positions), tuple(velocities), tuple(parts), places, method)
 
@@ -134,18 +135,43 @@ def aba(
     """The a = G_k⁻¹ (FD(q_k, G_k v, G_k⁻ᵀ tau) - g_k), FD the forward dynamics of the open tree."""
     tree, state = open_tree(model, method), State(model, q, (), v)
     at, rates = _kept(tree, state)
-    forces: list[Scalar] = [0.0] * model.nv
-    for cluster, part in zip(model.clusters, tree.parts, strict=True):
-        rows = [state.rows[tree.velocities[i]] for i in part]
-        found = _solved(list(zip(*rows, strict=True)), tau[cluster.v])
-        for i, force in zip(part, found, strict=True):
-            forces[i] = force
+    forces = _forces(tree, state, tau)
     qdd = forward(tree.model, at, rates, forces, tree.wrenches(model, f_ext))
     a: list[Scalar] = []
     for part in tree.parts:
         rows = [state.rows[tree.velocities[i]] for i in part]
         a += _solved(rows, [sub(qdd[i], state.bias[tree.velocities[i]]) for i in part])
     return a
+
+
+def _forces(tree: OpenTree, state: Configuration, tau: Vector) -> list[Scalar]:
+    """G_k⁻ᵀ tau, in the order of the tree."""
+    forces: list[Scalar] = [0.0] * len(tree.velocities)
+    for cluster, part in zip(state.model.clusters, tree.parts, strict=True):
+        rows = [state.rows[tree.velocities[i]] for i in part]
+        solved = _solved(list(zip(*rows, strict=True)), tau[cluster.v])
+        for i, force in zip(part, solved, strict=True):
+            forces[i] = force
+    return forces
+
+
+def correction_force(model: Model, q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
+    """ID(q_k, G_k v, G_k a + g_k) - G_k⁻ᵀ tau, with the a of the robot: what the tree lacks."""
+    tree, state = open_tree(model, "tendons"), State(model, q, (), v)
+    qdd = state.accelerations(forward(model, q, v, tau))
+    needed = inverse(tree.model, *_kept(tree, state), [qdd[r] for r in tree.velocities])
+    return subtracted(needed, _forces(tree, state, tau))
+
+
+def correction_passive(m: Model, x: Arguments, _: object, run: Inner) -> list[Scalar]:
+    """The correction where springs and damping act on the robot, and the tree's own on the tree."""
+    tree, state = open_tree(m, "tendons"), State(m, x["q"], (), x["v"])
+    passive = passive_force(m, x["q"], x["v"])
+    correction = run({**x, "tau": added(x["tau"], passive)})
+    exact_less_tree = subtracted(
+        _forces(tree, state, passive), passive_force(tree.model, *_kept(tree, state))
+    )
+    return added(correction, exact_less_tree)
 
 
 def efpa(method: str, model: Model, q: Vector, places: Sequence[Place]) -> Matrix:
@@ -303,3 +329,11 @@ def _linear(name: str, element: Element, terms: Mapping[tuple[str, float], float
     rest = here - (float(element.x) - element.reference) if element.stiffness else 0.0
     ratios = tuple((joint, ratio) for (joint, _), ratio in terms.items())
     return JointSpring(name, ratios, element.stiffness, rest, element.damping, element.friction)
+
+
+MAKERS: dict[str, Callable[[Model], Description]] = {
+    "approximate": approximate,
+    "unconstrained": unconstrained,
+    "independent": partial(approximate, lump=False),  # as 002, II-C: the rotors' mass is left out
+    "tendons": lambda model: with_reflected(model, with_tendons(model)),
+}

@@ -14,6 +14,7 @@ from robomodel.dynamics.baselines import open_tree as independent
 from robomodel.dynamics.declaration import (
     ForceOptions,
     Options,
+    PassiveOptions,
     algorithm,
     by_name,
     documented,
@@ -34,7 +35,16 @@ from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
-__all__ = ["aba", "armature", "bias_force", "crba", "hybrid", "passive_force", "rnea"]
+__all__ = [
+    "aba",
+    "armature",
+    "bias_force",
+    "correction_force",
+    "crba",
+    "hybrid",
+    "passive_force",
+    "rnea",
+]
 
 
 @algorithm(
@@ -58,9 +68,10 @@ def rnea(
 
     Args:
         method: "cluster"; "projection", the same by Gᵀ on the spanning tree; "approximate", on an
-            open tree with lumped rotors and armature; "unconstrained", on an open tree without
-            rotors, couplers and other dependent bodies. Wrenches cannot act on bodies that an open
-            tree leaves out.
+            open tree with lumped rotors and armature; "tendons", the same with the reflected
+            inertia between joints, as :func:`approximate_tree` has it; "unconstrained", on an
+            open tree without rotors, couplers and other dependent bodies. Wrenches cannot act on
+            bodies that an open tree leaves out.
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
@@ -132,6 +143,27 @@ def passive_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Op
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
+    """
+
+
+@algorithm(independent.correction_force, correction=("nv",), passive=independent.correction_passive)
+def correction_force(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    **options: Unpack[PassiveOptions],
+) -> Array:
+    """What joint forces of the open tree lack for it to accelerate as the robot does.
+
+    With the accelerations a of the robot under tau, q̇ₜ = Gₜ v and tau = Gₜᵀ tauₜ, it is
+    IDₜ(qₜ, Gₜ v, Gₜ a + gₜ) - tauₜ, of the inverse dynamics IDₜ of the tree: the gyroscopic moments
+    and the spin of rotors on moving carriers, and what changes with the configuration of linkages.
+    A simulator of the tree that adds it to tauₜ at each step follows the robot, without contact.
+
+    Returns:
+        correction: Forces (..., nv) on the joints of :func:`approximate_tree`, in the order of its
+            v; with ``passive`` that tree's springs and damping act, too.
     """
 
 

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 from robomodel.description import (
     Actuator,
-    Inertial,
     Joint,
     JointCoupling,
     JointSpring,
@@ -225,7 +224,10 @@ class Actuators(Section):
                 yield JointSpring(f"{actuator}_damping", names, damping=damping, source=source)
 
     def rotors(self) -> tuple[list[Link], list[Joint], list[JointCoupling]]:
-        """The armature of a tendon of several joints: a rotor on the world turns as it moves."""
+        """The armature of a tendon of several joints, as that of a massless rotor's joint.
+
+        The rotor turns as the tendon moves, on the body that carries all of these joints.
+        """
         links: list[Link] = []
         joints: list[Joint] = []
         couplings: list[JointCoupling] = []
@@ -234,12 +236,25 @@ class Actuators(Section):
             if len(terms) == 1:
                 continue
             name = taken.fresh(f"{tendon}_rotor")
-            inertial = Inertial(0.0, (inertia, 0.0, 0.0, 0.0, 0.0, 0.0), source=source)
-            links.append(Link(name, inertial, source))
-            joints.append(Joint(name, "continuous", WORLD, name, independent=False, source=source))
+            links.append(Link(name, None, source))
+            joints.append(
+                Joint(
+                    name, "continuous", self._carrier(terms), name, independent=False,
+                    source=source, armature=inertia,
+                )
+            )  # fmt: skip
             relation = ((name, 1.0), *((self.elements.joints[joint], -k) for joint, k in terms))
             couplings.append(JointCoupling(name, relation, 0.0, source))
         return links, joints, couplings
+
+    def _carrier(self, terms: Terms) -> str:
+        """The nearest body that carries the bodies of these joints."""
+        parents = self.model.body_parentid
+        bodies = {int(parents[self.model.jnt_bodyid[joint]]) for joint, _ in terms}
+        while len(bodies) > 1:  # parents have smaller numbers
+            bodies.add(int(parents[last := max(bodies)]))
+            bodies.remove(last)
+        return self.elements.bodies[bodies.pop()]
 
     def _why_none(self, actuator: int) -> str:
         """Why an actuator is not among the robot's; empty for one that is."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import posixpath
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -28,6 +28,7 @@ from robomodel.description import (
     Anchor,
     Description,
     Joint,
+    JointCoupling,
     JointSpring,
     Link,
     LinkCoupling,
@@ -80,12 +81,16 @@ _SECTIONS = ("default", "asset", "worldbody", "tendon", "equality", "actuator", 
 
 @dataclass
 class Draft:
-    """A document. ``bodies`` are the elements of links, ``refs`` joints' initial positions."""
+    """A document. ``bodies`` are the elements of links, ``refs`` joints' initial positions.
+
+    ``tendons`` are those with armature, by joints and coefficients, which actuators may pull.
+    """
 
     name: str
     lost: list[str] = field(default_factory=list)
     bodies: dict[str, etree._Element] = field(default_factory=dict)
     refs: dict[str, float] = field(default_factory=dict)
+    tendons: list[tuple[dict[str, float], str]] = field(default_factory=list)
     names: dict[str, Names] = field(default_factory=lambda: defaultdict(Names))
 
     def __post_init__(self) -> None:
@@ -255,6 +260,7 @@ def with_sliders(description: Description) -> Description:
     )
 
 
+_SAME = 1e-12  # relative: ratios that are one number
 _ARM = 0.1  # m: how far along an axis the point is that stands for it
 _STIFF = "0.9999 0.9999 0.001 0.5 2"  # solimp: as little as MuJoCo lets its constraints yield
 _YIELDS = (
@@ -263,6 +269,48 @@ _YIELDS = (
 )
 
 _Relation = Sequence[tuple[str, float]]  # joints and coefficients
+
+
+def without_tendon_rotors(description: Description) -> tuple[Description, list[JointCoupling]]:
+    """The description without massless rotors that turn with joints, and their couplings.
+
+    They are nothing but the armature of a fixed tendon over these joints.
+    """
+    on_links = Counter(joint.parent for joint in description.joints)
+    on_joints = Counter(joint.mimic.joint for joint in description.joints if joint.mimic)
+    on_joints.update(end.name for each in description.transmissions for end in each.joints)
+    for each in (*description.loops, *description.couplings, *description.springs):
+        if isinstance(each, JointCoupling | JointSpring):
+            on_joints.update(name for name, _ in each.terms)
+        else:
+            ends = (each.predecessor, each.successor)
+            on_links.update(end if isinstance(end, str) else end.link for end in ends)
+    links = {link.name: link for link in description.links}
+    rotors = {}
+    for joint in description.joints:
+        plain = Joint(
+            joint.name, "continuous", joint.parent, joint.child, joint.origin, joint.axis,
+            independent=False, armature=joint.armature, source=joint.source,
+        )  # fmt: skip
+        link = Link(joint.child, None, links[joint.child].source)
+        alone = on_joints[joint.name] == 1 and not on_links[joint.child]
+        if joint.armature > 0.0 and alone and (joint, links[joint.child]) == (plain, link):
+            rotors[joint.name] = joint.child
+    tendons = [
+        each
+        for each in description.couplings
+        if isinstance(each, JointCoupling) and len(each.terms) > 1 and not each.offset
+        and each.terms[0][0] in rotors and each.terms[0][1] == 1.0
+    ]  # fmt: skip
+    names = {each.terms[0][0] for each in tendons}
+    gone = {rotors[name] for name in names}
+    rest = replace(
+        description,
+        links=tuple(link for link in description.links if link.name not in gone),
+        joints=tuple(joint for joint in description.joints if joint.name not in names),
+        couplings=tuple(each for each in description.couplings if each not in tendons),
+    )
+    return rest, tendons
 
 
 @dataclass
@@ -404,11 +452,24 @@ class Ties:
                 element.set("joint", joint)
             else:
                 gear = 1.0 if actuator.reduction is None else actuator.reduction
-                relation = [(joint, turns / gear) for joint, turns in terms.items()]
-                element.set("tendon", fixed_tendon(self.draft, name, relation).get("name", ""))
+                relation = {joint: turns / gear for joint, turns in terms.items()}
+                tendon, sign = self._tendon(name, relation)
+                element.set("tendon", tendon)
+                gear *= sign
             if gear != 1.0:
                 element.set("gear", number(gear))
             self._motor(element, name, actuator, terms)
+
+    def _tendon(self, name: str, relation: Mapping[str, float]) -> tuple[str, float]:
+        """A tendon over joints, one with armature if it moves so or in the opposite direction."""
+        for terms, existing in self.draft.tendons:
+            for sign in (1.0, -1.0):
+                if terms.keys() == relation.keys() and all(
+                    math.isclose(sign * terms[joint], k, rel_tol=_SAME)
+                    for joint, k in relation.items()
+                ):
+                    return existing, sign
+        return fixed_tendon(self.draft, name, list(relation.items())).get("name", ""), 1.0
 
     def _motor(
         self, element: etree._Element, name: str, actuator: Actuator, terms: Mapping[str, float]
@@ -426,6 +487,7 @@ class Ties:
             effort = self.moved_as[first].limits.effort / abs(ratio)
         if 0.0 < effort < NO_LIMIT:
             element.set("ctrlrange", numbers((-effort, effort)))
+            element.set("forcerange", numbers((-effort, effort)))
         if motor is not None and MOTOR.of(rest := replace(motor, effort=math.inf)):
             note_motor(self.draft, ACTUATOR_MOTOR + name, rest)
 
@@ -482,9 +544,17 @@ def to_mjcf(description: Description) -> tuple[str, list[str]]:
     Lengths are in metres and angles in radians. docs/mjcf.md lists how each thing is written, and
     which names MJCF has no place for.
     """
+    armature = {joint.name: joint.armature for joint in description.joints}
+    description, rotors = without_tendon_rotors(description)
     description = with_sliders(physical_inertias(description))
     tree = _Tree(description)
     tree.write()
+    for coupling in rotors:
+        (rotor, _), *terms = coupling.terms
+        name, relation = rotor.removesuffix(rotor_name("")), {joint: -k for joint, k in terms}
+        tendon = fixed_tendon(tree.draft, name, list(relation.items()))
+        tendon.set("armature", number(armature[rotor]))
+        tree.draft.tendons.append((relation, tendon.get("name", "")))
     Ties(description, tree.draft).write()
     return tree.draft.text(), tree.draft.lost
 

@@ -18,7 +18,7 @@ from robomodel.description import (
     Transmission,
     TransmittedJoint,
 )
-from robomodel.description.transmissions import SIMPLE, actuator_terms, kind_of
+from robomodel.description.transmissions import SIMPLE, kind_of
 from robomodel.errors import DescriptionError, did_you_mean, warn_at
 from robomodel.parsers.schema import MOTOR, ROTOR, add, add_text, read, write
 from robomodel.parsers.shared.frames import read_value
@@ -269,21 +269,21 @@ def add_transmission(root: Element, transmission: Transmission, lost: list[str])
 # --- motors of open trees -------------------------------------------------------------------------
 
 
-def with_motors(description: Description, *, simple: bool) -> Description:
-    """The description with a simple transmission for each joint with a finite effort without one.
+def with_motors(description: Description) -> Description:
+    """The description with a simple transmission for each joint that needs one and has none.
 
-    ``simple``: for readers that know no other ones, and an armature only as that of a motor. A
-    transmission of another type is replaced by a motor on each of its joints, and warned of.
+    Those are joints with a finite effort or an armature: readers know no other transmissions, and
+    an armature only as that of a motor. A transmission of another type is replaced by a motor on
+    each of its joints, and warned of.
     """
     joints = {joint.name: joint for joint in description.joints}
     kept, driven = [], set[str]()
     for transmission in description.transmissions:
         single = len(transmission.actuators) == len(transmission.joints) == 1
-        actuator_of_mjcf = simple and single and "/" not in transmission.type
+        actuator_of_mjcf = single and "/" not in transmission.type
         each = replace(transmission, type=_SIMPLE) if actuator_of_mjcf else transmission
         ends = [joints.get(end.name) for end in each.joints]
-        drives = single and kind_of(each) == SIMPLE if simple else any(actuator_terms(each))
-        if drives and ends:
+        if ends and single and kind_of(each) == SIMPLE:
             driven.update(end.name for end in each.joints)
         elif ends and all(end and _has_effort(end) for end in ends):
             warn_at(
@@ -296,9 +296,9 @@ def with_motors(description: Description, *, simple: bool) -> Description:
         kept.append(each)
     names = Names(each.name for each in kept)
     for joint in description.joints:
-        needed = _has_effort(joint) or (simple and joint.armature > 0.0)
+        needed = _has_effort(joint) or joint.armature > 0.0
         if joint.type in ONE_DOF and joint.name not in driven and needed:
-            name = names.fresh(f"{joint.name}_transmission" if simple else joint.name)
+            name = names.fresh(f"{joint.name}_transmission")
             motor = Actuator(f"{joint.name}_motor")
             end = TransmittedJoint(joint.name)
             kept.append(Transmission(name, _SIMPLE, (end,), (motor,), joint.source))

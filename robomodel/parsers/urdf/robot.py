@@ -257,7 +257,7 @@ def _for_simulators(description: Description, lost: list[str]) -> Description:
         links.append(replace(link, shapes=tuple(shapes)))
     gravity = None if description.gravity == GRAVITY else description.gravity
     tree = replace(description, links=tuple(links), gravity=gravity)
-    return _with_some_mass(physical_inertias(with_motors(tree, simple=True)))
+    return _with_some_mass(physical_inertias(with_motors(tree)))
 
 
 def _with_some_mass(description: Description) -> Description:
