@@ -1,7 +1,8 @@
 """Motions as factor graphs: experiments of Blanco-Claraco, Leanza and Reina, and a spatial leg.
 
-    python -m benchmarks.trajectories [forward|inverse|gravity|leg ...] [--seconds S]
-        [--windows N ...] [--coordinates dependent|independent|independent_f_eq ...] [--csv FOLDER]
+    python -m benchmarks.trajectories [forward|inverse|gravity|leg|incremental|threads ...]
+        [--seconds S] [--windows N ...] [--csv FOLDER]
+        [--coordinates dependent|independent|independent_f_eq ...]
 
 ``forward``: their four-bar from rest under gravity by fixed-lag smoothing, in dependent and in
 independent coordinates, for each window (their figure 7 and table 1), against the exact motion with
@@ -9,13 +10,15 @@ the same gravity; ``independent_f_eq`` is with their soft equality of successive
 ``gravity``: what other values of gravity do to the exact motion. ``inverse``: the
 torque that moves the crank as prescribed, in four stages (their figure 8). ``leg``: the same on the
 left leg of Tello, with its two differentials. ``incremental``: what a step of the incremental
-smoother takes. ``--csv`` keeps the figures' curves.
+smoother takes. ``threads``: what two threads gain on two independent halves of a graph. ``--csv``
+keeps the figures' curves.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -27,6 +30,7 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
 import robomodel as rm
+from robomodel.estimation.elimination import chain
 from robomodel.estimation.factors import Encoders, Equal, Gyroscope, Prior
 from robomodel.estimation.graph import Factor, Graph
 from robomodel.estimation.incremental import Incremental
@@ -342,10 +346,55 @@ def incremental(seconds: float) -> None:
         )
 
 
+def by_threads(work: Callable[[], object]) -> float:
+    """Times of two runs one after the other, over those of two runs by two threads."""
+    begun = time.perf_counter()
+    work()
+    work()
+    one = time.perf_counter() - begun
+    other = threading.Thread(target=work)
+    begun = time.perf_counter()
+    other.start()
+    work()
+    other.join()
+    return one / (time.perf_counter() - begun)
+
+
+def threads(seconds: float) -> None:
+    """Two eliminations along time that do not depend on each other, by two threads.
+
+    Beside products of matrices, which say whether a second processor was free.
+    """
+    print("two eliminations by two threads, against one after the other")
+    matrix = np.random.default_rng(0).normal(size=(300, 300))
+
+    def products() -> list[Array]:
+        return [matrix @ matrix for _ in range(5)]
+
+    for name, count in (("crank_rocker", 200), ("mini_cheetah", 60), ("jvrc1", 12)):
+        model = rm.robots.load(name)
+        v = np.zeros(model.nv)
+        graph = motion(model, count, 2e-3, q=model.neutral(), v=v)
+        still = {"q": model.neutral(), "v": v, "a": v}
+        linear = graph.linearize({x: np.tile(at, (count, 1)) for x, at in still.items()})
+        gains, free = [], []
+        begun = time.perf_counter()
+        while time.perf_counter() - begun < 3 * seconds:
+            before = by_threads(products)
+            gains.append(by_threads(lambda linear=linear: chain(linear)))
+            free.append(min(before, by_threads(products)) > 1.6)
+        idle = np.array(gains)[free]
+        median = np.median(idle) if len(idle) else np.nan
+        print(
+            f"  {name:14s} {graph.n:3d} unknowns a time: median gain {np.median(gains):.2f}, "
+            f"{median:.2f} with a free processor ({len(idle)} of {len(gains)})"
+        )
+
+
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    known = ("forward", "gravity", "inverse", "leg", "incremental")
+    known = ("forward", "gravity", "inverse", "leg", "incremental", "threads")
     parser.add_argument("what", nargs="*", choices=known, default=known)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--windows", type=int, nargs="+", default=list(PUBLISHED))
@@ -360,6 +409,8 @@ def main() -> None:
         inverse(2 * given.seconds, given.csv)
     if "incremental" in given.what:
         incremental(given.seconds)
+    if "threads" in given.what:
+        threads(given.seconds)
     if "leg" in given.what:
         spatial([w for w in given.windows if w in (2, 10)], given.seconds)
     if "forward" in given.what:

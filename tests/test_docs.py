@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -100,6 +101,67 @@ def test_names_on_the_papers_pages_can_be_imported(page: Path) -> None:
     for public in vars(module)["__all__"]:
         assert getattr(module, public).__doc__, public
     assert re.search(r"\(\d+\)–\(\d+\)", text)
+
+
+NUMBERED = {  # what the papers number; 000 has no (34) and (35)
+    "natural-coordinates": {"equation": [*range(1, 34), *range(36, 48)], "figure": range(1, 9),
+                            "table": range(1, 3)},
+    "elimination-orders": {"equation": range(1, 8), "figure": range(1, 13), "table": range(1, 4),
+                           "algorithm": [1]},
+    "clusters": {"equation": range(1, 68), "figure": range(1, 15), "table": range(1, 5),
+                 "algorithm": [1]},
+    "equations": {"equation": range(1, 36), "figure": [1, 2], "property": range(1, 4),
+                  "problem": [1, 2]},
+    "spatial-operators": {"equation": range(1, 64), "figure": range(1, 8), "lemma": range(1, 13),
+                          "corollary": [3.1, 6.1], "algorithm": [3.1, 4.1, 4.2, 4.3, 6.1]},
+}  # fmt: skip
+ROMAN = {"I": 1.0, "II": 2.0, "III": 3.0, "IV": 4.0}
+
+
+def items(cell: str) -> list[tuple[str, float]]:
+    """Equations, figures and the like that a row names: "(12)–(15)", "figures 9 to 13"."""
+    found = [
+        ("equation", float(n))
+        for first, last in re.findall(r"\((\d+)\)(?:–\((\d+)\))?", cell)
+        for n in range(int(first), int(last or first) + 1)
+    ]
+    number = r"(?:\d+(?:\.\d)?|[IV]+)\b(?!-)"
+    kinds = "figure|table|lemma|algorithm|corollary|property|problem"
+    several = rf"{number}(?:(?: to | and |, ){number})*"
+    for kind, text in re.findall(rf"\b({kinds})s? ({several})", cell):
+        for part in re.split(", | and ", text):
+            ends = [ROMAN.get(x) or float(x) for x in part.split(" to ")]
+            count = round(ends[-1] - ends[0])
+            found += [(kind, ends[0] + n) for n in range(count + 1)]
+    return found
+
+
+def test_papers_pages_have_each_item_once() -> None:
+    """Each numbered equation, figure, lemma …, with a state; and how many there are of each."""
+    lines, totals = [], Counter[str]()
+    for page in PAPERS:
+        text = page.read_text(encoding="utf-8").partition("## Equations and functions")[2]
+        text = text.partition("\n## ")[0]
+        rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line[:1] == "|"]
+        named, states = [], Counter[str]()
+        for cell, function, check, state in rows[2:]:
+            assert state in ("right", "differs", "not done"), cell
+            assert state == "not done" or re.search(r"`test_\w+(\.py)?`", check), cell
+            assert function, cell
+            files = re.findall(r"`(test_\w+\.py)`", check)
+            assert [name for name in files if not (ROOT / "tests" / name).exists()] == []
+            of_row = items(cell)
+            named += of_row
+            states[state] += max(1, len(of_row))
+        wanted = [(kind, float(n)) for kind, ns in NUMBERED[page.stem].items() for n in ns]
+        assert sorted(named) == sorted(wanted), Counter(named) - Counter(wanted)
+        totals += states
+        counts = " | ".join(str(states[x]) for x in ("right", "differs", "not done"))
+        lines.append(f"papers/{page.name}) | {states.total()} | {counts} |")
+    text = (ROOT / "docs/documents.md").read_text(encoding="utf-8")
+    assert [line for line in lines if line not in text] == []
+    counts = " | ".join(str(totals[x]) for x in ("right", "differs", "not done"))
+    assert f"| all | {totals.total()} | {counts} |" in text
 
 
 def test_tests_that_the_papers_pages_name_are_there() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from test_armature import armed
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.estimation.factors import Reading
+from robomodel.estimation.factors import Euler, Prior, Reading, Trapezoid
 from robomodel.estimation.graph import Graph
 from robomodel.estimation.solve import solve
 from robomodel.estimation.spaces import Vectors
@@ -247,6 +248,122 @@ def test_the_papers_four_bar() -> None:
             near(found, np.stack(wanted))
     # and any coordinate that moves will do for independent
     near(plain.independent_accelerations(START, rates[:, :4], couple, ("P1.y",)), qdd[:, 1:2])
+
+
+class Printed:
+    """The paper's four-bar as its sections 2, 6 and 7 write it, for complex numbers too.
+
+    With the crank's angle (n = 5) or without (n = 4): Φ with its rates, uniform rods, gravity.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.mass = np.zeros((n, n))
+        for mass, first, second in ((1.0, None, 0), (2.0, 0, 2), (4.0, None, 2)):  # by points' x
+            for i in (first, second):
+                for j in (first, second):
+                    if i is not None and j is not None:
+                        size = mass / (3 if i == j else 6)
+                        self.mass[i : i + 2, j : j + 2] += size * np.eye(2)
+        self.force = np.zeros(n)
+        self.force[[1, 3]] = -9.8 * np.array([0.5 + 1.0, 1.0 + 2.0])
+
+    def rates(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        """Φ, Φ_q q̇ and Φ_q q̈ + Φ̇_q q̇: (43), (46), (47)."""
+        ends = ((q[:2], v[:2], a[:2], 1.0), (q[2:4] - q[:2], v[2:4] - v[:2], a[2:4] - a[:2], 4.0),
+                (q[2:4] - [4, 0], v[2:4], a[2:4], 13.0))  # fmt: skip
+        rows = [(d @ d - length, 2 * d @ rate, 2 * (d @ second + rate @ rate))
+                for d, rate, second, length in ends]  # fmt: skip
+        if self.n == 5:
+            t, td, tdd = q[4], v[4], a[4]
+            if abs(np.sin(t.real)) > math.sqrt(0.5):
+                rows.append((q[0] - np.cos(t), v[0] + np.sin(t) * td,
+                             a[0] + np.sin(t) * tdd + np.cos(t) * td**2))  # fmt: skip
+            else:
+                rows.append((q[1] - np.sin(t), v[1] - np.cos(t) * td,
+                             a[1] - np.cos(t) * tdd + np.sin(t) * td**2))  # fmt: skip
+        phi, velocity, acceleration = np.array(rows).T
+        return phi, velocity, acceleration
+
+    def jacobian(self, q: Array) -> Array:
+        still = np.zeros(self.n)
+        return np.stack([self.rates(q, unit, still)[1] for unit in np.eye(self.n)], axis=1)
+
+    def accelerations(self, q: Array, v: Array, push: Array) -> Array:
+        """(6) with (7) where M can be inverted, else (5)."""
+        phi, load = self.jacobian(q), self.force + push
+        c = -self.rates(q, v, np.zeros(self.n))[2]
+        if self.n == 4:
+            inverse = np.linalg.inv(self.mass)
+            gamma = np.linalg.inv(phi @ inverse @ phi.T)
+            held = inverse @ phi.T @ gamma
+            return (inverse - held @ phi @ inverse) @ load + held @ c
+        system = np.block([[self.mass, phi.T], [phi, np.zeros((len(phi), len(phi)))]])
+        return np.linalg.solve(system, np.append(load, c))[: self.n]
+
+    def independent(self, q: Array, v: Array, push: Array) -> Array:
+        """(9)-(15), with B the row that picks the last coordinate."""
+        b = np.eye(self.n)[-1:]
+        both = np.linalg.inv(np.vstack([self.jacobian(q), b]))
+        s, r = both[:, :-1], both[:, -1:]
+        drift = s @ -self.rates(q, v, np.zeros(self.n))[2]
+        return np.linalg.solve(r.T @ self.mass @ r, r.T @ (self.force + push - self.mass @ drift))
+
+
+@pytest.mark.parametrize("angle", [False, True])
+def test_factors_as_printed(angle: bool) -> None:
+    """(21)-(32): errors by the paper's formulas, Jacobians by complex steps through them."""
+    of = paper((Angle("theta", ("A", "P1"), 1.0),) if angle else ())
+    own, n, h, z = Printed(of.n), of.n, 0.02, ("theta",) if angle else ()
+    last = slice(n - 1, n)
+    near(of.mass_matrix, own.mass)
+    near(of.weight, own.force)
+    vectors = Vectors(n)
+    rng = np.random.default_rng(6)
+    zero = np.zeros(n)
+    printed: list[tuple[object, Callable[..., Array]]] = [
+        (Prior("q", vectors), lambda q: q),
+        (Euler("q", "v", h, vectors), lambda q, then, v: then - q - h * v),
+        (Trapezoid("q", "v", h, vectors), lambda q, then, v, w: then - q - h / 2 * (v + w)),
+        (planar.PositionConstraints(of), lambda q: own.rates(q, zero, zero)[0]),
+        (planar.VelocityConstraints(of), lambda q, v: own.rates(q, v, zero)[1]),
+        (planar.PlanarDynamics(of), lambda q, v, a: own.accelerations(q, v, zero) - a),
+        (planar.PlanarDynamics(of, forces="Q"),
+         lambda q, v, a, push: own.accelerations(q, v, push) - a),
+    ]  # fmt: skip
+    if angle:
+        printed += [
+            (planar.PositionConstraints(of, z),
+             lambda q, x: np.append(own.rates(q, zero, zero)[0], q[last] - x)),
+            (planar.VelocityConstraints(of, z),
+             lambda q, v, x: np.append(own.rates(q, v, zero)[1], v[last] - x)),
+            (planar.AccelerationConstraints(of, z),
+             lambda q, v, a, x: np.append(own.rates(q, v, a)[2], a[last] - x)),
+            (planar.PlanarDynamics(of, z), lambda q, v, x: own.independent(q, v, zero) - x),
+            (planar.PlanarDynamics(of, z, forces="Q"),
+             lambda q, v, x, push: own.independent(q, v, push) - x),
+        ]  # fmt: skip
+    for factor, formula in printed:
+        names = [name for name, _ in factor.variables]  # type: ignore[attr-defined]
+        values = [rng.uniform(-2, 2, 1 if name in ("z", "zd", "zdd") else n) for name in names]
+        e, slopes = factor.evaluate([x[np.newaxis] for x in values], None)  # type: ignore[attr-defined]
+        near(e[0], formula(*values), scale=1.0)
+        for i, slope in enumerate(slopes):
+
+            def by_one(x: Array, i: int = i, of: Callable[..., Array] = formula,
+                       at: tuple[Array, ...] = tuple(values)) -> Array:  # fmt: skip
+                return of(*at[:i], x, *at[i + 1 :])
+
+            rows = derivative(by_one, values[i])
+            near(np.broadcast_to(slope, (1, *rows.shape))[0], rows, scale=1.0)
+    q, v = values[0], values[1]
+    if angle:  # (8)-(15)
+        s, r = of.split(q, z)
+        stacked = np.vstack([own.jacobian(q), np.eye(n)[-1:]])
+        near(stacked @ np.column_stack([s, r]), np.eye(n))
+        near(of.independent_accelerations(q, v, zero, z), own.independent(q, v, zero))
+    else:  # (4)-(7), (33)
+        near(of.accelerations(q, v, zero)[0], own.accelerations(q, v, zero))
 
 
 def test_data_tell_the_branch() -> None:
