@@ -146,13 +146,18 @@ def is_zero(x: Scalar) -> bool:
 # ---- small dense systems ------------------------------------------------------------------------
 
 
-def solve(matrix: Sequence[Vector], right: Sequence[Vector]) -> list[list[Scalar]]:
+def solve(
+    matrix: Sequence[Vector], right: Sequence[Vector], *, floor: float = 0.0
+) -> list[list[Scalar]]:
     """X of ``matrix @ X = right`` for a matrix of full column rank, square or taller.
 
     ``right`` has the rows of the right-hand sides. Safe at every regular matrix although the
     sequence of operations is fixed: 1x1 and 2x2 in closed form, beyond that modified Gram–Schmidt,
     whose pivots are norms of whole columns and vanish only where the rank does. A taller matrix
     must belong to a consistent system (redundant rows); the result is its least-squares solution.
+
+    ``floor``: not-a-number where a column is that close to a combination of those before it, as a
+    sine of an angle.
     """
     rows, columns = len(matrix), len(matrix[0])
     if rows == columns == 1:
@@ -160,15 +165,27 @@ def solve(matrix: Sequence[Vector], right: Sequence[Vector]) -> list[list[Scalar
         return [[mul(inverse, b) for b in right[0]]]
     if rows == columns == 2:
         (a, b), (c, d) = matrix
-        inverse = div(1.0, sub(mul(a, d), mul(b, c)))
+        determinant = sub(mul(a, d), mul(b, c))
+        inverse = div(1.0, determinant)
+        if floor:
+            size = mul(dot((a, c), (a, c)), dot((b, d), (b, d)))
+            inverse = _regular(inverse, mul(determinant, determinant), size, floor)
         return [
             [mul(inverse, sub(mul(d, x), mul(b, y))) for x, y in zip(*right, strict=True)],
             [mul(inverse, sub(mul(a, y), mul(c, x))) for x, y in zip(*right, strict=True)],
         ]
-    return _gram_schmidt(matrix, right)
+    return _gram_schmidt(matrix, right, floor)
 
 
-def _gram_schmidt(matrix: Sequence[Vector], right: Sequence[Vector]) -> list[list[Scalar]]:
+def _regular(inverse: Scalar, square: Scalar, size: Scalar, floor: float) -> Scalar:
+    """The inverse of a pivot; not-a-number where its square is below floor² of ``size``."""
+    below = sub(square, add(mul(floor**2, size), TINY))
+    return select(below, math.nan, inverse)
+
+
+def _gram_schmidt(
+    matrix: Sequence[Vector], right: Sequence[Vector], floor: float = 0.0
+) -> list[list[Scalar]]:
     """Least squares by modified Gram–Schmidt without square roots (Björck), fixed sequence.
 
     The right-hand sides are orthogonalised with the columns, which makes the method as accurate as
@@ -181,7 +198,11 @@ def _gram_schmidt(matrix: Sequence[Vector], right: Sequence[Vector]) -> list[lis
     solution: list[list[Scalar]] = [[0.0] * len(rights) for _ in range(n)]
     for j in range(n):
         pivot = columns[j]
-        inverse = div(1.0, dot(pivot, pivot))
+        square = dot(pivot, pivot)
+        inverse = div(1.0, square)
+        if floor:
+            before = [row[j] for row in matrix]
+            inverse = _regular(inverse, square, dot(before, before), floor)
         for k in range(j + 1, n):
             upper[j][k] = factor = mul(inverse, dot(pivot, columns[k]))
             columns[k] = [sub(x, mul(factor, p)) for x, p in zip(columns[k], pivot, strict=True)]

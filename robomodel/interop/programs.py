@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from robomodel import dynamics
+from robomodel.dynamics.actuators import inverse
 from robomodel.dynamics.algorithm import (
     ALGORITHMS,
     AlgorithmOptions,
@@ -28,7 +29,7 @@ from robomodel.model.model import Model
 def routine(model: Model, name: str, **options: Any) -> TracedFunction:
     """A function by its name, with options as :func:`robomodel.compile` has them.
 
-    ``steps``, of "close": how many steps of Newton's. ValueError for what is not known, or cannot
+    ``steps``, of "close" and "from_actuators": how many steps of Newton's. ValueError for what is not known, or cannot
     be a straight-line program; TypeError for what is no model or no name, KeyError for links that
     are none of the model's.
     """
@@ -71,7 +72,7 @@ def task_of(function: TracedFunction) -> AlgorithmSpec | None:
 
 def _checked(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
     for option, value in options.items():
-        if (name, option) != ("close", "steps"):
+        if name not in ("close", "from_actuators") or option != "steps":
             raise ValueError(f"'{name}' has no option '{option}'")
         if not isinstance(value, int) or value < 1:
             raise ValueError(f"steps must be at least one, got {value!r}")
@@ -82,11 +83,12 @@ OWN: Mapping[str, Callable[..., TracedFunction]] = {
     "close": lambda model, steps=CLOSE_STEPS: functions.close(model, steps),
     "constraint_bias": functions.constraint_bias,
     "constraint_jacobian": functions.constraint_jacobian,
+    "from_actuators": lambda model, steps=CLOSE_STEPS: inverse.from_actuators(model, steps),
     "integrate": lambda model: functions.integrate(model, INTEGRATE_STEPS),
     "joint_positions": lambda model: functions.joint_positions(model, _first(model, "nq")),
     "joint_velocities": lambda model: functions.joint_velocities(model, _first(model, "nv")),
 }
-"""Functions of the configuration, besides the algorithms."""
+"""Functions of the configuration and of actuators, besides the algorithms."""
 
 
 def _first(model: Model, kind: str) -> int:
@@ -103,7 +105,6 @@ ELSEWHERE: Mapping[str, str] = {
     "difference": "logarithms of rotations branch on their angle",
     "torque_limits": "it needs singular values where motors are redundant; use 'actuator_map'",
     "torque_polytope": "how many vertices there are depends on the numbers; use 'actuator_map'",
-    "actuator_forces": "it needs singular values; use 'actuator_map'",
     "contact_aba": "contacts are solved by iteration; use 'contact'",
     "impulse": "contacts are solved by iteration; use 'contact'",
     "simulate": "it is a loop over time; use 'aba' and 'integrate'",

@@ -9,7 +9,9 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.dynamics.actuators import inverse
 from robomodel.dynamics.actuators import maps as actuation
+from robomodel.dynamics.actuators.inverse import FITS, STEP
 from robomodel.dynamics.actuators.maps import Reflected, copper_loss
 from robomodel.dynamics.actuators.saturation import UNLIMITED, limits_alone, saturated
 from robomodel.dynamics.algorithm import declare
@@ -40,6 +42,7 @@ __all__ = [
 ]
 
 declare("actuator_map", actuation.actuator_map, B=("nv", "nu"))
+declare("actuator_forces", inverse.forces, u=("nu",))
 declare("actuator_positions", actuation.positions, positions=("nu",))
 declare("actuator_velocities", actuation.velocities, rates=("nu",))
 declare("actuator_gains", actuation.gains, K=("nv", "nv"), D=("nv", "nv"))
@@ -201,8 +204,7 @@ def from_actuators(
     return result.reshape(*batch, model.nq), v.reshape(*batch, model.nv)
 
 
-STEP, STEPS = 0.3, 200  # rad or m of a coordinate at a time
-FITS = 1e-6  # by how much numbers of several encoders may contradict each other
+STEPS = 200
 
 
 def _at_positions(model: Model, target: Array, q: Array) -> Array:

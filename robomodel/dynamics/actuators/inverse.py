@@ -1,0 +1,209 @@
+"""From motors to coordinates as programs: states from encoders, and motors' forces from torques.
+
+Steps are fixed in number, so that they can run as compiled code, in C and in other libraries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from robomodel.dynamics.actuators import maps
+from robomodel.kernels.function import TracedFunction
+from robomodel.model.configurations.functions import (
+    CLOSE_STEPS,
+    FINITE,
+    coupled,
+    couplings,
+    left_open,
+    stepped,
+)
+from robomodel.model.constraints import LoopConstraint
+from robomodel.model.derived import traced
+from robomodel.model.elements import Cluster
+from robomodel.model.model import Model
+from robomodel.scalars import (
+    TINY,
+    Factorization,
+    Scalar,
+    Vector,
+    add,
+    added,
+    div,
+    dot,
+    maximum,
+    mul,
+    neg,
+    select,
+    solve,
+    sub,
+    subtracted,
+    transposed,
+)
+
+STEP = 0.3  # [rad, m] of a joint at a time, where ratios vary
+FITS = 1e-6  # by how much numbers of several encoders may contradict each other
+RANK = 1e-9  # sines of angles between columns of the map below this leave a freedom open
+
+Matrix = Sequence[Sequence[Scalar]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Coordinates and the actuators that move them; ``affine``: by constant ratios."""
+
+    coordinates: Sequence[int]
+    actuators: Sequence[int]
+    affine: bool
+
+    def rows(self, matrix: Matrix) -> list[list[Scalar]]:
+        """Bᵀ of the group: actuators by coordinates."""
+        return [[matrix[i][n] for i in self.coordinates] for n in self.actuators]
+
+    @property
+    def redundant(self) -> bool:
+        """Whether there are more actuators than coordinates."""
+        return len(self.actuators) > len(self.coordinates)
+
+
+def groups(model: Model, matrix: Matrix) -> list[Group]:
+    """The groups of a map B; ValueError where actuators leave a coordinate but the base's open."""
+    first = 6 if model.floating_base is not None else 0
+    pattern = [[not (type(x) is float and x == 0.0) for x in row] for row in matrix]
+    result = []
+    tied: set[int] = set(range(first))
+    for coordinates, actuators in maps.blocks(pattern):
+        group = Group(coordinates, actuators, False)
+        numbers = group.rows(matrix)
+        affine = all(type(x) is float for row in numbers for x in row)
+        rank = np.linalg.matrix_rank(np.array(numbers, float), rtol=RANK) if affine else math.inf
+        if min(rank, len(actuators)) >= len(coordinates):
+            tied.update(coordinates)
+        result.append(Group(coordinates, actuators, affine))
+    if missing := [name for i, name in enumerate(model.dof_names) if i not in tied]:
+        raise ValueError(
+            f"the actuators of '{model.name}' leave '{missing[0]}' open"
+            + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
+        )
+    return result
+
+
+@traced
+def from_actuators(model: Model, steps: int = CLOSE_STEPS) -> TracedFunction:
+    """The state at which encoders at the motors read this, by so many steps of Newton's method.
+
+    From ``guess``, loops closed on the way. Not-a-number where this does not converge.
+    """
+    nu = len(model.actuators)
+
+    def build(positions: Vector, velocities: Vector, guess: Vector) -> list[Scalar]:
+        q = list(guess)
+        for n in range(steps):
+            q = _step(model, q, positions, first=n == 0)
+        matrix = maps.actuator_map(model, q)
+        parts = groups(model, matrix)
+        v = _velocities(model, parts, matrix, velocities, RANK)
+        # what more than rounding may be left of
+        checked = [n for g in parts if g.redundant or not g.affine for n in g.actuators]
+        left = subtracted(positions, maps.positions(model, q))
+        rates = [dot(column, v) for column in transposed(matrix)]
+        slip = subtracted(velocities, rates)
+        redundant = [n for g in parts if g.redundant for n in g.actuators]
+        lost: Scalar = -1.0
+        for values, sizes, rows in ((left, positions, checked), (slip, velocities, redundant)):
+            off = [values[n] for n in rows]
+            size = [sizes[n] for n in rows]
+            bound = mul(FITS**2, add(1.0, dot(size, size)))
+            lost = maximum(lost, sub(dot(off, off), bound)) if rows else lost
+        lost = maximum(lost, sub(left_open(model, q), FITS**2))
+        for cluster in model.clusters:
+            for x in cluster.geometry.alignments(q[cluster.q]) if cluster.implicit else ():
+                lost = maximum(lost, neg(x))
+        every = [*q, *v]
+        lost = select(sub(dot(every, every), FINITE), lost, 1.0)
+        return [select(lost, x, math.nan) for x in every]
+
+    sizes = {"positions": nu, "velocities": nu, "guess": model.nq}
+    results = {"q": (model.nq,), "v": (model.nv,)}
+    return TracedFunction("from_actuators", sizes, results, build)
+
+
+def _velocities(
+    model: Model, parts: Sequence[Group], matrix: Matrix, rates: Vector, rank: float = 0.0
+) -> list[Scalar]:
+    """The velocities (nv) of least squares with Bᵀ v = rates; zero of what has no group."""
+    v: list[Scalar] = [0.0] * model.nv
+    for group in parts:
+        found = solve(group.rows(matrix), [[rates[n]] for n in group.actuators], floor=rank)
+        for i, (x,) in zip(group.coordinates, found, strict=True):
+            v[i] = x
+    return v
+
+
+def _step(model: Model, q: Vector, target: Vector, *, first: bool) -> list[Scalar]:
+    """A step of Newton's on loops and actuators together; where ratios are constant the first."""
+    matrix = maps.actuator_map(model, q)
+    parts = [g for g in groups(model, matrix) if first or not g.affine]
+    closing: list[Scalar] = [0.0] * model.n_joint_velocities
+    for cluster in model.clusters:
+        if isinstance(cluster.constraint, LoopConstraint):
+            closing[cluster.spanning_v] = cluster.constraint.closing(q[cluster.q])
+    left = [
+        sub(x, dot([k for _, k in actuator.rows], [closing[row] for row, _ in actuator.rows]))
+        for x, actuator in zip(
+            subtracted(target, maps.positions(model, q)), model.actuators, strict=True
+        )
+    ]
+    step = _velocities(model, parts, matrix, left)
+    turning = {i for g in parts if not g.affine for i in g.coordinates}
+    result = list(q)
+    for cluster in model.clusters:
+        moved = step[cluster.v]
+        if cluster.implicit:
+            rows = cluster.constraint.jacobian(cluster.constraint.positions(q[cluster.q]))
+            moved = added(closing[cluster.spanning_v], [dot(row, moved) for row in rows])
+        if turning.intersection(range(cluster.v.start, cluster.v.stop)):
+            moved = _limited(moved)
+        result[cluster.q] = _along(model, cluster, q[cluster.q], moved)
+    return result
+
+
+def _limited(step: Vector) -> list[Scalar]:
+    """A step shortened so that no joint moves more than ``STEP``."""
+    longest: Scalar = STEP
+    for x in step:
+        longest = maximum(longest, maximum(x, neg(x)))
+    share = div(STEP, longest)
+    return [mul(share, x) for x in step]
+
+
+def _along(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Scalar]:
+    """A cluster's part of q moved along joint velocities, couplings met outright."""
+    if all(type(x) is float and x == 0.0 for x in step):
+        return list(q)
+    moved = stepped(model, cluster, q, step)
+    if isinstance(cluster.constraint, LoopConstraint):
+        moved = coupled(couplings(cluster, cluster.constraint), moved)
+    return moved
+
+
+def forces(model: Model, q: Vector, tau: Vector) -> list[Scalar]:
+    """The motors' forces (nu) of least norm with B u = tau; a floating base's tau is ignored."""
+    matrix = maps.actuator_map(model, q)
+    u: list[Scalar] = [0.0] * len(model.actuators)
+    for group in groups(model, matrix):
+        rows = group.rows(matrix)
+        torque = [tau[i] for i in group.coordinates]
+        if group.redundant:
+            columns = transposed(rows)
+            square = [[dot(a, b) for b in columns] for a in columns]
+            weights = Factorization(square, floor=RANK**2).solve(torque)
+            result = [dot(row, weights) for row in rows]
+        else:
+            result = [x for (x,) in solve(transposed(rows), [[t] for t in torque], floor=RANK)]
+        for n, x in zip(group.actuators, result, strict=True):
+            u[n] = x
+    return u
