@@ -22,6 +22,7 @@ ROOTS = (
     dict.fromkeys(FLOATING, "world")
     | dict.fromkeys(GROUNDED, "ground")
     | dict.fromkeys(ON_A_BASE, "base")
+    | {"parallel_ankle": "shank"}
 )
 
 ROBOTS = sorted(ROOTS)

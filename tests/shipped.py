@@ -2,9 +2,21 @@
 
 from cases import few
 
+import robomodel as rm
 from robomodel import robots
+
+MOTOR = '<motor effort="2" velocity="40"/>'
 
 LARGE = ("jvrc1", "mit_humanoid", "teleop_arm", "tello", "tello_with_arms")
 ROBOTS = few(robots.names(), "belt_leg", "five_bar", "four_bar", "mini_cheetah", "puma560")
 SMALL = few(robots.names(), "belt_leg", "five_bar", "four_bar")
 """Where what is done with a robot takes long: other tests of such a module have floating bases."""
+
+
+def motored(name: str) -> rm.Model:
+    """A shipped robot; linkages without actuators get a motor at each independent joint."""
+    model = robots.load(name)
+    if model.actuators:
+        return model
+    motors = "".join(f'<joint name="{n}">{MOTOR}</joint>' for n in model.dof_names)
+    return rm.load(robots.path(name), extend=f'<robot name="motors">{motors}</robot>')

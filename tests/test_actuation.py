@@ -10,6 +10,7 @@ import pytest
 from cases import few
 from numpy.typing import NDArray
 from scipy.optimize import linprog
+from shipped import MOTOR, motored
 from texts import coupling, four_bar, joint, link, robot
 
 import robomodel as rm
@@ -17,7 +18,6 @@ from robomodel.dynamics.actuators.maps import limits
 
 Array = NDArray[np.float64]
 LIMIT = '<limit lower="-1" upper="1" effort="{effort}" velocity="{velocity}"/>'
-MOTOR = '<motor effort="2" velocity="40"/>'
 CURVE = '<motor stall_torque="3" no_load_speed="20"/>'
 ROTOR = '<rotor inertia="1e-4" ratio="10"/>'
 
@@ -595,15 +595,6 @@ def test_terms_say_which_way_and_how_far_motors_turn(text: str) -> None:
 
 
 # ---- positions and velocities at the motors ------------------------------------------------------
-
-
-def motored(name: str) -> rm.Model:
-    """A shipped robot; linkages without actuators get a motor at each independent joint."""
-    model = rm.robots.load(name)
-    if model.actuators:
-        return model
-    motors = "".join(f'<joint name="{n}">{MOTOR}</joint>' for n in model.dof_names)
-    return rm.load(rm.robots.path(name), extend=f'<robot name="motors">{motors}</robot>')
 
 
 @pytest.mark.parametrize(

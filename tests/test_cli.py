@@ -1,6 +1,7 @@
 """The command line: what it prints, in which form, and with which exit status."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -50,7 +51,8 @@ def test_info_as_json(report, name):
     assert [(each["rows"], each["rank"]) for each in said["loops"]] == [
         (each.rows, each.rank) for each in model.loops
     ]
-    assert all(each["lower"] is None for each in said["joints"])  # infinite: no limits are given
+    for each, made in zip(said["joints"], model.joints, strict=True):
+        assert each["lower"] == (made.lower if math.isfinite(made.lower) else None)
     assert said["warnings"] == []
 
 

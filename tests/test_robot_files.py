@@ -59,7 +59,7 @@ def test_is_one_tree(name):
         else:
             assert {term.get("name") for term in element} <= set(robot.joints)
     for joint in robot.joints.values():
-        assert joint.get("type") in {"floating", "continuous", "fixed"}
+        assert joint.get("type") in {"floating", "continuous", "fixed", "revolute"}
         assert joint.find("limit") is None
 
 

@@ -75,6 +75,7 @@ def written(model, **options):
 
 
 SAYS = {  # what SDF cannot say of the shipped robots
+    "parallel_ankle": ("rod loop",),
     "teleop_arm": ("the coupling 'wrist-roll-belt' of 4 joints",),
     "tello": ("of 3 joints", "rod loop"),
     "tello_with_arms": ("of 3 joints", "rod loop"),

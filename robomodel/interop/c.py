@@ -14,6 +14,8 @@ from numpy.typing import DTypeLike
 
 from robomodel.files import replace_file
 from robomodel.interop.programs import routine, summary, task_of
+from robomodel.interop.ros2_control import FUNCTIONS as TRANSMISSION_FUNCTIONS
+from robomodel.interop.ros2_control import transmission_header
 from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
 from robomodel.kernels.function import TracedFunction, as_dtype
 from robomodel.kernels.precision import Dtype
@@ -37,6 +39,7 @@ def write_c(
     functions: Wanted = ("rnea", "aba"),
     *,
     dtype: DTypeLike = "float64",
+    ros2_control: bool = False,
 ) -> list[Path]:
     """Write functions of a robot as C99, and a header beside it.
 
@@ -51,28 +54,41 @@ def write_c(
         model: The robot.
         path: Where to write; it ends in ``.c``.
         functions: Names as of :func:`robomodel.compile`, and "close", "integrate",
-            "joint_positions" and "joint_velocities"; "frame_pose:foot" is of the link ``foot``
-            ("efpa:a+b" of two), and called ``…_frame_pose_foot``. A mapping gives names of one's
-            own, and options: ``{"knee": ("jacobian", {"frame": ("shank", (0, 0, -0.2))})}``.
+            "joint_positions", "joint_velocities" and "from_actuators"; "frame_pose:foot" is of the
+            link ``foot`` ("efpa:a+b" of two), and called ``…_frame_pose_foot``. A mapping gives
+            names of one's own, and options:
+            ``{"knee": ("jacobian", {"frame": ("shank", (0, 0, -0.2))})}``.
         dtype: "float64" or "float32".
+        ros2_control: Also write ``mini_cheetah_transmission.hpp``, whose class
+            ``mini_cheetah::Transmission`` is a ``transmission_interface::Transmission`` of
+            ros2_control between the actuators and the independent joints, and the functions that it
+            calls.
 
     Returns:
-        paths: The two paths.
+        paths: The two paths, and the third with ``ros2_control``.
 
     Raises:
         ValueError: Before anything is written: functions that are not known or cannot be
-            straight-line programs, by name; a ``path`` that does not end in ``.c``.
+            straight-line programs, by name; a ``path`` that does not end in ``.c``; with
+            ``ros2_control`` actuators that leave a coordinate open, and independent joints with
+            several freedoms.
     """
     source = Path(path)
     if source.suffix != ".c":
         raise ValueError(f"path must end in .c, got '{source}'")
     number = as_dtype(dtype)
     stem = identifier(source.stem)
-    made = {}
+    if ros2_control and number != "float64":
+        raise ValueError("ros2_control has values of float64")
+    transmission = transmission_header(model, stem) if ros2_control else ""
+    made: dict[str, TracedFunction] = {}
     for name, found in _wanted(model, functions):
         if name in made:
             raise ValueError(f"two functions would be called '{stem}_{name}'; name them apart")
         made[name] = found
+    for name in TRANSMISSION_FUNCTIONS if ros2_control else ():
+        if made.setdefault(name, required := _routine(model, name, {})) is not required:
+            raise ValueError(f"'{stem}_{name}' is what the header for ros2_control calls")
     if not made:
         raise ValueError("no functions are asked for")
     texts = [_function(stem, name, found, number) for name, found in made.items()]
@@ -80,7 +96,11 @@ def write_c(
     said = _header(model, stem, header.name, list(made.values()), texts, number)
     replace_file(str(source), _source(model, header.name, texts))
     replace_file(str(header), said)
-    return [source, header]
+    if not transmission:
+        return [source, header]
+    adapter = source.with_name(f"{source.stem}_transmission.hpp")
+    replace_file(str(adapter), transmission)
+    return [source, header, adapter]
 
 
 def _wanted(model: Model, functions: Wanted) -> Iterable[tuple[str, TracedFunction]]:
@@ -176,6 +196,10 @@ UNITS = {
     "pose": "rotation and origin [m]",
     "velocity": "angular [rad/s], linear [m/s]",
     "J": "Jacobian",
+    "rates": "of the actuators [rad/s, m/s]",
+    "kp": "gains at the motors [N m/rad, N/m]",
+    "kd": "gains at the motors [N m s/rad, N s/m]",
+    "guess": "a closed configuration near the result",
     "B": "what each motor's unit force does",
     "kinetic": "energy [J]",
     "potential": "energy [J]",
@@ -263,13 +287,13 @@ def _told(found: TracedFunction, f: CFunction) -> list[str]:
     if task is not None and task.passive:
         lines.append("   With the springs and the damping of the robot's file.")
     for own, argument in zip(f.arguments, found.arguments, strict=True):
-        unit = UNITS.get(argument, "")
+        unit = _unit(found, argument)
         if own.startswith("f_ext"):
             unit = "wrench on that link in its axes: moment [N m], force [N]"
         lines.append(f"   {own}: {unit}" if unit else f"   {own}")
     for own, (result, shape) in zip(f.results, found.results.items(), strict=True):
         size = " by ".join(map(str, shape))
-        unit = UNITS.get(result, "")
+        unit = _unit(found, result)
         by = f"{size}, by rows" if len(shape) > 1 else ""
         note = "; ".join(x for x in (unit, by) if x)
         lines.append(f"   {own}: {note}" if note else f"   {own}")
@@ -281,6 +305,12 @@ def _told(found: TracedFunction, f: CFunction) -> list[str]:
     )
     lines.append(f"   {f.program.flops} floating-point operations; stack: {what}. */")
     return lines
+
+
+def _unit(function: TracedFunction, name: str) -> str:
+    """What an argument or a result of a function is."""
+    place = "the actuators" if "actuator" in function.name else "all joints"
+    return UNITS.get(name, "").replace("all joints", place)
 
 
 def _for_cpp(stem: str, functions: Sequence[CFunction], kind: str) -> list[str]:

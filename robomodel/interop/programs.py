@@ -29,9 +29,9 @@ from robomodel.model.model import Model
 def routine(model: Model, name: str, **options: Any) -> TracedFunction:
     """A function by its name, with options as :func:`robomodel.compile` has them.
 
-    ``steps``, of "close" and "from_actuators": how many steps of Newton's. ValueError for what is not known, or cannot
-    be a straight-line program; TypeError for what is no model or no name, KeyError for links that
-    are none of the model's.
+    ``steps``, of "close" and "from_actuators": how many steps of Newton's. ValueError for what is
+    not known, or cannot be a straight-line program; TypeError for what is no model or no name,
+    KeyError for links that are none of the model's.
     """
     if not isinstance(model, Model):
         raise no_model(model)
@@ -83,7 +83,7 @@ OWN: Mapping[str, Callable[..., TracedFunction]] = {
     "close": lambda model, steps=CLOSE_STEPS: functions.close(model, steps),
     "constraint_bias": functions.constraint_bias,
     "constraint_jacobian": functions.constraint_jacobian,
-    "from_actuators": lambda model, steps=CLOSE_STEPS: inverse.from_actuators(model, steps),
+    "from_actuators": lambda model, steps=inverse.STEPS: inverse.from_actuators(model, steps),
     "integrate": lambda model: functions.integrate(model, INTEGRATE_STEPS),
     "joint_positions": lambda model: functions.joint_positions(model, _first(model, "nq")),
     "joint_velocities": lambda model: functions.joint_velocities(model, _first(model, "nv")),
@@ -123,6 +123,9 @@ SUMMARIES: Mapping[str, str] = {
     "its order.",
     "constraint_jacobian": "G: velocities of all joints of the spanning tree, the base's first, "
     "are G v.",
+    "from_actuators": "The state at which encoders at the motors read this, by steps of Newton's "
+    f"from guess ({inverse.STEPS} by default: from some 0.05 rad or m away), the base as in guess "
+    "and at rest; not-a-number where that does not converge.",
     "constraint_bias": "g: accelerations of all joints of the spanning tree are G a + g.",
 }
 """What functions of the configuration do, whose results are numbers here."""

@@ -6,7 +6,8 @@ A file's first comment says what the robot is, where its parameters come from, a
 - Every joint geared: ``mini_cheetah``, ``jvrc1``; with parallel belts besides: ``mit_humanoid``,
   ``mit_humanoid_leg``, ``belt_leg``, ``teleop_arm``.
 - Differentials: ``tello``, ``tello_with_arms``.
-- Linkages: ``four_bar``, ``crank_rocker``, ``five_bar``, ``six_bar``, ``planar_leg_linkage``.
+- Linkages: ``four_bar``, ``crank_rocker``, ``five_bar``, ``six_bar``, ``planar_leg_linkage``,
+  ``parallel_ankle``.
 - Open chain: ``puma560``.
 
 :func:`chain` makes serial chains of any length.

@@ -14,7 +14,6 @@ import numpy as np
 from robomodel.dynamics.actuators import maps
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.configurations.functions import (
-    CLOSE_STEPS,
     FINITE,
     coupled,
     couplings,
@@ -26,7 +25,6 @@ from robomodel.model.derived import traced
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.scalars import (
-    TINY,
     Factorization,
     Scalar,
     Vector,
@@ -44,8 +42,10 @@ from robomodel.scalars import (
     transposed,
 )
 
+STEPS = 3  # of Newton's, by which linkages follow from 0.05 rad or m away to rounding
 STEP = 0.3  # [rad, m] of a joint at a time, where ratios vary
 FITS = 1e-6  # by how much numbers of several encoders may contradict each other
+SETTLED = 1e-5  # [rad, m] longest last step: what is left of it is quadratically less
 RANK = 1e-9  # sines of angles between columns of the map below this leave a freedom open
 
 Matrix = Sequence[Sequence[Scalar]]
@@ -53,7 +53,7 @@ Matrix = Sequence[Sequence[Scalar]]
 
 @dataclass(frozen=True)
 class Group:
-    """Coordinates and the actuators that move them; ``affine``: by constant ratios."""
+    """Coordinates and the actuators that move them; ``affine``: by constant ratios, no loops."""
 
     coordinates: Sequence[int]
     actuators: Sequence[int]
@@ -72,16 +72,18 @@ class Group:
 def groups(model: Model, matrix: Matrix) -> list[Group]:
     """The groups of a map B; ValueError where actuators leave a coordinate but the base's open."""
     first = 6 if model.floating_base is not None else 0
+    in_loops = {i for c in model.clusters if c.implicit for i in range(c.v.start, c.v.stop)}
     pattern = [[not (type(x) is float and x == 0.0) for x in row] for row in matrix]
     result = []
     tied: set[int] = set(range(first))
     for coordinates, actuators in maps.blocks(pattern):
         group = Group(coordinates, actuators, False)
         numbers = group.rows(matrix)
-        affine = all(type(x) is float for row in numbers for x in row)
-        rank = np.linalg.matrix_rank(np.array(numbers, float), rtol=RANK) if affine else math.inf
+        constant = all(type(x) is float for row in numbers for x in row)
+        rank = np.linalg.matrix_rank(np.array(numbers), rtol=RANK) if constant else math.inf
         if min(rank, len(actuators)) >= len(coordinates):
             tied.update(coordinates)
+        affine = constant and in_loops.isdisjoint(coordinates)
         result.append(Group(coordinates, actuators, affine))
     if missing := [name for i, name in enumerate(model.dof_names) if i not in tied]:
         raise ValueError(
@@ -92,7 +94,7 @@ def groups(model: Model, matrix: Matrix) -> list[Group]:
 
 
 @traced
-def from_actuators(model: Model, steps: int = CLOSE_STEPS) -> TracedFunction:
+def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
     """The state at which encoders at the motors read this, by so many steps of Newton's method.
 
     From ``guess``, loops closed on the way. Not-a-number where this does not converge.
@@ -100,9 +102,10 @@ def from_actuators(model: Model, steps: int = CLOSE_STEPS) -> TracedFunction:
     nu = len(model.actuators)
 
     def build(positions: Vector, velocities: Vector, guess: Vector) -> list[Scalar]:
-        q = list(guess)
+        q: list[Scalar] = list(guess)
+        longest: Scalar = 0.0
         for n in range(steps):
-            q = _step(model, q, positions, first=n == 0)
+            q, longest = _step(model, q, positions, first=n == 0)
         matrix = maps.actuator_map(model, q)
         parts = groups(model, matrix)
         v = _velocities(model, parts, matrix, velocities, RANK)
@@ -118,6 +121,7 @@ def from_actuators(model: Model, steps: int = CLOSE_STEPS) -> TracedFunction:
             size = [sizes[n] for n in rows]
             bound = mul(FITS**2, add(1.0, dot(size, size)))
             lost = maximum(lost, sub(dot(off, off), bound)) if rows else lost
+        lost = maximum(lost, sub(longest, SETTLED))
         lost = maximum(lost, sub(left_open(model, q), FITS**2))
         for cluster in model.clusters:
             for x in cluster.geometry.alignments(q[cluster.q]) if cluster.implicit else ():
@@ -143,8 +147,11 @@ def _velocities(
     return v
 
 
-def _step(model: Model, q: Vector, target: Vector, *, first: bool) -> list[Scalar]:
-    """A step of Newton's on loops and actuators together; where ratios are constant the first."""
+def _step(model: Model, q: Vector, target: Vector, *, first: bool) -> tuple[list[Scalar], Scalar]:
+    """A step of Newton's on loops and actuators together, and how far linkages would go in it.
+
+    Where ratios are constant, and without loops, the first one leads there.
+    """
     matrix = maps.actuator_map(model, q)
     parts = [g for g in groups(model, matrix) if first or not g.affine]
     closing: list[Scalar] = [0.0] * model.n_joint_velocities
@@ -159,25 +166,37 @@ def _step(model: Model, q: Vector, target: Vector, *, first: bool) -> list[Scala
     ]
     step = _velocities(model, parts, matrix, left)
     turning = {i for g in parts if not g.affine for i in g.coordinates}
-    result = list(q)
+    result: list[Scalar] = list(q)
+    longest: Scalar = 0.0
     for cluster in model.clusters:
         moved = step[cluster.v]
         if cluster.implicit:
             rows = cluster.constraint.jacobian(cluster.constraint.positions(q[cluster.q]))
             moved = added(closing[cluster.spanning_v], [dot(row, moved) for row in rows])
         if turning.intersection(range(cluster.v.start, cluster.v.stop)):
-            moved = _limited(moved)
+            size = _largest(_of_linkage(cluster, moved))
+            share = div(STEP, maximum(size, STEP))
+            moved = [mul(share, x) for x in moved]
+            longest = maximum(longest, size)
         result[cluster.q] = _along(model, cluster, q[cluster.q], moved)
+    return result, longest
+
+
+def _of_linkage(cluster: Cluster, step: Vector) -> list[Scalar]:
+    """A step without what couplings give outright, as the turns of rotors."""
+    if not isinstance(cluster.constraint, LoopConstraint):
+        return list(step)
+    outright = {at for at, _, _ in couplings(cluster, cluster.constraint)}
+    links = [link for link in cluster.geometry.links if link.q not in outright]
+    return [x for link in links for x in step[link.v : link.v + link.joint.nv]]
+
+
+def _largest(values: Vector) -> Scalar:
+    """The largest size of these numbers."""
+    result: Scalar = 0.0
+    for x in values:
+        result = maximum(result, maximum(x, neg(x)))
     return result
-
-
-def _limited(step: Vector) -> list[Scalar]:
-    """A step shortened so that no joint moves more than ``STEP``."""
-    longest: Scalar = STEP
-    for x in step:
-        longest = maximum(longest, maximum(x, neg(x)))
-    share = div(STEP, longest)
-    return [mul(share, x) for x in step]
 
 
 def _along(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Scalar]:

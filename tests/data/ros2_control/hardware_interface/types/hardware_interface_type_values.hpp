@@ -1,0 +1,8 @@
+// The interface of ros2_control's header of this name, as far as tests need it.
+#pragma once
+
+namespace hardware_interface {
+constexpr char HW_IF_POSITION[] = "position";
+constexpr char HW_IF_VELOCITY[] = "velocity";
+constexpr char HW_IF_EFFORT[] = "effort";
+}  // namespace hardware_interface
