@@ -529,7 +529,9 @@ def test_forces_that_nothing_applies_are_warned_of(message):
 # ---- what is refused -----------------------------------------------------------------------------
 
 REFUSED = {
-    "beyond the linear": tied(ROW, '\n<joint joint1="l" joint2="m" polycoef="0 1 2 0 0"/>'),
+    "beyond the linear": tied(
+        ROW, '\n<tendon tendon1="t" tendon2="u" polycoef="0 1 2 0 0"/>', FIXED
+    ),
     "not straight between two sites": tied(
         SITES,
         '\n<tendon tendon1="r"/>',

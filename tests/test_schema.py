@@ -13,6 +13,7 @@ from robomodel.parsers.schema import DECLARATIONS, Attribute
 WRITERS = {"urdf": rm.write_urdf, "sdf": rm.write_sdf, "mjcf": rm.write_mjcf}
 NEEDS = {  # numbers without which another one says nothing
     ("dynamics", "spring_reference"): {"spring_stiffness": 2.0},
+    ("dynamics", "spring_deadband"): {"spring_stiffness": 2.0},
     ("motor", "stall_torque"): {"no_load_speed": 3.0},
     ("motor", "no_load_speed"): {"stall_torque": 3.0},
     ("motor", "voltage"): {"torque_constant": 0.1, "resistance": 2.0},
@@ -23,7 +24,8 @@ NEEDS = {  # numbers without which another one says nothing
     ("limit", "upper"): {"lower": -1.0},
 }
 LOST = {  # MuJoCo's contacts have no restitution, SDF no rods, both no tolerance of loops
-    ("surface", "restitution", "mjcf"), ("loop", "length", "sdf"),
+    ("surface", "restitution", "mjcf"), ("dynamics", "spring_deadband", "mjcf"),
+    ("loop", "length", "sdf"),
     ("loop", "tolerance", "sdf"), ("loop", "tolerance", "mjcf"),
 }  # fmt: skip
 TEXT = """<robot name="r">

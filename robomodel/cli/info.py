@@ -111,6 +111,14 @@ def _assumptions(model: Model, floating_base: bool | None) -> list[str]:
 
 def _equation(model: Model, coupling: Coupling) -> str:
     """The coupling in readable form, solved for a dependent joint where its coefficient is ±1."""
+    if coupling.coefficients:
+        joint, of = (name for name, _ in coupling.terms)
+        powers = [
+            f"{c:.6g}" + (f" q({of})" if n else "") + (f"^{n}" if n > 1 else "")
+            for n, c in enumerate(coupling.coefficients)
+            if c
+        ]
+        return f"q({joint}) = {' + '.join(powers).replace('+ -', '- ')}"
     terms = dict(coupling.terms)
     units = [joint for joint, k in terms.items() if abs(k) == 1.0]
     if not units:
@@ -241,6 +249,7 @@ def _loop_line(loop: Loop) -> str:
 
 def _passive_line(each: Joint | Spring) -> str:
     spring = f", stiffness {each.stiffness:.6g} about {each.reference:.6g}"
+    spring += f" with a play of {each.deadband:.6g}" if each.deadband else ""
     return (
         f"{each.name}: damping {each.damping:.6g}, friction {each.friction:.6g}"
         f"{spring if each.stiffness else ''}"
@@ -259,6 +268,6 @@ def _reduced(reduction: float | None) -> str:
 
 
 def _coupling_line(model: Model, coupling: Coupling) -> str:
-    kind = " (mimic)" if coupling.kind == "mimic" else ""
+    kind = "" if coupling.kind == "coupling" else f" ({coupling.kind})"
     redundant = "; redundant" if coupling.redundant else ""
     return f"{coupling.name}{kind}: {_equation(model, coupling)}{redundant}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from robomodel.errors import NOWHERE, Source
 from robomodel.spatial import UNIT
@@ -224,7 +224,8 @@ class Joint:
     where the file has none, one value for the joint or one for each of its freedoms. ``pitch``
     (screw only) is metres per radian. ``initial`` is where loop closing starts from. ``damping``
     and dry ``friction`` resist each of its velocities; a spring of ``stiffness`` pulls it to
-    ``reference`` (joints of one degree of freedom, and spherical ones, whose reference is zero).
+    ``reference`` (joints of one degree of freedom, and spherical ones, whose reference is zero);
+    within half its ``deadband``, the width of its play, it does nothing.
     ``motor`` is what drives the joint, at the rotor's own shaft where the joint has one.
     ``armature`` [kg m² or kg] is an inertia about (along) each of its freedoms that resists the
     joint's own motion only, as simulators' armature does: a geared rotor's first approximation.
@@ -250,6 +251,7 @@ class Joint:
     stiffness: float = 0.0
     reference: float = 0.0
     motor: Motor | None = None
+    deadband: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +270,8 @@ class Loop:
     axis, in the successor's constraint frame. ``length`` (rod only) is None for "the distance at
     the zero configuration". Where its type leaves one coordinate (revolute, continuous, prismatic:
     the successor's motion in the predecessor, zero where their frames meet), ``damping``,
-    ``friction``, ``stiffness`` and ``reference`` act on it as on a joint. ``tolerance`` [m, rad]:
+    ``friction``, ``stiffness``, ``reference`` and ``deadband`` act on it as on a joint.
+    ``tolerance`` [m, rad]:
     how far it may stay open where it closes best; None for what rounding in a file explains.
     """
 
@@ -285,6 +288,7 @@ class Loop:
     stiffness: float = 0.0
     reference: float = 0.0
     tolerance: float | None = None
+    deadband: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +349,30 @@ class JointCoupling:
 
 
 @dataclass(frozen=True, slots=True)
+class PolynomialCoupling:
+    """q(joint) = Σ coefficients[i] · q(of)ⁱ, of two joints of one degree of freedom."""
+
+    name: str
+    joint: str
+    of: str
+    coefficients: tuple[float, ...]
+    source: Source = field(default=NOWHERE, repr=False)
+
+    @property
+    def terms(self) -> tuple[tuple[str, float], ...]:
+        """Its linear part: Σ factor · q(name) = ``offset``, but for the powers from the second."""
+        return (self.joint, 1.0), (self.of, -sum(self.coefficients[1:2]))
+
+    @property
+    def offset(self) -> float:
+        """The constant coefficient."""
+        return self.coefficients[0]
+
+
+CouplingElement: TypeAlias = LinkCoupling | JointCoupling | PolynomialCoupling
+
+
+@dataclass(frozen=True, slots=True)
 class TransmittedJoint:
     """A joint of a transmission; its reduction (None where the file gives none) and its offset."""
 
@@ -400,7 +428,7 @@ class Description:
     links: tuple[Link, ...]
     joints: tuple[Joint, ...] = ()
     loops: tuple[Loop, ...] = ()
-    couplings: tuple[LinkCoupling | JointCoupling, ...] = ()
+    couplings: tuple[CouplingElement, ...] = ()
     transmissions: tuple[Transmission, ...] = ()
     source: Source = field(default=NOWHERE, repr=False)
     gravity: Vec3 | None = None

@@ -25,6 +25,7 @@ from robomodel.model.constraints import (
     Anchor,
     LoopConstraint,
     LoopJoint,
+    Polynomial,
     Unconstrained,
     evaluate_loops,
 )
@@ -32,7 +33,7 @@ from robomodel.model.constraints.loops import End
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, is_zero, neg, transposed
+from robomodel.scalars import Scalar, Vector, add, dot, is_zero, mul, neg, transposed
 from robomodel.spatial import (
     NO_MOTION,
     NO_WRENCH,
@@ -375,7 +376,13 @@ def _loops(
     result = []
     for n, loop in enumerate(constraint.loops):
         rows = [r for r in range(len(loop.rows)) if kept == "all" or (n, r) in constraint.keep]
-        if rows:
+        if rows and isinstance(loop, Polynomial):
+            at = state.positions[cluster.spanning_q]
+            _, slopes, k = loop.evaluate(constraint.links, at, state.velocities[cluster.spanning_v])
+            first = cluster.spanning_v.start
+            joints = {first + i: x for i, x in slopes.items()}
+            result.append(Conditions(polynomial_name(loop.name), [{}], [joints], [k]))
+        elif rows and isinstance(loop, LoopJoint):
             wrenches, bias = loop_wrenches(state, cluster, loop, rows)
             result.append(Conditions(loop.name, wrenches, [{} for _ in rows], bias))
     dependent = [c for c in range(len(constraint.expand[0])) if c not in constraint.independent]
@@ -387,19 +394,29 @@ def _loops(
         keep=constraint.keep,
     ).jacobian  # fmt: skip
     columns = list(zip(*constraint.expand, strict=True))
-    single = [w for c in result for w in c.wrenches]
+    single = [(w, j) for c in result for w, j in zip(c.wrenches, c.joints, strict=True)]
     bias = [b for c in result for b in c.bias]
     combined: list[dict[int, Wrench]] = []
+    sums: list[dict[int, Scalar]] = []
     biases: list[Scalar] = []
     for c in dependent:
         weights = [dot(row, columns[c]) for row in jacobian]
         total: dict[int, Wrench] = {}
-        for weight, row in zip(weights, single, strict=True):
+        on_joints: dict[int, Scalar] = {}
+        for weight, (row, entries) in zip(weights, single, strict=True):
             for body, wrench in row.items():
                 total[body] = total.get(body, NO_WRENCH) + wrench.scaled(weight)
+            for joint, x in entries.items():
+                on_joints[joint] = add(on_joints.get(joint, 0.0), mul(weight, x))
         combined.append(total)
+        sums.append(on_joints)
         biases.append(dot(weights, bias))
-    return [Conditions(f"{cluster.name} loops", combined, [{} for _ in combined], biases)]
+    return [Conditions(f"{cluster.name} loops", combined, sums, biases)]
+
+
+def polynomial_name(name: str) -> str:
+    """What the condition of a coupling by a polynomial is called, beside those of loops."""
+    return f"{name} polynomial"
 
 
 def loop_wrenches(

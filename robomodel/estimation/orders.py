@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 from robomodel.errors import check_names, did_you_mean
+from robomodel.estimation.equations import polynomial_name
 from robomodel.estimation.system import Group, System
 from robomodel.model.model import Model
 
@@ -65,6 +66,7 @@ def classical(graph: FactorGraph, model: Model, name: str) -> tuple[str, ...]:
     lambdas: dict[int, list[str]] = {}
     first: list[str] = []
     clusters = {loop.name: loop.cluster for loop in model.loops}
+    clusters |= {polynomial_name(each.name): each.cluster for each in model.couplings}
     cluster_at = {cluster.name: cluster.index for cluster in model.clusters}
     joint_at = {joint.name: body for body, joint in enumerate(model.joints)}
     for variable in graph.sizes:

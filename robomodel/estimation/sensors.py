@@ -239,7 +239,7 @@ def _planar(sensor: Sensor, state: State, _names: Sequence[str]) -> Reading:
     for cluster in state.model.clusters:
         if not isinstance(cluster.constraint, LoopConstraint):
             continue
-        for loop in cluster.constraint.loops:
+        for loop in cluster.geometry.loop_joints:
             if loop.name != sensor.at:
                 continue
             side = 1 if loop.branches[1] else 0

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.description import Description, JointCoupling, LinkCoupling
+from robomodel.description import CouplingElement, Description, LinkCoupling, PolynomialCoupling
 from robomodel.dynamics import passive_force, rnea
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.declaration import Backend
@@ -374,7 +374,7 @@ def _ratios(model: Model, asked: bool | str | Iterable[str]) -> dict[str, float]
     for coupling in model.couplings:
         dependent = [k for name, k in coupling.terms if name not in independent]
         others = [k for name, k in coupling.terms if name in independent] or dependent[1:]
-        if dependent and others and not coupling.redundant:
+        if dependent and others and not (coupling.redundant or coupling.coefficients):
             ratios[coupling.name] = -others[0] / dependent[0]
     return {name: ratios[name] for name in _chosen(asked, ratios, "ratios", "coupling")}
 
@@ -471,13 +471,16 @@ def scaled_couplings(
     }
     mimics = {dependent[c.name]: factors[c.name] for c in model.couplings
               if c.name in factors and c.kind == "mimic"}  # fmt: skip
-    couplings: list[LinkCoupling | JointCoupling] = []
+    couplings: list[CouplingElement] = []
     for each in description.couplings:
         factor = factors.get(each.name, 1.0)
         name = dependent.get(each.name, "")
         if isinstance(each, LinkCoupling):
             beyond = name in _above(model, each.successor)
             couplings.append(replace(each, ratio=each.ratio * (factor if beyond else 1.0 / factor)))
+            continue
+        if isinstance(each, PolynomialCoupling):
+            couplings.append(each)  # has no ratio
             continue
         terms = tuple((n, k / factor if n == name else k) for n, k in each.terms)
         couplings.append(replace(each, terms=terms))

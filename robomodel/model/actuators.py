@@ -81,6 +81,8 @@ class _Tree:
         """Rotors that depend on others, with the joints that turn them and how fast each does."""
         rotors_of: dict[str, Terms] = {}
         for coupling in self.couplings:
+            if coupling.coefficients:  # no gear
+                continue
             terms = {name: k for name, k in coupling.terms if k}
             rotors = [name for name in terms if self._is_rotor(name)]
             declared = self.declared.get(coupling.name)

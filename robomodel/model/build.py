@@ -18,7 +18,7 @@ from robomodel.errors import DescriptionError, Issue, warn_at, warn_of_all
 from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
 from robomodel.model.closure import Geometry, Linear
-from robomodel.model.constraints.loops import OUTSIDE, Link
+from robomodel.model.constraints.loops import OUTSIDE, Link, Polynomial
 from robomodel.model.constraints.tree import (
     TreeConstraint,
     find_tree_constraints,
@@ -26,7 +26,7 @@ from robomodel.model.constraints.tree import (
     loop_rows,
     unit,
 )
-from robomodel.model.constraints.velocities import Constraint, Unconstrained
+from robomodel.model.constraints.velocities import Constraint, LoopConstraint, Unconstrained
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
 from robomodel.model.graph import WORLD, Tree
 from robomodel.model.joints import (
@@ -270,6 +270,7 @@ class _Builder:
             cluster=cluster.name,
             stiffness=float(joint.stiffness),
             reference=float(joint.reference),
+            deadband=float(joint.deadband),
         )
 
     def _frames(self) -> tuple[Frame, ...]:
@@ -333,7 +334,7 @@ class _Builder:
             for text, source in solution.suspicions:
                 warn_at(text, source, strict=self.strict)
             constraint, columns, start = solution.constraint, solution.independent, solution.neutral
-            kind = "loops" if geometry.loops else "couplings"
+            kind = "loops" if isinstance(constraint, LoopConstraint) else "couplings"
         else:
             start = constrained.start(clamp=True)
         freedoms = [label for body in bodies for label in labels(self.tree.joints[body])]
@@ -395,11 +396,14 @@ class _Builder:
     ) -> tuple[Coupling, ...]:
         """The file's couplings, then its mimics."""
         redundant = [iter(solution.redundant_linear if solution else ()) for solution in solutions]
+        ranks = [iter(s.loop_ranks[-len(c.geometry.polynomials) :] if s else ())
+                 for s, c in zip(solutions, clusters, strict=True)]  # fmt: skip
         result = []
         for each in self.tree_constraints:
             if each.loop:
                 continue
             cluster = clusters[self._cluster_of[each.bodies[0]]]
+            adds = bool(next(ranks[cluster.index])) if each.coefficients else None
             result.append(
                 Coupling(
                     name=each.name,
@@ -408,7 +412,8 @@ class _Builder:
                     offset=each.offset,
                     cluster=cluster.name,
                     explicit=not cluster.implicit,
-                    redundant=next(redundant[cluster.index]),
+                    redundant=next(redundant[cluster.index]) if adds is None else not adds,
+                    coefficients=each.coefficients,
                 )
             )
         return tuple(result)
@@ -420,7 +425,19 @@ class _Builder:
         """
         for joint in self.description.joints:
             check_passive(joint.source, damping=joint.damping, friction=joint.friction,
-                          stiffness=joint.stiffness, reference=joint.reference)  # fmt: skip
+                          stiffness=joint.stiffness, reference=joint.reference,
+                          deadband=joint.deadband)  # fmt: skip
+            if joint.deadband and joint.type not in ONE_DOF:
+                raise DescriptionError(
+                    f"cannot have play, being {joint.type}; a spring of a joint with one freedom "
+                    "can", joint.source,
+                )  # fmt: skip
+            if joint.deadband and not joint.stiffness:
+                warn_at(
+                    "its play has no effect without a spring; give it a spring_stiffness",
+                    joint.source,
+                    strict=self.strict,
+                )
             if joint.stiffness and joint.type not in (*ONE_DOF, "spherical", "fixed"):
                 raise DescriptionError(
                     f"cannot have a spring of its own, being {joint.type}; give it a <spring> "
@@ -524,7 +541,9 @@ class ConstrainedCluster:
             for constraint in constraints
             if constraint.loop
         ]
-        couplings = [constraint for constraint in constraints if not constraint.loop]
+        rest = [constraint for constraint in constraints if not constraint.loop]
+        polynomials = [constraint for constraint in rest if constraint.coefficients]
+        couplings = [constraint for constraint in rest if not constraint.coefficients]
         linear = []
         for constraint in couplings:
             merged: dict[int, float] = {}
@@ -536,13 +555,20 @@ class ConstrainedCluster:
                     "its terms cancel, so it relates nothing; remove it", constraint.source
                 )
             linear.append(Linear(constraint.name, terms, constraint.offset))
-        geometry = Geometry(self.links, tuple(loops), tuple(linear))
+        powers = [
+            Polynomial(each.name, local[each.bodies[0]], local[each.bodies[1]], each.coefficients)
+            for each in polynomials
+        ]
+        geometry = Geometry(self.links, (*loops, *powers), tuple(linear))
         tolerances = [constraint.loop.tolerance for constraint in constraints if constraint.loop]
         return ClusterProblem(
             self.tree.joints[self.bodies.start].child,
             geometry,
-            self._columns({constraint.follower for constraint in couplings}),
-            tuple(constraint.source for constraint in constraints if constraint.loop),
+            self._columns({constraint.follower for constraint in rest}),
+            tuple(
+                constraint.source
+                for constraint in (*(each for each in constraints if each.loop), *polynomials)
+            ),
             tuple(constraint.source for constraint in couplings),
             self.start(clamp=bool(loops)),
             ClosureTolerance.of(tolerances, geometry.scale),
@@ -552,8 +578,8 @@ class ConstrainedCluster:
         self, problem: ClusterProblem, constraints: Sequence[TreeConstraint], *, advise: bool
     ) -> ClusterSolution:
         """The cluster's analysis; with ``advise``, errors of stuck clusters suggest axes."""
-        if not problem.geometry.loops:
-            return analyse_couplings(problem)
+        if not problem.geometry.loop_joints and (explicit := analyse_couplings(problem)):
+            return explicit
         try:
             return analyse_loops(problem)
         except ClusterError as error:

@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.model.constraints.loops import Link, LoopJoint, Perpendicular, evaluate_loops
+from robomodel.model.constraints.loops import (
+    Link,
+    LoopCondition,
+    LoopJoint,
+    Perpendicular,
+    Polynomial,
+    evaluate_loops,
+)
 from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Scalar, Vector, add, mul, neg, stack, unstack
 
@@ -30,19 +37,31 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Every condition on a cluster's spanning positions: all loop rows, then all couplings.
+    """Every condition on a cluster's spanning positions: all loop rows, then all linear couplings.
+
+    ``loops`` are loop joints, then couplings by polynomials.
 
     Arrays have leading batch axes: q (..., nq), values (..., rows), Jacobians (..., rows, nv).
     """
 
     links: tuple[Link, ...]
-    loops: tuple[LoopJoint, ...]
+    loops: tuple[LoopCondition, ...]
     linear: tuple[Linear, ...]
 
     @property
     def names(self) -> list[str]:
         """The names of its loops, then of its couplings."""
         return [loop.name for loop in self.loops] + [each.name for each in self.linear]
+
+    @property
+    def loop_joints(self) -> tuple[LoopJoint, ...]:
+        """Its loops without couplings by polynomials."""
+        return tuple(loop for loop in self.loops if isinstance(loop, LoopJoint))
+
+    @property
+    def polynomials(self) -> tuple[Polynomial, ...]:
+        """Its couplings by polynomials."""
+        return tuple(loop for loop in self.loops if isinstance(loop, Polynomial))
 
     @property
     def nq(self) -> int:
@@ -63,7 +82,7 @@ class Geometry:
     def scale(self) -> float:
         """A characteristic length: the largest within the cluster, 1 where there is none."""
         lengths = [math.hypot(*link.offset) for link in self.links if link.parent >= 0]
-        for loop in self.loops:
+        for loop in self.loop_joints:
             lengths += [math.hypot(*end.point) for end in (loop.predecessor, loop.successor)]
         return max(lengths, default=0.0) or 1.0
 
@@ -149,7 +168,7 @@ class Geometry:
     def alignments(self, q: Vector) -> list[Scalar]:
         """Cosines of the angles of axes that loops align; negative where one is flipped."""
         values: list[Scalar] = []
-        for loop in self.loops:
+        for loop in self.loop_joints:
             pairs = {(row.i, row.j) for row in loop.rows if isinstance(row, Perpendicular)}
             checks: list[tuple[int, int]] = []
             if {(1, 0), (2, 0)} <= pairs:

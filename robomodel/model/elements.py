@@ -50,8 +50,9 @@ class Joint:
     """A joint of the spanning tree; ``independent``: its velocities are coordinates of v.
 
     Limits are in radians or metres, seconds, newtons or newton metres, infinite where not given.
-    ``damping``, dry ``friction`` and the spring (``stiffness`` about the position ``reference``)
-    act on the joint's own positions and velocities: see :func:`robomodel.passive_force`.
+    ``damping``, dry ``friction`` and the spring (``stiffness`` about the position ``reference``,
+    without force within half the ``deadband``) act on the joint's own positions and velocities: see
+    :func:`robomodel.passive_force`.
     ``armature`` [kg m² or kg] is an inertia that resists each of the joint's own velocities, and
     nothing else.
     """
@@ -74,6 +75,7 @@ class Joint:
     cluster: str
     stiffness: float = 0.0
     reference: float = 0.0
+    deadband: float = 0.0
 
     @property
     def units(self) -> Units:
@@ -103,8 +105,9 @@ class Loop:
 class Coupling:
     """Σ coefficient · q(joint) = offset; ``kind`` says whether a coupling or a mimic wrote it.
 
-    ``explicit``: its cluster has no loops, so that q holds the independent positions only.
-    ``redundant``: it repeats the couplings before it.
+    A "polynomial" has ``coefficients``: q(first joint) = Σ coefficients[i] · q(second joint)ⁱ,
+    whose linear part ``terms`` and ``offset`` are. ``explicit``: its cluster has no loops, so that
+    q holds the independent positions only. ``redundant``: it repeats the couplings before it.
     """
 
     name: str
@@ -114,6 +117,7 @@ class Coupling:
     cluster: str
     explicit: bool
     redundant: bool
+    coefficients: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +153,8 @@ class Cluster:
 
     ``outputs`` are the bodies of the parent cluster (or ``WORLD``) on which it hangs. Slices: its
     part of q, of v, and of the spanning positions and velocities. ``kind`` is "joint", "couplings"
-    or "loops"; ``geometry`` holds the bodies as constraints see them and all conditions on them,
-    redundant ones included.
+    or "loops" (what is solved for); ``geometry`` holds the bodies as constraints see them and all
+    conditions on them, redundant ones included.
     """
 
     name: str
@@ -182,6 +186,11 @@ class Cluster:
     def nv(self) -> int:
         """Number of independent velocities."""
         return int(self.v.stop - self.v.start)
+
+    @property
+    def varies(self) -> bool:
+        """Whether G depends on q: with loops, and with couplings by polynomials."""
+        return bool(self.geometry.loops)
 
     @property
     def implicit(self) -> bool:

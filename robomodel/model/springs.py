@@ -30,10 +30,11 @@ class Spring:
     """A spring with a damper and dry friction on one length or angle x of the mechanism.
 
     Its force on x is -stiffness · (x - reference) - damping · ẋ, and of dry friction at most
-    ``friction``. ``kind`` says what x is: the distance of two "points", one on each link; Σ
-    coefficient · q(joint) over the ``terms`` of "joints"; the "turn" [rad] or "slide" [m] of a loop
-    about or along its axis, of the successor in the predecessor. Links are "" and ``terms`` empty
-    where they do not apply. ``ends`` and ``bodies`` (of the terms) are for the recursions.
+    ``friction``; of x - reference only what is beyond half the ``deadband`` counts. ``kind`` says
+    what x is: the distance of two "points", one on each link; Σ coefficient · q(joint) over the
+    ``terms`` of "joints"; the "turn" [rad] or "slide" [m] of a loop about or along its axis, of the
+    successor in the predecessor. Links are "" and ``terms`` empty where they do not apply. ``ends``
+    and ``bodies`` (of the terms) are for the recursions.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Spring:
     friction: float
     ends: tuple[Anchor, Anchor] | None = None
     bodies: tuple[int, ...] = ()
+    deadband: float = 0.0
 
 
 def find_springs(description: Description, tree: Tree, axes: Sequence[Rows3]) -> tuple[Spring, ...]:
@@ -61,7 +63,8 @@ def find_springs(description: Description, tree: Tree, axes: Sequence[Rows3]) ->
     for loop in description.loops:
         numbers = (loop.stiffness, loop.reference, loop.damping, loop.friction)
         check_passive(loop.source, stiffness=loop.stiffness, damping=loop.damping,
-                      friction=loop.friction, reference=loop.reference)  # fmt: skip
+                      friction=loop.friction, reference=loop.reference,
+                      deadband=loop.deadband)  # fmt: skip
         if not (loop.stiffness or loop.damping or loop.friction):
             continue
         if loop.type not in LOOP_COORDINATES:
@@ -76,7 +79,7 @@ def find_springs(description: Description, tree: Tree, axes: Sequence[Rows3]) ->
         )
         kind: SpringKind = "slide" if loop.type == "prismatic" else "turn"
         names = (loop.predecessor.link, loop.successor.link)
-        springs.append(Spring(loop.name, kind, *names, (), *numbers, ends))
+        springs.append(Spring(loop.name, kind, *names, (), *numbers, ends, deadband=loop.deadband))
     return tuple(springs)
 
 

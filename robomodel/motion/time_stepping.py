@@ -377,13 +377,17 @@ def _joint_velocities(model: Model, state: State, z: Vector) -> list[Scalar]:
 def _bias(
     model: Model, state: State, v: Vector, wrenches: Vector, setting: Setting
 ) -> list[Scalar]:
-    """Gᵀ c: bias forces of all joints at G v, without what the turning of G adds."""
+    """Gᵀ c: bias forces of all joints at G v, without what the turning of linkages' G adds."""
     f_ext = frames.body_wrenches(
         model, {link: wrenches[6 * n : 6 * n + 6] for n, link in enumerate(setting.links)}
     )
     if not linkages(model):
         return bias_force(state.model, state.q, v, f_ext)
     rest: list[Scalar] = [0.0] * len(state.velocities)
+    for cluster in model.clusters:
+        if cluster.varies and not cluster.implicit:
+            part, at = cluster.spanning_v, state.positions[cluster.spanning_q]
+            rest[part] = cluster.constraint.bias(at, state.velocities[part])
     tree = spanning_tree(model)
     return projected(state, rnea(tree, state.positions, state.velocities, rest, f_ext))
 

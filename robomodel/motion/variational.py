@@ -37,7 +37,6 @@ from robomodel.motion.integrator_functions import (
     momentum_slopes,
 )
 from robomodel.motion.steps import FixedStep, acting_forces, flow
-from robomodel.motion.tangent import linkages
 from robomodel.scalars import unstack
 
 Places: TypeAlias = NDArray[np.intp]
@@ -142,9 +141,8 @@ class Tree:
     """The spanning tree of a robot: its Lagrangian, and motions of all joints over a step.
 
     ``places``: where the numbers of the robot's q stand among the tree's. ``closed``: which
-    velocities are those of linkages. ``plain`` joints'
-    positions are numbers: their places in q and in v. ``groups``, which move by exponentials:
-    joint, part of q, part of v.
+    velocities are those of linkages and polynomials. ``plain`` joints' positions are numbers: their
+    places in q and in v. ``groups``, which move by exponentials: joint, part of q, part of v.
     """
 
     robot: Model
@@ -234,8 +232,8 @@ def _tree(robot: Model) -> Tree:
             places[first : cluster.q.start + part.stop] = range(node.q, node.q + node.joint.nq)
     pairs: Places = np.array(plain, dtype=np.intp).reshape(-1, 2)
     closed = np.zeros(robot.n_joint_velocities, dtype=bool)
-    for each in linkages(robot):
-        closed[robot.clusters[each.index].spanning_v] = True
+    for cluster in robot.clusters:
+        closed[cluster.spanning_v] = cluster.varies
     return Tree(robot, tree, places, closed, (pairs[:, 0], pairs[:, 1]), tuple(groups))
 
 

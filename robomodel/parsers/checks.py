@@ -13,6 +13,7 @@ import numpy as np
 
 from robomodel.description import (
     ONE_DOF,
+    CouplingElement,
     Description,
     Inertial,
     Joint,
@@ -22,6 +23,7 @@ from robomodel.description import (
     LinkCoupling,
     Loop,
     Mimic,
+    PolynomialCoupling,
     Spring,
     Vec3,
 )
@@ -38,7 +40,7 @@ from robomodel.errors import (
 )
 from robomodel.spatial import symmetric
 
-_Named = TypeVar("_Named", Link, Joint, Loop, LinkCoupling | JointCoupling, Spring | JointSpring)
+_Named = TypeVar("_Named", Link, Joint, Loop, CouplingElement, Spring | JointSpring)
 
 
 def check_structure(description: Description, *, strict: bool = False) -> None:
@@ -79,6 +81,8 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
                 )
         else:
             _check_terms(coupling, joints, "coupled")
+            if isinstance(coupling, PolynomialCoupling):
+                _check_polynomial(coupling)
     for spring in description.springs:
         if isinstance(spring, Spring):
             ends = spring.predecessor.link, spring.successor.link
@@ -215,7 +219,18 @@ def _check_ends(
         )
 
 
-def _check_terms(tie: JointCoupling | JointSpring, joints: dict[str, Joint], done: str) -> None:
+def _check_polynomial(coupling: PolynomialCoupling) -> None:
+    if not any(coupling.coefficients[1:]):
+        raise DescriptionError(
+            f"the joint '{coupling.joint}' does not depend on '{coupling.of}': its coefficients "
+            "beyond the first are zero; a joint of type fixed holds a link",
+            coupling.source,
+        )
+
+
+def _check_terms(
+    tie: JointCoupling | PolynomialCoupling | JointSpring, joints: dict[str, Joint], done: str
+) -> None:
     named: set[str] = set()
     for name, _ in tie.terms:
         look_up(name, joints, "the joint", tie.source)
@@ -285,7 +300,10 @@ def _sizes(description: Description) -> Iterator[tuple[Source, tuple[float, ...]
         if isinstance(coupling, LinkCoupling):
             yield coupling.source, (coupling.ratio, coupling.offset)
         else:
-            yield coupling.source, (coupling.offset, *(k for _, k in coupling.terms))
+            factors = [k for _, k in coupling.terms]
+            if isinstance(coupling, PolynomialCoupling):
+                factors = list(coupling.coefficients)
+            yield coupling.source, (coupling.offset, *factors)
 
 
 def _moment_issue(inertial: Inertial) -> Issue | None:

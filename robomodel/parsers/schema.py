@@ -314,6 +314,8 @@ DYNAMICS = Declaration(
                   word="spring_stiffness", mjcf="stiffness", bound="≥ 0", why=_DRIVES),
         Attribute("reference", "rad or m", "position where the spring is at rest",
                   word="spring_reference", mjcf="springref"),
+        Attribute("deadband", "rad or m", "width of the spring's [play](#play), within which it "
+                  "has no force", word="spring_deadband", bound="≥ 0"),
     ),
 )  # fmt: skip
 """Of a joint, and of a loop that leaves one coordinate."""

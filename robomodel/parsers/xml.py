@@ -616,6 +616,10 @@ class Document:
         x, y, z, w = self._floats(element, name, self.text(element, name), 4)
         return x, y, z, w
 
+    def series(self, element: Element, name: str, count: int) -> tuple[float, ...]:
+        """So many finite numbers, which must be there."""
+        return self._floats(element, name, self.text(element, name), count)
+
     def flag(self, element: Element, text: str, what: str) -> bool:
         """A text that must be true or false, in letters of either case; ``what`` says so."""
         if (value := _FLAGS.get(text.strip().lower())) is None:

@@ -131,12 +131,12 @@ def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
 
 
 def rows_rates(state: State, q: Sequence[Traced]) -> Matrix:
-    """Ġ, row by row as G; couplings' is zero, loops' is differentiated along the motion."""
+    """Ġ, row by row as G; linear couplings' is zero, others' is differentiated along the motion."""
     rates: Matrix = []
     for cluster in state.model.clusters:
         rows = state.rows[cluster.spanning_v]
         change: list[Scalar] = [0.0] * (len(rows) * cluster.nv)
-        if cluster.implicit:
+        if cluster.varies:
             along = moving(state.model, cluster, q, state.velocities)
             (change,) = differentiate(q[0].trace, [x for row in rows for x in row], [along])
         rates += [change[i * cluster.nv : (i + 1) * cluster.nv] for i in range(len(rows))]

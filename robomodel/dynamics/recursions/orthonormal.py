@@ -75,7 +75,7 @@ class Orthonormal(State):
 
 
 def _varies(cluster: Cluster) -> bool:
-    return cluster.implicit and cluster.nv > 1
+    return cluster.varies and cluster.nv > 1
 
 
 def _factored(rows: Sequence[Vector]) -> tuple[Matrix, Matrix]:

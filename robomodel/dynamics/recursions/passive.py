@@ -2,9 +2,10 @@
 
 Every such *element* has a coordinate x(q) of the mechanism, a joint's position, a distance, the
 angle at a cut joint, with its row J = ∂ẋ/∂v over the independent velocities. Its force on x is
--k (x - x₀) - d ẋ, and so tau = Σ Jᵀ (-k (x - x₀) - d J v): what acts at dependent joints and at
-rotors comes to the independent ones through G. These forces p come beside tau, so that every way of
-running an algorithm serves: inverse dynamics gives tau - p, forward dynamics is asked with tau + p.
+-k s - d ẋ, s = x - x₀ less the play: what of it is beyond half the dead band on either side. So
+tau = Σ Jᵀ (-k s - d J v): what acts at dependent joints and at rotors comes to the independent ones
+through G. These forces p come beside tau, so that every way of running an algorithm serves: inverse
+dynamics gives tau - p, forward dynamics is asked with tau + p.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from robomodel.scalars import (
     added,
     div,
     dot,
+    maximum,
+    minimum,
     mul,
     neg,
     select,
@@ -54,16 +57,31 @@ class Element:
     reference: float
     damping: float
     friction: float
+    deadband: float = 0.0
+
+    @property
+    def stretch(self) -> Scalar:
+        """x - x₀."""
+        return sub(self.x, self.reference)
 
     def rate(self, v: Vector) -> Scalar:
         """J v."""
         return dot(self.row.values(), [v[i] for i in self.row])
 
     def force(self, v: Vector) -> Scalar:
-        """-k (x - x₀) - d J v; friction is not in it."""
-        pull = mul(self.stiffness, sub(self.x, self.reference)) if self.stiffness else 0.0
+        """-k s - d J v; friction is not in it."""
+        pull = mul(self.stiffness, self.beyond(self.stretch)) if self.stiffness else 0.0
         drag = mul(self.damping, self.rate(v)) if self.damping else 0.0
         return neg(add(pull, drag))
+
+    def beyond(self, stretch: Scalar) -> Scalar:
+        """What of a stretch is beyond the play: s, of which the spring's energy is ½ k s²."""
+        return sub(stretch, self.within(stretch)) if self.deadband else stretch
+
+    def within(self, stretch: Scalar) -> Scalar:
+        """What of a stretch is play."""
+        half = 0.5 * self.deadband
+        return minimum(maximum(stretch, -half), half)
 
 
 def elements(state: Configuration) -> Iterator[Element]:
@@ -79,13 +97,14 @@ def elements(state: Configuration) -> Iterator[Element]:
                 row = dict(enumerate(state.rows[r], cluster.v.start))
                 yield Element(
                     joint.name, values[i], row, joint.stiffness, joint.reference,
-                    joint.damping, joint.friction,
+                    joint.damping, joint.friction, joint.deadband,
                 )  # fmt: skip
     for spring in model.springs:
         x, row = measure(state, spring)
         yield Element(
-            spring.name, x, row, spring.stiffness, spring.reference, spring.damping, spring.friction
-        )
+            spring.name, x, row, spring.stiffness, spring.reference, spring.damping,
+            spring.friction, spring.deadband,
+        )  # fmt: skip
 
 
 def _positions(state: Configuration, body: int) -> list[Scalar]:
@@ -114,12 +133,12 @@ def passive_force(model: Model, q: Vector, v: Vector) -> list[Scalar]:
 
 
 def spring_energy(state: Configuration) -> Scalar:
-    """Σ ½ k (x - x₀)²."""
+    """Σ ½ k s²."""
     energy: Scalar = 0.0
     for element in elements(state):
         if element.stiffness:
-            stretch = sub(element.x, element.reference)
-            energy = add(energy, mul(0.5 * element.stiffness, mul(stretch, stretch)))
+            s = element.beyond(element.stretch)
+            energy = add(energy, mul(0.5 * element.stiffness, mul(s, s)))
     return energy
 
 

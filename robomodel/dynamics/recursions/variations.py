@@ -29,7 +29,7 @@ cluster move by G_j, and q̇, q̈ change by ∂_j(G v) and ∂_j(G a + g); by v_
 ∂g/∂v_j. The columns of a cluster's joints, so weighted, are those of its directions, and the rows
 are weighted with G; what the joints' forces τ = Sᵀ f + armature · q̈ do with G's own change is
 ∂_j(Gᵀ) τ. These derivatives of G and g, functions of the cluster's own coordinates, are taken on
-their trace; couplings have none, as their G is constant.
+their trace; linear couplings have none, as their G is constant.
 """
 
 from __future__ import annotations
@@ -344,8 +344,8 @@ class _Changes:
 def _slopes(
     cluster: Cluster, values: Sequence[Scalar], directions: Sequence[Mapping[Traced, Scalar]]
 ) -> list[list[Scalar]]:
-    """Derivatives of a cluster's values along its directions; without loops there are none."""
-    if not cluster.implicit:
+    """Derivatives of a cluster's values along its directions; none where G is constant."""
+    if not cluster.varies:
         return [[0.0] * len(directions) for _ in values]
     (trace,) = {x.trace for direction in directions for x in direction}
     return transposed(differentiate(trace, values, directions))

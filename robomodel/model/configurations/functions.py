@@ -331,8 +331,10 @@ def condition_order(model: Model) -> dict[int, list[int]]:
         coupling_at.setdefault((coupling.cluster, coupling.name), []).append(count + i)
     order: dict[int, list[int]] = {}
     for cluster in model.clusters:
-        rows = [row for loop in cluster.geometry.loops for row in loop_at[loop.name]]
-        rows += [coupling_at[cluster.name, c.name].pop(0) for c in cluster.geometry.linear]
+        geometry = cluster.geometry
+        rows = [row for loop in geometry.loop_joints for row in loop_at[loop.name]]
+        couplings = geometry.names[len(geometry.loop_joints) :]
+        rows += [coupling_at[cluster.name, name].pop(0) for name in couplings]
         order[cluster.index] = rows
     return order
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from robomodel.errors import ClosureError, UnknownNameError, did_you_mean, warn
 from robomodel.model import closure as newton
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 STRIDES = 64  # of a motion by fixed steps
 FOLLOWED = 4  # steps of Newton's that close the loops after a motion that is not long
 AT_ONCE, SETTLED = 3, 1e-12  # steps to there that mostly do, and [rad, m] of the last one if so
+NEWTON_STEPS = 50  # of joints that polynomials give: quadratic near a solution
 STILL = 1e-10  # [rad, m] of the last step of those that come to the nearest configuration
 
 
@@ -469,31 +471,47 @@ def _driven(
 
 
 def _solve_explicit(model: Model, cluster: Cluster, named: Mapping[int, Array], q: Array) -> Array:
-    """Positions linear in the independent ones: least change that gives the named joints theirs."""
+    """The least change of independent positions that gives the named joints theirs.
+
+    One step of Newton's where couplings are linear; with polynomials several, from the guess.
+    """
     first = model.nodes[cluster.bodies[0]].q
     names = [model.joints[body].name for body in named]
     if cluster.kind == "joint":
         return next(iter(named.values()))
-    offset = np.array(cluster.constraint.positions([0.0] * len(q)))
-    matrix = np.array(
-        [
-            np.array(cluster.constraint.positions([float(i == j) for j in range(len(q))])) - offset
-            for i in range(len(q))
-        ]
-    ).T
     rows: list[int] = []
     wanted: list[float] = []
     for body, value in named.items():
         at = model.nodes[body].q - first
         rows += range(at, at + len(value))
         wanted += list(value)
-    a, b = matrix[rows], np.array(wanted) - offset[rows]
-    step, _, _, _ = np.linalg.lstsq(a, b - a @ q, rcond=1e-12)
-    solved: Array = q + step
-    off = float(np.max(np.abs(a @ solved - b), initial=0.0))
-    if off > 1e-9 * max(1.0, float(np.max(np.abs(wanted)))):
+    solved: Array = q
+    for _ in range(NEWTON_STEPS if cluster.varies else 1):
+        values, slopes = _explicit_positions(cluster, solved)
+        step, _, _, _ = np.linalg.lstsq(slopes[rows], wanted - values[rows], rcond=1e-12)
+        if cluster.varies:
+            step /= max(1.0, float(np.max(np.abs(step))) / functions.LONGEST)
+        solved = solved + step
+    values, _ = _explicit_positions(cluster, solved)
+    off = float(np.max(np.abs(values[rows] - wanted), initial=0.0))
+    if not off <= 1e-9 * max(1.0, float(np.max(np.abs(wanted)))):
         raise ValueError(f"the positions of {names} contradict their couplings by {off:.3g}")
     return solved
+
+
+def _explicit_positions(cluster: Cluster, q: Array) -> tuple[Array, Array]:
+    """Positions of an explicit cluster's joints, and their derivatives by its q.
+
+    Each derivative is the linear coefficient of the positions as polynomials of an increment.
+    """
+    at = q.tolist()
+    values = np.array(cluster.constraint.positions(at))
+    slopes = np.zeros((len(values), len(q)))
+    for i, x in enumerate(at):
+        moved = cluster.constraint.positions([*at[:i], Polynomial([x, 1.0]), *at[i + 1 :]])
+        for row, y in zip(slopes, moved, strict=True):
+            row[i] = y.coef[1] if isinstance(y, Polynomial) and len(y.coef) > 1 else 0.0
+    return values, slopes
 
 
 def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], start: Array) -> Array:

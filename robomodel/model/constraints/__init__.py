@@ -4,10 +4,19 @@ Bodies as constraints see them, a loop joint's conditions and their derivatives 
 follows of them for G and g (``velocities``); and which of them a description asks for (``tree``).
 """
 
-from robomodel.model.constraints.loops import Anchor, Coincident, Link, LoopJoint, evaluate_loops
+from robomodel.model.constraints.loops import (
+    Anchor,
+    Coincident,
+    Link,
+    LoopCondition,
+    LoopJoint,
+    Polynomial,
+    evaluate_loops,
+)
 from robomodel.model.constraints.velocities import (
     LinearConstraint,
     LoopConstraint,
+    PolynomialConstraint,
     Rows,
     Unconstrained,
 )
@@ -17,8 +26,11 @@ __all__ = [
     "Coincident",
     "LinearConstraint",
     "Link",
+    "LoopCondition",
     "LoopConstraint",
     "LoopJoint",
+    "Polynomial",
+    "PolynomialConstraint",
     "Rows",
     "Unconstrained",
     "evaluate_loops",

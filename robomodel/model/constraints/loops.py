@@ -6,9 +6,10 @@ kind, from the kinematics of the cluster's bodies relative to one ancestor.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from robomodel.model.joints import JointModel, relative_motion
 from robomodel.scalars import Scalar, Vector, add, mul, neg, sub
@@ -178,6 +179,48 @@ class LoopJoint:
     branches: tuple[tuple[int, ...], tuple[int, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class Polynomial:
+    """q(joint) = Σ coefficients[i] · q(of)ⁱ, of links within the cluster with one freedom each."""
+
+    name: str
+    joint: int
+    of: int
+    coefficients: tuple[float, ...]
+
+    @property
+    def rows(self) -> tuple[Polynomial]:
+        """Its one condition."""
+        return (self,)
+
+    @property
+    def branches(self) -> tuple[tuple[int], tuple[int]]:
+        """The links that it relates."""
+        return (self.joint,), (self.of,)
+
+    def derivative(self, x: Scalar, order: int = 0) -> Scalar:
+        """The polynomial, or a derivative of it, at q(of) = x, by Horner's scheme."""
+        total: Scalar = 0.0
+        for power, coefficient in reversed(list(enumerate(self.coefficients))[order:]):
+            total = add(mul(total, x), coefficient * math.perm(power, order))
+        return total
+
+    def evaluate(
+        self, links: Sequence[Link], q: Vector, qd: Vector | None
+    ) -> tuple[Scalar, Mapping[int, Scalar], Scalar]:
+        """φ = q(joint) - p(q(of)), its derivatives by velocities, and its φ̈ at no acceleration."""
+        link, other = links[self.joint], links[self.of]
+        x, bias = q[other.q], 0.0
+        if qd is not None:
+            rate = qd[other.v]
+            bias = neg(mul(self.derivative(x, 2), mul(rate, rate)))
+        slopes = {link.v: 1.0, other.v: neg(self.derivative(x, 1))}
+        return sub(q[link.q], self.derivative(x)), slopes, bias
+
+
+LoopCondition: TypeAlias = LoopJoint | Polynomial
+
+
 # ---- values, Jacobian, bias ---------------------------------------------------------------------
 
 
@@ -246,12 +289,12 @@ class LoopRows:
 
 def evaluate_loops(
     links: Sequence[Link],
-    loops: Sequence[LoopJoint],
+    loops: Sequence[LoopCondition],
     q: Vector,
     qd: Vector | None = None,
     keep: frozenset[tuple[int, int]] | None = None,
 ) -> LoopRows:
-    """All rows of the loops at a cluster's spanning positions (and velocities).
+    """All rows of loops and polynomials at a cluster's spanning positions (and velocities).
 
     ``keep`` limits to these (loop, row) pairs. Bias entries are zero without ``qd``.
     """
@@ -293,6 +336,13 @@ def evaluate_loops(
         )
 
     for n, loop in enumerate(loops):
+        if isinstance(loop, Polynomial):
+            if keep is None or (n, 0) in keep:
+                value, slopes, bias = loop.evaluate(links, q, qd)
+                result.values.append(value)
+                result.jacobian.append([slopes.get(c, 0.0) for c in range(columns)])
+                result.bias.append(bias)
+            continue
         p, s = (
             end(anchor, branch)
             for anchor, branch in zip(

@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from robomodel.description import ONE_DOF, Description, LinkCoupling, Rows3, Vec3
+from robomodel.description import (
+    ONE_DOF,
+    Description,
+    LinkCoupling,
+    PolynomialCoupling,
+    Rows3,
+    Vec3,
+)
 from robomodel.description import Anchor as LinkAnchor
 from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import align, compose, second_axis
@@ -25,17 +32,19 @@ class TreeConstraint:
     """A constraint on the tree: the bodies whose joints it relates, and what it says of them.
 
     Couplings and mimics say Σ coefficient · q(body's joint) = offset in ``terms``; ``follower`` is
-    the body whose joint they would rather determine.
+    the body whose joint they would rather determine. Of a polynomial with ``coefficients`` they
+    are the linear part, the joint that it gives and then the other one.
     """
 
     name: str
     source: Source
     bodies: tuple[int, ...]
-    kind: Literal["loop", "coupling", "mimic"]
+    kind: Literal["loop", "coupling", "mimic", "polynomial"]
     loop: LoopElement | None = None
     terms: tuple[tuple[int, float], ...] = ()
     offset: float = 0.0
     follower: int | None = None
+    coefficients: tuple[float, ...] = ()
 
 
 def find_tree_constraints(description: Description, tree: Tree) -> list[TreeConstraint]:
@@ -55,6 +64,20 @@ def find_tree_constraints(description: Description, tree: Tree) -> list[TreeCons
             constraints.append(_link_coupling(coupling, tree))
             continue
         terms = tuple((find(name, coupling.source), k) for name, k in coupling.terms)
+        if isinstance(coupling, PolynomialCoupling) and any(coupling.coefficients[2:]):
+            constraints.append(
+                TreeConstraint(
+                    coupling.name,
+                    coupling.source,
+                    tuple(body for body, _ in terms),
+                    kind="polynomial",
+                    terms=terms,
+                    offset=coupling.offset,
+                    follower=terms[0][0],
+                    coefficients=coupling.coefficients,
+                )
+            )
+            continue
         terms = tuple((body, k) for body, k in terms if k)
         if not terms:
             raise DescriptionError("relates no joint; give it joints and ratios", coupling.source)
@@ -67,6 +90,7 @@ def find_tree_constraints(description: Description, tree: Tree) -> list[TreeCons
                 kind="coupling",
                 terms=terms,
                 offset=coupling.offset,
+                follower=terms[0][0] if isinstance(coupling, PolynomialCoupling) else None,
             )
         )
     for body, joint in enumerate(tree.joints):

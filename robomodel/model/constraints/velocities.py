@@ -3,7 +3,8 @@
 A cluster's joints have positions q (its *spanning* positions) and velocities q̇. A constraint gives
 q̇ = G v and q̈ = G v̇ + g for its independent velocities v (002, II-B), over scalars of any
 kind. G is constant of a joint alone (G = 1) and of linear couplings such as gears, belts and mimic
-joints; with loop joints K(q) q̇ = 0 is solved for the dependent velocities.
+joints; polynomials are evaluated; with loop joints K(q) q̇ = 0 is solved for the dependent
+velocities.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from robomodel.model.constraints.loops import Link, LoopJoint, evaluate_loops
+from robomodel.model.constraints.loops import Link, LoopCondition, Polynomial, evaluate_loops
 from robomodel.scalars import Scalar, Vector, add, dot, is_zero, mul, neg, solve, sub, transposed
 
 Conditions: TypeAlias = tuple[list[list[Scalar]], list[Scalar]]
@@ -91,6 +92,55 @@ class LinearConstraint:
 
 
 @dataclass(frozen=True, slots=True)
+class PolynomialConstraint:
+    """Explicit: linear in z, the independent positions and then polynomials of those before.
+
+    ``linear`` has a column for each of z; each polynomial's x is linear in what is before it in z.
+    """
+
+    links: tuple[Link, ...]
+    linear: LinearConstraint
+    polynomials: tuple[Polynomial, ...]
+
+    def positions(self, q: Vector) -> list[Scalar]:
+        """Spanning positions: each polynomial's value in turn, then what is linear in them."""
+        z = list(q)
+        for each in self.polynomials:
+            row = self.links[each.of].q
+            x = add(dot(self.linear.position_matrix[row][: len(z)], z), self.linear.offset[row])
+            z.append(each.derivative(x))
+        return self.linear.positions(z)
+
+    def jacobian(self, positions: Vector) -> list[list[Scalar]]:
+        """G = matrix · ∂z/∂q."""
+        count = len(self.linear.matrix[0]) - len(self.polynomials)
+        rows = Unconstrained(count).jacobian(())
+        for each in self.polynomials:
+            link = self.links[each.of]
+            slope, weights = each.derivative(positions[link.q], 1), self.linear.matrix[link.v]
+            columns = transposed(rows)
+            rows.append([mul(slope, dot(weights[: len(rows)], column)) for column in columns])
+        columns = transposed(rows)
+        return [[dot(row, column) for column in columns] for row in self.linear.matrix]
+
+    def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
+        """g = matrix · z̈ at zero independent acceleration: p'(x) ẍ + p''(x) ẋ² in turn."""
+        z: list[Scalar] = [0.0] * (len(self.linear.matrix[0]) - len(self.polynomials))
+        for each in self.polynomials:
+            link = self.links[each.of]
+            x, rate = positions[link.q], velocities[link.v]
+            inner = mul(each.derivative(x, 1), dot(self.linear.matrix[link.v][: len(z)], z))
+            z.append(add(inner, mul(each.derivative(x, 2), mul(rate, rate))))
+        return [dot(row, z) for row in self.linear.matrix]
+
+    def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
+        """What is linear in z, and each polynomial."""
+        own = evaluate_loops(self.links, self.polynomials, positions, velocities)
+        rows, right = self.linear.conditions(positions, velocities)
+        return [*rows, *own.jacobian], [*right, *(neg(b) for b in own.bias)]
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """A diagonal block of the dependent velocities' system: its rows and its columns."""
 
@@ -107,7 +157,7 @@ class LoopConstraint:
     """
 
     links: tuple[Link, ...]
-    loops: tuple[LoopJoint, ...]
+    loops: tuple[LoopCondition, ...]
     keep: frozenset[tuple[int, int]]
     expand: tuple[tuple[float, ...], ...]
     independent: tuple[int, ...]

@@ -1,15 +1,27 @@
-"""Clusters of couplings alone: gears, belts, mimic. Gauss–Jordan keeps them exact and explicit."""
+"""Clusters of couplings alone: gears, belts, mimic, polynomials.
+
+Gauss–Jordan keeps them exact and explicit.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.polynomial import Polynomial as Power
 
 from robomodel.errors import DescriptionError, few
-from robomodel.model.constraints.velocities import LinearConstraint
+from robomodel.model.closure import Geometry
+from robomodel.model.constraints.loops import Link, Polynomial
+from robomodel.model.constraints.velocities import (
+    Constraint,
+    LinearConstraint,
+    PolynomialConstraint,
+)
 from robomodel.model.joints import Array
 from robomodel.model.mobility.problem import (
     ClusterProblem,
@@ -20,6 +32,8 @@ from robomodel.model.mobility.problem import (
 )
 
 SAME = 1.0 - 1e-9  # coefficients that differ by less are equally large
+SLACK = 1e-12  # by which a position may be beyond a limit at which it was set
+REAL = 1e-9  # imaginary part of a root that is real but for rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +107,39 @@ def eliminate(problem: ClusterProblem, never: frozenset[int], prefer: Sequence[i
     return Elimination(dict(zip(pivots, rows, strict=True)), tuple(redundant))
 
 
-def analyse_couplings(problem: ClusterProblem) -> ClusterSolution:
-    """Gears, belts, mimic: the constraint stays explicit."""
+def analyse_couplings(problem: ClusterProblem) -> ClusterSolution | None:
+    """Gears, belts, mimic, polynomials: the constraint stays explicit.
+
+    None where polynomials cannot be evaluated one after the other: where they give a joint that the
+    file wants to be independent, or one that another coupling gives, or run in a circle.
+    """
     columns, geometry = problem.columns, problem.geometry
     never = frozenset(i for i, column in enumerate(columns) if column.chosen)
     prefer = [0 if column.chosen is False else 1 if column.follower else 2 for column in columns]
-    free = eliminate(problem, frozenset(), prefer)
-    mobility = len(columns) - len(free.pivots)
-    check_counts(problem, mobility, len(free.pivots))
-    reduced = eliminate(problem, never, prefer) if never & set(free.pivots) else free
-    left_over = [i for i, c in enumerate(columns) if c.chosen is False and i not in reduced.pivots]
+    powers = {geometry.links[each.joint].v: each for each in geometry.polynomials}
+    evaluated = frozenset(powers)
+    if len(powers) < len(geometry.polynomials) or never & evaluated:
+        return None
+    try:
+        free = eliminate(problem, evaluated, prefer)
+    except DescriptionError:
+        if not powers:
+            raise
+        return None
+    order = _in_order(geometry, free.pivots, powers)
+    if order is None:
+        return None
+    mobility = len(columns) - len(free.pivots) - len(powers)
+    check_counts(problem, mobility, len(columns) - mobility)
+    if never & set(free.pivots):
+        reduced = eliminate(problem, never | evaluated, prefer)
+        order = _in_order(geometry, reduced.pivots, powers)
+        if order is None:
+            return None
+    else:
+        reduced = free
+    given = reduced.pivots.keys() | evaluated
+    left_over = [i for i, c in enumerate(columns) if c.chosen is False and i not in given]
     if left_over:
         raise DescriptionError(
             f"the couplings {condition_names(problem)} cannot determine "
@@ -110,30 +147,12 @@ def analyse_couplings(problem: ClusterProblem) -> ClusterSolution:
             f"(mobility {mobility}); mark another joint of the cluster instead",
             first_source(problem),
         )
-    independent = tuple(i for i in range(len(columns)) if i not in reduced.pivots)
-    matrix, positions, offsets = [], [], []
-    nq = 0
-    start = {}
-    for i in independent:
-        link = geometry.links[columns[i].link]
-        if link.v == i:
-            start[columns[i].link] = nq
-            nq += link.joint.nq
-    for n, link in enumerate(geometry.links):
-        for i in range(link.v, link.v + link.joint.nv):
-            terms = reduced.pivots[i][0] if i in reduced.pivots else {i: 1.0}
-            matrix.append(tuple(terms.get(c, 0.0) for c in independent))
-        if n in start:
-            for j in range(link.joint.nq):
-                positions.append(tuple(1.0 if c == start[n] + j else 0.0 for c in range(nq)))
-                offsets.append(0.0)
-        else:
-            terms, offset = reduced.pivots[link.v]
-            at = {start[columns[c].link]: x for c, x in terms.items()}
-            positions.append(tuple(at.get(c, 0.0) for c in range(nq)))
-            offsets.append(offset)
-    constraint = LinearConstraint(tuple(matrix), tuple(positions), tuple(offsets))
-    neutral = _explicit_neutral(problem, constraint, start)
+    independent = tuple(i for i in range(len(columns)) if i not in given)
+    linear = _linear(problem, reduced, (*independent, *order))
+    polynomials = tuple(powers[i] for i in order)
+    constraint = (
+        PolynomialConstraint(geometry.links, linear, polynomials) if polynomials else linear
+    )
     notes = []
     if not any(column.chosen is not None for column in columns):
         labels = few([columns[i].label for i in independent], 8)
@@ -141,34 +160,127 @@ def analyse_couplings(problem: ClusterProblem) -> ClusterSolution:
             f"cluster '{problem.name}': {labels} taken as independent, as the file does not say"
         )
     return ClusterSolution(
-        constraint, independent, neutral, (), reduced.redundant, (), tuple(notes), ()
+        constraint,
+        independent,
+        _explicit_neutral(problem, constraint, independent),
+        (1,) * len(polynomials),
+        reduced.redundant,
+        (),
+        tuple(notes),
+        (),
     )
 
 
+Pivots: TypeAlias = Mapping[int, tuple[dict[int, float], float]]
+
+
+def _in_order(
+    geometry: Geometry, pivots: Pivots, powers: Mapping[int, Polynomial]
+) -> list[int] | None:
+    """The columns that polynomials give, each after those that it takes; None in a circle."""
+    order: list[int] = []
+    while len(order) < len(powers):
+        for column, each in powers.items():
+            of = geometry.links[each.of].v
+            needs = (pivots[of][0].keys() if of in pivots else {of}) & powers.keys()
+            if column not in order and needs <= set(order):
+                order.append(column)
+                break
+        else:
+            return None
+    return order
+
+
+def _linear(
+    problem: ClusterProblem, reduced: Elimination, columns: tuple[int, ...]
+) -> LinearConstraint:
+    """Spanning velocities and positions by those of these columns."""
+    geometry = problem.geometry
+    matrix, positions, offsets = [], [], []
+    start, nq = _starts(problem, columns)
+    for n, link in enumerate(geometry.links):
+        for i in range(link.v, link.v + link.joint.nv):
+            terms = reduced.pivots[i][0] if i in reduced.pivots else {i: 1.0}
+            matrix.append(tuple(terms.get(c, 0.0) for c in columns))
+        if n in start:
+            for j in range(link.joint.nq):
+                positions.append(tuple(1.0 if c == start[n] + j else 0.0 for c in range(nq)))
+                offsets.append(0.0)
+        else:
+            terms, offset = reduced.pivots[link.v]
+            at = {start[problem.columns[c].link]: x for c, x in terms.items()}
+            positions.append(tuple(at.get(c, 0.0) for c in range(nq)))
+            offsets.append(offset)
+    return LinearConstraint(tuple(matrix), tuple(positions), tuple(offsets))
+
+
+def _starts(problem: ClusterProblem, columns: Sequence[int]) -> tuple[dict[int, int], int]:
+    """Where the positions of these columns' links begin, and how many there are."""
+    start: dict[int, int] = {}
+    nq = 0
+    for i in columns:
+        link = problem.geometry.links[problem.columns[i].link]
+        if link.v == i:
+            start[problem.columns[i].link] = nq
+            nq += link.joint.nq
+    return start, nq
+
+
 def _explicit_neutral(
-    problem: ClusterProblem, constraint: LinearConstraint, start: dict[int, int]
+    problem: ClusterProblem, constraint: Constraint, independent: Sequence[int]
 ) -> Array:
     """The cluster's q at the start, within the independent and, where one rules, other limits."""
     geometry = problem.geometry
-    q = np.zeros(len(constraint.position_matrix[0]))
+    start, nq = _starts(problem, independent)
+    q = np.zeros(nq)
     for link, at in start.items():
         joint = geometry.links[link].joint
         q[at : at + joint.nq] = problem.start[geometry.links[link].q :][: joint.nq]
-    at_of = {at: link for link, at in start.items()}
-    for at, link in at_of.items():
-        if geometry.links[link].joint.nq != 1:
-            continue
-        low, high = -math.inf, math.inf
-        for n, other in enumerate(geometry.links):
-            if other.joint.nq != 1:
-                continue
-            row = constraint.position_matrix[other.q]
-            used = [c for c, x in enumerate(row) if x]
-            if used != [at]:
-                continue
-            offset = constraint.offset[other.q]
-            ends = [(x - offset) / row[at] for x in problem.columns[geometry.links[n].v].limits]
-            low, high = max(low, min(ends)), min(high, max(ends))
-        if low <= high:
-            q[at] = min(max(q[at], low), high)
+    curves = follower_curves(geometry.links, constraint, nq)
+    for link, at in start.items():
+        if geometry.links[link].joint.nq == 1:
+            q[at] = _within_limits(float(q[at]), curves[at], problem)
     return q
+
+
+def _within_limits(q: float, curves: Mapping[int, Power], problem: ClusterProblem) -> float:
+    """The position nearest to q at which links that follow it by these curves are within limits.
+
+    q where there is none.
+    """
+    bounded = [
+        (curve, problem.columns[problem.geometry.links[n].v].limits) for n, curve in curves.items()
+    ]
+
+    def fits(x: float) -> bool:
+        values = [(float(curve(x)), *limits) for curve, limits in bounded]
+        return all(
+            low - SLACK * (1.0 + abs(low)) <= y <= high + SLACK * (1.0 + abs(high))
+            for y, low, high in values
+        )
+
+    if fits(q):
+        return q
+    ends: list[float] = []
+    for curve, limits in bounded:
+        for limit in filter(math.isfinite, limits):
+            roots = np.atleast_1d((curve - limit).roots())
+            ends += roots[np.abs(roots.imag) <= REAL].real.tolist()
+    return min(filter(fits, ends), key=lambda x: abs(x - q), default=q)
+
+
+def follower_curves(
+    links: Sequence[Link], constraint: Constraint, nq: int
+) -> list[dict[int, Power]]:
+    """For each of the nq positions of an explicit cluster, the links that follow it alone, and how.
+
+    Positions are asked for with a polynomial in its place.
+    """
+    variable = Power([0.0, 1.0])
+    curves: list[dict[int, Power]] = []
+    for at in range(nq):
+        positions = constraint.positions([variable if i == at else 0.0 for i in range(nq)])
+        single = {n: positions[link.q] for n, link in enumerate(links) if link.joint.nq == 1}
+        curves.append({n: x for n, x in single.items() if isinstance(x, Power) and x.degree()})
+    moved = Counter(n for each in curves for n in each)
+    return [{n: x for n, x in each.items() if moved[n] == 1} for each in curves]

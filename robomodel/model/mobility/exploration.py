@@ -21,7 +21,7 @@ import numpy as np
 
 from robomodel.errors import NOWHERE, few
 from robomodel.model.closure import CLOSED, Geometry, close
-from robomodel.model.constraints.loops import Distance, LoopJoint, Perpendicular
+from robomodel.model.constraints.loops import Distance, LoopJoint, Perpendicular, Polynomial
 from robomodel.model.joints import Array, Mask, Prismatic, Revolute
 from robomodel.model.mobility.problem import (
     ClosureTolerance,
@@ -510,8 +510,12 @@ def describe_gaps(problem: ClusterProblem, q: Array, closed: float) -> list[str]
     values = problem.geometry.evaluate(q)[0]
     gaps, at = [], 0
     for loop in problem.geometry.loops:
-        texts = _describe_gap(problem, loop, values[at : at + len(loop.rows)], closed)
+        rows = values[at : at + len(loop.rows)]
         at += len(loop.rows)
+        if isinstance(loop, Polynomial):
+            texts = f"{float(rows[0]):.3g}" if abs(rows[0]) > closed else ""
+        else:
+            texts = _describe_gap(problem, loop, rows, closed)
         if texts:
             gaps.append(f"'{loop.name}' stays open by {texts}")
     return gaps

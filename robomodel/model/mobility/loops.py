@@ -485,7 +485,10 @@ def _part(
             successor=anchored(loop.successor),
             branches=(renumbered(loop.branches[0]), renumbered(loop.branches[1])),
         )
-        for loop in geometry.loops
+        for loop in geometry.loop_joints
+    )
+    polynomials = tuple(
+        replace(each, joint=number[each.joint], of=number[each.of]) for each in geometry.polynomials
     )
     linear = tuple(
         replace(each, terms=tuple((number[i], k) for i, k in each.terms))
@@ -497,7 +500,7 @@ def _part(
     ]
     return replace(
         problem,
-        geometry=Geometry(tuple(links), loops, linear),
+        geometry=Geometry(tuple(links), (*loops, *polynomials), linear),
         columns=tuple(replace(c, link=number[c.link]) for c in columns if c.link in number),
         linear_sources=tuple(problem.linear_sources[c] for c in couplings),
         start=np.concatenate(parts),
@@ -546,7 +549,7 @@ def _whose(problem: ClusterProblem, n: int, loop: Loop) -> str:
     """Whose axis a loop is given, and what it has instead."""
     default = ", as where none is written" if loop.axis == X else ""
     has = f"it has {' '.join(f'{x:.6g}' for x in loop.axis)}{default}"
-    shared = common_axis(problem, problem.geometry.loops[n])
+    shared = common_axis(problem, problem.geometry.loop_joints[n])
     of_joints = shared is not None and loop.type in HINGES
     return f"the axis of {few(shared[1], 8)}; {has}" if of_joints and shared else has
 
@@ -573,10 +576,10 @@ def _along(one: Vec3, other: Vec3) -> bool:
 
 def _shared(problem: ClusterProblem, n: int, loop: Loop) -> Vec3 | None:
     """The axis that the joints between a loop's ends share, in its frame as it is written."""
-    shared = common_axis(problem, problem.geometry.loops[n])
+    shared = common_axis(problem, problem.geometry.loop_joints[n])
     if shared is None:
         return None
-    joint = problem.geometry.loops[n]
+    joint = problem.geometry.loop_joints[n]
     axis = (
         np.array(joint.predecessor.axes) @ branch_rotation(problem, joint.branches[0]).T @ shared[0]
     )

@@ -183,7 +183,7 @@ class _Conversion:
         types = {loop.name: loop.type for loop in self.model.loops}
         sources = {loop.name: loop.source for loop in self.model.description.loops}
         found = []
-        for loop in cluster.geometry.loops:
+        for loop in cluster.geometry.loop_joints:
             branch = loop.branches[0] or loop.branches[1]
             ancestor = self.model.nodes[cluster.bodies[branch[0]]].parent
             ends = (loop.predecessor, loop.successor)

@@ -61,17 +61,12 @@ def gaps(model: Model, q: Vector) -> list[Scalar]:
 
 
 def _independent(cluster: Cluster) -> list[int]:
-    """Where a cluster's q stands among the positions of its joints, couplings being linear."""
-    columns = range(cluster.q.stop - cluster.q.start)
-    base = np.array(cluster.constraint.positions([0.0 for _ in columns]), dtype=float)
-    moved = [
-        np.array(cluster.constraint.positions([float(i == j) for i in columns]), dtype=float) - base
-        for j in columns
-    ]
-    matrix = np.stack(moved, axis=-1)
+    """Where an explicit cluster's q stands among the positions of its joints."""
     return [
-        next(i for i, row in enumerate(matrix) if base[i] == 0.0 and np.array_equal(row, unit))
-        for unit in np.eye(len(columns))
+        link.q + i
+        for link in cluster.geometry.links
+        if link.v in cluster.columns
+        for i in range(link.joint.nq)
     ]
 
 

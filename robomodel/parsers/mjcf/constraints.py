@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
+from numpy.polynomial import Polynomial
+
 from robomodel.description import (
     Anchor,
     JointCoupling,
@@ -15,6 +17,7 @@ from robomodel.description import (
     Loop,
     LoopType,
     Mimic,
+    PolynomialCoupling,
     Pose,
     Spring,
     Vec3,
@@ -55,7 +58,7 @@ class Ties(Section):
     """
 
     loops: list[Loop] = field(default_factory=list)
-    couplings: list[JointCoupling] = field(default_factory=list)
+    couplings: list[JointCoupling | PolynomialCoupling] = field(default_factory=list)
     mimics: dict[str, Mimic] = field(default_factory=dict)
 
     @cached_property
@@ -83,8 +86,8 @@ class Ties(Section):
         for tie in self.ties:
             if tie.kind == "joint":
                 first, second = self._ends(tie)
-                constant, slope = self._line(tie)
-                if second < 0 or not slope:
+                constant, *powers = self._polynomial(tie)
+                if not any(powers):
                     held[first] = self.elements.reference(first) + constant
                     used.append(first)
                 else:
@@ -97,14 +100,19 @@ class Ties(Section):
     def _ends(self, tie: _Tie) -> tuple[int, int]:
         return int(self.model.eq_obj1id[tie.number]), int(self.model.eq_obj2id[tie.number])
 
+    def _polynomial(self, tie: _Tie) -> list[float]:
+        """The coefficients of ``polycoef``; of what follows nothing only the constant counts."""
+        constant, *powers = (float(x) for x in self.model.eq_data[tie.number, :5])
+        return [constant, *powers] if self._ends(tie)[1] >= 0 else [constant, 0.0]
+
     def _line(self, tie: _Tie) -> tuple[float, float]:
         """The constant and the slope of ``polycoef``; an error if it is no line."""
-        constant, slope, *higher = (float(x) for x in self.model.eq_data[tie.number, :5])
-        if any(higher) and self._ends(tie)[1] >= 0:
+        constant, slope, *higher = self._polynomial(tie)
+        if any(higher):
             raise DescriptionError(
                 f"polycoef has the terms {' '.join(f'{x:g}' for x in higher)} beyond the linear "
-                "one; only linear couplings are read, so write the line that meets it best, or "
-                "deactivate it",
+                "one; only linear couplings of tendons are read, so write the line that meets it "
+                "best, or deactivate it",
                 tie.source,
             )
         return constant, slope
@@ -117,14 +125,24 @@ class Ties(Section):
         self.loops = _hinged(self.loops)
 
     def _couple(self, tie: _Tie) -> None:
-        """y - y0 = a0 + a1 (x - x0) of two joints: y mimics x, unless it follows another one."""
+        """y - y0 = Σ aᵢ (x - x0)ⁱ of two joints.
+
+        Where it is a line, y mimics x, unless it follows another one.
+        """
         first, second = self._ends(tie)
-        constant, slope = self._line(tie)
+        constant, slope, *higher = self._polynomial(tie)
         y = self.elements.joints[first]
         offset = self.elements.reference(first) + constant
         if first in self.locked:
             return
-        if second < 0 or not slope:
+        if any(higher):
+            powers = Polynomial([offset, slope, *higher]).trim()
+            powers = powers(Polynomial([-self.elements.reference(second), 1.0]))
+            x = self.elements.joints[second]
+            coefficients = tuple(powers.coef.tolist())
+            self.couplings.append(PolynomialCoupling(tie.name, y, x, coefficients, tie.source))
+            return
+        if not slope:
             self.couplings.append(JointCoupling(tie.name, ((y, 1.0),), offset, tie.source))
             return
         x = self.elements.joints[second]

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from lxml import etree
+from numpy.polynomial import Polynomial
 
 from robomodel.description import (
     AT_ORIGIN,
@@ -34,6 +35,7 @@ from robomodel.description import (
     LinkCoupling,
     Loop,
     Motor,
+    PolynomialCoupling,
     Pose,
     Rows3,
     Shape,
@@ -261,6 +263,7 @@ def with_sliders(description: Description) -> Description:
 
 
 _SAME = 1e-12  # relative: ratios that are one number
+_DEGREE = 4  # of MuJoCo's polynomials
 _ARM = 0.1  # m: how far along an axis the point is that stands for it
 _STIFF = "0.9999 0.9999 0.001 0.5 2"  # solimp: as little as MuJoCo lets its constraints yield
 _YIELDS = (
@@ -406,6 +409,8 @@ class Ties:
         for coupling in self.description.couplings:
             if isinstance(coupling, LinkCoupling):
                 couple(self.draft, coupling.name, self._paths(coupling), coupling.offset)
+            elif isinstance(coupling, PolynomialCoupling) and any(coupling.coefficients[2:]):
+                self._polynomial(coupling)
             else:
                 relation = [(name, ratio) for name, ratio in coupling.terms if ratio]
                 couple(self.draft, coupling.name, self._led(relation), coupling.offset)
@@ -413,6 +418,22 @@ class Ties:
             if joint.mimic is not None:
                 relation = [(joint.name, 1.0), (joint.mimic.joint, -joint.mimic.multiplier)]
                 couple(self.draft, joint.name, relation, joint.mimic.offset)
+
+    def _polynomial(self, coupling: PolynomialCoupling) -> None:
+        """``polycoef``, which is of joints' positions as they are away from their ``ref``."""
+        powers = Polynomial(coupling.coefficients).trim()
+        if powers.degree() > _DEGREE:
+            self.draft.lost.append(
+                f"the coupling '{coupling.name}', a polynomial of degree {powers.degree()} "
+                f"(MuJoCo's are of degree {_DEGREE})"
+            )
+            return
+        joint, of = coupling.joint, coupling.of
+        powers = powers(Polynomial([self.draft.refs[of], 1.0])) - self.draft.refs[joint]
+        coefficients = [*powers.coef.tolist(), *[0.0] * _DEGREE][: _DEGREE + 1]
+        name = self.draft.unused("equality", coupling.name)
+        self.draft.add("equality", "joint", name=name, joint1=joint, joint2=of,
+                       polycoef=numbers(coefficients))  # fmt: skip
 
     def _paths(self, coupling: LinkCoupling) -> _Relation:
         """The joints from the common ancestor to either link, the successor's last one first."""
@@ -720,6 +741,8 @@ class _Tree:
                     element.set("ref", number(piece.ref))
                 if piece.leads:
                     write_mjcf(element, DYNAMICS, joint)
+                    if joint.deadband and joint.stiffness:
+                        self.draft.lost.append(f"the play of the joint '{joint.name}'")
                     write_mjcf(element, ARMATURE, joint)
                     self._limits(element, joint, piece.kind)
                 elif joint.type in ("planar", "floating"):

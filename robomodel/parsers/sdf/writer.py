@@ -23,14 +23,15 @@ from robomodel.description import (
     GRAVITY,
     ONE_DOF,
     Anchor,
+    CouplingElement,
     Description,
     Inertial,
     Joint,
-    JointCoupling,
     JointSpring,
     Link,
     LinkCoupling,
     Loop,
+    PolynomialCoupling,
     Pose,
     Spring,
     Vec3,
@@ -334,7 +335,10 @@ class Ties:
         }
         for each in description.couplings:
             terms: list[tuple[str, float]] = []
-            if isinstance(each, JointCoupling):
+            if isinstance(each, PolynomialCoupling) and any(each.coefficients[2:]):
+                self.draft.lost.append(f"the coupling '{each.name}' by a polynomial")
+                continue
+            if not isinstance(each, LinkCoupling):
                 terms = [(joint, k) for joint, k in each.terms if k]
             elif not self._gears(each):
                 paths = self._paths(each)
@@ -390,8 +394,8 @@ class Ties:
                 return False
         return paths[0][0].parent not in self.plan.crosses
 
-    def _coupling(self, coupling: LinkCoupling | JointCoupling) -> None:
-        if isinstance(coupling, JointCoupling) or not self._gears(coupling):
+    def _coupling(self, coupling: CouplingElement) -> None:
+        if not isinstance(coupling, LinkCoupling) or not self._gears(coupling):
             return  # written as a mimic
         paths = self._paths(coupling)
         ends = [path[-1].child for path in paths]

@@ -10,6 +10,7 @@ from typing import Any, cast, get_args
 from robomodel.description import (
     FREEDOMS,
     ONE_DOF,
+    CouplingElement,
     Description,
     Joint,
     JointCoupling,
@@ -21,6 +22,7 @@ from robomodel.description import (
     Loop,
     LoopType,
     Mimic,
+    PolynomialCoupling,
     Pose,
     Spring,
     Transmission,
@@ -78,7 +80,7 @@ class Elements:
     links: list[Link] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
-    couplings: list[LinkCoupling | JointCoupling] = field(default_factory=list)
+    couplings: list[CouplingElement] = field(default_factory=list)
     transmissions: list[Transmission] = field(default_factory=list)
     springs: list[Spring | JointSpring] = field(default_factory=list)
     mimics: list[tuple[str, Mimic, Element]] = field(default_factory=list)
@@ -382,7 +384,8 @@ def add_joint(root: Element, joint: Joint) -> None:
 LOOP_TYPES: tuple[str, ...] = get_args(LoopType)
 _LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))
 _LOOP_PARTS = frozenset((*ENDS, "axis", "axis2", "dynamics"))
-_COUPLING_PARTS = frozenset((*ENDS, "ratio", "offset"))
+_COUPLING_PARTS = frozenset((*ENDS, "ratio", "offset", "polynomial"))
+_POLYNOMIAL = ("joint", "of", "coefficients")
 
 
 def read_loop(document: Document, element: Element) -> Loop:
@@ -436,20 +439,26 @@ def add_loop(root: Element, loop: Loop) -> None:
         write(add(element, "dynamics"), DYNAMICS, loop)
 
 
-def read_coupling(document: Document, element: Element) -> LinkCoupling | JointCoupling:
-    """A coupling of two links (URDF+: a gear, a belt), or a linear one of several joints."""
+def read_coupling(document: Document, element: Element) -> CouplingElement:
+    """A coupling of links (URDF+: a gear, a belt), a linear one of joints, or a polynomial."""
     document.expect(element, NAME_TYPE)  # URDF+ files name a type, which changes nothing
     name = document.text(element, "name")
     terms = [child for child in element if child.tag == "joint"]
     parts = read_parts(document, element, _COUPLING_PARTS, frozenset(("joint",)))
     source = document.source(element, f"coupling '{name}'")
     values = read(document, parts.get("offset"), OFFSET)
+    if (polynomial := parts.get("polynomial")) is not None:
+        if terms or len(parts) > 1:
+            raise document.error(
+                polynomial, "a coupling by <polynomial> has nothing else; write two couplings"
+            )
+        return PolynomialCoupling(name, *_polynomial(document, polynomial), source)
     if not terms:
         if "predecessor" not in parts and "successor" not in parts:
             raise document.error(
                 element,
-                "couples nothing: it needs <predecessor link> and <successor link>, or "
-                "<joint name ratio> elements",
+                "couples nothing: it needs <predecessor link> and <successor link>, "
+                "<joint name ratio> elements, or <polynomial joint of coefficients>",
             )
         one, other = (read_linked(document, element, parts, tag) for tag in ENDS)
         values |= read(document, parts.get("ratio"), RATIO)
@@ -464,13 +473,29 @@ def read_coupling(document: Document, element: Element) -> LinkCoupling | JointC
     return JointCoupling(name, joints, source=source, **values)
 
 
-def add_coupling(root: Element, coupling: LinkCoupling | JointCoupling) -> None:
+def _polynomial(document: Document, element: Element) -> tuple[str, str, tuple[float, ...]]:
+    """``<polynomial joint of coefficients>``."""
+    document.expect(element, frozenset(_POLYNOMIAL))
+    joint, of, text = (document.text(element, name) for name in _POLYNOMIAL)
+    count = len(text.replace(",", " ").split())
+    if count < 2:
+        raise document.error(element, "needs two coefficients at least: a constant and a slope")
+    return joint, of, document.series(element, "coefficients", count)
+
+
+def add_coupling(root: Element, coupling: CouplingElement) -> None:
     """``<coupling>``."""
     element = add(root, "coupling", name=coupling.name)
     if isinstance(coupling, LinkCoupling):
         add(element, "predecessor", link=coupling.predecessor)
         add(element, "successor", link=coupling.successor)
         write(add(element, RATIO.tag), RATIO, coupling)
+    elif isinstance(coupling, PolynomialCoupling):
+        add(
+            element, "polynomial",
+            joint=coupling.joint, of=coupling.of, coefficients=numbers(coupling.coefficients),
+        )  # fmt: skip
+        return
     else:
         add_terms(element, coupling.terms)
     add_numbers(element, OFFSET, coupling)

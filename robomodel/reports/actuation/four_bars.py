@@ -69,7 +69,7 @@ def four_bars(model: Model, cluster: Cluster, q: Array) -> list[FourBar]:
     """Those of a cluster with loops, measured at closed configurations q (n, nq)."""
     kinds = {loop.name: loop.type for loop in model.loops}
     bars = []
-    for loop in cluster.geometry.loops:
+    for loop in cluster.geometry.loop_joints:
         hinges = _hinges(cluster, loop, kinds.get(loop.name, ""))
         if hinges is not None:
             bar = _measured(model, cluster, loop.name, hinges, q)

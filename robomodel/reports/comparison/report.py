@@ -13,7 +13,7 @@ UNITS = {
     "zero": "rad or m", "lower": "rad or m", "upper": "rad or m", "velocity_limit": "rad/s or m/s",
     "effort_limit": "N m or N", "damping": "N m s/rad or N s/m", "friction": "N m or N",
     "armature": "kg m² or kg", "stiffness": "N m/rad or N/m", "reference": "rad or m",
-    "pitch": "m/rad", "length": "m", "gravity": "m/s²",
+    "deadband": "rad or m", "pitch": "m/rad", "length": "m", "gravity": "m/s²",
 }  # fmt: skip
 """Of quantities; those without have none, or say it themselves."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections import defaultdict
@@ -13,7 +14,15 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from robomodel.description import ONE_DOF, Description, Inertial, JointCoupling, Pose
+from robomodel.description import (
+    ONE_DOF,
+    CouplingElement,
+    Description,
+    Inertial,
+    JointCoupling,
+    PolynomialCoupling,
+    Pose,
+)
 from robomodel.description import Joint as JointElement
 from robomodel.description import Link as LinkElement
 from robomodel.description import Loop as LoopElement
@@ -44,11 +53,11 @@ SAMPLES = 8  # random states at which torques are compared
 
 JOINT_NUMBERS = (
     "lower", "upper", "velocity_limit", "effort_limit", "damping", "friction", "armature",
-    "stiffness", "reference",
+    "stiffness", "reference", "deadband",
 )  # fmt: skip
 """Attributes of :class:`~robomodel.model.elements.Joint` that are compared."""
 
-ACTS_AS = {name: name for name in ("damping", "armature", "stiffness", "reference")} | {
+ACTS_AS = {name: name for name in ("damping", "armature", "stiffness", "reference", "deadband")} | {
     "friction": "damping"
 }
 """The attributes that take part in torques, and what their change is computed as."""
@@ -277,7 +286,7 @@ class _Differences:
         b = self.match.b.model.joints[other.child]
         for name in JOINT_NUMBERS:
             x, y = getattr(a, name), getattr(b, name)
-            unused = name == "reference" and not (a.stiffness and b.stiffness)
+            unused = name in ("reference", "deadband") and not (a.stiffness and b.stiffness)
             scale = 1.0 if name in ("lower", "upper", "reference") else 0.0
             if name in self.unsaid or unused or not self.differ(x, y, scale):
                 continue
@@ -316,6 +325,30 @@ class _Differences:
                     effect = self.torques.of(partial(_with_ratios, ratios=changed))
                     quantity = f"ratio to {name}" if name else "offset"
                     yield Difference(joint, "joint", quantity, x, y, effect)
+        yield from self._polynomials(names)
+
+    def _polynomials(self, names: Mapping[str, str]) -> Iterator[Difference]:
+        """The coefficients of joints that are polynomials of others; ``names`` of b's joints."""
+        ours, theirs = (
+            {
+                tuple(renamed.get(name, name) for name, _ in each.terms): each.coefficients
+                for each in side.model.couplings
+                if each.coefficients
+            }
+            for side, renamed in ((self.match.a, {}), (self.match.b, names))
+        )
+        for joint, of in dict.fromkeys([*ours, *theirs]):
+            one, other = ours.get((joint, of)), theirs.get((joint, of))
+            if one is None or other is None:
+                a, b = (each and f"a polynomial of {of}" for each in (one, other))
+                yield Difference(joint, "joint", "follows", a, b, math.inf)
+                continue
+            for n, (x, y) in enumerate(itertools.zip_longest(one, other, fillvalue=0.0)):
+                if self.differ(x, y, 0.0 if n else 1.0):
+                    effect = self.torques.of(
+                        partial(_with_polynomial, joint=joint, of=of, power=n, value=y)
+                    )
+                    yield Difference(joint, "joint", f"power {n} of {of}", x, y, effect)
 
     def loops(self) -> Iterator[Difference]:
         match = self.match
@@ -434,8 +467,9 @@ def _follows(
     The relations are solved for as many joints, the first ones of ``order``.
     """
     column = {name: n for n, name in enumerate(order)}
-    rows = np.zeros((len(model.couplings), len(order) + 1))
-    for row, coupling in zip(rows, model.couplings, strict=True):
+    linear = [coupling for coupling in model.couplings if not coupling.coefficients]
+    rows = np.zeros((len(linear), len(order) + 1))
+    for row, coupling in zip(rows, linear, strict=True):
         for name, coefficient in coupling.terms:
             row[column[names[name]]] += coefficient
         row[-1] = coupling.offset
@@ -525,14 +559,28 @@ def _with_inertials(d: Description, inertials: Mapping[str, Inertial]) -> Descri
 
 
 def _with_ratios(d: Description, ratios: Mapping[str, Mapping[str, float]]) -> Description:
-    """Joints follow others by these ratios, in place of all couplings."""
+    """Joints follow others by these ratios, in place of all linear couplings."""
+    polynomials = [each for each in d.couplings if isinstance(each, PolynomialCoupling)]
     couplings = tuple(
         JointCoupling(f"{joint} follows", ((joint, 1.0), *((n, -k) for n, k in row.items() if n)),
                       row[""])
         for joint, row in ratios.items()
     )  # fmt: skip
     return replace(d, joints=tuple(replace(each, mimic=None) for each in d.joints),
-                   couplings=couplings)  # fmt: skip
+                   couplings=(*polynomials, *couplings))  # fmt: skip
+
+
+def _with_polynomial(d: Description, joint: str, of: str, power: int, value: float) -> Description:
+    """A joint that is a polynomial of another has this coefficient."""
+
+    def changed(each: CouplingElement) -> CouplingElement:
+        if not isinstance(each, PolynomialCoupling) or (each.joint, each.of) != (joint, of):
+            return each
+        coefficients = [*each.coefficients, *[0.0] * (power + 1 - len(each.coefficients))]
+        coefficients[power] = value
+        return replace(each, coefficients=tuple(coefficients))
+
+    return replace(d, couplings=tuple(map(changed, d.couplings)))
 
 
 def _with_loop(d: Description, name: str, **changes: Any) -> Description:

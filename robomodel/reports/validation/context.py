@@ -348,7 +348,8 @@ class CheckContext:
         elif cluster.kind == "loops":
             for body in cluster.bodies:
                 name = model.joints[body].name
-                tied = [dict(each.terms) for each in model.couplings if name in dict(each.terms)]
+                tied = [dict(each.terms) for each in model.couplings
+                        if name in dict(each.terms) and not each.coefficients]  # fmt: skip
                 if len(tied) == 1:
                     coefficient = tied[0].pop(name)
                     yield body, {joint: -k / coefficient for joint, k in tied[0].items() if k}
