@@ -283,7 +283,7 @@ def without_tendon_rotors(description: Description) -> tuple[Description, list[J
     on_joints = Counter(joint.mimic.joint for joint in description.joints if joint.mimic)
     on_joints.update(end.name for each in description.transmissions for end in each.joints)
     for each in (*description.loops, *description.couplings, *description.springs):
-        if isinstance(each, JointCoupling | JointSpring):
+        if isinstance(each, JointCoupling | PolynomialCoupling | JointSpring):
             on_joints.update(name for name, _ in each.terms)
         else:
             ends = (each.predecessor, each.successor)
