@@ -8,6 +8,8 @@ from test_identify import FIVE_BAR, Array, exists, hidden, missed, motion, noisy
 
 import robomodel as rm
 from robomodel.identification import Identified
+from robomodel.identification import fit as fit_module
+from robomodel.identification import sensors as sensors_module
 
 LEG = rm.robots.load("belt_leg")
 ROTORS = ("hip_ry_rotor_joint", "knee_rotor_joint", "ankle_rotor_joint")
@@ -55,6 +57,23 @@ def test_encoders_at_other_joints_of_a_linkage() -> None:
     plain = rm.identify(FIVE_BAR, q, v, a, tau)
     fit = rm.identify(FIVE_BAR, *at_motors(FIVE_BAR, q, v, a, names), tau, encoders=names)
     assert np.allclose(fit.values, plain.values, rtol=1e-5, atol=1e-7)
+
+
+def test_fits_that_do_not_converge_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights, Newton's method for bodies that exist, and configurations at encoders."""
+    q, v, a, _, tau = made(FIVE_BAR)
+    said = at_motors(FIVE_BAR, q, v, a, ("J3", "J4"))
+    for name, at, words in (
+        ("PASSES", fit_module, "did not settle in 1 passes"),
+        ("STEPS", fit_module, "did not converge in 1 steps of Newton"),
+        ("CLOSINGS", sensors_module, "off after 1 steps of Newton"),
+    ):
+        wrong = {"encoders": ("J3", "J4")} if name == "CLOSINGS" else {}
+        states = said if wrong else (q, v, a)
+        with monkeypatch.context() as patched:
+            patched.setattr(at, name, 1)
+            with pytest.warns(RuntimeWarning, match=words):
+                rm.identify(FIVE_BAR, *states, tau, offsets=bool(wrong), **wrong)
 
 
 @pytest.mark.slow

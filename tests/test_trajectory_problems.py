@@ -180,6 +180,8 @@ def test_gtsam_finds_the_same(crank: rm.Model) -> None:
         theirs = solve_with_gtsam(graph, start, max_iterations=20)
         for name, x in theirs.items():
             assert x == pytest.approx(ours[name], abs=1e-8 * (1.0 + np.abs(x).max())), name
+    with pytest.warns(RuntimeWarning, match="GTSAM did not converge in 1 iterations"):
+        solve_with_gtsam(natural, still, max_iterations=1)
 
 
 # ---- inverse dynamics ----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robomodel.errors import warn
 from robomodel.identification.sensors import Sensors
 from robomodel.model.joints import Array
 from robomodel.model.parameters import INERTIAL, pseudo_inertia
@@ -131,6 +132,13 @@ def fitted(data: Data, readings: Sensors, prior: Prior) -> Fit:
         inverse = np.asarray(solved(second, np.eye(len(second))))
         leverage = np.einsum("ij,ij->i", a @ inverse, a).reshape(error.shape)
         lost = leverage.sum(0) / (count * data.share)
+    else:
+        warn(
+            RuntimeWarning(
+                f"the fit did not settle in {n + 1} passes (spreads changed by "
+                f"{np.abs(spread / before - 1.0).max():.1e}, unknowns of sensors by {moved:.1e})"
+            )
+        )
     deviations = np.sqrt(np.diag(inverse)[free:])
     return Fit(
         nominal + directions @ z, directions @ inverse[:free, :free] @ directions.T, x, deviations
@@ -282,6 +290,8 @@ def minimise(gram: Array, slope: Array, prior: Prior, ways: Array, start: Array)
         else:
             break  # rounding
         z = new
+    else:
+        warn(RuntimeWarning(f"the fit's parameters did not converge in {STEPS} steps of Newton"))
     return z
 
 

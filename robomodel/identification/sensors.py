@@ -21,7 +21,14 @@ from robomodel.description import CouplingElement, Description, LinkCoupling, Po
 from robomodel.dynamics import passive_force, rnea
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.declaration import Backend
-from robomodel.errors import DescriptionWarning, UnknownNameError, as_names, did_you_mean, few
+from robomodel.errors import (
+    DescriptionWarning,
+    UnknownNameError,
+    as_names,
+    did_you_mean,
+    few,
+    warn,
+)
 from robomodel.identification.regressors import filtered_regressor, regressor
 from robomodel.model.arguments import as_array, as_numbers, common_batch
 from robomodel.model.build import build
@@ -43,6 +50,7 @@ WEAK = 3.0  # of one that nothing gives
 DIFFERENCE = 1e-6
 CLOSINGS = 20  # of Newton, where encoders do not sit at independent joints
 CLOSED = 1e-11
+OPEN = 1e-8  # rad or m: what is warned of; rounding is below it
 
 Wrenches = Mapping[str, ArrayLike]
 
@@ -219,6 +227,14 @@ class Sensors:
                 break
             way = _divided(model.constraint_jacobian(q)[..., rows, :], gap)
             q = model.integrate(q, way)
+        else:
+            if not (off := float(np.abs(gap).max())) < OPEN:
+                warn(
+                    RuntimeWarning(
+                        f"configurations of '{model.name}' at the encoders' readings are {off:.1e} "
+                        f"off after {CLOSINGS} steps of Newton"
+                    )
+                )
         return q
 
 

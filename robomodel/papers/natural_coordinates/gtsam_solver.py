@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from robomodel.errors import warn
 from robomodel.estimation.graph import Graph, Term, Values
 from robomodel.model.joints import Array
 
@@ -17,8 +18,9 @@ def solve_with_gtsam(
     """The values at the minimum that GTSAM's Levenberg-Marquardt finds from a start.
 
     Variables are vectors: motions from the start in each variable's tangent space, to which the
-    factors' Jacobians are carried. Exact factors become GTSAM's constrained noise. Raises
-    ImportError where gtsam is not installed.
+    factors' Jacobians are carried. Exact factors become GTSAM's constrained noise. A
+    RuntimeWarning says where it used up its iterations. Raises ImportError where gtsam is not
+    installed.
     """
     import gtsam
 
@@ -34,7 +36,10 @@ def solve_with_gtsam(
     parameters.setRelativeErrorTol(tolerance)
     parameters.setAbsoluteErrorTol(tolerance)
     parameters.setLinearSolverType("MULTIFRONTAL_QR")
-    found = gtsam.LevenbergMarquardtOptimizer(factors, values, parameters).optimize()
+    optimizer = gtsam.LevenbergMarquardtOptimizer(factors, values, parameters)
+    found = optimizer.optimize()
+    if optimizer.iterations() >= max_iterations:
+        warn(RuntimeWarning(f"GTSAM did not converge in {max_iterations} iterations"))
     return _read(graph, found, keys, begin)
 
 
