@@ -35,18 +35,26 @@ class Simulator:
         for body, node in enumerate(model.nodes):
             children.setdefault(node.parent, []).append(body)
 
+        def pose(x: Transform) -> Array:
+            upper = np.column_stack([np.array(x.matrix()), np.array(x.offset)])
+            return np.vstack([upper, [0.0, 0.0, 0.0, 1.0]])
+
+        def link(body: int) -> Array:
+            return pose(model.frame(model.bodies[body].name).pose)
+
         def written(body: int) -> str:
             node, joint = model.nodes[body], model.joints[body]
-            above = np.eye(3) if node.parent < 0 else np.array(model.nodes[node.parent].axes)
-            place = Transform(node.rotations, node.offset)
-            rotation = above @ np.array(place.matrix()) @ np.array(node.axes).T
+            above = np.eye(4) if node.parent < 0 else link(node.parent)
+            still = node.joint.placement(node.joint.neutral())[0]  # the links', not internal frames
+            place = np.linalg.inv(above) @ pose(Transform((*still, *node.rotations), node.offset))
+            place = place @ link(body)
             quaternion = np.zeros(4)
-            mujoco.mju_mat2Quat(quaternion, rotation.ravel())
+            mujoco.mju_mat2Quat(quaternion, place[:3, :3].ravel())
             kind = "free" if joint.type == "floating" else KINDS[joint.type]
             axis = "" if kind in ("free", "ball") else f'axis="{_numbers(joint.axis)}"'
             inner = "".join(written(child) for child in children.get(body, []))
             return (
-                f'<body name="b{body}" pos="{_numbers(above @ np.array(node.offset))}" '
+                f'<body name="b{body}" pos="{_numbers(place[:3, 3])}" '
                 f'quat="{_numbers(quaternion)}">'
                 f'<joint name="j{body}" type="{kind}" {axis} armature="{joint.armature!r}"/>'
                 # numbers to be replaced, such that nothing is taken to be simple

@@ -116,7 +116,7 @@ def about_axes(model: rm.Model, fit: Identified, values: Array) -> dict[str, tup
     for i, (node, body) in enumerate(zip(model.nodes, model.bodies, strict=True)):
         if "rotor" not in body.name:
             continue
-        axis = np.array([float(row[node.joint.k]) for row in node.axes])
+        axis = np.array(model.frame(body.name).pose.matrix())[node.joint.k]
         weights = (np.outer(axis, axis) * (2.0 - np.eye(3)))[np.triu_indices(3)]
         at = slice(10 * i + 4, 10 * i + 10)
         true = weights @ values[at]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from robomodel.description import Inertial, Pose, Rows3, Vec3
-from robomodel.description.poses import compose
+from robomodel.description import AT_ORIGIN, Inertial, Pose, Rows3, Vec3
+from robomodel.description.poses import compose, rows3, vec
 from robomodel.errors import NOWHERE, Source
-from robomodel.spatial import ZERO, RigidInertia, Transform, factor, symmetric, transpose
+from robomodel.spatial import NO_INERTIA, ZERO, RigidInertia, Transform, factor, symmetric
+
+ROUNDING = 1e-15
 
 
 def placed(inertial: Inertial, pose: Pose) -> RigidInertia:
@@ -30,9 +32,19 @@ def scaled(inertial: Inertial, factor: float) -> Inertial:
     return replace(inertial, mass=factor * inertial.mass, inertia=(xx, xy, xz, yy, yz, zz))
 
 
-def turned(inertia: RigidInertia, axes: Rows3) -> RigidInertia:
-    """The same inertia in internal axes."""
-    return inertia.in_parent(Transform(factor(transpose(axes)), ZERO))
+def moved(inertia: RigidInertia, pose: Pose) -> RigidInertia:
+    """The inertia about the origin and in the axes of a frame in which its own stands at a pose.
+
+    What of it is rounding beside its largest numbers is zero.
+    """
+    if pose == AT_ORIGIN or inertia is NO_INERTIA:
+        return inertia
+    result = inertia.in_parent(Transform(factor(pose.rotation), pose.xyz))
+    largest = max(abs(x) for x in (*inertia.h, *result.h))
+    h = vec(0.0 if abs(x) <= ROUNDING * largest else x for x in result.h)
+    largest = max(abs(x) for row in (*inertia.inertia, *result.inertia) for x in row)
+    rows = ([0.0 if abs(x) <= ROUNDING * largest else x for x in row] for row in result.inertia)
+    return RigidInertia(result.mass, h, rows3(rows))
 
 
 def centred(inertia: RigidInertia) -> tuple[Vec3, Rows3]:

@@ -13,6 +13,7 @@ from robomodel.identification.fit import Cone, Data, Prior, possible
 from robomodel.model.joints import Array, Revolute
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters
+from robomodel.spatial import UNIT
 
 BODY = len(INERTIAL)
 UNKNOWN = 0.05  # of the forces: what a loss is taken to be, where the file says nothing of it
@@ -145,7 +146,7 @@ def _directions(
         places = np.flatnonzero(changing[at])
         if not (node.axisymmetric and isinstance(node.joint, Revolute)) or asked[at].any():
             continue
-        axis = np.array([float(row[node.joint.k]) for row in node.axes])
+        axis = np.array(model.frame(node.name).pose.unrotate(UNIT[node.joint.k]), dtype=float)
         along = np.outer(axis, axis)
         across = np.eye(3) - along
         upper = np.triu_indices(3)

@@ -26,7 +26,7 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import ENTRIES, count, of_joints, parameters
 from robomodel.scalars import stack, unstack
-from robomodel.spatial import UNIT
+from robomodel.spatial import UNIT, UNIT_WRENCHES
 
 SEED = 20180524  # samples are the same at every call
 FACTOR = 3  # rows of a stacked regressor for each column
@@ -393,9 +393,8 @@ def _units(columns: list[tuple[int, int]], total: int) -> list[Array]:
 
 def _in_internal_axes(model: Model, body: int, total: int) -> Array:
     """A body's ten parameters in internal axes (10, p), of all parameters."""
-    axes = np.array(model.nodes[body].axes, dtype=float)
-    turn = np.zeros((6, 6))
-    turn[:3, :3] = turn[3:, 3:] = axes.T
+    link = model.frame(model.nodes[body].name).pose
+    turn = np.array([link.to_parent(wrench).entries() for wrench in UNIT_WRENCHES]).T
     result = np.zeros((10, total))
     result[:, 10 * body : 10 * body + 10] = _ten(turn @ BASIS @ turn.T).T
     return result

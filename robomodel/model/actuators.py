@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from robomodel.description import Description, LinkCoupling, Motor
+from robomodel.description.inertias import centred
 from robomodel.description.transmissions import (
     KINDS,
     actuator_terms,
@@ -67,7 +68,7 @@ class _Tree:
         if node is None or not isinstance(node.joint, Revolute) or name in self.loaded:
             return False
         i, j = (node.joint.k + 1) % 3, (node.joint.k + 2) % 3
-        moment, first = node.inertia.inertia, node.inertia.h
+        moment, first = centred(node.inertia)[1], node.inertia.h
         across = (moment[i][i], moment[j][j])
         size = max(moment[n][n] for n in range(3))
         tilted = max(abs(moment[a][b]) for a, b in ((i, j), (i, node.joint.k), (j, node.joint.k)))

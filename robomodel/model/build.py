@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from robomodel.description import GRAVITY, ONE_DOF, Description, Rows3, Vec3
+from robomodel.description import GRAVITY, ONE_DOF, Description, Pose, Rows3
 from robomodel.description import Joint as JointElement
 from robomodel.description import Loop as LoopElement
 from robomodel.description import inertias as masses
-from robomodel.description.poses import align
+from robomodel.description.poses import align, inverse
 from robomodel.errors import DescriptionError, Issue, warn_at, warn_of_all
 from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
@@ -29,6 +29,7 @@ from robomodel.model.constraints.tree import (
 from robomodel.model.constraints.velocities import Constraint, LoopConstraint, Unconstrained
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
 from robomodel.model.graph import WORLD, Tree
+from robomodel.model.internal_frames import factored, in_frames, internal_frames
 from robomodel.model.joints import (
     Array,
     Floating,
@@ -58,10 +59,7 @@ from robomodel.spatial import (
     RigidInertia,
     Rotation,
     Transform,
-    apply,
     factor,
-    matmul,
-    transpose,
 )
 
 
@@ -161,7 +159,7 @@ class _Builder:
             nodes=nodes,
             notes=tuple(notes),
             description=self.description,
-            springs=find_springs(self.description, self.tree, self.axes),
+            springs=find_springs(self.description, self.internal),
             actuators=find_actuators(self.description, joints, nodes, couplings),
         )
 
@@ -169,13 +167,23 @@ class _Builder:
 
     @cached_property
     def moves(self) -> list[tuple[JointModel, Rows3]]:
-        """Joint model and internal axes of every body."""
+        """Joint model of every body, and axes in which it moves along coordinate axes."""
         return [_joint_model(joint) for joint in self.tree.joints]
 
     @cached_property
-    def axes(self) -> list[Rows3]:
-        """Internal axes of every body."""
-        return [axes for _, axes in self.moves]
+    def internal_frames(self) -> list[Pose]:
+        """Every body's internal frame in its link's; that of loops' bodies is at its origin."""
+        fixed, first = set[int](), 0
+        for size in self.sizes:
+            if any(each.loop for each in self.tree_constraints_on.get(first, ())):
+                fixed.update(range(first, first + size), self.tree.parents[first : first + size])
+            first += size
+        return internal_frames(self.tree, self.moves, fixed)
+
+    @cached_property
+    def internal(self) -> Tree:
+        """The tree in internal frames."""
+        return in_frames(self.tree, self.internal_frames)
 
     @cached_property
     def links_of(self) -> list[list[str]]:
@@ -208,29 +216,35 @@ class _Builder:
         ends = {self.tree.places[link].body for link in tied_links(self.description)}
         return ends | set(self.tree.parents)
 
-    def _standing(self, body: int) -> tuple[tuple[Rotation, ...], Vec3]:
-        """Where the body's joint stands on its parent, in internal axes."""
-        origin, parent = self.tree.joints[body].origin, self.tree.parents[body]
-        back = UNIT if parent == WORLD else transpose(self.axes[parent])
-        rotation = matmul(matmul(back, origin.rotation), self.axes[body])
-        return factor(rotation), apply(back, origin.xyz)
+    @cached_property
+    def joints(self) -> list[tuple[JointModel, tuple[Rotation, ...]]]:
+        """Every body's joint model, and the rotation of its joint on its parent.
+
+        What of that is about a revolute joint's own axis is in its angle, where this leaves fewer.
+        """
+        result = []
+        for (model, _), element in zip(self.moves, self.internal.joints, strict=True):
+            rotations = factor(element.origin.rotation)
+            result.append((model, rotations))
+            if isinstance(model, Revolute) and rotations:
+                fewer, angle = factored(element.origin.rotation, model.k)
+                if len(fewer) < len(rotations):
+                    result[-1] = Revolute(model.k, angle), fewer
+        return result
 
     def _node(self, body: int, cluster: Cluster) -> Node:
-        joint, axes = self.moves[body]
         link = cluster.geometry.links[body - cluster.bodies[0]]
-        inertia = self.inertias[body]
-        inertia = inertia if inertia is NO_INERTIA else masses.turned(inertia, axes)
+        inertia = masses.moved(self.inertias[body], inverse(self.internal_frames[body]))
         return Node(
             name=self.tree.joints[body].child,
             parent=self.tree.parents[body],
             cluster=cluster.index,
-            joint=joint,
+            joint=link.joint,
             rotations=link.rotations,
             offset=link.offset,
-            axes=axes,
             inertia=inertia,
             armature=float(self.tree.joints[body].armature),
-            axisymmetric=body not in self.loaded and axisymmetric(joint, inertia),
+            axisymmetric=body not in self.loaded and axisymmetric(link.joint, inertia),
             q=cluster.spanning_q.start + link.q,
             v=cluster.spanning_v.start + link.v,
         )
@@ -277,10 +291,8 @@ class _Builder:
         """Every link of the file, where it is on its body (internal axes)."""
         frames = []
         for link in self.description.links:
-            place = self.tree.places[link.name]
-            back = UNIT if place.body == WORLD else transpose(self.axes[place.body])
-            rotation = factor(matmul(back, place.pose.rotation))
-            pose = Transform(rotation, apply(back, place.pose.xyz))
+            place = self.internal.places[link.name]
+            pose = Transform(factor(place.pose.rotation), place.pose.xyz)
             frames.append(Frame(link.name, place.body, pose))
         return tuple(frames)
 
@@ -314,13 +326,13 @@ class _Builder:
         nq = nv = 0
         for body in bodies:
             parent = self.tree.parents[body]
-            rotations, offset = self._standing(body)
-            joint = self.moves[body][0]
+            joint, rotations = self.joints[body]
+            offset = self.internal.joints[body].origin.xyz
             inside = parent - bodies.start if parent in bodies else OUTSIDE
             links.append(Link(joint, rotations, offset, inside, nq, nv))
             nq, nv = nq + joint.nq, nv + joint.nv
         tree_constraints = self.tree_constraints_on.get(bodies.start, [])
-        constrained = ConstrainedCluster(self.tree, self.axes, self.heavy, bodies, tuple(links))
+        constrained = ConstrainedCluster(self.internal, self.heavy, bodies, tuple(links))
         solution: ClusterSolution | None = None
         geometry = Geometry(tuple(links), (), ())
         constraint: Constraint = Unconstrained(nv)
@@ -511,11 +523,11 @@ def _after(before: slice | None, size: int) -> slice:
 class ConstrainedCluster:
     """The bodies of a cluster and their joints, as their constraint sees them.
 
-    ``axes`` (internal axes) and ``heavy`` (has a mass or an inertia) are of all bodies of the tree.
+    ``tree`` has the bodies' internal frames; ``heavy`` (has a mass or an inertia) is of all of its
+    bodies.
     """
 
     tree: Tree
-    axes: Sequence[Rows3]
     heavy: Sequence[bool]
     bodies: range
     links: tuple[Link, ...]
@@ -537,7 +549,7 @@ class ConstrainedCluster:
         """What analysis needs to know of the cluster under these constraints."""
         local = {body: i for i, body in enumerate(self.bodies)}
         loops = [
-            loop_joint(constraint.loop, self.tree, self.axes, local)
+            loop_joint(constraint.loop, self.tree, local)
             for constraint in constraints
             if constraint.loop
         ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from robomodel.description import Rows3, Vec3
+from robomodel.description import Pose, Rows3, Vec3
+from robomodel.description.poses import rows3
 from robomodel.errors import few
 from robomodel.model.closure import Geometry
 from robomodel.model.constraints.loops import Link
@@ -128,20 +129,24 @@ class Frame:
     body: int
     pose: Transform
 
+    @property
+    def placement(self) -> Pose:
+        """``pose`` as rows of a rotation matrix and a translation."""
+        x, y, z = map(float, self.pose.offset)
+        return Pose((x, y, z), rows3(self.pose.matrix()))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node(Link):
     """A body as the recursions see it, in its internal axes (see :mod:`robomodel.model.joints`).
 
-    ``parent``, ``q`` and ``v`` count over the whole robot. ``axes`` are the rows of the matrix from
-    internal to link coordinates. ``axisymmetric``: turning about the joint's axis changes neither
-    its inertia nor anything that hangs on it: its rotation is not computed. ``armature`` is its
-    joint's, on each spanning velocity.
+    ``parent``, ``q`` and ``v`` count over the whole robot. ``axisymmetric``: turning about the
+    joint's axis changes neither its inertia nor anything that hangs on it: its rotation is not
+    computed. ``armature`` is its joint's, on each spanning velocity.
     """
 
     name: str
     cluster: int
-    axes: Rows3
     inertia: RigidInertia
     armature: float
     axisymmetric: bool

@@ -136,9 +136,10 @@ class _VectorSpace(JointModel):
 
 @dataclass(frozen=True, slots=True)
 class Revolute(_VectorSpace):
-    """Rotation about axis k by q."""
+    """Rotation about axis k by q + ``offset``."""
 
     k: int
+    offset: float = 0.0
 
     @property
     def subspace(self) -> tuple[Motion, ...]:
@@ -146,8 +147,8 @@ class Revolute(_VectorSpace):
         return (_angular(self.k),)
 
     def placement(self, q: Vector) -> tuple[tuple[Rotation, ...], Vec]:
-        """Rotation by q."""
-        return (about_axis(self.k, q[0]),), ZERO
+        """Rotation by q + offset."""
+        return (about_axis(self.k, add(q[0], self.offset)),), ZERO
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,15 @@ from numpy.typing import ArrayLike
 
 from robomodel.description import Inertial, Pose
 from robomodel.description import inertias as masses
+from robomodel.description.poses import inverse
 from robomodel.errors import Issue, UnknownNameError, check_names, warn_of_all
 from robomodel.model.arguments import as_numbers
 from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Node
+from robomodel.model.elements import Frame, Node
 from robomodel.model.joints import Array, axisymmetric
 from robomodel.model.model import Model
 from robomodel.model.springs import tied_links
-from robomodel.spatial import RigidInertia, apply, matmul, symmetric, transpose
+from robomodel.spatial import RigidInertia, symmetric
 
 INERTIAL = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 """Of a body: mass, mass · centre, and the inertia about its link's origin, in its link's axes."""
@@ -65,7 +66,7 @@ def parameters(model: Model) -> Parameters:
     Returns:
         parameters: Names and values.
     """
-    values = [x for node in model.nodes for x in ten(node)]
+    values = [x for node in model.nodes for x in _ten(node, model.frame(node.name))]
     names = [f"{body.name}.{each}" for body in model.bodies for each in INERTIAL]
     for index, kind in of_joints(model):
         joint = model.joints[index]
@@ -89,11 +90,11 @@ def of_joints(model: Model) -> Iterator[tuple[int, str]]:
                 yield index, kind
 
 
-def ten(node: Node) -> tuple[float, ...]:
+def _ten(node: Node, link: Frame) -> tuple[float, ...]:
     """A body's ten parameters, in its link's axes."""
-    inertia = matmul(node.axes, matmul(node.inertia.inertia, transpose(node.axes)))
-    h = apply(node.axes, node.inertia.h)
-    return (float(node.inertia.mass), *map(float, h), *(float(inertia[i][j]) for i, j in ENTRIES))
+    inertia = masses.moved(node.inertia, inverse(link.placement))
+    rows = inertia.inertia
+    return (float(inertia.mass), *map(float, inertia.h), *(float(rows[i][j]) for i, j in ENTRIES))
 
 
 def pseudo_inertia(values: Sequence[float]) -> Array:
@@ -146,7 +147,7 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
         if fault := _fault(inertial):
             issues.append(Issue(f"cannot exist with these parameters: {fault}", sources[body.name]))
         inertia = _inertia(inertial)
-        turned = masses.turned(inertia, node.axes)
+        turned = masses.moved(inertia, model.frame(node.name).placement)
         nodes[i] = replace(
             node, inertia=turned, axisymmetric=i not in loaded and axisymmetric(node.joint, turned)
         )

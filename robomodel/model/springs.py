@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +12,6 @@ from robomodel.description import (
     ONE_DOF,
     Description,
     JointSpring,
-    Rows3,
 )
 from robomodel.description import Loop as LoopElement
 from robomodel.description import Spring as SpringElement
@@ -51,13 +50,11 @@ class Spring:
     deadband: float = 0.0
 
 
-def find_springs(description: Description, tree: Tree, axes: Sequence[Rows3]) -> tuple[Spring, ...]:
-    """The springs of a description, then those of its loops; ``axes`` are the bodies' internal."""
+def find_springs(description: Description, tree: Tree) -> tuple[Spring, ...]:
+    """The springs of a description, then those of its loops."""
     moved_by = {joint.name: body for body, joint in enumerate(tree.joints)}
     springs = [
-        _between(each, tree, axes)
-        if isinstance(each, SpringElement)
-        else _over(each, tree, moved_by)
+        _between(each, tree) if isinstance(each, SpringElement) else _over(each, tree, moved_by)
         for each in description.springs
     ]
     for loop in description.loops:
@@ -74,8 +71,8 @@ def find_springs(description: Description, tree: Tree, axes: Sequence[Rows3]) ->
                 loop.source,
             )
         ends = (
-            anchored(loop.predecessor, loop_frame(loop.axis, loop.source), tree, axes),
-            anchored(loop.successor, loop_frame(loop.axis, loop.source), tree, axes),
+            anchored(loop.predecessor, loop_frame(loop.axis, loop.source), tree),
+            anchored(loop.successor, loop_frame(loop.axis, loop.source), tree),
         )
         kind: SpringKind = "slide" if loop.type == "prismatic" else "turn"
         names = (loop.predecessor.link, loop.successor.link)
@@ -101,12 +98,12 @@ def check_passive(source: Source, **numbers: float) -> None:
             )
 
 
-def _between(spring: SpringElement, tree: Tree, axes: Sequence[Rows3]) -> Spring:
+def _between(spring: SpringElement, tree: Tree) -> Spring:
     source = spring.source
     check_passive(source, stiffness=spring.stiffness, damping=spring.damping)
     ends = (
-        anchored(spring.predecessor, UNIT, tree, axes),
-        anchored(spring.successor, UNIT, tree, axes),
+        anchored(spring.predecessor, UNIT, tree),
+        anchored(spring.successor, UNIT, tree),
     )
     first, second = spring.predecessor.link, spring.successor.link
     if ends[0].body == ends[1].body:

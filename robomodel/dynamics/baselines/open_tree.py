@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from robomodel.description import ONE_DOF, Description, Joint, JointSpring, Spring
+from robomodel.description.poses import compose, inverse
 from robomodel.dynamics.baselines.projection import projected
 from robomodel.dynamics.kinematics.frames import Place
 from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces, Matrix, State
@@ -29,7 +30,7 @@ from robomodel.dynamics.recursions.passive import (
     passive_force,
 )
 from robomodel.dynamics.recursions.reduced import reduced
-from robomodel.dynamics.recursions.rnea import rnea as inverse
+from robomodel.dynamics.recursions.rnea import rnea as inverse_dynamics
 from robomodel.errors import warn_at
 from robomodel.model.approximate import approximate, select, unconstrained, with_tendons
 from robomodel.model.build import build
@@ -93,9 +94,10 @@ def open_tree(model: Model, method: str) -> OpenTree:
     for c in model.clusters:
         own = [i for i, v in enumerate(velocities) if c.spanning_v.start <= v < c.spanning_v.stop]
         parts.append(tuple(sorted(own, key=velocities.__getitem__)))
-    places = {body: Place(n, Transform((), ZERO)) for n, body in bodies.items()}
-    for body in set(range(len(model.nodes))) - select(model).dropped - places.keys():
-        places[body] = _stand(model, body, tree)  # locked: the link stands on some other body
+    places = {
+        body: _stand(model, body, tree)  # locked bodies' links stand on others
+        for body in set(range(len(model.nodes))) - select(model).dropped
+    }
     return OpenTree(tree, tuple(positions), tuple(velocities), tuple(parts), places, method)
 
 
@@ -107,11 +109,13 @@ def reduced_tree(model: Model, method: str, algorithm: str) -> Model:
 
 
 def _stand(model: Model, body: int, tree: Model) -> Place:
-    """Where a body's axes stand in a tree that has its link."""
-    node = model.nodes[body]
-    frame = tree.frame(node.name)
-    rotations = (*factor(node.axes), *frame.pose.rotations)
-    return Place(frame.body, Transform(rotations, frame.pose.offset))
+    """Where a body's internal frame stands in a tree that has its link."""
+    name = model.nodes[body].name
+    frame, here = tree.frame(name), model.frame(name).placement
+    if frame.placement == here:
+        return Place(frame.body, Transform((), ZERO))
+    pose = compose(frame.placement, inverse(here))
+    return Place(frame.body, Transform(factor(pose.rotation), pose.xyz))
 
 
 def rnea(
@@ -122,7 +126,7 @@ def rnea(
     at, rates = _kept(tree, state)
     qdd = state.accelerations(a)
     wrenches = tree.wrenches(model, f_ext)
-    found = inverse(tree.model, at, rates, [qdd[r] for r in tree.velocities], wrenches)
+    found = inverse_dynamics(tree.model, at, rates, [qdd[r] for r in tree.velocities], wrenches)
     forces: list[Scalar] = [0.0] * model.n_joint_velocities
     for r, force in zip(tree.velocities, found, strict=True):
         forces[r] = force
@@ -159,7 +163,7 @@ def correction_force(model: Model, q: Vector, v: Vector, tau: Vector) -> list[Sc
     """ID(q_k, G_k v, G_k a + g_k) - G_k⁻ᵀ tau, with the a of the robot: what the tree lacks."""
     tree, state = open_tree(model, "tendons"), State(model, q, (), v)
     qdd = state.accelerations(forward(model, q, v, tau))
-    needed = inverse(tree.model, *_kept(tree, state), [qdd[r] for r in tree.velocities])
+    needed = inverse_dynamics(tree.model, *_kept(tree, state), [qdd[r] for r in tree.velocities])
     return subtracted(needed, _forces(tree, state, tau))
 
 

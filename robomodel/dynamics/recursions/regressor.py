@@ -31,14 +31,12 @@ from robomodel.spatial import (
     Motion,
     Vec,
     Wrench,
-    apply,
     combine,
     cross,
     inner,
     minus,
     plus,
     scale,
-    transpose,
 )
 
 STILL = 1e-12  # of the cluster's velocities: a joint's velocity that may be rounding
@@ -200,12 +198,11 @@ def energy_regressor(model: Model, q: Vector, v: Vector) -> tuple[list[Scalar], 
         above: Vec = model.gravity if top else down[node.parent]
         depth.append(add(0.0 if top else depth[node.parent], inner(above, x.offset)))
         down.append(x.unrotate(above))
-        twist = state.twists[body]
-        turn, slide = apply(node.axes, twist.angular), apply(node.axes, twist.linear)
-        link = Motion(turn, slide)
-        columns = block(ZERO, turn, slide)
-        kinetic[size * body : size * (body + 1)] = [mul(0.5, w.dot(link)) for w in columns]
-        weight = [depth[body], *apply(node.axes, down[body])]
+        link = model.frame(node.name).pose
+        twist = link.to_child(state.twists[body])
+        columns = block(ZERO, twist.angular, twist.linear)
+        kinetic[size * body : size * (body + 1)] = [mul(0.5, w.dot(twist)) for w in columns]
+        weight = [add(depth[body], inner(down[body], link.offset)), *link.unrotate(down[body])]
         potential[size * body : size * body + 4] = [neg(x) for x in weight]
     for at, (joint, kind) in enumerate(of_joints(model), size * len(model.nodes)):
         if kind == "armature":
@@ -226,12 +223,16 @@ def _zeros(model: Model) -> Matrix:
 def _in_link(
     state: State, body: int, omega: Vec, alpha: Vec, a: Vec, reference: Vec | None = None
 ) -> list[Wrench]:
-    """A body's columns, of its link's axes, in its own."""
-    axes = state.model.nodes[body].axes
-    back = transpose(axes)
-    other = None if reference is None else apply(axes, reference)
-    columns = block(apply(axes, omega), apply(axes, alpha), apply(axes, a), other)
-    return [Wrench(apply(back, w.moment), apply(back, w.force)) for w in columns]
+    """A body's columns, of its link's axes, in its own; ``a`` is of its own origin."""
+    model = state.model
+    link = model.frame(model.nodes[body].name).pose
+    if link.offset != ZERO:
+        before = omega if reference is None else reference
+        swung = plus(cross(alpha, link.offset), cross(before, cross(omega, link.offset)))
+        a = plus(a, swung)
+    other = None if reference is None else link.unrotate(reference)
+    columns = block(link.unrotate(omega), link.unrotate(alpha), link.unrotate(a), other)
+    return [link.to_parent(wrench) for wrench in columns]
 
 
 def _project(state: State, matrix: Matrix, first: int, columns: Sequence[Wrench]) -> None:

@@ -6,7 +6,7 @@ Loop joints become rows between anchors, in bodies' internal axes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -24,7 +24,7 @@ from robomodel.description.poses import align, compose, second_axis
 from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.model.constraints.loops import OUTSIDE, ROWS, Anchor, Distance, LoopJoint, Row
 from robomodel.model.graph import WORLD, Tree
-from robomodel.spatial import UNIT, apply, matmul, minus, plus, transpose
+from robomodel.spatial import apply, matmul, minus, plus, transpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,17 +186,15 @@ def loop_rows(loop: LoopElement, tree: Tree) -> tuple[Row, ...]:
     return ROWS["revolute" if loop.type == "continuous" else loop.type]
 
 
-def loop_joint(
-    loop: LoopElement, tree: Tree, axes: Sequence[Rows3], local: Mapping[int, int]
-) -> LoopJoint:
-    """A loop's rows and anchors; ``axes`` of all bodies, ``local`` body → index in the cluster."""
+def loop_joint(loop: LoopElement, tree: Tree, local: Mapping[int, int]) -> LoopJoint:
+    """A loop's rows and anchors; ``local``: body → index in the cluster."""
     ends = (loop.predecessor, loop.successor)
     ancestor = tree.common_ancestor([tree.places[end.link].body for end in ends])
     frame = loop_frame(loop.axis, loop.source)
     frames = (frame, universal_frame(loop) if loop.type == "universal" else frame)
     anchors, branches = [], []
     for end, columns in zip(ends, frames, strict=True):
-        anchor = anchored(end, columns, tree, axes)
+        anchor = anchored(end, columns, tree)
         branches.append(tuple(local[b] for b in tree.path(anchor.body, ancestor)))
         body = OUTSIDE if anchor.body == ancestor else local[anchor.body]
         anchors.append(replace(anchor, body=body))
@@ -205,13 +203,11 @@ def loop_joint(
     )
 
 
-def anchored(end: LinkAnchor, columns: Rows3, tree: Tree, axes: Sequence[Rows3]) -> Anchor:
+def anchored(end: LinkAnchor, columns: Rows3, tree: Tree) -> Anchor:
     """An end on its body of the tree; ``columns`` are axes in its frame."""
     place = tree.places[end.link]
     pose = compose(place.pose, end.origin)
-    back = UNIT if place.body == WORLD else transpose(axes[place.body])
-    turned = transpose(matmul(matmul(back, pose.rotation), columns))
-    return Anchor(place.body, apply(back, pose.xyz), turned)
+    return Anchor(place.body, pose.xyz, transpose(matmul(pose.rotation, columns)))
 
 
 def _rod_length(loop: LoopElement, tree: Tree) -> float:

@@ -1,0 +1,150 @@
+"""Internal frames of bodies: joint axes are coordinate axes, offsets lie on common normals.
+
+A body that turns about or slides along an axis may have its origin anywhere on that axis, and its
+axes turned about it: its joint moves the same. Where an axis is oblique to the parent's, the origin
+goes to the foot of their common normal, and the parent's axes are turned towards that (Denavit and
+Hartenberg, 1955): the transform then has one constant rotation and two numbers of offset.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from robomodel.description import Pose, Rows3, Vec3
+from robomodel.description.poses import about, compose, inverse, rows3, scaled, snapped, vec
+from robomodel.model.graph import WORLD, Place, Tree
+from robomodel.model.joints import JointModel, Prismatic, Revolute, Screw
+from robomodel.spatial import (
+    UNIT,
+    Rotation,
+    about_axis,
+    apply,
+    cross,
+    factor,
+    inner,
+    matmul,
+    minus,
+    transpose,
+)
+
+ROUNDING = 1e-13  # of a sine; of an offset beside the longest
+_STEEP = 0.1  # the sine of an angle between axes below which the foot of their normal is far away
+
+
+def internal_frames(
+    tree: Tree, moves: Sequence[tuple[JointModel, Rows3]], fixed: Collection[int]
+) -> list[Pose]:
+    """The bodies' frames in those of their links.
+
+    ``moves`` are the joints, with axes in which each moves along a coordinate axis. Bodies that are
+    ``fixed``, or whose joints are not oblique to others, have these axes and the links' origins.
+    """
+    frames = [Pose(rotation=axes) for _, axes in moves]
+    poses = [_standing(tree, frames, body) for body in range(len(frames))]
+    ks = [x.k if isinstance(x, Revolute | Prismatic | Screw) else None for x, _ in moves]
+    carried: dict[int, list[Vec3]] = {}  # axes of joints on each body, all of those without one
+    oblique = []
+    for body, (parent, k) in enumerate(zip(tree.parents, ks, strict=True)):
+        axes = transpose(poses[body].rotation)
+        carried.setdefault(parent, []).extend(axes if k is None else axes[k : k + 1])
+        if k is not None and parent != WORLD and _nonzeros(axes[k]) > 1:
+            oblique.append((body, k, axes[k]))
+    for body, k, axis in oblique:
+        shift = _foot(poses[body].xyz, axis, ks[tree.parents[body]])
+        if body not in fixed and abs(shift) > _small(tree):
+            frames[body] = compose(frames[body], Pose(scaled(UNIT[k], shift)))
+    for body in {tree.parents[body] for body, _, _ in oblique}.difference(fixed):
+        if (k := ks[body]) is not None and (angle := _turn(k, carried[body])):
+            frames[body] = compose(frames[body], Pose(rotation=about(UNIT[k], angle)))
+    return frames
+
+
+def in_frames(tree: Tree, frames: Sequence[Pose]) -> Tree:
+    """The tree with these frames of its bodies in place of their links'."""
+    places = dict(tree.places)
+    for link, place in places.items():
+        if place.body != WORLD:
+            pose = compose(inverse(frames[place.body]), place.pose)
+            places[link] = Place(place.body, pose)
+    small = _small(tree)
+    joints = []
+    for body, joint in enumerate(tree.joints):
+        pose = _standing(tree, frames, body)
+        xyz = vec(snapped(x, small) for x in pose.xyz)
+        joints.append(replace(joint, origin=Pose(xyz, _snapped(pose.rotation))))
+    return replace(tree, joints=tuple(joints), places=places)
+
+
+def _small(tree: Tree) -> float:
+    """An offset in a tree that is rounding [m]."""
+    return ROUNDING * max((abs(x) for each in tree.joints for x in each.origin.xyz), default=0.0)
+
+
+def _standing(tree: Tree, frames: Sequence[Pose], body: int) -> Pose:
+    """The pose of a body's joint in its parent, where bodies have these frames."""
+    pose, parent = tree.joints[body].origin, tree.parents[body]
+    if parent != WORLD:
+        pose = compose(inverse(frames[parent]), pose)
+    return compose(pose, frames[body])
+
+
+def _turn(k: int, axes: Sequence[Vec3]) -> float:
+    """The angle about axis k of the frame in which these axes have the fewest numbers."""
+    angles = [0.0, *(_to_axis(cross(UNIT[k], axis), k) for axis in axes)]
+
+    def numbers(angle: float) -> int:
+        return sum(_nonzeros(apply(about(UNIT[k], -angle), axis)) for axis in axes)
+
+    return min((a for a in angles if a == 0.0 or abs(a) > ROUNDING), key=numbers)
+
+
+def _foot(point: Vec3, along: Vec3, k: int | None) -> float:
+    """How far along a line through a point its common normal with axis k is, or the origin's.
+
+    0 where the two are nearly parallel.
+    """
+    axis = (0.0, 0.0, 0.0) if k is None else UNIT[k]
+    cosine = float(inner(along, axis))
+    square = 1.0 - cosine * cosine
+    across = minus(along, scaled(axis, cosine))
+    return 0.0 if square < _STEEP**2 else -float(inner(point, across)) / square
+
+
+def factored(rotation: Rows3, k: int) -> tuple[tuple[Rotation, ...], float]:
+    """F and the angle of R = F · (a rotation about axis k), F as few elementary rotations.
+
+    Those of F are in the order of a :class:`robomodel.spatial.Transform`, the child's first.
+    """
+    i, j = (k + 1) % 3, (k + 2) % 3
+    rest, steps = _snapped(rotation), list[Rotation]()
+    while _nonzeros(axis := transpose(rest)[k]) > 1:
+        flat = min(range(3), key=lambda m: abs(axis[m]))
+        angle = _to_axis(axis, flat)
+        steps.append(about_axis(flat, angle))
+        rest = _snapped(matmul(about(UNIT[flat], -angle), rest))
+    beside = transpose(rest)[i]
+    largest = max(range(3), key=lambda m: abs(beside[m]))
+    columns = [axis] * 3
+    columns[i] = scaled(UNIT[largest], math.copysign(1.0, beside[largest]))
+    columns[j] = cross(axis, columns[i])
+    laid = rows3(columns)  # transposed
+    left = matmul(laid, rest)
+    angle = math.atan2(left[j][i], left[i][i])
+    rotations = (*factor(rows3(transpose(laid))), *reversed(steps))
+    return rotations, angle if abs(angle) > ROUNDING else 0.0
+
+
+def _to_axis(x: Vec3, k: int) -> float:
+    """The least angle about axis k by which a coordinate axis comes to lie along a vector."""
+    angle = math.atan2(x[(k + 2) % 3], x[(k + 1) % 3])
+    return angle - math.pi / 2 * round(angle / (math.pi / 2))
+
+
+def _snapped(rotation: Rows3) -> Rows3:
+    return rows3([snapped(x, ROUNDING) for x in row] for row in rotation)
+
+
+def _nonzeros(x: Vec3) -> int:
+    return sum(abs(each) > ROUNDING for each in x)
