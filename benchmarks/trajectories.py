@@ -7,11 +7,11 @@
 ``forward``: their four-bar from rest under gravity by fixed-lag smoothing, in dependent and in
 independent coordinates, for each window (their figure 7 and table 1), against the exact motion with
 the same gravity; ``independent_f_eq`` is with their soft equality of successive coordinates.
-``gravity``: what other values of gravity do to the exact motion. ``inverse``: the
-torque that moves the crank as prescribed, in four stages (their figure 8). ``leg``: the same on the
-left leg of Tello, with its two differentials. ``incremental``: what a step of the incremental
-smoother takes. ``threads``: what two threads gain on two independent halves of a graph. ``--csv``
-keeps the figures' curves.
+``gravity``: what other values of gravity, or being a step late, do to the exact motion.
+``inverse``: the torque that moves the crank as prescribed, in four stages (their figure 8).
+``leg``: the same on the left leg of Tello, with its two differentials. ``incremental``: what a step
+of the incremental smoother takes. ``threads``: what two threads gain on two independent halves of a
+graph. ``--csv`` keeps the figures' curves.
 """
 
 from __future__ import annotations
@@ -156,11 +156,13 @@ def forward(
 
 
 def gravity(seconds: float) -> None:
-    """How far exact motions under different gravities are apart."""
+    """How far exact motions under different gravities, or a step late, are apart."""
     print(f"exact motions over {seconds:g} s under two values of gravity, apart (RMSE)")
     for first, second in ((9.8, 9.80665), (9.80665, 9.81), (9.8, 9.81)):
         (q0, v0), (q1, v1) = exact(seconds, first), exact(seconds, second)
         print(f"  {first:7.5f} and {second:7.5f}   {rmse(q0, q1):.3e} m   {rmse(v0, v1):.3e} m/s")
+    q, v = exact(seconds, 9.8)
+    print(f"one step late            {rmse(q[1:], q[:-1]):.3e} m   {rmse(v[1:], v[:-1]):.3e} m/s")
 
 
 def inverse(seconds: float, folder: Path | None) -> None:
