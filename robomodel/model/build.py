@@ -56,6 +56,7 @@ from robomodel.model.springs import check_passive, find_springs, tied_links
 from robomodel.spatial import (
     NO_INERTIA,
     UNIT,
+    AxisRotation,
     RigidInertia,
     Rotation,
     Transform,
@@ -226,7 +227,7 @@ class _Builder:
         for (model, _), element in zip(self.moves, self.internal.joints, strict=True):
             rotations = factor(element.origin.rotation)
             result.append((model, rotations))
-            if isinstance(model, Revolute) and rotations:
+            if isinstance(model, Revolute) and any(isinstance(x, AxisRotation) for x in rotations):
                 fewer, angle = factored(element.origin.rotation, model.k)
                 if len(fewer) < len(rotations):
                     result[-1] = Revolute(model.k, angle), fewer

@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from robomodel.description import Pose, Rows3, Vec3
+from robomodel.description import AT_ORIGIN, IDENTITY, Pose, Rows3, Vec3
 from robomodel.description.poses import about, compose, inverse, rows3, scaled, snapped, vec
 from robomodel.model.graph import WORLD, Place, Tree
 from robomodel.model.joints import JointModel, Prismatic, Revolute, Screw
@@ -41,7 +41,7 @@ def internal_frames(
     ``moves`` are the joints, with axes in which each moves along a coordinate axis. Bodies that are
     ``fixed``, or whose joints are not oblique to others, have these axes and the links' origins.
     """
-    frames = [Pose(rotation=axes) for _, axes in moves]
+    frames = [AT_ORIGIN if axes == IDENTITY else Pose(rotation=axes) for _, axes in moves]
     poses = [_standing(tree, frames, body) for body in range(len(frames))]
     ks = [x.k if isinstance(x, Revolute | Prismatic | Screw) else None for x, _ in moves]
     carried: dict[int, list[Vec3]] = {}  # axes of joints on each body, all of those without one
@@ -65,15 +65,16 @@ def in_frames(tree: Tree, frames: Sequence[Pose]) -> Tree:
     """The tree with these frames of its bodies in place of their links'."""
     places = dict(tree.places)
     for link, place in places.items():
-        if place.body != WORLD:
+        if place.body != WORLD and frames[place.body] is not AT_ORIGIN:
             pose = compose(inverse(frames[place.body]), place.pose)
             places[link] = Place(place.body, pose)
     small = _small(tree)
-    joints = []
+    joints = [*tree.joints]
     for body, joint in enumerate(tree.joints):
         pose = _standing(tree, frames, body)
-        xyz = vec(snapped(x, small) for x in pose.xyz)
-        joints.append(replace(joint, origin=Pose(xyz, _snapped(pose.rotation))))
+        if pose is not joint.origin:
+            xyz = vec(snapped(x, small) for x in pose.xyz)
+            joints[body] = replace(joint, origin=Pose(xyz, _snapped(pose.rotation)))
     return replace(tree, joints=tuple(joints), places=places)
 
 
@@ -85,9 +86,9 @@ def _small(tree: Tree) -> float:
 def _standing(tree: Tree, frames: Sequence[Pose], body: int) -> Pose:
     """The pose of a body's joint in its parent, where bodies have these frames."""
     pose, parent = tree.joints[body].origin, tree.parents[body]
-    if parent != WORLD:
+    if parent != WORLD and frames[parent] is not AT_ORIGIN:
         pose = compose(inverse(frames[parent]), pose)
-    return compose(pose, frames[body])
+    return pose if frames[body] is AT_ORIGIN else compose(pose, frames[body])
 
 
 def _turn(k: int, axes: Sequence[Vec3]) -> float:
