@@ -8,25 +8,51 @@ semi-implicit Euler computes
 p being the forces of springs and dampers at the beginning. Dampers act by their velocities at the
 end. Of a linear spring alone this is Newmark's method with β = 1/4, which is stable at every step
 and loses no energy: undamped oscillations keep their amplitude.
+
+A spring with play acts by its mean force -k D on the way from one stretch to another, D being the
+discrete gradient (Gonzalez, 1996): k D times the way is the change of the spring's energy. Of a
+linear spring D is the mean stretch, which makes it the trapezoidal rule. With play D depends on the
+end, which is found by Newton's method.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.passive import elements
+from robomodel.dynamics.recursions.passive import Element, elements
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Factorization, Scalar, Vector, add, mul, subtracted
+from robomodel.scalars import (
+    Factorization,
+    Scalar,
+    Vector,
+    add,
+    div,
+    dot,
+    mul,
+    neg,
+    select,
+    sqrt,
+    sub,
+    subtracted,
+)
 
 RK4_REACH = 2.0
 """Step times rate up to which "rk4" is taken: it is stable up to 2.78."""
+
+NEWTON_STEPS = 1
+"""Of Newton's method for springs with play, before the last one."""
+
+STILL = 1e-15
+"""[rad, m] A way that is none."""
 
 MANY = 1e5
 """Duration times rate from which on explicit steps, however adapted, would be ten thousands."""
@@ -45,13 +71,119 @@ def acceleration(
     """(v₁ - v)/h of a step of length h under tau, springs and dampers; scalars of any kind."""
     matrix = [list(row) for row in crba(model, q)]
     force = subtracted(tau, bias_force(model, q, v, f_ext))
+    ways: list[Way] = []
     for element in elements(Configuration(model, q)):
-        row = element.row
-        if not (element.stiffness or element.damping):
-            continue
-        weight = mul(h, add(element.damping, mul(0.25 * element.stiffness, h)))
-        press(matrix, force, row, weight, element.force(v))
-    return list(Factorization(matrix).solve(force))
+        if element.damping:
+            pull = neg(mul(element.damping, element.rate(v)))
+            press(matrix, force, element.row, mul(element.damping, h), pull)
+        if element.stiffness:
+            half = mul(mul(0.5, h), element.rate(v))
+            start, end = sub(element.stretch, half), add(element.stretch, half)
+            ways.append(Way(element, start, end, mul(0.5, mul(h, h)), end, 1.0))
+    return press_springs(matrix, force, ways).solve(force)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A spring on its way from the stretch ``start`` to ``end`` + ``gain`` · J x, x to be found.
+
+    ``free`` is the end of a motion on which nothing acts; ``time`` is what the spring's mean force
+    is multiplied by.
+    """
+
+    element: Element
+    start: Scalar
+    end: Scalar
+    gain: Scalar
+    free: Scalar
+    time: Scalar
+
+    def at(self, x: Vector) -> Scalar:
+        """The stretch at the end."""
+        return add(self.end, mul(self.gain, self.element.rate(x)))
+
+    def guess(self, inertia: Scalar) -> Scalar:
+        """The end of the spring alone against an inertia that would go on to ``free``.
+
+        Towards the side at which the play is left: x = r - κ D with x the way, r that to ``free``.
+        From within the play, p before its edge, D is u²/2x where u = x - p is beyond. From b beyond
+        it is b + x/2, and b²/2x, x negative, where that leads back into the play.
+        """
+        half = 0.5 * self.element.deadband
+        strength = mul(mul(self.time, self.element.stiffness), self.gain)
+        kappa = div(strength, inertia)
+        side = select(self.start, -1.0, 1.0)
+        b = sub(mul(side, self.start), half)
+        r = mul(side, sub(self.free, self.start))
+        x = div(sub(r, mul(kappa, b)), add(1.0, mul(0.5, kappa)))
+        root = sqrt(add(mul(r, r), mul(mul(2.0, kappa), mul(b, b))))
+        x = select(add(b, x), mul(0.5, sub(r, root)), x)
+        outside = add(self.start, mul(side, x))
+        side = select(self.free, -1.0, 1.0)
+        p, r = sub(half, mul(side, self.start)), sub(mul(side, self.free), half)
+        more, apart = add(2.0, kappa), sub(r, p)
+        inner = add(mul(apart, apart), mul(mul(2.0, more), mul(r, p)))
+        reached = div(add(apart, sqrt(select(inner, 1.0, inner))), more)
+        entered = mul(side, add(half, reached))
+        return select(neg(b), outside, select(r, self.free, entered))
+
+    def mean(self, end: Scalar) -> tuple[Scalar, Scalar]:
+        """D, the mean of what is beyond the play on the way to ``end``, and ∂D/∂end.
+
+        With b beyond and c within the play, D = Δ(b²/2) / Δs = (b₀ + b₁)/2 · (1 - Δc/Δs). Ends in
+        the same of the three ranges make it exact, however short the way is.
+        """
+        if not self.element.deadband:
+            return mul(0.5, add(self.start, end)), 0.5
+        ends = (self.start, end)
+        within = [self.element.within(s) for s in ends]
+        between = mul(0.5, reduce(add, map(sub, ends, within)))
+        length = sub(end, self.start)
+        length = select(sub(mul(length, length), STILL**2), 1.0, length)
+        share = div(sub(within[1], within[0]), length)
+        inside = select(sub(mul(end, end), (0.5 * self.element.deadband) ** 2), 1.0, 0.0)
+        beyond = sub(1.0, share)
+        slope = add(
+            mul(0.5, mul(sub(1.0, inside), beyond)),
+            mul(between, div(sub(share, inside), length)),
+        )
+        return mul(between, beyond), slope
+
+    def press(self, matrix: list[list[Scalar]], force: list[Scalar], end: Scalar) -> None:
+        """Add the mean force, linear about ``end``, to M x = f."""
+        mean, slope = self.mean(end)
+        strength = mul(self.element.stiffness, self.time)
+        weight = mul(strength, mul(slope, self.gain))
+        pull = neg(mul(strength, add(mean, mul(slope, sub(self.end, end)))))
+        press(matrix, force, self.element.row, weight, pull)
+
+
+def press_springs(
+    matrix: list[list[Scalar]], force: list[Scalar], ways: Sequence[Way]
+) -> Factorization:
+    """Add the mean forces of springs to M x = f; the factors of what M is then."""
+    for way in ways:
+        if not way.element.deadband:
+            way.press(matrix, force, way.free)
+    plays = [
+        (way, way.guess(_inertia(matrix, way.element.row))) for way in ways if way.element.deadband
+    ]
+    for _ in range(NEWTON_STEPS if plays else 0):
+        trial, right = [list(row) for row in matrix], list(force)
+        for way, end in plays:
+            way.press(trial, right, end)
+        x = Factorization(trial).solve(right)
+        plays = [(way, way.at(x)) for way, _ in plays]
+    for way, end in plays:
+        way.press(matrix, force, end)
+    return Factorization(matrix)
+
+
+def _inertia(matrix: list[list[Scalar]], row: Mapping[int, Scalar]) -> Scalar:
+    """J M Jᵀ / (J Jᵀ)²: at least the inertia that a force on a coordinate moves."""
+    square = dot(row.values(), row.values())
+    moved = [dot(row.values(), [matrix[i][j] for j in row]) for i in row]
+    return div(dot(row.values(), moved), mul(square, square))
 
 
 def press(

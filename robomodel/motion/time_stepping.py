@@ -10,9 +10,10 @@ in the tangent coordinates z of linkages (:mod:`robomodel.motion.tangent`): w is
 is no motion of the linkages at q_m, H-orthogonal to these. u and u⁺ contain it with opposite signs,
 so that K(q_m) ū = 0: forces of the loops do no work, and what changes is ½ zᵀ M z by the work of
 forces and impulses on ū. Bias forces c are those of the mean velocity, springs (J their rows) act
-by the mean of their forces at both ends (trapezoidal rule), dampers by u⁺. So free motions keep
-their energy to second order, springs to rounding, and none is too stiff for h. At the end u⁺ is
-brought to motions of the linkages at q⁺, H-orthogonally, which loses what is of fourth order in h.
+by their mean force on the way between both ends (the trapezoidal rule, where they have no play),
+dampers by u⁺. So free motions keep their energy to second order, springs to rounding, and none is
+too stiff for h. At the end u⁺ is brought to motions of the linkages at q⁺, H-orthogonally, which
+loses what is of fourth order in h.
 
 R has the rows of contacts, stops and dry friction, λ their impulses (Acary and Brogliato; Moreau).
 Their velocities are those at the end of the step, to second order: the row of a contact that
@@ -46,7 +47,7 @@ from robomodel.motion import tangent
 from robomodel.motion.capsules import Proximity, RoundPair, round_contacts
 from robomodel.motion.forces import Acting
 from robomodel.motion.ground import ContactLaw, Placed
-from robomodel.motion.implicit import press
+from robomodel.motion.implicit import Way, press, press_springs
 from robomodel.motion.tangent import (
     axes_rates,
     constraint_of,
@@ -321,16 +322,22 @@ def assemble(
         for p, f, row in zip(momentum, acting, mass, strict=True)
     ]
     rubbing: list[list[Scalar]] = []
+    ways: list[Way] = []
     for element in elements(state):
         row = element.row
-        if setting.acting.passive and (element.stiffness or element.damping):
+        if setting.acting.passive and element.damping:
             factors = None
-            ends = sub(mul(0.5, _along(row, a)), _along(row, expected))
-            stretch = add(sub(element.x, element.reference), mul(mul(0.5, h), ends))
-            weight = mul(h, add(element.damping, mul(0.25 * element.stiffness, h)))
-            press(mass, right, row, weight, neg(mul(mul(element.stiffness, h), stretch)))
+            press(mass, right, row, mul(h, element.damping), 0.0)
+        if setting.acting.passive and element.stiffness:
+            half = mul(0.5, h)
+            first = sub(element.stretch, mul(half, element.rate(expected)))
+            way = mul(half, element.rate(a))
+            middle_ = add(first, way)
+            ways.append(Way(element, first, middle_, half, add(middle_, way), h))
         if setting.acting.friction and element.friction:
             rubbing.append([row.get(i, 0.0) for i in range(nv)])
+    if ways:
+        factors = press_springs(mass, right, ways)
     factors = factors or Factorization(mass)
     gaps = [
         *_contacts(model, state, start.q, inputs, setting, leaving, expected),
@@ -352,10 +359,6 @@ def assemble(
         start, state, h, middle, a, leaving, rest, free, factors, weighted, delassus, matrix,
         gaps, slow, collides, b, friction, bounds, size, plain, work,
     )  # fmt: skip
-
-
-def _along(row: dict[int, Scalar], v: Vector) -> Scalar:
-    return dot(row.values(), [v[i] for i in row])
 
 
 def _spanning(state: Configuration, z: Vector) -> list[Scalar]:
