@@ -46,9 +46,10 @@ def load(
             robot_descriptions, which downloads the robot's files if need be.
         extend: One further source, or a list of them, whose rotors, loops, couplings and joint
             attributes are merged into the robot, so that a stock file stays untouched: new links,
-            joints, loops, couplings and transmissions are added; a ``<joint>`` of a known name
-            takes the limits, mimic, dynamics, initial position, armature, rotor and independence
-            given, a ``<link>`` of a known name the inertial.
+            joints, loops, couplings and transmissions are added (a transmission of a known name
+            takes the place of that one); a ``<joint>`` of a known name takes the limits, mimic,
+            dynamics, initial position, armature, rotor and independence given, a ``<link>`` of a
+            known name the inertial.
         floating_base: True adds a free joint above the root link, False fixes a root that floats,
             None follows the file.
         independent: The joint, or joints, that shall be the independent coordinates of their

@@ -10,7 +10,7 @@ A file's first comment says what the robot is, where its parameters come from, a
   ``parallel_ankle``.
 - Open chain: ``puma560``.
 
-:func:`chain` makes serial chains of any length.
+:func:`chain` makes serial chains of any length. :func:`rotors` has extensions of stock files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from robomodel.model import Model
     from robomodel.robots.chains import Kind
 
-__all__ = ["chain", "load", "names", "path"]
+__all__ = ["chain", "load", "names", "path", "rotors"]
 
 
 def names() -> list[str]:
@@ -50,6 +50,25 @@ def load(name: str, **options: Any) -> Model:
     from robomodel.loading import load as load_file
 
     return load_file(path(name), **options)
+
+
+def rotors(name: str) -> Path:
+    """The extension with the rotors of a stock robot: ``rm.load(stock, extend=rotors("go1"))``.
+
+    There are "cassie", "go1", "go2", "mini_cheetah", "solo12" and "talos"; the first comment of
+    each file says which stock file it extends, where its numbers come from, and what is not known.
+
+    Raises:
+        ValueError: There is none of that name; the message lists them.
+    """
+    folder = _directory() / "rotors"
+    known = sorted(file.stem for file in folder.glob("*.urdf"))
+    if name not in known:
+        raise ValueError(
+            f"there are no rotors of '{name}'{did_you_mean(name, known)}"
+            f" (there are: {', '.join(known)})"
+        )
+    return folder / f"{name}.urdf"
 
 
 def chain(kind: Kind, n: int, *, rng: np.random.Generator | None = None, **options: Any) -> Model:

@@ -71,7 +71,8 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
 
     With ``base``, the document extends it: elements are added, and a ``<link>`` or ``<joint>`` of a
     name that the base has changes that one (an inertial; limits, mimic, dynamics, initial position,
-    rotor and independence; not what the tree is made of). A joint's name may have wildcards.
+    rotor and independence; not what the tree is made of), and a ``<transmission>`` takes its place.
+    A joint's name may have wildcards.
     """
     root = document.root
     refuse_xacro(document)
@@ -128,8 +129,12 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
         if not root.get("name"):
             document.warn_at(root, "the robot has no name; it is called 'robot'")
         base = Description(name, (), source=document.source(root, f"robot '{name}'"))
+    names = {each.name for each in base.transmissions} - {""}
+    others = {each.name: each for each in elements.transmissions if each.name in names}
+    elements.transmissions = [each for each in elements.transmissions if each.name not in names]
     changed = replace(
         base,
+        transmissions=tuple(others.get(each.name, each) for each in base.transmissions),
         links=tuple(base_links.values()),
         joints=tuple(base_joints.values()),
         gravity=gravity,
