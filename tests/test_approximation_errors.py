@@ -18,19 +18,22 @@ from texts import four_bar, joint, link, robot
 
 import robomodel as rm
 from robomodel import approximation_errors
+from robomodel.dynamics.baselines.open_tree import approximated_in_part
 from robomodel.errors import DescriptionError
 from robomodel.model import build
 from robomodel.model.approximate import approximate
+from robomodel.reports.approximation.errors import _bounds, spins, states
 from robomodel.reports.approximation.files import Motor, annotate_drake, annotate_mjcf, motors
 
 ROTOR = 6.3e-05  # kg m², of Mini Cheetah
+LEGS = ("HR", "HL", "FR", "FL")
 
 
 # ---- tables --------------------------------------------------------------------------------------
 
 
 def test_the_armature_of_mini_cheetah_to_the_last_digit(run) -> None:
-    code, out, _ = run("armature", "mini_cheetah", "--json", "--samples", 2)
+    code, out, _ = run("armature", "mini_cheetah", "--json", "--samples", 2, "--tolerance", 10)
     assert code == 0
     table = {each["joint"]: each for each in json.loads(out)["armature"]}
     assert len(table) == 12
@@ -75,13 +78,6 @@ def test_the_range_of_a_linkage_and_the_best_constant() -> None:
 
 
 # ---- errors, by others' hands -----------------------------------------------------------------
-
-
-def states(model: rm.Model, samples: int, seed: int):
-    rng = np.random.default_rng(seed)
-    q = np.array([model.random_configuration(rng) for _ in range(samples)])
-    v, a = rng.standard_normal((2, samples, model.nv))
-    return q, v, a
 
 
 def by_others(model: rm.Model, oracle, samples: int, seed: int):
@@ -144,7 +140,7 @@ def exact_by_pinocchio(name: str, model: rm.Model):
 @pytest.mark.parametrize(("name", "samples"), [("mini_cheetah", 15), ("four_bar", 20)])
 def test_errors_are_reproduced(name: str, samples: int) -> None:
     model = rm.robots.load(name)
-    errors = approximation_errors(model, samples=samples, seed=3)
+    errors = approximation_errors(model, samples=samples, seed=3, tolerance=10.0)
     expected = expected_errors(by_others(model, exact_by_pinocchio(name, model), samples, 3))
     for quantity, (medians, worsts) in expected.items():
         found = [getattr(row, quantity) for row in errors.rows]
@@ -165,8 +161,46 @@ def test_what_should_stay_exact() -> None:
     plain = approximation_errors(rm.robots.load("puma560"), samples=20)
     assert plain.keep_exact == ()
     assert plain.torque.worst < 1e-12
-    cheetah = approximation_errors(rm.robots.load("mini_cheetah"), samples=50)
-    assert all("knee" in name for name in cheetah.keep_exact)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 5])
+def test_verdicts_are_those_of_mirrored_joints(seed: int) -> None:
+    """All four knees, though their errors are near the tolerance; no other joint for theirs."""
+    cheetah = approximation_errors(rm.robots.load("mini_cheetah"), seed=seed)
+    assert cheetah.keep_exact == tuple(f"{leg}_knee_link_joint" for leg in LEGS)
+    assert cheetah.samples > 200
+
+
+def test_quantiles_are_within_their_bounds() -> None:
+    rng = np.random.default_rng(0)
+    for share, true in ((0.5, 0.0), (0.99, 2.3263478740408408)):
+        bounds = np.array([_bounds(rng.standard_normal(400), share) for _ in range(400)])
+        assert np.mean((bounds[:, 0] <= true) & (true <= bounds[:, 1])) > 0.96
+    assert _bounds(np.array([1.0, np.nan, 2.0]), 0.5) == (1.0, np.inf)
+
+
+def test_rotors_on_carriers_that_move() -> None:
+    found = {each.rotor: each for each in spins(rm.robots.load("belt_leg"))}
+    assert found.keys() == {"knee_rotor", "ankle_rotor"}  # not the hip's, which is on the ground
+    knee = found["knee_rotor"]
+    assert (knee.carrier, knee.joint) == ("hip_ry_link", "knee_link_joint")
+    assert knee.coupling == pytest.approx(12 * 0.0005548, rel=1e-12)
+
+
+def test_errors_are_put_down_to_their_causes() -> None:
+    """A hip that a driven linkage below it spoils; torques' errors of the clusters add up."""
+    errors = approximation_errors(rm.robots.load("planar_leg_linkage"), samples=60)
+    assert errors.keep_exact == ("shank_driver_joint",)
+    assert [row.cause for row in errors.rows] == [("shank_driver_joint",)] * 2
+    model = rm.robots.load("mit_humanoid_leg")
+    q, v, a = states(model, 4, 0)
+    exact = rm.rnea(model, q, v, a, backend="numpy")
+    whole = rm.rnea(model, q, v, a, method="approximate", backend="numpy") - exact
+    parts = [approximated_in_part(model, each) for each in model.clusters if each.kind != "joint"]
+    alone = [rm.rnea(x, q, v, a, method="approximate", backend="numpy") - exact for x in parts]
+    assert len(parts) == 4
+    np.testing.assert_allclose(np.sum(alone, axis=0), whole, atol=1e-12 * np.max(np.abs(exact)))
 
 
 @pytest.mark.slow
@@ -192,7 +226,8 @@ def test_armature_is_written_into_a_given_mjcf(run, tmp_path: Path) -> None:
     text = text.replace("<worldbody>", "<!-- a comment of mine --><worldbody>")
     stock.write_text(text)
     out = tmp_path / "out.xml"
-    code, said, _ = run("armature", "mini_cheetah", "--samples", 2, "--mjcf", stock, "-o", out)
+    options = ("--samples", 2, "--tolerance", 10)
+    code, said, _ = run("armature", "mini_cheetah", *options, "--mjcf", stock, "-o", out)
     assert code == 0
     assert "armature of 12 joints written" in said
     assert "a comment of mine" in out.read_text()
@@ -332,7 +367,10 @@ def test_drakes_tags_are_written_and_read_back() -> None:
 
 def test_motors_are_those_of_the_robot() -> None:
     model = rm.robots.load("mini_cheetah")
-    armature = {each.joint: each.value for each in approximation_errors(model, samples=1).armatures}
+    armature = {
+        each.joint: each.value
+        for each in approximation_errors(model, samples=1, tolerance=10).armatures
+    }
     found = motors(model, armature)
     assert found["HR_hip_link_joint"] == Motor(ROTOR, 6.0)
     linkage = rm.load(four_bar(marks=(True, False, False)))
@@ -345,7 +383,8 @@ def test_drake_on_the_command_line(run, tmp_path: Path) -> None:
     rm.write_urdf(model, stock, approximate=True)
     stock.write_text(re.sub(r"<armature [^>]*/>", "", stock.read_text()))
     out = tmp_path / "out.urdf"
-    code, _, _ = run("armature", "mini_cheetah", "--samples", 2, "--drake", stock, "-o", out)
+    options = ("--samples", 2, "--tolerance", 10)
+    code, _, _ = run("armature", "mini_cheetah", *options, "--drake", stock, "-o", out)
     assert code == 0
     again = rm.load(out)
     np.testing.assert_allclose(

@@ -18,7 +18,7 @@ from robomodel.reports.approximation.soft_constraints import (
 from robomodel.reports.document import Bullets, Document, Section, count
 from robomodel.writing import write_mjcf, write_sdf, write_urdf
 
-_REPORTED = ("torque", "acceleration", "keep_exact")
+_REPORTED = ("torque", "acceleration", "tendons", "keep_exact")
 
 Format = Literal["urdf", "sdf", "mjcf"]
 

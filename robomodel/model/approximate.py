@@ -39,7 +39,7 @@ def approximate(model: Model, *, lump: bool = True) -> Description:
     Raises ValueError where a cluster has freedoms that no joints of it have as a whole.
     """
     armatures: dict[str, float] = {}
-    for each in _joint_inertias(model):
+    for each in joint_inertias(model):
         armatures |= each.armatures(each.matrix)
     return _open_tree(model, armatures, lump=lump)
 
@@ -55,11 +55,20 @@ def with_tendons(model: Model) -> Description:
     """
     armatures: dict[str, float] = {}
     tendons: list[Tendon] = []
-    for each in _joint_inertias(model):
+    for each in joint_inertias(model):
         several, rest = each.tendons()
         tendons += several
         armatures |= each.armatures(rest)
     return _with_rotors(_open_tree(model, armatures, lump=True), tendons)
+
+
+def approximate_one(model: Model, cluster: Cluster) -> Description:
+    """The robot with this cluster alone as :func:`approximate` has it."""
+    armatures = {joint.name: joint.armature for joint in model.joints}
+    for each in joint_inertias(model):
+        if each.cluster == cluster.name:
+            armatures |= each.armatures(each.matrix)
+    return _open_tree(model, armatures, lump=True, only=cluster)
 
 
 def unconstrained(model: Model) -> Description:
@@ -210,7 +219,7 @@ class Tendon:
 
 
 @dataclass(frozen=True, slots=True)
-class _JointInertia:
+class JointInertia:
     """The reflected inertia of a cluster at neutral, in the velocities of its joints that move.
 
     ``joints`` have these velocities, in their order; ``rotors`` are locked bodies that carry none,
@@ -281,7 +290,8 @@ def _factored(matrix: Array) -> tuple[Array, list[Array]]:
     return diagonal, rows
 
 
-def _joint_inertias(model: Model) -> Iterator[_JointInertia]:
+def joint_inertias(model: Model) -> Iterator[JointInertia]:
+    """Those of the clusters, in their order."""
     q = model.neutral()
     matrix = np.array(reflected(model, [float(x) for x in q]), dtype=float)
     g = model.constraint_jacobian(q)
@@ -305,14 +315,22 @@ def _joint_inertias(model: Model) -> Iterator[_JointInertia]:
                 rotors.append((node.name, about, turned[node.v]))
         joints = [model.joints[body] for body in moving]
         labels = tuple((joint.name, joint.nv == 1) for joint in joints for _ in range(joint.nv))
-        yield _JointInertia(cluster.name, labels, inertia, tuple(rotors))
+        yield JointInertia(cluster.name, labels, inertia, tuple(rotors))
 
 
 # ---- the description -----------------------------------------------------------------------------
 
 
-def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> Description:
+def _open_tree(
+    model: Model, armature: Mapping[str, float], *, lump: bool, only: Cluster | None = None
+) -> Description:
     described, selection = model.description, select(model)
+    kept = {cluster.name for cluster in model.clusters if only and cluster is not only}
+    moving = {
+        body
+        for body, joint in enumerate(model.joints)
+        if body in selection.moving or joint.cluster in kept
+    }
     body_of = {joint.name: body for body, joint in enumerate(model.joints)}
     gone: set[str] = set()
     if not lump:
@@ -323,9 +341,9 @@ def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> De
         body = body_of.get(joint.name)
         if joint.child in gone:
             continue
-        if body is None:
+        if body is None or model.joints[body].cluster in kept:
             joints.append(joint)
-        elif body in selection.moving:
+        elif body in moving:
             node = model.nodes[body]
             tied = model.clusters[node.cluster].kind != "joint" and node.joint.nq == 1
             joints.append(
@@ -340,22 +358,24 @@ def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> De
         else:
             node = model.nodes[body]
             joints.append(fixed(joint, positions[node.q : node.q + node.joint.nq]))
-    moving = {model.joints[body].name for body in selection.moving}
+    names = {model.joints[body].name for body in moving}
+    ties = {loop.name for loop in model.loops if loop.cluster in kept}
+    ties |= {coupling.name for coupling in model.couplings if coupling.cluster in kept}
     opened = replace(
         described,
         links=tuple(link for link in described.links if link.name not in gone),
         joints=tuple(joints),
-        loops=(),
-        couplings=(),
+        loops=tuple(each for each in described.loops if each.name in ties),
+        couplings=tuple(each for each in described.couplings if each.name in ties),
         transmissions=tuple(
-            each for each in described.transmissions if all(j.name in moving for j in each.joints)
+            each for each in described.transmissions if all(j.name in names for j in each.joints)
         ),
         gravity=model.gravity,
         springs=(),
     )
     places = graph.spanning_tree(opened).places
     return replace(
-        opened, springs=tuple(each for each in described.springs if _acts(each, moving, places))
+        opened, springs=tuple(each for each in described.springs if _acts(each, names, places))
     )
 
 

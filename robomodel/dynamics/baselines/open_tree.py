@@ -32,10 +32,17 @@ from robomodel.dynamics.recursions.passive import (
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.recursions.rnea import rnea as inverse_dynamics
 from robomodel.errors import warn_at
-from robomodel.model.approximate import approximate, select, unconstrained, with_tendons
+from robomodel.model.approximate import (
+    approximate,
+    approximate_one,
+    select,
+    unconstrained,
+    with_tendons,
+)
 from robomodel.model.build import build
-from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.configurations.coordinates import independent_rates, joint_slices
 from robomodel.model.derived import cached_on_model
+from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD, path
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, added, dot, solve, sub, subtracted
@@ -83,12 +90,22 @@ class OpenTree:
 @cached_on_model
 def open_tree(model: Model, method: str) -> OpenTree:
     """The tree of a method, made once and kept with the robot's model."""
-    tree = build(MAKERS[method](model))
+    return mapped(model, build(MAKERS[method](model)), method)
+
+
+def mapped(model: Model, tree: Model, method: str) -> OpenTree:
+    """A tree, or a robot that is one in part, of joints of the model."""
     body_of = {joint.name: body for body, joint in enumerate(model.joints)}
-    bodies = {n: body_of[tree.joints[n].name] for c in tree.clusters
-              for n, _, _ in joint_slices(tree, c)}  # fmt: skip
+    bodies: dict[int, int] = {}
+    columns: dict[int, int] = {}  # of the robot's spanning velocities, by the tree's independent
+    for cluster in tree.clusters:
+        for n, _, along in joint_slices(tree, cluster):
+            bodies[n] = body_of[tree.joints[n].name]
+            rates = independent_rates(cluster, along)
+            pairs = zip(rates, model.nodes[bodies[n]].freedoms, strict=True)
+            columns |= {i: v for i, v in pairs if i is not None}
+    velocities = [columns[i] for i in range(tree.nv)]
     nodes = [model.nodes[body] for body in bodies.values()]
-    velocities = [v for node in nodes for v in node.freedoms]
     positions = [node.q + i for node in nodes for i in range(node.joint.nq)]
     parts = []
     for c in model.clusters:
@@ -99,6 +116,14 @@ def open_tree(model: Model, method: str) -> OpenTree:
         for body in set(range(len(model.nodes))) - select(model).dropped
     }
     return OpenTree(tree, tuple(positions), tuple(velocities), tuple(parts), places, method)
+
+
+def approximated_in_part(model: Model, cluster: Cluster) -> Model:
+    """The robot; its method "approximate" has this cluster alone as an open tree."""
+    result = replace(model)
+    tree = build(approximate_one(model, cluster))
+    result.derived[open_tree, "approximate"] = mapped(model, tree, "approximate")
+    return result
 
 
 def reduced_tree(model: Model, method: str, algorithm: str) -> Model:
