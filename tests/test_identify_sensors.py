@@ -61,7 +61,7 @@ def test_encoders_at_other_joints_of_a_linkage() -> None:
 
 def test_fits_that_do_not_converge_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights, Newton's method for bodies that exist, and configurations at encoders."""
-    q, v, a, _, tau = made(FIVE_BAR)
+    q, v, a, _, tau = made(FIVE_BAR, 20)
     said = at_motors(FIVE_BAR, q, v, a, ("J3", "J4"))
     for name, at, words in (
         ("PASSES", fit_module, "did not settle in 1 passes"),

@@ -145,11 +145,16 @@ class Part:
     X: np.ndarray  # motions from the parent's link
     S: np.ndarray
     v: np.ndarray
-    axes: np.ndarray  # link axes from those of the system's variables
+    frame: np.ndarray  # motions from the body's internal frame, in which the variables are
     dofs: list[int]
     mass: float
     com: np.ndarray
     about: np.ndarray  # the centre of mass
+
+    def wrench(self, inner: np.ndarray) -> np.ndarray:
+        """A wrench in the link's axes about its origin."""
+        moved: np.ndarray = np.linalg.solve(self.frame.T, inner)
+        return moved
 
     @property
     def ad(self) -> np.ndarray:
@@ -166,13 +171,19 @@ class Part:
 def parts(model: rm.Model, q: np.ndarray, v: np.ndarray) -> list[Part]:
     numbers = {body.name: n for n, body in enumerate(model.bodies)}
     found, first = [], 0
-    for body, joint, node in zip(model.bodies, model.joints, model.nodes, strict=True):
-        above = np.eye(4) if body.parent not in numbers else rm.frame_pose(model, q, body.parent)
-        place = np.linalg.inv(rm.frame_pose(model, q, body.name)) @ above
+    for body, joint in zip(model.bodies, model.joints, strict=True):
+        pose = model.frame(body.name).placement
+        inner, shift = np.array(pose.rotation), np.array(pose.xyz)
+        above = (
+            np.eye(4)
+            if body.parent not in numbers
+            else rm.frame_pose(model, q, body.parent, backend="numpy")
+        )
+        place = np.linalg.inv(rm.frame_pose(model, q, body.name, backend="numpy")) @ above
         turn, at = place[:3, :3], place[:3, 3]
         dofs = list(range(first, first + joint.nv))
         first += joint.nv
-        jacobian = rm.jacobian(model, q, body.name)
+        jacobian = rm.jacobian(model, q, body.name, backend="numpy")
         found.append(
             Part(
                 name=body.name,
@@ -181,7 +192,7 @@ def parts(model: rm.Model, q: np.ndarray, v: np.ndarray) -> list[Part]:
                 X=np.block([[turn, np.zeros((3, 3))], [crossed(at) @ turn, turn]]),
                 S=jacobian[:, dofs],
                 v=jacobian @ v,
-                axes=np.kron(np.eye(2), np.array(node.axes)),
+                frame=np.block([[inner.T, np.zeros((3, 3))], [-inner.T @ crossed(shift), inner.T]]),
                 dofs=dofs,
                 mass=body.mass,
                 com=np.array(body.com),
@@ -205,12 +216,13 @@ def test_newton_and_euler_as_both_papers_write_them(model: rm.Model) -> None:
     armature = np.zeros(model.nv)
     for b, joint in zip(bodies, model.joints, strict=True):
         armature[b.dofs] = joint.armature
-    # the system has conventional accelerations of origins, the papers have spatial ones
-    forces = [b.axes @ x[f"f[{b.name}]"] for b in bodies]
-    spatial = [
-        b.axes @ x[f"a[{b.name}]"] - np.append(np.zeros(3), np.cross(b.v[:3], b.v[3:]))
-        for b in bodies
-    ]
+    # the system has conventional accelerations of internal frames, the papers have spatial ones
+    forces = [b.wrench(x[f"f[{b.name}]"]) for b in bodies]
+    spatial = []
+    for b in bodies:
+        inner = np.linalg.solve(b.frame, b.v)
+        turning = np.append(np.zeros(3), np.cross(inner[:3], inner[3:]))
+        spatial.append(b.frame @ (x[f"a[{b.name}]"] - turning))
     base = np.append(np.zeros(3), -np.array(model.gravity))
     for i, b in enumerate(bodies):
         moved, force = spatial[i], forces[i]
@@ -239,9 +251,9 @@ def test_every_block_of_003(model: rm.Model) -> None:
     q, v, tau = states(model, 5)
     system = forward_dynamics(model, q, v, tau)
     bodies, count = parts(model, q, v), len(system.b)
-    inner = [  # X, S, I in the axes of the system's variables
-        (b.axes.T @ b.X @ (np.eye(6) if b.parent < 0 else bodies[b.parent].axes),
-         b.axes.T @ b.S, b.axes.T @ b.inertia @ b.axes)
+    inner = [  # X, S, I in internal frames
+        (np.linalg.solve(b.frame, b.X @ (np.eye(6) if b.parent < 0 else bodies[b.parent].frame)),
+         np.linalg.solve(b.frame, b.S), b.frame.T @ b.inertia @ b.frame)
         for b in bodies
     ]  # fmt: skip
     sizes = {name: len(at) for name, at in system.columns.items()}
@@ -324,7 +336,7 @@ def check_articulated(
         qdd = np.linalg.solve(joint[i], tau[b.dofs] - b.S.T @ (inertia[i] @ above + bias[i]))
         near(x[f"qdd[{b.joint}]"], qdd)  # (14), (26)
         moved.append(above + b.S @ qdd)  # (27)
-        near(b.axes @ x[f"f[{b.name}]"], inertia[i] @ moved[i] + bias[i])  # (24), (28)
+        near(b.wrench(x[f"f[{b.name}]"]), inertia[i] @ moved[i] + bias[i])  # (24), (28)
 
 
 def carried(bodies: list[Part], b: Part) -> np.ndarray:

@@ -56,7 +56,10 @@ class DynamicSystem:
         return product
 
     def solve(self) -> dict[str, Array]:
-        """All variables by name, by forward substitution (IV-C, V-C); wrenches in bodies' axes."""
+        """All variables by name, by forward substitution (IV-C, V-C), in bodies' internal frames.
+
+        ``model.frame(link).placement`` says where a link stands in its body's frame.
+        """
         lower, right = self.triangular, -self.W_L @ self.b
         d = np.zeros(len(right))
         for row in range(len(right)):
