@@ -32,7 +32,7 @@ from robomodel.interop.compile import compile
 from robomodel.kernels.function import Kernel
 from robomodel.loading import load
 from robomodel.model import Model
-from robomodel.writing import write_mjcf, write_sdf, write_urdf
+from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
 
 if TYPE_CHECKING:
     from robomodel.interop.c import write_c
@@ -95,6 +95,7 @@ __all__ = [
     "write_mjcf",
     "write_sdf",
     "write_urdf",
+    "write_usd",
 ]
 __all__.extend(vars(dynamics)["__all__"])
 

@@ -33,9 +33,10 @@ def load(
     strict: bool = False,
     tolerance: float | None = None,
 ) -> Model:
-    """Load a robot: a URDF, URDF+, SDF or MJCF file, its text, an open file, or a ``URDF`` object.
+    """Load a robot: a URDF, URDF+, SDF, MJCF or USD file, its text, an open file, or an object.
 
-    Nothing but the named files is read, and meshes if they shall say inertias. Suspicions are
+    Nothing but the named files is read, meshes if they shall say inertias, and layers of USD files
+    from beside them. Suspicions are
     :class:`robomodel.DescriptionWarning`.
 
     Args:

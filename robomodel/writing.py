@@ -24,6 +24,7 @@ from robomodel.description import (
     LinkCoupling,
     Loop,
     Pose,
+    Shape,
 )
 from robomodel.description.poses import (
     cosine,
@@ -46,7 +47,7 @@ from robomodel.spatial import apply, minus
 if TYPE_CHECKING:
     from robomodel.parsers.meshes import How
 
-__all__ = ["write_mjcf", "write_sdf", "write_urdf"]
+__all__ = ["write_mjcf", "write_sdf", "write_urdf", "write_usd"]
 
 
 class _Writable(Protocol):
@@ -153,44 +154,91 @@ def write_mjcf(
     return _write(model, _MJCF, path, approximate, drop, meshes)
 
 
+def write_usd(
+    model: Model,
+    path: object,
+    *,
+    approximate: bool = False,
+    drop: bool = False,
+    meshes: How | None = None,
+) -> tuple[str, ...]:
+    """Write a model as USD with UsdPhysics, as text to ``.usda``, else in binary.
+
+    Meshes are written into the file, for which trimesh is needed, with the path of the file that
+    each is from. What USD has no word for is in attributes that :func:`robomodel.load` reads.
+
+    Args:
+        model: The robot.
+        path: A path, which is replaced as a whole or not at all, or an open text file.
+        approximate: An open tree for readers without loops and couplings, what they lock lumped
+            into what moves, rotors as ``armature``; see
+            :func:`robomodel.model.approximate.approximate`.
+        drop: Write the file without what the format cannot say, instead of refusing.
+        meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
+            leaves them where they are, and paths lead there from the written file; "drop" writes
+            none. By default they are kept.
+
+    Returns:
+        dropped: What the format cannot say, in words; only with ``drop`` is there any.
+
+    Raises:
+        DescriptionError: What the format cannot say, by name, before anything is written; not with
+            ``drop``.
+        MissingPackageError: usd-core is not installed.
+    """
+    return _write(model, _USD, path, approximate, drop, meshes)
+
+
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """A format, and how its text is made, of an open tree if the flag is set."""
+    """A format, and how its text is made, of an open tree if the flag is set.
+
+    The last argument has the shapes as they came, by the files of their meshes as written.
+    """
 
     title: str
-    text: Callable[[Description, bool], tuple[str, list[str]]]
+    text: Callable[[Description, bool, Mapping[str, Shape]], tuple[str, list[str]]]
     mujoco: bool = False
 
 
-def _urdf(description: Description, tree: bool) -> tuple[str, list[str]]:
+def _urdf(description: Description, tree: bool, _: object) -> tuple[str, list[str]]:
     from robomodel.parsers import urdf
 
     return urdf.to_open_urdf(description) if tree else urdf.to_urdf(description)
 
 
-def _sdf(description: Description, tree: bool) -> tuple[str, list[str]]:
+def _sdf(description: Description, tree: bool, _: object) -> tuple[str, list[str]]:
     from robomodel.parsers.sdf.writer import to_sdf
 
     return to_sdf(description, shown_positions(description))
 
 
-def _mjcf(description: Description, tree: bool) -> tuple[str, list[str]]:
+def _mjcf(description: Description, tree: bool, _: object) -> tuple[str, list[str]]:
     from robomodel.parsers.mjcf.writer import to_mjcf
 
     return to_mjcf(description)
 
 
-_URDF, _SDF, _MJCF = (
+def _usd(
+    description: Description, tree: bool, originals: Mapping[str, Shape]
+) -> tuple[str, list[str]]:
+    from robomodel.parsers.usd import to_usd
+
+    return to_usd(description, shown_positions(description), originals)
+
+
+_URDF, _SDF, _MJCF, _USD = (
     _Format("URDF", _urdf),
     _Format("SDF", _sdf),
     _Format("MJCF", _mjcf, mujoco=True),
+    _Format("USD", _usd),
 )
 
 
 def _said(model: Model, form: _Format, approximate: bool) -> Description:
     """The description to write."""
     if not approximate:
-        if form is _URDF:
+        if form in (_URDF, _USD):
             return model.description
         description = with_chosen(model)
         return with_actuators(model, description) if form is _MJCF else description
@@ -215,7 +263,7 @@ def _write(
     from robomodel.parsers.meshes import Meshes
 
     with Meshes(how, beside, mujoco=form.mujoco) as meshes:
-        text, lost = form.text(meshes.placed(description), approximate)
+        text, lost = form.text(meshes.placed(description), approximate, meshes.originals)
         lost = meshes.lost + lost
         if lost and not drop:
             raise DescriptionError(_refusal(form.title, lost, meshes.lost), description.source)
@@ -225,6 +273,10 @@ def _write(
         meshes.commit()
         if output is None:
             cast(_Writable, path).write(text)
+        elif form is _USD and beside is not None and not output.lower().endswith(".usda"):
+            from robomodel.parsers.usd.writer import save
+
+            save(text, output)
         else:
             replace_file(output, text)
     return tuple(lost)

@@ -289,9 +289,10 @@ def zipped():
         ("robot.zip", zipped(), "this is a zip archive; unpack it"),
         ("robot.urdf", zipped(), "this is a zip archive"),
         ("robot.urdf.gz", gzip.compress(four_bar().encode()), "compressed by gzip"),
-        ("robot.usd", b"PXR-USDC\0\0\0\0", "this is a USD file, which is not read; export"),
-        ("robot.usda", b'#usda 1.0\n(\n)\ndef Xform "robot" {}', "this is a USD file"),
-        ("robot.usdz", zipped(), "this is a USD file"),
+        ("robot.urdf", b"PXR-USDC\0\0\0\0", "this is a USD file; give its path, with the ending"),
+        ("robot.usd", b"PXR-USDC\0\0\0\0", "USD cannot read this: "),
+        ("robot.usda", b'#usda 1.0\n(\n)\ndef Xform "robot" {}', "the stage has no rigid body"),
+        ("robot.usdz", zipped(), "USD cannot read this: "),
     ],
 )
 def test_files_of_other_kinds(tmp_path, name, data, words):

@@ -8,6 +8,7 @@ from typing import Literal
 
 from robomodel.cli.common import UserError
 from robomodel.cli.robot import Robot
+from robomodel.description.stages import SUFFIXES as STAGES
 from robomodel.model import Model
 from robomodel.parsers.meshes import How, folder_of
 from robomodel.reports.approximation.errors import ApproximationErrors, approximation_errors
@@ -16,19 +17,20 @@ from robomodel.reports.approximation.soft_constraints import (
     soft_constraint_errors,
 )
 from robomodel.reports.document import Bullets, Document, Section, count
-from robomodel.writing import write_mjcf, write_sdf, write_urdf
+from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
 
 _REPORTED = ("torque", "acceleration", "tendons", "keep_exact")
 
-Format = Literal["urdf", "sdf", "mjcf"]
+Format = Literal["urdf", "sdf", "mjcf", "usd"]
 
-WRITERS = {"urdf": write_urdf, "sdf": write_sdf, "mjcf": write_mjcf}
+WRITERS = {"urdf": write_urdf, "sdf": write_sdf, "mjcf": write_mjcf, "usd": write_usd}
 SUFFIXES: dict[str, Format] = {
     ".urdf": "urdf",
     ".sdf": "sdf",
     ".world": "sdf",
     ".xml": "mjcf",
     ".mjcf": "mjcf",
+    **dict.fromkeys(STAGES, "usd"),
 }
 
 EXAMPLES = (
@@ -56,7 +58,7 @@ def command(
 
     Options:
         -o, --output OUT: The file to write; its ending says the format: .urdf, .sdf, .world, .xml,
-            .mjcf.
+            .mjcf, .usd, .usda, .usdc, .usdz.
         --to: The format, where the ending does not say it.
         --approximate: Write an open tree with armature, for simulators without loops and couplings.
         --drop: Leave out what the format cannot say, and list it.

@@ -432,7 +432,7 @@ class Description:
     transmissions: tuple[Transmission, ...] = ()
     source: Source = field(default=NOWHERE, repr=False)
     gravity: Vec3 | None = None
-    format: Literal["urdf", "sdf", "mjcf"] = "urdf"
+    format: Literal["urdf", "sdf", "mjcf", "usd"] = "urdf"
     springs: tuple[Spring | JointSpring, ...] = ()
     sensors: tuple[Sensor, ...] = ()
 

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import zipfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from lxml import etree
 
 from robomodel.description import Shape, Vec3
 from robomodel.description.resources import split
+from robomodel.description.stages import BETWEEN, stage_mesh
+from robomodel.description.stages import SUFFIXES as STAGES
 from robomodel.errors import DescriptionError, MissingPackageError
 from robomodel.files import MAX_CLIMB, MAX_MESH_BYTES, Allowance, contents, top_folder
 
@@ -52,11 +55,15 @@ def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trime
     :class:`MissingPackageError` without trimesh.
     """
     what, source = f"the mesh '{shape.file}'", shape.source
-    kind, data = _read(shape, SUFFIXES, allowance)
     try:
         import trimesh
     except ImportError as error:
         raise MissingPackageError("meshes need", "trimesh", "meshes", source) from error
+    file, in_stage, prim = (shape.file or "").partition(BETWEEN)
+    if in_stage and file.lower().endswith(STAGES):
+        path = str(mesh_path(replace(shape, file=file)))
+        return _scaled(stage_mesh(path, prim, source), shape, 1.0)
+    kind, data = _read(shape, SUFFIXES, allowance)
     try:
         if excess := _excess(data, kind):
             raise DescriptionError(f"{what} is not read: {excess}", source)
@@ -88,11 +95,18 @@ def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trime
             f"{what} cannot be read: {type(error).__name__}: {error}", source
         ) from error
     metres, times, _ = unit.partition(" * meters")  # COLLADA's unit, as trimesh notes it
+    return _scaled(mesh, shape, float(metres) if times else 1.0)
+
+
+def _scaled(mesh: trimesh.Trimesh, shape: Shape, unit: float) -> trimesh.Trimesh:
+    """The mesh, whose unit is so many metres, at the scale of the shape."""
     scale: Vec3 = shape.size if len(shape.size) == 3 else (1.0, 1.0, 1.0)
-    factors = (float(metres) if times else 1.0) * np.array(scale)
+    factors = unit * np.array(scale)
     with np.errstate(over="ignore"):
         if not np.all(np.abs(mesh.vertices * factors) <= MAX_LENGTH):
-            raise DescriptionError(f"{what} reaches farther than {MAX_LENGTH:g} m", source)
+            raise DescriptionError(
+                f"the mesh '{shape.file}' reaches farther than {MAX_LENGTH:g} m", shape.source
+            )
     mesh.apply_scale(factors)
     return mesh
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from robomodel.description import Description, Rotor
 from robomodel.description.resources import Entries, Resources, with_packages
+from robomodel.description.stages import is_usd
 from robomodel.errors import DescriptionError
 from robomodel.parsers import urdf, xml
 from robomodel.parsers.checks import check_plausible, check_structure
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "open_document", "read"]
 
-FORMATS = ("urdf", "sdf", "mjcf")
+FORMATS = ("urdf", "sdf", "mjcf", "usd")
 """The formats that :func:`read` knows; ``urdf`` is URDF and URDF+."""
 
 _ROOTS = {"robot": "urdf", "sdf": "sdf", "mujoco": "mjcf"}  # root element → format
@@ -69,22 +70,15 @@ def read(
         resources = of_package.get("resources") if resources is None else resources
         xacro = {**of_package["xacro"], **(xacro or {})} if "xacro" in of_package else xacro
     folders = Resources.of(resources)
-    document = open_document(source, strict=strict, xacro=xacro, resources=folders)
-    kind = format or _format_of(document)
-    match kind:
-        case "urdf":
-            description = urdf.read_urdf(_extension(document))
-        case "mjcf":
-            from robomodel.parsers import mjcf
+    if format == "usd" or (format is None and is_usd(source)):
+        from robomodel.parsers import usd
 
-            description = mjcf.read_mjcf(document)
-        case "sdf":
-            from robomodel.parsers import sdf
-
-            description = sdf.read_sdf(document, name=name, resources=folders)
-        case other:
-            raise AssertionError(other)
-    document.report()
+        kind = "usd"
+        description = usd.read_usd(source, strict=strict)
+    else:
+        document = open_document(source, strict=strict, xacro=xacro, resources=folders)
+        kind = format or _format_of(document)
+        description = _read_xml(document, kind, name, folders)
     if name not in (None, description.name):
         raise DescriptionError(
             f"the file holds no model '{name}'; it holds '{description.name}'", description.source
@@ -104,6 +98,27 @@ def read(
 
         description = with_inertias(description, inertia_from, density=density, strict=strict)
     check_plausible(description, strict=strict)
+    return description
+
+
+def _read_xml(
+    document: xml.Document, kind: str, name: str | None, resources: Resources
+) -> Description:
+    """The description in a document of this format."""
+    match kind:
+        case "urdf":
+            description = urdf.read_urdf(_extension(document))
+        case "mjcf":
+            from robomodel.parsers import mjcf
+
+            description = mjcf.read_mjcf(document)
+        case "sdf":
+            from robomodel.parsers import sdf
+
+            description = sdf.read_sdf(document, name=name, resources=resources)
+        case other:
+            raise AssertionError(other)
+    document.report()
     return description
 
 

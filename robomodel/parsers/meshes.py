@@ -34,12 +34,14 @@ class Meshes:
 
     ``output`` is None for a stream, beside which nothing can be. ``mujoco``: only kinds that MuJoCo
     reads, at plain paths. Copies are staged while the context lasts, until :meth:`commit`.
+    ``originals`` are the shapes as they came, by the files that they have where they are placed.
     """
 
     how: How
     output: str | None
     mujoco: bool = False
     lost: list[str] = field(default_factory=list)
+    originals: dict[str, Shape] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.how not in get_args(How):
@@ -75,6 +77,11 @@ class Meshes:
         )
         return replace(description, links=links)
 
+    def _noted(self, shape: Shape, file: str) -> Shape:
+        """The shape with another file; notes which it was."""
+        self.originals[file] = shape
+        return replace(shape, file=file)
+
     def commit(self) -> None:
         """Put the copies beside the file."""
         if self._staging is None:
@@ -94,9 +101,9 @@ class Meshes:
         if self.how == "drop":
             return []
         if self.how == "keep":
-            return [replace(shape, file=self._kept(shape))]
+            return [self._noted(shape, self._kept(shape))]
         try:
-            return [replace(shape, file=f"{self._folder}/{self._copied(shape)}")]
+            return [self._noted(shape, f"{self._folder}/{self._copied(shape)}")]
         except DescriptionError as error:
             self.lost.append(f"{error.message} (of the link '{link.name}')")
             return []

@@ -277,10 +277,7 @@ _BOMS = (
     (b"<\0", "utf-16-le"),
     (b"\0<", "utf-16-be"),
 )
-_USD = (
-    "a USD file, which is not read; export the robot as URDF, SDF or MJCF where it was made (Isaac "
-    "Sim and Newton can), and load that"
-)
+_USD = "a USD file; give its path, with the ending .usd, .usda, .usdc or .usdz, or say format='usd'"
 _OTHERS = {  # by how they begin
     b"PK\x03\x04": "a zip archive; unpack it, and load the robot's file in it",
     b"\x1f\x8b": "compressed by gzip; unpack it by 'gunzip', and load the file that it gives",

@@ -1,0 +1,9 @@
+"""USD: robots as Isaac Sim, Newton and MuJoCo's converter write them, read and written.
+
+Every word is described in ``docs/usd.md``.
+"""
+
+from robomodel.parsers.usd.robot import read_usd
+from robomodel.parsers.usd.writer import to_usd
+
+__all__ = ["read_usd", "to_usd"]

@@ -1,0 +1,337 @@
+"""Bodies of a stage: where they stand, their masses, and the shapes on them."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+from robomodel.description import (
+    AT_ORIGIN,
+    IDENTITY,
+    Inertial,
+    Pose,
+    Rows3,
+    Shape,
+    ShapeKind,
+    Vec3,
+)
+from robomodel.description import inertias as masses
+from robomodel.description.poses import (
+    compose,
+    quaternion_of_rotation,
+    relative,
+    rotation_of_quaternion,
+    rows3,
+    tidy,
+    vec,
+)
+from robomodel.description.shapes import solid
+from robomodel.description.stages import BETWEEN
+from robomodel.files import Allowance
+from robomodel.parsers.schema import Fields
+from robomodel.parsers.usd.schema import MESH, NAME, SCALE, Reader
+from robomodel.spatial import minus
+
+DENSITY = 1000.0
+"""Of colliders without one [kg/m³]."""
+_SHEAR = 1e-3  # the cosine between axes from which on they are not at right angles
+_UPRIGHT: dict[str, Rows3] = {  # what turns z to an axis
+    "X": ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)),
+    "Y": ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, -1.0, 0.0)),
+    "Z": IDENTITY,
+}
+
+
+@dataclass
+class Body:
+    """A prim that is a link: its pose in the world [m], and the scale of what is on it.
+
+    ``own`` is the element of URDF+ that it stands for, if it has one.
+    """
+
+    prim: Any
+    name: str
+    pose: Pose
+    scale: Vec3
+    own: Any = None
+    shapes: list[Shape] = field(default_factory=list)
+    colliders: list[tuple[Any, Shape]] = field(default_factory=list)
+
+
+@dataclass
+class Placements:
+    """Where prims stand in the world."""
+
+    reader: Reader
+
+    def __post_init__(self) -> None:
+        from pxr import Usd, UsdGeom
+
+        self.cache = UsdGeom.XformCache(Usd.TimeCode.Default())
+
+    def of(self, prim: Any) -> tuple[Pose, Vec3]:
+        """The pose [m] and the scale of a prim; of a mirrored one the scale is negative."""
+        matrix = self.cache.GetLocalToWorldTransform(prim)
+        rows = [[float(matrix[i][j]) for j in range(3)] for i in range(3)]
+        xyz = [float(matrix[3][j]) * self.reader.units.length for j in range(3)]
+        if not all(math.isfinite(x) for row in (*rows, xyz) for x in row):
+            raise self.reader.error(prim, "its transform has numbers that are not finite")
+        sizes = [math.hypot(*row) for row in rows]
+        if min(sizes) <= 0.0:
+            raise self.reader.error(prim, "its scale is zero; scale by a positive number")
+        axes = [[x / size for x in row] for row, size in zip(rows, sizes, strict=True)]
+        (a, b, c), (d, e, f), (g, h, i) = axes
+        if (
+            max(abs(a * d + b * e + c * f), abs(a * g + b * h + c * i), abs(d * g + e * h + f * i))
+            > _SHEAR
+        ):
+            self.reader.warn(prim, "its transform is sheared, which is left out", "shear")
+        sign = 1.0 if a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g) > 0 else -1.0
+        turn = rows3([sign * x for x in row] for row in zip(*axes, strict=True))
+        w, x, y, z = quaternion_of_rotation(turn)
+        return tidy(Pose(vec(xyz), rotation_of_quaternion(x, y, z, w))), vec(
+            sign * s for s in sizes
+        )
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+def add_shapes(reader: Reader, placements: Placements, prim: Any, body: Body) -> None:
+    """Add the shapes of a geometric prim to its body: what is seen, what touches, or both."""
+    from pxr import UsdGeom
+
+    collides = _collides(prim, body.prim)
+    purpose = str(UsdGeom.Imageable(prim).ComputePurpose())
+    visible = str(UsdGeom.Imageable(prim).ComputeVisibility()) != "invisible"
+    seen = visible and purpose in ("default", "render")
+    if not (collides or seen):
+        return
+    pose, scale = placements.of(prim)
+    form = _form(reader, prim, scale)
+    if form is None:
+        kind = prim.GetTypeName()
+        reader.warn(prim, f"a {kind} is no shape that is kept; it is left out", f"shape {kind}")
+        return
+    kind, size, turn = form
+    origin = tidy(compose(relative(body.pose, pose), Pose(rotation=turn)))
+    file = None
+    if kind == "mesh":
+        own = reader.written(prim, MESH)
+        file = str(own) if own else f"{os.path.basename(reader.file)}{BETWEEN}{prim.GetPath()}"
+        if own and (numbers := reader.numbers(prim, SCALE, 3)):
+            size = vec(numbers)
+    name = str(reader.written(prim, NAME) or "")
+    shape = Shape(
+        "visual", kind, size, origin, file, name, _colour(reader, prim), reader.source(prim)
+    )
+    if seen:
+        body.shapes.append(shape)
+    if collides:
+        surface = replace(shape, role="collision", **_surface(reader, prim))
+        body.shapes.append(surface)
+        body.colliders.append((prim, surface))
+
+
+def _collides(prim: Any, body: Any) -> bool:
+    """Whether a prim is a collider, by itself or by what holds it on its body."""
+    from pxr import UsdPhysics
+
+    while prim and not prim.IsPseudoRoot() and prim != body:
+        if prim.HasAPI(UsdPhysics.CollisionAPI):
+            return UsdPhysics.CollisionAPI(prim).GetCollisionEnabledAttr().Get() is not False
+        prim = prim.GetParent()
+    return body is not None and body.HasAPI(UsdPhysics.CollisionAPI)
+
+
+def _form(
+    reader: Reader, prim: Any, scale: Vec3
+) -> tuple[ShapeKind, tuple[float, ...], Rows3] | None:
+    """The kind, size [m] and rotation of a shape; None for kinds without a name."""
+    unit = reader.units.length
+    x, y, z = (abs(each) * unit for each in scale)
+
+    def size(name: str, default: float) -> float:
+        value = reader.number(prim, name)
+        if (value := default if value is None else value) < 0.0:
+            raise reader.error(prim, f"{name} is negative")
+        return value
+
+    kind = str(prim.GetTypeName())
+    axis = str(reader.written(prim, "axis") or "Z")
+    if axis not in _UPRIGHT:
+        raise reader.error(prim, f"axis is {axis!r}; it is X, Y or Z")
+    match kind:
+        case "Cube":
+            edge = size("size", 2.0)
+            return "box", (edge * x, edge * y, edge * z), IDENTITY
+        case "Sphere":
+            radius = size("radius", 1.0)
+            if max(x, y, z) - min(x, y, z) <= 1e-6 * max(x, y, z):
+                return "sphere", (radius * x,), IDENTITY
+            return "ellipsoid", (radius * x, radius * y, radius * z), IDENTITY
+        case "Cylinder" | "Capsule":
+            k = "XYZ".index(axis)
+            along, across = (x, y, z)[k], sorted((x, y, z)[:k] + (x, y, z)[k + 1 :])
+            if across[1] - across[0] > 1e-6 * across[1]:
+                reader.warn(
+                    prim, f"the {kind} is not round; its larger radius is read", "not round"
+                )
+            radius = size("radius", 1.0 if kind == "Cylinder" else 0.5) * across[1]
+            height = size("height", 2.0 if kind == "Cylinder" else 1.0) * along
+            return (
+                ("cylinder" if kind == "Cylinder" else "capsule"),
+                (radius, height),
+                _UPRIGHT[axis],
+            )
+        case "Plane":
+            return "plane", (), _UPRIGHT[axis]
+        case "Mesh":
+            sign = 1.0 if scale[0] > 0.0 else -1.0
+            return "mesh", (sign * x, sign * y, sign * z), IDENTITY
+    return None
+
+
+def _colour(reader: Reader, prim: Any) -> tuple[float, float, float, float] | None:
+    """The colour of a shape: its own, or its material's."""
+    from pxr import UsdShade
+
+    colour = reader.written(prim, "primvars:displayColor")
+    alpha = reader.written(prim, "primvars:displayOpacity")
+    if not colour:
+        material = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0]
+        shader = material.ComputeSurfaceSource()[0] if material else None
+        shown = shader.GetInput("diffuseColor") if shader else None
+        colour = [shown.Get()] if shown and hasattr(shown.Get(), "__len__") else None
+    if not colour or len(colour[0]) != 3:
+        return None
+    red, green, blue = (round(float(each), 7) for each in colour[0])
+    return red, green, blue, round(float(alpha[0]), 7) if alpha else 1.0
+
+
+def _physics_material(prim: Any) -> Any:
+    """The material that a collider is of; None where it has none."""
+    from pxr import UsdPhysics, UsdShade
+
+    material = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial("physics")[0]
+    found = material.GetPrim() if material else None
+    return found if found and found.HasAPI(UsdPhysics.MaterialAPI) else None
+
+
+def _surface(reader: Reader, prim: Any) -> Fields:
+    """Friction and restitution of a collider."""
+    if (material := _physics_material(prim)) is None:
+        return {}
+    words = {"friction": "physics:dynamicFriction", "restitution": "physics:restitution"}
+    values = {each: reader.number(material, word) for each, word in words.items()}
+    if values["friction"] is None:
+        values["friction"] = reader.number(material, "physics:staticFriction")
+    for each, value in values.items():
+        if value is not None and not 0.0 <= value <= (math.inf if each == "friction" else 1.0):
+            raise reader.error(material, f"{words[each]} is {value:g}, which is no {each}")
+    return {each: value for each, value in values.items() if value is not None}
+
+
+# --- masses ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class Masses:
+    """What weighs bodies: by what their prims say, else by their colliders and densities."""
+
+    reader: Reader
+    allowance: Allowance = field(default_factory=Allowance)
+
+    def of(self, body: Body) -> Inertial | None:
+        """The inertial of a body; None for one without mass."""
+        reader, prim, units = self.reader, body.prim, self.reader.units
+        mass = self._positive(prim, "physics:mass", units.mass)
+        moments = reader.numbers(prim, "physics:diagonalInertia", 3)
+        moments = moments if moments and any(moments) else None
+        centre = self._centre(body)
+        if mass is not None and moments is not None and (centre or not body.colliders):
+            whole = None
+        else:
+            whole = self._of_colliders(body)
+        if whole is None and mass is None:
+            if moments is None and body.own is None:
+                reader.warn(
+                    prim,
+                    "it has no mass, and no colliders to weigh, and is read without a mass; give "
+                    "it physics:mass and physics:diagonalInertia",
+                    "no mass",
+                )
+            if moments is None:
+                return None
+        if whole is not None and mass is not None:
+            whole = masses.scaled(whole, mass / whole.mass)
+        mass = whole.mass if mass is None and whole is not None else mass or 0.0
+        origin = Pose(centre or (whole.origin.xyz if whole else (0.0, 0.0, 0.0)))
+        if moments is None:
+            if whole is None:
+                reader.warn(
+                    prim,
+                    "it has a mass, but neither moments of inertia nor colliders; it is read as a "
+                    "point; give it physics:diagonalInertia",
+                    "no moments",
+                )
+                return Inertial(mass, (0.0,) * 6, origin, reader.source(prim))
+            return whole if centre is None else _about(whole, centre)
+        axes = reader.numbers(prim, "physics:principalAxes", 4)
+        if axes and any(axes):
+            origin = replace(origin, rotation=rotation_of_quaternion(*axes))
+        a, b, c = (units.inertia * each for each in moments)
+        if min(a, b, c) < 0.0:
+            raise reader.error(prim, "physics:diagonalInertia is negative")
+        return Inertial(mass, (a, 0.0, 0.0, b, 0.0, c), origin, reader.source(prim))
+
+    def _positive(self, prim: Any, name: str, unit: float) -> float | None:
+        """A number that USD ignores where it is zero."""
+        value = self.reader.number(prim, name)
+        if value is not None and value < 0.0:
+            raise self.reader.error(prim, f"{name} is negative; zero leaves it to the colliders")
+        return value * unit if value else None
+
+    def _centre(self, body: Body) -> Vec3 | None:
+        """The centre of mass in the link, where the prim says it."""
+        value = self.reader.written(body.prim, "physics:centerOfMass")
+        if value is None or any(math.isinf(float(each)) for each in value):
+            return None  # minus infinity is how the schema leaves it out
+        centre = self.reader.numbers(body.prim, "physics:centerOfMass", 3) or (0.0, 0.0, 0.0)
+        length = self.reader.units.length
+        return vec(c * s * length for c, s in zip(centre, body.scale, strict=True))
+
+    def _of_colliders(self, body: Body) -> Inertial | None:
+        """What the colliders of a body weigh together, in the axes of the link."""
+        density = self._positive(body.prim, "physics:density", self.reader.units.density)
+        parts = []
+        for prim, shape in body.colliders:
+            part = solid(shape, self.reader.issues, self.allowance)
+            if not part.mass:
+                continue
+            own = self._positive(prim, "physics:mass", self.reader.units.mass)
+            factor = own / part.mass if own else self._density(prim, density)
+            parts.append(masses.placed(masses.scaled(part, factor), shape.origin))
+        if not parts:
+            return None
+        return masses.inertial_of(reduce(add, parts), self.reader.source(body.prim))
+
+    def _density(self, prim: Any, of_body: float | None) -> float:
+        """The density of a collider: its own, its body's, or its material's."""
+        unit = self.reader.units.density
+        own = self._positive(prim, "physics:density", unit) or of_body
+        material = _physics_material(prim)
+        if own is None and material is not None:
+            own = self._positive(material, "physics:density", unit)
+        return own or DENSITY
+
+
+def _about(whole: Inertial, centre: Vec3) -> Inertial:
+    """An inertial with a stated centre of mass: its moments are those about that, as in USD."""
+    there = masses.placed(replace(whole, origin=Pose(minus(whole.origin.xyz, centre))), AT_ORIGIN)
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = there.inertia
+    return replace(whole, inertia=(xx, xy, xz, yy, yz, zz), origin=Pose(centre))

@@ -1,0 +1,398 @@
+"""Joints of a stage: the freedoms that each leaves, and the joints or the loop that it becomes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from robomodel.description import (
+    AT_ORIGIN,
+    LOOP_COORDINATES,
+    Anchor,
+    Joint,
+    JointType,
+    Limits,
+    Link,
+    Loop,
+    LoopType,
+    Pose,
+    Vec3,
+)
+from robomodel.description.poses import compose, inverse, off_axis, relative, scaled, turned, vec
+from robomodel.errors import Source
+from robomodel.parsers.schema import Fields
+from robomodel.parsers.shared.frames import as_limit
+from robomodel.parsers.usd.bodies import Body, Placements
+from robomodel.parsers.usd.schema import AXES, DEGREE, DRIVE, FREEDOMS, NO_LIMIT, WORDS, Reader
+from robomodel.spatial import transpose
+
+WORLD = "world"
+_ON_AXIS = 1e-9  # m: what is rounding of single precision
+_MOVED = 1e-6  # m or rad: from where on a pose that is shown is no rounding of zero
+_SAME_LENGTH = 1e-6  # relative
+
+End = tuple[Body, Pose]
+"""A body, or the ground, and the frame of a joint in it."""
+
+
+@dataclass
+class Edge:
+    """A joint of a stage between two bodies, as it may become one of the tree, or a loop.
+
+    ``free`` are its freedoms, ``limits`` theirs. ``length`` is that of a rod. ``own`` is the
+    element of URDF+ that it stands for. ``series``: joints of MuJoCo that act one after the other.
+    """
+
+    prim: Any
+    name: str
+    source: Source
+    ends: tuple[End, End]
+    free: tuple[str, ...] = ()
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    excluded: bool = False
+    length: float | None = None
+    own: Any = None
+    series: tuple[Edge, ...] = ()
+    drives: bool = False
+
+
+@dataclass
+class Edges:
+    """What reads the joints of a stage."""
+
+    reader: Reader
+    placements: Placements
+    body_of: Callable[[Any], Body]
+
+    def read(self, prim: Any, name: str) -> Edge | None:
+        """A joint; None for one that holds nothing."""
+        from pxr import UsdPhysics
+
+        reader = self.reader
+        joint = UsdPhysics.Joint(prim)
+        if joint.GetJointEnabledAttr().Get() is False:
+            reader.warn(prim, "the joint is switched off, and left out", "joint off")
+            return None
+        ends = self._end(prim, "0"), self._end(prim, "1")
+        if ends[0][0] is ends[1][0]:
+            raise reader.error(
+                prim, "both ends of the joint are on one body; name two bodies by physics:body0 "
+                "and physics:body1"
+            )  # fmt: skip
+        edge = Edge(prim, name, reader.source(prim), ends)
+        edge.excluded = joint.GetExcludeFromArticulationAttr().Get() is True
+        if prim.IsA(UsdPhysics.DistanceJoint):
+            return self._rod(edge)
+        edge.free, edge.limits = self._freedoms(prim)
+        edge.numbers = {}
+        for freedom in edge.free:
+            edge.numbers = {**self._numbers(prim, freedom), **edge.numbers}
+        edge.drives = any(
+            prim.HasAPI(UsdPhysics.DriveAPI, each) for each in (*edge.free, "angular", "linear")
+        )
+        return edge
+
+    def _end(self, prim: Any, which: str) -> End:
+        """Where a joint ends: a body, and the frame there."""
+        reader = self.reader
+        frame = reader.pose(prim, f"physics:localPos{which}", f"physics:localRot{which}")
+        targets = prim.GetRelationship(f"physics:body{which}").GetTargets()
+        unit = reader.units.length
+        if not targets:
+            return self.body_of(None), Pose(scaled(frame.xyz, unit), frame.rotation)
+        target = prim.GetStage().GetPrimAtPath(targets[0])
+        if not target:
+            raise reader.error(
+                prim, f"physics:body{which} is <{targets[0]}>, which is not in the stage"
+            )
+        pose, scale = self.placements.of(target)
+        frame = Pose(
+            vec(x * s * unit for x, s in zip(frame.xyz, scale, strict=True)), frame.rotation
+        )
+        body = self.body_of(target)
+        if body.prim == target:
+            return body, frame
+        return body, compose(relative(body.pose, pose), frame)
+
+    def _rod(self, edge: Edge) -> Edge | None:
+        """A distance joint; as a rod where it leaves one distance."""
+        reader, prim = self.reader, edge.prim
+        least, most = (
+            reader.number(prim, f"physics:{word}Distance", infinite=True) for word in ("min", "max")
+        )
+        least = -1.0 if least is None else least
+        most = -1.0 if most is None else most
+        if least < 0.0 and most < 0.0:
+            reader.warn(prim, "the joint keeps no distance, and is left out", "no distance")
+            return None
+        if most <= 0.0 or abs(most - least) > _SAME_LENGTH * most:
+            reader.warn(
+                prim,
+                "a distance that may vary is a limit, which loops do not have; it is left out",
+                "limited distance",
+            )
+            return None
+        edge.length = 0.5 * (least + most) * reader.units.length if most != least else (
+            most * reader.units.length
+        )  # fmt: skip
+        return edge
+
+    def _freedoms(self, prim: Any) -> tuple[tuple[str, ...], dict[str, Limits]]:
+        """The freedoms that a joint leaves, and the limits of those that have some."""
+        from pxr import UsdPhysics
+
+        reader = self.reader
+        if prim.IsA(UsdPhysics.FixedJoint):
+            return (), {}
+        if prim.IsA(UsdPhysics.SphericalJoint):
+            cones = [reader.number(prim, f"physics:coneAngle{n}Limit", infinite=True) for n in "01"]
+            if any(each is not None and 0.0 <= each < 180.0 for each in cones):
+                reader.warn(prim, "the cone that limits the ball joint is left out", "cone")
+            return FREEDOMS[3:], {}
+        for kind, start in (
+            (UsdPhysics.RevoluteJoint, "rot"),
+            (UsdPhysics.PrismaticJoint, "trans"),
+        ):
+            if prim.IsA(kind):
+                axis = str(reader.written(prim, "physics:axis") or "X")
+                if axis not in AXES:
+                    raise reader.error(prim, f"physics:axis is {axis!r}; it is X, Y or Z")
+                ends = [
+                    reader.number(prim, f"physics:{word}Limit", infinite=True)
+                    for word in ("lower", "upper")
+                ]
+                limits = self._limits(prim, start + axis, *ends)
+                return ((start + axis,), {start + axis: limits}) if limits else ((), {})
+        if prim.HasAPI(UsdPhysics.LimitAPI, "distance"):
+            reader.warn(prim, "its limit of the distance is left out", "limited distance")
+        free, found = [], {}
+        for each in FREEDOMS:
+            if prim.HasAPI(UsdPhysics.LimitAPI, each):
+                ends = [
+                    reader.number(prim, f"limit:{each}:physics:{word}", infinite=True)
+                    for word in ("low", "high")
+                ]
+                if (limits := self._limits(prim, each, *ends)) is None:
+                    continue
+                found[each] = limits
+            free.append(each)
+        return tuple(free), found
+
+    def _limits(
+        self, prim: Any, freedom: str, low: float | None, high: float | None
+    ) -> Limits | None:
+        """The limits of a freedom; None for one that is locked, as where low is above high."""
+        unit = DEGREE if freedom.startswith("rot") else self.reader.units.length
+        lower = -math.inf if low is None else as_limit(low, NO_LIMIT) * unit
+        upper = math.inf if high is None else as_limit(high, NO_LIMIT) * unit
+        if lower > upper or (lower == upper == 0.0):
+            return None
+        if lower == math.inf or upper == -math.inf:
+            raise self.reader.error(prim, "these limits leave no finite position")
+        return Limits(lower, upper)
+
+    def _numbers(self, prim: Any, freedom: str) -> dict[str, float]:
+        """The numbers of joints that a prim says for a freedom, by their fields."""
+        turns = freedom.startswith("rot")
+        found: dict[str, float] = {}
+        if self.reader.number(prim, "mjc:ref"):
+            self.reader.warn(
+                prim,
+                "mjc:ref is not applied: the joint is at zero where the stage shows it",
+                "mjc:ref",
+            )
+        for word in (*WORDS, DRIVE):
+            for axis in (freedom, "angular" if turns else "linear"):
+                name = word.name.replace("{axis}", axis)
+                if (
+                    word.field in found
+                    or (value := self.reader.number(prim, name, infinite=True)) is None
+                ):
+                    continue
+                if value < 0.0 and word.field not in ("reference", "effort", "velocity"):
+                    raise self.reader.error(prim, f"{name} is {value:g}; it is not negative")
+                if abs(value) >= word.most or (
+                    value < 0.0 and word.field in ("effort", "velocity")
+                ):
+                    value = math.inf
+                if math.isinf(value) and word.field not in ("effort", "velocity"):
+                    raise self.reader.error(prim, f"{name} is not finite")
+                if name == "physxJoint:jointFriction" and value:
+                    self.reader.warn(
+                        prim,
+                        f"{name} is a coefficient of the joint's load in some versions of PhysX; "
+                        "it is read as a torque (force)",
+                        "jointFriction",
+                    )
+                found[word.field] = value * word.factor(self.reader.units, turns=turns)
+        return found
+
+
+# --- joints of the tree ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One of the joints that an edge becomes; ``before``: its frame after the one before it."""
+
+    name: str
+    kind: JointType
+    axis: Vec3
+    before: Pose
+    edge: Edge
+    freedom: str = ""
+
+
+def chain(edge: Edge, parent: str, child: str, *, backward: bool) -> tuple[list[Link], list[Joint]]:
+    """The joints from one end of an edge to the other, and the massless links between."""
+    steps, after = _steps(edge)
+    if backward:
+        placements = [inverse(pose) for pose in (*(s.before for s in steps), after)][::-1]
+        steps = [
+            _Step(s.name, s.kind, vec(-x for x in s.axis), placements[n], s.edge, s.freedom)
+            for n, s in enumerate(reversed(steps))
+        ]
+        after = placements[-1]
+    links: list[Link] = []
+    joints: list[Joint] = []
+    at = AT_ORIGIN
+    for step in steps:
+        at = compose(at, step.before)
+        last = step is steps[-1] and _passes(step, after)
+        origin, axis = at, step.axis
+        end = child
+        if last:
+            origin, axis = compose(at, after), turned(transpose(after.rotation), axis)
+        else:
+            end = f"{child}.{step.name}"
+            links.append(Link(end, source=edge.source))
+        joints.append(_joint(step, parent, end, origin, axis))
+        parent, at = end, AT_ORIGIN
+    if parent != child:
+        joints.append(Joint(f"{edge.name}.end", "fixed", parent, child, after, source=edge.source))
+    return links, joints
+
+
+def _steps(edge: Edge) -> tuple[list[_Step], Pose]:
+    """The joints that an edge becomes, and the pose of the child in the last one's frame."""
+    steps: list[_Step] = []
+    back = AT_ORIGIN
+    for part in edge.series or (edge,):
+        (_, first), (_, second) = part.ends
+        before = compose(back, second) if steps else first
+        kinds = _kinds(part.free)
+        for freedom, kind in kinds:
+            name = part.name if len(kinds) == 1 else f"{part.name}.{freedom}"
+            axis = AXES[freedom[-1]] if freedom else AXES["X"]
+            steps.append(_Step(name, kind, axis, before, part, freedom))
+            before = AT_ORIGIN
+        back = inverse(second)
+    return steps, back
+
+
+def _kinds(free: Sequence[str]) -> list[tuple[str, JointType]]:
+    """The joints that leave these freedoms, the first to act first."""
+    slides = [each for each in free if each.startswith("trans")]
+    turns = [each for each in free if each.startswith("rot")]
+    if not free:
+        return [("", "fixed")]
+    if len(free) == len(FREEDOMS):
+        return [("", "floating")]
+    if len(slides) == 2 and len(turns) == 1 and turns[0][-1] not in (s[-1] for s in slides):
+        return [(turns[0], "planar")]
+    of_slides: list[tuple[str, JointType]] = [(each, "prismatic") for each in slides]
+    if len(turns) == 3:
+        return [*of_slides, ("", "spherical")]
+    return [*of_slides, *((each, "revolute") for each in turns)]
+
+
+def _passes(step: _Step, after: Pose) -> bool:
+    """Whether the frame of the child may be that of the joint: it is on the joint's axis."""
+    if step.kind in ("prismatic", "fixed"):
+        return True
+    if step.kind in ("spherical", "floating"):
+        return math.hypot(*after.xyz) <= _ON_AXIS
+    return off_axis(after.xyz, step.axis) <= _ON_AXIS
+
+
+def _joint(step: _Step, parent: str, child: str, origin: Pose, axis: Vec3) -> Joint:
+    limits = step.edge.limits.get(step.freedom, Limits())
+    numbers: Fields = dict(step.edge.numbers)
+    effort, velocity = (numbers.pop(each, math.inf) for each in ("effort", "velocity"))
+    kind = step.kind
+    if kind == "revolute" and math.isinf(limits.lower) and math.isinf(limits.upper):
+        kind = "continuous"
+    if kind not in ("revolute", "continuous", "prismatic"):
+        numbers.pop("stiffness", None) if kind != "spherical" else None
+        numbers.pop("reference", None)
+    if kind == "fixed":
+        return Joint(step.name, kind, parent, child, origin, source=step.edge.source)
+    return Joint(
+        step.name,
+        kind,
+        parent,
+        child,
+        origin,
+        axis,
+        Limits(limits.lower, limits.upper, velocity, effort),
+        initial=_shown(step, limits),
+        source=step.edge.source,
+        **numbers,
+    )
+
+
+def _shown(step: _Step, limits: Limits) -> float | None:
+    """Where a joint of one freedom stands in the stage; None where that is zero."""
+    edge = step.edge
+    if len(edge.free) != 1:
+        return None
+    one, other = (compose(body.pose, frame) for body, frame in edge.ends)
+    between, k = relative(one, other), "XYZ".index(step.freedom[-1])
+    if step.kind == "prismatic":
+        at = between.xyz[k]
+    else:
+        i, j = (k + 1) % 3, (k + 2) % 3
+        r = between.rotation
+        at = math.atan2(r[j][i] - r[i][j], r[i][i] + r[j][j])
+    return min(max(at, limits.lower), limits.upper) if abs(at) > _MOVED else None
+
+
+# --- loops ----------------------------------------------------------------------------------------
+
+
+def loop(reader: Reader, edge: Edge) -> tuple[list[Link], list[Joint], Loop]:
+    """The loop that an edge closes; with a chain of joints where no type of loop leaves as much."""
+    one, other = (Anchor(body.name, frame) for body, frame in edge.ends)
+    if edge.length is not None:
+        return [], [], Loop(edge.name, "rod", one, other, length=edge.length, source=edge.source)
+    if any(math.isfinite(x) for each in edge.limits.values() for x in (each.lower, each.upper)):
+        message = "the joint closes a loop, where limits are not kept; they are left out"
+        reader.warn(edge.prim, message, "limits of a loop")
+    kinds = _kinds(edge.free)
+    axes = [AXES[each[-1]] for each, _ in kinds if each] or [AXES["X"]]
+    axis2 = None
+    kind: LoopType
+    match [each for _, each in kinds]:
+        case ["revolute"]:
+            kind = "revolute"
+        case [("fixed" | "prismatic" | "planar" | "spherical") as each]:
+            kind = each
+        case ["revolute", "revolute"]:
+            kind, axis2 = "universal", axes[1]
+        case _:
+            name = f"{edge.name}.end"
+            links, joints = chain(edge, one.link, name, backward=False)
+            ends = Anchor(name), Anchor(other.link)
+            return [*links, Link(name, source=edge.source)], joints, Loop(
+                edge.name, "fixed", *ends, source=edge.source
+            )  # fmt: skip
+    numbers = {k: x for k, x in edge.numbers.items() if k not in ("effort", "velocity") and x}
+    words = ("damping", "friction", "stiffness", "reference")
+    kept: Fields = {k: x for k, x in numbers.items() if k in words and kind in LOOP_COORDINATES}
+    if len(kept) < len(numbers):
+        lost = ", ".join(sorted(numbers.keys() - kept.keys()))
+        reader.warn(edge.prim, f"the joint closes a loop, which has no {lost}", "loop dynamics")
+    return [], [], Loop(edge.name, kind, one, other, axes[0], axis2, source=edge.source, **kept)

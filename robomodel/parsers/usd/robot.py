@@ -1,0 +1,645 @@
+"""USD with UsdPhysics: a stage's bodies and joints as a tree, its loops and its couplings.
+
+The reader goes over the stage once for bodies, once for all else: joints, shapes, what moves them.
+Then it spans a tree. A prim that :func:`robomodel.parsers.usd.to_usd` wrote stands for its element
+of URDF+, unless its words of physics were changed since: then these count.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from robomodel.description import (
+    AT_ORIGIN,
+    GRAVITY,
+    ONE_DOF,
+    Actuator,
+    CouplingElement,
+    Description,
+    Joint,
+    Link,
+    Loop,
+    Mimic,
+    Motor,
+    PolynomialCoupling,
+    Transmission,
+    TransmittedJoint,
+    Vec3,
+)
+from robomodel.description.poses import vec
+from robomodel.description.stages import MAX_PRIMS, open_stage
+from robomodel.description.transmissions import SIMPLE
+from robomodel.errors import DescriptionError, Issue, Source, warn_of_all
+from robomodel.files import MAX_MESH_BYTES
+from robomodel.parsers import xml
+from robomodel.parsers.checks import by_name
+from robomodel.parsers.shared.motors import read_transmission
+from robomodel.parsers.shared.springs import read_spring
+from robomodel.parsers.sources import TEXT
+from robomodel.parsers.text import Names
+from robomodel.parsers.urdf.joints import read_coupling, read_joint, read_loop
+from robomodel.parsers.urdf.links import Colours, read_link
+from robomodel.parsers.usd.bodies import Body, Masses, Placements, add_shapes
+from robomodel.parsers.usd.joints import WORLD, Edge, Edges, chain, loop
+from robomodel.parsers.usd.schema import (
+    DEGREE,
+    DIGEST,
+    ELEMENT,
+    FREEDOMS,
+    GROUND,
+    JOINT,
+    JOINTS,
+    LINKS,
+    Reader,
+    Units,
+    digest,
+)
+
+_UNREAD = ("Physx", "Mjc", "Newton")  # beginnings of types of prims that are not read
+_IRRELEVANT = ("MjcKeyframe", "MjcSite")
+
+
+def read_usd(source: object, *, strict: bool = False) -> Description:
+    """The description of the robot in a USD file or text; what is suspicious is warned of."""
+    content, file = _opened(source)
+    reader = Reader(file, Units())
+    try:
+        stage = open_stage(content, file, reader.issues, text=file == TEXT)
+        description = _Robot(stage, reader).description()
+    finally:
+        warn_of_all(reader.issues, strict=strict)
+    return description
+
+
+def _opened(source: object) -> tuple[str, str]:
+    """The path of a file or a text, and how messages call it."""
+    if hasattr(source, "read"):
+        name = getattr(source, "name", None)
+        source = name if isinstance(name, str) and os.path.isfile(name) else source.read()
+    if isinstance(source, bytes | bytearray | memoryview):
+        try:
+            source = bytes(source).decode()
+        except UnicodeDecodeError:
+            message = "this is binary USD, which is read from a file; give its path"
+            raise DescriptionError(message, Source(TEXT)) from None
+    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("#usda"):
+        if len(source) > MAX_MESH_BYTES:
+            raise DescriptionError(f"the text is longer than {MAX_MESH_BYTES}", Source(TEXT))
+        return source, TEXT
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"USD is read from a path or a text, not from {type(source).__name__}")
+    path = os.fsdecode(source)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(errno.ENOENT, "no such file", path[:200])
+    return path, path
+
+
+@dataclass
+class _Robot:
+    """A stage, and what was read of it so far."""
+
+    stage: Any
+    reader: Reader
+    bodies: dict[Any, Body] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+    elements: list[tuple[Any, Any]] = field(default_factory=list)
+    actuators: list[Any] = field(default_factory=list)
+    gravity: Vec3 | None = None
+    grounded: Any = None
+
+    def __post_init__(self) -> None:
+        from pxr import UsdGeom, UsdPhysics
+
+        length = UsdGeom.GetStageMetersPerUnit(self.stage)
+        mass = UsdPhysics.GetStageKilogramsPerUnit(self.stage)
+        for name, value in (("metersPerUnit", length), ("kilogramsPerUnit", mass)):
+            if not 0.0 < value < math.inf:
+                raise DescriptionError(f"{name} is {value:g}; it is positive", self.source)
+        self.reader.units = Units(length, mass)
+        self.placements = Placements(self.reader)
+        self.masses = Masses(self.reader)
+        self.ground = Body(None, WORLD, AT_ORIGIN, (1.0, 1.0, 1.0))
+        self.link_names, self.joint_names = Names(), Names()
+
+    @property
+    def source(self) -> Source:
+        """The file."""
+        return Source(self.reader.file)
+
+    def description(self) -> Description:
+        """The whole robot."""
+        prims = list(self._prims())
+        for prim in prims:
+            self._body(prim)
+        self.ground.name = self.link_names.fresh(WORLD)
+        if not self.bodies:
+            raise DescriptionError(
+                "the stage has no rigid body: no prim has PhysicsRigidBodyAPI; export the robot "
+                "with physics",
+                self.source,
+            )
+        for prim in prims:
+            if self.reader.written(prim, "mjc:compiler:angle") == "radian":
+                self.reader.units = replace(self.reader.units, mujoco_angle=1.0)
+        edges = Edges(self.reader, self.placements, self._body_of)
+        for prim in prims:
+            self._other(prim, edges)
+        root = self.stage.GetDefaultPrim()
+        robot = self.element(root, "robot") if root else None
+        name = robot.root.get("name", "") if robot else ""
+        name = name or _label(root or prims[0])
+        tree = _Tree(self)
+        orders = [self.reader.written(root, each) or () for each in (LINKS, JOINTS)] if root else []
+        return tree.description(name, [list(map(str, each)) for each in orders])
+
+    def _prims(self) -> Iterator[Any]:
+        """The prims of the stage, those of instances at each of their places."""
+        from pxr import Usd
+
+        wanted = Usd.PrimIsActive & Usd.PrimIsDefined & ~Usd.PrimIsAbstract
+        prims = Usd.PrimRange(self.stage.GetPseudoRoot(), Usd.TraverseInstanceProxies(wanted))
+        for count, prim in enumerate(prims):
+            if count > MAX_PRIMS:
+                raise DescriptionError(
+                    f"the stage has more than {MAX_PRIMS} prims; load the robot's own file",
+                    self.source,
+                )
+            if not prim.IsPseudoRoot():
+                yield prim
+
+    # ---- elements of URDF+ on prims
+
+    def element(self, prim: Any, tag: str, name: str = ELEMENT) -> xml.Document | None:
+        """The element of URDF+ on a prim, if the prim is as it was written."""
+        text = self.reader.written(prim, name)
+        if not isinstance(text, str):
+            return None
+        place = f"{self.reader.file}: prim <{prim.GetPath()}>: {name}"
+        document = xml.parse(f"<robot>{text}</robot>", place, issues=self.reader.issues)
+        if len(document.root) != 1 or (tag and document.root[0].tag != tag):
+            raise self.reader.error(prim, f"{name} holds no <{tag}>; leave the attribute out")
+        if name == ELEMENT and (
+            replace(self.reader.units, mujoco_angle=DEGREE) != Units()
+            or self.reader.written(prim, DIGEST) != digest(prim)
+        ):
+            self.reader.warn(
+                prim,
+                "was changed since robomodel wrote it, and is read by USD's own words",
+                "changed",
+            )
+            return None
+        document = replace(document, root=document.root[0])
+        return document
+
+    # ---- bodies
+
+    def _body(self, prim: Any) -> None:
+        """Add the body of a prim, if it is one."""
+        from pxr import UsdPhysics
+
+        own = self.element(prim, "link") if _begins(self.reader, prim, "<link") else None
+        rigid = prim.HasAPI(UsdPhysics.RigidBodyAPI)
+        if rigid:
+            body = UsdPhysics.RigidBodyAPI(prim)
+            if body.GetRigidBodyEnabledAttr().Get() is False:
+                rigid = False
+            elif body.GetKinematicEnabledAttr().Get() is True:
+                message = "the body is moved by hand (kinematic); it is read as fixed"
+                self.reader.warn(prim, message, "kinematic")
+                rigid = False
+        if own is None and not rigid:
+            return
+        pose, scale = self.placements.of(prim)
+        name = own.root.get("name", "") if own else _label(prim)
+        fresh = self.link_names.fresh(name)
+        if own and fresh != name:
+            raise self.reader.error(
+                prim, f"another prim is the link '{name}', too; load the file of one robot"
+            )
+        self.bodies[prim.GetPath()] = Body(prim, fresh, pose, scale, own)
+
+    def _body_of(self, prim: Any) -> Body:
+        """The body that a prim belongs to, or the ground."""
+        while prim and not prim.IsPseudoRoot():
+            if (body := self.bodies.get(prim.GetPath())) is not None:
+                return body
+            prim = prim.GetParent()
+        return self.ground
+
+    # ---- all else
+
+    def _other(self, prim: Any, edges: Edges) -> None:
+        """Add what a prim is besides a body."""
+        from pxr import UsdGeom, UsdPhysics
+
+        kind = str(prim.GetTypeName())
+        if prim.IsA(UsdPhysics.Joint):
+            if self.reader.written(prim, GROUND):
+                self.grounded = prim
+                return
+            own = self.element(prim, "") if _begins(self.reader, prim, "<") else None
+            name = own.root.get("name", "") if own else _label(prim)
+            edge = edges.read(prim, self.joint_names.fresh(name))
+            if edge is not None:
+                edge.own = own
+                edge.name = name if own else edge.name
+                self.edges.append(edge)
+        elif prim.IsA(UsdGeom.Gprim):
+            add_shapes(self.reader, self.placements, prim, self._body_of(prim))
+        elif prim.IsA(UsdPhysics.Scene):
+            if self.gravity is not None:
+                self.reader.warn(prim, "another scene; the gravity of the first is read")
+            else:
+                self.gravity = self._gravity(prim)
+        elif kind in ("NewtonActuator", "MjcActuator"):
+            self.actuators.append(prim)
+        elif kind.startswith(_UNREAD) and kind not in _IRRELEVANT:
+            self.reader.warn(prim, f"a {kind} is not read; the robot is without it", kind)
+        elif not kind and _begins(self.reader, prim, "<"):
+            document = self.element(prim, "")
+            if document is not None:
+                self.elements.append((prim, document))
+
+    def _gravity(self, prim: Any) -> Vec3:
+        """The gravity of a scene; without numbers the earth's, against the axis that is up."""
+        if (own := self.element(prim, "gravity")) is not None:
+            return own.vector(own.root, "xyz")
+        direction = self.reader.numbers(prim, "physics:gravityDirection", 3) or (0.0, 0.0, 0.0)
+        size = self.reader.number(prim, "physics:gravityMagnitude", infinite=True)
+        if self.reader.written(prim, "newton:gravityEnabled") is False:
+            return (0.0, 0.0, 0.0)
+        norm = math.hypot(*direction)
+        strength = -GRAVITY[2] if size is None or size < 0.0 else size * self.reader.units.length
+        if not math.isfinite(strength):
+            raise self.reader.error(prim, "physics:gravityMagnitude is infinite")
+        if norm == 0.0:
+            direction, norm = self.up, -1.0
+        return vec(strength * x / norm for x in direction)
+
+    @property
+    def up(self) -> Vec3:
+        """The axis that is up."""
+        from pxr import UsdGeom
+
+        upright = str(UsdGeom.GetStageUpAxis(self.stage)) == "Z"
+        return (0.0, 0.0, 1.0) if upright else (0.0, 1.0, 0.0)
+
+
+def _begins(reader: Reader, prim: Any, text: str) -> bool:
+    """Whether a prim has an element of ours that begins so."""
+    element = reader.written(prim, ELEMENT)
+    return isinstance(element, str) and element.startswith(text)
+
+
+def _label(prim: Any) -> str:
+    """What a prim is called: as it is shown, else by its path."""
+    return str(prim.GetMetadata("displayName") or prim.GetName() or "robot")
+
+
+# --- the tree -------------------------------------------------------------------------------------
+
+_Step = tuple[Edge, Body, Body, bool]
+
+
+class _Tree:
+    """A tree over the joints of a robot; those that close loops are left over."""
+
+    def __init__(self, robot: _Robot) -> None:
+        self.robot, self.reader, self.ground = robot, robot.reader, robot.ground
+        self.bodies = list(robot.bodies.values())
+        self.edges = [*_in_series(robot.edges), *self._written_on_links()]
+        parts = (part for each in self.edges for part in each.series or (each,))
+        self.of_path: dict[Any, Edge] = {each.prim.GetPath(): each for each in parts}
+        self.at: dict[int, list[Edge]] = defaultdict(list)
+        for edge in self.edges:
+            if edge.length is None and not _is(edge, "loop"):
+                for body, _ in edge.ends:
+                    self.at[id(body)].append(edge)
+        self.reached = {id(self.ground)}
+        self.steps: dict[int, _Step] = {}
+        self.free: list[Body] = []
+        self._span()
+
+    def _written_on_links(self) -> Iterator[Edge]:
+        """The joints of links of ours that have no prim of their own."""
+        names = {body.name: body for body in self.bodies}
+        for body in self.bodies:
+            own = self.robot.element(body.prim, "joint", JOINT) if body.own else None
+            if own is not None:
+                joint = read_joint(own, own.root)
+                if joint.parent not in names:
+                    raise self.reader.error(
+                        body.prim, f"{JOINT}: the parent link '{joint.parent}' is not there"
+                    )
+                ends = (names[joint.parent], joint.origin), (body, AT_ORIGIN)
+                yield Edge(body.prim, joint.name, self.reader.source(body.prim), ends, own=own)
+
+    def _span(self) -> None:
+        """Grow from the world, then from the root of each part that is not joined to it.
+
+        Joints that are excluded from articulations close loops, but where nothing else holds a
+        part that has no articulation root.
+        """
+        for body in (self.ground, *filter(self._is_root_link, self.bodies)):
+            self.reached.add(id(body))
+            self._grow(body, excluded=False)
+        for body in self.bodies:
+            if id(body) not in self.reached and _has_root(body.prim):
+                self._float(self._root(body))
+        for edge in [each for each in self.edges if each.excluded]:
+            for start, _ in edge.ends:
+                if id(start) in self.reached:
+                    self._grow(start, excluded=True)
+        for body in self.bodies:
+            if id(body) not in self.reached:
+                self._float(self._root(body))
+
+    def _is_root_link(self, body: Body) -> bool:
+        """Whether a body is the root link of a robot of ours, which no joint of its own moves."""
+        if self.robot.grounded is not None:
+            targets = self.robot.grounded.GetRelationship("physics:body1").GetTargets()
+            return bool(targets) and bool(targets[0] == body.prim.GetPath())
+        return body.own is not None and not any(
+            edge.ends[1][0] is body and not edge.excluded for edge in self.at[id(body)]
+        )
+
+    def _part(self, body: Body) -> list[Body]:
+        """The bodies that hang together with one by joints that are not excluded."""
+        part, seen = [body], {id(body), id(self.ground)}
+        for each in part:
+            for edge in self.at[id(each)]:
+                for end, _ in edge.ends:
+                    if not edge.excluded and id(end) not in seen:
+                        seen.add(id(end))
+                        part.append(end)
+        return part
+
+    def _root(self, body: Body) -> Body:
+        """The root of the part of a body: an articulation's, else one that no joint moves."""
+        from pxr import UsdPhysics
+
+        among = {id(each) for each in self._part(body)}
+        part = [each for each in self.bodies if id(each) in among]
+        marked = [each for each in part if each.prim.HasAPI(UsdPhysics.ArticulationRootAPI)]
+        moved = {id(edge.ends[1][0]) for edge in self.edges if not edge.excluded}
+        return next((each for each in marked or part if id(each) not in moved), (marked or part)[0])
+
+    def _float(self, body: Body) -> None:
+        """A part that nothing holds in the world."""
+        self.free.append(body)
+        self.reached.add(id(body))
+        self._grow(body, excluded=False)
+
+    def _grow(self, start: Body, *, excluded: bool) -> None:
+        """Add the joints that lead from a body to bodies that no joint leads to yet."""
+        queue = deque([start])
+        while queue:
+            body = queue.popleft()
+            for edge in self.at[id(body)]:
+                if edge.excluded and not excluded:
+                    continue
+                (one, _), (other, _) = edge.ends
+                backward = other is body
+                beyond = one if backward else other
+                if id(beyond) not in self.reached and not (backward and edge.own):
+                    self.reached.add(id(beyond))
+                    self.steps[id(edge)] = edge, body, beyond, backward
+                    queue.append(beyond)
+
+    # ---- writing it down
+
+    def description(self, name: str, orders: list[list[str]]) -> Description:
+        """The links and joints of the tree, the loops that are left, and what ties joints.
+
+        ``orders``: the names of links and joints in the order that they are to have.
+        """
+        robot = self.robot
+        links = [self._link(body) for body in self.bodies]
+        joints = [self._floating(body) for body in self.free]
+        loops: list[Loop] = []
+        of_prim: dict[Any, str] = {}
+        for edge in self.edges:
+            if id(edge) in self.steps:
+                _, parent, child, backward = self.steps[id(edge)]
+                between, chained = self._chained(edge, parent.name, child.name, backward=backward)
+                for part in edge.series or (edge,):
+                    of_prim[part.prim.GetPath()] = part.name
+            else:
+                between, chained, closing = self._loop(edge)
+                loops.append(closing)
+            links += between
+            joints += chained
+        ends = {each.parent for each in joints}
+        ends |= {end.link for each in loops for end in (each.predecessor, each.successor)}
+        if self.ground.name in ends:
+            links.insert(0, Link(self.ground.name, None, robot.source, tuple(self.ground.shapes)))
+        elif self.ground.shapes:
+            message = "shapes on no body touch nothing here; they are left out"
+            self.reader.issues.append(Issue(message, self.ground.shapes[0].source))
+        places = [{each: n for n, each in enumerate(order)} for order in orders]
+        if places:
+            links.sort(key=lambda each: places[0].get(each.name, len(places[0])))
+            joints.sort(key=lambda each: places[1].get(each.name, len(places[1])))
+        description = Description(
+            name, tuple(links), source=robot.source, gravity=self._gravity(), format="usd"
+        )
+        return self._tied(replace(description, joints=tuple(joints), loops=tuple(loops)), of_prim)
+
+    def _gravity(self) -> Vec3 | None:
+        """The scene's; without one none, or the earth's along an axis that is up other than z."""
+        if self.robot.gravity is not None or self.robot.up[2]:
+            return self.robot.gravity
+        return vec(GRAVITY[2] * x for x in self.robot.up)
+
+    def _link(self, body: Body) -> Link:
+        source = self.reader.source(body.prim)
+        if body.own is not None:
+            inertial = read_link(body.own, body.own.root, Colours(body.own)).inertial
+            inertial = inertial and replace(inertial, source=source)
+        else:
+            inertial = self.robot.masses.of(body)
+        return Link(body.name, inertial, source, tuple(body.shapes))
+
+    def _floating(self, body: Body) -> Joint:
+        """The joint of a part that floats; what loops tie elsewhere starts where it is shown."""
+        part = {id(each) for each in self._part(body)}
+        tied = any(len({id(end) in part for end, _ in each.ends}) > 1 for each in self.edges)
+        name = "floating_base" if len(self.free) == 1 else f"{body.name}_floating"
+        return Joint(
+            self.robot.joint_names.fresh(name),
+            "floating",
+            self.ground.name,
+            body.name,
+            body.pose if tied else AT_ORIGIN,
+            source=self.reader.source(body.prim),
+        )
+
+    def _chained(
+        self, edge: Edge, parent: str, child: str, *, backward: bool
+    ) -> tuple[list[Link], list[Joint]]:
+        """The joints of an edge: its own element, or as USD's words say."""
+        if edge.own is None:
+            return chain(edge, parent, child, backward=backward)
+        return [], [replace(read_joint(edge.own, edge.own.root), source=edge.source)]
+
+    def _loop(self, edge: Edge) -> tuple[list[Link], list[Joint], Loop]:
+        """The loop that an edge closes."""
+        if not _is(edge, "loop"):
+            return loop(self.reader, edge)
+        return [], [], replace(read_loop(edge.own, edge.own.root), source=edge.source)
+
+    # ---- what ties joints
+
+    def _tied(self, description: Description, of_prim: Mapping[Any, str]) -> Description:
+        """The description with couplings, springs and transmissions."""
+        couplings: list[CouplingElement] = []
+        springs, transmissions = [], []
+        for prim, own in self.robot.elements:
+            source = self.reader.source(prim)
+            match own.root.tag:
+                case "coupling":
+                    couplings.append(replace(read_coupling(own, own.root), source=source))
+                case "spring":
+                    springs.append(replace(read_spring(own, own.root), source=source))
+                case "transmission":
+                    transmissions.append(replace(read_transmission(own, own.root), source=source))
+                case tag:
+                    raise self.reader.error(prim, f"<{tag}> has no place in {ELEMENT}")
+        joints = by_name(description.joints, "joint")
+        for edge in self.of_path.values():
+            if edge.own is None and (tie := self._follows(edge, of_prim)) is not None:
+                if edge.name not in joints or joints[edge.name].type not in ONE_DOF:
+                    raise self.reader.error(
+                        edge.prim, "only a joint of the tree of one freedom mimics"
+                    )
+                if isinstance(tie, Mimic):
+                    joints[edge.name] = replace(joints[edge.name], mimic=tie)
+                else:
+                    couplings.append(tie)
+        if not any(body.own for body in self.bodies):
+            transmissions += self._actuators(joints, of_prim)
+        return replace(
+            description,
+            joints=tuple(joints.values()),
+            couplings=tuple(couplings),
+            springs=tuple(springs),
+            transmissions=tuple(transmissions),
+        )
+
+    def _follows(self, edge: Edge, of_prim: Mapping[Any, str]) -> Mimic | PolynomialCoupling | None:
+        """What a joint follows: q = c0 + c1 q', or in PhysX's words q + g q' + o = 0.
+
+        Offsets are in degrees; so are PhysX's factors between an angle and a length. MuJoCo has
+        higher powers, too, in its own units.
+        """
+        reader, prim = self.reader, edge.prim
+        for each in ("newton", *FREEDOMS, "angular", "linear"):
+            newton, word = each == "newton", f"physxMimicJoint:{each}:"
+            relation = "newton:mimicJoint" if newton else f"{word}referenceJoint"
+            leaders = prim.GetRelationship(relation).GetTargets()
+            if not leaders or (newton and reader.written(prim, "newton:mimicEnabled") is False):
+                continue
+            names = ("newton:mimicCoef1", "newton:mimicCoef0")
+            factor, offset = (
+                reader.number(prim, name)
+                for name in (names if newton else (f"{word}gearing", f"{word}offset"))
+            )
+            factor, offset = 1.0 if factor is None else factor, offset or 0.0
+            if not newton:
+                factor, offset = -factor, -offset
+            if leaders[0] not in of_prim or of_prim[leaders[0]] == edge.name:
+                raise reader.error(
+                    prim, f"the joint <{leaders[0]}> that it mimics is no joint of the tree"
+                )
+            length, turns = reader.units.length, _turns(edge)
+            angle = 1.0 if newton else DEGREE
+            units = [
+                angle if turning else length
+                for turning in (turns, _turns(self.of_path[leaders[0]]))
+            ]
+            factor *= units[0] / units[1]
+            offset *= DEGREE if turns else length
+            more = [reader.number(prim, f"mjc:coef{n}") or 0.0 for n in (2, 3, 4)]
+            if newton and any(more):
+                powers = (units[0] / units[1] ** n * k for n, k in enumerate(more, 2))
+                coefficients = (offset, factor, *powers)
+                return PolynomialCoupling(
+                    edge.name, edge.name, of_prim[leaders[0]], coefficients, edge.source
+                )
+            return Mimic(of_prim[leaders[0]], factor, offset)
+        return None
+
+    def _actuators(
+        self, joints: Mapping[str, Joint], of_prim: Mapping[Any, str]
+    ) -> Iterator[Transmission]:
+        """Actuators of Newton and MuJoCo, else one for each joint with a drive."""
+        reader = self.reader
+        for prim in self.robot.actuators:
+            word = prim.GetTypeName().removesuffix("Actuator").lower()
+            target = "newton:targets" if word == "newton" else "mjc:target"
+            targets = prim.GetRelationship(target).GetTargets()
+            name = of_prim.get(targets[0], "") if targets else ""
+            if name not in joints or joints[name].type not in ONE_DOF:
+                reader.warn(prim, "acts on no joint of one freedom and is left out", "actuator")
+                continue
+            gears = reader.written(prim, "mjc:gear")
+            gear = float(gears[0]) if gears else None
+            effort = reader.number(prim, "newton:maxEffort", infinite=True)
+            if word == "mjc" and reader.written(prim, "mjc:forceRange:max"):
+                effort = reader.number(prim, "mjc:forceRange:max")
+            motor = Motor(effort) if effort and math.isfinite(effort) else None
+            label, ends = _label(prim), (TransmittedJoint(name, reduction=1.0),)
+            actuator = Actuator(label, reduction=gear, motor=motor)
+            yield Transmission(label, "motor", ends, (actuator,), reader.source(prim))
+        if self.robot.actuators:
+            return
+        for edge in self.of_path.values():
+            joint = joints.get(edge.name)
+            if edge.drives and joint is not None and joint.type in ONE_DOF:
+                end, drive = TransmittedJoint(edge.name), Actuator(edge.name)
+                yield Transmission(edge.name, SIMPLE, (end,), (drive,), edge.source)
+
+
+def _turns(edge: Edge) -> bool:
+    """Whether an edge's freedom is a rotation."""
+    return bool(edge.free) and edge.free[0].startswith("rot")
+
+
+def _is(edge: Edge, tag: str) -> bool:
+    """Whether an edge stands for an element of this tag."""
+    return edge.own is not None and edge.own.root.tag == tag
+
+
+def _has_root(prim: Any) -> bool:
+    """Whether a prim, or one that holds it, is the root of an articulation."""
+    from pxr import UsdPhysics
+
+    while prim and not prim.IsPseudoRoot():
+        if prim.HasAPI(UsdPhysics.ArticulationRootAPI):
+            return True
+        prim = prim.GetParent()
+    return False
+
+
+def _in_series(edges: list[Edge]) -> list[Edge]:
+    """The edges, with joints of MuJoCo between the same two bodies as one: they act in series."""
+    whole: dict[tuple[int, int], Edge] = {}
+    result = []
+    for edge in edges:
+        key = id(edge.ends[0][0]), id(edge.ends[1][0])
+        applied = str(edge.prim.GetMetadata("apiSchemas") or "")
+        if "MjcJointAPI" not in applied or edge.excluded or edge.own or edge.length is not None:
+            result.append(edge)
+        elif key not in whole:
+            whole[key] = edge
+            result.append(edge)
+        else:
+            first = whole[key]
+            first.series = (*(first.series or (replace(first),)), edge)
+    return result

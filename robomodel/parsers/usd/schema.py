@@ -1,0 +1,243 @@
+"""Words of USD: numbers of joints with their units, declared once; this package's own attributes.
+
+A stage has units of its own for lengths and masses, and angles in degrees. A :class:`Word` is an
+attribute that holds a number of a joint, with what makes it SI; it is read and written by that.
+What USD has no word for is in attributes of this package: on each prim the element of URDF+ that it
+stands for, with a digest of the prim's other words. Where these were changed since, they count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from robomodel.description import Pose, Vec3
+from robomodel.description.poses import quaternion_of_rotation, rotation_of_quaternion, vec
+from robomodel.errors import DescriptionError, Issue, Source
+
+DEGREE = math.pi / 180.0
+
+AXES: dict[str, Vec3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+FREEDOMS = ("transX", "transY", "transZ", "rotX", "rotY", "rotZ")
+"""What a joint may leave free: instances of LimitAPI."""
+
+MOST = 1e6
+"""From this on a velocity limit is none, as PhysX writes it."""
+NO_LIMIT = 1e10
+"""From this on a limit of position or force is none: exporters write FLT_MAX."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """What a stage's lengths and masses are in metres and kilograms, and MuJoCo's angles."""
+
+    length: float = 1.0
+    mass: float = 1.0
+    mujoco_angle: float = DEGREE
+
+    @property
+    def inertia(self) -> float:
+        """Of moments of inertia, torques and stiffnesses of rotation."""
+        return self.mass * self.length**2
+
+    def angle(self, name: str) -> float:
+        """Of angles in a word [rad]."""
+        return self.mujoco_angle if name.startswith("mjc") else DEGREE
+
+    @property
+    def density(self) -> float:
+        """Of densities."""
+        return self.mass / self.length**3
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """An attribute that holds a number of a joint.
+
+    ``axis`` stands in ``name`` for the instance (angular, linear, rotX, …) of a schema that is
+    applied several times. Attributes:
+
+        field: The field of a joint, or of its limits.
+        mass: Whether the unit has a mass in it.
+        degrees: The power of degrees in the unit, of rotations.
+        length: The power of lengths in the unit, of translations; rotations have 2 with a mass.
+        most: From this on it is infinite.
+        schema: The schema that is applied where it is written; none: it is only read.
+    """
+
+    name: str
+    field: str
+    mass: bool = False
+    degrees: int = 0
+    length: int = 0
+    most: float = math.inf
+    schema: str = ""
+
+    def factor(self, units: Units, *, turns: bool) -> float:
+        """What makes the number SI."""
+        power = (2 if self.mass else 0) if turns else self.length
+        of_mass = units.mass if self.mass else 1.0
+        return (
+            of_mass
+            * units.length**power
+            * (units.angle(self.name) ** self.degrees if turns else 1.0)
+        )
+
+
+_NEWTON, _PHYSX, _MUJOCO = "NewtonJointAPI", "PhysxJointAPI", "MjcJointAPI"
+
+WORDS = (
+    Word("newton:armature", "armature", mass=True, schema=_NEWTON),
+    Word("newton:damping", "damping", mass=True, degrees=-1, schema=_NEWTON),
+    Word("newton:friction", "friction", mass=True, length=1, schema=_NEWTON),
+    Word("newton:velocityLimit", "velocity", degrees=1, length=1, schema=_NEWTON),
+    Word("physxJointAxis:{axis}:armature", "armature", mass=True),
+    Word("physxJointAxis:{axis}:viscousFrictionCoefficient", "damping", mass=True, degrees=-1),
+    Word("physxJointAxis:{axis}:dynamicFrictionEffort", "friction", mass=True, length=1),
+    Word("physxJointAxis:{axis}:maxJointVelocity", "velocity", degrees=1, length=1, most=MOST),
+    Word("physxJoint:armature", "armature", mass=True, schema=_PHYSX),
+    Word("physxJoint:maxJointVelocity", "velocity", degrees=1, length=1, most=MOST, schema=_PHYSX),
+    Word("physxJoint:jointFriction", "friction", mass=True, length=1),
+    Word("mjc:armature", "armature", mass=True),
+    Word("mjc:damping", "damping", mass=True),
+    Word("mjc:frictionloss", "friction", mass=True, length=1),
+    Word("mjc:stiffness", "stiffness", mass=True, schema=_MUJOCO),
+    Word("mjc:springref", "reference", degrees=1, length=1, schema=_MUJOCO),
+)
+"""The first of a field that is there counts; ``mjc`` has per radian what others have per degree."""
+
+DRIVE = Word("drive:{axis}:physics:maxForce", "effort", mass=True, length=1, most=NO_LIMIT)
+
+
+# --- attributes of our own ------------------------------------------------------------------------
+
+ELEMENT = "robomodel:urdf"
+"""The element of URDF+ that a prim stands for."""
+JOINT = "robomodel:joint"
+"""On a link: the element of its joint, which has no prim, as it floats or is fixed and massless."""
+DIGEST = "robomodel:digest"
+"""Of the words of other schemas on the prim, as they were written."""
+LINKS, JOINTS = "robomodel:links", "robomodel:joints"
+"""On the robot: the names of its links and joints, in order."""
+GROUND = "robomodel:ground"
+"""On a joint: it holds the root link, and is none of the robot's."""
+MESH = "robomodel:file"
+"""On a mesh: the file that it is from, with its scale."""
+SCALE = "robomodel:scale"
+NAME = "robomodel:name"
+"""On a shape: its name."""
+
+_COUNTED = ("physics", "newton", "physxJoint", "physxMimicJoint", "mjc", "drive", "limit")
+
+
+def digest(prim: Any) -> str:
+    """A hash of the words of physics on a prim, by which a later change is seen."""
+    words = [str(prim.GetTypeName())]
+    for each in sorted(prim.GetAuthoredProperties(), key=lambda one: str(one.GetName())):
+        name = str(each.GetName())
+        if name.partition(":")[0] not in _COUNTED:
+            continue
+        if hasattr(each, "GetTargets"):
+            targets = (path.MakeRelativePath(prim.GetPath()) for path in each.GetTargets())
+            words.append(f"{name} {' '.join(map(str, targets))}")
+        else:
+            words.append(f"{name} {' '.join(_spelled(each.Get()))}")
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
+
+
+def _spelled(value: Any) -> Iterator[str]:
+    """The numbers of a value, or its text."""
+    if hasattr(value, "imaginary"):
+        yield from _spelled((value.real, *value.imaginary))
+    elif isinstance(value, str | bool) or value is None:
+        yield str(value)
+    elif hasattr(value, "__len__"):
+        for n in range(len(value)):  # vectors of USD are no iterables
+            yield from _spelled(value[n])
+    else:
+        yield repr(float(value))
+
+
+_SINGLE = ("float", "float2", "float3", "float4", "3f", "4f", "quatf")  # ends of names of types
+
+
+def _shortest(value: Any) -> float:
+    """The shortest decimal that single precision holds as this number: what was meant by it."""
+    return float(str(np.float32(value)))
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class Reader:
+    """What reads values of prims: finite numbers, or an error that names the prim."""
+
+    file: str
+    units: Units
+    issues: list[Issue] = field(default_factory=list)
+
+    def source(self, prim: Any) -> Source:
+        """Where a prim stands."""
+        return Source(self.file, element=f"prim <{prim.GetPath()}>")
+
+    def error(self, prim: Any, message: str) -> DescriptionError:
+        """The error to raise for what is wrong with a prim."""
+        return DescriptionError(message, self.source(prim))
+
+    def warn(self, prim: Any, message: str, kind: str = "") -> None:
+        """Note what is suspicious about a prim."""
+        self.issues.append(Issue(message, self.source(prim), kind))
+
+    def written(self, prim: Any, name: str) -> Any:
+        """The value of an attribute that the file says itself; None where it does not."""
+        attribute = prim.GetAttribute(name)
+        return attribute.Get() if attribute and attribute.HasAuthoredValue() else None
+
+    def number(self, prim: Any, name: str, *, infinite: bool = False) -> float | None:
+        """A number that the file says, finite unless it may be ``infinite``."""
+        numbers = self.numbers(prim, name, 1, infinite=infinite)
+        return None if numbers is None else numbers[0]
+
+    def numbers(
+        self, prim: Any, name: str, count: int, *, infinite: bool = False
+    ) -> tuple[float, ...] | None:
+        """So many numbers that the file says; quaternions as x, y, z, w."""
+        if (value := self.written(prim, name)) is None:
+            return None
+        single = str(prim.GetAttribute(name).GetTypeName()).removesuffix("[]").endswith(_SINGLE)
+        parts = value if hasattr(value, "__len__") and not isinstance(value, str) else (value,)
+        if hasattr(value, "imaginary"):
+            parts = (*value.imaginary, value.real)
+        try:
+            numbers = tuple(_shortest(each) if single else float(each) for each in parts)
+        except (TypeError, ValueError, OverflowError):
+            numbers = ()
+        if len(numbers) != count:
+            what = "no number" if count == 1 else f"not {count} numbers"
+            raise self.error(prim, f"{name} is {str(value)[:60]!r}, {what}")
+        for each in numbers:
+            if math.isnan(each) or (math.isinf(each) and not infinite):
+                raise self.error(prim, f"{name} is {each}; write a finite number, or leave it out")
+        return numbers
+
+    def pose(self, prim: Any, position: str, rotation: str) -> Pose:
+        """A frame, in the units of the stage; without scale."""
+        xyz = self.numbers(prim, position, 3) or (0.0, 0.0, 0.0)
+        turn = self.numbers(prim, rotation, 4) or (0.0, 0.0, 0.0, 1.0)
+        if not math.hypot(*turn) > 0.0:
+            raise self.error(prim, f"{rotation} is zero; no rotation is (1, 0, 0, 0)")
+        if tuple(turn) == (0.0, 0.0, 0.0, 1.0):
+            return Pose(vec(xyz))
+        return Pose(vec(xyz), rotation_of_quaternion(*turn))
+
+
+def quaternion(pose: Pose, kind: Any) -> Any:
+    """The rotation of a pose as a quaternion of this kind."""
+    w, x, y, z = quaternion_of_rotation(pose.rotation)
+    return kind(w, x, y, z)
