@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from robomodel.dynamics.contact.complementarity import Problem, solve
+from robomodel.dynamics.contact.complementarity import Problem, _from_inside, solve
 from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, _eliminated
 
 Array = NDArray[np.float64]
@@ -57,6 +57,47 @@ def test_random_problems(k: int, stops: int, boxes: int, freedoms: int) -> None:
         problem = random_problem(rng, k, stops, boxes, freedoms)
         x, residual = solve(problem, np.zeros(problem.rows.size))
         assert residual <= 1e-10
+        obeys(problem, x, 1e-7)
+
+
+def standing_on_feet(rng: np.random.Generator, feet: int) -> Problem:
+    """Rigid rectangular feet, four corners each, of a robot whose other inertia is random."""
+    corners = np.array([(x, y, -0.05) for x in (-0.1, 0.1) for y in (-0.05, 0.05)])
+    j = np.zeros((12 * feet, 6 * feet))
+    for f in range(feet):
+        for c, r in enumerate(corners + np.cross(rng.choice([0.0, 0.2]) * rng.random(3), corners)):
+            at = slice(12 * f + 3 * c, 12 * f + 3 * c + 3)
+            j[at, 6 * f : 6 * f + 6] = np.hstack([np.eye(3), np.cross(np.eye(3), r)])
+    scale = np.tile([1.0, 1.0, 1.0, 10.0, 10.0, 10.0], feet)
+    root = 0.3 * rng.standard_normal((6 * feet, 6 * feet))
+    g = j @ (scale[:, None] * (np.eye(6 * feet) + root @ root.T) * scale) @ j.T / 10
+    v = rng.standard_normal(6 * feet) * np.tile([0.3, 0.3, 0.3, 2.0, 2.0, 2.0], feet)
+    v[2::6] -= rng.random()
+    b = j @ (rng.choice([0.01, 1.0]) * v)
+    b[2::3] += rng.choice([0.0, 1e-6, 1e-3]) * rng.random(4 * feet)  # gaps
+    friction = np.full(4 * feet, rng.choice([0.0, 0.1, 0.3, 0.8, 1.5]))
+    return Problem(g, b, Rows(4 * feet), friction, np.empty(0))
+
+
+def test_redundant_contacts() -> None:
+    """G of rank 12 of 24: standing, landing and sliding on two rigid feet."""
+    rng = np.random.default_rng(1)
+    for _ in range(25):
+        problem = standing_on_feet(rng, 2)
+        x, residual = solve(problem, np.zeros(24))
+        assert residual <= 1e-10
+        obeys(problem, x, 1e-7)
+
+
+def test_the_interior_point_method_alone() -> None:
+    """With stops, dry friction, dry friction without bound, and contacts without friction."""
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        problem = random_problem(rng, 4, 2, 3, 8)
+        problem.friction[1], problem.bounds[0] = 0.0, 0.0
+        size = np.abs(problem.b).max()
+        x = min(_from_inside(problem, 1e-12 * size, 1.0), key=problem.residual)
+        assert problem.residual(x) <= 1e-10 * size
         obeys(problem, x, 1e-7)
 
 

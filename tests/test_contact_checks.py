@@ -408,6 +408,62 @@ def test_a_robot_at_rest_for_a_minute() -> None:
     assert motion.contact_residual.max() <= 1e-10
 
 
+def biped() -> rm.Model:
+    """Two legs with box feet; springs and dampers hold their joints bent."""
+    parts = [
+        link("torso", solid(20.0, (0.2, 0.3, 0.5), "0 0 0.25")),
+        joint("free", "base", "torso", kind="floating"),
+    ]
+    bent = {"hip": -0.4, "knee": 0.8, "ankle": -0.4}
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        names = ["torso", *(f"{side}_{part}" for part in ("thigh", "shank", "foot"))]
+        parts += [
+            link(names[1], solid(4.0, (0.1, 0.1, 0.4), "0 0 -0.2")),
+            link(names[2], solid(3.0, (0.1, 0.1, 0.4), "0 0 -0.2")),
+            link(names[3], solid(1.0, (0.2, 0.1, 0.04), "0.03 0 -0.05")),
+        ]
+        for n, (kind, angle) in enumerate(bent.items()):
+            more = f'<dynamics damping="400" spring_stiffness="20000" spring_reference="{angle}"/>'
+            place = f"0 {y} 0" if n == 0 else "0 0 -0.4"
+            parts.append(joint(f"{side}_{kind}", names[n], names[n + 1], place, axis="0 1 0",
+                               mark=True, more=more))  # fmt: skip
+    return rm.load(robot(*parts).encode())
+
+
+def solid(mass: float, size: tuple[float, float, float], centre: str) -> str:
+    x, y, z = (mass / 12 * (sum(a * a for a in size) - a * a) for a in size)
+    return (
+        f'<inertial><origin xyz="{centre}"/><mass value="{mass}"/><inertia ixx="{x}" iyy="{y}" '
+        f'izz="{z}" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+
+
+@pytest.mark.slow
+def test_a_biped_stands_on_two_box_feet() -> None:
+    """Eight corners whose G has a rank of 10 or so of 24: still, and without a gain of energy."""
+    model = biped()
+    bent = dict.fromkeys(("left_hip", "right_hip", "left_ankle", "right_ankle"), -0.4)
+    q = model.configuration({**bent, "left_knee": 0.8, "right_knee": 0.8})
+    corners = [
+        (f"{side}_foot", (0.03 + x, y, -0.07))
+        for side in ("left", "right") for x in (-0.1, 0.1) for y in (-0.05, 0.05)
+    ]  # fmt: skip
+    q[2] -= min(rm.frame_pose(model, q, corner)[2, 3] for corner in corners)
+    options = {"ground": rm.Ground(), "contacts": corners}
+    motion = rm.simulate(model, q, duration=2.0, step=1e-3, **options)
+    assert motion.contact_residual.max() <= 1e-10
+    np.testing.assert_allclose(motion.v[-1], 0.0, atol=1e-9)
+    np.testing.assert_allclose(
+        motion.contact_forces[-1].sum(axis=0), [0.0, 0.0, model.mass * G], atol=1e-7
+    )
+    energy = np.sum(rm.energy(model, motion.q, motion.v), axis=0)
+    assert np.diff(energy).max() <= 1e-9 * energy[0]
+    rolled = rm.rollout(
+        model, q, np.zeros(model.nv), np.zeros((200, model.nv)), 1e-3, details=True, **options
+    )
+    np.testing.assert_allclose(rolled.q, motion.q[:201], rtol=0, atol=1e-10)
+
+
 # ---- what is not solved --------------------------------------------------------------------------
 
 

@@ -100,8 +100,9 @@ def rollout(
     so from the start.
 
     Contact problems that their sweeps have not solved to 1e-11 of the velocities in them are
-    solved on by Newton's method, then by ADMM ("float64" only). Without ``details`` a
-    RuntimeWarning is issued for motions in which residuals exceed 1e-6 (1e-3 in "float32") even so.
+    solved on by Newton's method, then with an interior-point method ("float64" only). Without
+    ``details`` a RuntimeWarning is issued for motions in which residuals exceed 1e-6 (1e-3 in
+    "float32") even so.
 
     Args:
         model: The robot.

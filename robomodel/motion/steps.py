@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from robomodel.dynamics.actuators.saturation import saturated
-from robomodel.dynamics.contact.complementarity import ENOUGH, Problem, solve
+from robomodel.dynamics.contact.complementarity import Problem, solve
 from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, without_gain
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration, Forces
@@ -650,12 +650,7 @@ def _scaled(problem: Problem, start: Array) -> tuple[Array, float]:
         rows=replace(rows, contacts=len(contacts), stops=len(stops)),
         friction=problem.friction[contacts],
     )
-    best, residual = solve(part, start[at], 0.1 * SOLVED)
-    if residual > ENOUGH and np.any(start[at]):
-        other, less = solve(part, np.zeros(len(at)), 0.1 * SOLVED)
-        if less < residual:
-            best, residual = other, less
-    x[at] = best
+    x[at], residual = solve(part, start[at], 0.1 * SOLVED)
     return x, residual
 
 

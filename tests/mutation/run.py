@@ -41,6 +41,7 @@ TESTS: dict[str, str] = {
     "dynamics/recursions/articulated.py": "dynamics efpa impulse",
     "interop/compile.py": "cache rollout kernels",
     "dynamics/contact/instant.py": "touch contact complementarity contact_oracles",
+    "dynamics/contact/interior_point.py": "complementarity",
     "dynamics/contact/complementarity.py": "complementarity contact touch",
     "dynamics/contact/gauss_seidel.py": "complementarity contact touch rollout",
     "dynamics/recursions/derivatives.py": "derivatives variations hessian",

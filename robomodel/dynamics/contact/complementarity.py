@@ -11,18 +11,21 @@ With G the inverse inertia that the rows' impulses x meet and y = G x + b what t
 The residual of x, a velocity free of units and mass ratios, is max |x - P(x - d (y + Γ))| / d with
 P the projection on each block's set and d = 1 / trace of its block of G (Acary and Brogliato;
 Le Lidec and others, *Contact models in robotics*, 2024). :func:`solve` follows the sweeps of block
-Gauss–Seidel with Newton's method on Alart and Curnier's equations and, where that fails, with ADMM
-(Carpentier and others, 2024), and keeps the best point of all.
+Gauss–Seidel with Newton's method on Alart and Curnier's equations. Where that fails, as it does for
+redundant contacts, Newton's method is begun from the iterates of an interior-point method
+(:mod:`robomodel.dynamics.contact.interior_point`). The best point of all is kept.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from robomodel.dynamics.contact.gauss_seidel import SLIPS, TINY, Rows, Sweeps, without_gain
+from robomodel.dynamics.contact.interior_point import ConeProblem, interior_points
 from robomodel.kernels import Iteration
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
@@ -33,13 +36,28 @@ from robomodel.scalars import Scalar, Vector
 LANES = (1, 2, 4, 6, 8, 12, 16, 24, 32)  # numbers of contacts, and of other rows, compiled for
 
 
-TURNS = 6  # of sweeps (or ADMM) and Newton
+QUICK = (8, 24)  # sweeps, each time followed by Newton's method
 
 
-NEWTON = 12
+LONG = (400,)  # sweeps where all else has not ended: they take as long as an interior point
 
 
-ENOUGH = 1e-10  # residual with which ADMM, a hundred times as long as the rest, is not begun
+NEWTON = 8
+
+
+ENOUGH = 1e-11  # residual with which the interior-point method is not begun
+
+
+SLOPES = (1.0, 0.25)  # shares of the shift's slope that the interior-point method begins with
+
+
+FIRST = 1e-6  # μ from which on Newton's method is tried from interior points
+
+
+POLISH = 5  # steps of it
+
+
+REGULAR = (1e-8, 1e-11)  # of a block's trace, on the diagonal in Newton's method
 
 
 UNFELT = 1e-12  # singular values of G up to this share of the largest are rounding
@@ -115,37 +133,83 @@ def solve(problem: Problem, start: Array, tolerance: float = 1e-10) -> tuple[Arr
     size = float(np.max(np.abs(problem.b), initial=0.0))
     if size == 0.0:
         return np.zeros_like(start), 0.0
-    best, top = start, problem.residual(start)
     goal = tolerance * size
-
-    def better(x: Array) -> bool:
-        nonlocal best, top
-        r = problem.residual(x)
-        if r < top:
-            best, top = x, r
-        return top <= goal
-
-    x, slips = start, np.zeros(problem.rows.contacts)
-    for turn in range(TURNS):
-        if turn >= 2 and top <= ENOUGH * size:
-            break
-        if turn < 2 and _padded(problem.rows) is not None:
-            x, slips = _swept(problem, x, slips, (8, 24)[turn])
-            if better(x):
+    best, residual = start, problem.residual(start)
+    methods = [_iterated(problem, start, goal, QUICK)]
+    methods += [_from_inside(problem, goal, slope) for slope in SLOPES]
+    for n in range(len(methods) + 1):
+        for x in methods[n] if n < len(methods) else _iterated(problem, best, goal, LONG):
+            if (r := problem.residual(x)) < residual:
+                best, residual = x, r
+            if residual <= goal:
                 break
-        else:
-            x = _admm(problem, x, int(100 * 1.5**turn), goal)
-            if better(x):
-                break
-        x = _newton(problem, x, NEWTON, goal)
-        if better(x):
+        if residual <= max(goal, ENOUGH * size):
             break
-        x = best
     if np.any(best):
         least = _least(problem, best)
-        if (r := problem.residual(least)) <= max(top, goal):
-            best, top = least, r
-    return best, top / size
+        if (r := problem.residual(least)) <= max(residual, goal):
+            best, residual = least, r
+    return best, residual / size
+
+
+def _from_inside(problem: Problem, goal: float, slope: float) -> Iterator[Array]:
+    """The interior-point method's iterates, and from some of them on Newton's."""
+    scaled, rows, units = _in_cones(problem)
+    target = FIRST
+    for inside, mu in interior_points(scaled, slope):
+        x = np.zeros(problem.rows.size)
+        x[rows] = inside
+        yield (x := problem.projected(units * x))
+        if mu < target:
+            target = 0.01 * mu
+            for regular in REGULAR:
+                yield _newton(problem, x, goal, regular, POLISH)
+
+
+def _iterated(problem: Problem, x: Array, goal: float, sweeps: Sequence[int]) -> Iterator[Array]:
+    """Sweeps and Newton's method in turns; the latter alone where there are too many rows."""
+    slips = np.zeros(problem.rows.contacts)
+    compiled = _padded(problem.rows) is not None
+    for count in sweeps:
+        if compiled:
+            x, slips = _swept(problem, x, slips, count)
+            yield x
+        yield (x := _newton(problem, x, goal, REGULAR[0], NEWTON))
+
+
+def _in_cones(problem: Problem) -> tuple[ConeProblem, Array, Array]:
+    """A problem in scaled units, its rows among all, and all rows' units.
+
+    Without tangents of contacts that have no friction, and dry friction that has no bound.
+    """
+    rows, n = problem.rows, problem.rows.size
+    k, free = rows.contacts, 3 * rows.contacts + rows.stops
+    rough = problem.friction > 0.0
+    units = np.ones(n)
+    units[2 : 3 * k : 3] = 1.0 / np.where(rough, problem.friction, 1.0)
+    squares = np.diagonal(problem.matrix) * units**2
+    blocks = squares[: 3 * k].reshape(k, 3)
+    blocks[rough] = np.sum(blocks[rough], axis=1)[:, None]
+    units /= np.sqrt(np.where(squares > 0.0, squares, 1.0))
+    contacts = 3 * np.flatnonzero(rough)[:, None] + np.arange(3)
+    boxes = free + np.flatnonzero(problem.bounds > 0.0)
+    lines = np.concatenate([3 * np.flatnonzero(~rough) + 2, np.arange(3 * k, free), boxes])
+    at = np.concatenate([contacts.ravel(), lines]).astype(int)
+    b = (units * problem.b)[at]
+    largest = float(np.max(np.abs(b), initial=TINY))
+    units *= largest
+    cones = len(contacts) + len(lines) + len(boxes)
+    first = 3 * len(contacts)
+    components = np.concatenate([np.arange(first), np.arange(first + 2, 3 * cones, 3)])
+    columns = np.concatenate([np.arange(len(at)), np.arange(len(at) - len(boxes), len(at))])
+    signs = np.where(np.arange(len(columns)) < len(at), 1.0, -1.0)
+    h = np.zeros((cones, 3))
+    bounds = problem.bounds[boxes - free] / units[boxes]
+    h[cones - 2 * len(boxes) :, 2] = np.tile(bounds, 2)
+    matrix = (problem.matrix * units[:, None] * units / largest**2)[np.ix_(at, at)]
+    return (
+        ConeProblem(matrix, b / largest, len(contacts), components, columns, signs, h), at, units,
+    )  # fmt: skip
 
 
 def _least(problem: Problem, x: Array) -> Array:
@@ -226,46 +290,28 @@ def _sweeper(rows: Rows) -> TracedFunction:
     return TracedFunction("sweeps", sizes, {"y": (n + k,)}, build, Iteration((1,)), key=key)
 
 
-def _newton(problem: Problem, x: Array, steps: int, goal: float) -> Array:
-    """Newton's method on x = P(x - d y) with discs of radius μ n (Alart and Curnier).
+def _newton(problem: Problem, x: Array, goal: float, regular: float, steps: int) -> Array:
+    """Newton's method on F = x - P(x - d y), with discs of radius μ n (Alart and Curnier).
 
-    Its Jacobian takes G + ε, so that redundant contacts do no harm: only the rate feels it.
+    Its slope takes G + ε with ε the share ``regular`` of a block's trace, so that redundant
+    contacts do no harm: only the rate feels it.
     """
-    rows, d = problem.rows, 1.0 / problem.traces
-    n, k = rows.size, rows.contacts
-    free = 3 * k + rows.stops
-    regular = problem.matrix + 1e-6 * np.trace(problem.matrix) / n * np.eye(n)
-    x, best = x.copy(), x
-    value = _alart_curnier(problem, x)
-    low = problem.residual(x)
+    traces = problem.traces[:, None]
+    unit = np.eye(len(x))
+    moved = problem.matrix / traces + (regular - 1.0) * unit
+    best, low = x, problem.residual(x)
+    f, slope = _alart_curnier(problem, x)
     for _ in range(steps):
-        f, a, inside = value
-        slope = np.zeros((n, n))
-        slope[range(free), range(free)] = np.where(a[:free] > 0.0, 1.0, 0.0)
-        slope[range(free, n), range(free, n)] = inside[free:]
-        for i in range(k):
-            at = 3 * i
-            slope[at : at + 2, at : at + 3] = 0.0
-            if a[at + 2] <= 0.0:
-                slope[at + 2, at + 2] = 0.0
-            elif inside[at]:
-                slope[at, at] = slope[at + 1, at + 1] = 1.0
-            else:
-                u = a[at : at + 2] / np.hypot(a[at], a[at + 1])
-                share = problem.friction[i] * a[at + 2] / np.hypot(a[at], a[at + 1])
-                slope[at : at + 2, at : at + 2] = share * (np.eye(2) - np.outer(u, u))
-                slope[at : at + 2, at + 2] = problem.friction[i] * u
-        system = np.eye(n) - slope + slope @ (d[:, None] * regular) + 1e-14 * np.eye(n)
         try:
-            step = np.linalg.solve(system, -f)
+            step = np.linalg.solve(unit + slope @ moved, -f)
         except np.linalg.LinAlgError:
             break
         if not np.all(np.isfinite(step)):
             break
-        now = np.max(np.abs(f / d))
+        now = np.max(np.abs(f * traces[:, 0]))
         for share in (1.0, 0.5, 0.25):
-            value = _alart_curnier(problem, x + share * step)
-            if np.max(np.abs(value[0] / d)) < now:
+            f, slope = _alart_curnier(problem, x + share * step)
+            if np.max(np.abs(f * traces[:, 0])) < now:
                 break
         x = x + share * step
         if (r := problem.residual(x)) < low:
@@ -275,45 +321,27 @@ def _newton(problem: Problem, x: Array, steps: int, goal: float) -> Array:
     return best
 
 
-def _alart_curnier(problem: Problem, x: Array) -> tuple[Array, Array, Array]:
-    """F = x - P(a), a = x - d y, and which tangents and boxes are inside of their bounds."""
+def _alart_curnier(problem: Problem, x: Array) -> tuple[Array, Array]:
+    """F (n,) and the slope (n, n) of P."""
     rows = problem.rows
     k, free = rows.contacts, 3 * rows.contacts + rows.stops
     a = x - (problem.matrix @ x + problem.b) / problem.traces
-    p, inside = np.maximum(a, 0.0), np.ones(len(a), dtype=bool)
+    p = np.maximum(a, 0.0)
     p[free:] = np.clip(a[free:], -problem.bounds, problem.bounds)
-    inside[free:] = p[free:] == a[free:]
+    inside = np.where(np.arange(len(a)) < free, a > 0.0, p == a).astype(float)
+    slope = np.diag(inside)
     if k:
-        t = a[: 3 * k].reshape(k, 3)[:, :2]
-        r = np.hypot(t[:, 0], t[:, 1])
+        t, presses = a[: 3 * k].reshape(k, 3)[:, :2], inside[2 : 3 * k : 3]
+        r = np.maximum(np.hypot(t[:, 0], t[:, 1]), TINY)
         radius = problem.friction * p[2 : 3 * k : 3]
-        within = r <= radius
-        share = np.where(within, 1.0, radius / np.maximum(r, TINY))
+        slips = r > radius
+        share, unit = np.where(slips, radius / r, 1.0), t / r[:, None]
         p[: 3 * k].reshape(k, 3)[:, :2] = share[:, None] * t
-        inside[: 3 * k] = np.repeat(within, 3)
-    return x - p, a, inside
-
-
-def _admm(problem: Problem, x: Array, steps: int, goal: float) -> Array:
-    """ADMM with a proximal term and a penalty that follows its residuals; one factorisation."""
-    values, vectors = np.linalg.eigh(problem.matrix)
-    largest = float(values[-1])
-    if not largest > 0.0:
-        return x
-    near, power = 1e-6 * largest, 0.2
-    y = x.copy()
-    z = problem.shifted(problem.matrix @ x + problem.b)
-    rho = np.sqrt(largest * near) * (largest / near) ** power
-    for step in range(1, steps + 1):
-        shift = problem.shifted(z) - z
-        right = vectors.T @ (rho * y + near * x + z - problem.b - shift)
-        x = vectors @ (right / (values + (near + rho)))
-        before, y = y, problem.projected(x - z / rho)
-        z = z - rho * (x - y)
-        if step % 10 == 0:
-            primal, dual = np.max(np.abs(x - y)), rho * np.max(np.abs(y - before))
-            power += 0.05 * (float(primal > 10 * dual) - float(dual > 10 * primal))
-            rho = np.sqrt(largest * near) * (largest / near) ** power
-            if step % 50 == 0 and problem.residual(y) <= goal:
-                break
-    return y
+        along = np.where(slips, share, 0.0)[:, None, None] * unit[:, :, None] * unit[:, None, :]
+        blocks = np.zeros((k, 3, 3))
+        blocks[:, :2, :2] = share[:, None, None] * np.eye(2) - along
+        blocks[:, :2, 2] = np.where(slips, problem.friction, 0.0)[:, None] * unit
+        blocks[:, 2, 2] = 1.0
+        at = np.arange(3 * k).reshape(k, 3)
+        slope[at[:, :, None], at[:, None, :]] = presses[:, None, None] * blocks
+    return x - p, slope
