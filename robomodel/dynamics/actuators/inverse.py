@@ -21,7 +21,7 @@ from robomodel.model.configurations.functions import (
     stepped,
 )
 from robomodel.model.constraints import LoopConstraint
-from robomodel.model.derived import traced
+from robomodel.model.derived import cached_on_model, traced
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.scalars import (
@@ -70,27 +70,40 @@ class Group:
 
 
 def groups(model: Model, matrix: Matrix) -> list[Group]:
-    """The groups of a map B; ValueError where actuators leave a coordinate but the base's open."""
-    first = 6 if model.floating_base is not None else 0
+    """The groups of a map B."""
     in_loops = {i for c in model.clusters if c.implicit for i in range(c.v.start, c.v.stop)}
     pattern = [[not (type(x) is float and x == 0.0) for x in row] for row in matrix]
     result = []
-    tied: set[int] = set(range(first))
     for coordinates, actuators in maps.blocks(pattern):
-        group = Group(coordinates, actuators, False)
-        numbers = group.rows(matrix)
-        constant = all(type(x) is float for row in numbers for x in row)
-        rank = np.linalg.matrix_rank(np.array(numbers), rtol=RANK) if constant else math.inf
-        if min(rank, len(actuators)) >= len(coordinates):
-            tied.update(coordinates)
-        affine = constant and in_loops.isdisjoint(coordinates)
+        entries = (matrix[i][n] for i in coordinates for n in actuators)
+        affine = all(type(x) is float for x in entries) and in_loops.isdisjoint(coordinates)
         result.append(Group(coordinates, actuators, affine))
-    if missing := [name for i, name in enumerate(model.dof_names) if i not in tied]:
-        raise ValueError(
-            f"the actuators of '{model.name}' leave '{missing[0]}' open"
-            + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
-        )
     return result
+
+
+@cached_on_model
+def undetermined(model: Model) -> list[str]:
+    """The coordinates but the base's that actuators leave open wherever the robot stands."""
+    determined = set(range(6 if model.floating_base is not None else 0))
+    with np.errstate(all="ignore"):
+        matrix = maps.actuator_map(model, list(model.neutral()))
+    for group in groups(model, matrix):
+        numbers = [x for row in group.rows(matrix) for x in row]
+        rank = float(len(group.actuators))
+        if all(type(x) is float for x in numbers):
+            rank = np.linalg.matrix_rank(np.array(group.rows(matrix)), rtol=RANK)
+        if rank >= len(group.coordinates):
+            determined.update(group.coordinates)
+    return [name for i, name in enumerate(model.dof_names) if i not in determined]
+
+
+def _refuse_undetermined(model: Model) -> None:
+    """ValueError where actuators leave a coordinate but the base's open."""
+    if names := undetermined(model):
+        raise ValueError(
+            f"the actuators of '{model.name}' leave '{names[0]}' open"
+            + (f", and {len(names) - 1} more" if len(names) > 1 else "")
+        )
 
 
 @traced
@@ -99,6 +112,7 @@ def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
 
     From ``guess``, loops closed on the way. Not-a-number where this does not converge.
     """
+    _refuse_undetermined(model)
     nu = len(model.actuators)
 
     def build(positions: Vector, velocities: Vector, guess: Vector) -> list[Scalar]:
@@ -211,6 +225,7 @@ def _along(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Scal
 
 def forces(model: Model, q: Vector, tau: Vector) -> list[Scalar]:
     """The motors' forces (nu) of least norm with B u = tau; a floating base's tau is ignored."""
+    _refuse_undetermined(model)
     matrix = maps.actuator_map(model, q)
     u: list[Scalar] = [0.0] * len(model.actuators)
     for group in groups(model, matrix):

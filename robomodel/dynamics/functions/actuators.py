@@ -162,7 +162,8 @@ def from_actuators(
     """The state at which encoders at the motors read this: the inverse of `actuator_positions`.
 
     Newton's method from ``guess``, in steps of at most 0.3 rad (or m), so that linkages stay on its
-    branch. The base stays where ``guess`` has it, at rest.
+    branch. The base stays where ``guess`` has it, at rest. Compiled, but for a ``guess`` that is
+    farther than three steps reach.
 
     Args:
         model: The robot.
@@ -192,8 +193,12 @@ def from_actuators(
         np.broadcast_to(x, (*batch, x.shape[-1])).reshape(math.prod(batch), x.shape[-1])
         for x in arrays.values()
     )
-    result = _at_positions(model, target, np.array(q))
-    v = _at_rates(model, result, rates)
+    result, v = np.full(q.shape, np.nan), np.full((len(q), model.nv), np.nan)
+    if not inverse.undetermined(model):
+        result, v = inverse.from_actuators(model)(target, rates, q)
+        left = np.isnan(result).any(axis=-1)  # farther than fixed steps reach
+        result[left] = _at_positions(model, target[left], np.array(q[left]))
+        v[left] = _at_rates(model, result[left], rates[left])
     lost = np.isnan(result).any(axis=-1) | np.isnan(v).any(axis=-1)
     result[lost] = v[lost] = np.nan
     if lost.any():
