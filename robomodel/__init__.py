@@ -97,7 +97,7 @@ __all__ = [
     "write_urdf",
     "write_usd",
 ]
-__all__.extend(vars(dynamics)["__all__"])
+__all__.extend(dynamics.__all__)
 
 _LATE = {
     **dict.fromkeys(

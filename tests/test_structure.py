@@ -6,8 +6,10 @@ The imports are read from the source files, as benchmarks/shared/imports.py says
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
+import robomodel.dynamics.functions
 from benchmarks.shared.imports import circles, imports, modules, top, upward
 
 LAYERS = (
@@ -92,3 +94,14 @@ def test_the_page_of_places_is_true() -> None:
             rf"(^\s*(async )?(def|class) {name}\b)|(^{name}\b.*=)|(^from .* import .*\b{name}\b)"
         )
         assert re.search(defined, text, re.MULTILINE), (path, name)
+
+
+def test_names_of_the_dynamics_are_those_of_its_parts() -> None:
+    folder = Path(robomodel.dynamics.functions.__file__).parent
+    parts = [
+        import_module(f"robomodel.dynamics.functions.{path.stem}")
+        for path in folder.glob("*.py")
+        if path.stem != "__init__"
+    ]
+    names = [name for part in parts for name in part.__all__]
+    assert robomodel.dynamics.__all__ == sorted(names)

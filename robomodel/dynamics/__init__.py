@@ -11,12 +11,6 @@ quaternions that are not of unit length, numbers that are not finite), instead o
 
 from __future__ import annotations
 
-from robomodel.dynamics.functions import actuators as _actuators
-from robomodel.dynamics.functions import contact as _contact
-from robomodel.dynamics.functions import derivatives as _derivatives
-from robomodel.dynamics.functions import frames as _frames
-from robomodel.dynamics.functions import motion as _motion
-from robomodel.dynamics.functions import quantities as _quantities
 from robomodel.dynamics.functions.actuators import *
 from robomodel.dynamics.functions.contact import *
 from robomodel.dynamics.functions.derivatives import *
@@ -24,6 +18,14 @@ from robomodel.dynamics.functions.frames import *
 from robomodel.dynamics.functions.motion import *
 from robomodel.dynamics.functions.quantities import *
 
-# Where type checkers and the reference see no list, they follow the imports.
-_parts = (_actuators, _contact, _derivatives, _frames, _motion, _quantities)
-globals()["__all__"] = [name for part in _parts for name in part.__all__]
+__all__ = [
+    "aba", "aba_derivatives", "actuator_forces", "actuator_gains", "actuator_map",
+    "actuator_positions", "actuator_velocities", "armature", "bias_force", "center_of_mass",
+    "center_of_mass_acceleration", "center_of_mass_jacobian", "center_of_mass_velocity",
+    "centroidal_map", "centroidal_momentum", "contact_aba", "contact_aba_derivatives",
+    "copper_loss", "coriolis", "correction_force", "crba", "efpa", "energy",
+    "frame_acceleration", "frame_bias", "frame_pose", "frame_velocity", "from_actuators",
+    "gravity_force", "hybrid", "impulse", "jacobian", "mass_inverse", "passive_force",
+    "reflected", "rnea", "rnea_derivatives", "rnea_hessian_product", "saturate",
+    "torque_limits", "torque_polytope",
+]  # fmt: skip
