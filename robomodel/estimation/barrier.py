@@ -71,6 +71,23 @@ class _Point:
         return self.cost - mu * sum(float(np.sum(np.log(s))) for s in self.slack)
 
 
+@dataclass(frozen=True, slots=True)
+class _Merit:
+    """Cost, barrier and weighted violation, of which a whole step promises to take so much."""
+
+    mu: float
+    penalty: float
+    promise: float
+    closing: bool  # a smaller violation will do
+
+    def accepts(self, at: _Point, trial: _Point, share: float) -> bool:
+        if self.closing and trial.gap <= 0.9 * at.gap:
+            return True
+        before = at.barrier(self.mu) + self.penalty * at.gap
+        after = trial.barrier(self.mu) + self.penalty * trial.gap
+        return after <= before - ARMIJO * share * self.promise + 1e-12 * abs(before)
+
+
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the not finite is turned down
 def minimize_inside(
     graph: Graph,
@@ -139,18 +156,8 @@ def minimize_inside(
         if closing and at.gap <= violation:
             converged = True
             break
-        share, trial = primal, None
-        while share >= SHORTEST * primal:
-            slack = [s + share * d for s, d in zip(at.slack, ds, strict=True)]
-            trial = _tried(graph, margins, at.values, share * step, slack)
-            if trial is not None:
-                if closing and trial.gap <= 0.9 * at.gap:
-                    break
-                before = at.barrier(mu) + penalty * at.gap
-                after = trial.barrier(mu) + penalty * trial.gap
-                if after <= before - ARMIJO * share * promise + 1e-12 * abs(before):
-                    break
-            trial, share = None, 0.5 * share
+        merit = _Merit(mu, penalty, promise, closing)
+        trial, share = _searched(graph, margins, at, step, ds, primal, merit)
         if trial is None:
             if damping >= MOST:
                 break
@@ -165,6 +172,10 @@ def minimize_inside(
              for m, d, s in zip(z, dz, at.slack, strict=True)]  # fmt: skip
         if progress is not None:
             progress(iterations, mu, at.cost, at.gap)
+    return _result(at, mu, iterations, converged)
+
+
+def _result(at: _Point, mu: float, iterations: int, converged: bool) -> InteriorPointResult:
     least_margin = min(
         (float(-np.max(b[..., -1])) for _, b in at.margins if b.size), default=np.inf
     )
@@ -193,6 +204,26 @@ def _evaluated(
     cost, hard = linear.residuals()
     off = sum(float(np.sum((c - s) ** 2)) for c, s in zip(margin, slack, strict=True))
     return _Point(values, linear, blocks, slack, cost, math.hypot(hard, math.sqrt(off)))
+
+
+def _searched(
+    graph: Graph,
+    margins: Graph,
+    at: _Point,
+    step: Array,
+    ds: list[Array],
+    longest: float,
+    merit: _Merit,
+) -> tuple[_Point | None, float]:
+    """The first of halved shares of a step at which a point is better; None without any."""
+    share = longest
+    while share >= SHORTEST * longest:
+        slack = [s + share * d for s, d in zip(at.slack, ds, strict=True)]
+        trial = _tried(graph, margins, at.values, share * step, slack)
+        if trial is not None and merit.accepts(at, trial, share):
+            return trial, share
+        share *= 0.5
+    return None, share
 
 
 def _tried(

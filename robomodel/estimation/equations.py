@@ -14,7 +14,7 @@ make a symmetric matrix. Scalars of any kind; a structural zero is not an entry.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -132,50 +132,64 @@ def equations(
             below[external] = _diagonal(-1.0, 6)
         wrench_blocks.append(below)
         wrench_constants.append(constant)
-    multipliers: dict[str, dict[str, Matrix]] = {}
-    if view == "tree":
-        for condition in loop_conditions(state, loops):
-            name = f"lambda[{condition.name}]"
-            size = len(condition.bias)
-            variables.append(Variable(name, "multiplier", condition.name, size))
-            bodies = sorted({b for row in condition.wrenches for b in row if b != WORLD})
-            constants = [neg(x) for x in condition.bias]
-            blocks = {}
-            for body in bodies:
-                rows = [list(row.get(body, NO_WRENCH).entries()) for row in condition.wrenches]
-                blocks[f"a[{chain[segment_of[body]].name}]"] = _negative(rows)
-                wrench_blocks[segment_of[body]][name] = _negative(transposed(rows))
-            for r, row in enumerate(condition.wrenches):
-                if WORLD in row:
-                    lift = row[WORLD].dot(Motion(ZERO, minus(ZERO, model.gravity)))
-                    constants[r] = add(constants[r], neg(lift))
-            for piece in pieces(model):
-                rows = [[row.get(i, 0.0) for i in piece.freedoms] for row in condition.joints]
-                if any(not is_zero(x) for row in rows for x in row):
-                    blocks[f"qdd[{piece.name}]"] = _negative(rows)
-                    multipliers.setdefault(piece.name, {})[name] = _negative(transposed(rows))
-            factors.append(LinearFactor(f"loop[{condition.name}]", "loop", blocks, constants, name))
+    pushed: dict[str, dict[str, Matrix]] = {}
+    for condition in loop_conditions(state, loops) if view == "tree" else ():
+        multiplier = f"lambda[{condition.name}]"
+        variables.append(Variable(multiplier, "multiplier", condition.name, len(condition.bias)))
+        factors.append(_loop_factor(model, condition, [chain[n].name for n in segment_of]))
+        for name, block in factors[-1].blocks.items():  # what closes it pushes as it is moved
+            pushed.setdefault(name, {})[multiplier] = transposed(block)
     for part, blocks, constant in zip(chain, wrench_blocks, wrench_constants, strict=True):
-        factors.append(
-            LinearFactor(f"wrench[{part.name}]", "wrench", blocks, constant, f"a[{part.name}]")
-        )
+        a = f"a[{part.name}]"
+        wrenches = blocks | pushed.get(a, {})
+        factors.append(LinearFactor(f"wrench[{part.name}]", "wrench", wrenches, constant, a))
     for piece in pieces(model):
         if view == "cluster" and not piece.dofs:
             continue
-        tau, qdd = f"tau[{piece.name}]", f"qdd[{piece.name}]"
-        size = len(piece.freedoms)
-        variables += [Variable(tau, "torque", piece.name, size),
+        size, qdd = len(piece.freedoms), f"qdd[{piece.name}]"
+        variables += [Variable(f"tau[{piece.name}]", "torque", piece.name, size),
                       Variable(qdd, "joint acceleration", piece.name, size)]  # fmt: skip
-        blocks = {tau: _diagonal(-1.0, size), **torque.get(qdd, {})}
-        constant = [0.0] * size
-        if view == "tree":
-            if model.nodes[piece.body].armature:
-                blocks[qdd] = _diagonal(model.nodes[piece.body].armature, size)
-            blocks |= multipliers.get(piece.name, {})
-        else:
-            constant = _reflected(state, piece, blocks)
-        factors.append(LinearFactor(f"torque[{piece.name}]", "torque", blocks, constant, qdd))
+        wrenches, multipliers = torque.get(qdd, {}), pushed.get(qdd, {})
+        factors.append(_torque_factor(state, piece, view, wrenches, multipliers))
     return System(tuple(variables), tuple(factors))
+
+
+def _loop_factor(model: Model, condition: Conditions, names: Sequence[str]) -> LinearFactor:
+    """The rows of a loop or coupling on accelerations of bodies, whose ``names`` these are."""
+    constants = [neg(x) for x in condition.bias]
+    blocks = {}
+    for body in sorted({b for row in condition.wrenches for b in row if b != WORLD}):
+        rows = [list(row.get(body, NO_WRENCH).entries()) for row in condition.wrenches]
+        blocks[f"a[{names[body]}]"] = _negative(rows)
+    for r, row in enumerate(condition.wrenches):
+        if WORLD in row:
+            lift = row[WORLD].dot(Motion(ZERO, minus(ZERO, model.gravity)))
+            constants[r] = add(constants[r], neg(lift))
+    for piece in pieces(model):
+        rows = [[row.get(i, 0.0) for i in piece.freedoms] for row in condition.joints]
+        if any(not is_zero(x) for row in rows for x in row):
+            blocks[f"qdd[{piece.name}]"] = _negative(rows)
+    name = condition.name
+    return LinearFactor(f"loop[{name}]", "loop", blocks, constants, f"lambda[{name}]")
+
+
+def _torque_factor(
+    state: State,
+    piece: Piece,
+    view: View,
+    wrenches: Mapping[str, Matrix],
+    multipliers: Mapping[str, Matrix],
+) -> LinearFactor:
+    """The torque of joints: what wrenches and multipliers do to them, and their armature."""
+    size, qdd = len(piece.freedoms), f"qdd[{piece.name}]"
+    blocks = {f"tau[{piece.name}]": _diagonal(-1.0, size), **wrenches}
+    constant: list[Scalar] = [0.0] * size
+    if view == "cluster":
+        constant = _reflected(state, piece, blocks)
+    elif armature := state.model.nodes[piece.body].armature:
+        blocks[qdd] = _diagonal(armature, size)
+    blocks |= multipliers
+    return LinearFactor(f"torque[{piece.name}]", "torque", blocks, constant, qdd)
 
 
 def _reflected(state: State, piece: Piece, blocks: dict[str, Matrix]) -> list[Scalar]:

@@ -29,22 +29,10 @@ def _silent(_: float) -> None:
     """Nobody waits so long."""
 
 
-def _text(loop: int, sizes: Sequence[int], width: int) -> str:
-    """IR of ``XLA_FFI_Error *handler(XLA_FFI_CallFrame *)``; null says that all is well."""
-    count = len(sizes)
-    lines = [
-        "define ptr @handler(ptr %frame) {",
-        "entry:",
-        f"%args = alloca [{count} x ptr]",
-        "%dims = alloca [1 x i64]",
-        "%old = alloca i64",
-        f"store i64 {1 << 32}, ptr %old",
-        f"%steps = alloca [{2 * count} x i64]",
-        f"%extension.at = getelementptr i8, ptr %frame, i64 {EXTENSION}",
-        "%extension = load ptr, ptr %extension.at",
-        "%plain = icmp eq ptr %extension, null",
-        "br i1 %plain, label %run, label %extended",
-        "extended:",  # XLA asks who we are: of the version that it has itself
+def _answer() -> list[str]:
+    """What XLA gets when it asks who the handler is: of the version that it has itself."""
+    return [
+        "extended:",
         "%kind.at = getelementptr i8, ptr %extension, i64 8",
         "%kind = load i32, ptr %kind.at",
         "%asked = icmp eq i32 %kind, 1",
@@ -63,6 +51,25 @@ def _text(loop: int, sizes: Sequence[int], width: int) -> str:
         "%traits.at = getelementptr i8, ptr %metadata, i64 32",
         "store i32 0, ptr %traits.at",
         "ret ptr null",
+    ]
+
+
+def _text(loop: int, sizes: Sequence[int], width: int) -> str:
+    """IR of ``XLA_FFI_Error *handler(XLA_FFI_CallFrame *)``; null says that all is well."""
+    count = len(sizes)
+    lines = [
+        "define ptr @handler(ptr %frame) {",
+        "entry:",
+        f"%args = alloca [{count} x ptr]",
+        "%dims = alloca [1 x i64]",
+        "%old = alloca i64",
+        f"store i64 {1 << 32}, ptr %old",
+        f"%steps = alloca [{2 * count} x i64]",
+        f"%extension.at = getelementptr i8, ptr %frame, i64 {EXTENSION}",
+        "%extension = load ptr, ptr %extension.at",
+        "%plain = icmp eq ptr %extension, null",
+        "br i1 %plain, label %run, label %extended",
+        *_answer(),
         "run:",
         f"%stage.at = getelementptr i8, ptr %frame, i64 {STAGE}",
         "%stage = load i32, ptr %stage.at",

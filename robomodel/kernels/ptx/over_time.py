@@ -118,18 +118,29 @@ def _entry(plan: Plan, numbers: Scalars, name: str, parts: Sequence[int]) -> lis
     for i in range(kept):
         put(get(own_at(i)), row_at(GLOBAL, "%result", start, i))
     f.lines += ["br label %time", "done:"]
-    if iteration.table:
-        entries = ", ".join(f"{scalar} {numbers.literal(x)}" for r in iteration.table for x in r)
-        count = stages * iteration.columns
-        text.append(f"@table = internal addrspace(4) constant [{count} x {scalar}] [{entries}]")
-    given = [
-        *(f"{GLOBAL} noalias readonly %given{k}" for k in range(n + 1)),
+    entry = _signature(name, n + 1, [f"{scalar} {x}" for x, _ in parameters])
+    return [*text, *_table(iteration, numbers), entry, *f.lines, "ret void", "}"]
+
+
+def _table(iteration: Iteration, numbers: Scalars) -> list[str]:
+    """The stages' constants, in the memory of constants."""
+    entries = [f"{numbers.scalar} {numbers.literal(x)}" for row in iteration.table for x in row]
+    kind = f"[{len(entries)} x {numbers.scalar}]"
+    return (
+        [f"@table = internal addrspace(4) constant {kind} [{', '.join(entries)}]"]
+        if entries
+        else []
+    )
+
+
+def _signature(name: str, arrays: int, parameters: Sequence[str]) -> str:
+    return head(name, [
+        *(f"{GLOBAL} noalias readonly %given{k}" for k in range(arrays)),
         f"{GLOBAL} noalias %result",
-        *(f"i64 %step{k}" for k in range(n + 1)),
+        *(f"i64 %step{k}" for k in range(arrays)),
         *("i64 %count", "i64 %times"),
-        *(f"{scalar} {x}" for x, _ in parameters),
-    ]
-    return [*text, head(name, given), *f.lines, "ret void", "}"]
+        *parameters,
+    ])  # fmt: skip
 
 
 class _Rows(Rows):

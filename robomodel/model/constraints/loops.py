@@ -278,6 +278,29 @@ def _rates_after(parent: Rates, at: Pose, pose: Pose, link: Link, qd: Vector) ->
     )
 
 
+def _end(anchor: Anchor, pose: Pose, rates: Rates) -> End:
+    """An anchor on a body in the axes of the ancestor."""
+    turn = pose.rotation
+    arm = apply(turn, anchor.point)
+    axes = (
+        apply(turn, anchor.axes[0]),
+        apply(turn, anchor.axes[1]),
+        apply(turn, anchor.axes[2]),
+    )
+    x = plus(pose.origin, arm)
+    if rates is AT_REST:
+        return End(x, axes, ZERO, ZERO, ZERO, (ZERO, ZERO, ZERO))
+    turning = rates.turning()
+    return End(
+        x,
+        axes,
+        plus(rates.velocity, cross(rates.omega, arm)),
+        rates.omega,
+        plus(rates.acceleration, apply(turning, arm)),
+        turning,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class LoopRows:
     """Values φ, Jacobian K and bias (φ̈ at zero joint acceleration) of a set of loop rows."""
@@ -315,25 +338,7 @@ def evaluate_loops(
             if qd is not None:
                 rates = motions.get((start, body)) or _rates_after(rates, at, pose, links[body], qd)
                 motions[start, body] = rates
-        turn = pose.rotation
-        arm = apply(turn, anchor.point)
-        axes = (
-            apply(turn, anchor.axes[0]),
-            apply(turn, anchor.axes[1]),
-            apply(turn, anchor.axes[2]),
-        )
-        x = plus(pose.origin, arm)
-        if rates is AT_REST:
-            return End(x, axes, ZERO, ZERO, ZERO, (ZERO, ZERO, ZERO))
-        turning = rates.turning()
-        return End(
-            x,
-            axes,
-            plus(rates.velocity, cross(rates.omega, arm)),
-            rates.omega,
-            plus(rates.acceleration, apply(turning, arm)),
-            turning,
-        )
+        return _end(anchor, pose, rates)
 
     for n, loop in enumerate(loops):
         if isinstance(loop, Polynomial):
