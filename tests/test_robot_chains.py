@@ -27,6 +27,7 @@ DOF = {
     "mini_cheetah": 18,
     "mit_humanoid": 24,
     "mit_humanoid_leg": 5,
+    "parallel_ankle": 2,
     "planar_leg_linkage": 2,
     "puma560": 6,
     "six_bar": 3,
