@@ -21,6 +21,7 @@ from mujoco_side import (
     motions,
     spanning,
 )
+from texts import four_bar
 
 import robomodel as rm
 from robomodel.model.approximate import approximate
@@ -386,6 +387,24 @@ def actuators(text, **options):
     return found
 
 
+@pytest.mark.parametrize("at", ["j_crank", "j_coupler", "j_rocker"])
+def test_rotors_in_linkages(at):
+    """Without a mass of their own, on carriers that move or not: nothing is lost."""
+    rotor = '<rotor inertia="1e-4" ratio="-9"/>'
+    curve = '<motor effort="2" stall_torque="3" no_load_speed="9"/>'
+    start = f'<joint name="{at}" type="continuous">'
+    model = rm.load(four_bar().replace(start, start + rotor + curve))
+    assert len(model.actuators) == 1
+    stream = io.StringIO()
+    assert rm.write_mjcf(model, stream) == ()
+    other = same_coordinates(stream.getvalue(), model)
+    assert_same_dynamics(model, other, states=2, tolerance=1e-11)
+    (one,), (again,) = model.actuators, other.actuators
+    assert (one.name, one.effort_limit, one.stall_torque) == (
+        again.name, again.effort_limit, again.stall_torque)  # fmt: skip
+    assert 'forcerange="-2 2"' in stream.getvalue()
+
+
 def test_joints_of_known_effort_get_motors():
     text = arm(LIMIT.format(30), "", LIMIT.format(0))
     assert actuators(text) == {"a": ([1, 0, 0], [-30, 30])}
@@ -434,8 +453,8 @@ def test_transmissions_are_motors_with_their_gears():
     ends = driven("a"), motor("m", reduction(-50))
     text = arm(LIMIT.format(30), LIMIT.format(20), transmissions=transmission("S", *ends))
     drive = ([-50, 0], [-0.6, 0.6])
-    assert actuators(text) == {"drive": drive}
-    assert actuators(text, approximate=True) == {"drive": drive, "b": ([0, 1], [-20, 20])}
+    assert actuators(text) == {"m": drive}
+    assert actuators(text, approximate=True) == {"m": drive, "b": ([0, 1], [-20, 20])}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,7 +15,7 @@ from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
 from robomodel.parsers import read
-from robomodel.parsers.shared.rotors import filled, matching
+from robomodel.parsers.shared.rotors import filled, matching, with_rotor_words
 
 ROTOR = (
     '<inertial><mass value="0.3"/><inertia ixx="2e-5" iyy="3e-5" izz="4e-5" ixy="1e-6" ixz="0" '
@@ -288,3 +289,38 @@ def test_rotors_of_a_description_do_not_change_it():
     first, second = (read(leg(), rotors={"*_hip_joint": rotor}) for _ in range(2))
     assert first == second
     assert all(one.name != other.name for one, other in pairwise(first.couplings))
+
+
+def test_words_stay_words() -> None:
+    """Of joints and actuators, about any axis; ratios can be changed in the file."""
+    ends = '<joint name="j"><role>joint1</role></joint><joint name="k"><role>joint2</role></joint>'
+    motors = "".join(
+        f'<actuator name="m{i}"><role>actuator{i}</role><rotor inertia="2e-5" mass="0.01"/>'
+        "<mechanicalReduction>5</mechanicalReduction></actuator>"
+        for i in (1, 2)
+    )
+    text = robot(
+        link("a"), link("b"), link("c"),
+        joint("i", "base", "a", axis="0.36 0.48 -0.8",
+              more='<rotor inertia="6.3e-5" ratio="-6" transverse="3e-5" damping="1e-4"/>'),
+        joint("j", "a", "b", "0.3 0 0"), joint("k", "b", "c", axis="1 0 0"),
+        f'<transmission name="d"><type>DifferentialTransmission</type>{ends}{motors}'
+        "</transmission>",
+    )  # fmt: skip
+    model = rm.load(text)
+    stream = io.StringIO()
+    rm.write_urdf(model, stream)
+    written = stream.getvalue()
+    assert written.count("<rotor ") == 3
+    assert "_rotor" not in written
+    again = rm.load(written)
+    assert again.joint_names == model.joint_names
+    assert [each.terms for each in again.couplings] == [each.terms for each in model.couplings]
+    q = model.random_configuration(0)
+    np.testing.assert_array_equal(
+        rm.crba(again, q, backend="numpy"), rm.crba(model, q, backend="numpy")
+    )
+    other = rm.load(written.replace('ratio="-6"', 'ratio="-7"'))
+    assert rm.armature(other, backend="numpy")[0] == pytest.approx(49 * 6.3e-5, rel=1e-12)
+    changed = replace(model.description, couplings=model.description.couplings[::-1])
+    assert with_rotor_words(changed) is changed

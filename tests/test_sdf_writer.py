@@ -93,6 +93,7 @@ def test_shipped_robots(name):
     assert_same(model, again(model))
 
 
+@pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 @pytest.mark.filterwarnings("ignore:.*has moments of inertia but no mass")
 @pytest.mark.parametrize("name", rm.robots.names())
 def test_open_trees_of_shipped_robots(name):

@@ -162,11 +162,6 @@ def _with_motors_at_neutral(model: Model, tree: Description) -> Description:
     back = np.linalg.inv(g[[v for body in moving for v in model.nodes[body].freedoms]])
     scalar = {joint.name for joint in tree.joints if joint.type in ONE_DOF}
     drives: dict[str, list[int]] = {}  # of each joint, how many joints each of its actuators moves
-    named = {
-        each.actuators[0].name or each.joints[0].name: each.name
-        for each in model.description.transmissions
-        if len(each.actuators) == 1 and each.joints and each.name
-    }
     added = []
     for each in model.actuators:
         row = sum((k * g[v] for v, k in each.rows), np.zeros(model.nv)) @ back
@@ -184,7 +179,7 @@ def _with_motors_at_neutral(model: Model, tree: Description) -> Description:
             drives.setdefault(end.name, []).append(len(ends))
         if each.effort_limit > 0.0:
             motor = ActuatorEnd(each.name, motor=_motor(each))
-            added.append(Transmission(named.get(each.name, each.name), "motor", ends, (motor,)))
+            added.append(Transmission(each.name, "motor", ends, (motor,)))
     added += _motors_of_joints(model, tree, drives)
     own = {joint.name: joint.limits.effort for joint in model.description.joints}
     joints = tuple(

@@ -465,8 +465,7 @@ class Ties:
             self.draft.lost.append(f"the transmission '{transmission.name}'")
             return
         for actuator, terms in driven:
-            called = actuator.name if len(driven) > 1 else transmission.name
-            name = self.draft.unused("actuator", called or transmission.name)
+            name = self.draft.unused("actuator", actuator.name or transmission.name)
             element = self.draft.add("actuator", "motor", name=name)
             if len(terms) == 1:
                 ((joint, gear),) = terms.items()
@@ -832,8 +831,8 @@ class _Tree:
             if needed:
                 least = number(NEARLY_NOTHING)
                 self.draft.lost.append(
-                    f"that the link '{link.name}' moves without a mass; it is given {least} kg, "
-                    "and constraints of what is so light hardly hold in MuJoCo: give it some grams"
+                    f"that the link '{link.name}' moves without a mass ({least} kg stand for it, "
+                    "and constraints of what is so light hardly hold in MuJoCo: give it some grams)"
                 )
                 thrice = " ".join([least] * 3)
                 add(body, "inertial", pos="0 0 0", mass=least, diaginertia=thrice)
@@ -842,8 +841,8 @@ class _Tree:
         if mass < NEARLY_NOTHING:
             mass = NEARLY_NOTHING
             self.draft.lost.append(
-                f"that the link '{link.name}' has no mass but moments of inertia; it is given "
-                f"{number(mass)} kg"
+                f"that the link '{link.name}' has moments of inertia but no mass ({number(mass)} "
+                "kg stand for it)"
             )
         element = add(body, "inertial", pos=numbers(inertial.origin.xyz), mass=number(mass))
         moments, axes = principal(inertial)
@@ -852,8 +851,8 @@ class _Tree:
             self.draft.lost.append(
                 f"the principal moments of inertia {', '.join(f'{m:.3g}' for m in moments)} of the "
                 f"link '{link.name}', which MuJoCo takes only where all are positive and none is "
-                f"larger than the others' sum; they are written as "
-                f"{', '.join(f'{m:.3g}' for m in real)}"
+                f"larger than the others' sum ({', '.join(f'{m:.3g}' for m in real)} stand for "
+                "them)"
             )
         xx, xy, xz, yy, yz, zz = inertial.inertia
         if real == moments and not (xy or xz or yz):

@@ -78,8 +78,8 @@ def physical_inertias(description: Description) -> Description:
     """The description with inertias that simulators take, as far as its dynamics stay as they are.
 
     Those of links fixed to others that MuJoCo takes not as they are become part of the others'.
-    Links that turn about one direction get what moments about others they need. Other links on
-    hinges are lent what they need, the outermost first; those to whose carrier too little would
+    Links that turn about one direction get what moments about others they need. Links on hinges are
+    lent what they still need, the outermost first; those to whose carrier too little would
     remain stay as they are.
     """
     moved_by = {joint.child: joint for joint in description.joints}
@@ -90,8 +90,9 @@ def physical_inertias(description: Description) -> Description:
         if joint is None or inertial is None or _taken(inertial):
             continue
         if axis is not None:
-            inertials[name] = _round_about(inertial, axis, directions, joint)
-            continue
+            inertials[name] = inertial = _round_about(inertial, axis, directions, joint)
+            if _taken(inertial):
+                continue
         loan = _needed(inertial, joint) if joint.type in ("revolute", "continuous") else None
         if loan is None:
             continue

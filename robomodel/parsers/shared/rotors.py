@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,7 +42,7 @@ from robomodel.description.transmissions import (
 from robomodel.errors import DescriptionError, Source, did_you_mean, warn_at
 from robomodel.parsers.checks import beside, look_up
 from robomodel.parsers.shared.motors import rotor_fault
-from robomodel.spatial import apply, matmul, transpose
+from robomodel.spatial import apply, inner, matmul, transpose
 
 
 def matching(pattern: str, names: Iterable[str]) -> dict[str, list[str]]:
@@ -65,6 +66,7 @@ def filled(template: str, stands: Iterable[str]) -> str:
 
 
 _SAME = 1e-9  # relative: an inertia that a file has twice
+_ROUNDING = 1e-14
 
 # --- rotors of joints by name ---------------------------------------------------------------------
 
@@ -143,6 +145,66 @@ def with_rotors(description: Description, *, strict: bool = False) -> Descriptio
             for each in description.transmissions
         ),
     )
+
+
+def with_rotor_words(description: Description) -> Description:
+    """The description with rotors as words where :func:`with_rotors` makes the same of them again.
+
+    As it is where it does not: where a rotor was changed since, or has another name or place.
+    """
+    joints = {joint.name: joint for joint in description.joints}
+    links = {link.name: link for link in description.links}
+    words: dict[str, Rotor] = {}  # by the name of the rotor
+    for coupling in description.couplings:
+        joint, link = joints.get(coupling.name), links.get(coupling.name)
+        if joint is not None and link is not None and link.inertial is not None:
+            xx, xy, xz, yy, yz, zz = link.inertial.inertia
+            axis = unit(joint.axis)
+            rows = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
+            inertia = _short(inner(axis, apply(rows, axis)))
+            words[coupling.name] = Rotor(
+                inertia, None, link.inertial.mass, _short((xx + yy + zz - inertia) / 2.0, inertia),
+                coupling.source,
+                joint.damping, joint.friction,
+            )  # fmt: skip
+    ratios = {x.name: x.ratio for x in description.couplings if isinstance(x, LinkCoupling)}
+    driving = {
+        (each.name, end.name): rotor_name(end.name or each.joints[0].name)
+        for each in description.transmissions
+        if each.joints
+        for end in each.actuators
+    }
+
+    def on_joint(joint: Joint) -> Joint:
+        name = rotor_name(joint.name)
+        if name in driving.values() or not (name in words and name in ratios):
+            return joint
+        return replace(joint, rotor=replace(words[name], ratio=ratios[name]))
+
+    def on_actuators(each: Transmission) -> Transmission:
+        rotors = (words.get(driving.get((each.name, end.name), "")) for end in each.actuators)
+        ends = (replace(end, rotor=x) for end, x in zip(each.actuators, rotors, strict=True))
+        return replace(each, actuators=tuple(ends))
+
+    plain = replace(
+        description,
+        links=tuple(link for link in description.links if link.name not in words),
+        joints=tuple(on_joint(x) for x in description.joints if x.name not in words),
+        couplings=tuple(each for each in description.couplings if each.name not in words),
+        transmissions=tuple(on_actuators(each) for each in description.transmissions),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to say was said of the file
+        try:
+            again = with_rotors(plain)
+        except DescriptionError:
+            return description
+    return plain if again == description else description
+
+
+def _short(x: float, size: float = 0.0) -> float:
+    """The number without what rounding made of it, in proportion to its own or another size."""
+    return float(f"{x:.14g}") if abs(x) > _ROUNDING * size else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from robomodel.parsers.shared.motors import (
     read_transmission,
     with_motors,
 )
-from robomodel.parsers.shared.rotors import driven_by, filled
+from robomodel.parsers.shared.rotors import driven_by, filled, with_rotor_words
 from robomodel.parsers.shared.springs import add_linear_spring, add_spring, read_spring, rest_length
 from robomodel.parsers.text import numbers
 from robomodel.parsers.urdf.dialects import read_drake, read_loop_joint
@@ -206,7 +206,7 @@ def to_urdf(description: Description) -> tuple[str, list[str]]:
     A robot without loops, couplings and the like is plain URDF.
     """
     lost: list[str] = []
-    return text_of(to_tree(description, lost)), lost
+    return text_of(to_tree(with_rotor_words(description), lost)), lost
 
 
 def to_tree(description: Description, lost: list[str]) -> Element:
