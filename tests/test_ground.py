@@ -336,15 +336,6 @@ def test_what_holds_at_a_contact() -> None:
     assert law == ContactLaw(0.2, 0.2, 0.0, None, 0.0)
 
 
-def test_a_surface_moves_along_itself() -> None:
-    belt = rm.Ground(height=[[0.0, 0.0], [0.3, 0.3]], velocity=(1.0, 0.5, 0.0))
-    _, normals = belt.surfaces([[0.5, 0.5, 0.2], [-1.0, 0.5, 0.2]])
-    velocities = belt.surface_velocity(normals)
-    np.testing.assert_allclose(velocities[1], [1.0, 0.5, 0.0], atol=1e-15)
-    along = np.array([1.0, 0.0, 0.3]) / 1.09
-    np.testing.assert_allclose(velocities[0], [along[0], 0.5, along[2]], atol=1e-15)
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

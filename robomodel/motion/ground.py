@@ -86,7 +86,6 @@ class Ground:
     stiffness: float | None = field(default=None, kw_only=True)
     damping: float | None = field(default=None, kw_only=True)
     _grid: Array = field(init=False, repr=False)
-    _velocity: Array = field(init=False, repr=False)
     _stretch: float = field(init=False, repr=False)  # vertical distance : distance, the largest
 
     def __post_init__(self) -> None:
@@ -112,7 +111,6 @@ class Ground:
             )
         self._check_law()
         object.__setattr__(self, "_grid", grid)
-        object.__setattr__(self, "_velocity", velocity)
         object.__setattr__(self, "_stretch", math.hypot(1.0, _steepest(grid) / self.spacing))
 
     def _check_law(self) -> None:
@@ -151,18 +149,6 @@ class Ground:
             self.stiffness,
             self.damping or 0.0,
         )
-
-    def surface_velocity(self, normals: Array) -> Array:
-        """The velocity of the surface where its normals are these, along itself.
-
-        Args:
-            normals: Normals (..., 3).
-
-        Returns:
-            velocities: World axes (..., 3) [m/s].
-        """
-        outwards = normals @ self._velocity
-        return np.asarray(self._velocity - outwards[..., None] * normals)
 
     def surfaces(
         self,

@@ -30,7 +30,7 @@ from robomodel.motion.limits import (
 )
 from robomodel.motion.run import Grid
 from robomodel.motion.stepping import SINGULAR, Steps
-from robomodel.motion.steps import SOLVED, SWEEPS, TORN, FixedStep, on_ground
+from robomodel.motion.steps import FEW, SOLVED, SWEEPS, TORN, FixedStep, on_ground
 from robomodel.motion.tangent import UNDETERMINED, linkages
 from robomodel.motion.trajectory import SimulationError
 from robomodel.running import Progress
@@ -262,8 +262,8 @@ def _spread(
 def _solve_on(step: FixedStep, rows: Array, force: Array, h: float, first: int, last: int) -> None:
     """Step motions anew whose contact problems were not solved by the sweeps of a step.
 
-    With Newton's method after the sweeps; and then, from where that has not solved them, step by
-    step.
+    With Newton's method after the sweeps, where there are few rows; and then, from where that has
+    not solved them, step by step.
     """
     residual = step.residual
     length = np.array([h], rows.dtype)
@@ -275,18 +275,22 @@ def _solve_on(step: FixedStep, rows: Array, force: Array, h: float, first: int, 
     if not len(hard):
         return
     again, pushed = rows[hard], force[hard]
-    _spread(step.harder, again, pushed, length, first, last, 1)
+    if step.rows.size <= FEW:  # of more, the program would take long to compile
+        step = step.harder
+        _spread(step, again, pushed, length, first, last, 1)
     for n in unsolved(again):
-        t = first + int(np.argmax(~(again[n, first + 1 : last + 1, residual] <= SOLVED)))
-        while t < last:
-            result = again[n, t + 1]
-            step.finish(again[n, t, : step.size], pushed[n, t], h, (), result)
-            t += 1
-            if t == last or not np.all(np.isfinite(result[: step.size])):
-                break
-            _spread(step.harder, again[n : n + 1], pushed[n : n + 1], length, t, last, 1)
-            left = ~(again[n, t + 1 : last + 1, residual] <= SOLVED)
-            t = t + int(np.argmax(left)) if np.any(left) else last
+        row, t, ahead = again[n : n + 1], first, last - first
+        while t < last and np.all(np.isfinite(row[0, t, : step.size])):
+            end = min(t + ahead, last)
+            left = ~(row[0, t + 1 : end + 1, residual] <= SOLVED)
+            if np.any(left):
+                t, ahead = t + int(np.argmax(left)), 1
+                step.finish(row[0, t, : step.size], pushed[n, t], h, (), row[0, t + 1])
+                t += 1
+            else:
+                t, ahead = end, 2 * ahead
+            if t < last:
+                _spread(step, row, pushed[n : n + 1], length, t, min(t + ahead, last), 1)
     rows[hard] = again
 
 

@@ -621,37 +621,14 @@ class FixedStep:
             matrix = parts[0].reshape(n, n)
             problem = Problem(matrix, parts[1], rows, parts[2], parts[3])
             start = x
-            x, residual = _scaled(problem, start)
+            x, residual = solve(problem, start, 0.1 * SOLVED)
             if self.contact.rebounds:
-                rest, _ = _scaled(replace(problem, b=parts[4]), start)
+                rest, _ = solve(replace(problem, b=parts[4]), start, 0.1 * SOLVED)
                 x = problem.without_gain(parts[5], x, rest)
             given = np.concatenate([x, np.zeros(k), [residual]])
             found = np.asarray(self.with_impulses(state, tau, length, mean, given, *more))
             result, mean = found[: self.results], found[self.results :]
         return result
-
-
-def _scaled(problem: Problem, start: Array) -> tuple[Array, float]:
-    """The solution of the rows that may act; those held open have no impulse."""
-    rows = problem.rows
-    open_ = problem.b > 0.5e9
-    contacts = [i for i in range(rows.contacts) if not open_[3 * i + 2]]
-    first = 3 * rows.contacts
-    stops = [j for j in range(first, first + rows.stops) if not open_[j]]
-    boxes = list(range(first + rows.stops, rows.size))
-    at = np.array([3 * i + c for i in contacts for c in range(3)] + stops + boxes, dtype=int)
-    x = np.zeros(rows.size)
-    if not len(at):
-        return x, 0.0
-    part = replace(
-        problem,
-        matrix=problem.matrix[np.ix_(at, at)],
-        b=problem.b[at],
-        rows=replace(rows, contacts=len(contacts), stops=len(stops)),
-        friction=problem.friction[contacts],
-    )
-    x[at], residual = solve(part, start[at], 0.1 * SOLVED)
-    return x, residual
 
 
 # ---- equations of motion, for methods whose steps are not written here ---------------------------

@@ -34,7 +34,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from robomodel.dynamics.baselines.projection import projected, spanning_tree
-from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, basis, wedged, within_reach
+from robomodel.dynamics.contact.gauss_seidel import OPEN, Rows, Sweeps, basis, wedged, within_reach
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import joint_forces
 from robomodel.dynamics.kinematics.state import Configuration, State
@@ -78,7 +78,6 @@ from robomodel.spatial import ZERO, Vec, Wrench, apply, inner, minus, scale, tra
 
 NEAR = 0.01  # m (rad at joints): contacts whose gaps are expected to end above it take no part
 SLOP = 1e-4  # m: positions are corrected where gaps are smaller
-OPEN = 1e9  # m/s: the velocity of a contact that takes no part
 CORRECTIONS = 6  # sweeps of the correction of positions
 CLOSING = (
     2  # steps of Newton's method that close loops at the middle of a step; one more at its end

@@ -20,17 +20,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel.dynamics.contact.gauss_seidel import SLIPS, TINY, Rows, Sweeps, without_gain
+from robomodel.dynamics.contact.gauss_seidel import OPEN, SLIPS, TINY, Rows, Sweeps, without_gain
 from robomodel.dynamics.contact.interior_point import ConeProblem, interior_points
 from robomodel.kernels import Iteration
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import sources
-from robomodel.model.joints import Array
+from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Scalar, Vector
 
 LANES = (1, 2, 4, 6, 8, 12, 16, 24, 32)  # numbers of contacts, and of other rows, compiled for
@@ -85,6 +85,16 @@ class Problem:
         diagonal[diagonal <= 0.0] = 1.0
         return diagonal
 
+    def part(self, acting: Mask) -> Problem:
+        """Of some of the contacts, in all their rows, and of the stops."""
+        k, free = self.rows.contacts, 3 * self.rows.contacts + self.rows.stops
+        contacts = acting[2 : 3 * k : 3]
+        counts = int(np.sum(contacts)), int(np.sum(acting[3 * k : free])), self.rows.boxes
+        return replace(
+            self, matrix=self.matrix[np.ix_(acting, acting)], b=self.b[acting], rows=Rows(*counts),
+            friction=self.friction[contacts],
+        )  # fmt: skip
+
     def shifted(self, y: Array) -> Array:
         """y + Γ(y)."""
         result, k = y.copy(), self.rows.contacts
@@ -129,7 +139,17 @@ def solve(problem: Problem, start: Array, tolerance: float = 1e-10) -> tuple[Arr
     ``start``: the impulses of the step before, or zeros. A problem of the shape G = J M⁻¹ Jᵀ, b = J
     v + β with β zero always has a solution; the residual tells where it was not found. Of impulses
     that do the same (four corners of a block) these are the least ones, if they obey the laws too.
+    Contacts and stops that take no part have none.
     """
+    acting = np.ones(problem.rows.size, dtype=bool)
+    held = problem.b < OPEN
+    k, free = problem.rows.contacts, 3 * problem.rows.contacts + problem.rows.stops
+    acting[: 3 * k] = np.repeat(held[2 : 3 * k : 3], 3)
+    acting[3 * k : free] = held[3 * k : free]
+    if not np.all(acting):
+        x = np.zeros_like(start)
+        x[acting], residual = solve(problem.part(acting), start[acting], tolerance)
+        return x, residual
     size = float(np.max(np.abs(problem.b), initial=0.0))
     if size == 0.0:
         return np.zeros_like(start), 0.0

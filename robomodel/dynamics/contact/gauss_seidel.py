@@ -23,6 +23,9 @@ FASTENED = 1e6  # so far apart are G's trace and the normal's inertia where tang
 TINY = 1e-300
 
 
+OPEN = 1e9  # m/s: b of a contact or a stop that takes no part
+
+
 SLIPS = 3  # steps of Newton's on the slip of a sliding contact, a sweep
 
 
