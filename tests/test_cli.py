@@ -303,6 +303,20 @@ def test_messages_fit_a_terminal(monkeypatch, capsys):
     assert all(len(line) <= 80 for line in told.splitlines() if "xx" not in line)
 
 
+def test_a_report_on_a_screen_states_its_error_once(run, monkeypatch, tmp_path):
+    (tmp_path / "broken.urdf").write_text("<robot name='r'/>")
+    words = ("validate", str(tmp_path / "broken.urdf"))
+    code, out, err = run(*words)
+    assert code == 2
+    assert "has no links" in out
+    assert "has no links" in err  # for a reader of standard error alone
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    code, out, err = run(*words)
+    assert code == 2
+    assert "has no links" in out
+    assert err == ""
+
+
 def test_as_a_process_reading_standard_input():
     text = rm.robots.path("four_bar").read_bytes()
     done = subprocess.run(

@@ -77,6 +77,7 @@ def test_a_log_that_is_right_gives_no_warning() -> None:
         ("v", 1e-3, "positions change so many times as fast as the velocities say"),
         ("tau", 1e3, "forces are so many times those of the file's parameters"),
         ("tau", -1.0, "forces seem to have the opposite sign"),
+        ("tau", 0.0, "forces are zero throughout, where the file's parameters need some"),
     ],
 )
 def test_units_and_signs(kind: str, factor: float, words: str) -> None:
@@ -86,6 +87,15 @@ def test_units_and_signs(kind: str, factor: float, words: str) -> None:
     with pytest.warns(RuntimeWarning, match=words):
         fit = rm.identify(LEG, table, free=["damping"])
     assert [text for text in fit.suspicions if words in text and f"'{name}" in text]
+
+
+def test_a_log_of_zeros_is_refused() -> None:
+    zeros = {name: 0.0 * x if name != "time" else x for name, x in columns().items()}
+    with pytest.raises(ValueError, match="zero throughout: nothing was recorded"):
+        rm.identify(LEG, zeros)
+    q = np.zeros((3, LEG.nq))
+    with pytest.raises(ValueError, match="zero throughout: nothing was recorded"):
+        rm.identify(LEG, q, q, q, q)
 
 
 def test_columns_of_other_joints() -> None:

@@ -56,7 +56,8 @@ class Result:
 
     ``document`` is printed as text or, for ``--json``, as its data; ``text`` stands for its text.
     ``output`` is the file for either, else they are printed. ``status`` is the exit status,
-    ``complaint`` why it is not 0. ``then`` is called when all is printed.
+    ``complaint`` why it is not 0; a report on the screen states it itself. ``then`` is called when
+    all is printed.
     """
 
     document: Document
@@ -249,7 +250,8 @@ def runnable(
             finally:
                 for text in _texts(caught):
                     complain(f"warning: {text}")
-        if result.complaint:
+        on_screen = (output or result.output) is None and sys.stdout.isatty()
+        if result.complaint and not (on_screen and isinstance(result, Report)):
             complain(result.complaint)
         if result.then is not None:
             result.then()

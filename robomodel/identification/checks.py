@@ -107,6 +107,7 @@ def force_warnings(
     ``step``: between samples of one motion [s], None where they are not at even times.
     """
     signs: list[str] = []
+    zero: list[str] = []
     scaled: list[str] = []
     unexplained: list[str] = []
     delays: dict[int, list[str]] = {}
@@ -116,6 +117,9 @@ def force_warnings(
             continue
         m, p, f = measured[there, i], predicted[there, i], fitted[there, i]
         size, left = float(np.linalg.norm(m)), float(np.linalg.norm(m - f))
+        if size == 0.0:
+            zero += [name] if np.any(p) else []
+            continue
         if float(m @ p) > CLEAR * size * np.linalg.norm(p):
             gain = float(m @ p) / float(p @ p)
             if not 1.0 / UNITS < gain < UNITS:
@@ -131,6 +135,11 @@ def force_warnings(
     result = []
     if signs:
         result.append(f"forces seem to have the opposite sign: {few(signs)}")
+    if zero:
+        result.append(
+            "forces are zero throughout, where the file's parameters need some (were they "
+            f"recorded? leave out columns that were not): {few(zero)}"
+        )
     if scaled:
         result.append(
             "forces are so many times those of the file's parameters (are they in N m and N?): "

@@ -289,7 +289,7 @@ def identify(
         identified: The model with these parameters, and how well they are known.
 
     Raises:
-        ValueError: Arrays that do not fit or are no states.
+        ValueError: Arrays that do not fit or are no states, or in which all is zero.
         UnknownNameError: Unknown names.
     """
     if not 0.0 < (share := as_real(prior, "prior")) < math.inf:
@@ -298,6 +298,7 @@ def identify(
     log, recorded = _log(model, q, v, a, tau, currents, encoders, f_ext), v is None
     if recorded and log.a is None and step is None:
         step = log.even_step()
+    _refuse_zeros(log)
     readings = sensors(
         model, log, constants=constants, offsets=offsets, ratios=ratios, step=step, cutoff=cutoff
     )
@@ -351,6 +352,16 @@ def _log(
     if any(x is not None for x in others):
         raise ValueError("v is missing; a log, in the place of q, comes alone")
     return q if isinstance(q, Log) else read_log(model, q)
+
+
+def _refuse_zeros(log: Log) -> None:
+    """Raise a ValueError for a log in which nothing moves and no force is measured."""
+    forces = (log.tau, log.currents, *log.f_ext.values())
+    if not any(np.any(np.nan_to_num(np.asarray(x, dtype=float)))
+               for x in (log.v, log.a, *forces) if x is not None):  # fmt: skip
+        raise ValueError(
+            "velocities, accelerations and forces are zero throughout: nothing was recorded"
+        )
 
 
 def _checked(model: Model, log: Log, fit: Identified) -> Identified:

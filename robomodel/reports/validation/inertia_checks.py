@@ -49,7 +49,7 @@ def check_inertias(context: CheckContext) -> Iterator[Finding]:
         radius = math.sqrt(max(moments[2], 0.0) / inertial.mass)
         reach = math.hypot(*inertial.origin.xyz)
         extent = max(context.size, reach, _extent(_points(context, link)))
-        if radius > WIDE * extent and _is_felt(context, body, moments[2]):
+        if radius > WIDE * extent and is_felt(context, body, moments[2]):
             yield warning(
                 "inertia-size",
                 inertial.source,
@@ -128,7 +128,7 @@ def is_dummy(context: CheckContext, mass: float, moment: float) -> bool:
     return mass < DUMMY[0] * whole and moment < DUMMY[1] * whole * context.size**2
 
 
-def _is_felt(context: CheckContext, body: int, moment: float) -> bool:
+def is_felt(context: CheckContext, body: int, moment: float) -> bool:
     """Whether a moment is a good share of that of its body and what hangs on it."""
     _, inertia = context.places.together(context.beyond[body] or [body])
     return moment > FELT * (float(np.linalg.eigvalsh(inertia)[-1]) - moment)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from robomodel.description.transmissions import SIMPLE, kind_of
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.context import CheckContext, Rotor
 
 RADIUS = (5e-4, 0.25)  # m: radii of gyration between which rotors of robots are
+STEEL = 7850.0  # kg/m³
+LENGTH = (1e-3, 20.0)  # radii: lengths between which a rotor's are, were it a solid of steel
 WEIGHTLESS = 1e-9  # kg: masses up to this are written for simulators that ask for one
 SAME = 1e-9
 
@@ -24,6 +28,9 @@ _NOTHING = 1e-300
 # The same of armatures, which files often choose for the solver's sake: of 866 in 47 MJCF files of
 # public packages the shares are from 1e-3 up, and beyond 1e4 only for what carries next to nothing.
 LEAST_SHARE, ARMATURE_PART = 1e-6, 1e-5
+UNLIKE = 4.0  # standard deviations of the logarithms of the rotors' inertias
+ALIKE = 0.5  # the least standard deviation of these: rotors of one robot are of few sizes
+FEWEST = 4  # rotors, of which one can stand out
 PLACEHOLDER = 1.0  # the reduction of transmissions that are there for their names only
 
 
@@ -77,6 +84,7 @@ def check_rotors(context: CheckContext) -> Iterator[Finding]:
                 "kg m²",
             )
     yield from _against_the_others(senses)
+    yield from _unlike_the_others(context)
     yield from _twins(context)
     yield from _armatures(context)
 
@@ -98,18 +106,20 @@ def _rotor_masses(context: CheckContext, rotor: Rotor) -> Iterator[Finding]:
         )
     if rotor.mass > WEIGHTLESS and rotor.inertia > 0.0:
         radius = math.sqrt(rotor.inertia / rotor.mass)
-        if not RADIUS[0] <= radius <= RADIUS[1]:
+        length = rotor.mass / (STEEL * math.pi * (math.sqrt(2.0) * radius) ** 3)  # in radii
+        if not (RADIUS[0] <= radius <= RADIUS[1] and LENGTH[0] <= length <= LENGTH[1]):
             ratio = max((abs(x) for x in rotor.ratios.values()), default=1.0)
             hint = (
                 f"; if it is reflected through the gear, write {rotor.inertia / ratio**2:.4g}"
-                if radius > RADIUS[1] and ratio > 1.0
+                if ratio > 1.0 and (radius > RADIUS[1] or length < LENGTH[0])
                 else ""
             )
             yield warning(
                 "rotor-inertia",
                 rotor.source,
                 f"the rotor's inertia {rotor.inertia:.4g} kg m² and mass {rotor.mass:.4g} kg make "
-                f"a radius of gyration of {1000 * radius:.3g} mm",
+                f"a radius of gyration of {1000 * radius:.3g} mm; a solid cylinder of steel would "
+                f"be {length:.3g} radii long",
                 f"check their units (1 kg cm² is 1e-4 kg m², 1 g cm² is 1e-7){hint}",
                 radius,
                 "m",
@@ -154,6 +164,34 @@ def _against_the_others(senses: list[tuple[Rotor, str, float]]) -> Iterator[Find
                     sense,
                     "sense",
                 )
+
+
+def _unlike_the_others(context: CheckContext) -> Iterator[Finding]:
+    """Rotors whose inertia is like the others' only without, or with, the square of their ratio."""
+    rotors = [rotor for rotor in context.rotors if rotor.inertia > 0.0 and rotor.ratios]
+    if len(rotors) < FEWEST:
+        return
+    logarithms = np.log([rotor.inertia for rotor in rotors])
+    for n, rotor in enumerate(rotors):
+        others = np.delete(logarithms, n)
+        usual = float(np.median(others))
+        spread = max(1.4826 * float(np.median(np.abs(others - usual))), ALIKE)
+        ratio = max(map(abs, rotor.ratios.values()))
+        off = float(logarithms[n]) - usual
+        if ratio <= 1.0 or abs(off) <= UNLIKE * spread:
+            continue
+        if abs(abs(off) - 2.0 * math.log(ratio)) < min(UNLIKE * spread, abs(off)) / 2.0:
+            factor = ratio ** math.copysign(2.0, off)
+            yield warning(
+                "rotor-inertia",
+                rotor.source,
+                f"the rotor's inertia is {rotor.inertia:.4g} kg m², that of most others near "
+                f"{math.exp(usual):.4g}, from which it differs by about the square of its ratio "
+                f"{ratio:.4g}",
+                f"write {rotor.inertia / factor:.4g}: the inertia at the rotor's own shaft",
+                rotor.inertia,
+                "kg m²",
+            )
 
 
 def _twins(context: CheckContext) -> Iterator[Finding]:

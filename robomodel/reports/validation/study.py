@@ -15,6 +15,8 @@ from robomodel.reports.document import SEVERITIES, Finding
 from robomodel.reports.validation import inertia_checks as matter
 from robomodel.reports.validation import mechanism_checks as mechanics
 from robomodel.reports.validation import rotor_checks as rotors
+from robomodel.reports.validation import shape_checks as shapes
+from robomodel.reports.validation import symmetry_checks as symmetry
 from robomodel.reports.validation import unit_checks as units
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.report import Report
@@ -28,6 +30,8 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
     mechanics.check_limits,
     matter.check_inertias,
     matter.check_centres,
+    symmetry.check_symmetry,
+    shapes.check_shapes,
     rotors.check_rotors,
     units.check_units,
 )

@@ -14,6 +14,8 @@ from robomodel.reports.validation.context import CheckContext
 LONG = 20.0  # m: a robot's joints are nearer to each other
 ENDLESS = 1e4  # m: limits beyond are those of no slide, but written for none
 TURNS = (4 * math.pi, 3600.0)  # rad: limits beyond two turns; beyond ten turns of degrees: for none
+BROKEN = 1440.0  # rad: four turns in degrees, for limits that are no whole numbers of them
+USUAL = 0.8  # of the other hinges with limits: so many stay below two turns where one does not
 HEAVY = 2000.0  # kg, of one link
 STEEL = 7850.0  # kg/m³: no link is heavier than a cube of it as long as the robot's longest link
 DEGREES = (10, 15, 20, 30, 36, 40, 45, 50, 60, 70, 72, 75, 80, 90, 100, 105, 110, 120, 135, 144,
@@ -65,13 +67,22 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
 
 
 def _degrees(context: CheckContext) -> Iterator[Finding]:
+    rotors = {context.model.joints[rotor.body].name for rotor in context.rotors}
+    limits = {
+        joint.name: max(abs(joint.limits.lower), abs(joint.limits.upper))
+        for joint in context.model.description.joints
+        if joint.type == "revolute" and joint.name not in rotors
+    }
     for joint in context.model.description.joints:
-        if joint.type in ("revolute", "screw", "continuous"):
+        if joint.type in ("revolute", "screw", "continuous") and joint.name not in rotors:
+            other = [limit for name, limit in limits.items() if name != joint.name]
+            usual = bool(other) and sum(x <= TURNS[0] for x in other) >= USUAL * len(other)
             values = [("limit", joint.limits.lower), ("limit", joint.limits.upper)]
             values += [("initial position", joint.initial)] if joint.initial is not None else []
             values += [("mimic offset", joint.mimic.offset)] if joint.mimic else []
             for what, value in values:
-                if TURNS[0] < abs(value) <= TURNS[1] and value == round(value):
+                most = TURNS[1] if value == float(f"{value:.0f}") else BROKEN * usual
+                if TURNS[0] < abs(value) <= most:
                     yield warning(
                         "degrees",
                         joint.source,
