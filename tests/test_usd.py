@@ -150,7 +150,8 @@ def test_words_of_usd_suffice_for_loops_and_gears(name, tmp_path):
     model = rm.robots.load(name)
     rm.write_usd(model, tmp_path / "a.usda")
     names = [each for each in model.dof_names if "." not in each]
-    back = rm.load(stripped(tmp_path / "a.usda", tmp_path / "b.usda"), independent=names)
+    text = stripped(tmp_path / "a.usda", tmp_path / "b.usda")
+    back = rm.load(text, independent=names, tolerance=1e-6)
     assert back.nv == model.nv
     order = [
         back.dof_names.index(each if each in back.dof_names else f"floating_base.{each[-2:]}")
@@ -158,7 +159,11 @@ def test_words_of_usd_suffice_for_loops_and_gears(name, tmp_path):
     ]
     q = model.random_configuration(np.random.default_rng(1))
     positions = {k: float(x) for k, x in model.joint_positions(q).items() if np.ndim(x) == 0}
-    other = back.configuration({k: positions[k] for k in back.joint_names if k in positions})
+    if model.loops:
+        assert back.joint_names == model.joint_names
+        other = back.close(q)
+    else:
+        other = back.configuration({k: positions[k] for k in back.joint_names if k in positions})
     M = rm.crba(model, model.configuration(positions), backend="numpy")
     there = rm.crba(back, other, backend="numpy")[np.ix_(order, order)]
     np.testing.assert_allclose(there, M, rtol=1e-6, atol=1e-6 * np.abs(M).max())
@@ -718,6 +723,7 @@ SUSPICIOUS = {
                                                  links="a"),
     "a coefficient of the joint's load": stage(FIX, joint(
         "Revolute", "j", "ab", "float physxJoint:jointFriction = 0.1")),
+    "is one of 2 parts": stage(),
     "kinematic": stage(FIX, joint("Fixed", "j", "ab")).replace(
         f'"b" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) {{ float {BOX}',
         '"b" (prepend apiSchemas = ["PhysicsRigidBodyAPI"]) { bool physics:kinematicEnabled = 1'),

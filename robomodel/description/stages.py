@@ -73,7 +73,7 @@ def open_stage(source: str, file: str, issues: list[Issue], *, text: bool = Fals
             is_read = layer is not None
         if not is_read:
             said = [each.commentary for each in delegate.TakeUncoalescedDiagnostics()]
-            raise _explained(said[0] if said else "", place)
+            raise explained(said[0] if said else "", place)
         layers.collect(layer)
         if (count := layers.prims()) > MAX_PRIMS:
             raise DescriptionError(
@@ -83,7 +83,7 @@ def open_stage(source: str, file: str, issues: list[Issue], *, text: bool = Fals
             )
         return Usd.Stage.Open(layer, Usd.Stage.LoadAll)
     except Tf.ErrorException as error:
-        raise _explained(str(error), place) from error
+        raise explained(str(error), place) from error
     finally:
         for each in delegate.TakeUncoalescedDiagnostics():
             message = " ".join(each.commentary.split()).partition(" (instantiating stage")[0]
@@ -91,7 +91,7 @@ def open_stage(source: str, file: str, issues: list[Issue], *, text: bool = Fals
                 issues.append(Issue(f"USD says: {message[:300]}", place, "USD"))
 
 
-def _explained(text: str, place: Source) -> DescriptionError:
+def explained(text: str, place: Source) -> DescriptionError:
     """The error for what USD says of a file that it cannot read, with its line."""
     first = next((line for line in text.splitlines() if line.strip()), "it is no USD file")
     message = (first.partition(" : '")[2] or first).strip("' ")
@@ -239,7 +239,8 @@ def stage_mesh(path: str, prim: str, source: Source) -> trimesh.Trimesh:
     import trimesh
     from pxr import UsdGeom
 
-    found = open_stage(path, source.file, []).GetPrimAtPath(prim)
+    stage = open_stage(path, source.file, [])  # which its prims need as long as they are used
+    found = stage.GetPrimAtPath(prim)
     if not found or not found.IsA(UsdGeom.Mesh):
         raise DescriptionError(f"the file has no mesh <{prim}>", source)
     mesh = UsdGeom.Mesh(found)

@@ -200,14 +200,14 @@ def _colour(reader: Reader, prim: Any) -> tuple[float, float, float, float] | No
     """The colour of a shape: its own, or its material's."""
     from pxr import UsdShade
 
-    colour = reader.written(prim, "primvars:displayColor")
-    alpha = reader.written(prim, "primvars:displayOpacity")
+    colour = reader.array(prim, "primvars:displayColor")
+    alpha = reader.array(prim, "primvars:displayOpacity")
     if not colour:
         material = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0]
         shader = material.ComputeSurfaceSource()[0] if material else None
         shown = shader.GetInput("diffuseColor") if shader else None
-        colour = [shown.Get()] if shown and hasattr(shown.Get(), "__len__") else None
-    if not colour or len(colour[0]) != 3:
+        colour = [shown.Get()] if shown else []
+    if not colour or not hasattr(colour[0], "__len__") or len(colour[0]) != 3:
         return None
     red, green, blue = (round(float(each), 7) for each in colour[0])
     return red, green, blue, round(float(alpha[0]), 7) if alpha else 1.0
@@ -298,10 +298,9 @@ class Masses:
 
     def _centre(self, body: Body) -> Vec3 | None:
         """The centre of mass in the link, where the prim says it."""
-        value = self.reader.written(body.prim, "physics:centerOfMass")
-        if value is None or any(math.isinf(float(each)) for each in value):
+        centre = self.reader.numbers(body.prim, "physics:centerOfMass", 3, infinite=True)
+        if centre is None or any(map(math.isinf, centre)):
             return None  # minus infinity is how the schema leaves it out
-        centre = self.reader.numbers(body.prim, "physics:centerOfMass", 3) or (0.0, 0.0, 0.0)
         length = self.reader.units.length
         return vec(c * s * length for c, s in zip(centre, body.scale, strict=True))
 

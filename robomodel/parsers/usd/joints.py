@@ -77,6 +77,9 @@ class Edges:
             reader.warn(prim, "the joint is switched off, and left out", "joint off")
             return None
         ends = self._end(prim, "0"), self._end(prim, "1")
+        if ends[0][0] is ends[1][0] is self.body_of(None):
+            reader.warn(prim, "the joint holds nothing that moves, and is left out", "still joint")
+            return None
         if ends[0][0] is ends[1][0]:
             raise reader.error(
                 prim, "both ends of the joint are on one body; name two bodies by physics:body0 "

@@ -33,7 +33,7 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.description.poses import vec
-from robomodel.description.stages import MAX_PRIMS, open_stage
+from robomodel.description.stages import MAX_PRIMS, explained, open_stage
 from robomodel.description.transmissions import SIMPLE
 from robomodel.errors import DescriptionError, Issue, Source, warn_of_all
 from robomodel.files import MAX_MESH_BYTES
@@ -71,10 +71,20 @@ def read_usd(source: object, *, strict: bool = False) -> Description:
     reader = Reader(file, Units())
     try:
         stage = open_stage(content, file, reader.issues, text=file == TEXT)
-        description = _Robot(stage, reader).description()
+        description = _read(stage, reader)
     finally:
         warn_of_all(reader.issues, strict=strict)
     return description
+
+
+def _read(stage: Any, reader: Reader) -> Description:
+    """The description of the robot on a stage."""
+    from pxr import Tf
+
+    try:
+        return _Robot(stage, reader).description()
+    except Tf.ErrorException as error:  # as where an attribute stands for a relationship
+        raise explained(str(error), Source(reader.file)) from error
 
 
 def _opened(source: object) -> tuple[str, str]:
@@ -155,8 +165,12 @@ class _Robot:
         name = robot.root.get("name", "") if robot else ""
         name = name or _label(root or prims[0])
         tree = _Tree(self)
-        orders = [self.reader.written(root, each) or () for each in (LINKS, JOINTS)] if root else []
-        return tree.description(name, [list(map(str, each)) for each in orders])
+        orders = (
+            [[str(x) for x in self.reader.array(root, each)] for each in (LINKS, JOINTS)]
+            if root
+            else []
+        )
+        return tree.description(name, orders)
 
     def _prims(self) -> Iterator[Any]:
         """The prims of the stage, those of instances at each of their places."""
@@ -435,6 +449,12 @@ class _Tree:
                 loops.append(closing)
             links += between
             joints += chained
+        if len(self.free) > 1:
+            self.reader.warn(
+                self.free[1].prim,
+                f"is one of {len(self.free)} parts that no joint holds in the world; all are read, "
+                "as one robot",
+            )
         ends = {each.parent for each in joints}
         ends |= {end.link for each in loops for end in (each.predecessor, each.successor)}
         if self.ground.name in ends:
@@ -588,11 +608,11 @@ class _Tree:
             if name not in joints or joints[name].type not in ONE_DOF:
                 reader.warn(prim, "acts on no joint of one freedom and is left out", "actuator")
                 continue
-            gears = reader.written(prim, "mjc:gear")
-            gear = float(gears[0]) if gears else None
+            gears = reader.array(prim, "mjc:gear")
+            gear = float(gears[0]) if gears and hasattr(gears[0], "__float__") else None
             effort = reader.number(prim, "newton:maxEffort", infinite=True)
-            if word == "mjc" and reader.written(prim, "mjc:forceRange:max"):
-                effort = reader.number(prim, "mjc:forceRange:max")
+            if word == "mjc":
+                effort = self._force(prim)
             motor = Motor(effort) if effort and math.isfinite(effort) else None
             label, ends = _label(prim), (TransmittedJoint(name, reduction=1.0),)
             actuator = Actuator(label, reduction=gear, motor=motor)
@@ -604,6 +624,17 @@ class _Tree:
             if edge.drives and joint is not None and joint.type in ONE_DOF:
                 end, drive = TransmittedJoint(edge.name), Actuator(edge.name)
                 yield Transmission(edge.name, SIMPLE, (end,), (drive,), edge.source)
+
+    def _force(self, prim: Any) -> float | None:
+        """The largest force of an actuator of MuJoCo: its own, or of its control."""
+        reader = self.reader
+        force = reader.number(prim, "mjc:forceRange:max")
+        if force or str(reader.written(prim, "mjc:biasType") or "none") != "none":
+            return force
+        gains = reader.array(prim, "mjc:gainPrm")
+        gain = float(gains[0]) if gains and hasattr(gains[0], "__float__") else 1.0
+        control = reader.number(prim, "mjc:ctrlRange:max")
+        return control and abs(gain * control)
 
 
 def _turns(edge: Edge) -> bool:

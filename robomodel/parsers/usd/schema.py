@@ -160,7 +160,7 @@ def _spelled(value: Any) -> Iterator[str]:
         for n in range(len(value)):  # vectors of USD are no iterables
             yield from _spelled(value[n])
     else:
-        yield repr(float(value))
+        yield repr(float(value)) if hasattr(value, "__float__") else str(value)
 
 
 _SINGLE = ("float", "float2", "float3", "float4", "3f", "4f", "quatf")  # ends of names of types
@@ -198,6 +198,11 @@ class Reader:
         """The value of an attribute that the file says itself; None where it does not."""
         attribute = prim.GetAttribute(name)
         return attribute.Get() if attribute and attribute.HasAuthoredValue() else None
+
+    def array(self, prim: Any, name: str) -> list[Any]:
+        """What an array holds that the file says; nothing for other values."""
+        value = self.written(prim, name)
+        return list(value) if hasattr(value, "__len__") and not isinstance(value, str) else []
 
     def number(self, prim: Any, name: str, *, infinite: bool = False) -> float | None:
         """A number that the file says, finite unless it may be ``infinite``."""
