@@ -7,13 +7,15 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from robomodel.description import Loop
 from robomodel.model import graph
 from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.curves import Curve, Singularity
 from robomodel.model.constraints.tree import find_tree_constraints
-from robomodel.model.elements import Cluster
+from robomodel.model.elements import Cluster, Joint
+from robomodel.model.mobility.couplings import REAL, follower_curves
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import Linkage
@@ -24,6 +26,7 @@ APART = 5e-3  # of the robot's size: what is farther open is not closed where th
 NEAR = 0.1  # rad or m: singularities beyond the limits, but nearer to them than this, are told
 BETTER = 10.0  # times better conditioned: other independent coordinates are worth telling
 PARALLEL = 1e-6
+ROUNDED = 1e-3  # of a range: limits of files are those at the ends, however curves bend near them
 POOR = 10.0  # times the usual condition: a start that is nearly singular
 
 
@@ -373,16 +376,15 @@ def check_limits(context: CheckContext) -> Iterator[Finding]:
             continue
         joints = [model.joints[body] for body in cluster.bodies]
         ranges: dict[str, list[tuple[float, float, str]]] = {}
-        zero = np.array(cluster.constraint.positions([0.0] * (cluster.q.stop - cluster.q.start)))
-        for n, (joint, link) in enumerate(zip(joints, cluster.geometry.links, strict=True)):
-            if joint.nv != 1 or joint.type == "continuous":
+        curves = follower_curves(cluster.geometry.links, cluster.constraint, len(cluster.start))
+        for at, curve_of in zip(cluster.start, curves, strict=True):
+            led_by = next((joints[n].name for n in curve_of if joints[n].independent), None)
+            if led_by is None:
                 continue
-            gains = _gains(cluster, n)
-            if len(gains) != 1 or not (math.isfinite(joint.lower) or math.isfinite(joint.upper)):
-                continue
-            ((leader, gain),) = gains.items()
-            ends = sorted((end - float(zero[link.q])) / gain for end in (joint.lower, joint.upper))
-            ranges.setdefault(leader, []).append((ends[0], ends[1], joint.name))
+            for n, curve in curve_of.items():
+                joint = joints[n]
+                if joint.type != "continuous" and (ends := _ends(curve, joint, at)):
+                    ranges.setdefault(led_by, []).append((*ends, joint.name))
         for leader, intervals in ranges.items():
             low = max(intervals, key=lambda each: each[0])
             high = min(intervals, key=lambda each: each[1])
@@ -414,13 +416,27 @@ def check_limits(context: CheckContext) -> Iterator[Finding]:
                         )
 
 
-def _gains(cluster: Cluster, joint: int) -> dict[str, float]:
-    """How far a joint moves with each independent joint."""
-    row = cluster.geometry.links[joint].v
-    columns = itertools.islice(cluster.constraint.jacobian([0.0] * _nq(cluster)), row, row + 1)
-    (gains,) = columns
-    return {name: float(x) for name, x in zip(cluster.independent, gains, strict=True) if float(x)}
+def _ends(curve: Polynomial, joint: Joint, at: float) -> tuple[float, float] | None:
+    """Between which positions of its leader a joint is within its limits.
 
-
-def _nq(cluster: Cluster) -> int:
-    return int(cluster.spanning_q.stop - cluster.spanning_q.start)
+    None where it has none. Of a curve that bends, around the position ``at``.
+    """
+    limits = joint.lower, joint.upper
+    if not any(map(math.isfinite, limits)):
+        return None
+    if curve.degree() == 1:
+        low, high = sorted((limit - curve.coef[0]) / curve.coef[1] for limit in limits)
+        return low, high
+    slack = ROUNDED * (limits[1] - limits[0]) if math.isfinite(limits[1] - limits[0]) else 0.0
+    limits = limits[0] - slack, limits[1] + slack
+    ends = [-math.inf, math.inf]
+    for limit in filter(math.isfinite, limits):
+        roots = np.atleast_1d((curve - limit).roots())
+        ends += roots[np.abs(roots.imag) <= REAL].real.tolist()
+    ends.sort()
+    largest = 1.0 + max(map(abs, ends[1:-1]), default=0.0)
+    for low, high in itertools.pairwise(ends):
+        middle = 0.5 * (max(low, -largest) + min(high, largest))
+        if low - REAL <= at <= high + REAL and limits[0] <= float(curve(middle)) <= limits[1]:
+            return low, high
+    return None
