@@ -26,7 +26,7 @@ APART = 5e-3  # of the robot's size: what is farther open is not closed where th
 NEAR = 0.1  # rad or m: singularities beyond the limits, but nearer to them than this, are told
 BETTER = 10.0  # times better conditioned: other independent coordinates are worth telling
 PARALLEL = 1e-6
-ROUNDED = 1e-3  # of a range: limits of files are those at the ends, however curves bend near them
+ROUNDED = 0.01  # of a range: limits of files are those at the ends, however curves bend near them
 POOR = 10.0  # times the usual condition: a start that is nearly singular
 
 
