@@ -9,6 +9,7 @@ from mujoco_side import full_mass_matrix
 from numpy.polynomial import Polynomial
 
 import robomodel as rm
+from robomodel.dynamics.actuators.envelopes import joint_envelopes
 from robomodel.estimation.equations import pieces
 from robomodel.estimation.instant import Problem
 
@@ -416,3 +417,26 @@ def test_motions():
             run = rm.simulate(model, q, v=v, duration=0.1, method=method, step=step / half)
             assert abs(run.q[-1] - exact.q[-1]).max() < error / half**2
             assert np.ptp(sum(rm.energy(model, run.q, run.v))) < spread / half**2
+
+
+def test_reports_follow_the_curve():
+    """Ratios along the range are 1/p'; limits at the curve's ends are no contradiction."""
+    bent = (0.0, 0.3, -0.8, 0.4)
+    body = link("a", 1.0, 0.1, 0.1, 0.1) + link("b", 1.0, 0.1, 0.1, 0.1)
+    limit = '<limit lower="{}" upper="{}" effort="5" velocity="3"/>'
+    curve = Polynomial(bent)
+    text = (
+        f'<robot name="r"><link name="w"/>{body}'
+        + joint("x", "revolute", "w", "a", "0 0 1", limit.format(0, 1))
+        + joint("y", "revolute", "w", "b", "0 0 1", limit.format(*(curve([1.0]).tolist()), 0.1))
+        + powers("c", "y", "x", bent)
+        + "</robot>"
+    )
+    model = rm.load(text)
+    assert not [f for f in rm.validate(model).findings if f.check == "limits"]
+    found = {each.joint: each for each in joint_envelopes(model)}
+    x = model.joint_positions(found["y"].q)["x"]
+    np.testing.assert_allclose(found["y"].ratios[:, 0], 1 / curve.deriv()(x), rtol=1e-9)
+    peak = next(r for r in curve.deriv().roots() if 0 < r < 1)
+    assert found["y"].upper == pytest.approx(curve(peak), abs=1e-4)
+    assert (found["y"].lower_by, found["y"].upper_by) == ("x", "loop")

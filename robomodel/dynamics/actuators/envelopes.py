@@ -20,7 +20,7 @@ from robomodel.dynamics.functions.actuators import actuator_map
 from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import select
 from robomodel.model.configurations.curves import Curve, curve
-from robomodel.model.configurations.sweeps import FREE_LENGTH, grid
+from robomodel.model.configurations.sweeps import FREE_LENGTH, grid, sweep
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
@@ -34,6 +34,7 @@ Places = NDArray[np.intp]
 NONE: Places = np.empty(0, dtype=np.intp)
 POINTS = 30  # along each half of a linkage's range
 INSIDE = 1e-9
+ROUNDED = 0.01  # of a range, by which limits may miss the ends of curves that bend
 SINGULAR = 1e-8  # of the largest singular value
 ALIKE = 1e-9  # relative: values that differ by less are one
 NOTHING = 1e-3  # of the greatest: what counts as a dead point's
@@ -50,7 +51,8 @@ class JointEnvelope:
     (n,): the greatest there, all other joints of the open tree getting nothing, or standing;
     infinite where nothing limits them.
     ``lower`` and ``upper``: as far as all limits of its cluster let it go; ``lower_by`` and
-    ``upper_by`` name the joint whose limit that is, or say "loop" where the linkage ends it.
+    ``upper_by`` name the joint whose limit that is, or say "loop" where the linkage, or the curve
+    that the joint follows, ends it.
     ``effort`` and ``velocity``: what there is everywhere, the least of ``torque`` and ``speed``
     (at the neutral configuration where the range has dead points, at which they vanish).
     ``line``: which of the configurations have all other joints of the tree at neutral, in order.
@@ -265,6 +267,9 @@ def _poses(
     if cluster.kind == "joint":
         return neutral[None], 0, ranges, {}
     if cluster.kind == "couplings":
+        if cluster.varies and cluster.nv == 1 and cluster.independent[0] in model.joint_names:
+            q, start, ranges = _along_polynomials(model, cluster, bodies)
+            return q, start, ranges, {name: np.arange(len(q)) for name in ranges}
         if cluster.nv == 1:
             ranges = {model.joints[b].name: _geared(model, cluster, b) for b in bodies}
         return neutral[None], 0, ranges, {}
@@ -335,6 +340,44 @@ def _geared(model: Model, cluster: Cluster, body: int) -> Range:
         if high < upper[0] - INSIDE or upper[0] == math.inf > high:
             upper = high, joint.name
     return lower, upper
+
+
+def _along_polynomials(
+    model: Model, cluster: Cluster, bodies: Sequence[int]
+) -> tuple[Array, int, dict[str, Range]]:
+    """The range of a cluster of one freedom with polynomials: all joints within their limits.
+
+    Limits of files that are a hundredth of the range short of the curves count as their ends.
+    """
+    motion = sweep(model, cluster.independent[0], steps=2 * POINTS)
+    at = model.joint_positions(motion.q)
+    neutral = float(model.joint_positions(model.neutral())[motion.joint])
+    start = int(np.argmin(np.abs(motion.positions - neutral)))
+    joints = [model.joints[body] for body in cluster.bodies if model.joints[body].nv == 1]
+    joints = [joint for joint in joints if joint.type != "continuous"]
+    stops = np.full(len(motion.q), "", dtype=object)
+    for joint in joints:
+        slack = ROUNDED * float(np.ptp(at[joint.name])) + INSIDE
+        out = (at[joint.name] < joint.lower - slack) | (at[joint.name] > joint.upper + slack)
+        stops[out & (stops == "")] = joint.name
+    outside = np.flatnonzero(stops != "")
+    first = int(np.max(outside[outside < start], initial=-1)) + 1
+    last = int(np.min(outside[outside > start], initial=len(stops))) - 1
+    leader = model.joints[model.joint_names.index(motion.joint)]
+    by = [
+        stops[n] if 0 <= n < len(stops) else motion.joint if math.isfinite(limit) else ""
+        for n, limit in ((first - 1, leader.lower), (last + 1, leader.upper))
+    ]
+    ranges: dict[str, Range] = {}
+    for body in bodies:
+        name = model.joints[body].name
+        values = at[name][first : last + 1]
+        ends = []
+        for n in (int(np.argmin(values)), int(np.argmax(values))):
+            turns = 0 < n < len(values) - 1
+            ends.append((float(values[n]), "loop" if turns else by[0] if n == 0 else by[1]))
+        ranges[name] = ends[0], ends[1]
+    return motion.q[first : last + 1], start - first, ranges
 
 
 def _along(model: Model, cluster: Cluster, path: Curve) -> tuple[Array, int, tuple[str, str]]:
