@@ -115,15 +115,17 @@ class Way:
         side = select(self.start, -1.0, 1.0)
         b = sub(mul(side, self.start), half)
         r = mul(side, sub(self.free, self.start))
-        x = div(sub(r, mul(kappa, b)), add(1.0, mul(0.5, kappa)))
+        more = add(2.0, kappa)
+        inverse = div(1.0, more)
+        x = mul(mul(2.0, inverse), sub(r, mul(kappa, b)))
         root = sqrt(add(mul(r, r), mul(mul(2.0, kappa), mul(b, b))))
         x = select(add(b, x), mul(0.5, sub(r, root)), x)
         outside = add(self.start, mul(side, x))
         side = select(self.free, -1.0, 1.0)
         p, r = sub(half, mul(side, self.start)), sub(mul(side, self.free), half)
-        more, apart = add(2.0, kappa), sub(r, p)
+        apart = sub(r, p)
         inner = add(mul(apart, apart), mul(mul(2.0, more), mul(r, p)))
-        reached = div(add(apart, sqrt(select(inner, 1.0, inner))), more)
+        reached = mul(inverse, add(apart, sqrt(select(inner, 1.0, inner))))
         entered = mul(side, add(half, reached))
         return select(neg(b), outside, select(r, self.free, entered))
 
@@ -140,12 +142,13 @@ class Way:
         between = mul(0.5, reduce(add, map(sub, ends, within)))
         length = sub(end, self.start)
         length = select(sub(mul(length, length), STILL**2), 1.0, length)
-        share = div(sub(within[1], within[0]), length)
+        inverse = div(1.0, length)
+        share = mul(sub(within[1], within[0]), inverse)
         inside = select(sub(mul(end, end), (0.5 * self.element.deadband) ** 2), 1.0, 0.0)
         beyond = sub(1.0, share)
         slope = add(
             mul(0.5, mul(sub(1.0, inside), beyond)),
-            mul(between, div(sub(share, inside), length)),
+            mul(between, mul(sub(share, inside), inverse)),
         )
         return mul(between, beyond), slope
 
