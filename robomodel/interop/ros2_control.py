@@ -70,10 +70,11 @@ TEMPLATE = """\
 /* Transmission of @ROBOT@ for ros2_control, written by robomodel. C++17, with @STEM@.c.
 
    Joints are the robot's independent ones. Values are read from and written to the handles that
-   configure() was given: positions, velocities and efforts, each where all joints and all actuators
-   have a handle of it. Ratios turn with positions: efforts and velocities without positions are
-   mapped at the last ones. Where linkages do not reach a position, what is written is not a number,
-   and the last configuration stays. Nothing is allocated but in configure().
+   configure() was given: positions, velocities and efforts. Each is mapped where joints and
+   actuators have handles of it, all of them or none. Ratios turn with positions: efforts and
+   velocities without positions are mapped at the last ones. Where linkages do not reach a position,
+   what is written is not a number, and the last configuration stays. Nothing is allocated but in
+   configure().
 */
 #ifndef @UPPER@_TRANSMISSION_HPP
 #define @UPPER@_TRANSMISSION_HPP
@@ -194,6 +195,10 @@ class Transmission : public transmission_interface::Transmission {
                                      const std::array<std::string, N> &names,
                                      const char *interface) {
     std::vector<Handle> result;
+    for (const Handle &handle : handles)
+      if (std::find(names.begin(), names.end(), handle.get_prefix_name()) == names.end())
+        throw transmission_interface::Exception("@STEM@: a handle is of '" +
+                                                handle.get_prefix_name() + "', which it has not");
     for (const auto &name : names) {
       const auto at = std::find_if(handles.begin(), handles.end(), [&](const Handle &handle) {
         return handle.get_prefix_name() == name && handle.get_interface_name() == interface &&
@@ -201,7 +206,9 @@ class Transmission : public transmission_interface::Transmission {
       });
       if (at != handles.end()) result.push_back(*at);
     }
-    if (result.size() != N) result.clear();
+    if (!result.empty() && result.size() != N)
+      throw transmission_interface::Exception(std::string("@STEM@: handles of ") + interface +
+                                              " are not of all");
     return result;
   }
 

@@ -24,10 +24,16 @@ int main() {
   const auto joint_handles = handles<JointHandle>(Maps::joint_names(), joints);
   const auto actuator_handles = handles<ActuatorHandle>(Maps::actuator_names(), actuators);
   std::shared_ptr<transmission_interface::Transmission> maps = std::make_shared<Maps>();
-  try {
-    maps->configure({}, actuator_handles);
-    return 1;
-  } catch (const transmission_interface::Exception &) {
+  auto some = joint_handles;
+  some.pop_back();
+  auto others = joint_handles;
+  others.emplace_back("nobody", "position", &joints[0][0]);
+  for (const auto &wrong : {std::vector<JointHandle>(), some, others}) {
+    try {
+      maps->configure(wrong, actuator_handles);
+      return 1;
+    } catch (const transmission_interface::Exception &) {
+    }
   }
   maps->configure(joint_handles, actuator_handles);
   if (maps->num_joints() != Maps::JOINTS || maps->num_actuators() != Maps::ACTUATORS) return 1;
