@@ -14,7 +14,7 @@ from ptx_interpreter import Launch
 from robomodel.kernels import Program, compile_program
 from robomodel.kernels.c import CFunction, preamble
 from robomodel.kernels.ptx import emit as ptx
-from robomodel.kernels.ptx.slices import Slice
+from robomodel.kernels.ptx.emit import Slice
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")

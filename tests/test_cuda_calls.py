@@ -17,7 +17,6 @@ import robomodel as rm
 from robomodel.kernels import (
     NoCompilerError,
     cuda,
-    cuda_arrays,
 )
 from robomodel.kernels.function import CudaKernel
 from robomodel.kernels.llvm import machine
@@ -140,7 +139,7 @@ def test_new_arrays_of_other_libraries_are_handed_over(
 
 def on_this(capsule: Any) -> np.ndarray:
     """A capsule's numbers, copied."""
-    x = cuda_arrays.tensor(capsule)
+    x = cuda.tensor(capsule)
     numbers = (ctypes.c_double * 64).from_address(x.address)
     strides = [8 * s for s in x.strides]
     return np.lib.stride_tricks.as_strided(np.frombuffer(numbers), x.shape, strides).copy()

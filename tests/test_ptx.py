@@ -26,7 +26,7 @@ from robomodel.kernels import Program, Trace, cuda
 from robomodel.kernels.function import CudaKernel
 from robomodel.kernels.precision import PRECISIONS
 from robomodel.kernels.ptx import emit as ptx
-from robomodel.kernels.ptx.slices import divided
+from robomodel.kernels.ptx.emit import divided
 from robomodel.motion.cuda import CudaRollout
 from robomodel.scalars import sincos
 

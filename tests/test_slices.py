@@ -9,9 +9,8 @@ from targets import on_card
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.plan import Plan
 from robomodel.kernels.program import ADD, MUL, SQRT, Step
-from robomodel.kernels.ptx import slices
-from robomodel.kernels.ptx.emit import gathered
-from robomodel.kernels.ptx.slices import Slice, alive, divided, sliced, spilled
+from robomodel.kernels.ptx import emit
+from robomodel.kernels.ptx.emit import Slice, alive, divided, gathered, sliced, spilled
 
 each_dtype = pytest.mark.parametrize("dtype", ["float64", "float32"])
 
@@ -73,7 +72,7 @@ def test_any_slices_give_the_same_numbers(dtype: str) -> None:
 def test_more_results_than_a_block_gathers_and_more_steps_than_a_function(
     dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "LONGEST", 300)
+    monkeypatch.setattr(emit, "LONGEST", 300)
     monkeypatch.setattr("robomodel.kernels.ptx.emit.LONGEST", 300)
     program = branches(90, 3)
     whole = divided(program, [program.distinct])

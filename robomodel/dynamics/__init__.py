@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from robomodel.dynamics.functions.actuators import *
 from robomodel.dynamics.functions.contact import *
-from robomodel.dynamics.functions.derivatives import *
-from robomodel.dynamics.functions.frames import *
 from robomodel.dynamics.functions.motion import *
 from robomodel.dynamics.functions.quantities import *
 

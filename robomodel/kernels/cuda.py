@@ -1,35 +1,378 @@
-"""Programs on NVIDIA's cards: PTX launched through the driver.
+"""Programs on NVIDIA's cards: PTX launched through the driver (libcuda).
 
 The driver makes machine code of PTX for the card it finds, and keeps it. Arrays stay whose they
-are: nothing is copied.
+are: nothing is copied. They come by ``__cuda_array_interface__`` and DLPack.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
 import math
+import sys
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from robomodel.kernels.cuda_arrays import (
-    Driver,
-    NoCardError,
-    View,
-    driver,
-    empty,
-    handed,
-    merged,
-    rows,
-    step,
-    stream_of,
-    view,
-)
-from robomodel.kernels.precision import Dtype
+from robomodel.kernels.precision import PRECISIONS, Dtype
 from robomodel.kernels.ptx import emit
+
+CARDS = (2, 13)  # DLPack's numbers of CUDA's memory, and of such that processors share
+STANDARD = 1  # the stream that waits for others, by its explicit handle
+
+
+# ---- the driver ----------------------------------------------------------------------------------
+
+
+class NoCardError(RuntimeError):
+    """Kernels for NVIDIA's cards cannot run here: there is no driver, or it fails."""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """NVIDIA's driver, and the contexts of cards, which are kept: code lives in them."""
+
+    library: Any
+    contexts: dict[int, ctypes.c_void_p] = field(default_factory=dict)
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """One of its functions; NoCardError if it reports a failure."""
+        code = getattr(self.library, name)(*arguments)
+        if code:
+            text = ctypes.c_char_p()
+            self.library.cuGetErrorString(code, ctypes.byref(text))
+            said = (text.value or b"unknown error").decode(errors="replace")
+            raise NoCardError(f"NVIDIA's driver: {name}: {said} ({code})")
+
+    def card(self, address: int) -> int:
+        """The number of the card whose memory this is."""
+        found = ctypes.c_int()
+        ordinal = ctypes.c_int(9)  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        self.call("cuPointerGetAttribute", ctypes.byref(found), ordinal, ctypes.c_uint64(address))
+        return found.value
+
+    def enter(self, card: int) -> None:
+        """Make a card's primary context, which others use as well, the thread's current one."""
+        if card not in self.contexts:
+            device, context = ctypes.c_int(), ctypes.c_void_p()
+            self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(card))
+            self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+            self.contexts[card] = context
+        self.call("cuCtxPushCurrent_v2", self.contexts[card])
+
+    def leave(self) -> None:
+        """Back to the context before."""
+        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    @contextmanager
+    def on(self, card: int) -> Iterator[None]:
+        """In a card's context."""
+        self.enter(card)
+        try:
+            yield
+        finally:
+            self.leave()
+
+
+@functools.cache
+def driver() -> Driver:
+    """The driver, ready; NoCardError where there is none, or no card."""
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        library = ctypes.CDLL(name)
+    except OSError:
+        raise NoCardError(
+            f"kernels of target 'cuda' run on NVIDIA's cards, and their driver ({name}) is not "
+            "installed here; 'ptx' is there without it"
+        ) from None
+    found = Driver(library)
+    found.call("cuInit", ctypes.c_uint(0))
+    return found
+
+
+# ---- arrays --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Where an array on a card lies; ``strides`` in numbers. ``owner`` keeps what it must."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    writable: bool
+    stream: int | None
+    owner: object
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The first byte and the one behind the last."""
+        if 0 in self.shape:
+            return self.address, self.address
+        reach = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        size = PRECISIONS[self.dtype].bytes
+        last = self.address + size * (1 + sum(x for x in reach if x > 0))
+        return self.address + size * sum(x for x in reach if x < 0), last
+
+
+class _Tensor(ctypes.Structure):
+    """DLPack's."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", ctypes.c_uint64),
+    )
+
+
+def view(x: Any, name: str, stream: int) -> View:
+    """Of an array with ``__cuda_array_interface__``, or else by DLPack; TypeError of others."""
+    told = getattr(x, "__cuda_array_interface__", None)
+    if told is not None:
+        return _interface(x, told)
+    if hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) in CARDS:
+        return tensor(x.__dlpack__(stream=stream))
+    raise TypeError(
+        f"{name} must be an array on the card, with __cuda_array_interface__ or DLPack (CuPy's, "
+        f"PyTorch's, JAX's …), got {type(x).__module__}.{type(x).__qualname__}"
+    )
+
+
+def _interface(x: Any, told: Mapping[str, Any]) -> View:
+    kinds = {"<f4": "float32", "<f8": "float64"}
+    dtype = kinds.get(told["typestr"], told["typestr"])
+    shape, strides = tuple(told["shape"]), told.get("strides")
+    size = int(told["typestr"][2:])
+    steps = rows(shape) if strides is None else tuple(s // size for s in strides)
+    address, locked = told["data"]
+    return View(address or 0, shape, steps, dtype, not locked, told.get("stream"), x)
+
+
+def tensor(capsule: Any) -> View:
+    """Of what ``__dlpack__`` gives, which stays the capsule's."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    found = _Tensor.from_address(pointer(capsule, b"dltensor"))
+    axes = range(found.ndim)
+    shape = tuple(found.shape[i] for i in axes)
+    strides = tuple(found.strides[i] for i in axes) if found.strides else rows(shape)
+    kinds = {(2, 32, 1): "float32", (2, 64, 1): "float64"}
+    kind = (found.code, found.bits, found.lanes)
+    dtype = kinds.get(kind, f"DLPack's {kind}")
+    return View((found.data or 0) + found.offset, shape, strides, dtype, True, None, capsule)
+
+
+def rows(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of rows one behind the other."""
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def step(name: str, x: View, batch: tuple[int, ...]) -> int:
+    """How many numbers one row of a batch stands behind the one before."""
+    missing = len(batch) - (len(x.shape) - 1)
+    strides = [0] * missing + [
+        0 if n == 1 else s for n, s in zip(x.shape[:-1], x.strides, strict=False)
+    ]
+    axes = [(n, s) for n, s in zip(batch, strides, strict=True) if n != 1]
+    even = all(s == n * t for (_, s), (n, t) in itertools.pairwise(axes))
+    if not even or (x.shape[-1] > 1 and x.strides[-1] != 1):
+        raise ValueError(f"rows of {name} do not stand evenly in memory; make it contiguous")
+    return axes[-1][1] if axes else 0
+
+
+def merged(name: str, x: View) -> View:
+    """An array with its last two axes, whose rows stand one behind the other, as one."""
+    times, size = x.shape[-2:]
+    if (times > 1 and x.strides[-2] != size) or (size > 1 and x.strides[-1] != 1):
+        raise ValueError(f"rows of {name} do not stand evenly in memory; make it contiguous")
+    return replace(x, shape=(*x.shape[:-2], times * size), strides=(*x.strides[:-2], 1))
+
+
+# ---- new arrays ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CardArray:
+    """An array on a card, of nobody's library: taken over by DLPack or its interface.
+
+    Whoever takes it over waits for ``stream``, on which it is made. Its memory is freed with the
+    last that refers to it. Parts of it, as of arrays elsewhere, share it.
+    """
+
+    memory: CardMemory
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    first: int = 0
+
+    @property
+    def dtype(self) -> str:
+        """Of its numbers."""
+        return self.memory.dtype
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        size = PRECISIONS[self.dtype].bytes
+        address = self.memory.address + size * self.first
+        strides = tuple(size * s for s in self.strides)
+        return {"shape": self.shape, "typestr": f"<f{size}", "data": (address, False),
+                "strides": strides, "version": 3, "stream": self.memory.stream}  # fmt: skip
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CARDS[0], self.memory.card
+
+    def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
+        """A capsule of version 0, which all libraries take; ``stream``: whose waits, -1: nobody."""
+        if stream not in (-1, self.memory.stream):
+            self.memory.wait()
+        return _capsule(self)
+
+    def __getitem__(self, where: Any) -> CardArray:
+        """Of the last axis a slice: ``x[..., a:b]``."""
+        start, stop, _ = where[-1].indices(self.shape[-1])
+        return replace(self, shape=(*self.shape[:-1], stop - start), first=self.first + start)
+
+    def reshape(self, shape: tuple[int, ...]) -> CardArray:
+        """With the last axis as several."""
+        axes = shape[len(self.shape) - 1 :]
+        return replace(self, shape=shape, strides=(*self.strides[:-1], *rows(axes)))
+
+
+@dataclass
+class CardMemory:
+    """Memory on a card, freed with this."""
+
+    driver: Driver
+    card: int
+    count: int
+    dtype: Dtype
+    stream: int
+    address: int = 0
+
+    def __post_init__(self) -> None:
+        found = ctypes.c_uint64()
+        size = ctypes.c_size_t(max(1, self.count) * PRECISIONS[self.dtype].bytes)
+        with self.driver.on(self.card):
+            self.driver.call("cuMemAlloc_v2", ctypes.byref(found), size)
+        self.address = found.value
+
+    def wait(self) -> None:
+        """Until what the stream was given is done."""
+        with self.driver.on(self.card):
+            self.driver.call("cuStreamSynchronize", ctypes.c_void_p(self.stream))
+
+    def __del__(self) -> None:
+        if self.address:
+            with self.driver.on(self.card):  # which waits for all that uses it
+                self.driver.call("cuMemFree_v2", ctypes.c_uint64(self.address))
+
+
+def empty(x: Any, shape: tuple[int, ...], dtype: Dtype, place: tuple[Driver, int, int]) -> Any:
+    """A new array on the same card, of the same library where it has a way to make one.
+
+    ``place``: the driver, the card, the stream. Others get a :class:`CardArray`.
+    """
+    if hasattr(x, "new_empty"):  # PyTorch's
+        return x.new_empty(shape)
+    if _library(x) == "cupy":
+        return sys.modules["cupy"].empty(shape, x.dtype)
+    driver, card, stream = place
+    memory = CardMemory(driver, card, math.prod(shape), dtype, stream)
+    return CardArray(memory, shape, rows(shape))
+
+
+def handed(x: Any, result: Any) -> Any:
+    """A result as the library of ``x`` has arrays: JAX takes it over by DLPack."""
+    if isinstance(result, CardArray) and _library(x) in ("jax", "jaxlib"):
+        return sys.modules["jax"].numpy.from_dlpack(result)
+    return result
+
+
+# ---- DLPack, outwards ----------------------------------------------------------------------------
+
+
+class _Managed(ctypes.Structure):
+    """DLPack's tensor with who frees it."""
+
+    _fields_ = (
+        ("tensor", _Tensor),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+    )
+
+
+_lent: dict[int, tuple[object, ...]] = {}  # until others say that they are done with it
+
+
+def _forget(address: int) -> None:
+    _lent.pop(address, None)
+
+
+def _drop(capsule: int) -> None:
+    """A capsule goes; if nobody took over what is in it, it goes too."""
+    valid = ctypes.pythonapi.PyCapsule_IsValid
+    valid.restype, valid.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)
+    if valid(capsule, NAME):
+        pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
+        _forget(pointer(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, NAME))
+
+
+NAME = b"dltensor"
+_done, _unused = (ctypes.CFUNCTYPE(None, ctypes.c_void_p)(f) for f in (_forget, _drop))
+
+
+def _capsule(x: CardArray) -> Any:
+    axes = ctypes.c_int64 * len(x.shape)
+    shape, strides = axes(*x.shape), axes(*x.strides)
+    size = PRECISIONS[x.dtype].bytes
+    tensor = _Tensor(
+        x.memory.address + size * x.first, (CARDS[0], x.memory.card), len(x.shape),
+        2, 8 * size, 1, shape, strides, 0,
+    )  # fmt: skip
+    managed = _Managed(tensor, None, _done)
+    address = ctypes.addressof(managed)
+    _lent[address] = (managed, shape, strides, x)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype = ctypes.py_object
+    new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return new(address, NAME, ctypes.cast(_unused, ctypes.c_void_p))
+
+
+# ---- streams -------------------------------------------------------------------------------------
+
+
+def stream_of(stream: Any, arguments: Sequence[Any]) -> int:
+    """The handle of a stream (an int, or CuPy's, PyTorch's …); None: the arrays' library's own."""
+    if stream is None:
+        for x in arguments:
+            if _library(x) == "torch" and x.is_cuda:
+                return int(sys.modules["torch"].cuda.current_stream(x.device).cuda_stream) or 1
+            if _library(x) == "cupy":
+                return int(sys.modules["cupy"].cuda.get_current_stream().ptr) or 1
+        return STANDARD
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1]) or STANDARD
+    for name in ("cuda_stream", "ptr"):
+        stream = getattr(stream, name, stream)
+    if not isinstance(stream, int):
+        raise TypeError(f"stream must be a stream or its handle, got {type(stream).__name__}")
+    return stream or STANDARD
+
+
+def _library(x: Any) -> str:
+    return type(x).__module__.partition(".")[0]
+
 
 __all__ = ["Compiled", "Driver", "NoCardError", "driver"]
 

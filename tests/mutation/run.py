@@ -47,7 +47,6 @@ TESTS: dict[str, str] = {
     "dynamics/recursions/derivatives.py": "derivatives variations hessian",
     "dynamics/recursions/efpa.py": "efpa impulse",
     "dynamics/kinematics/frames.py": "frames efpa",
-    "dynamics/recursions/hessian.py": "hessian derivatives",
     "dynamics/recursions/hybrid_dynamics.py": "hybrid",
     "dynamics/recursions/impulse.py": "impulse",
     "dynamics/baselines/open_tree.py": "baselines armature dynamics approximation_errors",

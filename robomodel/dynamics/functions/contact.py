@@ -29,8 +29,7 @@ from robomodel.dynamics.declaration import (
     run,
     run_one,
 )
-from robomodel.dynamics.functions.derivatives import aba_derivatives
-from robomodel.dynamics.functions.motion import aba
+from robomodel.dynamics.functions.motion import aba, aba_derivatives
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.dynamics.recursions import efpa as recursion
 from robomodel.dynamics.recursions.efpa import product

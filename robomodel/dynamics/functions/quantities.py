@@ -1,4 +1,4 @@
-"""What controllers ask: terms of the equations of motion, the centre of mass, energy.
+"""What controllers ask: terms of the equations of motion, frames, the centre of mass, energy.
 
 Arguments, ``backend`` and ``check`` as in :mod:`robomodel.dynamics`. What Pinocchio calls it stands
 in parentheses; its spatial vectors have the linear part first, these the angular.
@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.algorithm import Method, declare
 from robomodel.dynamics.declaration import ForceOptions, Options, algorithm, documented, run_one
-from robomodel.dynamics.kinematics import momentum
+from robomodel.dynamics.kinematics import frames, momentum
+from robomodel.dynamics.kinematics.frames import FrameLike, Reference
 from robomodel.dynamics.kinematics.state import Forces, Matrix
 from robomodel.dynamics.recursions import coriolis as recursion
 from robomodel.dynamics.recursions.crba import crba
@@ -31,9 +32,127 @@ __all__ = [
     "centroidal_momentum",
     "coriolis",
     "energy",
+    "frame_acceleration",
+    "frame_bias",
+    "frame_pose",
+    "frame_velocity",
     "gravity_force",
+    "jacobian",
     "mass_inverse",
 ]
+
+
+def _bias(model: Model, q: Vector, v: Vector, at: frames.Place) -> tuple[Scalar, ...]:
+    return frames.acceleration(model, q, v, [0.0] * model.nv, at)
+
+
+def _pose(model: Model, q: Vector, at: frames.Place) -> list[Scalar]:
+    rotation, origin = frames.pose(model, q, at)
+    top = [x for row, o in zip(rotation, origin, strict=True) for x in (*row, o)]
+    return [*top, 0.0, 0.0, 0.0, 1.0]
+
+
+@algorithm(_pose, pose=(4, 4))
+def frame_pose(model: Model, q: ArrayLike, frame: FrameLike, **options: Unpack[Options]) -> Array:
+    """The frame's pose in the world (Pinocchio: oMf).
+
+    Returns:
+        pose: Homogeneous matrix (..., 4, 4).
+    """
+
+
+@algorithm(frames.jacobian, J=(6, "nv"))
+def jacobian(
+    model: Model,
+    q: ArrayLike,
+    frame: FrameLike,
+    *,
+    reference: Reference = "local",
+    **options: Unpack[Options],
+) -> Array:
+    """The frame's Jacobian J: its velocity is J v (computeFrameJacobian).
+
+    Returns:
+        J: The matrix (..., 6, nv), angular rows first.
+    """
+
+
+@algorithm(frames.velocity, velocity=(6,))
+def frame_velocity(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    frame: FrameLike,
+    *,
+    reference: Reference = "local",
+    **options: Unpack[Options],
+) -> Array:
+    """The frame's velocity (getFrameVelocity).
+
+    Returns:
+        velocity: Spatial velocity (..., 6), angular first.
+    """
+
+
+@algorithm(frames.acceleration, acceleration=(6,))
+def frame_acceleration(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    frame: FrameLike,
+    *,
+    reference: Reference = "local",
+    **options: Unpack[Options],
+) -> Array:
+    """The frame's acceleration (getFrameClassicalAcceleration).
+
+    The linear part is that of a point, the frame's origin, in the world: ẍ, not the spatial
+    acceleration's ẍ - ω x ẋ; gravity is left out.
+
+    Returns:
+        acceleration: (..., 6), angular first.
+    """
+
+
+@algorithm(_bias, acceleration=(6,))
+def frame_bias(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    frame: FrameLike,
+    *,
+    reference: Reference = "local",
+    **options: Unpack[Options],
+) -> Array:
+    """:func:`frame_acceleration` at a = 0: what J a lacks, J̇ v of a point.
+
+    frame_acceleration = jacobian · a + frame_bias, in any one ``reference``.
+
+    Returns:
+        acceleration: (..., 6), angular first.
+    """
+
+
+# ---- of sensors, by estimation -------------------------------------------------------------------
+
+declare(
+    "gyroscope_derivatives",
+    frames.gyroscope_derivatives,
+    omega=(3,),
+    domega_dq=(3, "nv"),
+    domega_dv=(3, "nv"),
+    by_trace=True,
+)
+declare(
+    "accelerometer_derivatives",
+    frames.accelerometer_derivatives,
+    force=(3,),
+    df_dq=(3, "nv"),
+    df_dv=(3, "nv"),
+    df_da=(3, "nv"),
+    by_trace=True,
+)
 
 
 def _mass_inverse(model: Model, q: Vector) -> Matrix:
