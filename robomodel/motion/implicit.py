@@ -28,6 +28,7 @@ from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import Element, elements
 from robomodel.dynamics.recursions.rnea import bias_force
+from robomodel.errors import warn
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import (
@@ -47,6 +48,9 @@ from robomodel.scalars import (
 
 RK4_REACH = 2.0
 """Step times rate up to which "rk4" is taken: it is stable up to 2.78."""
+
+RK4_BEYOND = 3.0
+"""Magnitude of step times eigenvalue at which "rk4" is stable at no angle (the largest is 2.95)."""
 
 NEWTON_STEPS = 1
 """Of Newton's method for springs with play, before the last one."""
@@ -202,11 +206,31 @@ def press(
 
 def too_stiff(model: Model, states: Array, step: float) -> bool:
     """Whether at one of these q (..., nq), of which some are looked at, "rk4" would blow up."""
-    if step <= 0.0 or not is_sprung(model):
-        return False
+    return any(step * max(each) > RK4_REACH for each in _some_rates(model, states))
+
+
+def warn_of_instability(model: Model, states: Array, step: float) -> None:
+    """A RuntimeWarning where springs or dampers at q (..., nq) are too stiff for "rk4" for certain.
+
+    Of a mode with decay d and swing ω the larger eigenvalue is at least max(d/2, ω).
+    """
+    worst = max((max(d / 2, w) for d, w in _some_rates(model, states)), default=0.0)
+    if abs(step) * worst > RK4_BEYOND:
+        warn(
+            RuntimeWarning(
+                f"'rk4' is unstable with steps of {step:g} s: springs and dampers of "
+                f"'{model.name}' have eigenvalues of {worst:.3g}/s; take steps below "
+                f"{RK4_REACH / worst:.1g} s, or another method"
+            )
+        )
+
+
+def _some_rates(model: Model, states: Array) -> list[tuple[float, float]]:
+    """:func:`rates` at some of these states."""
+    if not is_sprung(model):
+        return []
     every = states.reshape(-1, model.nq)
-    looked_at = every[:: max(1, len(every) // 4)][:5]
-    return any(step * max(rates(model, q)) > RK4_REACH for q in looked_at)
+    return [rates(model, q) for q in every[:: max(1, len(every) // 4)][:5]]
 
 
 def rates(model: Model, q: Array) -> tuple[float, float]:

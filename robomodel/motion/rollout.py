@@ -176,6 +176,8 @@ def rollout(
     if chosen is None:
         stiff = passive and implicit.too_stiff(model, at, step)
         chosen = "semi_implicit_euler" if stiff else "rk4"
+    if chosen == "rk4" and passive:
+        implicit.warn_of_instability(model, at, step)
     setting = on_ground(acting, ground, points, rounds=rounds) if impulses else None
     one = FixedStep(
         model, chosen, int(closing), setting=setting, sweeps=int(sweeps), passive=passive,

@@ -38,15 +38,17 @@ from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, subtracted, transposed
 
 TIGHT = 1e-13  # residual that is sought where it costs little
-ENUMERATED = 10  # sliding contacts of which all sets are tried
+ENUMERATED = 10  # sliding contacts of which all 2^n sets are tried: more take too long
 UNSOLVED = 1e-6  # residual from which on a problem counts as not solved
 P = ParamSpec("P")
 UP = (0.0, 0.0, 1.0)
 TOLERANCE = 1e-10  # share of the largest eigenvalue of J M⁻¹ Jᵀ up to which one is zero
-DOUBTFUL = 1e-11  # doubt from which on impulses are found by eigenvalues
-FEW = 4  # points of which the forces are compiled
+DOUBTFUL = 1e-11  # relative error above which impulses are computed by eigenvalues
+FEW = 4  # points of which the forces are compiled: the program grows with their cube
 COLLIDES = "points run into what they touch: an impact comes first (rm.impulse)"
-WEDGED = 1e4  # as many times the impulses without rebounds tell that there are none with them
+# Impulses of points that cannot stick and rebound at once are by the inverse of rounding larger
+# than those without rebounds: 1e3 and 1e5 give the same.
+WEDGED = 1e4
 
 
 class Touch(NamedTuple):
