@@ -180,3 +180,25 @@ def test_files():
         )
     with pytest.warns(rm.DescriptionWarning, match="no effect without a spring"):
         slider(stiffness=0.0)
+
+
+def test_play_in_open_trees():
+    """Of a joint that follows another by a gear of 3: three times as narrow at the leader."""
+    text = (
+        f'<robot name="r"><link name="w"/><link name="a">{BODY.format(1)}</link>'
+        f'<link name="b">{BODY.format(1)}</link>'
+        '<joint name="x" type="continuous"><parent link="w"/><child link="a"/><axis xyz="0 0 1"/>'
+        '{}</joint><joint name="y" type="continuous"><parent link="w"/><child link="b"/>'
+        '<axis xyz="0 0 1"/><mimic joint="x" multiplier="3"/><dynamics damping="0" friction="0" '
+        'spring_stiffness="5" spring_reference="0.6" spring_deadband="0.3"/></joint></robot>'
+    )
+    model = rm.load(text.format(""))
+    tree = rm.approximate_tree(model)
+    assert tree.joints[0].deadband == pytest.approx(0.1, rel=1e-14)
+    x = np.linspace(-1, 1, 21)[:, None]
+    np.testing.assert_allclose(
+        rm.passive_force(tree, x, 0 * x), rm.passive_force(model, x, 0 * x), atol=1e-12
+    )
+    both = '<dynamics damping="0" friction="0" spring_stiffness="1"/>'
+    with pytest.warns(rm.DescriptionWarning, match="the play of its spring is not in the open"):
+        rm.write_urdf(rm.load(text.format(both)), io.StringIO(), approximate=True)

@@ -313,6 +313,15 @@ def with_reflected(model: Model, opened: Description) -> Description:
             )
             continue
         terms = {label: float(row[i]) for i in used if (label := labels[i]) is not None}
+        sprung = joints[next(iter(terms))[0]] if len(terms) == 1 else None
+        shared = sprung is None or (sprung.stiffness and element.stiffness)
+        if shared and (element.deadband or (sprung and sprung.deadband)):
+            warn_at(
+                "the play of its spring is not in the open tree: it acts on several joints, or "
+                "beside another spring of one, for which no word says it",
+                sources[element.name],
+                strict=False,
+            )
         if len(terms) == 1:
             (((moved, place), ratio),) = terms.items()
             joints[moved] = _folded(joints[moved], element, place, ratio)
@@ -339,16 +348,18 @@ def _folded(joint: Joint, element: Element, at: float, ratio: float) -> Joint:
     """A joint with an element of which only it moves the coordinate."""
     added = element.stiffness * ratio * ratio
     stiffness = joint.stiffness + added
-    rest = joint.reference
+    rest, play = joint.reference, joint.deadband
     if added:
         here = at - (float(element.x) - element.reference) / ratio
         rest = (joint.stiffness * joint.reference + added * here) / stiffness
+        play = 0.0 if joint.stiffness else element.deadband / abs(ratio)
     return replace(
         joint,
         damping=joint.damping + element.damping * ratio * ratio,
         friction=joint.friction + element.friction * abs(ratio),
         stiffness=stiffness,
         reference=rest,
+        deadband=play,
     )
 
 
