@@ -798,6 +798,10 @@ def test_meshes_stand_in_the_file(tmp_path):
     (shape,) = next(x for x in foreign.description.links if x.name == "a").shapes
     assert shape.file == "other.usda#/r/a/collision"
     assert {tuple(np.round(p, 6)) for _, p in rm.contact_points(foreign)} == points
+    rm.write_urdf(foreign, tmp_path / "again.urdf")  # a mesh without a file gets one
+    assert (tmp_path / "again_meshes/collision.stl").is_file()
+    again = rm.load(tmp_path / "again.urdf")
+    assert {tuple(np.round(p, 6)) for _, p in rm.contact_points(again)} == points
     (tmp_path / "box.stl").unlink()
     with pytest.warns(DescriptionWarning, match="other readers of the written file see nothing"):
         rm.write_usd(model, tmp_path / "robot.usda")

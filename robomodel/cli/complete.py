@@ -12,8 +12,9 @@ import typer
 from robomodel import parsers
 from robomodel import robots as shipped
 from robomodel.description import Description
+from robomodel.description.stages import SUFFIXES as STAGES
 
-SUFFIXES = (".urdf", ".sdf", ".world", ".xml", ".mjcf", ".xacro")
+SUFFIXES = (".urdf", ".sdf", ".world", ".xml", ".mjcf", ".xacro", *STAGES)
 
 
 def robots(incomplete: str) -> list[str]:

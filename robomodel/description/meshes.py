@@ -59,8 +59,8 @@ def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trime
         import trimesh
     except ImportError as error:
         raise MissingPackageError("meshes need", "trimesh", "meshes", source) from error
-    file, in_stage, prim = (shape.file or "").partition(BETWEEN)
-    if in_stage and file.lower().endswith(STAGES):
+    if in_stage(shape):
+        file, _, prim = (shape.file or "").partition(BETWEEN)
         path = str(mesh_path(replace(shape, file=file)))
         return _scaled(stage_mesh(path, prim, source), shape, 1.0)
     kind, data = _read(shape, SUFFIXES, allowance)
@@ -109,6 +109,12 @@ def _scaled(mesh: trimesh.Trimesh, shape: Shape, unit: float) -> trimesh.Trimesh
             )
     mesh.apply_scale(factors)
     return mesh
+
+
+def in_stage(shape: Shape) -> bool:
+    """Whether a mesh is a prim of a USD file."""
+    file, between, _ = (shape.file or "").partition(BETWEEN)
+    return bool(between) and file.lower().endswith(STAGES)
 
 
 def mesh_bytes(

@@ -1,6 +1,7 @@
 """Meshes of a robot whose file is written: copied beside it, left where they are, or left out.
 
-Copied are files as they are; what MuJoCo cannot read is converted on the way, without materials.
+Copied are files as they are; what MuJoCo cannot read is converted on the way, without materials, as
+are meshes inside of USD files.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from types import TracebackType
 from typing import Literal, Self, get_args
 
 from robomodel.description import Description, Link, Shape
-from robomodel.description.meshes import SUFFIXES, load_mesh, mesh_bytes, mesh_path
+from robomodel.description.meshes import SUFFIXES, in_stage, load_mesh, mesh_bytes, mesh_path
 from robomodel.errors import DescriptionError
 from robomodel.files import Allowance
 
@@ -100,7 +101,7 @@ class Meshes:
             return [shape]
         if self.how == "drop":
             return []
-        if self.how == "keep":
+        if self.how == "keep" and not (self.output and in_stage(shape)):
             return [self._noted(shape, self._kept(shape))]
         try:
             return [self._noted(shape, f"{self._folder}/{self._copied(shape)}")]
@@ -133,6 +134,12 @@ class Meshes:
 
     def _copied(self, shape: Shape) -> str:
         """The name of a mesh's copy."""
+        if in_stage(shape):  # no file of its own
+            key = shape.file or ""
+            if key not in self._targets:
+                data, suffix = self._converted(shape)
+                self._targets[key] = self._stage(key.rpartition("/")[2], suffix, data)
+            return self._targets[key]
         path = mesh_path(shape)
         key = os.path.realpath(path)
         if key not in self._targets:

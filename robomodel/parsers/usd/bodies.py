@@ -71,7 +71,7 @@ class Placements:
     def __post_init__(self) -> None:
         from pxr import Usd, UsdGeom
 
-        self.cache = UsdGeom.XformCache(Usd.TimeCode.Default())
+        self.cache = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())  # of recorded motions, too
 
     def of(self, prim: Any) -> tuple[Pose, Vec3]:
         """The pose [m] and the scale of a prim; of a mirrored one the scale is negative."""
