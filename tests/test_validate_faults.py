@@ -126,7 +126,8 @@ def bar(length: float, *, factor: float = 1.0, about_origin: bool = False, xy: f
         ({}, ""),
         ({"factor": 1.5}, ""),
         ({"factor": 1e3}, "its inertia is 1e+03 times"),
-        ({"factor": 0.1}, "its inertia is 0.1 times"),
+        ({"factor": 0.1}, ""),  # a heavy core
+        ({"factor": 0.03}, "its inertia is 0.03 times"),
         ({"about_origin": True}, "if it were about the link's origin"),
     ],
 )

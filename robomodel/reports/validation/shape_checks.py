@@ -27,6 +27,7 @@ from robomodel.reports.validation.inertia_checks import is_dummy, is_felt, princ
 
 FEWEST = 4  # links with shapes, of which one can stand out
 LEAST = math.log(1.7)  # more than the ratio of radii of gyration of a thin shell and its solid
+CORE = math.log(4.0)  # that of a solid and a heavy core in it, a motor in its cover
 BEYOND = 5.0  # standard deviations
 SMALLEST = 0.03  # the least standard deviation of the logarithms of these ratios
 TURNED = 0.05  # of the trace of an inertia: the least difference by the signs of its products
@@ -60,7 +61,7 @@ def check_shapes(context: CheckContext) -> Iterator[Finding]:
     spread = max(1.4826 * _median(np.abs(ratios - usual), weights), SMALLEST)
     for each in links:
         off = each.ratio - usual
-        if abs(off) > max(BEYOND * spread, LEAST):
+        if abs(off) > max(BEYOND * spread, LEAST) and not -CORE < each.ratio < LEAST:
             moment = principal(each.inertial)[2]
             if off > 0.0 and not is_felt(context, each.body, moment):
                 continue
@@ -96,7 +97,9 @@ def _median(values: Array, weights: Array) -> float:
 
 
 def _shaped(context: CheckContext) -> Iterator[ShapedLink]:
-    """Links with inertia and with shapes that enclose something; visual ones before collision."""
+    """Links with inertia and with shapes that enclose something, visual ones if there are any."""
+    shapes = [shape for link in context.model.description.links for shape in link.shapes]
+    role = "visual" if any(shape.role == "visual" for shape in shapes) else "collision"
     rotors = {rotor.body for rotor in context.rotors}
     solids = _Solids()
     for link in context.model.description.links:
@@ -106,11 +109,9 @@ def _shaped(context: CheckContext) -> Iterator[ShapedLink]:
         moments = principal(inertial)
         if not sum(moments) > 0.0 or is_dummy(context, inertial.mass, moments[2]):
             continue
-        for role in ("visual", "collision"):
-            whole = solids.of([shape for shape in link.shapes if shape.role == role])
-            if whole is not None:
-                yield ShapedLink(body, inertial, _gyration(inertial), _gyration(whole))
-                break
+        whole = solids.of([shape for shape in link.shapes if shape.role == role])
+        if whole is not None:
+            yield ShapedLink(body, inertial, _gyration(inertial), _gyration(whole))
 
 
 class _Solids:
@@ -129,7 +130,9 @@ class _Solids:
                 return None
             parts.append(masses.placed(part, shape.origin))
         whole = masses.inertial_of(reduce(add, parts)) if parts else None
-        if whole is None or not whole.mass > 0.0 or not min(principal(whole)) > 0.0:
+        if whole is None or not whole.mass > 0.0 or not np.all(np.isfinite(whole.inertia)):
+            return None
+        if not min(principal(whole)) > 0.0:
             return None
         return whole
 
