@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import runpy
 import warnings
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -191,3 +193,14 @@ def test_correction_elsewhere() -> None:
     two = rm.load(robot(link("a"), link("b"), *balls, rod))
     with pytest.raises(ValueError, match="that no whole joints of it have"):
         rm.approximate_tree(two)
+
+
+@pytest.mark.slow
+def test_the_example() -> None:
+    """MuJoCo moves a four-bar knee as the adaptive method does, and not without the correction."""
+    path = Path(__file__).parent.parent / "examples" / "corrected_mujoco.py"
+    example = runpy.run_path(str(path))
+    knee = rm.robots.load("planar_leg_linkage")
+    plain, corrected = example["errors"](knee, np.array([0.1, 0.05]), 0.1, 1e-3)
+    assert plain > 0.05
+    assert corrected < 1e-9
