@@ -460,7 +460,9 @@ def _usual(values: Array) -> Array:
 def _relative(error: Array, exact: Array) -> Array:
     """Of whole vectors; 0 where there is no error, as of a robot without a freedom."""
     size = np.asarray(np.linalg.norm(error, axis=1))
-    return np.where(size == 0.0, 0.0, size / np.linalg.norm(exact, axis=1))
+    of = np.linalg.norm(exact, axis=1)
+    shares: Array = np.divide(size, of, out=np.zeros_like(size), where=size != 0.0)
+    return shares
 
 
 def _error(values: Array) -> Error:
