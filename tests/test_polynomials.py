@@ -419,6 +419,35 @@ def test_motions():
             assert np.ptp(sum(rm.energy(model, run.q, run.v))) < spread / half**2
 
 
+FOUR_BAR = (
+    "".join(link(name, 1.0, 0.02, 0.02, 0.01, at="0.1 0 0") for name in ("b1", "b2", "b3"))
+    + joint("j1", "continuous", "thigh", "b1", "0 1 0", '<origin xyz="0.1 0 0"/>')
+    + joint("j2", "continuous", "b1", "b2", "0 1 0", '<origin xyz="0.2 0 0"/>')
+    + joint("j3", "continuous", "thigh", "b3", "0 1 0", '<origin xyz="0.5 0 0"/>')
+    + '<loop name="bar" type="revolute"><predecessor link="b2"><origin xyz="0.4 0 0"/>'
+    '</predecessor><successor link="b3"><origin xyz="0.3 0 0"/></successor>'
+    '<axis xyz="0 1 0"/></loop></robot>'
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [KNEE.replace("</robot>", FOUR_BAR), LOOPED])
+@pytest.mark.parametrize("method", ["time_stepping", "variational"])
+def test_motions_beside_and_in_loops_are_of_second_order(text, method):
+    model = rm.load(text)
+    q = model.random_configuration(np.random.default_rng(4))
+    v = np.random.default_rng(2).normal(size=model.nv)
+    exact = rm.simulate(model, q, v=v, duration=0.05)
+    errors, spreads = [], []
+    for step in (2e-3, 1e-3):
+        run = rm.simulate(model, q, v=v, duration=0.05, method=method, step=step)
+        errors.append(abs(run.q[-1] - exact.q[-1]).max())
+        spreads.append(np.ptp(sum(rm.energy(model, run.q, run.v))))
+    assert errors[0] < 1e-5
+    assert 3.9 < errors[0] / errors[1] < 4.1
+    assert 3.8 < spreads[0] / spreads[1] < 4.2
+
+
 def test_reports_follow_the_curve():
     """Ratios along the range are 1/p'; limits at the curve's ends are no contradiction."""
     bent = (0.0, 0.3, -0.8, 0.4)

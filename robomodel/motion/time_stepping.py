@@ -644,10 +644,10 @@ def _at_end(
     checks[-1] = minimum(checks[-1], middle)
     there = in_tangents(model, bases)
     state = Configuration(there, q)
-    speeds = _spanning(terms.state, z)
+    speeds, before = _spanning(state, z), _spanning(terms.state, z)
     for each in linked:
         at = model.clusters[each.index].spanning_v
-        speeds[at] = subtracted(speeds[at], terms.leaving[at])
+        speeds[at] = subtracted(before[at], terms.leaving[at])
     momenta = projected(state, _momenta(model, state, speeds))
     return Moving(q, Factorization(crba(there, q)).solve(momenta), bases), checks
 

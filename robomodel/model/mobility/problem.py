@@ -10,7 +10,7 @@ import numpy as np
 
 from robomodel.errors import DescriptionError, Source, few
 from robomodel.model.closure import CLOSED, Geometry
-from robomodel.model.constraints.loops import Perpendicular
+from robomodel.model.constraints.loops import Perpendicular, Polynomial
 from robomodel.model.constraints.velocities import Constraint
 from robomodel.model.joints import Array
 
@@ -96,7 +96,11 @@ class ClusterProblem:
         units = []
         for loop in self.geometry.loops:
             for row in loop.rows:
-                angular = isinstance(row, Perpendicular)
+                if isinstance(row, Polynomial):
+                    column = self.geometry.links[row.joint].v
+                    angular = not self.columns[column].length
+                else:
+                    angular = isinstance(row, Perpendicular)
                 units.append(1.0 if angular else 1.0 / self.scale)
         units += [1.0 / math.hypot(*(x for _, x in c.terms)) for c in self.geometry.linear]
         return np.array(units)
