@@ -149,16 +149,9 @@ def rollout(
     points = _points(model, ground, contacts, sweeps) if impulses else []
     plane = Ground() if ground is None else ground
     rounds = round_pairs(model, collisions, friction=plane.friction, restitution=plane.restitution)
-    if backend not in ("numpy", "compiled"):
-        raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
     number = as_dtype(dtype)
     step = as_real(step, "step")
-    if not math.isfinite(step):
-        raise ValueError(f"step must be a number of seconds, got {step!r}")
-    if impulses and step <= 0.0:
-        raise ValueError(f"time stepping goes forward: step must be positive, got {step!r}")
-    if not isinstance(closing, int | np.integer) or closing < 1:
-        raise ValueError(f"closing must be at least one step of Newton's, got {closing!r}")
+    _check_options(step, impulses, closing, backend)
     at, speed = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
     force = as_array(tau, model.nv, "tau", "nv")
     if force.ndim < 2:
@@ -195,27 +188,42 @@ def rollout(
         _run(one, flat, force, float(step), threads)
         if linkages(model):
             _tell(one, flat, force, float(step))
-    positions, velocities = rows[..., :nq], rows[..., nq : nq + nv]
+    motion = rows[..., :nq], rows[..., nq : nq + nv]
     if setting is None:
-        if details:
-            return Rollout(positions, velocities, np.zeros((*batch, times, 0, 3), number),
-                           np.zeros((*batch, times), number))  # fmt: skip
-        return positions, velocities
-    residual = rows[..., 1:, one.residual]
-    if details:
+        residual = np.zeros((*batch, times), number)
+        forces = np.zeros((*batch, times, 0, 3), number)
+    else:
+        residual = rows[..., 1:, one.residual]
         forces = one.forces(rows[..., 1:, one.residual + 1 :], step)
-        return Rollout(positions, velocities, forces, residual)
-    unsolved = UNSOLVED[number]
-    bad = int(np.count_nonzero(np.any(residual > unsolved, axis=-1)))
+    if details:
+        return Rollout(*motion, forces, residual)
+    _tell_unsolved(model, residual, UNSOLVED[number])
+    return motion
+
+
+def _check_options(step: float, impulses: bool, closing: int, backend: str) -> None:
+    """ValueError for options that do not fit."""
+    if backend not in ("numpy", "compiled"):
+        raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
+    if not math.isfinite(step):
+        raise ValueError(f"step must be a number of seconds, got {step!r}")
+    if impulses and step <= 0.0:
+        raise ValueError(f"time stepping goes forward: step must be positive, got {step!r}")
+    if not isinstance(closing, int | np.integer) or closing < 1:
+        raise ValueError(f"closing must be at least one step of Newton's, got {closing!r}")
+
+
+def _tell_unsolved(model: Model, residual: Array, limit: float) -> None:
+    """A RuntimeWarning where residuals (..., T) exceed a limit."""
+    bad = int(np.count_nonzero(np.any(residual > limit, axis=-1)))
     if bad:
         warn(
             RuntimeWarning(
                 f"the contacts of {bad} of {residual[..., 0].size} motions of '{model.name}' are "
-                f"not solved to {unsolved:g} in every step (worst {np.nanmax(residual):.1g}); "
+                f"not solved to {limit:g} in every step (worst {np.nanmax(residual):.1g}); "
                 "details=True tells which"
             )
         )
-    return positions, velocities
 
 
 def _points(

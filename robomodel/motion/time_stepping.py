@@ -39,7 +39,7 @@ from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import joint_forces
 from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.passive import elements
+from robomodel.dynamics.recursions.passive import Element, elements
 from robomodel.dynamics.recursions.rnea import bias_force, rnea
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
@@ -321,24 +321,15 @@ def assemble(
         add(p, mul(h, add(f, dot(row, turning))))
         for p, f, row in zip(momentum, acting, mass, strict=True)
     ]
-    rubbing: list[list[Scalar]] = []
-    ways: list[Way] = []
-    for element in elements(state):
-        row = element.row
-        if setting.acting.passive and element.damping:
-            factors = None
-            press(mass, right, row, mul(h, element.damping), 0.0)
-        if setting.acting.passive and element.stiffness:
-            half = mul(0.5, h)
-            first = sub(element.stretch, mul(half, element.rate(expected)))
-            way = mul(half, element.rate(a))
-            middle_ = add(first, way)
-            ways.append(Way(element, first, middle_, half, add(middle_, way), h))
-        if setting.acting.friction and element.friction:
-            rubbing.append([row.get(i, 0.0) for i in range(nv)])
-    if ways:
-        factors = press_springs(mass, right, ways)
+    passives = list(elements(state))
+    if setting.acting.passive:
+        factors = _with_passive(passives, h, a, expected, mass, right) or factors
     factors = factors or Factorization(mass)
+    rubbing = [
+        [each.row.get(i, 0.0) for i in range(nv)]
+        for each in passives
+        if setting.acting.friction and each.friction
+    ]
     gaps = [
         *_contacts(model, state, start.q, inputs, setting, leaving, expected),
         *_stops(model, state, h, setting, leaving, expected),
@@ -359,6 +350,26 @@ def assemble(
         start, state, h, middle, a, leaving, rest, free, factors, weighted, delassus, matrix,
         gaps, slow, collides, b, friction, bounds, size, plain, work,
     )  # fmt: skip
+
+
+def _with_passive(
+    acting: Sequence[Element], h: Scalar, a: Vector, expected: Vector, mass: list[list[Scalar]],
+    right: list[Scalar],
+) -> Factorization | None:  # fmt: skip
+    """M̂, where there are springs or dampers; the forces on the right get what these add."""
+    half, ways = mul(0.5, h), list[Way]()
+    dampers = [each for each in acting if each.damping]
+    for each in dampers:
+        press(mass, right, each.row, mul(h, each.damping), 0.0)
+    for each in acting:
+        if each.stiffness:
+            first = sub(each.stretch, mul(half, each.rate(expected)))
+            way = mul(half, each.rate(a))
+            middle = add(first, way)
+            ways.append(Way(each, first, middle, half, add(middle, way), h))
+    if ways:
+        return press_springs(mass, right, ways)
+    return Factorization(mass) if dampers else None
 
 
 def _spanning(state: Configuration, z: Vector) -> list[Scalar]:

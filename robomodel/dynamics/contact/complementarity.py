@@ -118,19 +118,15 @@ class Problem:
             ).ravel()
         return result
 
-    def residuals(self, x: Array) -> Array:
-        """Of each row: a velocity."""
-        step = x - self.projected(x - self.shifted(self.matrix @ x + self.b) / self.traces)
-        return np.abs(step * self.traces)
-
     def without_gain(self, work: Array, x: Array, x0: Array) -> Array:
         """As :func:`robomodel.dynamics.contact.gauss_seidel.without_gain`."""
         numbers = (each.tolist() for each in (self.matrix, work, x, x0))
         return np.array(without_gain(*numbers), dtype=float)
 
     def residual(self, x: Array) -> float:
-        """Of the whole problem: a velocity."""
-        return float(np.max(self.residuals(x), initial=0.0))
+        """The largest residual of a row: a velocity."""
+        step = x - self.projected(x - self.shifted(self.matrix @ x + self.b) / self.traces)
+        return float(np.max(np.abs(step * self.traces), initial=0.0))
 
 
 def solve(problem: Problem, start: Array, tolerance: float = 1e-10) -> tuple[Array, float]:
