@@ -59,6 +59,7 @@ def period(speed: float) -> float:
     return 2 * np.pi * np.sqrt(MASS / STIFFNESS) + 2 * WIDTH / speed
 
 
+@pytest.mark.slow
 def test_period_is_the_closed_form():
     model, duration = slider(), period(1.0)
     exact = rm.simulate(model, [REFERENCE], [1.0], duration=duration)
@@ -111,6 +112,7 @@ ARM = """<robot name="arm"><link name="w"/>
 </robot>"""
 
 
+@pytest.mark.slow
 def test_a_backlash_joint_in_a_chain():
     """Two springs with play that act on each other; steps of second order, energy without drift."""
     model = rm.load(ARM.format(damping=0))

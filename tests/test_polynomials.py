@@ -119,7 +119,7 @@ def test_g_and_its_bias_are_closed_forms(knee, state):
     assert abs(matrix @ bias - knee.constraint_matrix_bias(q, v)).max() < 1e-13
 
 
-@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@pytest.mark.parametrize("backend", ["numpy", pytest.param("compiled", marks=pytest.mark.slow)])
 def test_every_algorithm_is_that_of_the_spanning_tree(knee, state, backend):
     q, v, a = state
     tau = rm.rnea(knee, q, v, a, backend=backend)
@@ -218,6 +218,7 @@ LOOPED = KNEE.replace(
 )
 
 
+@pytest.mark.slow
 def test_a_loop_over_a_dependent_joint():
     """One loop and one polynomial in it are solved for together."""
     model = rm.load(LOOPED, independent=["flexion", "push"])
@@ -401,6 +402,7 @@ def test_a_line_is_a_linear_coupling():
 # ---- motion --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_motions():
     """Energy is kept; fixed steps end within their order of the adaptive method's state."""
     model = rm.load(KNEE)
