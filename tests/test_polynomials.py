@@ -183,6 +183,7 @@ def test_derivatives(knee, state):
     np.testing.assert_allclose(aq, slopes[2], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_dependent_joint_may_lead(knee):
     """The same robot by an implicit constraint."""
     one = rm.load(KNEE)
