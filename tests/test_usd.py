@@ -813,6 +813,12 @@ def test_convert_and_compare(tmp_path, run):
     assert status == 0
     assert "written (usd)" in out
     assert run("compare", rm.robots.path("four_bar"), path)[0] == 0
+    model = rm.robots.load("mini_cheetah")
+    rm.write_usd(model, tmp_path / "tree.usda", approximate=True)
+    tree = rm.load(stripped(tmp_path / "tree.usda", tmp_path / "other.usda"))
+    armature = {x.name: x.armature for x in tree.description.joints if x.armature}
+    of_rotors = dict(zip(model.dof_names, rm.armature(model), strict=True))
+    assert armature == pytest.approx({k: x for k, x in of_rotors.items() if x}, rel=1e-6)
 
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch, tmp_path):
