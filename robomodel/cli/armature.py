@@ -45,9 +45,10 @@ def command(
 
     Keys of the JSON document: robot, file, armature (a list: joint, value, low, high, best,
     constant, unit; of the joints that move in the approximating open tree), dof_names, dense (in
-    the robot's independent velocities, at neutral), approximation_errors (samples, seed, tolerance,
-    torque, acceleration, joints, keep_exact, verdict), output (null, or path, format, joints,
-    missing), warnings. SI units. docs/armature.md explains the numbers.
+    the robot's independent velocities, at neutral), spins (a list: rotor, carrier, joint, inertia,
+    ratio, coupling; of rotors on carriers that move), approximation_errors (samples, seed,
+    tolerance, torque, acceleration, tendons, joints, keep_exact, verdict), output (null, or path,
+    format, joints, missing), warnings. SI units. docs/armature.md explains the numbers.
 
     Options:
         --mjcf FILE.xml: Write armature= on the joints of this MJCF file (of the same names) to
