@@ -12,6 +12,8 @@ import robomodel as rm
 from robomodel.dynamics.actuators.envelopes import joint_envelopes
 from robomodel.estimation.equations import pieces
 from robomodel.estimation.instant import Problem
+from robomodel.model.configurations.coordinates import position_names
+from robomodel.papers.natural_coordinates.conversion import natural
 
 CONDYLE = (0.003, -0.01, 0.02, 0.004, -0.002)  # of degree 4, as in musculoskeletal models
 SLIDE = (-0.001, 0.006, -0.008, 0.001)
@@ -252,6 +254,27 @@ def test_the_sparse_system_has_the_polynomials(knee, state, view):
 
 
 # ---- configurations ------------------------------------------------------------------------------
+
+
+def test_natural_coordinates_refuse_polynomials():
+    bodies = link("a", 1.0, 0.1, 0.1, 0.1) + link("b", 1.0, 0.1, 0.1, 0.1)
+    text = (
+        f'<robot name="r"><link name="w"/>{bodies}'
+        + joint("x", "continuous", "w", "a", "0 0 1")
+        + joint("y", "continuous", "w", "b", "0 0 1")
+        + powers("c", "y", "x", (0.0, 0.3, 0.2))
+        + "</robot>"
+    )
+    with pytest.raises(rm.DescriptionError, match="coupling 'c': is a polynomial"):
+        natural(rm.load(text))
+
+
+def test_states_that_break_the_coupling_are_told(knee):
+    model = rm.load(KNEE, independent=["z"])
+    q = model.neutral()
+    q[position_names(model).index("x")] += 0.01
+    with pytest.raises(ValueError, match=r"coupling 'condyle' of joints .* fails by 0\.01"):
+        model.check(q)
 
 
 def test_configurations(knee):

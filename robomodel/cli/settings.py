@@ -105,7 +105,8 @@ def _with_ratio(model: Model, description: Description, joint: str, value: float
         several = {each.name for each in description.couplings
                    if isinstance(each, JointCoupling) and len(each.terms) > 2}  # fmt: skip
         for each in model.couplings:
-            if {rotor.name, joint} <= dict(each.terms).keys() and each.name not in several:
+            tied = {rotor.name, joint} <= dict(each.terms).keys()
+            if tied and each.name not in several and not each.coefficients:
                 factors = {each.name: 1.0 / factor if rotor.independent else factor}
                 return scaled_couplings(model, description, factors)
     count = f"{len(rotors) or 'no'} rotor{'s' if len(rotors) > 1 else ''}"

@@ -18,6 +18,7 @@ from robomodel.model.closure import Geometry
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.coordinates import position_names, quaternions
 from robomodel.model.configurations.moving import enough
+from robomodel.model.constraints import Polynomial
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
 
@@ -133,8 +134,11 @@ def _open(cluster: Cluster, q: Array, tolerance: float) -> Iterator[Fault]:
         bad = ~(gap <= most)
         if np.any(bad):
             worst = float(np.max(gap))
-            what = f"is open by {worst:.3g} (m, or sine of an angle){_where(bad)}"
-            yield Fault(f"loop '{loop.name}' of joints {joints} {what}", loop.name, worst)
+            kind, what = "loop", f"is open by {worst:.3g} (m, or sine of an angle)"
+            if isinstance(loop, Polynomial):
+                kind, what = "coupling", f"fails by {worst:.3g}"
+            message = f"{kind} '{loop.name}' of joints {joints} {what}{_where(bad)}"
+            yield Fault(message, loop.name, worst)
             continue
         wrong = Geometry(geometry.links, (loop,), ()).flipped(q)
         if np.any(wrong):

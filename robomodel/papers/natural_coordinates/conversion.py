@@ -91,6 +91,13 @@ class _Conversion:
         for meeting in self.meetings:
             found += self._loop(meeting)
         for c in self.model.couplings:
+            if c.coefficients:
+                sources = {each.name: each.source for each in self.model.description.couplings}
+                raise DescriptionError(
+                    "is a polynomial, which natural coordinates here do not have; use a graph in "
+                    "joint coordinates",
+                    sources[c.name],
+                )
             found.append(Linear(f"coupling {c.name}", c.terms, c.offset))
         points: dict[str, tuple[float, float] | None] = {}
         for name, at in self.fixed.items():
