@@ -485,6 +485,15 @@ def test_joints_are_those_of_urdf(name):
     check_same(rm.load(stage(FIX, text)), rm.load(urdf(FIX_URDF, same)), 1e-9)
 
 
+def test_limits_of_zero_lock_nothing():
+    hinge = joint(
+        "Revolute", "j", "ab", *(f"float physics:{x}Limit = 0" for x in ("lower", "upper"))
+    )
+    with pytest.warns(rm.DescriptionWarning, match="both limits are 0"):
+        model = rm.load(stage(FIX, hinge))
+    assert (model.nv, model.lower[0], model.upper[0]) == (1, 0.0, 0.0)
+
+
 def test_units_scale_and_axes():
     """In centimetres and grams, on scaled bodies, and with another axis up."""
     body = """physics:mass = 2000; float3 physics:diagonalInertia = (1000000, 2000000, 3000000);

@@ -178,7 +178,8 @@ class Edges:
                     reader.number(prim, f"limit:{each}:physics:{word}", infinite=True)
                     for word in ("low", "high")
                 ]
-                if (limits := self._limits(prim, each, *ends)) is None:
+                limits = self._limits(prim, each, *ends)
+                if limits is None or limits.lower == limits.upper == 0.0:
                     continue
                 found[each] = limits
             free.append(each)
@@ -191,7 +192,7 @@ class Edges:
         unit = DEGREE if freedom.startswith("rot") else self.reader.units.length
         lower = -math.inf if low is None else as_limit(low, NO_LIMIT) * unit
         upper = math.inf if high is None else as_limit(high, NO_LIMIT) * unit
-        if lower > upper or (lower == upper == 0.0):
+        if lower > upper:
             return None
         if lower == math.inf or upper == -math.inf:
             raise self.reader.error(prim, "these limits leave no finite position")
