@@ -31,7 +31,8 @@ from robomodel.scalars import stack, unstack
 Array = NDArray[np.float64]
 TIGHT = 1e-10  # of the largest number of a result
 ALL = [*KINDS, "tether"]
-UNLIKE = {"efpa_factors", "contact_factors", "actuator_map"}  # other factors; no actuators here
+UNLIKE = {"efpa_factors", "contact_factors", "actuator_map", "actuator_forces"}
+"""With factors of other rows; and of actuators, which are not there."""
 
 
 def sprung(mechanism: Mechanism, rng: np.random.Generator) -> Mechanism:
