@@ -25,7 +25,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from robomodel.dynamics.contact.gauss_seidel import TINY
 from robomodel.model.joints import Array
@@ -173,6 +172,8 @@ def _directions(
     problem: ConeProblem, x: Array, z: Array, mu: float, left: Array, slope: Array
 ) -> tuple[Array, Array] | None:
     """Newton's step (n,), (m, 3) by a predictor and a corrector; None where there is none."""
+    from scipy.linalg import lapack
+
     scaling = Scaling.of(x, z)
     point, weights = scaling.times(z), scaling.inverse_square()
     system = problem.system(weights, slope)
