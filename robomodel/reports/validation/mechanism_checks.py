@@ -21,7 +21,7 @@ from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import Linkage
 
 OPEN = 1e-3  # of a cluster's size: files round positions, but not by more
-ROUNDED = 2e-5  # of the robot's size: what five digits of lengths and angles leave open
+DIGITS = 2e-5  # of the robot's size: what five digits of lengths and angles leave open
 APART = 5e-3  # of the robot's size: what is farther open is not closed where the file puts it
 NEAR = 0.1  # rad or m: singularities beyond the limits, but nearer to them than this, are told
 BETTER = 10.0  # times better conditioned: other independent coordinates are worth telling
@@ -170,7 +170,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
     """Where the file puts its joints, and over their ranges: whether the loops close."""
     for cluster, linkage in _linkages(context):
         source = context.cluster_source(cluster)
-        if ROUNDED * context.size < linkage.start_gap < APART * context.size and not any(
+        if DIGITS * context.size < linkage.start_gap < APART * context.size and not any(
             context.loops[loop.name].tolerance
             for loop in context.model.loops
             if loop.cluster == cluster.name
