@@ -129,6 +129,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         motion.animate(tmp_path / "x.html", fps=1e6)
 
 
+@pytest.mark.slow
 def test_on_the_page() -> None:
     pytest.importorskip("viser")
     model = block()

@@ -233,6 +233,7 @@ def test_momentum_by_an_independent_library() -> None:
     assert smoother < 0.3 * smooth  # of second order
 
 
+@pytest.mark.slow
 def test_a_block_keeps_the_balance_to_rounding() -> None:
     model = block()
     v = np.random.default_rng(0).standard_normal(6)

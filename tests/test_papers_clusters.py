@@ -183,14 +183,14 @@ def test_recursions_against_the_oracle(name: str) -> None:
     assert relative(clusters.pv_osim(model, q, frames), osim) < TIGHT
 
 
-@pytest.mark.parametrize("kind", ["two_outputs", "loop_on_loop", "rssr", "ankle"])
+@pytest.mark.parametrize("kind", few(["two_outputs", "loop_on_loop", "rssr", "ankle"], "rssr"))
 def test_recursions_equal_the_fast_ones(kind: str) -> None:
     """Clusters on several bodies, loops on loops, balls; batches."""
     model = next(m for seed in range(9) if (m := loaded(kind, seed, 5)) is not None)
     check_fast(model)
 
 
-@pytest.mark.parametrize("floating", [False, True])
+@pytest.mark.parametrize("floating", few([False, True], True))
 def test_recursions_with_balls_and_armature(floating: bool) -> None:
     check_fast(ball(floating=floating))
 
@@ -301,7 +301,7 @@ def test_costs_to_go_are_least_squares(name: str) -> None:
 # ---- approximations ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["mini_cheetah", "jvrc1"])
+@pytest.mark.parametrize("name", few(["mini_cheetah", "jvrc1"], "mini_cheetah"))
 def test_approximations_drop_the_rotors_mass(name: str) -> None:
     """H_y + H_c on the independent tree, H_c diagonal, with N² I of each rotor (section II-C)."""
     model = rm.robots.load(name)

@@ -93,7 +93,7 @@ def test_shipped_robots(name: str) -> None:
 
 
 @pytest.mark.parametrize("base", [False, True])
-@pytest.mark.parametrize("kind", few(TEXTS, "prismatic", "spherical"))
+@pytest.mark.parametrize("kind", few(TEXTS, "spherical"))
 def test_every_joint(kind: str, base: bool) -> None:
     text = TEXTS[kind].replace('<link name="base"/>', link("base", FULL) if base else link("base"))
     model = rm.load(text, floating_base=base, gravity=(1.0, -2.0, 3.0))

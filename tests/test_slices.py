@@ -109,6 +109,7 @@ def test_what_shares_no_steps_becomes_slices(dtype: str) -> None:
     agree(program, dtype)
 
 
+@pytest.mark.slow
 def test_what_shares_nearly_all_steps_stays_together() -> None:
     """Each slice would have to compute the long beginning again."""
     assert len(sliced(branches(4, 70, shared=20000), "float64", 95)) == 1

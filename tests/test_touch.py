@@ -83,6 +83,7 @@ def test_redundant_corners_share_the_weight() -> None:
         rm.contact_aba(model, at_rest(model, 0.1), spinning, np.zeros(6), BOTTOM, unilateral=False)
 
 
+@pytest.mark.slow
 def test_friction_of_every_point() -> None:
     model = block()
     q, still, slow = at_rest(model, 0.1), np.zeros(6), np.array([0, 0, 0, 0.1, 0, 0])

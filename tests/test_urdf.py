@@ -19,6 +19,7 @@ from robomodel.description import (
     Limits,
     LinkCoupling,
     Mimic,
+    PolynomialCoupling,
     Pose,
     Transmission,
     TransmittedJoint,
@@ -659,6 +660,7 @@ class TestTheFormatReference:
         assert {type(c) for robot in found for c in robot.couplings} == {
             LinkCoupling,
             JointCoupling,
+            PolynomialCoupling,
         }
         joints = [joint for robot in found for joint in robot.joints]
         assert any(joint.mimic for joint in joints)

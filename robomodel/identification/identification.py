@@ -450,11 +450,11 @@ def identify(
     log, recorded = _log(model, q, v, a, tau, currents, encoders, f_ext), v is None
     if recorded and log.a is None and step is None:
         step = log.even_step()
-    _refuse_zeros(log)
     readings = sensors(
         model, log, constants=constants, offsets=offsets, ratios=ratios, step=step, cutoff=cutoff
     )
     data = Data.of(readings, robust)
+    _refuse_zeros(log)
     blocks = _folds(folds, len(data.forces))
     assumed, notes = assumptions(model, data, changing, asked, share, balanced)
     if not assumed.directions.shape[1] and not readings.unknowns:
