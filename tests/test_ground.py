@@ -322,6 +322,84 @@ def test_a_ball_over_a_ridge_wins_no_energy() -> None:
     assert rises[1] < 0.3 * rises[0]
 
 
+# ---- several grounds, planes that face anywhere --------------------------------------------------
+
+INERTIA = 'ixx="8e-4" iyy="8e-4" izz="8e-4" ixy="0" ixz="0" iyz="0"'
+TOUCH = [("a", (0.0, 0.0, 0.0), 0.1)]
+
+
+def ball() -> rm.Model:
+    """A sphere of 2 kg and 0.1 m with a tenth of the inertia of a solid one."""
+    link = f'<link name="a"><inertial><mass value="2"/><inertia {INERTIA}/></inertial></link>'
+    return rm.load(f'<robot name="ball">{link}</robot>', floating_base=True)
+
+
+def put(*place: float) -> Array:
+    return np.array([*place, *ball().neutral()[3:]])
+
+
+@pytest.mark.parametrize("friction", [0.05, 0.8])
+def test_a_ball_on_a_ramp_slides_or_rolls(friction: float) -> None:
+    """Down 30 degrees: a = g (sin - mu cos) while it slides, g sin / (1 + I / m r²) as it rolls."""
+    sine, cosine = math.sin(math.radians(30.0)), math.cos(math.radians(30.0))
+    ramp = rm.Ground(friction, normal=(2.0 * sine, 0.0, 2.0 * cosine), height=0.2)
+    q = put(0.3 * sine, 0.0, 0.3 * cosine)
+    motion = rm.simulate(ball(), q, np.zeros(6), duration=0.5, step=1e-3, ground=ramp,
+                         contacts=TOUCH)  # fmt: skip
+    travelled = (motion.q[-1, :3] - q[:3]) @ [cosine, 0.0, -sine]
+    speedup = max(sine / (1.0 + 8e-4 / (2 * 0.01)), sine - friction * cosine)
+    assert travelled == pytest.approx(0.125 * 9.81 * speedup, rel=1e-9)
+    across = motion.contact_forces[:, 0] @ [sine, 0.0, cosine]
+    assert across == pytest.approx(np.full(500, 2 * 9.81 * cosine), rel=1e-9)
+
+
+def test_a_ball_in_a_groove_is_carried_by_both_sides() -> None:
+    """Each carries m g / (2 cos 45°), and pushes by its own friction where it moves along."""
+    model, root = ball(), math.sqrt(0.5)
+    sides = [rm.Ground(0.5, normal=(x, 0.0, 1.0)) for x in (-1.0, 1.0)]
+    q = put(0.0, 0.0, 0.1 / root)
+    still = rm.simulate(model, q, np.zeros(6), duration=0.1, step=1e-3, ground=sides,
+                        contacts=TOUCH)  # fmt: skip
+    assert np.abs(still.q[-1] - q).max() < 1e-12
+    assert still.contact_forces[-1] == pytest.approx(np.array([[0.0, 0.0, 2 * 9.81]]), abs=1e-9)
+    sides = [
+        rm.Ground(0.0, normal=(-1.0, 0.0, 1.0)),
+        rm.Ground(0.1, normal=(1.0, 0.0, 1.0), velocity=(0.0, 5.0, 0.0)),
+    ]
+    moved = rm.simulate(model, q, np.zeros(6), duration=0.1, step=1e-3, ground=sides,
+                        contacts=TOUCH)  # fmt: skip
+    assert moved.q[-1, 1] == pytest.approx(0.5 * 0.1**2 * 0.1 * 9.81 * root, rel=1e-9)
+    batch = np.stack([q, put(0.0, 0.3, 0.1 / root)])
+    rolled, _ = rm.rollout(model, batch, np.zeros((2, 6)), np.zeros((2, 100, 6)), 1e-3,
+                           ground=sides, contacts=TOUCH)  # fmt: skip
+    assert np.abs(rolled[0] - moved.q).max() < 1e-10
+    assert np.abs(rolled[1] - rolled[0] - [0.0, 0.3, *[0.0] * 5]).max() < 1e-10
+
+
+def test_a_floor_with_heights_and_a_wall() -> None:
+    """A ball slides over a floor into a wall and rebounds there; on a plateau it stays."""
+    model, v = ball(), np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+    wall = rm.Ground(0.0, 1.0, normal=(-2.0, 0.0, 0.0), height=-0.5)
+    heights = rm.Ground(0.0, height=[[0.2, 0.2], [0.2, 0.2], [-1.0, -1.0]], spacing=0.5,
+                        origin=(-1.5, -0.5))  # fmt: skip
+    grounds = [rm.Ground(0.0), heights, wall]
+    motion = rm.simulate(model, put(0.0, 0.0, 0.1), v, duration=0.8, step=1e-3, ground=grounds,
+                         contacts=TOUCH)  # fmt: skip
+    assert motion.v[-1, 3] == pytest.approx(-1.0, abs=(9.81 * 1e-3) ** 2)
+    assert 0.4 - 1.1e-3 < motion.q[:, 0].max() <= 0.4  # a step before it would pass the wall
+    assert np.abs(motion.q[:, 2] - 0.1).max() < 1e-9
+    forces = motion.contact_forces[:, 0]
+    assert np.flatnonzero(forces[:, 0] < -1.0) == pytest.approx([399], abs=1)
+    assert forces[:, 0].sum() * 1e-3 == pytest.approx(2.0 * (motion.v[-1, 3] - 1.0), rel=1e-9)
+    high = rm.simulate(model, put(-1.2, 0.0, 0.3), -v, duration=0.1, step=1e-3, ground=grounds,
+                       contacts=TOUCH)  # fmt: skip
+    assert np.abs(high.q[:, 2] - 0.3).max() < 1e-9
+    with pytest.raises(TypeError, match="a list of them, got"):
+        rm.simulate(model, put(0.0, 0.0, 0.1), v, duration=0.1, ground=[wall, "floor"])
+    with pytest.raises(ValueError, match="a list of grounds has one at least"):
+        rm.rollout(model, put(0.0, 0.0, 0.1), v, np.zeros((2, 6)), 1e-3, ground=[])
+
+
 # ---- what a ground is ----------------------------------------------------------------------------
 
 
@@ -341,6 +419,10 @@ def test_what_holds_at_a_contact() -> None:
     [
         ({"velocity": (1.0, 2.0)}, "velocity is three finite numbers"),
         ({"velocity": (0.0, 0.0, 1.0)}, "moves along itself"),
+        ({"velocity": (1.0, 0.0, 0.0), "normal": (1, 0, 1)}, "moves along itself"),
+        ({"normal": (0.0, 0.0, 0.0)}, "normal is three finite numbers, not all zero"),
+        ({"normal": (0.0, 1.0)}, "normal is three finite numbers"),
+        ({"normal": (1, 0, 1), "height": [[0.0, 1.0]]}, "normal is for planes"),
         ({"velocity": (0.0, math.nan, 0.0)}, "velocity is three finite numbers"),
         ({"static_friction": 0.7}, "at least friction = 0.8, got 0.7"),
         ({"static_friction": math.inf}, "static_friction needs a finite number"),

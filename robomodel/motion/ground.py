@@ -28,6 +28,7 @@ Point: TypeAlias = (
     | tuple[str, Sequence[float], float, float | None, float | None]
     | str
 )
+PLANES = 2  # planes at once of a point on heights
 RIM = 8  # points on a cylinder's rim
 CHUNK = 20000  # cells that are looked at at once
 ON_EDGE = 1e-9  # share of the spacing: nearer to an edge, its face's normal counts
@@ -43,6 +44,7 @@ class ContactLaw:
         restitution: Newton's, from 0 to 1.
         stiffness: Of the contact's compliance [N/m]; None where it is rigid.
         damping: Of the contact's compliance [N s/m].
+        velocity: Of the surface [m/s], world axes.
     """
 
     friction: float
@@ -50,11 +52,15 @@ class ContactLaw:
     restitution: float
     stiffness: float | None = None
     damping: float = 0.0
+    velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What robots stand on: a level plane, or heights on a grid.
+    """What robots stand on or lean against: a plane, or heights on a grid.
+
+    Several grounds, as a floor, a ramp and a wall, are a list of them: what is behind any of them
+    is solid, and a point touches each by its friction, velocity and compliance.
 
     Heights make one surface of triangles: each cell is cut along the diagonal from its corner (i,
     j) to (i + 1, j + 1).
@@ -63,8 +69,8 @@ class Ground:
         friction: Coulomb's coefficient of sliding, finite. Where a point has one of its own, the
             smaller counts.
         restitution: Newton's, from 0 to 1. Where a point has one of its own, the larger counts.
-        height: A number [m], or heights (nx, ny) at x = origin[0] + i · spacing, y = origin[1] + j
-            · spacing, level with the edge outside.
+        height: A number [m], along ``normal``, or heights (nx, ny) at x = origin[0] + i · spacing,
+            y = origin[1] + j · spacing, level with the edge outside.
         spacing: Distance of the heights [m].
         origin: Where the first of them stands, x and y [m].
         velocity: Velocity (3,) of its surface [m/s], as of a belt: the surface moves along itself,
@@ -74,6 +80,9 @@ class Ground:
         stiffness: Compliance of each contact point [N/m]: the force along the normal is stiffness ·
             penetration + damping · its rate, and never pulls. None: rigid.
         damping: Of the compliance [N s/m]; None: without.
+        normal: Direction (3,) in which a plane faces, of any length: upwards by default, (1, 0, 1)
+            of a ramp of 45 degrees that falls towards x, (1, 0, 0) of a wall. The plane is where
+            the unit normal · x = height.
     """
 
     friction: float = 0.8
@@ -85,7 +94,9 @@ class Ground:
     static_friction: float | None = field(default=None, kw_only=True)
     stiffness: float | None = field(default=None, kw_only=True)
     damping: float | None = field(default=None, kw_only=True)
+    normal: ArrayLike = field(default=(0.0, 0.0, 1.0), kw_only=True)
     _grid: Array = field(init=False, repr=False)
+    _normal: Array = field(init=False, repr=False)
     _stretch: float = field(init=False, repr=False)  # vertical distance : distance, the largest
 
     def __post_init__(self) -> None:
@@ -104,14 +115,26 @@ class Ground:
         velocity = as_numbers(self.velocity, "velocity")
         if velocity.shape != (3,) or not np.all(np.isfinite(velocity)):
             raise ValueError(f"velocity is three finite numbers [m/s], got {self.velocity!r}")
-        if grid.ndim == 0 and velocity[2] != 0.0:
+        normal = self._unit_normal(grid)
+        if grid.ndim == 0 and abs(normal @ velocity) > 1e-12 * np.linalg.norm(velocity):
             raise ValueError(
-                f"a level ground moves along itself, and its velocity has no part upwards, got "
+                f"a plane moves along itself, and its velocity has no part along its normal, got "
                 f"{self.velocity!r}"
             )
         self._check_law()
         object.__setattr__(self, "_grid", grid)
+        object.__setattr__(self, "_normal", normal)
         object.__setattr__(self, "_stretch", math.hypot(1.0, _steepest(grid) / self.spacing))
+
+    def _unit_normal(self, grid: Array) -> Array:
+        normal = as_numbers(self.normal, "normal")
+        size = float(np.linalg.norm(normal)) if normal.shape == (3,) else 0.0
+        if not (math.isfinite(size) and size > 0.0):
+            raise ValueError(f"normal is three finite numbers, not all zero, got {self.normal!r}")
+        normal = normal / size
+        if grid.ndim and normal[2] != 1.0:
+            raise ValueError("heights on a grid face upwards: normal is for planes")
+        return np.asarray(normal)
 
     def _check_law(self) -> None:
         """Static friction and compliance."""
@@ -131,8 +154,13 @@ class Ground:
 
     @property
     def is_level(self) -> bool:
-        """Whether it is a plane."""
-        return self._grid.ndim == 0
+        """Whether it is a level plane."""
+        return self._grid.ndim == 0 and bool(self._normal[2] == 1.0)
+
+    @property
+    def planes(self) -> int:
+        """How many planes of it a point may touch at once."""
+        return PLANES if self._grid.ndim else 1
 
     def law(self, point: Placed) -> ContactLaw:
         """What holds between a point and this ground.
@@ -148,6 +176,7 @@ class Ground:
             max(self.restitution, point.restitution or 0.0),
             self.stiffness,
             self.damping or 0.0,
+            tuple(np.asarray(self.velocity, dtype=float).tolist()),
         )
 
     def surfaces(
@@ -199,8 +228,9 @@ class Ground:
         places, size = x.reshape(-1, 3), count or 1
         distances, normals = np.full((len(places), size), np.inf), np.zeros((len(places), size, 3))
         normals[..., 2] = 1.0
-        if self.is_level:
-            distances[:, 0] = places[:, 2] - self._grid
+        if not self._grid.ndim:
+            distances[:, 0] = places @ self._normal - self._grid
+            normals[:] = self._normal
         else:
             far = radius.ravel() + reach
             distances[:, 0], normals[:, 0] = self._distances(places, far)
@@ -535,13 +565,24 @@ def _is_one(points: Any) -> TypeGuard[Point]:
     )
 
 
+def as_grounds(ground: Ground | Sequence[Ground] | None) -> tuple[Ground, ...]:
+    """All grounds; TypeError for what is none."""
+    if ground is None or isinstance(ground, Ground):
+        return () if ground is None else (ground,)
+    if not isinstance(ground, Sequence) or not all(isinstance(each, Ground) for each in ground):
+        raise TypeError(
+            f"ground is a robomodel.Ground, such as rm.Ground(), or a list of them, got {ground!r}"
+        )
+    if not ground:
+        raise ValueError("a list of grounds has one at least; None is no ground")
+    return tuple(ground)
+
+
 def touching_points(
-    model: Model, ground: Ground | None, points: Sequence[Point] | None
+    model: Model, grounds: Sequence[Ground], points: Sequence[Point] | None
 ) -> list[Placed]:
-    """The points that stand on a ground: those given, else those of the collision shapes."""
-    if ground is not None and not isinstance(ground, Ground):
-        raise TypeError(f"ground is a robomodel.Ground, such as rm.Ground(), got {ground!r}")
-    if ground is None:
+    """The points that stand on grounds: those given, else those of the collision shapes."""
+    if not grounds:
         if points is not None:
             raise ValueError("contact points need a ground: give ground=rm.Ground()")
         return []

@@ -19,7 +19,7 @@ from robomodel.model.model import Model
 from robomodel.motion import implicit
 from robomodel.motion.collision import Collisions, round_pairs
 from robomodel.motion.forces import Acting, method_of, named
-from robomodel.motion.ground import Ground, Point, touching_points
+from robomodel.motion.ground import Ground, Point, as_grounds, touching_points
 from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import (
     ROUNDED,
@@ -73,7 +73,7 @@ def rollout(
     *,
     passive: bool = True,
     friction: bool = True,
-    ground: Ground | None = None,
+    ground: Ground | Sequence[Ground] | None = None,
     contacts: Sequence[Point] | None = None,
     collisions: Collisions = False,
     stops: bool | Iterable[str] = False,
@@ -117,8 +117,8 @@ def rollout(
             are too stiff for that with this ``step``, "semi_implicit_euler".
         passive: The file's springs and damping act.
         friction: The file's dry friction acts.
-        ground: What the points of ``contacts`` stand on, a plane or heights on a grid (whose
-            motions are stepped one by one in time, all of the batch together).
+        ground: What the points of ``contacts`` stand on, as of :func:`robomodel.simulate`. On all
+            but one level plane motions are stepped one by one in time, the batch together.
         contacts: As of :func:`robomodel.simulate`, but no function.
         collisions: Links whose spheres and capsules touch each other, as of
             :func:`robomodel.simulate`; of other shapes it is a ValueError.
@@ -146,8 +146,9 @@ def rollout(
     acting = Acting(passive, friction, named(model, stops))
     chosen = method_of(model, acting, ground, contacts, collisions, method, METHODS)
     impulses = chosen == "time_stepping"
-    points = _points(model, ground, contacts, sweeps) if impulses else []
-    plane = Ground() if ground is None else ground
+    grounds = as_grounds(ground)
+    points = _points(model, grounds, contacts, sweeps) if impulses else []
+    plane = grounds[0] if grounds else Ground()
     rounds = round_pairs(model, collisions, friction=plane.friction, restitution=plane.restitution)
     number = as_dtype(dtype)
     step = as_real(step, "step")
@@ -171,10 +172,10 @@ def rollout(
         chosen = "semi_implicit_euler" if stiff else "rk4"
     if chosen == "rk4" and passive:
         implicit.warn_of_instability(model, at, step)
-    setting = on_ground(acting, ground, points, rounds=rounds) if impulses else None
+    setting = on_ground(acting, grounds, points, rounds=rounds) if impulses else None
     one = FixedStep(
         model, chosen, int(closing), setting=setting, sweeps=int(sweeps), passive=passive,
-        saturate=bool(saturate), dtype=number, backend=backend, ground=ground,
+        saturate=bool(saturate), dtype=number, backend=backend, grounds=grounds,
     )  # fmt: skip
     rows = np.empty((*batch, times + 1, one.results), number)
     flat = rows.reshape(-1, times + 1, one.results)
@@ -227,21 +228,21 @@ def _tell_unsolved(model: Model, residual: Array, limit: float) -> None:
 
 
 def _points(
-    model: Model, ground: Ground | None, points: Sequence[Point] | None, sweeps: int
+    model: Model, grounds: Sequence[Ground], points: Sequence[Point] | None, sweeps: int
 ) -> list[Any]:
     """The points that touch the ground; ValueError where rollouts have no such contacts."""
     if not isinstance(sweeps, int | np.integer) or sweeps < 1:
         raise ValueError(f"sweeps must be one or more, a whole number, got {sweeps!r}")
     if callable(points):
         raise ValueError("rollouts take points as contacts; simulate takes a function, too")
-    return list(touching_points(model, ground, points))
+    return list(touching_points(model, grounds, points))
 
 
 def _run(step: FixedStep, rows: Array, force: Array, h: float, threads: int) -> None:
     """All steps of motions (n, T+1, results), of which the first rows are given."""
     times = rows.shape[1] - 1
     length = np.array([h], rows.dtype)
-    if step.setting is not None and step.setting.height is None:
+    if step.setting is not None and step.setting.arguments[0]:
         for t in range(times):
             states = rows[:, t, : step.size]
             planes = step.planes(states[:, : step.model.nq])

@@ -18,7 +18,7 @@ from robomodel.motion.adaptive import METHODS as ADAPTIVE
 from robomodel.motion.adaptive import Adaptive
 from robomodel.motion.collision import Collisions, between_links
 from robomodel.motion.forces import Acting, method_of, named
-from robomodel.motion.ground import Contacts, Ground, Point, touching_points
+from robomodel.motion.ground import Contacts, Ground, Point, as_grounds, touching_points
 from robomodel.motion.inputs import Controller, Inputs, Pusher, Wrenches
 from robomodel.motion.limits import Limits, closed_start, in_single_precision, warn_of_starts_beyond
 from robomodel.motion.run import Grid, Run, count_steps
@@ -50,7 +50,7 @@ def simulate(
     hold: bool = False,
     passive: bool = True,
     friction: bool = True,
-    ground: Ground | None = None,
+    ground: Ground | Sequence[Ground] | None = None,
     contacts: Sequence[Point] | Contacts | None = None,
     collisions: Collisions = False,
     stops: bool | Iterable[str] = False,
@@ -104,7 +104,7 @@ def simulate(
         hold: Ask controllers once a step, at its beginning, as a digital one is.
         passive: The file's springs and damping act.
         friction: The dry friction of the file's joints acts.
-        ground: What ``contacts`` stand on and push against.
+        ground: What ``contacts`` stand on and push against; several are a list.
         contacts: Points of the robot: links, (link, offset), or (link, offset, radius) for spheres;
             default :func:`robomodel.contact_points`. Or a function of q and v that gives
             :class:`robomodel.Contact` pairs.
@@ -141,7 +141,7 @@ def simulate(
     impulses = chosen == "time_stepping"
     if impulses:
         one, touching = _with_contacts(
-            model, ground, contacts, collisions, acting, stop_restitution
+            model, as_grounds(ground), contacts, collisions, acting, stop_restitution
         )
     if chosen is None and not model.nv:
         chosen = "rk4"  # adapted steps have nothing to go by
@@ -179,26 +179,24 @@ def simulate(
 
 def _with_contacts(
     model: Model,
-    ground: Ground | None,
+    grounds: Sequence[Ground],
     contacts: Sequence[Point] | Contacts | None,
     collisions: Collisions,
     acting: Acting,
     restitution: float,
 ) -> tuple[FixedStep, Contacts | None]:
     """Time steps with contacts, and the function that gives further ones."""
-    if ground is not None and not isinstance(ground, Ground):
-        raise TypeError(f"ground is a robomodel.Ground, such as rm.Ground(), got {ground!r}")
     if not 0.0 <= as_real(restitution, "stop_restitution") <= 1.0:
         raise ValueError(f"stop_restitution is from 0 to 1, got {restitution!r}")
     given = contacts if callable(contacts) else None
-    plane = Ground() if ground is None else ground
+    plane = grounds[0] if grounds else Ground()
     rounds, collider = between_links(model, collisions, plane.friction, plane.restitution)
     points = []
-    if not callable(contacts) and (ground is not None or contacts is not None):
-        points = touching_points(model, ground, contacts)
-    setting = on_ground(acting, ground, points, rounds=rounds, stop_restitution=float(restitution))
+    if not callable(contacts) and (grounds or contacts is not None):
+        points = touching_points(model, grounds, contacts)
+    setting = on_ground(acting, grounds, points, rounds=rounds, stop_restitution=float(restitution))
     touching = _both(collider, given) if collider and given else collider or given
-    return FixedStep(model, "time_stepping", setting=setting, ground=ground), touching
+    return FixedStep(model, "time_stepping", setting=setting, grounds=tuple(grounds)), touching
 
 
 def _both(first: Contacts, second: Contacts) -> Contacts:

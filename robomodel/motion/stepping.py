@@ -23,7 +23,7 @@ from robomodel.motion.integrator_functions import (
     joint_accelerations,
 )
 from robomodel.motion.run import Grid, Run
-from robomodel.motion.steps import ABSENT, PLANES, RUNGE_KUTTA, TORN, FixedStep, flow
+from robomodel.motion.steps import ABSENT, RUNGE_KUTTA, TORN, FixedStep, flow
 from robomodel.motion.time_stepping import TOUCH, Memory
 from robomodel.motion.trajectory import SimulationError, Trajectory
 from robomodel.motion.variational import VariationalStep
@@ -203,7 +203,7 @@ class Steps(Run):
         touches = self._contacts(q, v)
         state = self._adapted(state, touches, tuple(pushes))
         step, more = self.step, []
-        if step.contact.height is None:
+        if step.contact.arguments[0]:
             more.append(step.planes(q))
         if step.contact.pairs:
             more.append(self._touches(touches))
@@ -303,7 +303,7 @@ class Steps(Run):
         for t, each in enumerate(self._records):
             record[:, t, : each.along.shape[1]] = each.along
         if count > len(points):
-            planes = record[:, :, :count].reshape(*record.shape[:2], -1, PLANES, 3)
+            planes = record[:, :, :count].reshape(*record.shape[:2], -1, self.step.stride, 3)
             most = np.argmax(planes[:1, ..., 2], axis=3)[..., None, None]
             bearing = np.take_along_axis(planes, most, axis=3)[:, :, :, 0]
             record = np.concatenate([bearing, record[:, :, count:]], axis=2)

@@ -69,7 +69,6 @@ NEWTON = 8  # steps of Newton's method where these have not solved a contact pro
 CAREFUL = 8  # steps of Newton's method that close loops near change points
 # growth of ‖G‖² that a step is too long for: tangents turn by 0.6, of which rk4 misses 0.6⁵/120
 TORN = 1.0 / math.cos(0.6) ** 2
-PLANES = 2  # planes at once of a point on heights
 ABSENT = 1e3  # m: the gap of a contact that is not there
 
 # stage by stage: the share of a step at which it stands, its weight, whether it is the first, the
@@ -83,19 +82,20 @@ RUNGE_KUTTA = (
 
 
 def on_ground(
-    acting: Any, ground: Ground | None, points: Sequence[Placed], **options: Any
+    acting: Any, grounds: Sequence[Ground], points: Sequence[Placed], **options: Any
 ) -> Setting:
-    """The setting of steps with points on a ground."""
-    if ground is None:
+    """The setting of steps with points on grounds: a contact for each plane that one may touch."""
+    if not grounds:
         return Setting(acting, **options)
-    height: float | None = None
-    if ground.is_level:
-        height = float(np.asarray(ground.height))
-    else:
-        points = [point for point in points for _ in range(PLANES)]
-    x, y, z = np.asarray(ground.velocity, dtype=float).tolist()
-    laws = tuple(ground.law(point) for point in points)
-    return Setting(acting, tuple(points), laws, height, (x, y, z), **options)
+    planes = [ground for ground in grounds for _ in range(ground.planes)]
+    level = len(planes) == 1 and planes[0].is_level
+    return Setting(
+        acting,
+        tuple(point for point in points for _ in planes),
+        tuple(ground.law(point) for point in points for ground in planes),
+        float(np.asarray(planes[0].height)) if level else None,
+        **options,
+    )
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class FixedStep:
     saturate: bool = False
     dtype: Dtype = "float64"
     backend: str = "compiled"
-    ground: Ground | None = None
+    grounds: tuple[Ground, ...] = ()
 
     @property
     def name(self) -> str:
@@ -499,8 +499,12 @@ class FixedStep:
     @property
     def points(self) -> tuple[Placed, ...]:
         """What may touch the ground, each point once."""
-        setting = self.contact
-        return setting.points if setting.height is not None else setting.points[::PLANES]
+        return self.contact.points[:: self.stride or 1]
+
+    @property
+    def stride(self) -> int:
+        """How many planes each point may touch."""
+        return sum(ground.planes for ground in self.grounds)
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
@@ -539,11 +543,15 @@ class FixedStep:
         return np.asarray(self._places(q)).reshape(*q.shape[:-1], -1, 3)
 
     def planes(self, q: Array) -> Array:
-        """Planes (..., 4 k) at the points where the ground has heights."""
-        assert self.ground is not None
+        """Planes (..., 4 k) at the points, of all grounds."""
         centres = self.places(q)[..., : len(self.points), :]
         radii = np.array([p.radius for p in self.points])
-        gaps, normals = self.ground.surfaces(centres, radii, reach=10.0 * NEAR, count=PLANES)
+        near = [
+            ground.surfaces(centres, radii, reach=10.0 * NEAR, count=ground.planes)
+            for ground in self.grounds
+        ]
+        gaps = np.concatenate([each for each, _ in near], axis=-1)
+        normals = np.concatenate([each for _, each in near], axis=-2)
         far = ~np.isfinite(gaps)
         normals = np.where(far[..., None], [0.0, 0.0, 1.0], normals)
         heights = np.einsum("...ki,...kci->...kc", centres, normals) - radii[:, None]
@@ -557,15 +565,14 @@ class FixedStep:
         points = len(self.contact.points)
         if points == len(self.points):
             return forces
-        planes = forces[..., :points, :].reshape(*forces.shape[:-2], -1, PLANES, 3)
+        planes = forces[..., :points, :].reshape(*forces.shape[:-2], -1, self.stride, 3)
         return np.concatenate([planes.sum(axis=-2), forces[..., points:, :]], axis=-2)
 
     def impulses(self, forces: Array, h: float) -> Array:
         """Impulses (T, 3 k) of steps, from the forces (T, k, 3), at a point's first plane."""
         count, setting = len(self.points), self.contact
         impulses = np.zeros((len(forces), setting.contacts, 3))
-        stride = len(setting.points) // max(count, 1) or 1
-        impulses[:, : len(setting.points) : stride] = h * forces[:, :count]
+        impulses[:, : len(setting.points) : self.stride or 1] = h * forces[:, :count]
         impulses[:, len(setting.points) :] = h * forces[:, count:]
         return impulses.reshape(len(forces), 3 * setting.contacts)
 

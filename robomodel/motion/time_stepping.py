@@ -93,8 +93,8 @@ TOUCH = 9  # numbers of a contact that is given: point, normal, gap, friction, r
 class Setting:
     """What a step depends on besides its state and its arguments.
 
-    ``points`` touch a plane at ``height`` (None: each has a plane of its own, an argument), whose
-    surface has a ``velocity``. ``rounds`` are spheres and capsules of links that touch each other,
+    ``points`` touch a level plane at ``height`` (None: each has a plane of its own, an argument),
+    by ``laws``. ``rounds`` are spheres and capsules of links that touch each other,
     ``pairs`` of links touch as a further argument says. Wrenches act on ``links``.
     """
 
@@ -102,7 +102,6 @@ class Setting:
     points: tuple[Placed, ...] = ()
     laws: tuple[ContactLaw, ...] = ()
     height: float | None = 0.0
-    velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
     rounds: tuple[RoundPair, ...] = ()
     pairs: tuple[tuple[str, str | None], ...] = ()
     links: tuple[str, ...] = ()
@@ -437,13 +436,13 @@ def _contacts(
 
     def contact(
         sides: Sequence[tuple[str, Vec]], normal: Vec, gap: Scalar, law: ContactLaw,
-        velocity: Vec = ZERO, *, ahead: float = 0.5, jumps: bool = False,
+        *, ahead: float = 0.5, jumps: bool = False,
     ) -> None:  # fmt: skip
         """Of links at offsets in their axes, their ``gap`` that after a share of the step."""
         axes = basis(normal)
         rows, slow = _velocity_rows(model, state, moving, sides, axes)
         gap = sub(gap, mul(mul(ahead, inputs.h), dot(rows[2], expected)))
-        surface: list[Scalar] = [*(inner(axis, velocity) for axis in axes[:2]), 0.0]
+        surface: list[Scalar] = [*(inner(axis, law.velocity) for axis in axes[:2]), 0.0]
         result.append(Gap(rows, slow, surface, gap, law, axes, jumps))
 
     def offset(where: Configuration, link: str, point: Vec) -> tuple[str, Vec]:
@@ -454,7 +453,7 @@ def _contacts(
         rotation, origin = frames.pose_of(state, frames.place(model, (at.link, at.offset)))
         normal, height = _plane(inputs, setting, n, origin)
         lowest = minus(at.offset, scale(at.radius, apply(transpose(rotation), normal)))
-        contact([(at.link, lowest)], normal, sub(height, at.radius), law, setting.velocity)
+        contact([(at.link, lowest)], normal, sub(height, at.radius), law)
     for pair in setting.rounds:
         law = ContactLaw(pair.friction, pair.friction, pair.restitution)
         for n, (gap, normal, point) in enumerate(between(model, state, pair)):
