@@ -7,6 +7,7 @@ import math
 import contact_oracles as oracles
 import numpy as np
 import pytest
+from cases import few
 from numpy.typing import NDArray
 
 import robomodel as rm
@@ -74,7 +75,9 @@ def landing(leg: rm.Model, speed: float, step: float) -> rm.Trajectory:
     return rm.simulate(leg, q, v, duration=0.1, step=step, ground=rm.Ground(), contacts=[FOOT])
 
 
-@pytest.mark.parametrize(("speed", "most"), [(3.0, 1e-5), (5.0, 1e-5), (10.0, 1e-2)])
+@pytest.mark.parametrize(
+    ("speed", "most"), few([(3.0, 1e-5), (5.0, 1e-5), (10.0, 1e-2)], (5.0, 1e-5))
+)
 def test_landings_of_linkages_win_no_energy(leg: rm.Model, speed: float, most: float) -> None:
     """Of 53, 96 and 301 J; in finer steps less."""
     coarse, fine = (landing(leg, speed, step) for step in (1e-3, 2.5e-4))
@@ -148,6 +151,7 @@ def test_springs_keep_their_energy(step: float) -> None:
     assert np.abs(euler.energy / 0.5 - 1.0).max() <= 0.01  # it oscillates, without drift
 
 
+@pytest.mark.slow
 def test_dry_friction_holds_where_it_should() -> None:
     times = np.array([5.0])
     rest = float(oracles.dry_friction_spring(times).positions[-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import few
 from lxml import etree
 from numpy.typing import NDArray
 from test_papers_clusters import ball
@@ -40,7 +41,7 @@ def robot(name: str) -> rm.Model:
     return leg() if name == "leg" else rm.robots.load(name)
 
 
-ROBOTS = ["crank_rocker", "balls", "floating", pytest.param("leg", marks=pytest.mark.slow)]
+ROBOTS = few(["crank_rocker", "balls", "floating", "leg"], "crank_rocker", "balls")
 
 
 @pytest.mark.parametrize("name", ROBOTS)

@@ -81,7 +81,7 @@ def test_feet_stop_and_momentum_balances(points: list) -> None:
     assert abs(lost - taken) < TIGHT * lost
 
 
-@pytest.mark.parametrize("points", [FEET[:1], FEET[:3]])
+@pytest.mark.parametrize("points", few([FEET[:1], FEET[:3]], FEET[:1]))
 def test_rebound_along_the_normal(points: list) -> None:
     model = rm.robots.load("mini_cheetah")
     q, v = state(model, 1)
@@ -193,7 +193,7 @@ def test_a_point_that_cannot_move_along_a_direction() -> None:
 # ---- against multipliers -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", few([*KINDS, None], "coupling", "rod_four_bar", "rod", None))
+@pytest.mark.parametrize("kind", few([*KINDS, None], "coupling", "rod"))
 def test_random_mechanisms_agree_with_multipliers(kind: str | None) -> None:
     tried = 0
     for seed in range(3):

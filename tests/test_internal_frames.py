@@ -128,6 +128,7 @@ def test_every_kind_of_mechanism(kind: str, monkeypatch: pytest.MonkeyPatch) -> 
     pytest.fail("no mechanism of this kind moves")
 
 
+@pytest.mark.slow
 def test_bodies_of_loops_and_those_that_carry_them_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = both(monkeypatch, BETWEEN)
     same(one, other, configurations(one))

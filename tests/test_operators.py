@@ -454,6 +454,7 @@ def test_random_mechanisms(kind: str) -> None:
         check_robot(model, seed, identities=seed == 0)
 
 
+@pytest.mark.slow
 def test_clusters_that_hang_on_several_bodies_of_their_parent() -> None:
     seen = 0
     for seed in range(12):
@@ -676,6 +677,7 @@ def test_patterns_are_those_of_the_operators(tree: Tree, seed: int) -> None:
         tree.pattern("phi")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_pictures() -> None:
     """Drawn blocks are the pattern's, in canonical order, those within branches darkest."""
     pyplot = pytest.importorskip("matplotlib.pyplot")

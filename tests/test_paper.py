@@ -42,6 +42,7 @@ def test_every_number_of_the_paper_has_its_place() -> None:
         assert kind in experiments.COMPARED
 
 
+@pytest.mark.slow
 def test_the_exact_methods_agree_and_what_is_too_large_is_counted_only() -> None:
     effort = experiments.Effort(states=8, rounds=1, links=(3,), compiled=2, counted=3)
     system = next(experiments.chains(effort))

@@ -163,6 +163,7 @@ def along(knee, f, q, h=1e-5):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_derivatives(knee, state):
     q, v, a = state
     tau = rm.rnea(knee, q, v, a)

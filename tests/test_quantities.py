@@ -229,6 +229,7 @@ def test_compiled_and_numpy_agree_in_batches(name: str, function: str) -> None:
         close(one, plain[1, 0], 1e-12, 1.0)
 
 
+@pytest.mark.slow
 def test_frames_accelerate_as_differences_say() -> None:
     model = spatial()
     (q,), (v,), (a,) = states(model, 1)

@@ -157,6 +157,7 @@ def test_the_smaller_friction_counts() -> None:
         np.testing.assert_allclose(made[1], motion.v, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_larger_restitution_counts() -> None:
     ball = urdf(
         '<surface restitution="0.5"/>', geometry='<geometry><sphere radius="0.1"/></geometry>'
