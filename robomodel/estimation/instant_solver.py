@@ -266,14 +266,14 @@ class SolverKernel:
         return system.with_factors(asked), shown
 
     def _solved(
-        self, way: EliminationPlan, system: System, present: Named
+        self, way: EliminationPlan, system: System, present: Named, *, refine: int
     ) -> tuple[dict[str, list[Scalar]], WeightedElimination | None]:
         if way.plan is None:
-            refine, names = self.solver.refine, [str(name) for name in way.order]
+            names = [str(name) for name in way.order]
             return symmetric.solve(system, names, refine=refine, bias_first=way.bias_first), None
         weights = {name: x[0] for name, x in present.items()}
         result = WeightedElimination(system, way.order, way.plan, weights)
-        return result.solution(refine=self.solver.refine), result
+        return result.solution(refine=refine), result
 
     def _written_out(self, way: EliminationPlan) -> TracedFunction:
         """The function of q, v, known variables, readings and mask, those that have numbers."""
@@ -296,7 +296,7 @@ class SolverKernel:
             )  # fmt: skip
             q, v = numbers["q"], numbers.get("v", ())
             system, shown = self._written(q, v, values, reads)
-            solution, estimation = self._solved(way, system, present)
+            solution, estimation = self._solved(way, system, present, refine=solver.refine)
             outputs: list[Scalar] = []
             for name in solver.variables:
                 factor = shown[name]
@@ -368,8 +368,11 @@ class SolverKernel:
             raise refused
         worst = math.inf
         other = self._states(CHECKED, 3)
-        for way, function in sorted(ways, key=lambda one: one[1].program.flops):
-            error = self._error(way, other)
+        ways.sort(key=lambda one: one[1].program.flops)
+        if self.solver.covariances:  # refinement does nothing for these
+            ways.sort(key=lambda one: max(SAFE, self._error(one[0], other, refine=0)))
+        for way, function in ways:
+            error = self._error(way, other, refine=self.solver.refine)
             if error <= SAFE:
                 return way, function, error
             worst = min(worst, error)
@@ -394,14 +397,14 @@ class SolverKernel:
         for name in ("rnea", "aba", "tips") if requested is None else (requested,):
             yield tips(problem) if name == "tips" else problem.groups(name), None
 
-    def _error(self, way: EliminationPlan, system: System) -> float:
+    def _error(self, way: EliminationPlan, system: System, *, refine: int) -> float:
         """The largest backward error: of the exact rows, and of the conditions of least squares.
 
         These say that the weighted residuals are at right angles to all that exact rows allow.
         """
         with np.errstate(all="ignore"):
             present = {name: [1.0] for name in self.solver.masked}
-            solution, estimation = self._solved(way, system, present)
+            solution, estimation = self._solved(way, system, present, refine=refine)
             left = () if estimation is None else estimation.done.left
             worst = np.max(backward_error(system, solution, but=left), initial=0.0)
             if estimation is None or not estimation.weighted:
