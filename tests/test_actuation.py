@@ -74,7 +74,7 @@ def test_joints_with_rotors_or_limits_are_driven() -> None:
     assert pickle.loads(pickle.dumps(model)).actuators == model.actuators
 
 
-@pytest.mark.parametrize("name", rm.robots.names())
+@pytest.mark.parametrize("name", few(rm.robots.names(), "five_bar", "mini_cheetah", "tello"))
 def test_shipped_robots_power(name: str) -> None:
     """Bᵀ v are rates of the joints at which motors push, or of what they drive."""
     model = rm.robots.load(name)

@@ -8,6 +8,7 @@ import sys
 import types
 
 import pytest
+from cases import few
 from mixed import joint, link
 
 import robomodel as rm
@@ -19,7 +20,7 @@ ROBOTS = rm.robots.names()
 # ---- info and robots -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", few(ROBOTS, "crank_rocker", "mini_cheetah", "tello"))
 def test_info_shows_every_joint_body_and_constraint(run, name):
     model = rm.robots.load(name)
     code, out, err = run("info", name)

@@ -6,6 +6,7 @@ import sys
 from importlib import metadata
 
 import pytest
+from cases import few
 from mixed import MIXED
 
 from robomodel.errors import MissingPackageError
@@ -79,7 +80,7 @@ def test_errors_come_with_the_warnings_before_them(run, mixed):
 
 
 @pytest.mark.parametrize("command", ["info", "dynamics", "robots", "validate", "armature"])
-@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize("form", few([[], ["--json"]], []))
 def test_what_is_printed_can_go_to_a_file(command, form, run, tmp_path):
     robot = [] if command == "robots" else ["puma560"]
     code, printed, err = run(command, *robot, *form)

@@ -160,6 +160,7 @@ def _by_methods(model: rm.Model) -> list[Array]:
     return result
 
 
+@pytest.mark.slow
 def test_axes_in_general_position_take_fewer_operations() -> None:
     chain = rm.robots.chain("plain", 12, rng=np.random.default_rng(1))
     # 93n - 69, 250n - 222 and 220n - 198 in the literature: 1954, 5220 (rnea, aba)

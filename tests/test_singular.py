@@ -179,7 +179,7 @@ def test_starts_at_a_dead_point() -> None:
 # ---- change points -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", few(METHODS, "dop853", "time_stepping"))
 def test_a_parallelogram_turns_through_flat(method: str) -> None:
     """At a constant rate, on its branch; it is flat exactly at some of the states that are kept."""
     model = rm.robots.load("four_bar")

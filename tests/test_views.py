@@ -350,6 +350,7 @@ def run(*arguments: object) -> int:
     return int(done.value.code or 0)
 
 
+@pytest.mark.slow
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("graph", "four_bar", "-o", tmp_path / "g.svg") == 0
     assert (tmp_path / "g.svg").exists()
