@@ -130,8 +130,8 @@ def write_mjcf(
     """Write a model as MJCF, for MuJoCo.
 
     Meshes of kinds that MuJoCo cannot read are converted, for which trimesh is needed. The model's
-    actuators are motors, at the rotors' joints where there are rotors; with ``approximate`` at each
-    joint that has a transmission or a limit of its effort.
+    actuators are motors, at the rotors' joints where there are rotors. With ``approximate``, what
+    one rotor reflects on several joints is the armature of a fixed tendon, on which its motor acts.
 
     Args:
         model: The robot.
@@ -282,7 +282,7 @@ def _write(
     return tuple(lost)
 
 
-_TOLD = 8  # of what a format cannot say; a robot may have a hundred meshes
+_LISTED = 8  # of what a format cannot say; a robot may have a hundred meshes
 
 
 def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
@@ -293,19 +293,19 @@ def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
         first + (f", and {len(others)} more like it" if others else "")
         for first, *others in alike.values()
     ]
-    more = f"; and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
+    more = f"; and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
     ways = "drop=True writes the file without"
     if meshes:
         ways += ', meshes="drop" without any mesh'
-    return f"{title} cannot say: {'; '.join(told[:_TOLD])}{more} ({ways})"
+    return f"{title} cannot say: {'; '.join(told[:_LISTED])}{more} ({ways})"
 
 
 def _tell_of_sensors(description: Description) -> None:
     """Warn that they are not written."""
     sensors = description.sensors
-    named = [f"'{each.name}'" if each.name else f"a {each.type}" for each in sensors[:_TOLD]]
+    named = [f"'{each.name}'" if each.name else f"a {each.type}" for each in sensors[:_LISTED]]
     if named:
-        more = f" and {len(sensors) - _TOLD} more" if len(sensors) > _TOLD else ""
+        more = f" and {len(sensors) - _LISTED} more" if len(sensors) > _LISTED else ""
         message = f"sensors are not written: {', '.join(named)}{more}"
         warn_at(message, sensors[0].source, strict=False)
 
@@ -314,7 +314,7 @@ def _tell_of_sums(description: Description, title: str) -> None:
     """Warn of springs over several joints in an open tree, for which only MJCF has words."""
     sums = [each for each in description.springs if isinstance(each, JointSpring)]
     if sums:
-        named = ", ".join(f"'{each.name}'" for each in sums[:_TOLD])
+        named = ", ".join(f"'{each.name}'" for each in sums[:_LISTED])
         warn_at(
             f"springs, damping and friction over several joints are written in words of "
             f"robomodel's own, which simulators that read {title} pass over: {named}",

@@ -7,6 +7,7 @@ lead), of bounded size, and what all of them together make has a bounded number 
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from collections.abc import Iterator
@@ -48,7 +49,7 @@ def is_usd(source: object) -> bool:
 def pxr(source: Source | None = None) -> None:
     """Refuse to go on without the package usd-core."""
     try:
-        import pxr.Usd  # noqa: F401
+        importlib.import_module("pxr.Usd")
     except ImportError as error:
         raise MissingPackageError("USD files need", "usd-core", "usd", source) from error
 

@@ -36,7 +36,7 @@ from robomodel.model.model import Model
 
 __all__ = ["approximate_tree"]
 
-_TOLD = 4  # of what is between joints
+_LISTED = 4  # of what is between joints
 
 
 def approximate_tree(model: Model) -> Model:
@@ -100,10 +100,10 @@ def _tell_of_tendons(model: Model) -> None:
     between = inertia_between_joints(model)
     lost = [f"{x:g} kg m² between {one} and {other}" for (one, other), x in between.items()]
     if lost:
-        more = f" and {len(lost) - _TOLD} more" if len(lost) > _TOLD else ""
+        more = f" and {len(lost) - _LISTED} more" if len(lost) > _LISTED else ""
         warn_at(
             "reflected inertia between joints is not written, for which only MJCF has a word, the "
-            f"armature of a fixed tendon: {'; '.join(lost[:_TOLD])}{more}",
+            f"armature of a fixed tendon: {'; '.join(lost[:_LISTED])}{more}",
             model.description.source,
             strict=False,
         )
