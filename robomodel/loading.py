@@ -9,11 +9,11 @@ from robomodel import parsers
 from robomodel.description import Rotor
 from robomodel.errors import as_names
 from robomodel.model import Model, build
-from robomodel.model.mobility.problem import RigidError
+from robomodel.model.mobility import RigidError
 
 if TYPE_CHECKING:
-    from robomodel.description.resources import Entries
     from robomodel.description.shapes import Role
+    from robomodel.files import Entries
 
 
 def load(

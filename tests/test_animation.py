@@ -14,7 +14,7 @@ from test_contact import at_rest, block
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
-from robomodel.model.configurations.coordinates import position_names
+from robomodel.model.elements import position_names
 from robomodel.views import read_motion
 
 SHAPES = "".join(

@@ -14,8 +14,8 @@ import pytest
 from texts import joint, link, robot
 
 import robomodel as rm
-from robomodel.description import Shape, meshes
-from robomodel.description.meshes import load_mesh
+from robomodel.description import Shape, shapes
+from robomodel.description.shapes import load_mesh
 from robomodel.errors import DescriptionError, MissingPackageError, Source
 from robomodel.files import Allowance
 
@@ -174,7 +174,7 @@ def test_3mf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("networkx")
     path = tmp_path / "m.3mf"
     assert len(loaded(threemf(path, "", '<item objectid="1"/>')).faces) == 4
-    monkeypatch.setattr(meshes, "MAX_INFLATED", 2**20)
+    monkeypatch.setattr(shapes, "MAX_INFLATED", 2**20)
     too_much(threemf(path, "", '<item objectid="1"/>', spaces=3 * 2**20), "inflates to 3 MiB")
     too_much(threemf(path, "", '<item objectid="1"/>', members=1001), "in 1003 files")
     too_much(threemf(path, "", '<item objectid="1"/>' * 10_001), "10000 copies")
@@ -261,7 +261,7 @@ def test_gltf(tmp_path: Path) -> None:
 def test_copies_are_counted_by_their_triangles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meshes, "MAX_FACES", 11)
+    monkeypatch.setattr(shapes, "MAX_FACES", 11)
     one = '<instance_geometry url="#g"/>'
     assert len(loaded(collada(tmp_path / "m.dae", "", one * 2)).faces) == 8
     too_much(collada(tmp_path / "m.dae", "", one * 3), "more than 11 triangles")

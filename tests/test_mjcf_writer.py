@@ -26,7 +26,7 @@ from texts import four_bar
 import robomodel as rm
 from robomodel.model.approximate import approximate
 from robomodel.model.build import build
-from robomodel.model.mobility.problem import RigidError
+from robomodel.model.mobility import RigidError
 from robomodel.parsers import read
 from robomodel.parsers.mjcf.writer import to_mjcf
 from robomodel.parsers.shared.inertias import physical_inertias

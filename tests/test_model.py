@@ -10,7 +10,7 @@ from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.model.constraints import LoopConstraint
-from robomodel.model.mobility.problem import ClusterProblem
+from robomodel.model.mobility import ClusterProblem
 
 
 def refused(text: str, **options: object) -> rm.DescriptionError:

@@ -12,7 +12,7 @@ import robomodel as rm
 from robomodel.dynamics.actuators.envelopes import joint_envelopes
 from robomodel.estimation.equations import pieces
 from robomodel.estimation.instant import Problem
-from robomodel.model.configurations.coordinates import position_names
+from robomodel.model.elements import position_names
 from robomodel.papers.natural_coordinates.conversion import natural
 
 CONDYLE = (0.003, -0.01, 0.02, 0.004, -0.002)  # of degree 4, as in musculoskeletal models

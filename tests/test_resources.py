@@ -11,7 +11,7 @@ import pytest
 from texts import four_bar, joint, link, robot
 
 import robomodel as rm
-from robomodel.description.resources import Resources, split
+from robomodel.files import Resources, package_path
 from robomodel.parsers import read
 
 trimesh = pytest.importorskip("trimesh")
@@ -110,10 +110,10 @@ class TestWhereTheyAre:
         assert own.find("arm") == workspace / "src"
 
     def test_uris(self):
-        assert split("package://a/b/c.stl") == ("a", "b/c.stl")
-        assert split("model://a") == ("a", "")
-        assert split("file://a/b") is None
-        assert split("a/b.stl") is None
+        assert package_path("package://a/b/c.stl") == ("a", "b/c.stl")
+        assert package_path("model://a") == ("a", "")
+        assert package_path("file://a/b") is None
+        assert package_path("a/b.stl") is None
 
 
 class TestSdf:

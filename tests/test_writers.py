@@ -35,7 +35,7 @@ from robomodel.errors import DescriptionError, DescriptionWarning
 from robomodel.model import Model
 from robomodel.model.approximate import approximate
 from robomodel.model.build import build
-from robomodel.model.mobility.problem import RigidError
+from robomodel.model.mobility import RigidError
 from robomodel.parsers import open_document, read, urdf
 from robomodel.parsers.mjcf.writer import to_mjcf
 from robomodel.parsers.sdf.writer import to_sdf

@@ -1,22 +1,307 @@
-"""Inertials that a file leaves out, computed from the links' shapes. Description in, out.
+"""Shapes: their meshes, read from files, and the inertials that their solids give.
 
-Shapes are solid and of one density; where two of a link overlap, both count.
+Mesh files come from anyone, as robot files do: each is a plain file beside the robot's, of bounded
+size, and nothing in it may cost much more than that, whether it inflates or repeats itself. Where a
+file leaves an inertial out, it is computed from shapes that are solid and of one density; where two
+of a link overlap, both count.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import math
+import os
+import zipfile
 from dataclasses import replace
-from functools import reduce
+from functools import cache, reduce
 from operator import add
-from typing import Literal, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from robomodel.description import Description, Inertial, Link, Pose, Shape
+import numpy as np
+from lxml import etree
+
+from robomodel.description import Description, Inertial, Link, Pose, Shape, Vec3
 from robomodel.description import inertias as masses
-from robomodel.description.meshes import load_mesh, mesh_path
 from robomodel.description.poses import vec
-from robomodel.errors import DescriptionError, Issue, warn_of_all
-from robomodel.files import Allowance
+from robomodel.description.stages import BETWEEN, stage_mesh
+from robomodel.description.stages import SUFFIXES as STAGES
+from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
+from robomodel.files import MAX_CLIMB, MAX_MESH_BYTES, Allowance, contents, package_path, top_folder
+
+if TYPE_CHECKING:
+    import trimesh
+
+
+SUFFIXES = (".stl", ".obj", ".dae", ".ply", ".off", ".glb", ".gltf", ".3mf")
+"""The files that are read as meshes."""
+
+MAX_INFLATED = 2 * MAX_MESH_BYTES
+"""The most that the members of an archive hold together [bytes]."""
+MAX_MEMBERS = 1000
+"""The most members of an archive."""
+MAX_COPIES = 10_000
+"""The most places at which a file puts its geometries."""
+MAX_FACES = 20_000_000
+"""The most triangles that these copies have together."""
+MAX_NUMBER = 1e30
+"""The farthest vertex, in whatever unit the file has."""
+MAX_LENGTH = 1e9
+"""The farthest vertex [m]."""
+
+_PACKAGES = ("package://", "model://")
+_MJCF = (".xml", ".mjcf")
+
+
+def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trimesh:
+    """The mesh, scaled to metres; ``allowance``: what is left to read for this robot.
+
+    Raises :class:`DescriptionError` for what is not there, not read or not finite, and
+    :class:`MissingPackageError` without trimesh.
+    """
+    what, source = f"the mesh '{shape.file}'", shape.source
+    try:
+        import trimesh
+    except ImportError as error:
+        raise MissingPackageError("meshes need", "trimesh", "meshes", source) from error
+    if in_stage(shape):
+        file, _, prim = (shape.file or "").partition(BETWEEN)
+        path = str(mesh_path(replace(shape, file=file)))
+        return _scaled(stage_mesh(path, prim, source), shape, 1.0)
+    kind, data = _read(shape, SUFFIXES, allowance)
+    try:
+        if excess := _excess(data, kind):
+            raise DescriptionError(f"{what} is not read: {excess}", source)
+        # from memory, so that materials, textures and the like are not looked for
+        scene = trimesh.load_scene(
+            io.BytesIO(data), file_type=kind[1:], skip_materials=True, process=False
+        )
+        for part in scene.geometry.values():
+            if not np.all(np.abs(part.vertices) <= MAX_NUMBER):
+                raise DescriptionError(f"{what} has a vertex that is not finite", source)
+            if isinstance(part, trimesh.Trimesh):
+                part.process()  # merges vertices; it would leave out what is not finite
+        if _faces(scene) > MAX_FACES:
+            raise DescriptionError(
+                f"{what} is not read: its copies make more than {MAX_FACES} triangles", source
+            )
+        mesh = scene.to_mesh()
+        unit = str(mesh.units or "")
+        if mesh.vertices.shape[1:] != (3,) or np.any(mesh.faces >= len(mesh.vertices)):
+            raise ValueError("its vertices are not points that its faces can name")
+    except DescriptionError:
+        raise
+    except ImportError as error:  # some formats need a package more
+        raise MissingPackageError(
+            f"{kind} meshes need", error.name or str(error), "meshes", source
+        ) from error
+    except Exception as error:  # each format's reader has its own
+        raise DescriptionError(
+            f"{what} cannot be read: {type(error).__name__}: {error}", source
+        ) from error
+    metres, times, _ = unit.partition(" * meters")  # COLLADA's unit, as trimesh notes it
+    return _scaled(mesh, shape, float(metres) if times else 1.0)
+
+
+def _scaled(mesh: trimesh.Trimesh, shape: Shape, unit: float) -> trimesh.Trimesh:
+    """The mesh, whose unit is so many metres, at the scale of the shape."""
+    scale: Vec3 = shape.size if len(shape.size) == 3 else (1.0, 1.0, 1.0)
+    factors = unit * np.array(scale)
+    with np.errstate(over="ignore"):
+        if not np.all(np.abs(mesh.vertices * factors) <= MAX_LENGTH):
+            raise DescriptionError(
+                f"the mesh '{shape.file}' reaches farther than {MAX_LENGTH:g} m", shape.source
+            )
+    mesh.apply_scale(factors)
+    return mesh
+
+
+def in_stage(shape: Shape) -> bool:
+    """Whether a mesh is a prim of a USD file."""
+    file, between, _ = (shape.file or "").partition(BETWEEN)
+    return bool(between) and file.lower().endswith(STAGES)
+
+
+def mesh_bytes(
+    shape: Shape, suffixes: tuple[str, ...] = SUFFIXES, allowance: Allowance | None = None
+) -> bytes:
+    """What the file of a mesh holds, if it has one of these suffixes.
+
+    Raises :class:`DescriptionError` for what is not there or not read.
+    """
+    return _read(shape, suffixes, allowance)[1]
+
+
+def _read(
+    shape: Shape, suffixes: tuple[str, ...], allowance: Allowance | None
+) -> tuple[str, bytes]:
+    """The suffix of a mesh's file, in small letters, and its content."""
+    path, folders = _place(shape)
+    what, source = f"the mesh '{shape.file}'", shape.source
+    kind = path.suffix.lower()
+    if kind not in suffixes:
+        raise DescriptionError(
+            f"{what} is of no kind that is read; these are {' '.join(suffixes)}", source
+        )
+    try:
+        data = contents(str(path), what, source, most=MAX_MESH_BYTES, within=folders)
+    except FileNotFoundError as error:
+        raise DescriptionError(
+            f"{what} cannot be read: {path}: No such file or directory", source
+        ) from error
+    if allowance is not None:
+        allowance.spend(len(data), what, source)
+    return kind, data
+
+
+def mesh_path(shape: Shape) -> Path:
+    """Where the file of a mesh is: beside the robot's file, or in the package that holds it.
+
+    A path leads to the robot's folder, or to another one in the folder above (``../meshes/...``);
+    in MJCF, whose models are of several files, up to MAX_CLIMB folders up.
+    """
+    return _place(shape)[0]
+
+
+def _place(shape: Shape) -> tuple[Path, list[str]]:
+    """The path of a mesh, and the folders of which it must be in one.
+
+    These are one folder, from the robot's file as it is called and as it is, should that be a
+    symbolic link: then the mesh may be one to its real neighbour.
+    """
+    if shape.package and (named := package_path(shape.file or "")):
+        inside = Path(os.path.normpath(Path(shape.package, named[1])))
+        if not inside.is_relative_to(shape.package):
+            raise DescriptionError(
+                f"the mesh '{shape.file}' is outside of its package {shape.package}", shape.source
+            )
+        return inside, [shape.package]
+    name = (shape.file or "").removeprefix("file://")
+    file = Path(os.path.abspath(shape.source.file))
+    if not file.is_file():
+        raise DescriptionError(
+            f"the mesh '{shape.file}' is looked for beside the robot's file, and this robot is "
+            "from none; load it from a file",
+            shape.source,
+        )
+    prefix = next((prefix for prefix in _PACKAGES if name.startswith(prefix)), None)
+    files = (file, Path(os.path.realpath(file)))
+    if prefix is None:
+        most = MAX_CLIMB if file.suffix.lower() in _MJCF else 1
+        tops = [Path(top_folder(str(each.parent), name, most, least=1)) for each in files]
+        path = file.parent / name
+    else:
+        package, _, rest = name.removeprefix(prefix).partition("/")
+        holders = [[p for p in each.parents if package and p.name == package] for each in files]
+        if not holders[0]:
+            raise DescriptionError(
+                f"the mesh '{shape.file}' is in a folder '{package}', and none of this name holds "
+                f"the robot's file {file}; say where it is by resources={{'{package}': 'path'}}",
+                shape.source,
+            )
+        tops = [folders[0] for folders in holders if folders]
+        path = tops[0] / rest
+    path = Path(os.path.normpath(path))
+    if not path.is_relative_to(tops[0]):
+        raise DescriptionError(
+            f"the mesh '{shape.file}' is outside of {tops[0]}; meshes are only read from beside "
+            "the robot's file",
+            shape.source,
+        )
+    return path, [str(top) for top in tops]
+
+
+# ---- what a file makes of itself -----------------------------------------------------------------
+
+
+def _excess(data: bytes, kind: str) -> str:
+    """Why a file is more than its size, if it is."""
+    copies = 0
+    match kind:
+        case ".3mf":
+            with zipfile.ZipFile(io.BytesIO(data)) as members:
+                sizes = [member.file_size for member in members.infolist()]
+                if sum(sizes) > MAX_INFLATED or len(sizes) > MAX_MEMBERS:
+                    return (
+                        f"it inflates to {sum(sizes) / 2**20:.0f} MiB in {len(sizes)} files, and "
+                        f"at most {MAX_INFLATED // 2**20} MiB in {MAX_MEMBERS} are read"
+                    )
+                models = [x for x in members.namelist() if "3d/3dmodel.model" in x.lower()]
+                copies = sum(_copies_in_3mf(_xml(members.read(model))) for model in models)
+        case ".dae":
+            if zipfile.is_zipfile(io.BytesIO(data)):
+                return "it is an archive; unpack it"
+            copies = _copies_in_collada(_xml(data))
+        case ".gltf" | ".glb":
+            document = _gltf(data)
+            copies = len(document.get("nodes", ()))
+            uris = [each.get("uri", "data:") for each in document.get("buffers", ())]
+            if others := [uri for uri in uris if not uri.startswith("data:")]:
+                return f"its numbers are in another file, '{others[0]}'; convert it to one .glb"
+            if any(each.get("count", 0) > len(data) for each in document.get("accessors", ())):
+                return "it claims to hold more numbers than it has bytes"
+    return f"it makes more than {MAX_COPIES} copies of its parts" if copies > MAX_COPIES else ""
+
+
+def _xml(data: bytes) -> etree._Element:
+    parser = etree.XMLParser(
+        resolve_entities=False, load_dtd=False, no_network=True, huge_tree=True, remove_pis=True
+    )
+    return etree.fromstring(data, parser)
+
+
+def _copies_in_collada(root: etree._Element) -> int:
+    """How many geometries its scenes hold, those of nodes counted at each of their instances."""
+    nodes = {f"#{node.get('id')}": node for node in root.iter("{*}node")}
+
+    @cache
+    def copies(node: etree._Element) -> int:
+        total = 0
+        for child in node.iterchildren("{*}*"):
+            match etree.QName(child).localname:
+                case "node":
+                    total += copies(child)
+                case "instance_node" if (url := child.get("url", "")) in nodes:
+                    total += copies(nodes[url])
+                case "instance_geometry" | "instance_controller":
+                    total += 1
+        return total
+
+    return sum(copies(scene) for scene in root.iter("{*}visual_scene"))
+
+
+def _copies_in_3mf(root: etree._Element) -> int:
+    """How many meshes its items hold, those of objects counted at each of their components."""
+    objects = {each.get("id"): each for each in root.iter("{*}object")}
+
+    @cache
+    def copies(name: str | None) -> int:
+        parts = [part.get("objectid") for part in objects[name].iter("{*}component")]
+        return sum(copies(part) for part in parts if part in objects) or 1
+
+    items = [item.get("objectid") for item in root.iter("{*}item")]
+    return sum(copies(item) for item in items if item in objects)
+
+
+def _gltf(data: bytes) -> dict[str, Any]:
+    """The JSON of a glTF file, or of the first chunk of a binary one."""
+    if data.startswith(b"glTF"):
+        data = data[20 : 20 + int.from_bytes(data[12:16], "little")]
+    document: dict[str, Any] = json.loads(data)
+    return document
+
+
+def _faces(scene: Any) -> int:
+    """The triangles of a scene, at each of the places where it has them."""
+    return sum(
+        len(getattr(scene.geometry[scene.graph[node][1]], "faces", ()))
+        for node in scene.graph.nodes_geometry
+    )
+
+
+# ---- inertials of shapes -------------------------------------------------------------------------
+
 
 __all__ = ["Role", "load_mesh", "mesh_path", "solid", "with_inertias"]
 

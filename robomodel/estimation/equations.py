@@ -23,13 +23,13 @@ from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.estimation.system import LinearFactor, System, Variable
 from robomodel.model.constraints import (
     Anchor,
+    End,
     LoopConstraint,
     LoopJoint,
     Polynomial,
     Unconstrained,
     evaluate_loops,
 )
-from robomodel.model.constraints.loops import End
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model

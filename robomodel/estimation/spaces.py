@@ -11,11 +11,10 @@ import numpy as np
 
 from robomodel.dynamics.kinematics.tangents import Direction, position_directions
 from robomodel.kernels.trace import Traced
-from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.configurations.functions import integrated
 from robomodel.model.configurations.moving import integrate
 from robomodel.model.constraints import LoopConstraint
-from robomodel.model.elements import Cluster
+from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.joints import Array, JointModel, Spherical
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import Function, function

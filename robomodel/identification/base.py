@@ -19,7 +19,7 @@ from robomodel.errors import UnknownNameError, as_names, did_you_mean
 from robomodel.identification.regressors import regressor
 from robomodel.identification.spaces import Gap, reduced, span, split
 from robomodel.model.arguments import as_array
-from robomodel.model.configurations.random import random
+from robomodel.model.configurations.moving import random_configuration
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
@@ -554,8 +554,8 @@ def on_branch(model: Model, rng: np.random.Generator, count: int, start: Array) 
     for n, row in enumerate(q):
         row[:] = start
         for _ in range(1 + n % STEPS if linkages else 0):
-            row[:] = random(model, rng, row, linkages)
-        anywhere = random(model, rng, None, others)
+            row[:] = random_configuration(model, rng, row, linkages)
+        anywhere = random_configuration(model, rng, None, others)
         for cluster in others:
             row[cluster.q] = anywhere[cluster.q]
     return q

@@ -19,7 +19,7 @@ from robomodel.errors import UnknownNameError, as_names, as_real, did_you_mean, 
 from robomodel.identification.regressors import regressor
 from robomodel.identification.spaces import split
 from robomodel.model.arguments import as_array
-from robomodel.model.configurations.coordinates import position_names
+from robomodel.model.elements import position_names
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters

@@ -24,7 +24,7 @@ from robomodel.errors import (
 )
 from robomodel.identification.sensors import TYPED, followed, following
 from robomodel.model import Model
-from robomodel.model.configurations.coordinates import position_names
+from robomodel.model.elements import position_names
 from robomodel.model.joints import Array
 
 EVEN = 0.01  # of the time between samples: how far it may differ

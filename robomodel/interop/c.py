@@ -20,7 +20,7 @@ from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
 from robomodel.kernels.function import TracedFunction, as_dtype
 from robomodel.kernels.precision import Dtype
 from robomodel.model import Model
-from robomodel.model.configurations.coordinates import position_labels, position_names
+from robomodel.model.elements import position_labels, position_names
 
 Wanted: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapping[str, Any]]]"
 

@@ -33,9 +33,9 @@ from robomodel.kernels.differentiate import differentiate, gradient
 from robomodel.kernels.function import Build, TracedFunction, split
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
-from robomodel.model.configurations.coordinates import independent_rates, joint_slices
 from robomodel.model.configurations.functions import settled
 from robomodel.model.derived import cache_key
+from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.joints import Floating, Planar, Spherical
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sqrt, sub

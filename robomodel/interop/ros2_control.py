@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robomodel.model import Model
-from robomodel.model.configurations.coordinates import position_names
+from robomodel.model.elements import position_names
 
 FUNCTIONS = (
     "from_actuators",

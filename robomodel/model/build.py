@@ -18,15 +18,14 @@ from robomodel.errors import DescriptionError, Issue, warn_at, warn_of_all
 from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
 from robomodel.model.closure import Geometry, Linear
-from robomodel.model.constraints.loops import OUTSIDE, Link, Polynomial
-from robomodel.model.constraints.tree import (
-    TreeConstraint,
-    find_tree_constraints,
-    loop_joint,
-    loop_rows,
-    unit,
+from robomodel.model.constraints import (
+    OUTSIDE,
+    Constraint,
+    Link,
+    LoopConstraint,
+    Polynomial,
+    Unconstrained,
 )
-from robomodel.model.constraints.velocities import Constraint, LoopConstraint, Unconstrained
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
 from robomodel.model.graph import WORLD, Tree
 from robomodel.model.internal_frames import factored, in_frames, internal_frames
@@ -41,18 +40,24 @@ from robomodel.model.joints import (
     Spherical,
     axisymmetric,
 )
-from robomodel.model.mobility.couplings import analyse_couplings
-from robomodel.model.mobility.loops import analyse_loops, suggest_axes
-from robomodel.model.mobility.problem import (
+from robomodel.model.mobility import (
     ClosureTolerance,
     ClusterError,
     ClusterProblem,
     ClusterSolution,
     Column,
 )
+from robomodel.model.mobility.analysis import analyse_couplings, analyse_loops, suggest_axes
 from robomodel.model.model import Model
 from robomodel.model.options import labels, with_options
 from robomodel.model.springs import check_passive, find_springs, tied_links
+from robomodel.model.tree_constraints import (
+    TreeConstraint,
+    find_tree_constraints,
+    loop_joint,
+    loop_rows,
+    unit,
+)
 from robomodel.spatial import (
     NO_INERTIA,
     UNIT,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.model.constraints.loops import (
+from robomodel.model.constraints import (
     Link,
     LoopCondition,
     LoopJoint,

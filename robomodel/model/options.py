@@ -21,8 +21,8 @@ from robomodel.description import (
 from robomodel.description.poses import standing
 from robomodel.errors import DescriptionError, as_names, did_you_mean, warn_at
 from robomodel.model import graph
-from robomodel.model.constraints.tree import find_tree_constraints
-from robomodel.model.mobility.problem import RigidError
+from robomodel.model.mobility import RigidError
+from robomodel.model.tree_constraints import find_tree_constraints
 
 LABELS = {  # what tells a joint's velocities apart, by their number
     6: (".wx", ".wy", ".wz", ".vx", ".vy", ".vz"),

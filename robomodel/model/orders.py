@@ -23,10 +23,9 @@ from robomodel.description import Joint, LinkCoupling
 from robomodel.errors import as_names, check_names, did_you_mean, few
 from robomodel.model import graph
 from robomodel.model.arguments import as_array, common_batch
-from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Joint as ModelJoint
-from robomodel.model.elements import Node
+from robomodel.model.elements import Node, joint_slices
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, Floating, Planar, Screw, Spherical, relative_motion
 from robomodel.scalars import Vector, stack, unstack

@@ -16,9 +16,9 @@ from robomodel.description import (
 from robomodel.description import Loop as LoopElement
 from robomodel.description import Spring as SpringElement
 from robomodel.errors import DescriptionError, Source, did_you_mean
-from robomodel.model.constraints.loops import Anchor
-from robomodel.model.constraints.tree import anchored, distance_at_zero, loop_frame
+from robomodel.model.constraints import Anchor
 from robomodel.model.graph import Tree
+from robomodel.model.tree_constraints import anchored, distance_at_zero, loop_frame
 from robomodel.spatial import UNIT
 
 SpringKind = Literal["points", "joints", "turn", "slide"]

@@ -25,13 +25,10 @@ from functools import reduce
 import numpy as np
 
 from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.model.configurations.coordinates import joint_slices, units_of
 from robomodel.model.configurations.functions import coupled, couplings, normalized, stepped
-from robomodel.model.constraints import LoopConstraint, evaluate_loops
-from robomodel.model.constraints.loops import Perpendicular
-from robomodel.model.constraints.velocities import Conditions
+from robomodel.model.constraints import Conditions, LoopConstraint, Perpendicular, evaluate_loops
 from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Cluster
+from robomodel.model.elements import Cluster, joint_slices, velocity_units
 from robomodel.model.joints import Array, Floating, JointModel, Planar, Spherical
 from robomodel.model.model import Model
 from robomodel.scalars import (
@@ -122,7 +119,7 @@ def linkages(model: Model) -> tuple[Linkage, ...]:
             continue
         scale = cluster.geometry.scale
         expand = np.array(loop.expand)
-        unit = units_of(model, cluster)
+        unit = velocity_units(model, cluster)
         expand = expand * [unit[np.flatnonzero(column)[0]] for column in expand.T]
         inverse = np.linalg.pinv(expand)
         inverse[np.abs(inverse) <= 1e-14 * np.abs(inverse).max()] = 0.0

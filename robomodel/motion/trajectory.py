@@ -15,7 +15,7 @@ from robomodel.dynamics import energy
 from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.errors import MissingPackageError
 from robomodel.model.arguments import as_numbers
-from robomodel.model.configurations.coordinates import position_names
+from robomodel.model.elements import position_names
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.events import ContactRecord, Event

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.dynamics.baselines.projection import spanning_tree
-from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.derived import cached_on_model
+from robomodel.model.elements import joint_slices
 from robomodel.model.joints import Array, Floating, JointModel, Planar
 from robomodel.model.model import Model
 from robomodel.motion.inputs import Signals, stacked

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from robomodel.description import Description, Rotor
-from robomodel.description.resources import Entries, Resources, with_packages
+from robomodel.description import Description, Rotor, Shape
 from robomodel.description.stages import is_usd
 from robomodel.errors import DescriptionError
+from robomodel.files import Entries, Resources, package_path
 from robomodel.parsers import urdf, xml
 from robomodel.parsers.checks import check_plausible, check_structure
 from robomodel.parsers.shared.rotors import rotors_on_joints, with_rotors
@@ -56,7 +57,7 @@ def read(
     an extended URDF; by the file's ending), whose elements are added; a ``<link>`` or ``<joint>``
     whose name is known changes that one. ``rotors``: of joints by name, with ``*`` for any text.
     ``xacro``: arguments of a xacro file, which is run where its name ends so or arguments are
-    given. ``resources``: see :meth:`robomodel.description.resources.Resources.of`.
+    given. ``resources``: see :meth:`robomodel.files.Resources.of`.
     A string whose first character other than space is ``<`` is text, any other one a path.
     ``format`` is found by the root element unless given. ``inertia_from``: "collision" or "visual"
     gives the links without an inertial one from these shapes, of this ``density`` [kg/m³]. ``name``
@@ -92,7 +93,7 @@ def read(
         description = rotors_on_joints(description, rotors)
     check_structure(description, strict=strict)
     description = with_rotors(description, strict=strict)
-    description = with_packages(description, folders)
+    description = _with_packages(description, folders)
     if inertia_from is not None:
         from robomodel.description.shapes import with_inertias
 
@@ -159,3 +160,17 @@ def _extension(document: xml.Document) -> xml.Document:
 def _unlike(document: xml.Document, tag: str, rule: str) -> DescriptionError:
     what = _OTHERS.get(tag, f"an XML file with the root element <{tag}>")
     return DescriptionError(f"this is {what}; {rule}", document.source(document.root, f"<{tag}>"))
+
+
+def _with_packages(description: Description, resources: Resources) -> Description:
+    """The description with its meshes' packages, as far as these are found."""
+
+    def of(shape: Shape) -> Shape:
+        names = package_path(shape.file or "")
+        folder = resources.find(names[0]) if names else None
+        return shape if folder is None else replace(shape, package=str(folder))
+
+    if not resources.packages and not resources.folders:
+        return description
+    links = (replace(link, shapes=tuple(map(of, link.shapes))) for link in description.links)
+    return replace(description, links=tuple(links))

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Literal, Self, get_args
 
 from robomodel.description import Description, Link, Shape
-from robomodel.description.meshes import SUFFIXES, in_stage, load_mesh, mesh_bytes, mesh_path
+from robomodel.description.shapes import SUFFIXES, in_stage, load_mesh, mesh_bytes, mesh_path
 from robomodel.errors import DescriptionError
 from robomodel.files import Allowance
 

@@ -29,7 +29,6 @@ from lxml import etree
 
 from robomodel import files
 from robomodel.description.poses import rows3
-from robomodel.description.resources import Resources
 from robomodel.errors import (
     DescriptionError,
     Issue,
@@ -38,6 +37,7 @@ from robomodel.errors import (
     did_you_mean,
     warn_of_all,
 )
+from robomodel.files import Resources
 from robomodel.parsers import xml
 from robomodel.parsers.schema import LIMIT, MIMIC, SIZES
 from robomodel.parsers.text import number, numbers, rpy_of

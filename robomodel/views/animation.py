@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.description import Shape
-from robomodel.description.meshes import load_mesh
+from robomodel.description.shapes import load_mesh
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
 from robomodel.model import Model

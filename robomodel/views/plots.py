@@ -13,8 +13,7 @@ from robomodel.dynamics import armature, crba
 from robomodel.dynamics.actuators.envelopes import JointEnvelope, joint_envelopes
 from robomodel.identification import Identified
 from robomodel.model import Model, build
-from robomodel.model.configurations.curves import curve
-from robomodel.model.configurations.sweeps import STEPS, Sweep, sweep
+from robomodel.model.configurations.curves import STEPS, Sweep, curve, sweep
 from robomodel.reports import pictures
 from robomodel.reports.actuation.document import STEEPEST
 from robomodel.reports.identification import force_plots

@@ -19,8 +19,7 @@ from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.functions.actuators import actuator_map
 from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import select
-from robomodel.model.configurations.curves import Curve, curve
-from robomodel.model.configurations.sweeps import FREE_LENGTH, grid, sweep
+from robomodel.model.configurations.curves import FREE_LENGTH, Curve, curve, grid, sweep
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask

@@ -40,9 +40,8 @@ from robomodel.model.approximate import (
     with_tendons,
 )
 from robomodel.model.build import build
-from robomodel.model.configurations.coordinates import independent_rates, joint_slices
 from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Cluster
+from robomodel.model.elements import Cluster, independent_rates, joint_slices
 from robomodel.model.graph import WORLD, path
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, added, dot, solve, sub, subtracted

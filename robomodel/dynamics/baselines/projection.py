@@ -14,8 +14,7 @@ from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea as inverse
 from robomodel.model.closure import Geometry
-from robomodel.model.constraints import Unconstrained
-from robomodel.model.constraints.loops import OUTSIDE, Link
+from robomodel.model.constraints import OUTSIDE, Link, Unconstrained
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model

@@ -24,8 +24,8 @@ from robomodel.dynamics.declaration import ForceOptions, documented
 from robomodel.dynamics.functions.motion import bias_force, crba
 from robomodel.errors import as_real
 from robomodel.model.arguments import as_array, common_batch
-from robomodel.model.configurations.coordinates import units_of
 from robomodel.model.configurations.states import check_finite
+from robomodel.model.elements import velocity_units
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import stack, unstack
@@ -107,7 +107,7 @@ def accelerations(
     rank = np.zeros(at.shape[:-1], dtype=int)
     for cluster, rows in model.condition_rows():
         columns = cluster.spanning_v
-        unit[columns] = units_of(model, cluster)
+        unit[columns] = velocity_units(model, cluster)
         block = jacobian[..., rows, columns] * unit[columns]
         finite = np.asarray(np.isfinite(block).all(axis=(-2, -1)))
         block = np.where(finite[..., None, None], block, 0.0)

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from robomodel.kernels.trace import Operand, Traced
-from robomodel.model.configurations.coordinates import joint_slices
-from robomodel.model.elements import Cluster
+from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.joints import JointModel
 from robomodel.model.model import Model
 from robomodel.scalars import Vector

@@ -24,7 +24,7 @@ from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.kernels.trace import Trace
-from robomodel.model.constraints.loops import placement
+from robomodel.model.constraints import placement
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Node
 from robomodel.model.graph import WORLD

@@ -18,10 +18,9 @@ import numpy as np
 
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.plan import Iteration
-from robomodel.model.configurations.coordinates import joint_slices, units_of
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.derived import cached_on_model, traced
-from robomodel.model.elements import Cluster, Joint
+from robomodel.model.elements import Cluster, Joint, joint_slices, velocity_units
 from robomodel.scalars import (
     Factorization,
     Scalar,
@@ -441,7 +440,7 @@ def closing(model: Model) -> TracedFunction:
             beyond: Scalar = -math.inf
             for body, link in zip(cluster.bodies, cluster.geometry.links, strict=True):
                 beyond = _beyond(model.joints[body], positions[link.q], beyond)
-            unit = units_of(model, cluster).tolist()
+            unit = velocity_units(model, cluster).tolist()
             scaled = [
                 mul(unit[c] / unit[r], x)
                 for r, row in enumerate(constraint.jacobian(positions))

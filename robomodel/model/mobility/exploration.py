@@ -21,9 +21,9 @@ import numpy as np
 
 from robomodel.errors import NOWHERE, few
 from robomodel.model.closure import CLOSED, Geometry, close
-from robomodel.model.constraints.loops import Distance, LoopJoint, Perpendicular, Polynomial
+from robomodel.model.constraints import Distance, LoopJoint, Perpendicular, Polynomial
 from robomodel.model.joints import Array, Mask, Prismatic, Revolute
-from robomodel.model.mobility.problem import (
+from robomodel.model.mobility import (
     ClosureTolerance,
     ClusterError,
     ClusterProblem,

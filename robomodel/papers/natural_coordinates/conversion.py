@@ -10,7 +10,7 @@ import numpy as np
 
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import NOWHERE, DescriptionError, Source
-from robomodel.model.constraints import loops as rows
+from robomodel.model import constraints as rows
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, JointModel

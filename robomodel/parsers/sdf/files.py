@@ -12,9 +12,8 @@ import re
 import stat
 from pathlib import PurePosixPath
 
-from robomodel.description.resources import SCHEMES, Resources
 from robomodel.errors import DescriptionError
-from robomodel.files import contents, is_within
+from robomodel.files import SCHEMES, Resources, contents, is_within
 from robomodel.parsers import xml
 from robomodel.parsers.sdf.document import NEWEST, SdfDocument
 from robomodel.parsers.xml import Document, Element, shown, spelled

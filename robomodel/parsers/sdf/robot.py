@@ -41,8 +41,8 @@ from robomodel.description.poses import (
     tidy,
     turned,
 )
-from robomodel.description.resources import Resources
 from robomodel.errors import DescriptionError, Source, did_you_mean, few
+from robomodel.files import Resources
 from robomodel.parsers.checks import by_name
 from robomodel.parsers.sdf.document import BETWEEN, WORLD, SdfDocument, read_placed
 from robomodel.parsers.sdf.files import Library, opened

@@ -33,7 +33,6 @@ from robomodel.description import (
     Shape,
     Vec3,
 )
-from robomodel.description.meshes import load_mesh
 from robomodel.description.poses import (
     Positions,
     align,
@@ -46,6 +45,7 @@ from robomodel.description.poses import (
     second_axis,
     unit,
 )
+from robomodel.description.shapes import load_mesh
 from robomodel.description.stages import pxr
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
 from robomodel.parsers.schema import add

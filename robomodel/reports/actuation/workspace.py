@@ -17,7 +17,7 @@ from robomodel.dynamics.actuators.envelopes import (
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import as_names, did_you_mean
 from robomodel.model import Model
-from robomodel.model.configurations.sweeps import grid
+from robomodel.model.configurations.curves import grid
 from robomodel.model.joints import Array
 
 GRID = 25  # configurations along each of two coordinates

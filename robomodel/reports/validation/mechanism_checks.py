@@ -13,9 +13,9 @@ from robomodel.description import Loop
 from robomodel.model import graph
 from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.curves import Curve, Singularity
-from robomodel.model.constraints.tree import find_tree_constraints
 from robomodel.model.elements import Cluster, Joint
-from robomodel.model.mobility.couplings import REAL, follower_curves
+from robomodel.model.mobility.analysis import REAL, follower_curves
+from robomodel.model.tree_constraints import find_tree_constraints
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import Linkage

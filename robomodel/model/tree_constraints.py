@@ -22,7 +22,7 @@ from robomodel.description import Anchor as LinkAnchor
 from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import align, compose, second_axis
 from robomodel.errors import DescriptionError, Source, did_you_mean
-from robomodel.model.constraints.loops import OUTSIDE, ROWS, Anchor, Distance, LoopJoint, Row
+from robomodel.model.constraints import OUTSIDE, ROWS, Anchor, Distance, LoopJoint, Row
 from robomodel.model.graph import WORLD, Tree
 from robomodel.spatial import apply, matmul, minus, plus, transpose
 
