@@ -357,7 +357,7 @@ def _open_tree(
             )
         else:
             node = model.nodes[body]
-            joints.append(fixed(joint, positions[node.q : node.q + node.joint.nq]))
+            joints.append(fixed(joint, positions[node.positions]))
     names = {model.joints[body].name for body in moving}
     ties = {loop.name for loop in model.loops if loop.cluster in kept}
     ties |= {coupling.name for coupling in model.couplings if coupling.cluster in kept}

@@ -121,35 +121,23 @@ class Geometry:
 
     def integrate(self, q: Array, dq: Array) -> Array:
         """Spanning positions moved along spanning velocities for unit time."""
-        return np.concatenate(
-            [
-                link.joint.integrate(
-                    q[..., link.q : link.q + link.joint.nq],
-                    dq[..., link.v : link.v + link.joint.nv],
-                )
-                for link in self.links
-            ],
-            axis=-1,
-        )
+        moved = [
+            link.joint.integrate(q[..., link.positions], dq[..., link.velocities])
+            for link in self.links
+        ]
+        return np.concatenate(moved, axis=-1)
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """The spanning velocities that lead from q0 to q1 in unit time."""
-        return np.concatenate(
-            [
-                link.joint.difference(
-                    q0[..., link.q : link.q + link.joint.nq],
-                    q1[..., link.q : link.q + link.joint.nq],
-                )
-                for link in self.links
-            ],
-            axis=-1,
-        )
+        velocities = [
+            link.joint.difference(q0[..., link.positions], q1[..., link.positions])
+            for link in self.links
+        ]
+        return np.concatenate(velocities, axis=-1)
 
     def gap(self, q: Array) -> Array:
         """The largest residual of each configuration."""
-        values = self.evaluate(q)[0]
-        worst: Array = np.max(np.abs(values), axis=-1, initial=0.0)
-        return worst
+        return np.asarray(np.max(np.abs(self.evaluate(q)[0]), axis=-1, initial=0.0))
 
     def zero(self) -> Array:
         """Spanning positions of all joints at zero."""
@@ -158,7 +146,7 @@ class Geometry:
     def flipped(self, q: Array) -> Mask:
         """Which configurations hold a loop the wrong way round: axes opposite instead of aligned.
 
-        Perpendicularity of axes cannot tell the two apart; Newton may find either.
+        Perpendicularity of axes cannot tell the two apart; Newton's method may end at either.
         """
         wrong = np.zeros(q.shape[:-1], dtype=bool)
         for value in self.alignments(unstack(q)):
@@ -186,7 +174,7 @@ def close(
     q: Array,
     *,
     held: Sequence[int] = (),
-    wanted: tuple[Sequence[int], Array, Array] | None = None,
+    driven: tuple[Sequence[int], Array, Array] | None = None,
     rows: Sequence[int] | None = None,
     iterations: int = 60,
     nearest: bool = False,
@@ -194,8 +182,8 @@ def close(
 ) -> tuple[Array, Array]:
     """Damped Newton from q to a closed configuration; returns it with its largest residual.
 
-    ``held`` velocity columns do not move. ``wanted`` = (columns, q0, dv) demands instead that these
-    columns of difference(q0, q) become dv, which moves them along with the rest. ``rows`` limits
+    ``held`` velocity columns do not move. ``driven`` = (columns, q0, dv) demands instead that these
+    columns of difference(q0, q) become dv, which moves them along with the others. ``rows`` limits
     the conditions to these. Steps are of least norm and at most half a unit (radian or metre), and
     halved while they do not help, so that the branch of the guess is kept where it can be.
     ``nearest`` goes on to the closed configuration nearest to q. Rows that are not finite stay as
@@ -206,37 +194,33 @@ def close(
     q = q.reshape(-1, q.shape[-1]).copy()
     start = q.copy()
     free = [c for c in range(geometry.nv) if c not in set(held)]
-    chosen = slice(None) if rows is None else list(rows)
+    selected = slice(None) if rows is None else list(rows)
 
     def conditions(at: Array, index: NDArray[np.intp]) -> tuple[Array, Array]:
         values, jacobian, _ = geometry.evaluate(at)
-        values, jacobian = values[:, chosen], jacobian[:, chosen]
-        if wanted is not None:
-            columns, origin, target = wanted
-            way = geometry.difference(np.broadcast_to(origin, start.shape)[index], at)
+        values, jacobian = values[:, selected], jacobian[:, selected]
+        if driven is not None:
+            columns, origin, target = driven
+            motion = geometry.difference(np.broadcast_to(origin, start.shape)[index], at)
             target = np.broadcast_to(target, (len(start), len(columns)))[index]
             unit = np.tile(np.eye(geometry.nv)[list(columns)], (len(at), 1, 1))
-            values = np.concatenate([values, way[:, list(columns)] - target], axis=1)
+            values = np.concatenate([values, motion[:, list(columns)] - target], axis=1)
             jacobian = np.concatenate([jacobian, unit], axis=1)
         return values, jacobian[:, :, free]
 
     values, jacobian = conditions(q, np.arange(len(q)))
     size = np.linalg.norm(values, axis=1)
-    worst: Array = np.max(np.abs(values), axis=1, initial=0.0)
+    worst: Array = _largest(values)
     damping = np.ones(len(q))
     active = np.flatnonzero(np.isfinite(size) & np.isfinite(jacobian).all(axis=(1, 2)))
     values, jacobian = values[active], jacobian[active]
     for _ in range(iterations):
         if not len(active):
             break
-        inverse = np.linalg.pinv(jacobian, rcond=rank)
-        step = -np.einsum("nij,nj->ni", inverse, values)
-        if nearest:
-            away = geometry.difference(q[active], start[active])[:, free]
-            seen = np.einsum("nij,nj->ni", jacobian, away)
-            step += away - np.einsum("nij,nj->ni", inverse, seen)
-        longest = np.max(np.abs(step), axis=1, initial=0.0)
-        step *= (damping[active] * np.minimum(1.0, 0.5 / np.maximum(longest, 1e-300)))[:, None]
+        away = geometry.difference(q[active], start[active])[:, free] if nearest else None
+        step = _newton_step(values, jacobian, away, rank)
+        longest = np.maximum(_largest(step), 1e-300)
+        step *= (damping[active] * np.minimum(1.0, 0.5 / longest))[:, None]
         move = np.zeros((len(active), geometry.nv))
         move[:, free] = step
         trial = geometry.integrate(q[active], move)
@@ -245,18 +229,36 @@ def close(
         better = trial_size < size[active] * (1 - 1e-4 * damping[active])
         better &= np.isfinite(trial_jacobian).all(axis=(1, 2))
         if nearest:
-            settled = np.max(np.abs(step), axis=1, initial=0.0) < 1e-10
-            better |= (trial_size < CLOSED) & ~settled
+            better |= (trial_size < CLOSED) & ~(_largest(step) < 1e-10)
         damping[active] = np.where(
             better, np.minimum(1.0, 2 * damping[active]), damping[active] / 4
         )
-        took = active[better]
-        q[took] = trial[better]
-        size[took] = trial_size[better]
-        worst[took] = np.max(np.abs(trial_values[better]), axis=1, initial=0.0)
+        accepted = active[better]
+        q[accepted] = trial[better]
+        size[accepted] = trial_size[better]
+        worst[accepted] = _largest(trial_values[better])
         values[better], jacobian[better] = trial_values[better], trial_jacobian[better]
         # near the rounding level a step that does not help ends the search at once
         goal = CLOSED if nearest else 1e-12
         going = better | ((size[active] > goal) & (damping[active] > 1e-4))
         active, values, jacobian = active[going], values[going], jacobian[going]
     return q.reshape(*batch, q.shape[-1]), worst.reshape(batch)
+
+
+def _newton_step(values: Array, jacobian: Array, away: Array | None, rank: float) -> Array:
+    """The step of least norm that meets the linearised conditions.
+
+    With ``away``, what leads back to the start, the one that ends nearest to there.
+    """
+    inverse = np.linalg.pinv(jacobian, rcond=rank)
+    step: Array = -np.einsum("nij,nj->ni", inverse, values)
+    if away is not None:
+        along = np.einsum("nij,nj->ni", jacobian, away)
+        step += away - np.einsum("nij,nj->ni", inverse, along)
+    return step
+
+
+def _largest(rows: Array) -> Array:
+    """The largest absolute value of each row."""
+    largest: Array = np.max(np.abs(rows), axis=1, initial=0.0)
+    return largest

@@ -269,7 +269,7 @@ def _after(parent: Pose, x: Transform) -> Pose:
 
 
 def _rates_after(parent: Rates, at: Pose, pose: Pose, link: Link, qd: Vector) -> Rates:
-    relative = relative_motion(link.joint, qd[link.v : link.v + link.joint.nv])
+    relative = relative_motion(link.joint, qd[link.velocities])
     turn, slide = apply(pose.rotation, relative.angular), apply(pose.rotation, relative.linear)
     arm = minus(pose.origin, at.origin)
     omega = plus(parent.omega, turn)
@@ -402,15 +402,23 @@ class Link:
     v: int
 
     @property
+    def positions(self) -> slice:
+        """Where its spanning positions are."""
+        return slice(self.q, self.q + self.joint.nq)
+
+    @property
+    def velocities(self) -> slice:
+        """Where its spanning velocities are."""
+        return slice(self.v, self.v + self.joint.nv)
+
+    @property
     def freedoms(self) -> range:
         """Its spanning velocities."""
         return range(self.v, self.v + self.joint.nv)
 
     def transform(self, q: Vector) -> Transform:
         """Placement of the body in its parent at the cluster's spanning positions."""
-        return placement(
-            self.joint, self.rotations, self.offset, q[self.q : self.q + self.joint.nq]
-        )
+        return placement(self.joint, self.rotations, self.offset, q[self.positions])
 
 
 def placement(
@@ -545,9 +553,9 @@ class PolynomialConstraint:
 
     def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
         """What is linear in z, and each polynomial."""
-        own = evaluate_loops(self.links, self.polynomials, positions, velocities)
+        powers = evaluate_loops(self.links, self.polynomials, positions, velocities)
         rows, right = self.linear.conditions(positions, velocities)
-        return [*rows, *own.jacobian], [*right, *(neg(b) for b in own.bias)]
+        return [*rows, *powers.jacobian], [*right, *(neg(b) for b in powers.bias)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,7 +571,7 @@ class LoopConstraint:
     """Implicit: K(q) q̇ = 0 of loop joints, with linear couplings eliminated beforehand.
 
     Spanning velocities are ``expand`` · z; z holds the independent velocities (columns
-    ``independent`` of z) and those that the loops determine, found block by block.
+    ``independent`` of z) and those that the loops determine, solved block by block.
     """
 
     links: tuple[Link, ...]
@@ -650,15 +658,17 @@ class LoopConstraint:
         )
 
 
-def dependent_rows(matrix: Sequence[Sequence[float]]) -> list[list[Scalar]]:
-    """x_i = matrix_i · y as rows on x, where y are entries of x: those whose row is a unit's.
-
-    Of several rows that are the same unit's the first is taken for y itself.
-    """
-    first = [
+def unit_rows(matrix: Sequence[Sequence[float]]) -> list[int]:
+    """For each column, the first row that is 1 in it and 0 elsewhere."""
+    return [
         next(i for i, row in enumerate(matrix) if row[c] == 1.0 and sum(map(bool, row)) == 1)
         for c in range(len(matrix[0]))
     ]
+
+
+def dependent_rows(matrix: Sequence[Sequence[float]]) -> list[list[Scalar]]:
+    """x_i = matrix_i · y as rows on x, where y are the entries of x in ``unit_rows``."""
+    first = unit_rows(matrix)
     rows: list[list[Scalar]] = []
     for i, row in enumerate(matrix):
         if i not in first:

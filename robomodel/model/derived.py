@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
-EDGES = ("cli", "kernels", "parsers", "reports", "robots", "studies", "views")
+EDGES = ("cli", "kernels", "parsers", "reports", "robots", "views")
 """Packages that no programs come from; :mod:`robomodel.kernels` counts by itself."""
 
 
@@ -30,45 +30,47 @@ def cached_on_model(make: F) -> F:
     """
 
     @wraps(make)
-    def kept(model: Model, *arguments: Any, **named: Any) -> Any:
-        key = (kept, *arguments, *named.items())
+    def cached(model: Model, *arguments: Any, **named: Any) -> Any:
+        key = (cached, *arguments, *named.items())
         if key not in model.derived:
             model.derived[key] = make(model, *arguments, **named)
         return model.derived[key]
 
-    return cast(F, kept)
+    return cast(F, cached)
 
 
 def traced(
     make: Callable[Concatenate[Model, P], TracedFunction],
 ) -> Callable[Concatenate[Model, P], TracedFunction]:
-    """A traced function of a model, made once; ``make`` says what it takes and builds.
+    """A traced function of a model, created once by ``make``.
 
     Its name and further arguments are its key among kernels on disk, with the robot and the source
     of this package. These arguments are hashable, and dataclasses, containers, numbers or text.
     """
 
     def function(model: Model, /, *arguments: P.args, **named: P.kwargs) -> TracedFunction:
-        key = (kept, *arguments, *named.items())
-        cached: TracedFunction | None = model.derived.get(key)
-        if cached is None:
+        key = (traced_function, *arguments, *named.items())
+        result: TracedFunction | None = model.derived.get(key)
+        if result is None:
             built = make(model, *arguments, **named)
             canonical_name = spelled((make.__module__, make.__qualname__, arguments, named))
-            cached = model.derived[key] = replace(
+            result = model.derived[key] = replace(
                 built,
                 compiles=built.compiles and 0 < len(model.nodes) <= LARGE,
                 owner=model,
                 key=cache_key(model, canonical_name),
-                origin=(partial(kept, **named), (model, *arguments)),
+                origin=(partial(traced_function, **named), (model, *arguments)),
             )
-        return cached
+        return result
 
-    kept: Callable[Concatenate[Model, P], TracedFunction] = update_wrapper(function, make)
-    return kept
+    traced_function: Callable[Concatenate[Model, P], TracedFunction] = update_wrapper(
+        function, make
+    )
+    return traced_function
 
 
 def cache_key(model: Model, what: str) -> str:
-    """A digest of all that makes a program: the robot, what is asked of it, and this package.
+    """A digest of all that determines a program: the robot, the function, and this package.
 
     The robot as it was built, not only as it was described: which of a loop's joints are
     independent is a decision by rank, which other releases of NumPy may take otherwise.

@@ -229,10 +229,8 @@ def joint_slices(model: Model, cluster: Cluster) -> Iterator[tuple[int, slice, s
 def independent_rates(cluster: Cluster, along: slice) -> list[int | None]:
     """Where such rates of a joint are in v; None for those that depend on others in loops."""
     first, columns = cluster.v.start, range(along.start, along.stop)
-    if not cluster.implicit:
-        return [first + column for column in columns]
-    own = cluster.columns
-    return [first + own.index(column) if column in own else None for column in columns]
+    independent = cluster.columns if cluster.implicit else range(cluster.nv)
+    return [first + independent.index(c) if c in independent else None for c in columns]
 
 
 def quaternions(model: Model) -> Iterator[tuple[str, slice]]:

@@ -119,21 +119,21 @@ def factored(rotation: Rows3, k: int) -> tuple[tuple[Rotation, ...], float]:
     Those of F are in the order of a :class:`robomodel.spatial.Transform`, the child's first.
     """
     i, j = (k + 1) % 3, (k + 2) % 3
-    rest, steps = _snapped(rotation), list[Rotation]()
-    while _nonzeros(axis := transpose(rest)[k]) > 1:
+    remainder, steps = _snapped(rotation), list[Rotation]()
+    while _nonzeros(axis := transpose(remainder)[k]) > 1:
         flat = min(range(3), key=lambda m: abs(axis[m]))
         angle = _to_axis(axis, flat)
         steps.append(about_axis(flat, angle))
-        rest = _snapped(matmul(about(UNIT[flat], -angle), rest))
-    beside = transpose(rest)[i]
-    largest = max(range(3), key=lambda m: abs(beside[m]))
+        remainder = _snapped(matmul(about(UNIT[flat], -angle), remainder))
+    column = transpose(remainder)[i]
+    largest = max(range(3), key=lambda m: abs(column[m]))
     columns = [axis] * 3
-    columns[i] = scaled(UNIT[largest], math.copysign(1.0, beside[largest]))
+    columns[i] = scaled(UNIT[largest], math.copysign(1.0, column[largest]))
     columns[j] = cross(axis, columns[i])
-    laid = rows3(columns)  # transposed
-    left = matmul(laid, rest)
-    angle = math.atan2(left[j][i], left[i][i])
-    rotations = (*factor(rows3(transpose(laid))), *reversed(steps))
+    nearest_axes = rows3(columns)  # transposed
+    about_k = matmul(nearest_axes, remainder)
+    angle = math.atan2(about_k[j][i], about_k[i][i])
+    rotations = (*factor(rows3(transpose(nearest_axes))), *reversed(steps))
     return rotations, angle if abs(angle) > ROUNDING else 0.0
 
 

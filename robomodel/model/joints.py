@@ -1,9 +1,10 @@
 """Joint models: how a body moves in its parent, over scalars of any kind.
 
 A body's *internal* axes are chosen so that its joint moves along or about a coordinate axis ``k``
-(:func:`align`), and joint velocities are the components of the relative motion in the child's axes.
-Then every joint's motion subspace S is constant and made of zeros and ones: Ṡ = 0, and the velocity
-products of the recursions need no joint-specific terms (only the screw has a pitch in S).
+(:func:`robomodel.description.poses.align`), and joint velocities are the components of the relative
+motion in the child's axes. Then every joint's motion subspace S is a constant matrix of zeros and
+ones: Ṡ = 0, and the velocity products of the recursions need no joint-specific terms (only the
+screw has a pitch in S).
 
 Configuration-space arithmetic is over scalars (``moved``, ``displacement``), on NumPy arrays with
 leading batch axes (``integrate``, ``difference``) too: vectors for the one-axis joints, SO(3) and
@@ -368,9 +369,9 @@ def turned(q: Vector, turn: Vector) -> list[Scalar]:
     s, c = sincos(mul(0.5, angle))
     share = select(near, _series(square, 1 / 2, -1 / 48, 1 / 3840, -1 / 645120), div(s, angle))
     w = select(near, _series(square, 1.0, -1 / 8, 1 / 384, -1 / 46080, 1 / 10321920), c)
-    step, own = scale(share, _vec(turn)), _vec(q)
-    vector = plus(plus(scale(q[3], step), scale(w, own)), cross(own, step))
-    result = [*vector, sub(mul(q[3], w), dot(own, step))]
+    step, p = scale(share, _vec(turn)), _vec(q)
+    vector = plus(plus(scale(q[3], step), scale(w, p)), cross(p, step))
+    result = [*vector, sub(mul(q[3], w), dot(p, step))]
     inverse = div(1.0, sqrt(dot(result, result)))
     return [mul(inverse, x) for x in result]
 
@@ -418,9 +419,9 @@ def _turn(q0: Vector, q1: Vector) -> tuple[list[Scalar], Scalar]:
     θ/2 = atan(n/w) of the vector's length n and w ≥ 0. Where n/w is small, θ/n is a series in its
     square, which needs no root; beyond, the arctangent is that of (n - w)/(n + w) or -w/n.
     """
-    p, own = _vec(q0), _vec(q1)
-    vector = plus(plus(scale(q0[3], own), scale(neg(q1[3]), p)), scale(-1.0, cross(p, own)))
-    scalar = add(mul(q0[3], q1[3]), dot(p, own))
+    p0, p1 = _vec(q0), _vec(q1)
+    vector = plus(plus(scale(q0[3], p1), scale(neg(q1[3]), p0)), scale(-1.0, cross(p0, p1)))
+    scalar = add(mul(q0[3], q1[3]), dot(p0, p1))
     sign = select(scalar, -1.0, 1.0)
     w, v = mul(sign, scalar), scale(sign, vector)
     square = dot(v, v)

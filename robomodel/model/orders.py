@@ -398,9 +398,9 @@ def to_order(model: Model, library: Library, joints: object, state: Mapping[str,
     result |= {name: np.zeros((*batch, layout.nv)) for name in spanning}
     for part in layout.parts:
         node = model.nodes[part.node]
-        position = positions[..., node.q : node.q + node.joint.nq]
+        position = positions[..., node.positions]
         result["q"][..., part.q] = _written(node, part.form, position)
-        rates = {name: x[..., node.v : node.v + node.joint.nv] for name, x in spanning.items()}
+        rates = {name: x[..., node.velocities] for name, x in spanning.items()}
         turn = _turn(node, part, position)
         for name, rate in rates.items():
             bias = _turning_bias(node, part, rates["v"]) if name == "a" else None
@@ -426,7 +426,7 @@ def from_order(model: Model, library: Library, joints: object, state: Mapping[st
     for part in layout.parts:
         node = model.nodes[part.node]
         position = _as_ours(node, part.form, state["q"][..., part.q])
-        positions[..., node.q : node.q + node.joint.nq] = position
+        positions[..., node.positions] = position
         back = _turn(node, part, position, back=True)
         rates = {name: state[name][..., part.v] for name in spanning}
         if part.advance is not None and "tau" in rates:
@@ -434,12 +434,12 @@ def from_order(model: Model, library: Library, joints: object, state: Mapping[st
             rates["tau"] = rates["tau"] + pitch * state["tau"][..., [dof]]
         for name, rate in rates.items():
             bias = _turning_bias(node, part, back(rates["v"], None)) if name == "a" else None
-            spanning[name][..., node.v : node.v + node.joint.nv] = back(rate, bias)
+            spanning[name][..., node.velocities] = back(rate, bias)
     result = {"q": np.zeros((*batch, model.nq))}
     for cluster in model.clusters:
         for body, place, _ in joint_slices(model, cluster):
             node = model.nodes[body]
-            position = positions[..., node.q : node.q + node.joint.nq]
+            position = positions[..., node.positions]
             result["q"][..., cluster.q][..., place] = position
     columns = [column for _, column in _independent(model)]
     for name, x in spanning.items():

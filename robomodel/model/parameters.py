@@ -189,7 +189,7 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
 
 
 def _values(before: Parameters, values: ArrayLike | Mapping[str, float]) -> Array:
-    """All values, checked; those of names that are not given stay."""
+    """All values, checked; names that a mapping leaves out keep theirs."""
     if isinstance(values, Mapping):
         result = before.values.copy()
         index = {name: i for i, name in enumerate(before.names)}

@@ -202,7 +202,7 @@ def _of_linkage(cluster: Cluster, step: Vector) -> list[Scalar]:
         return list(step)
     outright = {at for at, _, _ in couplings(cluster, cluster.constraint)}
     links = [link for link in cluster.geometry.links if link.q not in outright]
-    return [x for link in links for x in step[link.v : link.v + link.joint.nv]]
+    return [x for link in links for x in step[link.velocities]]
 
 
 def _largest(values: Vector) -> Scalar:

@@ -163,7 +163,7 @@ class State(Configuration):
     def relative(self) -> list[Motion]:
         """Each body's velocity relative to its parent, in its own axes."""
         return [
-            relative_motion(node.joint, self.velocities[node.v : node.v + node.joint.nv])
+            relative_motion(node.joint, self.velocities[node.velocities])
             for node in self.model.nodes
         ]
 

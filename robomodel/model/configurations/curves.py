@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -151,7 +152,7 @@ class End(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)  # it holds arrays, which are not equal or not
 class Curve:
-    """A curve of closed configurations, along which one independent velocity alone does not rest.
+    """A curve of closed configurations, along which one independent velocity alone is not zero.
 
     ``joints`` (n, nq) are the cluster's part of q, ``position`` (n,) is of the swept joint,
     ``positions`` (n, spanning velocities) of all, ``rates`` (n, spanning velocities) their
@@ -277,8 +278,9 @@ class _Trail:
 
 def _matrix(motion: ClusterMotion, q: Array, columns: Sequence[int]) -> Array:
     """K in comparable units above the velocities that rest, one swept column for each q."""
-    rest = np.eye(len(motion.columns))[[motion.others(column) for column in columns]]
-    return np.concatenate([motion.matrix(q), rest.reshape(len(q), -1, len(motion.columns))], axis=1)
+    resting = np.eye(len(motion.columns))[[motion.others(column) for column in columns]]
+    resting = resting.reshape(len(q), -1, len(motion.columns))
+    return np.concatenate([motion.matrix(q), resting], axis=1)
 
 
 def _tangents(
@@ -291,8 +293,8 @@ def _tangents(
     tangent = right[:, n - 1]
     back = np.einsum("ci,ci->c", tangent, before) < 0.0
     tangent = np.where(back[:, None], -tangent, tangent)
-    kept = np.array([each[trail.rows] for each, trail in zip(a, trails, strict=True)])
-    square = np.concatenate([kept, tangent[:, None]], axis=1)
+    spanning = np.array([each[trail.rows] for each, trail in zip(a, trails, strict=True)])
+    square = np.concatenate([spanning, tangent[:, None]], axis=1)
     weakest = singular[:, n - 2] / np.maximum(singular[:, 0], 1e-300)
     return tangent, np.linalg.det(square), weakest
 
@@ -463,18 +465,18 @@ def _events(trail: _Trail) -> Iterator[Singularity]:
 
 def _once(events: list[Singularity]) -> list[Singularity]:
     """Without those that both halves of a ring have met."""
-    kept: list[Singularity] = []
+    unique: list[Singularity] = []
     for event in sorted(events, key=lambda each: (not each.reached, each.away)):
         twin = any(
             other.kind == event.kind
             and math.isclose(math.remainder(other.position - event.position, 2 * math.pi), 0.0,
                              abs_tol=1e-5)
             and other.reached == event.reached
-            for other in kept
+            for other in unique
         )  # fmt: skip
         if not twin:
-            kept.append(event)
-    return kept
+            unique.append(event)
+    return unique
 
 
 # ---- sweeps and grids ----------------------------------------------------------------------------
@@ -488,7 +490,7 @@ FREE_LENGTH = 0.5  # metres: how far a sliding joint without limits is moved
 class Sweep:
     """Configurations q (n, nq) along the positions (n,) of one independent joint.
 
-    ``closed``: whether the whole of the wished range was reached; loops may not close in all of it.
+    ``closed``: whether all of the range was reached; loops may not close in all of it.
     """
 
     joint: str
@@ -552,18 +554,17 @@ def grid(model: Model, names: Sequence[str], axes: Sequence[Array]) -> Array:
     at = model.joint_positions(neutral)
     start = tuple(int(np.argmin(np.abs(axis - float(at[name]))))
                   for axis, name in zip(axes, names, strict=True))  # fmt: skip
-    order = sorted(np.ndindex(*shape), key=lambda n: _away(n, start))
+    order = sorted(
+        np.ndindex(*shape), key=lambda n: max(abs(a - b) for a, b in zip(n, start, strict=True))
+    )
     for n in order:
         near = [m for m in _beside(n, start) if np.isfinite(result[m][0])]
         if not near and n != start:
             continue
         guess = result[near[0]] if near else neutral
-        wanted = {name: float(axis[i]) for name, axis, i in zip(names, axes, n, strict=True)}
-        try:
-            q = model.configuration(wanted, guess=guess)
-        except ClosureError:
-            continue
-        result[n] = q
+        at_n = {name: float(axis[i]) for name, axis, i in zip(names, axes, n, strict=True)}
+        with suppress(ClosureError):
+            result[n] = model.configuration(at_n, guess=guess)
     inside = np.all(np.isfinite(result), axis=-1)
     positions = model.joint_positions(result[inside])
     good = np.ones(int(inside.sum()), dtype=bool)
@@ -571,14 +572,8 @@ def grid(model: Model, names: Sequence[str], axes: Sequence[Array]) -> Array:
         if joint.nv == 1 and joint.type != "continuous":
             x = positions[joint.name]
             good &= (x >= joint.lower - 1e-9) & (x <= joint.upper + 1e-9)
-    kept = result[inside]
-    kept[~good] = np.nan
-    result[inside] = kept
+    result[tuple(axis[~good] for axis in np.nonzero(inside))] = np.nan
     return result
-
-
-def _away(n: tuple[int, ...], start: tuple[int, ...]) -> int:
-    return max(abs(a - b) for a, b in zip(n, start, strict=True))
 
 
 def _beside(n: tuple[int, ...], start: tuple[int, ...]) -> list[tuple[int, ...]]:

@@ -3,7 +3,7 @@
 Each takes flat arguments with leading batch axes. Those that move or close q say beside it by how
 much loops fail, so that the caller can turn to the damped Newton's method where they do.
 
-Over scalars, positions are taken as plain numbers: q̇ of a quaternion is q ω / 2, all joints of a
+Over scalars, positions are plain numbers: q̇ of a quaternion is q ω / 2, all joints of a
 cluster with loops move with G v, and what a step's truncation and rounding leave (a quaternion's
 length, gaps in loops) :func:`settled` takes away.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.plan import Iteration
-from robomodel.model.constraints import LoopConstraint
+from robomodel.model.constraints import LoopConstraint, unit_rows
 from robomodel.model.derived import cached_on_model, traced
 from robomodel.model.elements import Cluster, Joint, joint_slices, velocity_units
 from robomodel.scalars import (
@@ -123,12 +123,8 @@ def couplings(cluster: Cluster, constraint: LoopConstraint) -> list[Coupled]:
 
     Set outright they hold to the last digit, where sums over many steps would gather rounding.
     """
-    geometry = cluster.geometry
-    matrix = np.array(constraint.expand)
-    first = [
-        next(i for i, row in enumerate(matrix) if row[c] == 1.0 and np.count_nonzero(row) == 1)
-        for c in range(matrix.shape[1])
-    ]
+    geometry, matrix = cluster.geometry, np.array(constraint.expand)
+    first = unit_rows(constraint.expand)
     dependent = [i for i in range(len(matrix)) if i not in first]
     if not dependent:
         return []
@@ -137,8 +133,8 @@ def couplings(cluster: Cluster, constraint: LoopConstraint) -> list[Coupled]:
     for n, coupling in enumerate(geometry.linear):
         for link, coefficient in coupling.terms:
             conditions[n, geometry.links[link].v] += coefficient
-    wanted = np.array([coupling.offset for coupling in geometry.linear])
-    offsets = np.linalg.lstsq(conditions[:, dependent], wanted, rcond=None)[0]
+    right = np.array([coupling.offset for coupling in geometry.linear])
+    offsets = np.linalg.lstsq(conditions[:, dependent], right, rcond=None)[0]
     return [
         (
             position[i],
@@ -158,7 +154,7 @@ def coupled(linear: Sequence[Coupled], q: Vector) -> list[Scalar]:
 
 
 def left_open(model: Model, q: Vector) -> Scalar:
-    """Σ of the squares of what loops and couplings fail by at q; see :func:`openness`."""
+    """Σ of the squares of what loops and couplings fail by at q; redundant rows too."""
     values: list[Scalar] = [0.0]
     for cluster in model.clusters:
         if cluster.implicit:
@@ -193,7 +189,7 @@ def _along(model: Model, cluster: Cluster, q: Vector, motion: Vector) -> list[Sc
 
 def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
     """What loops and couplings of a cluster fail by at its positions, redundant rows too."""
-    values, _, _ = cluster.geometry.conditions(q)
+    values = cluster.geometry.conditions(q)[0]
     return [values[row] for row in cluster.closing_rows]
 
 
@@ -370,7 +366,7 @@ def integrate(model: Model, times: int) -> TracedFunction:
 
 @traced
 def moved(model: Model, times: int) -> TracedFunction:
-    """The same, and the worst gap relative to q: infinite where another way is to be taken.
+    """The same, and the worst gap relative to q: infinite where another method is needed.
 
     That is where a motion of loops, or what closing them adds to it, is so long that branches may
     be lost, and where numbers are not finite.
@@ -498,7 +494,7 @@ def nearest(model: Model) -> TracedFunction:
 def _towards(
     model: Model, cluster: Cluster, q: Vector, origin: Vector
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """A cluster's part of q moved towards the nearest closed one, and the step that was taken."""
+    """A cluster's part of q moved towards the nearest closed one, and the step."""
     constraint = cluster.constraint
     assert isinstance(constraint, LoopConstraint)
     linear = couplings(cluster, constraint)
@@ -511,16 +507,10 @@ def _towards(
         away += model.nodes[body].joint.displacement(q[part], origin[part])
     along = [dot(direction, away) for direction in basis]
     square = [[dot(a, b) for b in rows[: i + 1]] for i, a in enumerate(rows)]
-    wanted = added(values, [dot(row, along) for row in rows])
-    forces = Factorization(_mirrored(square)).solve(wanted)
-    taken = subtracted(along, [dot(column, forces) for column in transposed(rows)])
-    step = [dot(column, taken) for column in transposed(basis)]
+    forces = Factorization(square).solve(added(values, [dot(row, along) for row in rows]))
+    combined = subtracted(along, [dot(column, forces) for column in transposed(rows)])
+    step = [dot(column, combined) for column in transposed(basis)]
     return coupled(linear, _along(model, cluster, q, step)), step
-
-
-def _mirrored(lower: list[list[Scalar]]) -> list[list[Scalar]]:
-    n = len(lower)
-    return [[lower[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
 
 
 def _gap(cluster: Cluster, q: Vector) -> Scalar:

@@ -1,4 +1,4 @@
-"""Configurations of a whole model: closed, integrated, at named positions; their differences.
+"""Configurations of a whole model: closed, integrated, at named positions, random; differences.
 
 Motions of loops are followed by numerical continuation: steps along the tangent that are small
 enough to stay on the branch, each closed by Newton's method with the independent joints where they
@@ -149,20 +149,18 @@ def _integrate(model: Model, q: Array, dv: Array, total: int, *, whole: bool) ->
 
 
 def integrate_open(model: Model, q: Array, dv: Array) -> Array:
-    """q (nq,) with its independent joints moved along dv, and the others of loops left behind.
+    """q (nq,) with its independent joints moved along dv; the others of loops stay.
 
     For what looks at independent joints alone, as :func:`difference` does: no loop is solved for.
     """
     q = q.copy()
     for cluster in model.clusters:
-        start, along = q[cluster.q], dv[cluster.v]
+        start, motion = q[cluster.q], dv[cluster.v]
         if cluster.implicit:
             motion = np.zeros(cluster.geometry.nv)
-            motion[list(cluster.columns)] = along
-            q[cluster.q] = cluster.geometry.integrate(start, motion)
-            continue
-        for body, at, part in joint_slices(model, cluster):
-            q[cluster.q][at] = model.nodes[body].joint.integrate(start[at], along[part])
+            motion[list(cluster.columns)] = dv[cluster.v]
+        for body, at, along in joint_slices(model, cluster):
+            start[at] = model.nodes[body].joint.integrate(start[at], motion[along])
     return q
 
 
@@ -220,20 +218,20 @@ def move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:
 
     In steps small enough to stay on the branch; a gap on the way is a barrier, whatever is beyond.
     Rows that are not finite, or of which the way is too long to follow, have an infinite gap. Where
-    one joint alone turns, and a turn of it comes back to where it began, whole turns are taken out.
+    one joint alone turns, and a turn of it comes back to where it began, whole turns are skipped.
     """
     batch = q.shape[:-1]
     at, dv = q.reshape(-1, q.shape[-1]).copy(), dv.reshape(-1, dv.shape[-1])
-    origin, rest, gap = at.copy(), dv.copy(), np.full(len(at), np.inf)
+    origin, motion, gap = at.copy(), dv.copy(), np.full(len(at), np.inf)
     finite = all_finite(at) & all_finite(dv)
-    _take_out_turns(cluster, at, rest, finite)
-    steps = np.ceil(np.max(np.abs(rest), axis=1, initial=0.0) / STEP)
+    _skip_turns(cluster, at, motion, finite)
+    steps = np.ceil(np.max(np.abs(motion), axis=1, initial=0.0) / STEP)
     rows = np.flatnonzero(finite & (steps <= MOST))
     if len(rows):
-        begun = dv[rows] - rest[rows]
+        begun = dv[rows] - motion[rows]
         count = max(1, int(np.max(steps[rows])))
         at[rows], gap[rows] = _follow(
-            cluster, cluster.columns, at[rows], origin[rows], begun, rest[rows], count
+            cluster, cluster.columns, at[rows], origin[rows], begun, motion[rows], count
         )
     return at.reshape(*batch, at.shape[-1]), gap.reshape(batch)
 
@@ -266,7 +264,7 @@ def _follow(
             geometry,
             geometry.integrate(q[rows], move),
             rows=closing,
-            wanted=(columns, origin[rows], begun[rows] + dv[rows] * (step / steps)),
+            driven=(columns, origin[rows], begun[rows] + dv[rows] * (step / steps)),
         )
         gap[rows] = np.maximum(gap[rows], opened)
         rows = rows[opened <= enough(q[rows])]
@@ -275,8 +273,8 @@ def _follow(
     return q, gap
 
 
-def _take_out_turns(cluster: Cluster, q: Array, dv: Array, finite: Mask) -> None:
-    """Turn q on by the whole turns of dv, leaving the rest of it, in rows where that can be had.
+def _skip_turns(cluster: Cluster, q: Array, dv: Array, finite: Mask) -> None:
+    """Turn q on by the whole turns of dv, and take them off dv, in rows where that is possible.
 
     Where one turn leads back to a configuration that differs by turns of other joints only, so does
     each further one. The shifted configuration is closed then, but for what rounding has grown to.
@@ -484,22 +482,18 @@ def _solve_explicit(model: Model, cluster: Cluster, named: Mapping[int, Array], 
     names = [model.joints[body].name for body in named]
     if cluster.kind == "joint":
         return next(iter(named.values()))
-    rows: list[int] = []
-    wanted: list[float] = []
-    for body, value in named.items():
-        at = model.nodes[body].q - first
-        rows += range(at, at + len(value))
-        wanted += list(value)
+    rows = [model.nodes[body].q - first + i for body, x in named.items() for i in range(len(x))]
+    target = np.concatenate([*named.values()])
     solved: Array = q
     for _ in range(NEWTON_STEPS if cluster.varies else 1):
         values, slopes = _explicit_positions(cluster, solved)
-        step, _, _, _ = np.linalg.lstsq(slopes[rows], wanted - values[rows], rcond=1e-12)
+        step, _, _, _ = np.linalg.lstsq(slopes[rows], target - values[rows], rcond=1e-12)
         if cluster.varies:
             step /= max(1.0, float(np.max(np.abs(step))) / functions.LONGEST)
         solved = solved + step
     values, _ = _explicit_positions(cluster, solved)
-    off = float(np.max(np.abs(values[rows] - wanted), initial=0.0))
-    if not off <= 1e-9 * max(1.0, float(np.max(np.abs(wanted)))):
+    off = float(np.max(np.abs(values[rows] - target), initial=0.0))
+    if not off <= 1e-9 * max(1.0, float(np.max(np.abs(target)))):
         raise ValueError(f"the positions of {names} contradict their couplings by {off:.3g}")
     return solved
 
@@ -522,7 +516,7 @@ def _explicit_positions(cluster: Cluster, q: Array) -> tuple[Array, Array]:
 def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], start: Array) -> Array:
     """Close the loops with the named joints where they shall be, by the damped method.
 
-    From a closed guess the named joints are moved there step by step, so that the branch is kept;
+    From a closed guess the named joints are moved there step by step, on its branch;
     where that way is barred, and from a guess that is not closed, Newton starts at the target, and
     at last from configurations around it.
     """
@@ -531,7 +525,7 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
     held: list[int] = []
     for body, value in named.items():
         link = geometry.links[body - cluster.bodies[0]]
-        target[link.q : link.q + link.joint.nq] = value
+        target[link.positions] = value
         held += link.freedoms
     # the other independent joints stay, unless a dependent one is named in their place
     others = [c for c in cluster.columns if c not in held]
@@ -549,7 +543,7 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
             if is_closed(geometry, at, gaps)[0]:
                 for body, value in named.items():
                     link = geometry.links[body - cluster.bodies[0]]
-                    at[0, link.q : link.q + link.joint.nq] = value
+                    at[0, link.positions] = value
                 at, gaps = newton.close(geometry, at, held=stay, rows=rows)
                 if is_closed(geometry, at, gaps)[0]:
                     return np.asarray(at[0])
@@ -586,7 +580,7 @@ WITHIN = 1e-12  # [rad, m] beyond a limit that is still within
 
 
 @dataclass(frozen=True, slots=True)
-class _Sampling:
+class _SamplingRanges:
     """Ranges and units of each cluster's columns; least 1/‖G‖ (clusters), squared."""
 
     ranges: tuple[tuple[Array, Array], ...]
@@ -595,7 +589,7 @@ class _Sampling:
 
 
 @cached_on_model
-def _sampling(model: Model) -> _Sampling:
+def _sampling(model: Model) -> _SamplingRanges:
     ranges, units = [], []
     for cluster in model.clusters:
         columns = columns_of(model, cluster)
@@ -607,7 +601,7 @@ def _sampling(model: Model) -> _Sampling:
     typical = np.where(np.isfinite(typical), typical, 0.0)
     implicit = np.array([cluster.implicit for cluster in model.clusters])
     regular = np.where(implicit, REGULAR**2 * np.maximum(typical, 0.05**2), 0.0)
-    return _Sampling(tuple(ranges), tuple(units), regular)
+    return _SamplingRanges(tuple(ranges), tuple(units), regular)
 
 
 def _checked(model: Model, q: Array, steps: int) -> tuple[Array, Array]:
@@ -689,7 +683,7 @@ def _anywhere(
             continue
         for body, part, _ in joint_slices(model, cluster):
             link = geometry.links[body - cluster.bodies[0]]
-            guesses[:, cluster.q][:, part] = drawn[:, link.q : link.q + link.joint.nq]
+            guesses[:, cluster.q][:, part] = drawn[:, link.positions]
     linkages = [cluster for cluster in clusters if cluster.implicit]
     closed, checks = _checked(model, guesses, SAMPLE_STEPS if linkages else 1)
     gaps = checks[..., 0]

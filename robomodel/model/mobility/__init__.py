@@ -189,7 +189,7 @@ def check_counts(
         if closed is not None:
             joint_of = {column.link: column.joint for column in columns}
             stand = {
-                joint_of[i]: tuple(closed[link.q : link.q + link.joint.nq].tolist())
+                joint_of[i]: tuple(closed[link.positions].tolist())
                 for i, link in enumerate(geometry.links)
             }
         raise RigidError(
@@ -290,7 +290,7 @@ class ReducedProblem:
         at = 0
         for n, link in enumerate(geometry.links):
             if n not in gone:
-                result[link.q : link.q + link.joint.nq] = q[at : at + link.joint.nq]
+                result[link.positions] = q[at : at + link.joint.nq]
                 at += link.joint.nq
         for n, coupling in self.followers:
             terms = dict(geometry.linear[coupling].terms)
@@ -349,10 +349,7 @@ def _part(
         replace(each, terms=tuple((number[i], k) for i, k in each.terms))
         for each in (geometry.linear[c] for c in couplings)
     )
-    parts = [
-        problem.start[link.q : link.q + link.joint.nq]
-        for link in map(geometry.links.__getitem__, kept)
-    ]
+    parts = [problem.start[link.positions] for link in map(geometry.links.__getitem__, kept)]
     return replace(
         problem,
         geometry=Geometry(tuple(links), (*loops, *polynomials), linear),
