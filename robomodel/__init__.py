@@ -8,7 +8,6 @@ from robomodel import dynamics, robots
 from robomodel.description import Rotor
 from robomodel.dynamics import *
 from robomodel.dynamics.approximation import approximate_tree
-from robomodel.dynamics.baselines.spanning import Accelerations, accelerations
 from robomodel.errors import (
     ClosureError,
     DescriptionError,
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
-    "Accelerations",
     "ClosureError",
     "Contact",
     "DescriptionError",
@@ -67,7 +65,6 @@ __all__ = [
     "SimulationError",
     "Trajectory",
     "UnknownNameError",
-    "accelerations",
     "actuation",
     "approximate_tree",
     "approximation_errors",

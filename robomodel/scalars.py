@@ -138,6 +138,15 @@ def transposed(rows: Iterable[Vector]) -> list[list[Scalar]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
+def gram(a: Sequence[Vector], b: Sequence[Vector]) -> list[list[Scalar]]:
+    """The matrix of aᵢ · bⱼ, which is symmetric."""
+    result: list[list[Scalar]] = [[0.0] * len(a) for _ in a]
+    for i, x in enumerate(a):
+        for j in range(i + 1):
+            result[i][j] = result[j][i] = dot(x, b[j])
+    return result
+
+
 def is_zero(x: Scalar) -> bool:
     """Whether x is a structural zero (never asks for the value of any other scalar)."""
     return type(x) is float and x == 0.0

@@ -16,9 +16,7 @@ from test_dynamics import load, relative
 from texts import joint, link, robot
 
 import robomodel as rm
-from robomodel.dynamics.baselines.lagrange import weights
-from robomodel.dynamics.baselines.open_tree import open_tree
-from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.baselines import open_tree, spanning_tree, weights
 
 EXACT = ("projection", "lagrange", "orthonormal")
 

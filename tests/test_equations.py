@@ -10,7 +10,7 @@ from cases import few
 from mechanisms import random_mechanism
 
 import robomodel as rm
-from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.baselines import spanning_tree
 from robomodel.estimation.equations import equations, pieces
 from robomodel.estimation.instant import Problem
 from robomodel.estimation.sensors import (

@@ -19,7 +19,7 @@ from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
-from robomodel.dynamics.baselines.open_tree import open_tree
+from robomodel.dynamics.baselines import open_tree
 from robomodel.model import build
 from robomodel.model.approximate import approximate, select, unconstrained
 

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from texts import four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.baselines import spanning_tree
 
 Array = np.ndarray
 DOWN = (0.0, -9.81, 0.0)

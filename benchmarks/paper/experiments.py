@@ -16,7 +16,7 @@ import numpy as np
 import robomodel as rm
 from benchmarks.shared.race import Array, Race
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
-from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.kinematics.frames import frame_keys
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.model import build

@@ -17,13 +17,14 @@ from robomodel.dynamics.functions.motion import *
 from robomodel.dynamics.functions.quantities import *
 
 __all__ = [
-    "aba", "aba_derivatives", "actuator_forces", "actuator_gains", "actuator_map",
-    "actuator_positions", "actuator_velocities", "armature", "bias_force", "center_of_mass",
-    "center_of_mass_acceleration", "center_of_mass_jacobian", "center_of_mass_velocity",
-    "centroidal_map", "centroidal_momentum", "contact_aba", "contact_aba_derivatives",
-    "copper_loss", "coriolis", "correction_force", "crba", "efpa", "energy",
-    "frame_acceleration", "frame_bias", "frame_pose", "frame_velocity", "from_actuators",
-    "gravity_force", "hybrid", "impulse", "jacobian", "mass_inverse", "passive_force",
-    "reflected", "rnea", "rnea_derivatives", "rnea_hessian_product", "saturate",
-    "torque_limits", "torque_polytope",
+    "Accelerations", "aba", "aba_derivatives", "accelerations", "actuator_forces",
+    "actuator_gains", "actuator_map", "actuator_positions", "actuator_velocities",
+    "armature", "bias_force", "center_of_mass", "center_of_mass_acceleration",
+    "center_of_mass_jacobian", "center_of_mass_velocity", "centroidal_map",
+    "centroidal_momentum", "contact_aba", "contact_aba_derivatives", "copper_loss",
+    "coriolis", "correction_force", "crba", "efpa", "energy", "frame_acceleration",
+    "frame_bias", "frame_pose", "frame_velocity", "from_actuators", "gravity_force",
+    "hybrid", "impulse", "jacobian", "mass_inverse", "passive_force", "reflected", "rnea",
+    "rnea_derivatives", "rnea_hessian_product", "saturate", "torque_limits",
+    "torque_polytope",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypedDict
 
-from robomodel.dynamics.baselines.open_tree import reduced_tree
+from robomodel.dynamics.baselines import reduced_tree
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, Reference, frame_keys
 from robomodel.dynamics.recursions.hybrid_dynamics import prescribed

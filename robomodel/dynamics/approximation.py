@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -20,18 +20,23 @@ from robomodel.description import (
     Description,
     Joint,
     JointCoupling,
+    JointSpring,
     Motor,
+    Spring,
     Transmission,
     TransmittedJoint,
 )
 from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.transmissions import SIMPLE, actuator_terms
 from robomodel.dynamics.actuators.envelopes import JointEnvelope, joint_envelopes
-from robomodel.dynamics.baselines.open_tree import NOTHING, with_reflected
-from robomodel.errors import DescriptionWarning, warn_at
+from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.recursions.passive import Element, elements
+from robomodel.errors import DescriptionWarning, Source, warn_at
 from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import approximate, select, with_tendons
 from robomodel.model.build import build
+from robomodel.model.graph import WORLD, path
+from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
 __all__ = ["approximate_tree"]
@@ -77,7 +82,7 @@ def open_tree_description(model: Model, *, tendons: bool) -> Description:
     if tendons:
         tree = with_limits(model, with_reflected(model, with_tendons(model)))
         return _with_motors_at_neutral(model, tree)
-    _tell_of_tendons(model)
+    _warn_of_tendons(model)
     return with_limits(model, with_reflected(model, approximate(model)))
 
 
@@ -96,17 +101,150 @@ def inertia_between_joints(model: Model) -> dict[tuple[str, str], float]:
     return {pair: x for pair, x in between.items() if abs(x) > NOTHING * largest}
 
 
-def _tell_of_tendons(model: Model) -> None:
+def _warn_of_tendons(model: Model) -> None:
     between = inertia_between_joints(model)
-    lost = [f"{x:g} kg m² between {one} and {other}" for (one, other), x in between.items()]
-    if lost:
-        more = f" and {len(lost) - _LISTED} more" if len(lost) > _LISTED else ""
+    entries = [f"{x:g} kg m² between {one} and {other}" for (one, other), x in between.items()]
+    if entries:
+        more = f" and {len(entries) - _LISTED} more" if len(entries) > _LISTED else ""
         warn_at(
             "reflected inertia between joints is not written, for which only MJCF has a word, the "
-            f"armature of a fixed tendon: {'; '.join(lost[:_LISTED])}{more}",
+            f"armature of a fixed tendon: {'; '.join(entries[:_LISTED])}{more}",
             model.description.source,
             strict=False,
         )
+
+
+# --- springs, dampers and friction ---------------------------------------------------------------
+
+# The tree locks the dependent joints of every cluster, rotors too. What acts there, a coordinate x
+# with its row J at the neutral configuration, is linear in the joints that move: damping d JᵀJ,
+# friction at most f |J|, and a spring about the position at which x is at rest. For gears that is
+# exact; for linkages it is right near neutral, as armature is.
+
+NOTHING = 1e-12  # of the largest entry of a row
+
+
+def with_reflected(model: Model, opened: Description) -> Description:
+    """The open tree of a model with what its locked joints and cut loops have of such forces.
+
+    A coordinate that one joint moves becomes that joint's damping, friction and spring; one that
+    several move, a spring over them. What moves a ball, planar or floating joint is warned of: no
+    word says it.
+    """
+    moving, names, independent_rates = _moving_joints(model)
+    neutral = [float(x) for x in model.neutral()]
+    spanning = model.spanning_positions(neutral)
+    positions = {
+        model.joints[body].name: float(spanning[model.nodes[body].q])
+        for body in moving
+        if model.joints[body].type in ONE_DOF
+    }
+    joints = {joint.name: joint for joint in opened.joints}
+    springs = {spring.name: spring for spring in opened.springs if _remains(model, spring, moving)}
+    sources = {joint.name: joint.source for joint in model.description.joints}
+    sources |= {each.name: each.source for each in (*model.description.loops,
+                                                    *model.description.springs)}  # fmt: skip
+    kinds = {spring.name: spring for spring in model.springs}
+    for element in elements(Configuration(model, neutral)):
+        if element.name in springs or (element.name in names and element.name not in kinds):
+            continue
+        row = np.zeros(model.nv)
+        row[list(element.row)] = [float(x) for x in element.row.values()]
+        terms = _terms(row @ independent_rates, names)
+        if not terms:
+            continue
+        if not terms.keys() <= positions.keys():
+            warn_at(
+                "its spring, damping and friction are not in the open tree: they act on a joint of "
+                "several freedoms, for which no word says it",
+                sources[element.name],
+                strict=False,
+            )
+            continue
+        sprung = joints[next(iter(terms))] if len(terms) == 1 else None
+        shared = sprung is None or (sprung.stiffness and element.stiffness)
+        if shared and (element.deadband or (sprung and sprung.deadband)):
+            warn_at(
+                "the play of its spring is not in the open tree: it acts on several joints, or "
+                "beside another spring of one, for which no word says it",
+                sources[element.name],
+                strict=False,
+            )
+        if sprung:
+            (ratio,) = terms.values()
+            joints[sprung.name] = _folded(sprung, element, positions[sprung.name], ratio)
+        else:
+            name = element.name
+            while name in springs or name in kinds:
+                name += "_"
+            springs[name] = _linear(name, element, terms, positions, sources[element.name])
+    return replace(opened, joints=tuple(joints.values()), springs=tuple(springs.values()))
+
+
+def _moving_joints(model: Model) -> tuple[list[int], list[str], Array]:
+    """The bodies whose joints move in the open tree, the joint's name of each of their velocities.
+
+    Also the independent velocities (nv, nv) for unit velocities of these joints at neutral.
+    """
+    moving = sorted(select(model).moving)
+    names = [model.joints[body].name for body in moving for _ in model.nodes[body].freedoms]
+    rows = [v for body in moving for v in model.nodes[body].freedoms]
+    rates = model.constraint_jacobian(model.neutral())[rows]
+    return moving, names, np.asarray(np.linalg.inv(rates))
+
+
+def _terms(row: Array, names: Sequence[str]) -> dict[str, float]:
+    """The entries of a row over the joints that move, by joint; without those that are rounding."""
+    used = np.abs(row) > NOTHING * np.abs(row).max(initial=0.0)
+    return {name: float(x) for name, x, on in zip(names, row, used, strict=True) if on}
+
+
+def _remains(model: Model, spring: Spring | JointSpring, moving: list[int]) -> bool:
+    """Whether a spring is in the open tree what it is in the robot."""
+    if isinstance(spring, JointSpring):
+        return True  # over joints that move, or it is none of the open tree's
+    bodies = {link: n for n, body in enumerate(model.bodies) for link in body.links}
+    ends = (bodies.get(end.link, WORLD) for end in (spring.predecessor, spring.successor))
+    one, other = (set(path(model.parents, body)) for body in ends)
+    return one ^ other <= set(moving)
+
+
+def _folded(joint: Joint, element: Element, at: float, ratio: float) -> Joint:
+    """A joint with an element of which only it moves the coordinate."""
+    element_stiffness = element.stiffness * ratio * ratio
+    stiffness = joint.stiffness + element_stiffness
+    reference, play = joint.reference, joint.deadband
+    if element_stiffness:
+        element_reference = at - (float(element.x) - element.reference) / ratio
+        moment = joint.stiffness * joint.reference + element_stiffness * element_reference
+        reference = moment / stiffness
+        play = 0.0 if joint.stiffness else element.deadband / abs(ratio)
+    return replace(
+        joint,
+        damping=joint.damping + element.damping * ratio * ratio,
+        friction=joint.friction + element.friction * abs(ratio),
+        stiffness=stiffness,
+        reference=reference,
+        deadband=play,
+    )
+
+
+def _linear(
+    name: str,
+    element: Element,
+    terms: Mapping[str, float],
+    positions: Mapping[str, float],
+    source: Source,
+) -> JointSpring:
+    """An element as one over several joints."""
+    reference = 0.0
+    if element.stiffness:
+        at_neutral = sum(ratio * positions[joint] for joint, ratio in terms.items())
+        reference = at_neutral - (float(element.x) - element.reference)
+    return JointSpring(
+        name, tuple(terms.items()), element.stiffness, reference, element.damping,
+        element.friction, source=source,
+    )  # fmt: skip
 
 
 # --- actuators ------------------------------------------------------------------------------------
@@ -136,8 +274,8 @@ def with_actuators(model: Model, description: Description) -> Description:
         if each.joint in names and each.effort_limit > 0.0:
             motor = motors.get(each.name, Motor())
             effort, velocity = each.effort_limit, each.velocity_limit
-            own = replace(motor, effort=effort, velocity=velocity)
-            ends = (TransmittedJoint(each.joint),), (ActuatorEnd(each.name, motor=own),)
+            motor = replace(motor, effort=effort, velocity=velocity)
+            ends = (TransmittedJoint(each.joint),), (ActuatorEnd(each.name, motor=motor),)
             added.append(Transmission(each.name, SIMPLE, *ends))
     return replace(description, transmissions=(*description.transmissions, *added))
 
@@ -156,39 +294,36 @@ def _limited_end(
 
 def _with_motors_at_neutral(model: Model, tree: Description) -> Description:
     """The open tree with the model's actuators on the joints that move, by ratios at neutral."""
-    moving = sorted(select(model).moving)
-    g = model.constraint_jacobian(model.neutral())
-    labels = [model.joints[body].name for body in moving for _ in model.nodes[body].freedoms]
-    back = np.linalg.inv(g[[v for body in moving for v in model.nodes[body].freedoms]])
+    _, names, independent_rates = _moving_joints(model)
+    rates = model.constraint_jacobian(model.neutral()) @ independent_rates
     scalar = {joint.name for joint in tree.joints if joint.type in ONE_DOF}
     drives: dict[str, list[int]] = {}  # of each joint, how many joints each of its actuators moves
     added = []
     for each in model.actuators:
-        row = sum((k * g[v] for v, k in each.rows), np.zeros(model.nv)) @ back
-        used = np.flatnonzero(np.abs(row) > NOTHING * np.abs(row).max(initial=0.0)).tolist()
-        if not used or not {labels[i] for i in used} <= scalar:
+        terms = _terms(sum((k * rates[v] for v, k in each.rows), np.zeros(model.nv)), names)
+        if not terms or not terms.keys() <= scalar:
             warn_at(
                 f"the actuator '{each.name}' is not in the open tree: it "
-                + ("drives a joint of several freedoms" if used else "moves none of its joints"),
+                + ("drives a joint of several freedoms" if terms else "moves none of its joints"),
                 model.description.source,
                 strict=False,
             )
             continue
-        ends = tuple(TransmittedJoint(labels[i], reduction=float(row[i])) for i in used)
-        for end in ends:
-            drives.setdefault(end.name, []).append(len(ends))
+        ends = tuple(TransmittedJoint(name, reduction=ratio) for name, ratio in terms.items())
+        for name in terms:
+            drives.setdefault(name, []).append(len(terms))
         if each.effort_limit > 0.0:
             motor = ActuatorEnd(each.name, motor=_motor(each))
             added.append(Transmission(each.name, "motor", ends, (motor,)))
     added += _motors_of_joints(model, tree, drives)
-    own = {joint.name: joint.limits.effort for joint in model.description.joints}
+    file_efforts = {joint.name: joint.limits.effort for joint in model.description.joints}
     joints = tuple(
         replace(
             joint,
             motor=None,
             limits=joint.limits
             if drives[joint.name] == [1]
-            else replace(joint.limits, effort=own[joint.name]),
+            else replace(joint.limits, effort=file_efforts[joint.name]),
         )
         if joint.name in drives
         else joint
@@ -239,12 +374,9 @@ def with_limits(model: Model, tree: Description) -> Description:
     """
     if not any(joint.motor for joint in tree.joints) and not _limits_anything(model):
         return tree
-    found = {each.joint: each for each in joint_envelopes(model) if each.tree}
-    kinds = {cluster.name: cluster.kind for cluster in model.clusters}
+    envelopes = {each.joint: each for each in joint_envelopes(model) if each.tree}
     joints = tuple(
-        _limited(model, joint, found[joint.name], kinds[found[joint.name].cluster] != "joint")
-        if joint.name in found
-        else joint
+        _limited(model, joint, envelopes[joint.name]) if joint.name in envelopes else joint
         for joint in tree.joints
     )
     return replace(tree, joints=joints)
@@ -259,25 +391,26 @@ def _limits_anything(model: Model) -> bool:
     return any(map(math.isfinite, ends))
 
 
-def _limited(model: Model, joint: Joint, reach: JointEnvelope, tied: bool) -> Joint:
-    limits = reach.limits
+def _limited(model: Model, joint: Joint, envelope: JointEnvelope) -> Joint:
+    limits = envelope.limits
     bounded = math.isfinite(limits.lower) and math.isfinite(limits.upper)
     kind = "revolute" if joint.type == "continuous" and bounded else joint.type
     if kind == "continuous":  # a turn that something ends on one side only has no word
         limits = replace(limits, lower=joint.limits.lower, upper=joint.limits.upper)
-    motor = _behind(model, reach) if tied else joint.motor
+    kind_of_cluster = next(c.kind for c in model.clusters if c.name == envelope.cluster)
+    motor = joint.motor if kind_of_cluster == "joint" else _motor_at_joint(model, envelope)
     return replace(joint, type=kind, limits=limits, motor=motor)
 
 
-def _behind(model: Model, reach: JointEnvelope) -> Motor | None:
+def _motor_at_joint(model: Model, envelope: JointEnvelope) -> Motor | None:
     """The torque-speed curve of the one motor of a joint, at the joint."""
-    own = [each for each in model.actuators if each.name in reach.actuators]
-    if len(own) != 1 or not reach.constant or not math.isfinite(reach.effort):
+    actuators = [each for each in model.actuators if each.name in envelope.actuators]
+    if len(actuators) != 1 or not envelope.constant or not math.isfinite(envelope.effort):
         return None
-    (actuator,) = own
+    (actuator,) = actuators
     if actuator.stall_torque is None or actuator.no_load_speed is None:
         return None
-    ratio = reach.effort / min(actuator.effort_limit, actuator.stall_torque)
+    ratio = envelope.effort / min(actuator.effort_limit, actuator.stall_torque)
     return Motor(
         effort=actuator.effort_limit * ratio,
         velocity=actuator.velocity_limit / ratio,

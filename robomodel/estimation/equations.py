@@ -18,7 +18,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.estimation.system import LinearFactor, System, Variable
 from robomodel.model.constraints import (

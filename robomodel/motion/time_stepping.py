@@ -33,7 +33,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from robomodel.dynamics.baselines.projection import projected, spanning_tree
+from robomodel.dynamics.baselines import projected, spanning_tree
 from robomodel.dynamics.contact.gauss_seidel import OPEN, Rows, Sweeps, basis, wedged, within_reach
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import joint_forces

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import energy
-from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.baselines import spanning_tree
 from robomodel.errors import MissingPackageError
 from robomodel.model.arguments import as_numbers
 from robomodel.model.elements import position_names

@@ -24,7 +24,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.baselines import spanning_tree
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import joint_slices
 from robomodel.model.joints import Array, Floating, JointModel, Planar

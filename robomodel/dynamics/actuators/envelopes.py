@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from robomodel.description import Limits
 from robomodel.dynamics.actuators import maps as actuation
-from robomodel.dynamics.functions.actuators import actuator_map
 from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import select
 from robomodel.model.configurations.curves import FREE_LENGTH, Curve, curve, grid, sweep
@@ -24,6 +23,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
+from robomodel.scalars import stack, unstack
 
 GRIDS = ((3, 3), (5, 1), (math.inf, 0))
 """Of clusters of so many joints: how many positions are looked at on either side of neutral."""
@@ -199,7 +199,7 @@ def _fastest(actuator: Actuator) -> float:
 
 def _in_these(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> Array:
     """B (n, nv, nu) over the velocities of the joints that move, in this cluster's place."""
-    b = np.array(actuator_map(model, q, backend="numpy"))
+    b = _actuator_maps(model, q)
     if cluster.kind == "joint" or not b.shape[-1]:
         return b
     kept = model.constraint_jacobian(q)[:, rows, cluster.v]
@@ -207,6 +207,12 @@ def _in_these(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> 
         return b
     b[:, cluster.v] = np.swapaxes(inverses(kept), 1, 2) @ b[:, cluster.v]
     return b
+
+
+def _actuator_maps(model: Model, q: Array) -> Array:
+    entries = [x for row in actuation.actuator_map(model, unstack(q)) for x in row]
+    with np.errstate(all="ignore"):
+        return stack(entries, q.shape[:-1]).reshape(*q.shape[:-1], model.nv, len(model.actuators))
 
 
 def inverses(matrices: Array) -> Array:

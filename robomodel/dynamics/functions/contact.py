@@ -8,8 +8,8 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.dynamics import baselines
 from robomodel.dynamics.algorithm import Method, declare, on_open_trees
-from robomodel.dynamics.baselines import open_tree, projection
 from robomodel.dynamics.contact.points import (
     UP,
     Touch,
@@ -54,7 +54,7 @@ declare(
     "efpa",
     recursion.efpa,
     inverse_inertia=("6k", "6k"),
-    methods={"projection": projection.efpa, **on_open_trees(open_tree.efpa)},
+    methods={"projection": baselines.projection_efpa, **on_open_trees(baselines.efpa)},
 )
 declare("efpa_factors", recursion.efpa_factors, R=("6k", "nv"), p=("nv",))
 declare(
@@ -63,7 +63,7 @@ declare(
     inverse_inertia=("3k", "3k"),
     J=("3k", "nv"),
     M=("nv", "nv"),
-    methods=on_open_trees(open_tree.contact),
+    methods=on_open_trees(baselines.contact),
 )
 declare("contact_factors", contact_factors, R=("3k", "nv"), p=("nv",), J=("3k", "nv"),
         M=("nv", "nv"))  # fmt: skip

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Unpack
+from functools import partial
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.dynamics import baselines
 from robomodel.dynamics.algorithm import Method, declare, on_open_trees
-from robomodel.dynamics.baselines import lagrange, projection
-from robomodel.dynamics.baselines import open_tree as independent
 from robomodel.dynamics.declaration import (
     ForceOptions,
     Options,
@@ -40,14 +40,20 @@ from robomodel.dynamics.recursions.passive import (
 from robomodel.dynamics.recursions.passive import passive_force as passive_recursion
 from robomodel.dynamics.recursions.rnea import bias_force as bias_recursion
 from robomodel.dynamics.recursions.rnea import rnea as rnea_recursion
+from robomodel.errors import as_real
 from robomodel.model.approximate import reflected
-from robomodel.model.arguments import as_numbers
+from robomodel.model.arguments import as_array, as_numbers, common_batch
+from robomodel.model.configurations.states import check_finite
+from robomodel.model.elements import velocity_units
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.scalars import stack, unstack
 
 __all__ = [
+    "Accelerations",
     "aba",
     "aba_derivatives",
+    "accelerations",
     "armature",
     "bias_force",
     "correction_force",
@@ -64,7 +70,7 @@ __all__ = [
     rnea_recursion,
     tau=("nv",),
     passive=less_passive,
-    methods={"projection": projection.rnea, **on_open_trees(independent.rnea)},
+    methods={"projection": partial(baselines.rnea, "projection"), **on_open_trees(baselines.rnea)},
 )
 def rnea(
     model: Model,
@@ -97,9 +103,9 @@ def rnea(
     passive=aba_passive,
     methods={
         "orthonormal": orthonormal.aba,
-        "projection": projection.aba,
-        "lagrange": lagrange.aba,
-        **on_open_trees(independent.aba),
+        "projection": baselines.projection_aba,
+        "lagrange": baselines.lagrange_aba,
+        **on_open_trees(baselines.aba),
     },
 )
 def aba(
@@ -159,7 +165,7 @@ def passive_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Op
     """
 
 
-@algorithm(independent.correction_force, correction=("nv",), passive=independent.correction_passive)
+@algorithm(baselines.correction_force, correction=("nv",), passive=baselines.correction_passive)
 def correction_force(
     model: Model,
     q: ArrayLike,
@@ -357,3 +363,146 @@ def rnea_hessian_product(
         qv: ∂²φ/∂q∂v (..., nv, nv).
         aq: ∂²φ/∂a∂q (..., nv, nv).
     """
+
+
+# ---- all joints, singular positions included -----------------------------------------------------
+
+# With H and b of the spanning tree and the conditions K a = k on the accelerations of its joints,
+#
+#     H a + b = τ + Kᵀ λ,  K a = k
+#
+# has, where k is in the range of K and H is definite on K's kernel, one a at any rank of K, and
+# among the λ one of least norm. With P = 1 - K⁺ K, g = K⁺ k and any α > 0 it solves
+#
+#     (P H P + α (1 - P)) a = P (τ - b - H g) + α g,  λ = K⁺ᵀ (H a + b - τ),
+#
+# which asks nothing of the rank. Velocities are in the units of ``velocity_units``.
+
+
+class Accelerations(NamedTuple):
+    """Accelerations of all joints, and what the conditions on them are worth.
+
+    Attributes:
+        a: Accelerations (..., n_joint_velocities), in ``joint_names`` order, the base first.
+        multipliers: Forces λ (..., n_constraints) of least norm along the rows of
+            :meth:`robomodel.Model.constraint_matrix`.
+        rank: Of these rows (...): less than elsewhere at a change point.
+        residual: The largest entry (...) of K a - k, and of K v where that is larger: beyond
+            rounding, the velocities are on no branch of the motion.
+    """
+
+    a: Array
+    multipliers: Array
+    rank: Array
+    residual: Array
+
+
+@documented
+def accelerations(
+    model: Model,
+    q: ArrayLike,
+    velocities: ArrayLike,
+    tau: ArrayLike,
+    *,
+    tolerance: float = 1e-9,
+    **options: Unpack[ForceOptions],
+) -> Accelerations:
+    """Forward dynamics of all joints from the velocities of all joints, at singular positions too.
+
+    Where :func:`aba` takes the independent velocities, which do not say the motion at a dead point,
+    and of which there are too few at a change point. States that are not finite, and those at which
+    motions are free that move no mass, give not-a-number for themselves alone.
+
+    At a change point a is that of the mechanism as free as K leaves it there, all of whose motions
+    obey the conditions to second order; on one branch of them it may differ by what a third would
+    say.
+
+    Args:
+        velocities: Velocities (..., n_joint_velocities) of every joint of the spanning tree, in
+            ``joint_names`` order, the base first.
+        tau: Forces (..., n_joint_velocities) on the same.
+        tolerance: Singular values of a cluster's conditions below this share of the largest count
+            as zero.
+
+    Returns:
+        accelerations: Accelerations, multipliers, rank and residual.
+
+    Raises:
+        ValueError: Arrays that do not fit, a ``tolerance`` that is not between 0 and 1; with
+            ``check``, what is no state.
+        UnknownNameError: A link that is not known.
+    """
+    share = as_real(tolerance, "tolerance")
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"tolerance must be between 0 and 1, got {tolerance!r}")
+    n = model.n_joint_velocities
+    at = as_array(q, model.nq, "q", "nq")
+    speed = as_array(velocities, n, "velocities", "n_joint_velocities")
+    force = as_array(tau, n, "tau", "n_joint_velocities")
+    batch = common_batch(q=at, velocities=speed, tau=force)
+    if options.pop("check", False):
+        model.check(at)
+        for name, x in (("velocities", speed), ("tau", force)):
+            check_finite(x, name, tuple(f"{name}[{i}]" for i in range(n)))
+    spanning = stack(model.spanning_positions(unstack(at)), at.shape[:-1])
+    tree = baselines.spanning_tree(model)
+    mass = crba(tree, spanning, backend=options.get("backend", "compiled"))
+    unbalanced = force - bias_force(tree, spanning, speed, **options)
+    k_matrix, k = model.constraint_matrix(at), model.spanning_matrix_bias(at, speed)
+    unit = np.ones(n)
+    for cluster, _ in model.condition_rows():
+        unit[cluster.spanning_v] = velocity_units(model, cluster)
+    inverse, rank = _pseudoinverse(model, k_matrix * unit, share)
+    a = unit * _least_squares(
+        mass * unit[:, None] * unit, unit * unbalanced, inverse, k_matrix * unit, k
+    )
+    unmet = unit * (np.einsum("...ij,...j->...i", mass, a) - unbalanced)
+    rows = [row for _, rows in model.condition_rows() for row in rows]
+    errors = (
+        np.abs(np.einsum("...ij,...j->...i", k_matrix, a) - k)[..., rows],
+        np.abs(np.einsum("...ij,...j->...i", k_matrix, speed))[..., rows],
+    )
+    return Accelerations(
+        a=a,
+        multipliers=np.einsum("...ij,...i->...j", inverse, unmet),
+        rank=np.broadcast_to(rank, batch).copy(),
+        residual=np.maximum(*(np.max(error, axis=-1, initial=0.0) for error in errors)),
+    )
+
+
+def _pseudoinverse(model: Model, k_matrix: Array, share: float) -> tuple[Array, Array]:
+    """K⁺ (..., n, m), cluster by cluster, and the rank (...) of K; not-a-number where K is."""
+    inverse = np.zeros_like(np.swapaxes(k_matrix, -1, -2))
+    rank = np.zeros(k_matrix.shape[:-2], dtype=int)
+    for cluster, rows in model.condition_rows():
+        block = k_matrix[..., rows, cluster.spanning_v]
+        finite = np.asarray(np.isfinite(block).all(axis=(-2, -1)))
+        left, singular, right = np.linalg.svd(
+            np.where(finite[..., None, None], block, 0.0), full_matrices=False
+        )
+        nonzero = singular > share * singular[..., :1]
+        rank += np.sum(nonzero, axis=-1)
+        inverted = np.where(nonzero, 1.0 / np.where(nonzero, singular, 1.0), 0.0)
+        block = np.einsum("...ki,...k,...jk->...ij", right, inverted, left)
+        inverse[..., cluster.spanning_v, rows] = np.where(finite[..., None, None], block, np.nan)
+    return inverse, rank
+
+
+def _least_squares(
+    mass: Array, unbalanced: Array, inverse: Array, k_matrix: Array, k: Array
+) -> Array:
+    """The a of (P H P + α (1 - P)) a = P (τ - b - H g) + α g; not-a-number where it is singular."""
+    n = mass.shape[-1]
+    g = np.einsum("...ij,...j->...i", inverse, k)
+    inner = np.einsum("...ij,...jk->...ik", inverse, k_matrix)
+    projector = np.eye(n) - inner
+    alpha = np.trace(mass, axis1=-2, axis2=-1)[..., None] / max(n, 1)
+    matrix = projector @ mass @ projector + alpha[..., None] * inner
+    free = unbalanced - np.einsum("...ij,...j->...i", mass, g)
+    right = np.einsum("...ij,...j->...i", projector, free) + alpha * g
+    finite = np.asarray(np.isfinite(matrix).all(axis=(-2, -1)) & np.isfinite(right).all(axis=-1))
+    matrix = np.where(finite[..., None, None], matrix, 0.0)
+    regular = finite & (np.linalg.cond(matrix) < 1e14) if n else finite
+    matrix = np.where(regular[..., None, None], matrix, np.eye(n))
+    solution = np.linalg.solve(matrix, np.where(regular[..., None], right, 0.0)[..., None])[..., 0]
+    return np.where(regular[..., None], solution, np.nan)

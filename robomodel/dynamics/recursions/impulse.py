@@ -11,7 +11,18 @@ from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.efpa import mobility, mobility_factors
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Factorization, Scalar, Vector, dot, mul, neg, select, sub
+from robomodel.scalars import (
+    Factorization,
+    Scalar,
+    Vector,
+    dot,
+    gram,
+    mul,
+    neg,
+    select,
+    sub,
+    transposed,
+)
 from robomodel.spatial import ZERO, Wrench, apply, plus
 
 IMMOBILE = 1e-13  # of a point's Jacobian [m or 1], where it cannot move
@@ -70,11 +81,7 @@ def response(
     reduced = [mass.reduce(row) for row in jacobian]
     scaled = [mass.weighted(row) for row in reduced]
     columns = [mass.back(row) for row in scaled]
-    inverse: Matrix = [[0.0] * len(reduced) for _ in reduced]
-    for i, row in enumerate(scaled):
-        for j in range(i + 1):
-            inverse[i][j] = inverse[j][i] = dot(row, reduced[j])
-    return inverse, jacobian, [list(row) for row in zip(*columns, strict=True)]
+    return gram(scaled, reduced), jacobian, transposed(columns)
 
 
 def _moving(jacobian: Matrix) -> Matrix:

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.baselines import open_tree
+from robomodel.dynamics import baselines
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_keys, place
 from robomodel.dynamics.recursions.efpa import mobility, touched
 from robomodel.kernels.program import Program
@@ -25,7 +25,7 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, stack, unstack
 
-INDEPENDENT = "independent"  # the paper's tree, by the name that open_tree has for it
+INDEPENDENT = "independent"  # the paper's tree, by the name that baselines have for it
 
 Propagation = Literal["efpa", "pv-osim"]
 FREEDOMS: dict[Propagation, float] = {"efpa": np.inf, "pv-osim": 0}
@@ -36,7 +36,7 @@ def approximate_rnea(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> 
 
     Raises ValueError where a cluster has freedoms that no joints of it have as a whole.
     """
-    return _evaluated(partial(open_tree.rnea, INDEPENDENT, model), model, q, v, a)
+    return _evaluated(partial(baselines.rnea, INDEPENDENT, model), model, q, v, a)
 
 
 def approximate_aba(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
@@ -44,7 +44,7 @@ def approximate_aba(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike) ->
 
     Raises as :func:`approximate_rnea`.
     """
-    return _evaluated(partial(open_tree.aba, INDEPENDENT, model), model, q, v, tau)
+    return _evaluated(partial(baselines.aba, INDEPENDENT, model), model, q, v, tau)
 
 
 def _evaluated(
@@ -68,7 +68,7 @@ def approximate_efpa(model: Model, q: ArrayLike, frames: FrameLike | Sequence[Fr
     places = [place(model, key) for key in frame_keys(frames)]
     at = as_array(q, model.nq, "q", "nq")
     with np.errstate(all="ignore"):
-        rows = open_tree.efpa(INDEPENDENT, model, unstack(at), places)
+        rows = baselines.efpa(INDEPENDENT, model, unstack(at), places)
         entries = stack([x for row in rows for x in row], at.shape[:-1])
     return entries.reshape(*at.shape[:-1], len(rows), len(rows))
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import rnea, rnea_derivatives
-from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.kinematics.tangents import Direction, moving
 from robomodel.estimation.factors import (
     Combination,

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_keys, place
 from robomodel.dynamics.kinematics.state import State
 from robomodel.model.arguments import as_array

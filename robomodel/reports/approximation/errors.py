@@ -17,7 +17,7 @@ import numpy as np
 
 from robomodel import dynamics
 from robomodel.dynamics.actuators.envelopes import inverses
-from robomodel.dynamics.baselines.open_tree import approximated_in_part
+from robomodel.dynamics.baselines import approximated_in_part
 from robomodel.errors import DescriptionWarning
 from robomodel.model import Model
 from robomodel.model.approximate import approximate, joint_inertias, select

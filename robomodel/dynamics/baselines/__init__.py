@@ -1,1 +1,0 @@
-"""The same dynamics by other ways: projection, multipliers, open trees, all joints."""
