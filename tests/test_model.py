@@ -500,7 +500,7 @@ def test_clusters_that_differ_in_names_only_are_studied_once(
         return sample(question)
 
     monkeypatch.setattr(exploration, "sample", counting)
-    exploration._explored_once.cache_clear()
+    exploration._explored.cache_clear()
     model = rm.robots.load("tello")
     linkages = [cluster for cluster in model.clusters if cluster.implicit]
     assert len(studied) == 2 < len(linkages)

@@ -1,7 +1,7 @@
 """Open trees that stand for robots with loops and couplings, as simulators without them need.
 
 Of every constrained cluster as many joints keep moving as it has freedoms; the others are locked as
-they are at the neutral configuration. What their bodies' own motion would cost comes back as the
+they are at the neutral configuration. The inertia of their bodies' motion comes back as the
 armature of the joints that move (:func:`approximate`), or is left out with the bodies
 (:func:`unconstrained`). docs/approximate.md gives the reasons.
 """
@@ -56,9 +56,9 @@ def with_tendons(model: Model) -> Description:
     armatures: dict[str, float] = {}
     tendons: list[Tendon] = []
     for each in joint_inertias(model):
-        several, rest = each.tendons()
-        tendons += several
-        armatures |= each.armatures(rest)
+        shared, diagonal = each.tendons()
+        tendons += shared
+        armatures |= each.armatures(diagonal)
     return _with_rotors(_open_tree(model, armatures, lump=True), tendons)
 
 
@@ -223,7 +223,7 @@ class JointInertia:
     """The reflected inertia of a cluster at neutral, in the velocities of its joints that move.
 
     ``joints`` have these velocities, in their order; ``rotors`` are locked bodies that carry none,
-    with their inertia about their own joint and its rate by these velocities.
+    with their inertia about their joint and its rate by these velocities.
     """
 
     cluster: str
@@ -236,31 +236,31 @@ class JointInertia:
         names = [name for name, _ in self.joints]
         result = {}
         for name in dict.fromkeys(names):
-            own = np.diag(matrix)[[i for i, each in enumerate(names) if each == name]]
-            result[name] = max(0.0, float(np.mean(own))) if len(own) in (1, 3) else 0.0
+            values = np.diag(matrix)[[i for i, each in enumerate(names) if each == name]]
+            result[name] = max(0.0, float(np.mean(values))) if len(values) in (1, 3) else 0.0
         return result
 
     def tendons(self) -> tuple[list[Tendon], Array]:
-        """The inertias that several joints share, and what remains, which is on the diagonal."""
+        """The inertias that several joints share, and the remaining diagonal matrix."""
         single = np.array([alone for _, alone in self.joints])
-        rest = np.where(single & single[:, None], self.matrix, np.diag(np.diag(self.matrix)))
-        size = np.sqrt(np.abs(np.diag(rest)))
+        whole = np.where(single & single[:, None], self.matrix, np.diag(np.diag(self.matrix)))
+        size = np.sqrt(np.abs(np.diag(whole)))
         scale = np.where(size > 0.0, size, 1.0)
         shared: list[tuple[str, float, Array]] = []
         for name, inertia, ratios in self.rotors:
             if inertia > 0.0 and np.count_nonzero(ratios) > 1 and not ratios[~single].any():
                 shared.append((name, inertia, ratios))
-        left = rest - sum((i * np.outer(b, b) for _, i, b in shared), np.zeros_like(rest))
-        if np.linalg.eigvalsh(left / np.outer(scale, scale))[0] < -ROUNDING:
-            shared, left = [], rest
-        left, factors = _factored(left / np.outer(scale, scale))
+        remainder = whole - sum((i * np.outer(b, b) for _, i, b in shared), np.zeros_like(whole))
+        if np.linalg.eigvalsh(remainder / np.outer(scale, scale))[0] < -ROUNDING:
+            shared, remainder = [], whole
+        diagonal, factors = _factored(remainder / np.outer(scale, scale))
         named = ((f"{self.cluster}_{n}", 1.0, row * scale) for n, row in enumerate(factors))
         labels = [name for name, _ in self.joints]
         tendons = [
             Tendon(name, inertia, tuple((labels[i], float(row[i])) for i in np.flatnonzero(row)))
             for name, inertia, row in (*shared, *named)
         ]
-        return tendons, left * np.outer(scale, scale)
+        return tendons, diagonal * np.outer(scale, scale)
 
 
 ROUNDING = 1e-12  # of a matrix with ones on its diagonal
@@ -299,19 +299,19 @@ def joint_inertias(model: Model) -> Iterator[JointInertia]:
     for cluster in model.clusters:
         moving = [body for body in cluster.bodies if body in select(model).moving]
         rows = [v for body in moving for v in model.nodes[body].freedoms]
-        kept = g[rows, cluster.v]
+        of_moving = g[rows, cluster.v]
         turned = g[:, cluster.v]
         inertia = matrix[cluster.v, cluster.v]
-        if not np.array_equal(kept, np.eye(len(rows))):
-            inverse = np.linalg.inv(kept)
+        if not np.array_equal(of_moving, np.eye(len(rows))):
+            inverse = np.linalg.inv(of_moving)
             inertia = inverse.T @ inertia @ inverse
             turned = turned @ inverse
         rotors = []
         for body in cluster.bodies:
             node = model.nodes[body]
             if body not in moving and body not in carrying and node.joint.nv == 1:
-                (own,) = node.joint.subspace
-                about = float((node.inertia * own).dot(own)) + node.armature
+                (motion,) = node.joint.subspace
+                about = float((node.inertia * motion).dot(motion)) + node.armature
                 rotors.append((node.name, about, turned[node.v]))
         joints = [model.joints[body] for body in moving]
         labels = tuple((joint.name, joint.nv == 1) for joint in joints for _ in range(joint.nv))
@@ -325,11 +325,11 @@ def _open_tree(
     model: Model, armature: Mapping[str, float], *, lump: bool, only: Cluster | None = None
 ) -> Description:
     described, selection = model.description, select(model)
-    kept = {cluster.name for cluster in model.clusters if only and cluster is not only}
+    unchanged = {cluster.name for cluster in model.clusters if only and cluster is not only}
     moving = {
         body
         for body, joint in enumerate(model.joints)
-        if body in selection.moving or joint.cluster in kept
+        if body in selection.moving or joint.cluster in unchanged
     }
     body_of = {joint.name: body for body, joint in enumerate(model.joints)}
     gone: set[str] = set()
@@ -341,7 +341,7 @@ def _open_tree(
         body = body_of.get(joint.name)
         if joint.child in gone:
             continue
-        if body is None or model.joints[body].cluster in kept:
+        if body is None or model.joints[body].cluster in unchanged:
             joints.append(joint)
         elif body in moving:
             node = model.nodes[body]
@@ -359,8 +359,8 @@ def _open_tree(
             node = model.nodes[body]
             joints.append(fixed(joint, positions[node.positions]))
     names = {model.joints[body].name for body in moving}
-    ties = {loop.name for loop in model.loops if loop.cluster in kept}
-    ties |= {coupling.name for coupling in model.couplings if coupling.cluster in kept}
+    ties = {loop.name for loop in model.loops if loop.cluster in unchanged}
+    ties |= {coupling.name for coupling in model.couplings if coupling.cluster in unchanged}
     opened = replace(
         described,
         links=tuple(link for link in described.links if link.name not in gone),
@@ -384,12 +384,12 @@ def _with_rotors(tree: Description, tendons: Sequence[Tendon]) -> Description:
     above = {joint.child: joint.parent for joint in tree.joints}
     parent = {joint.name: joint.parent for joint in tree.joints}
     links, joints, couplings = list(tree.links), list(tree.joints), []
-    taken = {link.name for link in links} | parent.keys()
+    names = {link.name for link in links} | parent.keys()
     for each in tendons:
         name = rotor_name(each.name)
-        while name in taken:
+        while name in names:
             name += "_"
-        taken.add(name)
+        names.add(name)
         carriers = [_upwards(above, parent[joint]) for joint, _ in each.terms]
         common = next(link for link in carriers[0] if all(link in path for path in carriers))
         links.append(Link(name))

@@ -144,21 +144,16 @@ class _Builder:
         notes = [note for solution in solutions if solution for note in solution.notes]
         if not clusters:
             notes.append("nothing moves: every joint is fixed")
-        joints = tuple(
-            self._joint(body, cluster, independent)
-            for cluster in clusters
-            for body in cluster.bodies
-        )
-        nodes = tuple(self._node(body, cluster) for cluster in clusters for body in cluster.bodies)
-        couplings = self._couplings(clusters, solutions)
+        placed = [(body, cluster) for cluster in clusters for body in cluster.bodies]
+        joints = tuple(self._joint(body, cluster, independent) for body, cluster in placed)
+        nodes = tuple(self._node(body, cluster) for body, cluster in placed)
+        loops, couplings = self._loops_and_couplings(clusters, solutions)
         return Model(
             name=self.description.name,
             gravity=self.description.gravity or GRAVITY,
-            bodies=tuple(
-                self._body(body, cluster) for cluster in clusters for body in cluster.bodies
-            ),
+            bodies=tuple(self._body(body, cluster) for body, cluster in placed),
             joints=joints,
-            loops=self._loops(clusters, solutions),
+            loops=loops,
             couplings=couplings,
             clusters=tuple(clusters),
             frames=self._frames(),
@@ -226,7 +221,7 @@ class _Builder:
     def joints(self) -> list[tuple[JointModel, tuple[Rotation, ...]]]:
         """Every body's joint model, and the rotation of its joint on its parent.
 
-        What of that is about a revolute joint's own axis is in its angle, where this leaves fewer.
+        A turn about a revolute joint's axis goes to its angle, where this leaves fewer rotations.
         """
         result = []
         for (model, _), element in zip(self.moves, self.internal.joints, strict=True):
@@ -327,7 +322,7 @@ class _Builder:
     def _cluster(
         self, bodies: range, before: Sequence[Cluster]
     ) -> tuple[Cluster, ClusterSolution | None]:
-        """One cluster, placed after those before it; what analysis found if it is constrained."""
+        """One cluster, placed after those before it, and its analysis if it is constrained."""
         links: list[Link] = []
         nq = nv = 0
         for body in bodies:
@@ -382,59 +377,48 @@ class _Builder:
             solution,
         )
 
-    # ---- what became of loops and couplings
+    # ---- loops and couplings
 
-    def _loops(
+    def _loops_and_couplings(
         self, clusters: Sequence[Cluster], solutions: Sequence[ClusterSolution | None]
-    ) -> tuple[Loop, ...]:
-        """The file's loops with the conditions that each adds."""
-        ranks = [iter(solution.loop_ranks if solution else ()) for solution in solutions]
-        result = []
+    ) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
+        """The file's loops with the conditions that each adds; its couplings, then its mimics."""
+        ranks = [iter(each.loop_ranks if each else ()) for each in solutions]
+        redundant = [iter(each.redundant_linear if each else ()) for each in solutions]
+        loops, couplings = list[Loop](), list[Coupling]()
         for each in self.tree_constraints:
-            loop, index = each.loop, self._cluster_of[each.bodies[0]]
+            cluster, loop = clusters[self._cluster_of[each.bodies[0]]], each.loop
+            repeats = redundant[cluster.index]
             if loop is None:
+                couplings.append(
+                    Coupling(
+                        name=each.name,
+                        kind=each.kind,
+                        terms=tuple((self.tree.joints[body].name, k) for body, k in each.terms),
+                        offset=each.offset,
+                        cluster=cluster.name,
+                        explicit=not cluster.implicit,
+                        redundant=not next(ranks[cluster.index])
+                        if each.coefficients
+                        else next(repeats),
+                        coefficients=each.coefficients,
+                    )
+                )
                 continue
-            rank, count = next(ranks[index]), len(loop_rows(loop, self.tree))
-            result.append(
+            rank, count = next(ranks[cluster.index]), len(loop_rows(loop, self.tree))
+            loops.append(
                 Loop(
                     name=loop.name,
                     type=loop.type,
                     predecessor=loop.predecessor.link,
                     successor=loop.successor.link,
-                    cluster=clusters[index].name,
+                    cluster=cluster.name,
                     rows=count,
                     rank=rank,
                     redundant=count - rank,
                 )
             )
-        return tuple(result)
-
-    def _couplings(
-        self, clusters: Sequence[Cluster], solutions: Sequence[ClusterSolution | None]
-    ) -> tuple[Coupling, ...]:
-        """The file's couplings, then its mimics."""
-        redundant = [iter(solution.redundant_linear if solution else ()) for solution in solutions]
-        ranks = [iter(s.loop_ranks[-len(c.geometry.polynomials) :] if s else ())
-                 for s, c in zip(solutions, clusters, strict=True)]  # fmt: skip
-        result = []
-        for each in self.tree_constraints:
-            if each.loop:
-                continue
-            cluster = clusters[self._cluster_of[each.bodies[0]]]
-            adds = bool(next(ranks[cluster.index])) if each.coefficients else None
-            result.append(
-                Coupling(
-                    name=each.name,
-                    kind=each.kind,
-                    terms=tuple((self.tree.joints[body].name, k) for body, k in each.terms),
-                    offset=each.offset,
-                    cluster=cluster.name,
-                    explicit=not cluster.implicit,
-                    redundant=next(redundant[cluster.index]) if adds is None else not adds,
-                    coefficients=each.coefficients,
-                )
-            )
-        return tuple(result)
+        return tuple(loops), tuple(couplings)
 
     def _check_joints(self) -> None:
         """Refuse an armature that is no inertia, or on a joint that mixes lengths and angles.
@@ -559,9 +543,9 @@ class ConstrainedCluster:
             for constraint in constraints
             if constraint.loop
         ]
-        rest = [constraint for constraint in constraints if not constraint.loop]
-        polynomials = [constraint for constraint in rest if constraint.coefficients]
-        couplings = [constraint for constraint in rest if not constraint.coefficients]
+        tied = [constraint for constraint in constraints if not constraint.loop]
+        polynomials = [constraint for constraint in tied if constraint.coefficients]
+        couplings = [constraint for constraint in tied if not constraint.coefficients]
         linear = []
         for constraint in couplings:
             merged: dict[int, float] = {}
@@ -582,7 +566,7 @@ class ConstrainedCluster:
         return ClusterProblem(
             self.tree.joints[self.bodies.start].child,
             geometry,
-            self._columns({constraint.follower for constraint in rest}),
+            self._columns({constraint.follower for constraint in tied}),
             tuple(
                 constraint.source
                 for constraint in (*(each for each in constraints if each.loop), *polynomials)
@@ -606,9 +590,9 @@ class ConstrainedCluster:
             loops = [constraint.loop for constraint in constraints if constraint.loop]
 
             def posed(others: Sequence[LoopElement]) -> ClusterProblem:
-                of_loops, rest = constraints[: len(loops)], constraints[len(loops) :]
-                pairs = zip(of_loops, others, strict=True)
-                return self.problem([*(replace(each, loop=x) for each, x in pairs), *rest])
+                pairs = zip(constraints, others, strict=False)  # the loops come first
+                changed = [replace(each, loop=loop) for each, loop in pairs]
+                return self.problem([*changed, *constraints[len(loops) :]])
 
             advice = suggest_axes(problem, loops, posed)
             if not advice:

@@ -1,4 +1,4 @@
-"""The model: what a robot is made of, how its joints move with q and v, and its configurations.
+"""The model: a robot's parts, how its joints move with q and v, and its configurations.
 
 A :class:`Model` is immutable, compares by identity, and pickles. Its tuples of small objects are
 for people (``bodies``, ``joints``, ``loops``, ``couplings``, ``frames``); ``nodes`` and
@@ -342,8 +342,8 @@ class Model:
             if not cluster.geometry.rows:
                 continue
             order = functions.condition_order(self)[cluster.index]
-            kept = cluster.closing_rows or range(len(order))
-            rows.append((cluster, [order[row] for row in kept]))
+            closing = cluster.closing_rows or range(len(order))
+            rows.append((cluster, [order[row] for row in closing]))
         return rows
 
     # ---- configurations
@@ -402,10 +402,10 @@ class Model:
             ValueError: Contradicting positions.
         """
         at = self.neutral() if guess is None else self._positions(guess, "guess")
-        wanted = {} if positions is None else positions
-        if not isinstance(wanted, Mapping):
-            raise TypeError(f"positions maps joints to positions, not {type(wanted).__name__}")
-        return moving.solve(self, wanted, at, base_pose)
+        positions = {} if positions is None else positions
+        if not isinstance(positions, Mapping):
+            raise TypeError(f"positions maps joints to positions, not {type(positions).__name__}")
+        return moving.solve(self, positions, at, base_pose)
 
     def close(self, q: ArrayLike) -> Array:
         """The closed configuration nearest to q; quaternions are normalised.
@@ -512,7 +512,7 @@ class Model:
                 that MuJoCo has of what :func:`robomodel.write_mjcf` writes.
 
         Returns:
-            state: q alone, or a tuple of q and what else is given.
+            state: q alone, or a tuple of q and those of v, a and tau that are arguments.
 
         Raises:
             ValueError: Joints that one of the two lacks, or that are of another kind; other
@@ -535,8 +535,8 @@ class Model:
     ) -> Any:
         """A state of another library in our order: undoes :meth:`to_order`.
 
-        Dependent joints' own positions and velocities there are read where our q holds them (in
-        loops); forces on them count as they push the independent ones.
+        Positions and velocities of dependent joints are read where our q holds them (in loops);
+        forces on them count as they push the independent ones.
 
         Args:
             library: As of :meth:`to_order`.
@@ -547,7 +547,7 @@ class Model:
             joints: As of :meth:`to_order`.
 
         Returns:
-            state: q alone, or a tuple of q and what else is given.
+            state: q alone, or a tuple of q and those of v, a and tau that are arguments.
 
         Raises:
             ValueError: Joints that one of the two lacks, or that are of another kind; other

@@ -93,10 +93,9 @@ def _freed(description: Description) -> Description:
 
 
 def _unused(name: str, names: Iterable[str]) -> str:
-    taken = set(names)
-    if name not in taken:
-        return name
-    return next(n for n in (f"{name}_{i}" for i in range(len(taken) + 1)) if n not in taken)
+    used = set(names)
+    numbered = (f"{name}_{i}" for i in range(len(used) + 1))
+    return next(each for each in (name, *numbered) if each not in used)
 
 
 def _held(description: Description) -> Description:
@@ -148,7 +147,7 @@ def _marked(description: Description, chosen: Sequence[str]) -> Description:
     )
 
 
-# ---- joints held rigidly ------------------------------------------------------------------------
+# ---- rigid assemblies ---------------------------------------------------------------------------
 
 
 def welded(description: Description, error: RigidError, *, strict: bool) -> Description:

@@ -1,9 +1,8 @@
 """States as other libraries order them: Pinocchio, MuJoCo and Drake.
 
-A joint of ours is found in the other library's numbers by its name. Where they stand is read from
-the library's own model of the robot, from names in its order, or from the order that it makes of
-the same file: children by their joints' names in Pinocchio, as the file has them in the others. The
-libraries are not imported.
+Joints are matched by name. Where a joint's numbers are is read from the library's model of the
+robot, from names in its order, or from the order that it gives the same file: children by their
+joints' names in Pinocchio, as the file has them in the others. The libraries are not imported.
 
 What else differs is how positions are written (a quaternion's order, an angle as cosine and sine,
 from where a free body is counted), and which velocities are in the parent's axes instead of the
@@ -60,7 +59,7 @@ _SIZES = {"free": (7, 6), "ball": (4, 3), "slide": (1, 1), "hinge": (1, 1)}
 class Slot:
     """Where one of the other library's joints has its positions and velocities.
 
-    ``child``: the body that it moves, where that is known; ``kind``: the library's word for it.
+    ``child``: the body that it moves, or ""; ``kind``: the library's word for the joint's type.
     """
 
     name: str
@@ -211,7 +210,7 @@ def _xyzw(q: Sequence[int]) -> tuple[int, ...]:
 
 
 def _same_kind(joint: ModelJoint, slot: Slot) -> bool:
-    """Whether what slides slides there too, if that is known; other kinds differ in size."""
+    """Whether both slide or neither does, where ``kind`` says; other kinds differ in size."""
     if not slot.kind or slot.name != joint.name or joint.nv != 1:
         return True
     slides = slot.kind in ("slide", "prismatic") or slot.kind.startswith("JointModelP")
@@ -277,7 +276,7 @@ def _rotor_joints(model: Model) -> Iterator[str]:
 def _counted(model: Model, library: Library, names: Sequence[str]) -> list[Slot]:
     """Names one after the other, with the sizes that our joints have there.
 
-    Without a name of its own, the floating base comes first, as all libraries put it.
+    An unnamed floating base comes first, as all libraries put it.
     """
     base = model.floating_base
     names = [name for name in names if (library, name) != ("Pinocchio", _UNIVERSE)]
@@ -301,7 +300,7 @@ def _counted(model: Model, library: Library, names: Sequence[str]) -> list[Slot]
 
 
 def _renamed(model: Model, library: Library, slots: Sequence[Slot]) -> list[Slot]:
-    """The library's joints under our names: a free body is found by what moves, too."""
+    """The library's joints under our names: a free joint by the body that it moves, too."""
     floating = {
         joint.child: joint.name
         for joint, node in zip(model.joints, model.nodes, strict=True)
@@ -318,7 +317,7 @@ def _renamed(model: Model, library: Library, slots: Sequence[Slot]) -> list[Slot
     return renamed
 
 
-# ---- the libraries' own models -------------------------------------------------------------------
+# ---- models of the libraries ---------------------------------------------------------------------
 
 
 def _read(library: Library, model: Any) -> list[Slot]:
@@ -340,14 +339,14 @@ def _read(library: Library, model: Any) -> list[Slot]:
 
 
 def _of_mujoco(model: Any) -> Iterator[Slot]:
-    taken = {model.joint(i).name for i in range(model.njnt)}
+    names = {model.joint(i).name for i in range(model.njnt)}
     for i in range(model.njnt):
         body = int(model.jnt_bodyid[i])
         child, kind = model.body(body).name or f"body_{body}", _KINDS[int(model.jnt_type[i])]
         name, n = model.joint(i).name, 1
-        while not name or (n > 1 and name in taken):  # as the parser calls what has no name
+        while not name or (n > 1 and name in names):  # as the parser calls what has no name
             name, n = f"{child}_{kind}" + (f"_{n}" if n > 1 else ""), n + 1
-        taken.add(name)
+        names.add(name)
         nq, nv = _SIZES[kind]
         at, dof = int(model.jnt_qposadr[i]), int(model.jnt_dofadr[i])
         yield Slot(name, at, nq, dof, nv, child, kind)
@@ -378,7 +377,7 @@ def library_of(name: str) -> Library:
 
 
 def to_order(model: Model, library: Library, joints: object, state: Mapping[str, Any]) -> State:
-    """Our state in the other library's order: q alone, or with what else is given."""
+    """Our state in the other library's order: q alone, or a tuple with v, a, tau."""
     layout = find_layout(model, library, joints)
     _check_complete(model, layout, {body for body, _ in _independent(model)})
     state = _arrays(model.nq, model.nv, "nq", "nv", state)
@@ -414,10 +413,10 @@ def to_order(model: Model, library: Library, joints: object, state: Mapping[str,
 
 
 def from_order(model: Model, library: Library, joints: object, state: Mapping[str, Any]) -> State:
-    """The other library's state in our order: q alone, or with what else is given."""
+    """The other library's state in our order: q alone, or a tuple with v, a, tau."""
     layout = find_layout(model, library, joints)
-    kept = {body for cluster in model.clusters for body, _, _ in joint_slices(model, cluster)}
-    _check_complete(model, layout, kept | {body for body, _ in _independent(model)})
+    in_q = {body for cluster in model.clusters for body, _, _ in joint_slices(model, cluster)}
+    _check_complete(model, layout, in_q | {body for body, _ in _independent(model)})
     sizes = f"{library}'s nq", f"{library}'s nv"
     state = _arrays(layout.nq, layout.nv, *sizes, state)
     batch = common_batch(**state)

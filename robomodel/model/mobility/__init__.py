@@ -274,10 +274,10 @@ class ReducedProblem:
                 if low <= high:
                     columns[at[leader]] = replace(columns[at[leader]], limits=(low, high))
         gone = {link for link, _ in followers}
-        kept = [i for i in range(len(geometry.links)) if i not in gone]
+        core = [i for i in range(len(geometry.links)) if i not in gone]
         return ReducedProblem(
             problem,
-            _part(problem, columns, kept, couplings),
+            _part(problem, columns, core, couplings),
             tuple(i for i, column in enumerate(columns) if column.link not in gone),
             tuple(reversed(followers)),
         )
@@ -307,22 +307,23 @@ class ReducedProblem:
 
     def redundant(self, inner: Sequence[bool]) -> tuple[bool, ...]:
         """Which of all couplings are redundant, from which of the core's are."""
-        gone, rest = {coupling for _, coupling in self.followers}, iter(inner)
-        return tuple(c not in gone and next(rest) for c in range(len(self.whole.geometry.linear)))
+        gone, of_core = {coupling for _, coupling in self.followers}, iter(inner)
+        count = len(self.whole.geometry.linear)
+        return tuple(c not in gone and next(of_core) for c in range(count))
 
 
 def _part(
     problem: ClusterProblem,
     columns: Sequence[Column],
-    kept: Sequence[int],
+    core: Sequence[int],
     couplings: Sequence[int],
 ) -> ClusterProblem:
     """The problem of some links only, with some of the couplings."""
     geometry = problem.geometry
-    number = {link: n for n, link in enumerate(kept)}
+    number = {link: n for n, link in enumerate(core)}
     links: list[Link] = []
     nq = nv = 0
-    for i in kept:
+    for i in core:
         link = geometry.links[i]
         links.append(replace(link, parent=number.get(link.parent, OUTSIDE), q=nq, v=nv))
         nq, nv = nq + link.joint.nq, nv + link.joint.nv
@@ -349,7 +350,7 @@ def _part(
         replace(each, terms=tuple((number[i], k) for i, k in each.terms))
         for each in (geometry.linear[c] for c in couplings)
     )
-    parts = [problem.start[link.positions] for link in map(geometry.links.__getitem__, kept)]
+    parts = [problem.start[link.positions] for link in map(geometry.links.__getitem__, core)]
     return replace(
         problem,
         geometry=Geometry(tuple(links), (*loops, *polynomials), linear),

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.polynomial import Polynomial as Power
 
 from robomodel.description import Loop, Vec3
+from robomodel.description.poses import sine
 from robomodel.errors import DescriptionError, Source, few
 from robomodel.model.closure import CLOSED, Geometry, close
 from robomodel.model.constraints import (
@@ -55,6 +56,7 @@ from robomodel.model.mobility.exploration import (
     tolerance_advice,
 )
 from robomodel.model.tree_constraints import loop_frame
+from robomodel.spatial import UNIT
 
 
 def mobility_of(problem: ClusterProblem) -> int:
@@ -132,9 +134,9 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
 def _constraint(
     problem: ClusterProblem, jacobian: Array, independent: tuple[int, ...], keep: list[int]
 ) -> LoopConstraint:
-    """How G and g are found: what couplings leave, and in which blocks loops determine the rest.
+    """How G and g are solved for: without couplings, in blocks of the loops' dependent velocities.
 
-    ``jacobian`` (samples, kept rows, columns).
+    ``jacobian`` (samples, rows ``keep``, columns).
     """
     geometry = problem.geometry
     prefer = [0 if c.chosen is False else 1 if c.follower else 2 for c in problem.columns]
@@ -243,7 +245,7 @@ PERTURBATION = 0.2  # radians, or cluster sizes: how far from closure loops are 
 def rows_that_open(
     problem: ClusterProblem, q: Array, null: Array, closing: tuple[int, ...]
 ) -> list[tuple[str, Source]]:
-    """Loops of which conditions that were left out open as soon as the cluster moves.
+    """Loops of which conditions outside of ``closing`` open as soon as the cluster moves.
 
     They hold at the closed configurations only to first order (two links that may turn only
     together, at a distance that is the largest they can have): to the letter, the robot is stuck.
@@ -310,16 +312,16 @@ def rows_to_keep(problem: ClusterProblem, jacobian: Array, ranks: list[int]) -> 
     """Loop rows that are no constant combination of the others.
 
     Stacking the samples side by side makes a row that is *always* the same combination of others
-    linearly dependent; pivoting picks the best conditioned rows. What redundancy is left varies
-    with the configuration, and is dealt with by least squares. Couplings are eliminated first, so
-    rows are judged by what those leave of them, sample by sample.
+    linearly dependent; pivoting picks the best conditioned rows. Redundancy that varies with the
+    configuration remains, and is met by least squares. Couplings are eliminated first, sample by
+    sample.
     """
     of_loops, couplings = _row_numbers(problem)
-    left = jacobian
+    reduced = jacobian
     if couplings:
         right = np.linalg.pinv(jacobian[:, couplings]) @ jacobian[:, couplings]
-        left = jacobian - jacobian @ right
-    stacked = np.concatenate(list(left), axis=1)
+        reduced = jacobian - jacobian @ right
+    stacked = np.concatenate(list(reduced), axis=1)
     reference = float(np.max(np.linalg.norm(np.concatenate(list(jacobian), axis=1), axis=1)))
     candidates = [row for rows, rank in zip(of_loops, ranks, strict=True) if rank for row in rows]
     keep: list[int] = []
@@ -372,6 +374,7 @@ def blocks(pattern: Mask, dependent: list[int]) -> tuple[Block, ...]:
 
 
 X: Vec3 = (1.0, 0.0, 0.0)
+ALONG = 1e-6  # sine of the angle up to which axes count as parallel
 HINGES = ("revolute", "continuous", "planar")  # loops that have the axis of a planar linkage
 
 
@@ -407,7 +410,7 @@ def _element(axis: Vec3) -> str:
 
 
 def _whose(problem: ClusterProblem, n: int, loop: Loop) -> str:
-    """Whose axis a loop is given, and what it has instead."""
+    """Whose axis a loop should have, and which it has."""
     default = ", as where none is written" if loop.axis == X else ""
     has = f"it has {' '.join(f'{x:.6g}' for x in loop.axis)}{default}"
     shared = common_axis(problem, problem.geometry.loop_joints[n])
@@ -419,20 +422,16 @@ def _trials(problem: ClusterProblem, loops: Sequence[Loop]) -> Iterator[list[Loo
     """The loops with other axes, where they differ from what they have."""
     trial = []
     for n, loop in enumerate(loops):
-        axis = _shared(problem, n, loop) if loop.type in HINGES else None
-        trial.append(loop if axis is None or _along(axis, loop.axis) else replace(loop, axis=axis))
+        axis = (_shared(problem, n, loop) if loop.type in HINGES else None) or loop.axis
+        trial.append(loop if sine(axis, loop.axis) < ALONG else replace(loop, axis=axis))
     if any(new is not old for old, new in zip(loops, trial, strict=True)):
         yield trial
         return
     for n, loop in enumerate(loops):
         if loop.type == "prismatic":
-            for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)):
-                if not _along(axis, loop.axis):
+            for axis in UNIT:
+                if sine(axis, loop.axis) >= ALONG:
                     yield [*loops[:n], replace(loop, axis=axis), *loops[n + 1 :]]
-
-
-def _along(one: Vec3, other: Vec3) -> bool:
-    return bool(np.linalg.norm(np.cross(one, other)) < 1e-6 * np.linalg.norm(other))
 
 
 def _shared(problem: ClusterProblem, n: int, loop: Loop) -> Vec3 | None:
@@ -560,16 +559,16 @@ def analyse_couplings(problem: ClusterProblem) -> ClusterSolution | None:
             return None
     else:
         reduced = free
-    given = reduced.pivots.keys() | evaluated
-    left_over = [i for i, c in enumerate(columns) if c.chosen is False and i not in given]
-    if left_over:
+    dependent = reduced.pivots.keys() | evaluated
+    undetermined = [i for i, c in enumerate(columns) if c.chosen is False and i not in dependent]
+    if undetermined:
         raise DescriptionError(
             f"the couplings {condition_names(problem)} cannot determine "
-            f'{few([columns[i].label for i in left_over], 8)}, marked independent="false" '
+            f'{few([columns[i].label for i in undetermined], 8)}, marked independent="false" '
             f"(mobility {mobility}); mark another joint of the cluster instead",
             first_source(problem),
         )
-    independent = tuple(i for i in range(len(columns)) if i not in given)
+    independent = tuple(i for i in range(len(columns)) if i not in dependent)
     linear = _linear(problem, reduced, (*independent, *order))
     polynomials = tuple(powers[i] for i in order)
     constraint = (
@@ -696,7 +695,7 @@ def follower_curves(
 ) -> list[dict[int, Power]]:
     """For each of the nq positions of an explicit cluster, the links that follow it alone, and how.
 
-    Positions are asked for with a polynomial in its place.
+    Positions are evaluated with a polynomial in its place.
     """
     variable = Power([0.0, 1.0])
     curves: list[dict[int, Power]] = []

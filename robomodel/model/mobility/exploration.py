@@ -5,8 +5,8 @@ file closes in; which coordinates are independent, where the file leaves it open
 
 For independent coordinates two things are wanted: a well conditioned G wherever the cluster goes
 from the configuration that the file closes in, and the same answer for the same mechanism, whatever
-its joints are called, in which order they stand and whether it is the mirror image. So nothing of
-that is drawn by lot.
+its joints are called, in which order they stand and whether it is the mirror image. So none of that
+is random.
 """
 
 from __future__ import annotations
@@ -33,11 +33,7 @@ from robomodel.model.mobility import (
 )
 
 SAMPLES = 24
-
-
 ROUNDING = 0.02  # of the cluster's size: a gap that may be put down to rounding
-
-
 NEARLY_CLOSED = 0.01  # of the cluster's size: a start as near to closing says where to close
 
 
@@ -65,7 +61,7 @@ def sample(problem: ClusterProblem) -> ClosedConfigurations:
         enough = exact if smallest <= exact else problem.tolerance.gap
         good = ~geometry.flipped(q)
         batches.append((q[good], gaps[good]))
-        if sum(np.count_nonzero(left <= enough) for _, left in batches) >= SAMPLES // 2:
+        if sum(np.count_nonzero(gap <= enough) for _, gap in batches) >= SAMPLES // 2:
             break
     q, gaps = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     q = q[gaps <= enough]
@@ -75,7 +71,7 @@ def sample(problem: ClusterProblem) -> ClosedConfigurations:
 
 
 def explore(problem: ClusterProblem) -> ClosedConfigurations:
-    """Closed configurations and motions, found once for clusters that differ in names only."""
+    """Closed configurations and motions, cached for clusters that differ in names only."""
     geometry = problem.geometry
     nameless = Geometry(
         geometry.links,
@@ -84,14 +80,14 @@ def explore(problem: ClusterProblem) -> ClosedConfigurations:
     )
     columns = tuple(replace(column, label="", joint="") for column in problem.columns)
     try:
-        return _explored_once(nameless, columns, tuple(problem.start.tolist()), problem.tolerance)
+        return _explored(nameless, columns, tuple(problem.start.tolist()), problem.tolerance)
     except ClusterError:
         sample(problem)  # which says it with names and places
         raise
 
 
 @lru_cache(maxsize=64)
-def _explored_once(
+def _explored(
     geometry: Geometry,
     columns: tuple[Column, ...],
     start: tuple[float, ...],
@@ -295,14 +291,14 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
     first one is ``at`` itself, if it is not.
     """
     geometry, unit = problem.geometry, problem.unit
-    _, (own_rank,), right = decomposed(problem, problem.conditions(at[None])[1])
-    free = right[0, own_rank:]
+    _, (rank_here,), right = decomposed(problem, problem.conditions(at[None])[1])
+    free = right[0, rank_here:]
     ahead = _directions(free.T @ free)
     count = WALKERS // (len(ahead) * max(1, (geometry.nv - rank) // 3) + 1)
     strides = max(2, min(STRIDES, count))
     q = np.broadcast_to(at, (len(ahead), len(at)))
-    generic = np.array([own_rank == rank])
-    found_q, found_null = [at[None][generic]], [np.swapaxes(right[generic, rank:], 1, 2)]
+    generic = np.array([rank_here == rank])
+    reached, motions = [at[None][generic]], [np.swapaxes(right[generic, rank:], 1, 2)]
     closed = max(1e-8 * max(1.0, problem.scale), 2.0 * float(geometry.gap(at)))
     for _ in range(strides):
         before = q
@@ -322,11 +318,11 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
         generic = ranks == rank
         q, ahead = q[good][generic], ahead[good][generic]
         null = np.swapaxes(right[generic, rank:], 1, 2)
-        found_q.append(q)
-        found_null.append(null)
+        reached.append(q)
+        motions.append(null)
         ahead = np.einsum("nij,nkj,nk->ni", null, null, ahead)
         ahead /= np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), 1e-12)
-    return np.concatenate(found_q), np.concatenate(found_null)
+    return np.concatenate(reached), np.concatenate(motions)
 
 
 def _directions(projection: Array) -> Array:
@@ -350,9 +346,9 @@ def choose_independent(
 
     ``null`` (samples, columns, mobility) are orthonormal motions at configurations. Choices are
     judged by how they are conditioned in all but a tenth of the configurations; where that is
-    nothing for any choice, as where the configurations are of several kinds, in all but a quarter,
-    and so on. Of those within twice the best the one nearest the base is taken, and among equals
-    the best. Followers of mimics and couplings are chosen only if they must be.
+    singular for every choice, as where the configurations are of several kinds, in all but a
+    quarter, and so on. Of those within twice the best the one nearest the base is chosen, and among
+    equals the best. Followers of mimics and couplings are chosen only if they must be.
     """
     first = [i for i in pool if not problem.columns[i].follower]
     options = [each for each in (first, list(pool)) if len(forced) + len(each) >= mobility]
@@ -376,7 +372,7 @@ def _scores(null: Array, choices: Sequence[tuple[int, ...]], share: float) -> Ju
 
 
 def _judged(null: Array, forced: list[int], pool: list[int], mobility: int, share: float) -> Judged:
-    """Choices and their scores: all of them, or those around the best that is found by exchange."""
+    """Choices and their scores: all of them, or those around the best by exchange."""
     missing = mobility - len(forced)
     if math.comb(len(pool), missing) * len(null) <= ATTEMPTS:
         extras = itertools.combinations(pool, missing)
