@@ -32,9 +32,8 @@ from scipy.interpolate import CubicSpline
 import robomodel as rm
 from robomodel.estimation.elimination import chain
 from robomodel.estimation.factors import Encoders, Equal, Gyroscope, Prior
-from robomodel.estimation.graph import Factor, Graph
+from robomodel.estimation.graph import Factor, Graph, Noise
 from robomodel.estimation.incremental import Incremental
-from robomodel.estimation.noise import Noise
 from robomodel.estimation.problems import inverse_dynamics, motion, rolled_out, undisturbed
 from robomodel.estimation.solve import fixed_lag, solve
 from robomodel.estimation.spaces import Vectors

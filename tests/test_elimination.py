@@ -7,12 +7,11 @@ import pytest
 
 import robomodel as rm
 from robomodel.estimation import gauss, symmetric
-from robomodel.estimation.equations import pieces
+from robomodel.estimation.compiled import as_order, search_order
+from robomodel.estimation.equations import SingularError, backward_error, pieces
 from robomodel.estimation.instant import Problem
-from robomodel.estimation.ordered_dynamics import as_order, search_order
 from robomodel.estimation.orders import NAMES, FactorGraph, Relation, search
 from robomodel.estimation.sensors import gyroscope, minimum_torque
-from robomodel.estimation.system import SingularError, backward_error
 from robomodel.kernels import Trace
 from robomodel.papers.elimination_orders import (
     as_networkx,

@@ -11,7 +11,7 @@ from mechanisms import random_mechanism
 
 import robomodel as rm
 from robomodel.dynamics.baselines import spanning_tree
-from robomodel.estimation.equations import equations, pieces
+from robomodel.estimation.equations import SingularError, equations, pieces
 from robomodel.estimation.instant import Problem
 from robomodel.estimation.sensors import (
     accelerometer,
@@ -23,7 +23,6 @@ from robomodel.estimation.sensors import (
     planar,
     torque,
 )
-from robomodel.estimation.system import SingularError
 
 SLOW = pytest.mark.slow
 ROBOTS = ("puma560", "five_bar", "mini_cheetah", pytest.param("tello", marks=pytest.mark.slow))

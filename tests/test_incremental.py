@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 import robomodel as rm
 from robomodel.estimation.elimination import UndeterminedError
 from robomodel.estimation.factors import Encoders, Equal, Gyroscope, Prior
-from robomodel.estimation.graph import Graph, Values
+from robomodel.estimation.graph import Graph, Values, gaussian
 from robomodel.estimation.incremental import Incremental, follow
-from robomodel.estimation.noise import gaussian
 from robomodel.estimation.problems import motion, rolled_out, undisturbed
 from robomodel.estimation.solve import Solution, solve
 from robomodel.estimation.spaces import Vectors

@@ -14,9 +14,9 @@ from benchmarks.orders import docs as orders_docs
 from benchmarks.orders import experiments
 from benchmarks.paper import docs as paper_docs
 from robomodel.estimation import gauss
+from robomodel.estimation.equations import LinearFactor, System, Variable
 from robomodel.estimation.instant import Problem
 from robomodel.estimation.orders import scalar_order
-from robomodel.estimation.system import LinearFactor, System, Variable
 from robomodel.papers.equations import elementwise_operations
 
 ROOT = Path(__file__).parent.parent

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 import robomodel as rm
 from robomodel.dynamics.problem import Problem
-from robomodel.estimation import ordered_dynamics
-from robomodel.estimation.ordered_dynamics import (
+from robomodel.estimation import compiled
+from robomodel.estimation.compiled import (
     Order,
     as_order,
-    backward_error,
+    order_backward_error,
     program,
     search_order,
 )
@@ -59,7 +59,7 @@ def test_robots_in_two_orders(name: str, order: str) -> None:
     found = np.array(traced([*q.T, *v.T, *tau.T])).T
     expected = rm.aba(model, q, v, tau, backend="numpy")
     close(found, expected, 1e-12 * max(10.0, np.linalg.cond(rm.crba(model, q)).max()))
-    assert backward_error(model, q, v, tau, found).max() < 1e-13
+    assert order_backward_error(model, q, v, tau, found).max() < 1e-13
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_random_mechanisms_in_every_order(seed: int) -> None:
     for order in NAMED:
         traced = program(model, as_order(model, order))
         found = np.array([np.broadcast_to(x, len(q)) for x in traced([*q.T, *v.T, *tau.T])]).T
-        assert backward_error(model, q, v, tau, found).max() < 1e-11
+        assert order_backward_error(model, q, v, tau, found).max() < 1e-11
 
 
 @pytest.mark.slow
@@ -173,10 +173,10 @@ def test_unsafe_pivots_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
     order = as_order(model, "aba")
     with pytest.raises(ValueError, match=r"pivots are not safe on 'puma560'.* 1\.?\d*e-1[12]"):
-        ordered_dynamics.checked(model, order, spoiled)
+        compiled.order_error(model, order, spoiled)
     with pytest.raises(ValueError, match="backward error of nan"):
-        ordered_dynamics.checked(model, order, lambda q, v, tau: np.full_like(v, np.nan))
-    monkeypatch.setattr(ordered_dynamics, "SAFE", 1e-17)
+        compiled.order_error(model, order, lambda q, v, tau: np.full_like(v, np.nan))
+    monkeypatch.setattr(compiled, "SAFE_ORDER", 1e-17)
     with pytest.raises(ValueError, match="pivots are not safe"):
         rm.compile(model, "aba", order="markowitz")
 

@@ -9,9 +9,9 @@ import pytest
 from mechanisms import random_mechanism
 
 import robomodel as rm
+from robomodel.estimation import compiled as module
 from robomodel.estimation import gauss
-from robomodel.estimation import instant_solver as module
-from robomodel.estimation.equations import pieces
+from robomodel.estimation.equations import LinearFactor, SingularError, System, Variable, pieces
 from robomodel.estimation.instant import Problem
 from robomodel.estimation.sensors import (
     accelerometer,
@@ -21,7 +21,6 @@ from robomodel.estimation.sensors import (
     joint_acceleration,
     torque,
 )
-from robomodel.estimation.system import LinearFactor, SingularError, System, Variable
 
 SLOW = pytest.mark.slow
 

@@ -36,8 +36,7 @@ from robomodel.estimation.factors import (
     Trapezoid,
     readings,
 )
-from robomodel.estimation.graph import Factor, Graph
-from robomodel.estimation.noise import as_noise, diagonal, exact, gaussian
+from robomodel.estimation.graph import Factor, Graph, as_noise, diagonal, exact, gaussian
 from robomodel.estimation.problems import (
     spaces,
 )

@@ -24,9 +24,8 @@ from robomodel.estimation.factors import (
     Prior,
     readings,
 )
-from robomodel.estimation.graph import Graph
+from robomodel.estimation.graph import Graph, gaussian
 from robomodel.estimation.incremental import Incremental
-from robomodel.estimation.noise import gaussian
 from robomodel.estimation.problems import (
     Measurement,
     estimate,

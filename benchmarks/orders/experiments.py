@@ -23,18 +23,17 @@ from benchmarks.shared.counts import counts, traced
 from benchmarks.shared.race import Array, Race
 from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.estimation import gauss
-from robomodel.estimation.equations import pieces
-from robomodel.estimation.instant import Problem
-from robomodel.estimation.ordered_dynamics import (
+from robomodel.estimation.compiled import (
     Order,
     as_order,
-    backward_error,
+    order_backward_error,
     program,
     search_order,
 )
+from robomodel.estimation.equations import SingularError, System, pieces
+from robomodel.estimation.instant import Problem
 from robomodel.estimation.orders import NAMES, SCALAR_ORDERS, scalar_order
 from robomodel.estimation.sensors import contact
-from robomodel.estimation.system import SingularError, System
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_program
 from robomodel.papers.equations import elementwise_operations
@@ -252,7 +251,7 @@ def speed(
         row = Row.of(name, links, what, found)
         out = run(q, v, tau)
         if forward:
-            row = replace(row, error=float(backward_error(model, q, v, tau, out).max()))
+            row = replace(row, error=float(order_backward_error(model, q, v, tau, out).max()))
         rows[what] = row
         race.add(what, lambda: run(q, v, tau, out=out), len(q))
 
@@ -277,7 +276,7 @@ def speed(
     solvers = matrix_solvers(system, plan, effort, dense=links <= effort.dense)
     for what, (run, solved) in solvers.items():
         few = [x[: len(solved)] for x in (q, v, tau)]
-        error = float(backward_error(model, *few, solved).max())
+        error = float(order_backward_error(model, *few, solved).max())
         rows[what] = Row(name, links, what, error=error)
         race.add(what, run, len(solved))
     times = race.run()

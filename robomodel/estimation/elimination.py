@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from robomodel.estimation.equations import SingularError
 from robomodel.estimation.graph import Graph, Linear, Values
-from robomodel.estimation.system import SingularError
 from robomodel.model.joints import Array, Mask
 
 RANK = 1e-10  # of a condition's row, scaled to length 1

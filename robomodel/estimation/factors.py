@@ -21,7 +21,7 @@ from robomodel.dynamics import aba, aba_derivatives, frame_pose, jacobian, rnea,
 from robomodel.dynamics.declaration import run
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
 from robomodel.errors import UnknownNameError, did_you_mean
-from robomodel.estimation.noise import Noise, gaussian
+from robomodel.estimation.graph import Noise, gaussian
 from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import split

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from robomodel.dynamics.kinematics.state import Matrix
-from robomodel.estimation.system import Group, SingularError, System, refined
+from robomodel.estimation.equations import Group, SingularError, System, refined
 from robomodel.scalars import Factorization, Scalar, add, div, dot, is_zero, mul, neg, sub
 
 THRESHOLD = 0.1  # a pivot is no smaller than this share of the largest in its column

@@ -18,8 +18,16 @@ from numpy.typing import ArrayLike
 from robomodel.errors import warn
 from robomodel.estimation import elimination
 from robomodel.estimation.elimination import Conditional, RemainingRows
-from robomodel.estimation.graph import Factor, Graph, Term, Values, linearized
-from robomodel.estimation.noise import Noise, NoiseLike, as_noise
+from robomodel.estimation.graph import (
+    Factor,
+    Graph,
+    Noise,
+    NoiseLike,
+    Term,
+    Values,
+    as_noise,
+    linearized,
+)
 from robomodel.estimation.solve import FixedLagResult, is_small
 from robomodel.estimation.spaces import Space
 from robomodel.model.joints import Array

@@ -18,20 +18,29 @@ from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, as_names, check_names, did_you_mean
 from robomodel.estimation import gauss, symmetric
 from robomodel.estimation.elimination import CONTRADICTION, ContradictionError, solve_in_order
-from robomodel.estimation.equations import LoopRowsKept, Piece, Split, View, equations, pieces
+from robomodel.estimation.equations import (
+    Group,
+    LoopRowsKept,
+    Piece,
+    Split,
+    System,
+    View,
+    backward_error,
+    equations,
+    general_position,
+    pieces,
+)
 from robomodel.estimation.orders import FactorGraph, scalar_order
 from robomodel.estimation.orders import order as named_order
 from robomodel.estimation.sensors import Sensor, in_link_axes
-from robomodel.estimation.system import Group, System, backward_error
 from robomodel.model.arguments import as_array
-from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, stack, unstack
 from robomodel.spatial import Wrench
 
 if TYPE_CHECKING:
-    from robomodel.estimation.instant_solver import Solver
+    from robomodel.estimation.compiled import Solver
 
 
 Method = Literal["gauss", "ldlt", "qr"]
@@ -134,7 +143,7 @@ class Problem:
     @cached_property
     def _sample(self) -> tuple[list[float], list[float]]:
         """A configuration and velocity in general position, the same every time."""
-        return _general_position(self.model)
+        return general_position(self.model)
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
@@ -342,7 +351,7 @@ class Problem:
         (default: one where there are measurements with covariances). See
         :class:`.problem.solver.Solver`, and for errors :meth:`solve`; they come now.
         """
-        from robomodel.estimation.instant_solver import Solver
+        from robomodel.estimation.compiled import Solver
 
         wanted = self.graph.sizes if variables is None else variables
         return Solver(
@@ -486,12 +495,6 @@ class Solution(Mapping[str, Any]):
     def acceleration(self) -> Array:
         """Accelerations of the independent joints, (..., nv), known ones included."""
         return self._by_dof("qdd")
-
-
-@cached_on_model
-def _general_position(model: Model) -> tuple[list[float], list[float]]:
-    rng = np.random.default_rng(0)
-    return model.random_configuration(rng).tolist(), rng.normal(size=model.nv).tolist()
 
 
 def _sizes(matrix: Array, axis: int) -> Array:

@@ -20,8 +20,8 @@ from robomodel.dynamics import frame_pose, jacobian
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.errors import as_real, check_names, no_model
 from robomodel.estimation.factors import Equal, Errors, FactorBase, Prior, States, TracedFactor
+from robomodel.estimation.graph import Noise, diagonal, exact
 from robomodel.estimation.incremental import Incremental
-from robomodel.estimation.noise import Noise, diagonal, exact
 from robomodel.estimation.spaces import Rotations, Space, Vectors
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array, Mask, Spherical

@@ -17,8 +17,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 from robomodel.errors import check_names, did_you_mean
-from robomodel.estimation.equations import polynomial_name
-from robomodel.estimation.system import Group, System
+from robomodel.estimation.equations import Group, System, polynomial_name
 from robomodel.model.model import Model
 
 OrderName: TypeAlias = Literal[

@@ -15,9 +15,8 @@ import numpy as np
 
 from robomodel.dynamics.recursions.regressor import regressor
 from robomodel.estimation.factors import Dynamics, Equal, Errors, FactorBase, Prior, TracedFactor
-from robomodel.estimation.graph import Graph
+from robomodel.estimation.graph import Graph, NoiseLike
 from robomodel.estimation.incremental import Incremental
-from robomodel.estimation.noise import NoiseLike
 from robomodel.estimation.solve import Solution
 from robomodel.estimation.spaces import Configurations, Vectors
 from robomodel.model.joints import Array

@@ -3,7 +3,7 @@
 A motion over equal time steps as one factor graph (document 001, III-B and its outlook):
 positions, velocities, accelerations, torques and contact forces; trapezoidal integrators, the
 equations of motion and goals as conditions; limits of every joint, dependent ones too, as barriers
-(:mod:`robomodel.estimation.barrier`). Which points stand on the ground when is given.
+(:mod:`robomodel.estimation.solve`). Which points stand on the ground when is given.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key,
 from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.impulse import touching
 from robomodel.errors import did_you_mean, no_model
-from robomodel.estimation.barrier import InteriorPointResult, minimize_inside
 from robomodel.estimation.factors import (
     Combination,
     ConstantVelocity,
@@ -39,7 +38,7 @@ from robomodel.estimation.factors import (
 )
 from robomodel.estimation.graph import Graph, Values
 from robomodel.estimation.problems import spaces
-from robomodel.estimation.solve import LinearSolver
+from robomodel.estimation.solve import InteriorPointResult, LinearSolver, minimize_inside
 from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations.moving import integrate_open

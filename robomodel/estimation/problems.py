@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import aba
 from robomodel.estimation.factors import Dynamics, Equal, Prior, Trapezoid
-from robomodel.estimation.graph import Factor, Graph, Values
-from robomodel.estimation.noise import NoiseLike
+from robomodel.estimation.graph import Factor, Graph, NoiseLike, Values
 from robomodel.estimation.solve import Solution, fixed_lag, solve
 from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.model.arguments import as_array, as_numbers

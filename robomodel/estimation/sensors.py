@@ -17,8 +17,7 @@ import numpy as np
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.errors import did_you_mean
-from robomodel.estimation.equations import loop_wrenches
-from robomodel.estimation.system import LinearFactor
+from robomodel.estimation.equations import LinearFactor, loop_wrenches
 from robomodel.model.arguments import as_numbers
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.graph import WORLD

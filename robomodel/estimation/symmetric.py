@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from robomodel.dynamics.kinematics.state import Matrix
-from robomodel.estimation.system import LinearFactor, SingularError, System, refined
+from robomodel.estimation.equations import LinearFactor, SingularError, System, refined
 from robomodel.scalars import (
     Factorization,
     Scalar,

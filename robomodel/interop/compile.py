@@ -13,7 +13,7 @@ from robomodel.kernels.function import CudaKernel, Kernel, as_dtype
 from robomodel.model.model import Model
 
 if TYPE_CHECKING:
-    from robomodel.estimation.ordered_dynamics import OrderLike
+    from robomodel.estimation.compiled import OrderLike
 
 Target: TypeAlias = Literal["cpu", "cuda"]
 TARGETS: tuple[Target, ...] = get_args(Target)
@@ -67,7 +67,7 @@ def compile(
         reference: As of :func:`robomodel.jacobian`.
         order: Of "aba", an elimination order, by name ("crba", "nested dissection", "searched" …),
             as a list of all variables, or an
-            :class:`~robomodel.estimation.ordered_dynamics.Order`. Pivots stay where the order has
+            :class:`~robomodel.estimation.compiled.Order`. Pivots stay where the order has
             them; the kernel's ``backward_error`` says what that cost at random states.
         dtype: "float64", or "float32", of which vectors hold twice as many (what it loses stands in
             docs/algorithms/kernels.md; "aba" loses less by method "orthonormal").
@@ -86,11 +86,11 @@ def compile(
     spec = as_spec(model, algorithm, **options)
     error: float | None = None
     if order is not None:
-        from robomodel.estimation.ordered_dynamics import as_order, checked
+        from robomodel.estimation.compiled import as_order, order_error
 
         chosen = as_order(model, order)
         spec = replace(spec, order=chosen)
-        error = checked(model, chosen, kernel(model, spec))
+        error = order_error(model, chosen, kernel(model, spec))
     function = traced_algorithm(model, spec)
     made: Kernel | CudaKernel
     made = function.kernel(number) if target == "cpu" else function.cuda(number)

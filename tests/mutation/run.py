@@ -59,7 +59,7 @@ TESTS: dict[str, str] = {
     "estimation": "trajectory trajectory_problems incremental graph planning",
     "estimation/gauss.py": "elimination equations solver",
     "estimation/instant.py": "elimination equations solver",
-    "estimation/instant_solver.py": "solver",
+    "estimation/compiled.py": "solver",
     "kernels": "trace kernels",
     "kernels/cache.py": "cache",
     "kernels/compile.py": "cache kernels",

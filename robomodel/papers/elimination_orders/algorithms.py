@@ -15,8 +15,8 @@ from typing import Literal
 
 import numpy as np
 
+from robomodel.estimation.equations import SingularError
 from robomodel.estimation.orders import Dag, Game
-from robomodel.estimation.system import SingularError
 from robomodel.model.joints import Array
 
 Kind = Literal["minus one", "one", "block", "rows"]

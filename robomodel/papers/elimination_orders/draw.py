@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from robomodel.errors import MissingPackageError
+from robomodel.estimation.equations import SingularError, System
 from robomodel.estimation.orders import Dag, FactorGraph
-from robomodel.estimation.system import SingularError, System
 from robomodel.papers.elimination_orders.algorithms import pivots, used_edges
 
 HEIGHT = {"tau": 3.0, "f": 2.0, "net": 1.5, "a": 1.0, "fx": 2.5, "lambda": 1.5, "qdd": 0.0}

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from robomodel.estimation import gauss
+from robomodel.estimation.equations import Group, SingularError, System
 from robomodel.estimation.gauss import MANY, Elimination, Row
 from robomodel.estimation.instant import Problem
 from robomodel.estimation.orders import NAMES, SCALAR_ORDERS, anneal
-from robomodel.estimation.system import Group, SingularError, System
 
 NEAR = 6  # places that every other move goes at most
 

@@ -24,8 +24,7 @@ from robomodel.estimation.factors import (
     Trapezoid,
     subtracted_data,
 )
-from robomodel.estimation.graph import Graph
-from robomodel.estimation.noise import NoiseLike
+from robomodel.estimation.graph import Graph, NoiseLike
 from robomodel.estimation.orders import Dag, FactorGraph, Relation
 from robomodel.estimation.problems import staged
 from robomodel.estimation.solve import Solution, fixed_lag

@@ -29,8 +29,7 @@ from robomodel.estimation.factors import (
     TracedFactor,
     Trapezoid,
 )
-from robomodel.estimation.graph import Graph
-from robomodel.estimation.noise import NoiseLike
+from robomodel.estimation.graph import Graph, NoiseLike
 from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Operand, Traced
