@@ -7,15 +7,19 @@ principle from which it derives the articulated inertia.
 """
 
 from robomodel.papers.clusters.cluster_operators import ClusterOperators, operators
-from robomodel.papers.clusters.comparisons import (
+from robomodel.papers.clusters.recursions import (
+    CostToGo,
+    GaussPrinciple,
+    aba,
     approximate_aba,
     approximate_efpa,
     approximate_rnea,
+    efpa,
+    gauss,
     propagation,
     pv_osim,
+    rnea,
 )
-from robomodel.papers.clusters.least_constraint import CostToGo, GaussPrinciple, gauss
-from robomodel.papers.clusters.recursions import aba, efpa, rnea
 
 __all__ = [
     "ClusterOperators",

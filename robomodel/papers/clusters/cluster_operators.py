@@ -60,10 +60,10 @@ class ClusterOperators:
         inertia: (6n, 6n) of the bodies, block diagonal, (14).
         rates: (m) independent velocities.
         velocity: (6n) of the bodies, (12), (33).
-        armature: (r) inertias that joints add to their own velocities; zero in the paper.
-        tau: (m) generalized cluster force; None where no forces are given.
+        armature: (r) inertias of the joints' velocities alone; zero in the paper.
+        tau: (m) generalized cluster force; None without forces.
         articulated_inertia, articulated_bias: (6n, 6n) and (6n) of the articulated cluster, (38),
-            (55), (56); None where no forces are given.
+            (55), (56); None without forces.
     """
 
     name: str
@@ -198,7 +198,7 @@ class ClusterOperators:
         return left, bias + times(left, self.c) + times(gain, self.u)
 
     def articulated(self) -> tuple[Array, Array, Array]:
-        """Articulated inertia, articulated bias and tau; ValueError where no forces are given."""
+        """Articulated inertia, articulated bias and tau; ValueError without forces."""
         if self.articulated_inertia is None or self.articulated_bias is None or self.tau is None:
             raise ValueError("articulated quantities need forces: call operators with tau")
         return self.articulated_inertia, self.articulated_bias, self.tau
@@ -225,24 +225,21 @@ def operators(
         state = Configuration(model, unstack(at), range(len(model.nodes)))
         links = [motion_matrix(model.frame(node.name).pose) for node in model.nodes]
         outputs = _output_bodies(model)
-        velocities: list[Array] = []
-        found: list[ClusterOperators] = []
+        objects: list[ClusterOperators] = []
         for cluster, rate in zip(model.clusters, jacobian_rate(model, at, speed), strict=True):
-            own = _kinematics(model, state, cluster, links, outputs, batch)
-            above = np.zeros(6) if cluster.parent < 0 else velocities[cluster.parent]
-            made = _moving(own, speed[..., cluster.v], rate, above)
-            velocities.append(made.velocity)
-            found.append(made)
-        return tuple(found if force is None else _articulated(found, force))
+            at_rest = _kinematics(model, state, cluster, links, outputs, batch)
+            above = np.zeros(6) if cluster.parent < 0 else objects[cluster.parent].velocity
+            objects.append(_moving(at_rest, speed[..., cluster.v], rate, above))
+        return tuple(objects if force is None else _articulated(objects, force))
 
 
 def _output_bodies(model: Model) -> list[int]:
     """For each body the nearest supporting body outside its cluster, or WORLD."""
-    found: list[int] = []
+    outputs: list[int] = []
     for node in model.nodes:
         inside = node.parent != WORLD and model.nodes[node.parent].cluster == node.cluster
-        found.append(found[node.parent] if inside else node.parent)
-    return found
+        outputs.append(outputs[node.parent] if inside else node.parent)
+    return outputs
 
 
 def _kinematics(
@@ -276,8 +273,8 @@ def _kinematics(
     inertia, subspaces = [], []
     for body, node in zip(bodies, nodes, strict=True):
         inverse = inverse_motion(links[body])
-        own = np.array([(node.inertia * motion).entries() for motion in UNIT_MOTIONS], dtype=float)
-        inertia.append(transposed(inverse) @ own @ inverse)
+        momenta = [(node.inertia * motion).entries() for motion in UNIT_MOTIONS]
+        inertia.append(transposed(inverse) @ np.array(momenta, dtype=float) @ inverse)
         columns = np.array([motion.entries() for motion in node.joint.subspace], dtype=float)
         subspaces.append(links[body] @ columns.reshape(-1, 6).T)
     size, m = cluster.spanning_v.stop - cluster.spanning_v.start, cluster.nv
@@ -333,15 +330,15 @@ def _moving(
     )
 
 
-def _articulated(found: list[ClusterOperators], tau: Array) -> list[ClusterOperators]:
+def _articulated(objects: list[ClusterOperators], tau: Array) -> list[ClusterOperators]:
     """The same with articulated inertias and bias forces, from the tips inwards, (55), (56)."""
-    inertia = [each.inertia for each in found]
-    bias = [each.bias for each in found]
+    inertia = [each.inertia for each in objects]
+    bias = [each.bias for each in objects]
     result: list[ClusterOperators] = []
-    for k in reversed(range(len(found))):
+    for k in reversed(range(len(objects))):
         each = replace(
-            found[k],
-            tau=tau[..., list(found[k].dofs)],
+            objects[k],
+            tau=tau[..., list(objects[k].dofs)],
             articulated_inertia=inertia[k],
             articulated_bias=bias[k],
         )

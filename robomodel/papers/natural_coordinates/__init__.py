@@ -7,16 +7,6 @@ constraints (section 2 and appendix III), :func:`natural` converts any planar ro
 Priors, integrators and solvers are those of :mod:`robomodel.estimation`.
 """
 
-from robomodel.papers.natural_coordinates.bayes_network import (
-    BayesNetwork,
-    dependent_network,
-    independent_network,
-)
-from robomodel.papers.natural_coordinates.branches import (
-    BranchEstimate,
-    branches,
-    compare_branches,
-)
 from robomodel.papers.natural_coordinates.constraints import (
     Angle,
     Coincide,
@@ -27,11 +17,13 @@ from robomodel.papers.natural_coordinates.constraints import (
     Slider,
     Travel,
 )
-from robomodel.papers.natural_coordinates.conversion import natural
+from robomodel.papers.natural_coordinates.conversion import NaturalRobot, natural
 from robomodel.papers.natural_coordinates.gtsam_solver import smooth_with_isam2, solve_with_gtsam
 from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, body_mass_matrix
 from robomodel.papers.natural_coordinates.planar import (
     AccelerationConstraints,
+    BayesNetwork,
+    BranchEstimate,
     PlanarAccelerometer,
     PlanarDynamics,
     PlanarGyroscope,
@@ -39,12 +31,15 @@ from robomodel.papers.natural_coordinates.planar import (
     PositionConstraints,
     VelocityConstraints,
     bayes_tree,
+    branches,
+    compare_branches,
+    dependent_network,
     factor_graph,
     forward,
     forward_independent,
+    independent_network,
     inverse,
 )
-from robomodel.papers.natural_coordinates.robot import NaturalRobot
 
 __all__ = [
     "AccelerationConstraints",

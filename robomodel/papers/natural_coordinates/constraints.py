@@ -13,7 +13,7 @@ cosine where |sin| > 1/√2 (Blanco-Claraco, Leanza and Reina, appendix III).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -360,14 +360,14 @@ class Conditions:
         return result
 
     def _add_waves(self, rows: Array, q: Array, order: int, factor: Array | float) -> Array:
-        """Add the angles' derivatives in their own columns."""
+        """Add the angles' derivatives, each in the column of its angle."""
         if self._angles:
             wave = np.where(self._by_cosine(q), *self._wave(q, order))
             rows[..., self._angles, self._columns] += wave * factor
         return rows
 
     def _add_corners(self, tensor: Array, q: Array, order: int, factor: Array | float) -> Array:
-        """Add the angles' derivatives at (own column, own column)."""
+        """Add the angles' derivatives, each at (column, column) of its angle."""
         if self._angles:
             wave = np.where(self._by_cosine(q), *self._wave(q, order))
             tensor[..., self._angles, self._columns, self._columns] += wave * factor
@@ -382,20 +382,14 @@ def _extended(q: Array) -> Array:
 def independent_rows(jacobian: Array, tolerance: float = 1e-8) -> list[int]:
     """The rows of a matrix (m, n) that are independent of those before them."""
     basis: list[Array] = []
-    kept = []
+    independent = []
     for k, row in enumerate(np.asarray(jacobian)):
-        size = float(np.linalg.norm(row))
-        rest = row
-        for _ in range(2):  # twice is enough to be orthogonal
+        orthogonal = row
+        for _ in range(2):  # twice is enough
             for unit in basis:
-                rest = rest - (unit @ rest) * unit
-        left = float(np.linalg.norm(rest))
-        if left > tolerance * size:
-            basis.append(rest / left)
-            kept.append(k)
-    return kept
-
-
-def added_coordinates(constraints: Sequence[Constraint]) -> tuple[str, ...]:
-    """The coordinates of all constraints, each once."""
-    return tuple(dict.fromkeys(name for each in constraints for name in each.added))
+                orthogonal = orthogonal - (unit @ orthogonal) * unit
+        size = float(np.linalg.norm(orthogonal))
+        if size > tolerance * float(np.linalg.norm(row)):
+            basis.append(orthogonal / size)
+            independent.append(k)
+    return independent

@@ -1,20 +1,24 @@
-"""Conversion of planar robots to natural coordinates: points, bodies, joints and loops."""
+"""Planar robots in natural coordinates: their points, bodies, joints and loops, and dynamics."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import NOWHERE, DescriptionError, Source
 from robomodel.model import constraints as rows
+from robomodel.model.arguments import as_array
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, JointModel
 from robomodel.model.model import Model
+from robomodel.papers.matrices import from_rows, times, transposed
 from robomodel.papers.natural_coordinates.constraints import (
     Angle,
     Constraint,
@@ -23,13 +27,147 @@ from robomodel.papers.natural_coordinates.constraints import (
     Linear,
     Travel,
 )
-from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism
-from robomodel.papers.natural_coordinates.robot import NaturalRobot, poses
+from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, Point
+from robomodel.scalars import stack, unstack
 
+GROUND = ("world", "world'")  # points fixed at the origin, and one metre along x
+PINS = ("revolute", "continuous", "spherical", "universal", "fixed")
+"""Loops that make one point of their two ends."""
 PARALLEL = 1e-7  # sine of an angle below which directions are parallel
 
 
-GROUND = ("world", "world'")  # fixed at the origin, and one metre along x
+@dataclass(frozen=True, eq=False)
+class NaturalRobot:
+    """A planar robot as a :class:`Mechanism`, and how the two correspond.
+
+    ``axes`` (2, 3) are the plane's axes in the world. ``points``: free point → (body, place in its
+    internal axes). ``joints``: coordinates of joints → number of the spanning position.
+    """
+
+    model: Model
+    mechanism: Mechanism
+    axes: Array
+    points: dict[str, tuple[int, Array]]
+    joints: dict[str, int]
+
+    def coordinates(self, q: ArrayLike) -> Array:
+        """Natural coordinates (..., n) at q (..., nq)."""
+        return self._state(q, None)[0]
+
+    def rates(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """Their rates (..., n) at q (..., nq) and v (..., nv)."""
+        return self._state(q, v)[1]
+
+    def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
+        """a (..., nv) under joint forces tau (..., nv), by the KKT system."""
+        at, rates, b, b_rate = self._moving(q, v)
+        forces = times(transposed(b), as_array(tau, self.model.nv, "tau", "nv"))
+        accelerations, _ = self.mechanism.accelerations(at, rates, forces)
+        return times(b, accelerations) + b_rate
+
+    def null_space_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
+        """The same in null-space form."""
+        at, rates, b, b_rate = self._moving(q, v)
+        forces = times(transposed(b), as_array(tau, self.model.nv, "tau", "nv"))
+        return self.mechanism.independent_accelerations(at, rates, forces, b, b_rate)
+
+    def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+        """The tau (..., nv) that produces a (..., nv)."""
+        at, rates, b, b_rate = self._moving(q, v)
+        a = as_array(a, self.model.nv, "a", "nv")
+        return self.mechanism.independent_forces(at, rates, a, b, b_rate)
+
+    def mass_matrix(self, q: ArrayLike) -> Array:
+        """M (..., nv, nv) of the robot's velocities v: RᵀM R."""
+        at = self.coordinates(q)
+        b, _ = self._basis(at, np.zeros(self.mechanism.n))
+        return self.mechanism.independent_mass_matrix(at, b)
+
+    def _moving(self, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array, Array, Array]:
+        """Coordinates and rates, B and Ḃ q̇."""
+        at, rates = self._state(q, v)
+        return at, rates, *self._basis(at, rates)
+
+    def _state(self, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array]:
+        """Coordinates and rates: points by the robot's kinematics, joints as they are."""
+        at = as_array(q, self.model.nq, "q", "nq")
+        speed = np.zeros(self.model.nv) if v is None else as_array(v, self.model.nv, "v", "nv")
+        batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1])
+        with np.errstate(all="ignore"):
+            everything = range(len(self.model.nodes))
+            state = State(self.model, unstack(at), everything, unstack(speed))
+            rotations, origins = poses(state, batch)
+            positions: list[Array] = []
+            rates: list[Array] = []
+            for body, place in self.points.values():
+                positions += unstack(times(self.axes, origins[body] + rotations[body] @ place))
+                twist = stack(state.twists[body].entries(), batch)
+                velocity = twist[..., 3:] + np.cross(twist[..., :3], place)
+                rates += unstack(times(self.axes @ rotations[body], velocity))
+            spanning = stack(state.positions, batch)
+            joint_rates = stack(
+                [
+                    x
+                    for node in self.model.nodes
+                    for x in node.joint.rates(
+                        state.positions[node.q : node.q + node.joint.nq],
+                        state.velocities[node.v : node.v + node.joint.nv],
+                    )
+                ],
+                batch,
+            )
+        positions += [spanning[..., i] for i in self.joints.values()]
+        rates += [joint_rates[..., i] for i in self.joints.values()]
+        return stack(positions, batch), stack(rates, batch)
+
+    @cached_property
+    def _columns(self) -> list[tuple[int, int]]:
+        """For each of v: the body whose joint it belongs to, and which of its velocities."""
+        owner = {r: body for body, node in enumerate(self.model.nodes) for r in node.freedoms}
+        return [
+            (owner[column], column - self.model.nodes[owner[column]].v)
+            for cluster in self.model.clusters
+            for column in (cluster.spanning_v.start + c for c in cluster.columns)
+        ]
+
+    def _basis(self, at: Array, rates: Array) -> tuple[Array, Array]:
+        """B and Ḃ q̇, v = B q̇: a unit row for a joint of one freedom; planar joints turn theirs."""
+        names = {position: name for name, position in self.joints.items()}
+        number = {name: i for i, name in enumerate(self.mechanism.coordinates)}
+        b = np.zeros((*at.shape[:-1], self.model.nv, self.mechanism.n))
+        b_rate = np.zeros((*np.broadcast_shapes(at.shape, rates.shape)[:-1], self.model.nv))
+        for row, (body, which) in enumerate(self._columns):
+            node = self.model.nodes[body]
+            columns = [number[names[node.q + i]] for i in range(node.joint.nq)]
+            if node.joint.nv == 1 or which == 2:
+                b[..., row, columns[which]] = 1.0
+                continue
+            angle = at[..., columns[2]]  # v = (c ẋ + s ẏ, c ẏ - s ẋ, θ̇)
+            cosine, sine = np.cos(angle), np.sin(angle)
+            along, aside = (cosine, sine) if which == 0 else (-sine, cosine)
+            b[..., row, columns[0]], b[..., row, columns[1]] = along, aside
+            slope = along * rates[..., columns[1]] - aside * rates[..., columns[0]]
+            b_rate[..., row] = slope * rates[..., columns[2]]
+        return b, b_rate
+
+
+def poses(state: State, batch: tuple[int, ...]) -> tuple[list[Array], list[Array]]:
+    """Rotations (..., 3, 3) and origins (..., 3) of all bodies in the world."""
+    rotations: list[Array] = []
+    origins: list[Array] = []
+    for node, x in zip(state.model.nodes, state.transforms, strict=True):
+        rotation = from_rows(x.matrix(), (3, 3), batch)
+        origin = stack(x.offset, batch)
+        if node.parent != WORLD:
+            above = rotations[node.parent]
+            origin = origins[node.parent] + times(above, origin)
+            rotation = above @ rotation
+        rotations.append(rotation)
+        origins.append(origin)
+    return rotations, origins
+
+
+# ---- conversion ---------------------------------------------------------------------------------
 
 
 def natural(model: Model) -> NaturalRobot:
@@ -45,8 +183,8 @@ def natural(model: Model) -> NaturalRobot:
 
 
 @dataclass(frozen=True)
-class _Meeting:
-    """A loop, as its type and its two ends: bodies (or WORLD) with places and axes (rows) there."""
+class _Loop:
+    """A loop: its type, and its ends: bodies (or WORLD), places on them, axes in the world."""
 
     name: str
     type: str
@@ -58,14 +196,14 @@ class _Meeting:
 
 
 class _Conversion:
-    """What converting needs to know of the robot at its neutral configuration."""
+    """The conversion of a robot, by its neutral configuration."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         state = State(model, model.neutral().tolist(), range(len(model.nodes)), [0.0] * model.nv)
         self.positions = np.array(state.positions)
         self.rotations, self.origins = poses(state, ())
-        self.meetings = [m for c in model.clusters for m in self._meetings(c)]
+        self.loops = [m for c in model.clusters for m in self._loops_of(c)]
         self.axes = self._plane()
         self.normal = np.cross(*self.axes)
         self.pivots = [self.flat(origin) for origin in self.origins]
@@ -75,21 +213,21 @@ class _Conversion:
     def result(self) -> NaturalRobot:
         for body in range(len(self.model.nodes)):
             self._check_joint(body)
-        for meeting in self.meetings:
-            self._check_loop(meeting)
+        for loop in self.loops:
+            self._check_loop(loop)
         self._choose_points()
-        found: list[Constraint] = []
+        constraints: list[Constraint] = []
         joints: dict[str, int] = {}
         armatures: dict[str, float] = {}
         for body in range(len(self.model.nodes)):
             names = self._coordinates_of(body)
             node = self.model.nodes[body]
-            found += self._joint(body, names)
+            constraints += self._joint(body, names)
             joints |= {name: node.q + i for i, name in enumerate(names)}
             if node.armature:
                 armatures |= dict.fromkeys(names, node.armature)
-        for meeting in self.meetings:
-            found += self._loop(meeting)
+        for loop in self.loops:
+            constraints += self._loop(loop)
         for c in self.model.couplings:
             if c.coefficients:
                 sources = {each.name: each.source for each in self.model.description.couplings}
@@ -98,19 +236,16 @@ class _Conversion:
                     "joint coordinates",
                     sources[c.name],
                 )
-            found.append(Linear(f"coupling {c.name}", c.terms, c.offset))
-        points: dict[str, tuple[float, float] | None] = {}
-        for name, at in self.fixed.items():
-            points[name] = (float(at[0]), float(at[1]))
+            constraints.append(Linear(f"coupling {c.name}", c.terms, c.offset))
         free = self._free_points()
+        points: dict[str, Point | None] = {name: _pair(at) for name, at in self.fixed.items()}
         points |= dict.fromkeys(free)
-        gravity = self.axes @ self.model.gravity
-        order = {name: i for i, name in enumerate(added for c in found for added in c.added)}
+        order = {name: i for i, name in enumerate(added for c in constraints for added in c.added)}
         mechanism = Mechanism(
             points,
             tuple(self._body(body) for body in range(len(self.model.nodes))),
-            tuple(found),
-            (float(gravity[0]), float(gravity[1])),
+            tuple(constraints),
+            _pair(self.axes @ self.model.gravity),
             armatures,
         )
         robot = NaturalRobot(
@@ -121,9 +256,7 @@ class _Conversion:
             {name: joints[name] for name in sorted(joints, key=order.__getitem__)},
         )
         at = robot.coordinates(self.model.neutral())
-        return NaturalRobot(
-            self.model, mechanism.regular(at), self.axes, robot.points, robot.joints
-        )
+        return replace(robot, mechanism=mechanism.regular(at))
 
     # ---- the plane
 
@@ -180,16 +313,16 @@ class _Conversion:
             raise DescriptionError(
                 f"natural coordinates are for planar robots, and joint '{name}' "
                 f"({self.model.joints[body].type}) leaves the plane of the others, whose normal is "
-                f"{_told(self.normal)} at the neutral configuration",
+                f"{_rounded(self.normal)} at the neutral configuration",
                 source,
             )
 
     # ---- loops
 
-    def _meetings(self, cluster: Cluster) -> list[_Meeting]:
+    def _loops_of(self, cluster: Cluster) -> list[_Loop]:
         types = {loop.name: loop.type for loop in self.model.loops}
         sources = {loop.name: loop.source for loop in self.model.description.loops}
-        found = []
+        loops = []
         for loop in cluster.geometry.loop_joints:
             branch = loop.branches[0] or loop.branches[1]
             ancestor = self.model.nodes[cluster.bodies[branch[0]]].parent
@@ -198,8 +331,8 @@ class _Conversion:
             first, second = (
                 ancestor if end.body == rows.OUTSIDE else cluster.bodies[end.body] for end in ends
             )
-            found.append(
-                _Meeting(
+            loops.append(
+                _Loop(
                     loop.name,
                     types[loop.name],
                     (first, second),
@@ -212,7 +345,7 @@ class _Conversion:
                     sources.get(loop.name, NOWHERE),
                 )
             )
-        return found
+        return loops
 
     def _turned(self, body: int, axes: Array) -> Array:
         """Axes (rows) fixed to a body, in the world."""
@@ -223,7 +356,7 @@ class _Conversion:
             return place
         return self.origins[body] + self.rotations[body] @ place
 
-    def _check_loop(self, m: _Meeting) -> None:
+    def _check_loop(self, m: _Loop) -> None:
         axis, other = m.axes[0][0], m.axes[1][1]
         planar = {
             "revolute": self._along_normal(axis),
@@ -237,15 +370,11 @@ class _Conversion:
         if not planar.get(m.type, True):
             raise DescriptionError(
                 f"natural coordinates are for planar robots, and loop '{m.name}' ({m.type}) does "
-                f"not lie in the plane, whose normal is {_told(self.normal)}",
+                f"not lie in the plane, whose normal is {_rounded(self.normal)}",
                 m.source,
             )
 
-    def _pins(self, m: _Meeting) -> bool:
-        """Whether the loop makes one point of its two ends."""
-        return m.type in _PINS
-
-    def _locks(self, m: _Meeting) -> bool:
+    def _locks(self, m: _Loop) -> bool:
         """Whether the loop keeps the angle between its two ends."""
         axis, other = m.axes[0][0], m.axes[1][1]
         return (
@@ -254,27 +383,27 @@ class _Conversion:
             or (m.type == "universal" and self._in_plane(axis) and self._in_plane(other))
         )
 
-    def _loop(self, m: _Meeting) -> list[Constraint]:
-        """What beside a shared point the loop asks for."""
-        found: list[Constraint] = []
+    def _loop(self, m: _Loop) -> list[Constraint]:
+        """The constraints of a loop besides a shared point."""
+        constraints: list[Constraint] = []
         (first, second), axis = m.bodies, m.axes[0][0]
         if self._locks(m):
-            found.append(self._fixed_angle(second, first))
+            constraints.append(self._fixed_angle(second, first))
         if m.type == "prismatic" or (m.type == "planar" and self._in_plane(axis)):
             along = np.arctan2(*(self.flat(axis)[::-1]))
             across = along + math.pi / 2 if m.type == "prismatic" else along
-            found.append(self._guide(first, second, self._pivot_of(m, 1), m, across))
+            constraints.append(self._guide(first, second, self._pivot_of(m, 1), m, across))
         if m.type == "rod":
             apart = self._world(second, m.places[1]) - self._world(first, m.places[0])
             length = math.sqrt(m.length**2 - float(apart @ self.normal) ** 2)
-            found.append(Distance(self._pivot_of(m, 0), self._pivot_of(m, 1), length))
-        return found
+            constraints.append(Distance(self._pivot_of(m, 0), self._pivot_of(m, 1), length))
+        return constraints
 
-    def _pivot_of(self, m: _Meeting, end: int) -> str:
+    def _pivot_of(self, m: _Loop, end: int) -> str:
         """The name of a loop's end as a point; one name where the loop pins them."""
-        return m.name if self._pins(m) or end == 0 else f"{m.name}'"
+        return m.name if m.type in PINS or end == 0 else f"{m.name}'"
 
-    def _guide(self, first: int, second: int, point: str, m: _Meeting, across: float) -> Travel:
+    def _guide(self, first: int, second: int, point: str, m: _Loop, across: float) -> Travel:
         """The successor's point has no travel across the guide through the predecessor's."""
         origin, far, length, angle = self._line(first)
         start = self.flat(self._world(first, m.places[0])) - self._place(first)
@@ -290,39 +419,39 @@ class _Conversion:
             name, at = max(
                 candidates, key=lambda c: float(np.linalg.norm(c[1] - here)), default=("", here)
             )
-            own = self._radius(body)
-            if np.linalg.norm(at - here) < 0.1 * own:
-                name, at = f"{self.model.nodes[body].name}'", here + np.array([own, 0.0])
+            radius = self._radius_of_gyration(body)
+            if np.linalg.norm(at - here) < 0.1 * radius:
+                name, at = f"{self.model.nodes[body].name}'", here + np.array([radius, 0.0])
             self.seconds.append((name, at))
         for body, node in enumerate(self.model.nodes):
             if node.parent == WORLD and node.joint.nv == 1 and any(node.joint.subspace[0].angular):
                 self.fixed[self.model.joints[body].name] = self.pivots[body]
-        for m in self.meetings:
+        for m in self.loops:
             for end, body in enumerate(m.bodies):
                 if body == WORLD:
                     name = self._pivot_of(m, end)
                     self.fixed[name] = self.flat(m.places[end])
 
-    def _radius(self, body: int) -> float:
-        """A body's radius of gyration about its pivot, as a length of its own."""
+    def _radius_of_gyration(self, body: int) -> float:
+        """About the body's pivot; 1 without mass or inertia."""
         inertia = self.model.nodes[body].inertia
         axis = self.rotations[body].T @ self.normal
         about = float(axis @ np.array(inertia.inertia) @ axis)
         return math.sqrt(about / inertia.mass) if inertia.mass > 0 and about > 0 else 1.0
 
     def _shared_points(self, body: int) -> list[tuple[str, Array, Array]]:
-        """Pivots of what turns on a body, loops' included: names, places flat, places on it."""
-        found = []
+        """Pivots of joints and loops on a body: names, places in the plane, places on the body."""
+        shared = []
         for child, node in enumerate(self.model.nodes):
             if node.parent == body and any(node.joint.subspace[0].angular) and node.joint.nv == 1:
                 place = self.rotations[body].T @ (self.origins[child] - self.origins[body])
-                found.append((self.model.joints[child].name, self.pivots[child], place))
-        for m in self.meetings:
+                shared.append((self.model.joints[child].name, self.pivots[child], place))
+        for m in self.loops:
             for end, at in enumerate(m.bodies):
-                if at == body and m.type in (*_PINS, "rod", "prismatic", "planar"):
+                if at == body and m.type in (*PINS, "rod", "prismatic", "planar"):
                     flat = self.flat(self._world(body, m.places[end]))
-                    found.append((self._pivot_of(m, end), flat, m.places[end]))
-        return found
+                    shared.append((self._pivot_of(m, end), flat, m.places[end]))
+        return shared
 
     def _free_points(self) -> dict[str, tuple[int, Array]]:
         """Points that are coordinates: second ones, and first ones of joints that slide."""
@@ -341,7 +470,7 @@ class _Conversion:
     def _body(self, body: int) -> Body:
         node = self.model.nodes[body]
         first, (second, _) = self.model.joints[body].name, self.seconds[body]
-        turn, length = self._own_axes(body)
+        turn, length = self._body_axes(body)
         inertia = node.inertia
         com = np.zeros(3) if inertia.mass == 0 else np.array(inertia.h) / inertia.mass
         flat = turn @ self.flat(self.rotations[body] @ com)
@@ -353,18 +482,17 @@ class _Conversion:
             second,
             length,
             float(inertia.mass),
-            (float(flat[0]), float(flat[1])),
+            _pair(flat),
             about,
             {
-                name: (float(at[0]), float(at[1]))
+                name: _pair(turn @ (place - self.pivots[body]))
                 for name, place, _ in self._shared_points(body)
                 if name != second
-                for at in [turn @ (place - self.pivots[body])]
             },
         )
 
-    def _own_axes(self, body: int) -> tuple[Array, float]:
-        """The matrix from the plane's axes to the body's own, and its length."""
+    def _body_axes(self, body: int) -> tuple[Array, float]:
+        """The matrix from the plane's axes to the body's, and its length."""
         along = self.seconds[body][1] - self.pivots[body]
         length = float(np.linalg.norm(along))
         x, y = along / length
@@ -385,7 +513,7 @@ class _Conversion:
     # ---- joints
 
     def _coordinates_of(self, body: int) -> tuple[str, ...]:
-        """The coordinates that a joint has: none where nobody asks for its position."""
+        """A joint's coordinates; none unless it is independent, coupled, or has an armature."""
         node, joint = self.model.nodes[body], self.model.joints[body]
         cluster = self.model.clusters[node.cluster]
         independent = {cluster.spanning_v.start + c for c in cluster.columns}
@@ -397,7 +525,7 @@ class _Conversion:
         return tuple(f"{joint.name}.{i}" for i in range(node.joint.nv))
 
     def _joint(self, body: int, names: Sequence[str]) -> list[Constraint]:
-        """What a joint asks for beside a shared pivot, and its coordinates."""
+        """The constraints of a joint besides a shared pivot, and those of its coordinates."""
         node = self.model.nodes[body]
         joint, parent = node.joint, node.parent
         turning, sliding = self._motion(body)
@@ -414,13 +542,13 @@ class _Conversion:
 
         if joint.nv == 1:
             way = self.flat(sliding[0])
-            found: list[Constraint] = [
+            constraints: list[Constraint] = [
                 self._fixed_angle(body, parent),
                 travel(np.array([-way[1], way[0]]), None, 0.0),
             ]
             if names:
-                found.append(travel(way, names[0], start[0]))
-            return found
+                constraints.append(travel(way, names[0], start[0]))
+            return constraints
         if not names:
             return []
         c, s = math.cos(start[2]), math.sin(start[2])  # sliding is along the child's axes
@@ -454,9 +582,6 @@ class _Conversion:
         return FixedAngle((first, second), (origin, far), angle - base)
 
 
-_PINS = ("revolute", "continuous", "spherical", "universal", "fixed")
-
-
 def _is_planar(joint: JointModel) -> bool:
     """A revolute, prismatic or planar joint: no screw, ball, or floating base."""
     motions = joint.subspace
@@ -465,5 +590,9 @@ def _is_planar(joint: JointModel) -> bool:
     return len(motions) == 3 and any(motions[0].linear)
 
 
-def _told(normal: Array) -> str:
+def _rounded(normal: Array) -> str:
     return "(" + ", ".join(f"{x + 0.0:.4g}" for x in normal) + ")"
+
+
+def _pair(place: Array) -> Point:
+    return float(place[0]), float(place[1])

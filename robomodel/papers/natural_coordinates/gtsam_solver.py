@@ -1,4 +1,4 @@
-"""The same graph solved by GTSAM, where it is installed: a check, and a way into its estimators."""
+"""Graphs over time solved by GTSAM, where it is installed: a check, and a use of its estimators."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def solve_with_gtsam(
     parameters.setAbsoluteErrorTol(tolerance)
     parameters.setLinearSolverType("MULTIFRONTAL_QR")
     optimizer = gtsam.LevenbergMarquardtOptimizer(factors, values, parameters)
-    found = optimizer.optimize()
+    optimum = optimizer.optimize()
     if optimizer.iterations() >= max_iterations:
         warn(RuntimeWarning(f"GTSAM did not converge in {max_iterations} iterations"))
-    return _read(graph, found, keys, begin)
+    return _read(graph, optimum, keys, begin)
 
 
 def smooth_with_isam2(
@@ -100,11 +100,13 @@ def _add(
 
 
 def _read(
-    graph: Graph, found: Any, keys: dict[tuple[str, int], int], begin: Values
+    graph: Graph, estimate: Any, keys: dict[tuple[str, int], int], begin: Values
 ) -> dict[str, Array]:
     times = range(graph.count)
     return {
-        name: space.retract(begin[name], np.array([found.atVector(keys[name, t]) for t in times]))
+        name: space.retract(
+            begin[name], np.array([estimate.atVector(keys[name, t]) for t in times])
+        )
         for name, space in graph.spaces.items()
     }
 

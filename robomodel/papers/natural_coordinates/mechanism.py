@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.errors import ClosureError, check_names, did_you_mean
 from robomodel.model.joints import Array
+from robomodel.papers.matrices import times, transposed
 from robomodel.papers.natural_coordinates.constraints import (
     TURN,
     Coincide,
@@ -25,7 +26,6 @@ from robomodel.papers.natural_coordinates.constraints import (
     Distance,
     Layout,
     Row,
-    added_coordinates,
     independent_rows,
 )
 
@@ -37,7 +37,7 @@ CLOSED = 1e-12
 class Body:
     """A rigid body by two points, its basis, at a constant distance ``length`` [m].
 
-    ``com`` and further ``points`` are in its own axes: origin at ``first``, x axis to ``second``.
+    ``com`` and further ``points`` are in its axes: origin at ``first``, x axis to ``second``.
     ``inertia`` [kg m²] is about the centre of mass. A further point that is free or fixed in the
     mechanism, or on another body already, is tied to this body by two conditions; any other is
     simply where the body has it, and costs no coordinates.
@@ -58,8 +58,8 @@ class Mechanism:
     """Bodies and constraints in a plane.
 
     ``points``: name → (x, y) of a point fixed to the ground, None of a free one. ``inertias``:
-    coordinate → inertia that resists its own rate, as an armature does. ``dropped``: conditions (by
-    number) that repeat others, see :meth:`regular`. Coordinates are "P.x", "P.y" for free points P,
+    coordinate → inertia of its rate alone, as an armature is. ``dropped``: conditions (by number)
+    that repeat others, see :meth:`regular`. Coordinates are "P.x", "P.y" for free points P,
     then those that constraints add. All functions take q (..., n) with leading batch axes.
 
     Raises ValueError for unknown points, and for bodies that carry each other.
@@ -85,8 +85,8 @@ class Mechanism:
     def coordinates(self) -> tuple[str, ...]:
         """The names of the n coordinates."""
         free = [name for name, at in self.points.items() if at is None]
-        own = [f"{name}.{axis}" for name in free for axis in "xy"]
-        return (*own, *added_coordinates(self.constraints))
+        added = (name for each in self.constraints for name in each.added)
+        return (*(f"{name}.{axis}" for name in free for axis in "xy"), *dict.fromkeys(added))
 
     @property
     def n(self) -> int:
@@ -97,14 +97,14 @@ class Mechanism:
     def layout(self) -> Layout:
         """All points as affine functions of the coordinates."""
         number = {name: i for i, name in enumerate(self.coordinates)}
-        known: dict[str, Array] = {}
+        points: dict[str, Array] = {}
         for name, at in self.points.items():
             matrix = np.zeros((2, self.n + 1))
             if at is None:
                 matrix[0, number[f"{name}.x"]] = matrix[1, number[f"{name}.y"]] = 1.0
             else:
                 matrix[:, -1] = at
-            known[name] = matrix
+            points[name] = matrix
         carriers = {
             name: body
             for body in reversed(self.bodies)
@@ -113,7 +113,7 @@ class Mechanism:
         }
 
         def resolve(name: str, through: tuple[str, ...] = ()) -> None:
-            if name in known:
+            if name in points:
                 return
             if name not in carriers:
                 every = {*self.points, *carriers}
@@ -123,12 +123,12 @@ class Mechanism:
             body = carriers[name]
             for base in (body.first, body.second):
                 resolve(base, (*through, name))
-            known[name] = _on(body, known, body.points[name])
+            points[name] = _on(body, points, body.points[name])
 
         for body in self.bodies:
             for name in (body.first, body.second, *body.points):
                 resolve(name)
-        return Layout(self.coordinates, known)
+        return Layout(self.coordinates, points)
 
     @cached_property
     def conditions(self) -> Conditions:
@@ -176,9 +176,10 @@ class Mechanism:
             raise ValueError(f"{name} needs {self.n} numbers on its last axis, got {array.shape}")
         return array
 
-    def _chosen(self, names: Sequence[str]) -> list[int]:
+    def selection(self, names: Sequence[str]) -> Array:
+        """Rows of the unit matrix (k, n) for coordinates by name; ValueError for unknown names."""
         check_names(names, self.coordinates, "there is no coordinate ")
-        return [self.coordinates.index(name) for name in names]
+        return np.eye(self.n)[[self.coordinates.index(name) for name in names]]
 
     # ---- constraints
 
@@ -204,14 +205,14 @@ class Mechanism:
 
     def bias(self, q: ArrayLike, v: ArrayLike) -> Array:
         """c = -Φ̇_q q̇ (..., m), so that Φ_q q̈ = c."""
-        return -_apply(self.jacobian_rate(q, v), self._q(v, "v"))
+        return -times(self.jacobian_rate(q, v), self._q(v, "v"))
 
     def regular(self, q: ArrayLike) -> Mechanism:
         """The same without conditions that repeat others at q (n,), as parallel linkages have."""
-        kept = set(independent_rows(self.jacobian(q)))
-        left = [k for k in range(len(self._rows)) if k not in self.dropped]
-        gone = {row for k, row in enumerate(left) if k not in kept}
-        return replace(self, dropped=self.dropped | gone)
+        independent = set(independent_rows(self.jacobian(q)))
+        rows = [k for k in range(len(self._rows)) if k not in self.dropped]
+        redundant = {row for k, row in enumerate(rows) if k not in independent}
+        return replace(self, dropped=self.dropped | redundant)
 
     def close(self, q: ArrayLike, held: Sequence[str] = ()) -> Array:
         """A closed configuration near q (n,), coordinates ``held`` by name; ClosureError if none.
@@ -219,7 +220,7 @@ class Mechanism:
         Newton's method with steps of least norm, halved while they do not help.
         """
         at = self._q(q).copy()
-        free = [i for i in range(self.n) if i not in self._chosen(held)]
+        free = np.flatnonzero(~self.selection(held).any(axis=0))
         gap = self.residual(at)
         for _ in range(100):
             if np.max(np.abs(gap), initial=0.0) < CLOSED:
@@ -293,19 +294,24 @@ class Mechanism:
 
     # ---- dynamics
 
-    def accelerations(self, q: ArrayLike, v: ArrayLike, forces: ArrayLike) -> tuple[Array, Array]:
-        """(q̈ (..., n), λ (..., m)) under forces Q (..., n) beside gravity: the KKT system."""
-        phi, c = self.jacobian(q), self.bias(q, v)
-        load = self._q(forces, "forces") + self.weight
-        batch = np.broadcast_shapes(phi.shape[:-2], c.shape[:-1], load.shape[:-1])
-        m = c.shape[-1]
-        system = np.zeros((*batch, self.n + m, self.n + m))
+    def kkt_matrix(self, q: ArrayLike) -> Array:
+        """The matrix [M Φ_qᵀ; Φ_q 0] (..., n + m, n + m)."""
+        phi = self.jacobian(q)
+        size = self.n + phi.shape[-2]
+        system = np.zeros((*phi.shape[:-2], size, size))
         system[..., : self.n, : self.n] = self.mass_matrix
         system[..., self.n :, : self.n] = phi
-        system[..., : self.n, self.n :] = np.swapaxes(phi, -1, -2)
-        right = np.zeros((*batch, self.n + m, 1))
-        right[..., : self.n, 0], right[..., self.n :, 0] = load, c
-        solution = np.linalg.solve(system, right)[..., 0]
+        system[..., : self.n, self.n :] = transposed(phi)
+        return system
+
+    def accelerations(self, q: ArrayLike, v: ArrayLike, forces: ArrayLike) -> tuple[Array, Array]:
+        """(q̈ (..., n), λ (..., m)) under forces Q (..., n) beside gravity: the KKT system."""
+        c, load = self.bias(q, v), self._q(forces, "forces") + self.weight
+        batch = np.broadcast_shapes(c.shape[:-1], load.shape[:-1])
+        right = np.concatenate(
+            [np.broadcast_to(x, (*batch, x.shape[-1])) for x in (load, c)], axis=-1
+        )
+        solution = np.linalg.solve(self.kkt_matrix(q), right[..., None])[..., 0]
         return solution[..., : self.n], solution[..., self.n :]
 
     def split(self, q: ArrayLike, independent: Sequence[str] | Array) -> tuple[Array, Array]:
@@ -314,7 +320,9 @@ class Mechanism:
         ``independent``: names of n - m coordinates, whose rates are ż, or B (..., n - m, n) itself.
         """
         phi = self.jacobian(q)
-        b = self._selection(independent)
+        b = independent
+        if not isinstance(b, np.ndarray):
+            b = self.selection(b)
         m = phi.shape[-2]
         if m + b.shape[-2] != self.n:
             raise ValueError(
@@ -328,11 +336,6 @@ class Mechanism:
         inverse: Array = np.linalg.inv(both)
         return inverse[..., :m], inverse[..., m:]
 
-    def _selection(self, independent: Sequence[str] | Array) -> Array:
-        if isinstance(independent, np.ndarray):
-            return independent
-        return np.eye(self.n)[self._chosen(independent)]
-
     def independent_accelerations(
         self,
         q: ArrayLike,
@@ -343,11 +346,10 @@ class Mechanism:
     ) -> Array:
         """z̈ (..., n - m) in null-space form; ``b_rate`` is Ḃ q̇ (..., n - m) where B moves."""
         s, r = self.split(q, independent)
-        given = _apply(s, self.bias(q, v)) - _apply(r, np.asarray(b_rate, dtype=np.float64))
-        load = self._q(forces, "forces") + self.weight - given @ self.mass_matrix
-        reduced = self._reduced(r)
-        right = _apply(np.swapaxes(r, -1, -2), load)
-        solution = np.linalg.solve(reduced, right[..., None])[..., 0]
+        bias = times(s, self.bias(q, v)) - times(r, np.zeros(r.shape[-1]) + np.asarray(b_rate))
+        load = self._q(forces, "forces") + self.weight - bias @ self.mass_matrix
+        right = times(transposed(r), load)
+        solution = np.linalg.solve(self._reduced(r), right[..., None])[..., 0]
         return np.asarray(solution, dtype=np.float64)
 
     def independent_forces(
@@ -361,15 +363,15 @@ class Mechanism:
         """The forces (..., n - m) along ż that produce z̈: Rᵀ(M q̈ - Q)."""
         s, r = self.split(q, independent)
         zdd = np.asarray(accelerations, dtype=np.float64) - np.asarray(b_rate)
-        qdd = _apply(s, self.bias(q, v)) + _apply(r, zdd)
-        return _apply(np.swapaxes(r, -1, -2), qdd @ self.mass_matrix - self.weight)
+        qdd = times(s, self.bias(q, v)) + times(r, zdd)
+        return times(transposed(r), qdd @ self.mass_matrix - self.weight)
 
     def independent_mass_matrix(self, q: ArrayLike, independent: Sequence[str] | Array) -> Array:
         """RᵀM R (..., n - m, n - m)."""
         return self._reduced(self.split(q, independent)[1])
 
     def _reduced(self, r: Array) -> Array:
-        return np.swapaxes(r, -1, -2) @ self.mass_matrix @ r
+        return transposed(r) @ self.mass_matrix @ r
 
 
 def body_mass_matrix(body: Body) -> Array:
@@ -388,14 +390,6 @@ def body_mass_matrix(body: Body) -> Array:
 
 
 def _on(body: Body, points: Mapping[str, Array], at: Point) -> Array:
-    """A point given in a body's axes, as an affine function."""
+    """A point with coordinates in a body's axes, as an affine function."""
     along = points[body.second] - points[body.first]
     return points[body.first] + (at[0] * along + at[1] * (TURN @ along)) / body.length
-
-
-def _apply(matrix: Array, x: Array) -> Array:
-    """Matrix (..., m, n) times x (..., n)."""
-    if x.ndim == 0:
-        x = np.full(matrix.shape[-1], x)
-    product: Array = np.einsum("...ij,...j->...i", matrix, x)
-    return product

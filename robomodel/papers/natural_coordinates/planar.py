@@ -1,20 +1,23 @@
 """Factors, graphs and sensors of planar mechanisms in natural coordinates (000, sections 4 to 6).
 
 Dependent coordinates "q", rates "v", accelerations "a", all vectors (n,), which factors keep on the
-constraints; and, if wanted, independent ones "z", "zd", "zdd": some of the coordinates by name.
+constraints; optionally independent ones "z", "zd", "zdd": some of the coordinates by name. Bayesian
+networks (figure 1) become factor graphs once it is decided which variables are known; branches of
+assembly are a discrete variable C.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.errors import did_you_mean
+from robomodel.errors import ClosureError, check_names, did_you_mean
 from robomodel.estimation.factors import (
     Equal,
     Errors,
@@ -24,13 +27,14 @@ from robomodel.estimation.factors import (
     Trapezoid,
     subtracted_data,
 )
-from robomodel.estimation.graph import Graph, NoiseLike
+from robomodel.estimation.graph import Graph, NoiseLike, Values
 from robomodel.estimation.orders import Dag, FactorGraph, Relation
 from robomodel.estimation.problems import staged
-from robomodel.estimation.solve import Solution, fixed_lag
+from robomodel.estimation.solve import Solution, fixed_lag, solve
 from robomodel.estimation.spaces import Vectors
 from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
+from robomodel.papers.natural_coordinates.constraints import TURN
 from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, Point
 
 TRAPEZOID, DYNAMICS, EQUAL = 0.1, 0.01, 10.0
@@ -53,14 +57,6 @@ class _Independent(FactorBase):
         rows = len(self.mechanism.conditions.rows) + len(self.independent)
         self._describe(names, rows, self._linear)
 
-    @cached_property
-    def _selection(self) -> Array:
-        names = self.mechanism.coordinates
-        for name in self.independent:
-            if name not in names:
-                raise ValueError(f"there is no coordinate '{name}', only {list(names)}")
-        return np.eye(len(names))[[names.index(name) for name in self.independent]]
-
     def _joined(self, values: Array, slopes: list[Array], x: Sequence[Array]) -> Errors:
         """The conditions' rows, and those of the variable that repeats some coordinates.
 
@@ -69,7 +65,7 @@ class _Independent(FactorBase):
         """
         if not self.independent:
             return values, slopes
-        select, count = self._selection, len(values)
+        select, count = self.mechanism.selection(self.independent), len(values)
         f, n = select.shape
         below = [np.zeros((count, f, n)) for _ in slopes]
         below[-1] = np.broadcast_to(select, (count, f, n))
@@ -124,7 +120,7 @@ class AccelerationConstraints(_Independent):
 class PlanarDynamics(FactorBase):
     """Accelerations are those of the KKT system under gravity and forces Q: e = q̈(q, q̇, Q) - a.
 
-    ``forces``: the variable Q (n), or None; ``data`` are known forces (n). With ``independent``
+    ``forces``: the variable Q (n), or None; ``data`` are applied forces (n). With ``independent``
     coordinates it is z̈(q, q̇, Q) - zdd instead: the null-space form gives the same accelerations.
     Jacobians are exact: those of the KKT system's solution.
     """
@@ -141,26 +137,20 @@ class PlanarDynamics(FactorBase):
 
     @cached_property
     def _selection(self) -> Array:
-        names = self.mechanism.coordinates
-        chosen = [names.index(name) for name in self.independent]
-        return np.eye(len(names))[chosen or range(len(names))]
+        return self.mechanism.selection(self.independent or self.mechanism.coordinates)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """The KKT system K [q̈; λ] = [Q; c] and its change, K ∂[q̈; λ] = ∂[Q; c] - ∂K [q̈; λ]."""
         m, (q, v) = self.mechanism, x[:2]
-        count, n, c = len(q), m.n, len(m.conditions.rows)
+        count, n = len(q), m.n
         load = np.zeros((count, n)) + m.weight + (0.0 if data is None else data)
         if self.forces is not None:
             load = load + x[3]
-        phi, rate = m.jacobian(q), m.jacobian_rate(q, v)
-        system = np.zeros((count, n + c, n + c))
-        system[:, :n, :n], system[:, n:, :n] = m.mass_matrix, phi
-        system[:, :n, n:] = np.swapaxes(phi, 1, 2)
+        rate, inverse = m.jacobian_rate(q, v), np.linalg.inv(m.kkt_matrix(q))
         right = np.concatenate([load, -np.einsum("kij,kj->ki", rate, v)], axis=1)
-        inverse = np.linalg.inv(system)
-        found = np.einsum("kij,kj->ki", inverse, right)
-        a, multipliers = found[:, :n], found[:, n:]
-        by_q = np.zeros((count, n + c, n))
+        solution = np.einsum("kij,kj->ki", inverse, right)
+        a, multipliers = solution[:, :n], solution[:, n:]
+        by_q = np.zeros((count, solution.shape[1], n))
         by_q[:, :n] = -np.einsum("kmij,km->kij", m.hessian(q), multipliers)
         by_q[:, n:] = -np.einsum("kmij,kj->kmi", m.hessian_rate(q, v), v) - m.jacobian_rate(q, a)
         top = self._selection @ inverse[:, :n]
@@ -195,13 +185,13 @@ def forward(
     graph = Graph(dict.fromkeys(("q", "v", "a"), vectors), count)
     graph = graph.add(Prior("q", vectors), 0.0, times=[0], data=q)
     graph = graph.add(Prior("v", vectors), 0.0, times=[0], data=v)
-    later = np.arange(1, count)  # the priors say it of the first
+    later = np.arange(1, count)  # the priors fix the first
     graph = graph.add(PositionConstraints(mechanism), 0.0, times=later)
     graph = graph.add(VelocityConstraints(mechanism), 0.0, times=later)
     graph = graph.add(Trapezoid("q", "v", step, vectors), integrator_noise)
     graph = graph.add(Trapezoid("v", "a", step, vectors), integrator_noise)
-    known = np.broadcast_to(as_numbers(forces, "forces"), (count, mechanism.n))
-    return graph.add(PlanarDynamics(mechanism), dynamics_noise, data=known)
+    data = np.broadcast_to(as_numbers(forces, "forces"), (count, mechanism.n))
+    return graph.add(PlanarDynamics(mechanism), dynamics_noise, data=data)
 
 
 def forward_independent(
@@ -225,18 +215,18 @@ def forward_independent(
     chosen = tuple(independent)
     vectors, few = Vectors(mechanism.n), Vectors(len(chosen))
     variables = dict.fromkeys(("q", "v", "a"), vectors) | dict.fromkeys(("z", "zd", "zdd"), few)
-    at = [mechanism.coordinates.index(name) for name in chosen]
+    select = mechanism.selection(chosen)
     graph = Graph(variables, count)
     for name, value in (("z", q), ("zd", v)):
-        data = np.asarray(value, dtype=float)[at]
+        data = select @ np.asarray(value, dtype=float)
         graph = graph.add(Prior(name, few), 0.0, times=[0], data=data)
     graph = graph.add(PositionConstraints(mechanism, chosen), 0.0)
     graph = graph.add(VelocityConstraints(mechanism, chosen), 0.0)
     graph = graph.add(AccelerationConstraints(mechanism, chosen), 0.0)
     graph = graph.add(Trapezoid("z", "zd", step, few), integrator_noise)
     graph = graph.add(Trapezoid("zd", "zdd", step, few), integrator_noise)
-    known = np.broadcast_to(as_numbers(forces, "forces"), (count, mechanism.n))
-    graph = graph.add(PlanarDynamics(mechanism, chosen), dynamics_noise, data=known)
+    applied = np.broadcast_to(as_numbers(forces, "forces"), (count, mechanism.n))
+    graph = graph.add(PlanarDynamics(mechanism, chosen), dynamics_noise, data=applied)
     return graph if equal_noise is None else graph.add(Equal("q", vectors), equal_noise)
 
 
@@ -258,40 +248,36 @@ def inverse(
     alone leave free, for each freedom, a motion that changes sign from each time to the next.
     """
     names = mechanism.coordinates
-    wanted = as_numbers(trajectory, "trajectory")
-    count, at = len(wanted), tuple(names.index(name) for name in actuated)
+    positions = as_numbers(trajectory, "trajectory")
+    count, at = len(positions), tuple(names.index(name) for name in actuated)
     vectors = Vectors(mechanism.n)
     idle = tuple(i for i in range(mechanism.n) if i not in at)
 
-    def graph(*variables: str) -> Graph:
-        made = Graph(dict.fromkeys(variables, vectors), count)
-        made = made.add(Reading("q", at, mechanism.n), 0.0, data=wanted)
-        made = made.add(PositionConstraints(mechanism), 0.0)
-        return made.add(Equal("q", vectors), EQUAL)
+    def closed(*variables: str) -> Graph:
+        graph = Graph(dict.fromkeys(variables, vectors), count)
+        graph = graph.add(Reading("q", at, mechanism.n), 0.0, data=positions)
+        graph = graph.add(PositionConstraints(mechanism), 0.0)
+        return graph.add(Equal("q", vectors), EQUAL)
 
-    def integrated(made: Graph) -> Graph:
-        made = made.add(Prior("v", vectors), 0.0, times=[0], data=v)
-        made = made.add(Trapezoid("q", "v", step, vectors), TRAPEZOID)
-        made = made.add(Trapezoid("v", "a", step, vectors), TRAPEZOID)
-        return made.add(Equal("a", vectors), LOOSE)
+    def integrated(graph: Graph) -> Graph:
+        graph = graph.add(Prior("v", vectors), 0.0, times=[0], data=v)
+        graph = graph.add(Trapezoid("q", "v", step, vectors), TRAPEZOID)
+        graph = graph.add(Trapezoid("v", "a", step, vectors), TRAPEZOID)
+        return graph.add(Equal("a", vectors), LOOSE)
 
-    positions = graph("q")
-    motion = integrated(graph("q", "v", "a"))
+    at_rest = closed("q")
+    motion = integrated(closed("q", "v", "a"))
     later = np.arange(1, count)
     constrained = motion.add(VelocityConstraints(mechanism), 0.0, times=later)
-    forced = integrated(graph("q", "v", "a", "Q"))
+    forced = integrated(closed("q", "v", "a", "Q"))
     forced = forced.add(VelocityConstraints(mechanism), 0.0, times=later)
     forced = forced.add(Reading("Q", idle, mechanism.n), 0.0)
     forced = forced.add(PlanarDynamics(mechanism, forces="Q"), DYNAMICS)
-    start = fixed_lag(positions, {"q": np.asarray(q, dtype=float)}, 2).newest
-    return staged([positions, motion, constrained, forced], start)
+    start = fixed_lag(at_rest, {"q": np.asarray(q, dtype=float)}, 2).newest
+    return staged([at_rest, motion, constrained, forced], start)
 
 
 # ---- sensors -------------------------------------------------------------------------------------
-
-
-TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
-"""J: by a right angle."""
 
 
 @dataclass(frozen=True)
@@ -368,7 +354,7 @@ class PlanarGyroscope(_OnBody):
     _size = 1
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """What is measured + bias - data."""
+        """Angular velocity + bias - data."""
         (along, offset), scale = self._arm, self._of.length**-2
         d, rate = x[0] @ along.T + offset, x[1] @ along.T
         across = scale * d @ TURN.T  # J d
@@ -380,9 +366,9 @@ class PlanarGyroscope(_OnBody):
 
 @dataclass(frozen=True)
 class PlanarAccelerometer(_OnBody):
-    """Acceleration of a body's point minus gravity (2), in its own axes, is measured [m/s²].
+    """Acceleration of a body's point minus gravity (2), in the body's axes, is measured [m/s²].
 
-    ``at``: where it sits, in the body's axes. ``bias``: a variable of two numbers.
+    ``at``: its place in the body's axes. ``bias``: a variable of two numbers.
     """
 
     at: Point = (0.0, 0.0)
@@ -445,3 +431,174 @@ def bayes_tree(
     """
     named = factor_graph(graph, first, stop)
     return named.eliminate(tuple(named.sizes) if order is None else order)
+
+
+# ---- branches of assembly: the discrete variable C (figure 1(b)) ---------------------------------
+
+SAME = 1e-6  # of the longest body: points nearer to each other are one
+
+
+@dataclass(frozen=True, eq=False)
+class BranchEstimate:
+    """Probabilities of branches by data, p(C | o) (k,), and the solution on each branch."""
+
+    probabilities: Array
+    solutions: tuple[Solution, ...]
+
+    @property
+    def best(self) -> Solution:
+        """The solution on the most likely branch."""
+        return self.solutions[int(np.argmax(self.probabilities))]
+
+
+def branches(
+    mechanism: Mechanism, q: ArrayLike, held: Sequence[str], *, tries: int = 100, seed: int = 0
+) -> Array:
+    """Closed configurations (k, n) with the coordinates ``held`` as in q (n,), nearest to q first.
+
+    Newton's method from q and from random places about it; a branch that none of the ``tries``
+    leads to is missing. Raises ClosureError where none closes, ValueError where the held
+    coordinates leave a freedom.
+    """
+    at, rng = as_numbers(q, "q"), np.random.default_rng(seed)
+    size = max(body.length for body in mechanism.bodies)
+    free = np.array([name not in held for name in mechanism.coordinates])
+    shapes: list[Array] = []
+    result: list[Array] = []
+    gaps: list[float] = []
+    for n in range(tries):
+        try:
+            closed = mechanism.close(at + (n > 0) * size * free * rng.normal(size=len(at)), held)
+        except ClosureError as error:
+            gaps.append(error.residual)
+            continue
+        if not mechanism.conditions.angles_hold(closed):
+            continue
+        points = np.concatenate([mechanism.point(name, closed) for name in mechanism.points])
+        if all(np.max(np.abs(points - other)) > SAME * size for other in shapes):
+            shapes.append(points)
+            result.append(closed)
+    if not result:
+        raise ClosureError(f"it does not close with {list(held)} held", min(gaps, default=np.inf))
+    if np.linalg.matrix_rank(mechanism.jacobian(result[0])[:, free]) < np.count_nonzero(free):
+        raise ValueError(f"with {list(held)} held the mechanism still moves: hold every freedom")
+    return np.array(sorted(result, key=lambda x: float(np.linalg.norm(x - at))))
+
+
+def compare_branches(
+    graph: Graph, starts: Sequence[Values], *, prior: ArrayLike = 1.0
+) -> BranchEstimate:
+    """p(C | o) of the branches that ``starts`` are on, one each, by the evidence of the data.
+
+    Every branch is solved from its start; its evidence is
+    :attr:`~robomodel.estimation.solve.Solution.log_evidence`. ``prior``: p(C) (k,), up to a factor.
+    """
+    solutions = tuple(solve(graph, start) for start in starts)
+    logs = np.array([solution.log_evidence for solution in solutions])
+    weights = np.exp(logs - np.max(logs)) * as_numbers(prior, "prior")
+    return BranchEstimate(weights / np.sum(weights), solutions)
+
+
+# ---- dynamic Bayesian networks (figure 1) --------------------------------------------------------
+# The probability of all variables is the product of each one's given its parents (16), and each
+# becomes a factor (17).
+
+
+@dataclass(frozen=True)
+class BayesNetwork:
+    """A directed acyclic graph of variables, each with its parents.
+
+    ``sizes``: variable → number of its components; ``parents``: variable → what it depends on; none
+    of variables that are left out. Raises ValueError for parents that are no variables, and where a
+    variable depends on itself.
+    """
+
+    sizes: Mapping[str, int]
+    parents: Mapping[str, tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        for names in (self.parents, *self.parents.values()):
+            check_names(names, self.sizes, "no variable ")
+        _ = self.order  # checks that there is no cycle
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """All variables, parents first."""
+        try:
+            return tuple(
+                TopologicalSorter({x: self.parents.get(x, ()) for x in self.sizes}).static_order()
+            )
+        except CycleError as error:
+            cycle = " → ".join(f"'{x}'" for x in error.args[1])
+            raise ValueError(f"variables depend on themselves: {cycle}") from None
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """(parent, child)."""
+        return tuple((p, child) for child, ps in self.parents.items() for p in ps)
+
+    def factor_graph(self, known: Collection[str] = ()) -> FactorGraph:
+        """The factor graph of the variables that are not ``known`` (section 5).
+
+        Each variable becomes a factor, "p(x | parents)", on itself and its parents; known variables
+        are parameters of the factors, and factors without unknowns are constants, left out.
+        """
+        check_names(known, self.sizes, "no variable ")
+        relations = []
+        for child in self.sizes:
+            parents = self.parents.get(child, ())
+            unknown = frozenset((child, *parents)).difference(known)
+            if unknown:
+                name = f"p({child} | {', '.join(parents)})" if parents else f"p({child})"
+                relations.append(Relation(name, unknown, self.sizes[child], soft=True))
+        sizes = {x: size for x, size in self.sizes.items() if x not in known}
+        return FactorGraph(sizes, tuple(relations))
+
+    def dot(self) -> str:
+        """The network as Graphviz text: ``dot -Tsvg``."""
+        lines = [f'  "{x}";' for x in self.sizes]
+        lines += [f'  "{parent}" -> "{child}";' for parent, child in self.edges]
+        return "\n".join(["digraph network {", *lines, "}\n"])
+
+
+def dependent_network(count: int, n: int, observations: int = 0) -> BayesNetwork:
+    """Figure 1(a): q, v, a (n) and forces Q (n) at ``count`` times, and ``observations`` o, if any.
+
+    q and v follow from those of the time before by Euler's rule, as in (16). The trapezoidal rule
+    has no such network: through q̈ at its end, each variable of a time would depend on itself.
+    """
+    sizes: dict[str, int] = {}
+    parents: dict[str, tuple[str, ...]] = {}
+    for t in range(count):
+        sizes |= {f"{x}[{t}]": n for x in ("q", "v", "a", "Q")}
+        if t:
+            parents[f"q[{t}]"] = (f"q[{t - 1}]", f"v[{t - 1}]")
+            parents[f"v[{t}]"] = (f"v[{t - 1}]", f"a[{t - 1}]")
+        parents[f"a[{t}]"] = (f"q[{t}]", f"v[{t}]", f"Q[{t}]")
+        if observations:
+            sizes[f"o[{t}]"] = observations
+            parents[f"o[{t}]"] = (f"q[{t}]", f"v[{t}]", f"a[{t}]")
+    return BayesNetwork(sizes, parents)
+
+
+def independent_network(count: int, n: int, f: int, observations: int = 0) -> BayesNetwork:
+    """Figure 1(b): independent z, zd, zdd (f) follow each other, dependent q, v, a (n) follow them.
+
+    C is the branch, one for all times, which q depends on besides z. Forces Q (n) act on zdd.
+    """
+    sizes = {"C": 1}
+    parents: dict[str, tuple[str, ...]] = {}
+    for t in range(count):
+        sizes |= {f"{x}[{t}]": f for x in ("z", "zd", "zdd")}
+        sizes |= {f"{x}[{t}]": n for x in ("Q", "q", "v", "a")}
+        if t:
+            parents[f"z[{t}]"] = (f"z[{t - 1}]", f"zd[{t - 1}]")
+            parents[f"zd[{t}]"] = (f"zd[{t - 1}]", f"zdd[{t - 1}]")
+        parents[f"zdd[{t}]"] = (f"z[{t}]", f"zd[{t}]", f"Q[{t}]")
+        parents[f"q[{t}]"] = (f"z[{t}]", "C")
+        parents[f"v[{t}]"] = (f"zd[{t}]", f"q[{t}]")
+        parents[f"a[{t}]"] = (f"zdd[{t}]", f"q[{t}]", f"v[{t}]")
+        if observations:
+            sizes[f"o[{t}]"] = observations
+            parents[f"o[{t}]"] = (f"q[{t}]", f"v[{t}]", f"a[{t}]")
+    return BayesNetwork(sizes, parents)

@@ -35,7 +35,6 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations.functions import loop_gaps
-from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, stack, sub, unstack
@@ -45,34 +44,29 @@ def gaps(model: Model, q: Vector) -> list[Scalar]:
     """Φ (m) at positions of all joints: loops' gaps, redundant ones too, and couplings'."""
     result: list[Scalar] = []
     for cluster in model.clusters:
-        own = q[cluster.spanning_q]
+        positions = q[cluster.spanning_q]
         if cluster.implicit:
-            result += loop_gaps(cluster, own)
-        elif len(own) > cluster.nv:
-            chosen = [own[i] for i in _independent(cluster)]
-            wanted = cluster.constraint.positions(chosen)
+            result += loop_gaps(cluster, positions)
+        elif len(positions) > cluster.nv:
+            independent = [
+                link.q + i
+                for link in cluster.geometry.links
+                if link.v in cluster.columns
+                for i in range(link.joint.nq)
+            ]
+            closed = cluster.constraint.positions([positions[i] for i in independent])
             result += [
                 sub(x, y)
-                for i, (x, y) in enumerate(zip(own, wanted, strict=True))
-                if i not in _independent(cluster)
+                for i, (x, y) in enumerate(zip(positions, closed, strict=True))
+                if i not in independent
             ]
     return result
-
-
-def _independent(cluster: Cluster) -> list[int]:
-    """Where an explicit cluster's q stands among the positions of its joints."""
-    return [
-        link.q + i
-        for link in cluster.geometry.links
-        if link.v in cluster.columns
-        for i in range(link.joint.nq)
-    ]
 
 
 def _rates(
     tree: Model, values: Sequence[Scalar], q: Sequence[Traced], *along: Sequence[Traced]
 ) -> list[Scalar]:
-    """Rates of values along velocities of q, which change by their own rates."""
+    """Time derivatives of values: ``along`` are velocities of q, their rates, and so on."""
     direction: Direction = {}
     for cluster in tree.clusters:
         direction |= moving(tree, cluster, q, along[0])
@@ -209,7 +203,7 @@ def forward(
     graph = Graph(spaces, count)
     for name, value in (("q", q), ("v", v)):
         graph = graph.add(Prior(name, spaces[name]), 0.0, times=[0], data=value)
-    later = np.arange(1, count)  # the priors say it of the first
+    later = np.arange(1, count)  # the priors fix the first
     graph = graph.add(positions, 0.0, times=later)
     graph = graph.add(LoopVelocities(model), 0.0, times=later)
     graph = graph.add(LoopAccelerations(model), 0.0)
