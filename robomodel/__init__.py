@@ -27,7 +27,7 @@ from robomodel.identification import (
     regressor,
     with_parameters,
 )
-from robomodel.interop.compile import compile
+from robomodel.interop.programs import compile
 from robomodel.kernels.function import Kernel
 from robomodel.loading import load
 from robomodel.model import Model

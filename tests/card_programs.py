@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from ptx_interpreter import Launch
 
+from robomodel.kernels import ptx
 from robomodel.kernels.function import CudaKernel
-from robomodel.kernels.ptx import emit as ptx
 
 
 def arguments_of(kernel: CudaKernel, count: int) -> list[np.ndarray]:

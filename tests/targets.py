@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 from ptx_interpreter import Launch
 
-from robomodel.kernels import Program, compile_program
+from robomodel.kernels import Program, compile_program, ptx
 from robomodel.kernels.c import CFunction, preamble
-from robomodel.kernels.ptx import emit as ptx
-from robomodel.kernels.ptx.emit import Slice
+from robomodel.kernels.slices import Slice
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")

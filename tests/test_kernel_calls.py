@@ -26,7 +26,6 @@ from llvmlite.binding import ffi
 import robomodel as rm
 from robomodel.kernels import Iteration, NoCompilerError, Trace, compile_program, plan
 from robomodel.kernels import compile as compiling
-from robomodel.kernels.llvm import loop
 from robomodel.kernels.llvm.emit import emit
 from robomodel.kernels.threads import share
 from robomodel.scalars import add, mul, sincos
@@ -357,7 +356,7 @@ def test_kernels_call_what_every_c_library_has(
     for outputs, sizes, iteration, stack in (
         (angles, [1, 2, 3], None, 1 << 16), (moved, [1, 1, 2], stages, 0)
     ):  # fmt: skip
-        monkeypatch.setattr(loop, "STACK", stack)
+        monkeypatch.setattr("robomodel.kernels.llvm.emit.STACK_BYTES", stack)
         text = emit(trace.program(outputs), sizes, 4, iteration)
         assert ("malloc(i64 " in text) == (stack == 0)
         module = llvm.parse_assembly(text)

@@ -22,11 +22,10 @@ from shipped import ROBOTS
 from targets import on_card
 
 import robomodel as rm
-from robomodel.kernels import Program, Trace, cuda
+from robomodel.kernels import Program, Trace, cuda, ptx
 from robomodel.kernels.function import CudaKernel
-from robomodel.kernels.precision import PRECISIONS
-from robomodel.kernels.ptx import emit as ptx
-from robomodel.kernels.ptx.emit import divided
+from robomodel.kernels.program import PRECISIONS
+from robomodel.kernels.slices import divided
 from robomodel.motion.cuda import CudaRollout
 from robomodel.scalars import sincos
 

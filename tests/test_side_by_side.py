@@ -15,7 +15,7 @@ from cases import few
 import robomodel as rm
 from robomodel.kernels import compile as compiling
 from robomodel.kernels import plan
-from robomodel.kernels.llvm import machine, processes, worker
+from robomodel.kernels.llvm import machine, processes
 
 
 @pytest.fixture
@@ -88,13 +88,13 @@ def test_a_helper_compiles_what_is_compiled_here() -> None:
 def helped(monkeypatch: pytest.MonkeyPatch, count: int) -> list[int]:
     """How many modules were compiled here."""
     here: list[int] = []
-    compiled = worker.object_code
+    compiled = processes.object_code
 
     def counting(*arguments: object) -> bytes:
         here.append(1)
         return compiled(*arguments)
 
-    monkeypatch.setattr(worker, "object_code", counting)
+    monkeypatch.setattr(processes, "object_code", counting)
     monkeypatch.setattr(processes, "_helpers", lambda _: count)
     return here
 
@@ -112,7 +112,7 @@ def test_helpers_that_fail_are_done_without(
     script = os.path.join(tmp_path, "script.py")
     with open(script, "w", encoding="utf-8") as file:
         file.write(text)
-    monkeypatch.setattr(worker, "__file__", script)
+    monkeypatch.setattr(processes, "__file__", script)
     monkeypatch.setattr(processes, "PATIENCE", 0.5)
     here = helped(monkeypatch, 2)
     started = time.monotonic()

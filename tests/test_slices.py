@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from targets import on_card
 
-from robomodel.kernels import Program, Trace
+from robomodel.kernels import Program, Trace, ptx, slices
 from robomodel.kernels.plan import Plan
 from robomodel.kernels.program import ADD, MUL, SQRT, Step
-from robomodel.kernels.ptx import emit
-from robomodel.kernels.ptx.emit import Slice, alive, divided, gathered, sliced, spilled
+from robomodel.kernels.ptx import gathered
+from robomodel.kernels.slices import Slice, alive, divided, sliced, spilled
 
 each_dtype = pytest.mark.parametrize("dtype", ["float64", "float32"])
 
@@ -72,8 +72,8 @@ def test_any_slices_give_the_same_numbers(dtype: str) -> None:
 def test_more_results_than_a_block_gathers_and_more_steps_than_a_function(
     dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(emit, "LONGEST", 300)
-    monkeypatch.setattr("robomodel.kernels.ptx.emit.LONGEST", 300)
+    for module in (ptx, slices):
+        monkeypatch.setattr(module, "LONGEST", 300)
     program = branches(90, 3)
     whole = divided(program, [program.distinct])
     plan = Plan(whole[0].program, (program.inputs, len(program.outputs)), longest=300)

@@ -22,7 +22,7 @@ from robomodel.dynamics.recursions.passive import Arguments, Inner
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.errors import as_names, did_you_mean
 from robomodel.kernels.function import Kernel, TracedFunction
-from robomodel.kernels.precision import Dtype
+from robomodel.kernels.program import Dtype
 from robomodel.model.derived import traced
 from robomodel.model.model import Model
 from robomodel.model.parameters import count

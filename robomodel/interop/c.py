@@ -18,7 +18,7 @@ from robomodel.interop.ros2_control import FUNCTIONS as TRANSMISSION_FUNCTIONS
 from robomodel.interop.ros2_control import transmission_header
 from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
 from robomodel.kernels.function import TracedFunction, as_dtype
-from robomodel.kernels.precision import Dtype
+from robomodel.kernels.program import Dtype
 from robomodel.model import Model
 from robomodel.model.elements import position_labels, position_names
 

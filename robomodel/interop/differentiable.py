@@ -31,7 +31,7 @@ from robomodel.interop.programs import OWN, routine, summary, task_of
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.differentiate import differentiate, gradient
 from robomodel.kernels.function import Build, TracedFunction, split
-from robomodel.kernels.precision import Dtype
+from robomodel.kernels.program import Dtype
 from robomodel.kernels.trace import Traced
 from robomodel.model.configurations.functions import settled
 from robomodel.model.derived import cache_key

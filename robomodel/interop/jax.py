@@ -1,7 +1,7 @@
 """Robots' functions in JAX: ``jit``, ``vmap``, ``scan``, and gradients in both modes.
 
-The compiled kernel is a target of XLA's foreign function interface, on processors; nothing is
-traced into XLA, which would take minutes to compile. Derivatives are those of
+The compiled kernel is a target of XLA's foreign function interface, on processors and without a C
+compiler; nothing is traced into XLA, which would take minutes to compile. Derivatives are those of
 :mod:`robomodel.interop.differentiable`: q counts as plain numbers, of which changes along closed
 motions matter; a quaternion's length, and the dependent joints of loops, do not.
 """
@@ -17,9 +17,9 @@ import numpy as np
 
 from robomodel.errors import MissingPackageError
 from robomodel.interop.differentiable import Differentiable, LibraryFunction, differentiable
-from robomodel.kernels import xla
 from robomodel.kernels.compile import Compiled
-from robomodel.kernels.precision import Dtype
+from robomodel.kernels.llvm import machine
+from robomodel.kernels.program import PRECISIONS, Dtype
 from robomodel.model.model import Model
 
 try:
@@ -86,9 +86,9 @@ class _Function(LibraryFunction):
 def _derivative(what: Differentiable, order: int, dtype: Dtype) -> Callable[..., Array]:
     """Arguments of one batch → (..., *what.shape(order)), with the rule for the next order."""
     program = what.derivative(order)
-    known: Callable[..., Array] | None = what.kept.get((f"jax {order}", dtype))
-    if known is not None:
-        return known
+    run: Callable[..., Array] | None = what.kept.get((f"jax {order}", dtype))
+    if run is not None:
+        return run
     target = _target(program.compiled(dtype), program.sizes, dtype, program.name)
 
     def call(*arguments: Array) -> Array:
@@ -103,27 +103,149 @@ def _derivative(what: Differentiable, order: int, dtype: Dtype) -> Callable[...,
         result: Array = flat.reshape((*batch, *what.shape(order)))
         return result
 
-    run: Callable[..., Array] = jax.custom_jvp(call)
-    what.kept[f"jax {order}", dtype] = run
+    with_rule: Any = jax.custom_jvp(call)
+    run = what.kept[f"jax {order}", dtype] = with_rule
 
     def rule(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
         slopes = _derivative(what, order + 1, dtype)(*primals)
         change = jnp.concatenate(tangents, axis=-1)
         column = change.reshape((*change.shape[:-1], *[1] * order, what.total, 1))
-        return run(*primals), (slopes @ column)[..., 0]
+        return with_rule(*primals), (slopes @ column)[..., 0]
 
-    run.defjvp(rule)  # type: ignore[attr-defined]
+    with_rule.defjvp(rule)
     return run
 
 
 def _target(compiled: Compiled, sizes: Sequence[int], dtype: Dtype, name: str) -> str:
     """The name under which XLA knows a kernel."""
-    known = _targets.get(compiled.loop)
-    if known is None:
-        address, alive = xla.handler(compiled, sizes, dtype)
-        known = f"robomodel_{name}_{next(_numbers)}"
+    target = _targets.get(compiled.loop)
+    if target is None:
+        address, alive = _handler(compiled, sizes, dtype)
+        target = f"robomodel_{name}_{next(_numbers)}"
         capsule = jax.ffi.pycapsule(ctypes.c_void_p(address))
-        jax.ffi.register_ffi_target(known, capsule, platform="cpu")
+        jax.ffi.register_ffi_target(target, capsule, platform="cpu")
         _alive.append(alive)
-        _targets[compiled.loop] = known
-    return known
+        _targets[compiled.loop] = target
+    return target
+
+
+# ---- XLA's foreign function interface ------------------------------------------------------------
+
+# of its C API's major version 0, in bytes: within the call frame, the API's table, and a buffer
+FRAME_EXTENSION, FRAME_API, FRAME_STAGE, FRAME_ARGUMENTS, FRAME_RESULTS = 8, 16, 32, 72, 112
+API_VERSION = 32
+BUFFER_DATA, BUFFER_RANK, BUFFER_DIMENSIONS = 24, 32, 40
+EXECUTE = 3  # the stage of a call in which results are computed
+
+
+def _handler(
+    kernel: Compiled, sizes: Sequence[int], dtype: Dtype
+) -> tuple[int, tuple[object, ...]]:
+    """The address of a handler that runs the kernel's loop over all rows, and what must live on.
+
+    XLA calls it with a frame, which refers to the memory of the arguments and the result. Numbers
+    lie without gaps, (..., size), and leading axes are the same of all, which the caller ensures.
+    ``sizes`` are those of the kernel's program.
+    """
+    text = _handler_ir(kernel.loop, sizes, PRECISIONS[dtype].bytes)
+    codes = machine.object_codes([text], lambda _: None)
+    alive, address = machine.load(codes, "handler")
+    return address, (alive, kernel)
+
+
+def _metadata_ir() -> list[str]:
+    """The answer to XLA's query for the handler's metadata: the version that XLA has itself."""
+    return [
+        "extended:",
+        "%kind.at = getelementptr i8, ptr %extension, i64 8",
+        "%kind = load i32, ptr %kind.at",
+        "%metadata.query = icmp eq i32 %kind, 1",
+        "br i1 %metadata.query, label %answer, label %run",
+        "answer:",
+        "%metadata.at = getelementptr i8, ptr %extension, i64 24",
+        "%metadata = load ptr, ptr %metadata.at",
+        f"%api.at = getelementptr i8, ptr %frame, i64 {FRAME_API}",
+        "%api = load ptr, ptr %api.at",
+        "%no.api = icmp eq ptr %api, null",  # older JAX, of version 0.1
+        f"%newer.at = getelementptr i8, ptr %api, i64 {API_VERSION}",
+        "%version.at = select i1 %no.api, ptr %old, ptr %newer.at",
+        "%version = load i64, ptr %version.at",
+        "%version.to = getelementptr i8, ptr %metadata, i64 24",
+        "store i64 %version, ptr %version.to, align 4",
+        "%traits.at = getelementptr i8, ptr %metadata, i64 32",
+        "store i32 0, ptr %traits.at",
+        "ret ptr null",
+    ]
+
+
+def _handler_ir(loop: int, sizes: Sequence[int], width: int) -> str:
+    """IR of ``XLA_FFI_Error *handler(XLA_FFI_CallFrame *)``; null says that all is well."""
+    count = len(sizes)
+    lines = [
+        "define ptr @handler(ptr %frame) {",
+        "entry:",
+        f"%args = alloca [{count} x ptr]",
+        "%dims = alloca [1 x i64]",
+        "%old = alloca i64",
+        f"store i64 {1 << 32}, ptr %old",
+        f"%steps = alloca [{2 * count} x i64]",
+        f"%extension.at = getelementptr i8, ptr %frame, i64 {FRAME_EXTENSION}",
+        "%extension = load ptr, ptr %extension.at",
+        "%plain = icmp eq ptr %extension, null",
+        "br i1 %plain, label %run, label %extended",
+        *_metadata_ir(),
+        "run:",
+        f"%stage.at = getelementptr i8, ptr %frame, i64 {FRAME_STAGE}",
+        "%stage = load i32, ptr %stage.at",
+        f"%now = icmp eq i32 %stage, {EXECUTE}",
+        "br i1 %now, label %rows.before, label %done",
+        "rows.before:",
+        f"%arguments.at = getelementptr i8, ptr %frame, i64 {FRAME_ARGUMENTS}",
+        "%arguments = load ptr, ptr %arguments.at",
+        f"%results.at = getelementptr i8, ptr %frame, i64 {FRAME_RESULTS}",
+        "%results = load ptr, ptr %results.at",
+    ]
+    for k, size in enumerate(sizes):
+        of, i = ("arguments", k) if k < count - 1 else ("results", 0)
+        lines += [
+            f"%buffer.at{k} = getelementptr ptr, ptr %{of}, i64 {i}",
+            f"%buffer{k} = load ptr, ptr %buffer.at{k}",
+            f"%data.at{k} = getelementptr i8, ptr %buffer{k}, i64 {BUFFER_DATA}",
+            f"%data{k} = load ptr, ptr %data.at{k}",
+            f"%arg{k} = getelementptr ptr, ptr %args, i64 {k}",
+            f"store ptr %data{k}, ptr %arg{k}",
+            f"%outer{k} = getelementptr i64, ptr %steps, i64 {k}",
+            f"store i64 {size * width}, ptr %outer{k}",
+            f"%inner{k} = getelementptr i64, ptr %steps, i64 {count + k}",
+            f"store i64 {width}, ptr %inner{k}",
+        ]
+    result = count - 1
+    return "\n".join([
+        *lines,
+        f"%rank.at = getelementptr i8, ptr %buffer{result}, i64 {BUFFER_RANK}",
+        "%rank = load i64, ptr %rank.at",
+        f"%shape.at = getelementptr i8, ptr %buffer{result}, i64 {BUFFER_DIMENSIONS}",
+        "%shape = load ptr, ptr %shape.at",
+        "%leading = sub i64 %rank, 1",
+        "br label %rows",
+        "rows:",
+        "%axis = phi i64 [0, %rows.before], [%axis.next, %row]",
+        "%n = phi i64 [1, %rows.before], [%n.next, %row]",
+        "%more = icmp slt i64 %axis, %leading",
+        "br i1 %more, label %row, label %call",
+        "row:",
+        "%length.at = getelementptr i64, ptr %shape, i64 %axis",
+        "%length = load i64, ptr %length.at",
+        "%n.next = mul i64 %n, %length",
+        "%axis.next = add i64 %axis, 1",
+        "br label %rows",
+        "call:",
+        "store i64 %n, ptr %dims",
+        f"%loop = inttoptr i64 {loop} to ptr",
+        "call void %loop(ptr %args, ptr %dims, ptr %steps, ptr null)",
+        "br label %done",
+        "done:",
+        "ret ptr null",
+        "}",
+        "",
+    ])  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 
 from robomodel.errors import MissingPackageError
 from robomodel.interop.differentiable import Differentiable, LibraryFunction, differentiable
-from robomodel.kernels.precision import Dtype
+from robomodel.kernels.program import Dtype
 from robomodel.model.model import Model
 
 try:

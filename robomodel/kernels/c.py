@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from robomodel.kernels.plan import Memory, Plan, Target, ordered, write
-from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import (
     ADD,
     COS,
@@ -28,6 +27,7 @@ from robomodel.kernels.program import (
     SIN,
     SQRT,
     SUB,
+    Dtype,
     Program,
     Step,
 )

@@ -13,15 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.kernels import cache
+from robomodel.kernels import cache, ptx
 from robomodel.kernels.llvm import machine
 from robomodel.kernels.llvm.emit import emit
 from robomodel.kernels.llvm.machine import cut, obstacle
 from robomodel.kernels.plan import Iteration
-from robomodel.kernels.precision import Dtype
-from robomodel.kernels.program import Program
-from robomodel.kernels.ptx import emit as ptx
-from robomodel.kernels.ptx import over_time
+from robomodel.kernels.program import Dtype, Program
 from robomodel.running import Lock, Progress
 
 INTERFACES = (1, 2)  # of NumPy 1 and NumPy 2
@@ -131,9 +128,9 @@ def compile_ptx(
     iteration: Iteration | None = None,
     parts: Sequence[int] = (),
 ) -> str:
-    """PTX of a program (:func:`robomodel.kernels.ptx.emit.ptx`), from the cache or from LLVM.
+    """PTX of a program (:func:`robomodel.kernels.ptx.ptx`), from the cache or from LLVM.
 
-    With an ``iteration``, and the state's ``parts``, as :func:`robomodel.kernels.ptx.over_time.ptx`
+    With an ``iteration``, and the state's ``parts``, as :func:`robomodel.kernels.ptx.ptx_over_time`
     does. ``name`` says all that makes the program what it is. NoCompilerError where LLVM is
     missing, or does not know NVIDIA's cards, and the cache has nothing.
     """
@@ -151,7 +148,7 @@ def compile_ptx(
                 text = (
                     ptx.ptx(made, entry, sizes, dtype)
                     if iteration is None
-                    else over_time.ptx(made, entry, sizes, parts, iteration, dtype)
+                    else ptx.ptx_over_time(made, entry, sizes, parts, iteration, dtype)
                 )
                 kept = text.encode()
             except (ImportError, OSError, RuntimeError) as error:

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.kernels.precision import PRECISIONS, Dtype
-from robomodel.kernels.ptx import emit
+from robomodel.kernels.program import PRECISIONS, Dtype
+from robomodel.kernels.ptx import THREADS, blocks
 
 CARDS = (2, 13)  # DLPack's numbers of CUDA's memory, and of such that processors share
 STANDARD = 1  # the stream that waits for others, by its explicit handle
@@ -463,13 +463,13 @@ class Compiled:
         (number,) = numbers
         values = [*(ctypes.c_void_p(x.address) for x in views), *others]
         given = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-        grid = (emit.blocks(self.ptx, count), 1, 1, emit.THREADS, 1, 1, 0)
-        blocks = [ctypes.c_uint(n) for n in grid]
+        grid = (blocks(self.ptx, count), 1, 1, THREADS, 1, 1, 0)
+        dimensions = [ctypes.c_uint(n) for n in grid]
         with card.on(number):
             for other in {x.stream for x in views} - {None, stream}:
                 card.call("cuStreamSynchronize", ctypes.c_void_p(other))
             function = self._function(card, number)
-            card.call("cuLaunchKernel", function, *blocks, ctypes.c_void_p(stream), given, None)
+            card.call("cuLaunchKernel", function, *dimensions, ctypes.c_void_p(stream), given, None)
 
     def _function(self, card: Driver, number: int) -> ctypes.c_void_p:
         """The entry in the current context, which is this card's."""

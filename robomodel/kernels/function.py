@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from robomodel.kernels.compile import Compiled, NoCompilerError, compile_program, compile_ptx
 from robomodel.kernels.plan import Iteration
-from robomodel.kernels.precision import Dtype
-from robomodel.kernels.program import Program
+from robomodel.kernels.program import Dtype, Program
 from robomodel.kernels.threads import run_ufunc
 from robomodel.kernels.trace import Trace
 from robomodel.scalars import Scalar, stack, unstack

@@ -15,8 +15,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from robomodel.kernels.precision import PRECISIONS, Dtype, Precision
-from robomodel.kernels.program import COS, SIN, Program, Reference, Step
+from robomodel.kernels.program import (
+    COS,
+    PRECISIONS,
+    SIN,
+    Dtype,
+    Precision,
+    Program,
+    Reference,
+    Step,
+)
 
 CHUNK = 6000  # steps in one function, if there is but one
 PIECE = 200  # steps in a function, where there are several

@@ -21,7 +21,7 @@ from robomodel.dynamics.recursions.passive import spring_energy
 from robomodel.kernels import Iteration
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import Build, TracedFunction
-from robomodel.kernels.precision import Dtype
+from robomodel.kernels.program import Dtype
 from robomodel.kernels.trace import Traced
 from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.functions import left_open

@@ -32,7 +32,7 @@ from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.kernels import Iteration
 from robomodel.kernels.function import TracedFunction
-from robomodel.kernels.precision import Dtype
+from robomodel.kernels.program import Dtype
 from robomodel.model.configurations.functions import rates
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from robomodel.kernels.plan import Target
-from robomodel.kernels.precision import Precision
 from robomodel.kernels.program import (
     ADD,
     COS,
@@ -24,6 +23,7 @@ from robomodel.kernels.program import (
     SIN,
     SQRT,
     SUB,
+    Precision,
     Reference,
     Step,
 )
@@ -267,7 +267,7 @@ class Function:
         return self.value(f"call i1 {name}({lanes} {found})")
 
     def sincos(self, x: str) -> tuple[str, str]:
-        """As :mod:`robomodel.kernels.precision` says, up to its limit."""
+        """As :mod:`robomodel.kernels.program` says, up to its limit."""
         return self.turned(*self.reduced(x))
 
     def reduced(self, x: str) -> tuple[str, str]:

@@ -1,22 +1,34 @@
-"""A program as LLVM IR: a NumPy inner loop with SIMD lanes across the batch.
+"""A program as LLVM IR: the inner loop of a NumPy ufunc, with SIMD lanes across the batch.
 
-The :mod:`~robomodel.kernels.llvm.loop` takes as many states at a time as vectors have lanes. Their
-rows are transposed into a tile (one vector a number), the straight-line program runs on vectors,
-and its distinct results become rows again (:mod:`~robomodel.kernels.llvm.tiles`). Long programs are
-cut into functions of a few hundred steps; what crosses a cut goes through a workspace.
+The loop takes as many states at a time as vectors have lanes. Their rows are transposed into a tile
+(one vector a number), the straight-line program runs on vectors, and its distinct results become
+rows again (:mod:`~robomodel.kernels.llvm.tiles`). Long programs are cut into functions of a few
+hundred steps; what crosses a cut goes through a workspace.
+
+Fewer states than lanes have the last of them in all lanes that are over; rows whose numbers do not
+follow each other are staged. Rows of results are written while the next tile is computed. A program
+that is cut into pieces may take several tiles along, each with memory of its own: a piece works on
+all of them before the next one's instructions are fetched (a tenth of the time of forward dynamics
+of JVRC-1, a sixth of a chain's of 24 links). A program may also be iterated over time, on inputs of
+each instant; each tile then has all its instants, written one by one, before the next tile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
-from robomodel.kernels.llvm import loop, tiles
+from robomodel.kernels.llvm import tiles
 from robomodel.kernels.llvm.assembly import Function, Instructions, Vectors, flushing
 from robomodel.kernels.plan import Iteration, Memory, Plan, ordered, write
-from robomodel.kernels.precision import Dtype
-from robomodel.kernels.program import Program, Reference
+from robomodel.kernels.program import Dtype, Program, Reference
 
 TILES: Mapping[Memory, str] = {"input": "%in", "result": "%out", "work": "%work"}
+
+LARGE_BYTES = 1 << 21  # bytes from which on caches cannot be expected to hold arguments or results
+TILES_AT_ONCE = 2  # tiles that take turns in each piece of a program
+NEAR_BYTES = 1 << 17  # bytes of a tile's values and results up to which they do
+STACK_BYTES = 1 << 16  # of a kernel's memory on the stack, which some threads have little of
 
 
 def emit(
@@ -48,7 +60,7 @@ def emit(
         text += _advance(plan, vectors)
         if iteration.table:
             text += _stage_constants(plan, vectors)
-    text += loop.loop(plan, vectors)
+    text += _loop(plan, vectors)
     return "\n".join(text) + "\n"
 
 
@@ -107,7 +119,7 @@ def _writing(plan: Plan, vectors: Vectors) -> dict[int, list[int]]:
 
 
 def _angle_reduction(plan: Plan, vectors: Vectors) -> list[str]:
-    """Two functions for huge angles, which are left to the C library.
+    """Two functions for huge angles, for which the C library is called.
 
     Nobody asks for 1e20 radians; but if they come, their sine shall be what NumPy says. Angles that
     are inputs are tested all at once, and brought to the first turn in the tile; others in place.
@@ -179,3 +191,342 @@ def _stage_constants(plan: Plan, vectors: Vectors) -> list[str]:
         f"@table = internal constant [{len(numbers)} x {scalar}] [{entries}]",
         *f.text("void @constants(i64 %stage, ptr %tile) noinline"),
     ]
+
+
+# ---- the loop over tiles -------------------------------------------------------------------------
+
+
+def _loop(plan: Plan, vectors: Vectors) -> list[str]:
+    """``loop(char **args, npy_intp *dims, npy_intp *steps, void *data)`` over tiles."""
+    offsets, total = _layout(plan, vectors)
+    several, over_time = _tiles_at_once(plan, vectors), plan.iteration
+    allocation, release = _memory(several * total, vectors.bytes)
+    return [
+        "define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {",
+        "entry:",
+        "%n = load i64, ptr %dims",
+        # the axis of time is the second name in the signature: argument 0 has none
+        "%dim.time = getelementptr i64, ptr %dims, i64 2",
+        "%instants = load i64, ptr %dim.time" if over_time else "%instants = add i64 1, 0",
+        *_arguments(plan),
+        "%states = icmp sgt i64 %n, 0",
+        "%times = icmp sgt i64 %instants, 0",
+        "%any = and i1 %states, %times",
+        "br i1 %any, label %start, label %exit",
+        "start:",
+        *allocation,
+        "begin:",
+        *_sizes(plan, vectors),
+        *(
+            line
+            for t in range(several)
+            for line in (
+                *_copy(f"begin{t}", offsets, f"{t * total}"),
+                *_constants(plan, vectors, f"begin{t}"),
+                *_context(plan, f"begin{t}"),
+            )
+        ),
+        *(["%flushed = call i32 @flush()"] if plan.dtype == "float32" else []),
+        "br label %tile",
+        "tile:",
+        "%i = phi i64 [0, %begin], [%next, %done]",
+        "%turn = phi i1 [false, %begin], [%turned, %done]",
+        f"%turned = xor i1 %turn, {'false' if over_time else 'true'}",
+        *(_iterated(plan, vectors) if over_time else _once(plan, vectors)),
+        "done:",
+        f"%next = add i64 %i, {several * vectors.lanes}",
+        "%more = icmp slt i64 %next, %n",
+        "br i1 %more, label %tile, label %free",
+        "free:",
+        *(
+            line
+            for t in range(0 if over_time else several)
+            for line in _write(plan, vectors, f"begin{t}")
+        ),
+        *(["call void @keep(i32 %flushed)"] if plan.dtype == "float32" else []),
+        *release,
+        "br label %exit",
+        "exit:",
+        "ret void",
+        "}",
+    ]
+
+
+def _tiles_at_once(plan: Plan, vectors: Vectors) -> int:
+    """How many tiles take turns: several where instructions cost more than moving their numbers."""
+    size = (plan.workspace + len(plan.columns)) * vectors.bytes
+    return 1 if plan.iteration or len(plan.pieces) == 1 or size > NEAR_BYTES else TILES_AT_ONCE
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+
+def _memory(size: int, alignment: int) -> tuple[list[str], list[str]]:
+    """Lines that take memory by what every C library has, and that give it back."""
+    if size <= STACK_BYTES:
+        return [f"%memory = alloca [{size} x i8], align {alignment}", "br label %begin"], []
+    return [
+        f"%allocated = call ptr @malloc(i64 {size + alignment - 1})",
+        "%none = icmp eq ptr %allocated, null",
+        "br i1 %none, label %nowhere, label %somewhere",
+        "nowhere:",  # a loop cannot raise, and silence would pass for a result
+        "call void @abort()",
+        "unreachable",
+        "somewhere:",
+        f"%beyond = getelementptr i8, ptr %allocated, i64 {alignment - 1}",
+        f"%memory = call ptr @llvm.ptrmask.p0.i64(ptr %beyond, i64 {-alignment})",
+        "br label %begin",
+    ], ["call void @free(ptr %allocated)"]
+
+
+def _layout(plan: Plan, vectors: Vectors) -> tuple[dict[str, int], int]:
+    """Where the tiles stand in a kernel's memory, and its size in bytes.
+
+    Tiles of results take turns: one is written while the other one is computed.
+    """
+    iteration, results = plan.iteration, len(plan.columns) + len(plan.constants)
+    carried, columns = (iteration.carried, iteration.columns) if iteration else (0, 0)
+    offsets, total = {}, 0
+    for name, count in (
+        *((f"input{k}", size) for k, size in enumerate(plan.sizes[:-1])),
+        ("carried", carried),
+        ("constants", columns),
+        ("results", results),
+        ("others", 0 if iteration else results),
+        ("work", plan.workspace),
+        ("stage", max(plan.sizes[:-1])),
+        ("staged", plan.sizes[-1]),
+        ("context", -(-8 * len(tiles.CONTEXT) // vectors.bytes)),
+    ):
+        offsets[name] = total
+        total += count * vectors.bytes
+    return offsets, total
+
+
+def _copy(where: str, offsets: dict[str, int], offset: str) -> Iterator[str]:
+    """The places in the memory of one of the tiles that take turns."""
+    yield f"%{where}.memory = getelementptr i8, ptr %memory, i64 {offset}"
+    for name, at in offsets.items():
+        yield f"%{where}.{name} = getelementptr i8, ptr %{where}.memory, i64 {at}"
+
+
+def _constants(plan: Plan, vectors: Vectors, where: str) -> Iterator[str]:
+    """Constant results, which stay where they are."""
+    for tile in ("results",) if plan.iteration else ("results", "others"):
+        for i, x in enumerate(plan.constants, len(plan.columns)):
+            at = f"%{where}.constant.{tile}{i}"
+            yield f"{at} = getelementptr i8, ptr %{where}.{tile}, i64 {i * vectors.bytes}"
+            yield f"store {vectors.type} {vectors.constant(x)}, ptr {at}, align {vectors.bytes}"
+
+
+def _each(
+    plan: Plan, vectors: Vectors, where: str, body: Callable[[str], Iterator[str]]
+) -> Iterator[str]:
+    """What is to be done with each of the tiles that take turns, of those that there are."""
+    offsets, total = _layout(plan, vectors)
+    several = _tiles_at_once(plan, vectors) > 1
+    if several:
+        yield from (f"br label %{where}.before", f"{where}.before:", f"br label %{where}")
+        yield f"{where}:"
+        yield f"%{where}.t = phi i64 [0, %{where}.before], [%{where}.following, %{where}.end]"
+    tile = f"%{where}.t" if several else "0"
+    yield f"%{where}.offset = mul i64 {tile}, {total}"
+    yield from _copy(where, offsets, f"%{where}.offset")
+    yield f"%{where}.results.now = select i1 %turn, ptr %{where}.others, ptr %{where}.results"
+    yield f"%{where}.beyond = mul i64 {tile}, {vectors.lanes}"
+    yield f"%{where}.i = add i64 %i, %{where}.beyond"
+    yield f"%{where}.remaining = sub i64 %n, %{where}.i"
+    yield f"%{where}.count = call i64 @llvm.smin.i64(i64 %{where}.remaining, i64 {vectors.lanes})"
+    yield f"%{where}.last = sub i64 %{where}.count, 1"
+    yield from body(where)
+    if several:
+        yield from (f"br label %{where}.end", f"{where}.end:")
+        yield f"%{where}.following = add i64 %{where}.t, 1"
+        yield f"%{where}.begins = mul i64 %{where}.following, {vectors.lanes}"
+        yield f"%{where}.further = add i64 %i, %{where}.begins"
+        yield f"%{where}.exists = icmp slt i64 %{where}.further, %n"
+        yield f"%{where}.in.turn = icmp slt i64 %{where}.following, {_tiles_at_once(plan, vectors)}"
+        yield f"%{where}.more = and i1 %{where}.exists, %{where}.in.turn"
+        yield f"br i1 %{where}.more, label %{where}, label %{where}.after"
+        yield f"{where}.after:"
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+def _timed(plan: Plan) -> frozenset[int]:
+    """The arguments, and the result, that have one row for each instant."""
+    iteration, result = plan.iteration, len(plan.sizes) - 1
+    return frozenset((*iteration.timed, result)) if iteration else frozenset()
+
+
+def _arguments(plan: Plan) -> Iterator[str]:
+    """Where the arguments and the result are, and the steps of their axes."""
+    inner, size = len(plan.sizes), plan.precision.bytes
+    for k in range(len(plan.sizes)):
+        yield f"%arg.at{k} = getelementptr ptr, ptr %args, i64 {k}"
+        yield f"%arg{k} = load ptr, ptr %arg.at{k}"
+        yield f"%step.at{k} = getelementptr i64, ptr %steps, i64 {k}"
+        yield f"%step{k} = load i64, ptr %step.at{k}"
+        if k in _timed(plan):
+            yield f"%later.at{k} = getelementptr i64, ptr %steps, i64 {inner}"
+            yield f"%later{k} = load i64, ptr %later.at{k}"
+            inner += 1
+        yield f"%inner.at{k} = getelementptr i64, ptr %steps, i64 {inner}"
+        yield f"%inner{k} = load i64, ptr %inner.at{k}"
+        yield f"%gaps{k} = icmp ne i64 %inner{k}, {size}"
+        yield f"%stride{k} = select i1 %gaps{k}, i64 {plan.sizes[k] * size}, i64 %step{k}"
+        inner += 1
+
+
+def _from(plan: Plan, k: int, where: str) -> Iterator[str]:
+    """Where the rows of an argument, or of the result, are for this tile at this instant."""
+    elapsed = f"%elapsed{k}" if k in _timed(plan) else "0"
+    if k in _timed(plan):
+        yield f"%elapsed{k} = mul i64 %t, %later{k}"
+    yield f"%offset{k} = mul i64 %{where}.i, %step{k}"
+    yield f"%first{k} = getelementptr i8, ptr %arg{k}, i64 %offset{k}"
+    yield f"%from{k} = getelementptr i8, ptr %first{k}, i64 {elapsed}"
+
+
+def _read(plan: Plan, k: int, where: str) -> Iterator[str]:
+    """An argument's rows into its tile."""
+    yield from _from(plan, k, where)
+    yield f"%rows{k} = select i1 %gaps{k}, ptr %{where}.stage, ptr %from{k}"
+    yield f"br i1 %gaps{k}, label %stage{k}, label %moved{k}"
+    yield f"stage{k}:"
+    rows = f"ptr %from{k}, i64 %step{k}, i64 %inner{k}, i64 {plan.sizes[k]}, i64 %{where}.count"
+    yield f"call void @gather({rows}, ptr %{where}.stage)"
+    yield f"br label %moved{k}"
+    yield f"moved{k}:"
+    rows = f"ptr %rows{k}, i64 %stride{k}, i64 %{where}.last"
+    yield f"call void @pack{k}({rows}, ptr %{where}.input{k}, i1 %many)"
+
+
+def _sizes(plan: Plan, vectors: Vectors) -> Iterator[str]:
+    """Whether there is much to be moved, and how far ahead lines of results are fetched."""
+    result = len(plan.sizes) - 1
+    of_all, of_results = sum(plan.sizes), plan.sizes[-1]
+    for name, count in (("many", of_all), ("many.results", of_results)):
+        yield f"%bytes.{name} = mul i64 %n, {count * plan.precision.bytes}"
+        yield f"%{name} = icmp sgt i64 %bytes.{name}, {LARGE_BYTES}"
+    yield f"%next.rows = mul i64 %step{result}, {_tiles_at_once(plan, vectors) * vectors.lanes}"
+    yield "%ahead = select i1 %many.results, i64 %next.rows, i64 0"
+
+
+def _context_pointers(where: str) -> Iterator[str]:
+    """Where those who write results look."""
+    for i, name in enumerate(tiles.CONTEXT):
+        yield f"%{where}.to.{name} = getelementptr i8, ptr %{where}.context, i64 {8 * i}"
+
+
+def _context(plan: Plan, where: str) -> Iterator[str]:
+    """What those who write results know from the beginning."""
+    result = len(plan.sizes) - 1
+    yield from _context_pointers(where)
+    yield f"store i64 %ahead, ptr %{where}.to.ahead"
+    for name in ("stride", "step", "inner"):
+        yield f"store i64 %{name}{result}, ptr %{where}.to.{name}"
+    for name in ("rows", "from"):
+        yield f"store ptr null, ptr %{where}.to.{name}"
+
+
+def _to_write(plan: Plan, where: str) -> Iterator[str]:
+    """The results of this tile are what is to be written next."""
+    k = len(plan.sizes) - 1
+    yield from _from(plan, k, where)
+    yield f"%rows{k} = select i1 %gaps{k}, ptr %{where}.staged, ptr %from{k}"
+    yield f"%staged{k} = select i1 %gaps{k}, ptr %from{k}, ptr null"
+    for name, value in (
+        ("rows", f"ptr %rows{k}"),
+        ("from", f"ptr %staged{k}"),
+        ("last", f"i64 %{where}.last"),
+        ("tile", f"ptr %{where}.results.now"),
+    ):
+        yield f"store {value}, ptr %{where}.to.{name}"
+
+
+def _write(plan: Plan, vectors: Vectors, where: str) -> Iterator[str]:
+    """Write what is to be written."""
+    for part in tiles.parts(vectors, plan.sizes[-1]):
+        yield f"call void @unpack{part}(ptr %{where}.context)"
+    yield f"call void @settle(ptr %{where}.context)"
+
+
+# ---- a turn of the loop --------------------------------------------------------------------------
+
+
+def _call_piece(n: int, where: str) -> Iterator[str]:
+    """A piece on a tile; it may write the results of the tile before meanwhile."""
+    pointers = ("input0", "results.now", "work", "context")
+    yield f"call void @piece{n}({', '.join(f'ptr %{where}.{x}' for x in pointers)})"
+
+
+def _reduced_angles(plan: Plan, where: str) -> Iterator[str]:
+    """Angles are brought near zero first."""
+    if plan.angles:
+        yield f"call void @reduce_angles(ptr %{where}.input0)"
+
+
+def _once(plan: Plan, vectors: Vectors) -> Iterator[str]:
+    def read(where: str) -> Iterator[str]:
+        for k in range(len(plan.sizes) - 1):
+            yield from _read(plan, k, where)
+        yield from _reduced_angles(plan, where)
+
+    def written(where: str) -> Iterator[str]:
+        yield f"call void @settle(ptr %{where}.context)"
+        yield from _context_pointers(where)
+        yield from _to_write(plan, where)
+
+    yield from _each(plan, vectors, "read", read)
+    for n in range(len(plan.pieces)):
+        yield from _each(plan, vectors, f"at{n}", partial(_call_piece, n))
+    yield from _each(plan, vectors, "written", written)
+    yield "br label %done"
+
+
+def _iterated(plan: Plan, vectors: Vectors) -> Iterator[str]:
+    yield from _each(plan, vectors, "instants.of", lambda where: _over_time(plan, vectors, where))
+    yield "br label %done"
+
+
+def _over_time(plan: Plan, vectors: Vectors, where: str) -> Iterator[str]:
+    """All instants of a tile."""
+    assert plan.iteration is not None
+    iteration, timed = plan.iteration, _timed(plan)
+    yield from _context_pointers(where)
+    for k in range(len(plan.sizes) - 1):
+        if k not in timed:
+            yield from _read(plan, k, where)
+    carried = iteration.carried * vectors.bytes
+    cleared = f"ptr %{where}.carried, i8 0, i64 {carried}, i1 false"
+    yield f"call void @llvm.memset.p0.i64({cleared})"
+    yield "br label %instant.before"
+    yield "instant.before:"
+    yield "br label %instant"
+    yield "instant:"
+    yield "%t = phi i64 [0, %instant.before], [%t.next, %stage.after]"
+    for k in iteration.timed:
+        yield from _read(plan, k, where)
+    yield "br label %stage.before"
+    yield "stage.before:"
+    yield "br label %stage"
+    yield "stage:"
+    yield "%s = phi i64 [0, %stage.before], [%s.next, %stage]"
+    if iteration.columns:
+        yield f"call void @constants(i64 %s, ptr %{where}.constants)"
+    yield from _reduced_angles(plan, where)
+    for n in range(len(plan.pieces)):
+        yield from _call_piece(n, where)
+    yield f"call void @advance(ptr %{where}.input0, ptr %{where}.results.now)"
+    yield "%s.next = add i64 %s, 1"
+    yield f"%s.more = icmp slt i64 %s.next, {max(1, len(iteration.table))}"
+    yield "br i1 %s.more, label %stage, label %stage.after"
+    yield "stage.after:"
+    yield from _to_write(plan, where)
+    yield from _write(plan, vectors, where)
+    yield "%t.next = add i64 %t, 1"
+    yield "%t.more = icmp slt i64 %t.next, %instants"
+    yield "br i1 %t.more, label %instant, label %after.instants"
+    yield "after.instants:"

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from robomodel.kernels.llvm import processes, worker
-from robomodel.kernels.precision import PRECISIONS, Dtype
+from robomodel.kernels.llvm import processes
+from robomodel.kernels.program import PRECISIONS, Dtype
 
 
 class _Lock:
@@ -62,7 +62,7 @@ JIT_LINK = sys.platform != "win32"
 def features() -> tuple[str, int]:
     """The machine's instruction sets, as LLVM writes them, and how many doubles a vector holds."""
     with _using():
-        found = worker.initialized().get_host_cpu_features()
+        found = processes.initialized().get_host_cpu_features()
     if found.get("avx512f"):
         found["prefer-256-bit"] = False
     width = 8 if found.get("avx512f") else 4 if found.get("avx2") else 2
@@ -131,7 +131,7 @@ def object_codes(texts: Sequence[str], progress: Callable[[float], None]) -> lis
 
     def here(text: str) -> bytes:
         with _using() as llvm:
-            return worker.object_code(llvm, settings, text)
+            return processes.object_code(llvm, settings, text)
 
     if len(texts) == 1:
         return [here(texts[0])]
@@ -139,11 +139,11 @@ def object_codes(texts: Sequence[str], progress: Callable[[float], None]) -> lis
 
 
 def assembly(text: str, **settings: Any) -> str:
-    """A module as another machine's assembly; ``settings`` as of :func:`worker.target`."""
+    """A module as another machine's assembly; ``settings`` as of :func:`processes.target`."""
     with _using() as llvm:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
-        return worker.assembly(llvm, settings, text)
+        return processes.assembly(llvm, settings, text)
 
 
 def load(codes: Sequence[bytes], entry: str) -> tuple[object, int]:
@@ -162,7 +162,7 @@ def _engine() -> Any:
     """LLVM's just-in-time linker; libraries keep it alive."""
     settings = _settings()
     with _using() as llvm:
-        return llvm.create_lljit_compiler(worker.target(llvm, settings), use_jit_link=JIT_LINK)
+        return llvm.create_lljit_compiler(processes.target(llvm, settings), use_jit_link=JIT_LINK)
 
 
 _LIBRARIES = itertools.count()

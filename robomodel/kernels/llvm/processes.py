@@ -1,75 +1,98 @@
-"""Modules compiled side by side: here, and by processes of their own, one for each processor.
+"""LLVM's work, assembly to object code; of several modules side by side, by several processes.
 
 LLVM is used by one thread of a process at a time (llvmlite's rule), so that threads do not serve.
+The other processes run this file as a script, which needs llvmlite and nothing of this package:
+they read modules from standard input and write their object code to standard output, each headed by
+a line of JSON.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from robomodel.kernels.llvm import worker
-
-MOST = 8  # processes besides this one
-TICK = 0.02  # seconds after which it is looked how far others are
+MAX_HELPERS = 8  # processes besides this one
+INTERVAL = 0.02  # seconds between looks at how far the others are
 PATIENCE = 2.0  # seconds without a result of theirs, of which each takes a fifth
 
 
-def compiled(
-    texts: Sequence[str],
-    settings: Mapping[str, Any],
-    here: Callable[[str], bytes],
-    progress: Callable[[float], None],
-) -> list[bytes]:
-    """The object code of each module. ``here`` compiles one in this process.
-
-    What another process fails to compile, or takes very long for, is compiled here. ``progress`` is
-    told the share that is done.
-    """
-    codes: dict[int, bytes] = {}
-    numbers, total = itertools.count(), sum(map(len, texts))
-
-    def told() -> None:
-        progress(sum(len(texts[n]) for n in tuple(codes)) / total)
-
-    crew = [_Helper(texts, numbers, codes, settings) for _ in range(_helpers(len(texts)))]
-    try:
-        while (n := next(numbers)) < len(texts):
-            codes[n] = here(texts[n])
-            told()
-        last = time.monotonic(), len(codes)
-        while any(helper.is_alive() for helper in crew) and time.monotonic() < last[0] + PATIENCE:
-            for helper in crew:
-                helper.join(TICK)
-            if len(codes) > last[1]:
-                last = time.monotonic(), len(codes)
-                told()
-        for n in range(len(texts)):
-            if n not in codes:
-                codes[n] = here(texts[n])
-                told()
-    finally:
-        for helper in crew:
-            helper.stop()
-    return [codes[n] for n in range(len(texts))]
+# ---- one module ----------------------------------------------------------------------------------
 
 
-def _helpers(modules: int) -> int:
-    """How many processes shall help with so many modules; none where Python is not a program."""
-    name = Path(sys.executable or "").name.lower()
-    if getattr(sys, "frozen", False) or not name.startswith(("python", "pypy")):
-        return 0
-    usable = getattr(os, "sched_getaffinity", None)
-    processors = len(usable(0)) if usable else os.cpu_count() or 1
-    return max(0, min(processors - 1, modules - 1, MOST))
+def initialized() -> Any:
+    """LLVM's bindings, ready for this machine."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+def target(llvm: Any, settings: Mapping[str, Any]) -> Any:
+    """The machine that code is for; ``settings`` are its triple and those of llvmlite's."""
+    options = {name: value for name, value in settings.items() if name != "triple"}
+    return llvm.Target.from_triple(settings["triple"]).create_target_machine(**options)
+
+
+def object_code(llvm: Any, settings: Mapping[str, Any], text: str) -> bytes:
+    """A module's object code."""
+    machine = target(llvm, settings)
+    code: bytes = machine.emit_object(_module(llvm, machine, text))
+    return code
+
+
+def assembly(llvm: Any, settings: Mapping[str, Any], text: str) -> str:
+    """A module's assembly."""
+    machine = target(llvm, settings)
+    code: str = machine.emit_assembly(_module(llvm, machine, text))
+    return code
+
+
+def _module(llvm: Any, machine: Any, text: str) -> Any:
+    """A module for this machine; in a context of its own, which nobody else looks into."""
+    module = llvm.parse_assembly(text, llvm.create_context())
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    return module
+
+
+# ---- the processes that help ---------------------------------------------------------------------
+
+
+def send(stream: IO[bytes], content: bytes, **header: Any) -> None:
+    """Write a message: its header, with the content's size, and its content."""
+    stream.write(json.dumps({"size": len(content), **header}).encode() + b"\n" + content)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> tuple[bytes, dict[str, Any]]:
+    """The next message; EOFError where there is none, or not the whole of it."""
+    line = stream.readline()
+    if not line:
+        raise EOFError("no message")
+    header = json.loads(line)
+    content = stream.read(size := int(header.pop("size")))
+    if len(content) < size:
+        raise EOFError("half a message")
+    return content, header
+
+
+def serve(texts: IO[bytes], codes: IO[bytes]) -> None:
+    """Compile one module after the other until there are no more."""
+    llvm = initialized()
+    with suppress(EOFError):
+        while True:
+            text, header = receive(texts)
+            send(codes, object_code(llvm, header["settings"], text.decode()))
 
 
 class _Helper(threading.Thread):
@@ -91,24 +114,22 @@ class _Helper(threading.Thread):
         """Take modules until there are no more, or something fails."""
         texts, numbers, codes, settings = self._work
         try:
-            found = find_spec("llvmlite")
-            assert found is not None
-            assert found.origin is not None
-            place = Path(found.origin).parent.parent
+            llvmlite = find_spec("llvmlite")
+            assert llvmlite is not None
+            assert llvmlite.origin is not None
+            path = Path(llvmlite.origin).parent.parent
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", worker.__file__, str(place)],
+                [sys.executable, "-I", "-S", __file__, str(path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # interrupts are for the process that waits
             )
-            given, made = self._process.stdin, self._process.stdout
-            assert given is not None
-            assert made is not None
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
             while (n := next(numbers)) < len(texts):
-                worker.send(given, texts[n].encode(), settings=settings)
-                code, _ = worker.receive(made)
-                codes[n] = code
+                send(self._process.stdin, texts[n].encode(), settings=settings)
+                codes[n], _ = receive(self._process.stdout)
         except (OSError, EOFError, ValueError, TypeError, KeyError):
             return  # the caller compiles what is missing
 
@@ -120,8 +141,63 @@ class _Helper(threading.Thread):
         process.kill()
         for stream in (process.stdin, process.stdout):
             assert stream is not None
-            try:
+            with suppress(OSError):
                 stream.close()
-            except OSError:
-                continue
         process.wait()
+
+
+# ---- several modules -----------------------------------------------------------------------------
+
+
+def compiled(
+    texts: Sequence[str],
+    settings: Mapping[str, Any],
+    here: Callable[[str], bytes],
+    progress: Callable[[float], None],
+) -> list[bytes]:
+    """The object code of each module. ``here`` compiles one in this process.
+
+    What another process fails to compile, or takes very long for, is compiled here. ``progress`` is
+    called with the share that is done.
+    """
+    codes: dict[int, bytes] = {}
+    numbers, total = itertools.count(), sum(map(len, texts))
+
+    def report() -> None:
+        progress(sum(len(texts[n]) for n in tuple(codes)) / total)
+
+    helpers = [_Helper(texts, numbers, codes, settings) for _ in range(_helpers(len(texts)))]
+    try:
+        while (n := next(numbers)) < len(texts):
+            codes[n] = here(texts[n])
+            report()
+        last = time.monotonic(), len(codes)
+        while any(x.is_alive() for x in helpers) and time.monotonic() < last[0] + PATIENCE:
+            for helper in helpers:
+                helper.join(INTERVAL)
+            if len(codes) > last[1]:
+                last = time.monotonic(), len(codes)
+                report()
+        for n in range(len(texts)):
+            if n not in codes:
+                codes[n] = here(texts[n])
+                report()
+    finally:
+        for helper in helpers:
+            helper.stop()
+    return [codes[n] for n in range(len(texts))]
+
+
+def _helpers(modules: int) -> int:
+    """How many processes shall help with so many modules; none where Python is not a program."""
+    name = Path(sys.executable or "").name.lower()
+    if getattr(sys, "frozen", False) or not name.startswith(("python", "pypy")):
+        return 0
+    usable = getattr(os, "sched_getaffinity", None)
+    processors = len(usable(0)) if usable else os.cpu_count() or 1
+    return max(0, min(processors - 1, modules - 1, MAX_HELPERS))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, sys.argv[1])  # where llvmlite is
+    serve(sys.stdin.buffer, sys.stdout.buffer)

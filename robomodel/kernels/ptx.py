@@ -2,46 +2,34 @@
 
 Rows of arguments and results lie one behind the other, as everywhere. A block is a warp, whose
 results are gathered in shared memory as far as they have room there, and its arguments as far as
-room is left: neighbours then read and write side by side.
+room remains: neighbours then read and write side by side.
 
-A program whose values or results are too many for that is cut into slices of its results: of each
-32 states there is a block for each slice, so that the threads of a warp never part. A slice of up
-to :data:`LONGEST` steps is one function, whose values are registers. Longer ones are cut into
-functions; what crosses a cut stands in the thread's local memory. Over time
-(:mod:`~robomodel.kernels.ptx.over_time`) the loop is in the kernel.
-
-Steps that several slices need are computed in each of them: nothing is handed from one to another.
-What that costs, and what it saves, is weighed by :func:`sliced`. A derivative by one direction
-takes few steps that others do not share, so that slices of derivatives are directions, or those of
-a limb; nothing here knows of that, it follows from which results share which steps.
+A program whose values or results are too many for that is cut into :mod:`slices
+<robomodel.kernels.slices>` of its results. A slice of up to :data:`LONGEST` steps is one function,
+whose values are registers. Longer ones are cut into functions; what crosses a cut stands in the
+thread's local memory. Over time (:func:`ptx_over_time`) the loop is in the kernel: each thread
+takes one motion through all instants.
 """
 
 from __future__ import annotations
 
-import heapq
 import re
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
 
 from robomodel.kernels.llvm import machine
 from robomodel.kernels.llvm.assembly import Function, Instructions, Vectors
-from robomodel.kernels.plan import Memory, Plan, ordered, permuted, write
-from robomodel.kernels.precision import PRECISIONS, Dtype
-from robomodel.kernels.program import Program, Reference
+from robomodel.kernels.plan import Iteration, Memory, Plan, ordered, write
+from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
+from robomodel.kernels.slices import LONGEST, Slice, sliced
 
 THREADS = 32  # of a block: a warp, so that its share of memory is small, and nobody waits for long
 STAGED = 24576  # bytes of a block's shared memory: of such an H100 holds 9, an A100 6, an RTX 40 4
-ARCHITECTURE = (
-    "sm_75"  # the oldest that newest drivers know; drivers compile for the card they find
-)
+ARCHITECTURE = "sm_75"  # the oldest of newest drivers, which compile for the card they find
 
 GLOBAL, SHARED, LOCAL = (f"ptr addrspace({n})" for n in (1, 3, 5))
-"""Pointers to arguments and results, to a block's memory, and to a thread's own."""
+"""Pointers to arguments and results, to a block's memory, and to a thread's local memory."""
 DIGITS = 1168  # of 2/π after the point: as many as the largest double has before it, and 190
 
 
@@ -64,8 +52,8 @@ def blocks(text: str, count: int) -> int:
     Block ``b`` computes slice ``b % n`` of the ``b // n``-th 32 states, so that slices of the same
     states run at the same time and what they write comes together in the card's cache.
     """
-    found = re.match(rf"// blocks for each {THREADS} states: (\d+)\n", text)
-    return -(-count // THREADS) * (int(found[1]) if found else 1)
+    heading = re.match(rf"// blocks for each {THREADS} states: (\d+)\n", text)
+    return -(-count // THREADS) * (int(heading[1]) if heading else 1)
 
 
 def gathered(dtype: Dtype) -> int:
@@ -134,6 +122,16 @@ def head(name: str, parameters: Sequence[str]) -> str:
     )
 
 
+def _parameters(arguments: int) -> list[str]:
+    """An entry's: the rows of arguments and of the result, the arguments' steps, the states."""
+    return [
+        *(f"{GLOBAL} noalias readonly %argument{k}" for k in range(arguments)),
+        f"{GLOBAL} noalias %result",
+        *(f"i64 %step{k}" for k in range(arguments)),
+        "i64 %count",
+    ]
+
+
 def _entry(
     slices: Sequence[Slice], numbers: Scalars, name: str, sizes: Sequence[int], dtype: Dtype
 ) -> list[str]:
@@ -157,13 +155,7 @@ def _entry(
         f.lines.append("br label %end")
         most = max(most, gathering.size)
     f.lines.append("end:")
-    reads = f"{GLOBAL} noalias readonly"
-    parameters = [
-        *(f"{reads} %given{k}" for k in range(count)),
-        f"{GLOBAL} noalias %result",
-        *(f"i64 %step{k}" for k in range(count)),
-        "i64 %count",
-    ]
+    parameters = _parameters(count)
     if most:
         kind = f"[{most} x {numbers.scalar}]"
         text.append(f"@staged = internal addrspace(3) global {kind} undef, align 16")
@@ -182,7 +174,7 @@ class _Gathering:
     number: int  # of the slice
     rows: dict[int, tuple[int, int]]  # of each row that does: how long there, and where it begins
     outputs: tuple[tuple[int, int], ...]  # gathered ones: which place, and which distinct result
-    alone: dict[int, list[int]]  # of each other distinct result the places
+    scattered: dict[int, list[int]]  # of each other distinct result the places
     size: int
 
     @classmethod
@@ -190,20 +182,20 @@ class _Gathering:
         room = gathered(plan.dtype)
         distinct = len(plan.columns) + len(plan.constants)
         together = list(zip(places, plan.index, strict=True))
-        alone: dict[int, list[int]] = {}
+        scattered: dict[int, list[int]] = {}
         for where, column in together:
             if column >= room:
-                alone.setdefault(column, []).append(where)
+                scattered.setdefault(column, []).append(where)
         last = len(plan.sizes) - 1
         rows = {last: (min(distinct, room) | 1, 0)}
         size = THREADS * rows[last][0]
-        for k, given in enumerate(plan.arguments()):
-            numbers = THREADS * (len(given) | 1)
-            if plan.used & {*given} and (size + numbers) * plan.precision.bytes <= STAGED:
-                rows[k] = len(given) | 1, size
+        for k, argument in enumerate(plan.arguments()):
+            numbers = THREADS * (len(argument) | 1)
+            if plan.used & {*argument} and (size + numbers) * plan.precision.bytes <= STAGED:
+                rows[k] = len(argument) | 1, size
                 size += numbers
         outputs = tuple((where, column) for where, column in together if column < room)
-        return cls(number, rows, outputs, alone, size)
+        return cls(number, rows, outputs, scattered, size)
 
 
 @dataclass(frozen=True)
@@ -227,14 +219,14 @@ class _Block:
             f.lines.append("call void @llvm.nvvm.barrier0()")
         mine = f.value(f"icmp slt i64 {self.thread}, %count")
         f.lines += [f"br i1 {mine}, label %run{n}, label %done{n}", f"run{n}:"]
-        own = own_memory(f, plan.workspace) if len(plan.pieces) > 1 else "null"
+        local = local_memory(f, plan.workspace) if len(plan.pieces) > 1 else "null"
         rows = [self._row(k, gathering.rows.get(k)) for k in range(count)]
         rows += [self._row(count, gathering.rows[count]), self._row(count, None)]
 
         def target(g: Function, names: Sequence[Row]) -> Rows:
-            return _Rows(g, plan, names, gathering.alone)
+            return _Rows(g, plan, names, gathering.scattered)
 
-        text = body(f, plan, rows, own, target, f"s{n}_")
+        text = body(f, plan, rows, local, target, f"s{n}_")
         f.label(f"done{n}")
         f.lines.append("call void @llvm.nvvm.barrier0()")
         if gathering.outputs:
@@ -245,7 +237,7 @@ class _Block:
         """Where a row's numbers are outside, and how many behind those of the state before."""
         if k == len(self.sizes) - 1:
             return "%result", str(self.sizes[-1])
-        return f"%given{k}", f"%step{k}"
+        return f"%argument{k}", f"%step{k}"
 
     def _row(self, k: int, inside: tuple[int, int] | None) -> Row:
         """The thread's row, in the block's memory or outside."""
@@ -303,40 +295,40 @@ class _Block:
         return text
 
 
-def own_memory(f: Function, count: int) -> str:
-    """So many numbers of a thread's own."""
-    own = f.value(f"alloca [{max(count, 1)} x {f.vectors.scalar}], align 16")
-    return f.value(f"addrspacecast ptr {own} to {LOCAL}")
+def local_memory(f: Function, count: int) -> str:
+    """So many numbers in a thread's local memory."""
+    local = f.value(f"alloca [{max(count, 1)} x {f.vectors.scalar}], align 16")
+    return f.value(f"addrspacecast ptr {local} to {LOCAL}")
 
 
 def body(
-    f: Function, plan: Plan, rows: Sequence[Row], own: str,
+    f: Function, plan: Plan, rows: Sequence[Row], local: str,
     target: Callable[[Function, Sequence[Row]], Rows], prefix: str = "",
 ) -> list[str]:  # fmt: skip
     """The program on these rows and this memory; the functions that it takes where it is cut."""
     if len(plan.pieces) == 1:
-        made = target(f, rows)
-        made.own = own
-        made.write(0)
+        whole = target(f, rows)
+        whole.local = local
+        whole.write(0)
         return []
     text: list[str] = []
-    given = ", ".join([*(f"{row.kind} {row.name}" for row in rows), f"{LOCAL} {own}"])
+    arguments = ", ".join([*(f"{row.kind} {row.name}" for row in rows), f"{LOCAL} {local}"])
     named = [Row(row.kind, f"%row{k}") for k, row in enumerate(rows)]
-    parameters = ", ".join([*(f"{row.kind} {row.name}" for row in named), f"{LOCAL} %own"])
+    parameters = ", ".join([*(f"{row.kind} {row.name}" for row in named), f"{LOCAL} %local"])
     for n in range(len(plan.pieces)):
         piece = Function(f.vectors)
         target(piece, named).write(n)
         text += piece.text(f"void @{prefix}piece{n}({parameters}) noinline")
-        f.lines.append(f"call void @{prefix}piece{n}({given})")
+        f.lines.append(f"call void @{prefix}piece{n}({arguments})")
     return text
 
 
 class Rows(Instructions):
-    """Numbers of rows, and of a thread's own memory."""
+    """Numbers of rows, and of a thread's local memory."""
 
     def __init__(self, f: Function, plan: Plan) -> None:
         super().__init__(f)
-        self.plan, self.own = plan, "%own"
+        self.plan, self.local = plan, "%local"
 
     @abstractmethod
     def at(self, memory: Memory, at: int) -> list[tuple[str, str, int]]:
@@ -371,29 +363,162 @@ class Rows(Instructions):
 
 
 class _Rows(Rows):
-    """Of arguments; of results gathered in the block's memory, others wherever they are asked."""
+    """Of arguments; of results gathered in the block's memory, others at all their places."""
 
     def __init__(
-        self, f: Function, plan: Plan, rows: Sequence[Row], alone: dict[int, list[int]]
+        self, f: Function, plan: Plan, rows: Sequence[Row], scattered: dict[int, list[int]]
     ) -> None:
         super().__init__(f, plan)
-        *given, self._gathered, self._outside = rows
-        self._alone = alone
+        *arguments, self._gathered, self._outside = rows
+        self._scattered = scattered
         self._inputs = [
             (row.kind, row.name, i)
-            for row, numbers in zip(given, plan.arguments(), strict=True)
+            for row, numbers in zip(arguments, plan.arguments(), strict=True)
             for i in range(len(numbers))
         ]
 
     def at(self, memory: Memory, at: int) -> list[tuple[str, str, int]]:
         """Results may stand at several places."""
         if memory == "work":
-            return [(LOCAL, self.own, at)]
+            return [(LOCAL, self.local, at)]
         if memory == "input":
             return [self._inputs[at]]
-        if at in self._alone:
-            return [(self._outside.kind, self._outside.name, i) for i in self._alone[at]]
+        if at in self._scattered:
+            return [(self._outside.kind, self._outside.name, i) for i in self._scattered[at]]
         return [(self._gathered.kind, self._gathered.name, at)]
+
+
+# ---- over time -----------------------------------------------------------------------------------
+
+
+def ptx_over_time(
+    program: Program, name: str, sizes: Sequence[int], parts: Sequence[int],
+    iteration: Iteration, dtype: Dtype = "float64",
+) -> str:  # fmt: skip
+    """PTX of a program run over and over, with an entry of this name.
+
+    Argument 0 of ``sizes`` is the state, in ``parts`` (what they lack begins at zero),
+    argument 1 has a row for each instant, and the numbers of further ones are parameters. The
+    entry's: pointers to each part's rows, argument 1's, and the result's (times + 1 rows of all
+    parts, the start first); how many numbers a motion's rows stand behind those of the one before,
+    of each but the result; how many motions; how many times (int64); the further numbers.
+    """
+    if iteration.timed != (1,):
+        raise ValueError("on cards argument 1 alone has a row for each instant")
+    plan = Plan(ordered(program, 0), tuple(sizes), dtype, iteration)
+    numbers = Scalars(plan.precision, 1)
+    return assembled(numbers, _entry_over_time(plan, numbers, name, parts))
+
+
+def _entry_over_time(plan: Plan, numbers: Scalars, name: str, parts: Sequence[int]) -> list[str]:
+    f, scalar, iteration = Function(numbers), numbers.scalar, plan.iteration
+    assert iteration is not None
+    state, _, *values = plan.arguments()
+    stored, inputs, n = sum(parts), plan.program.inputs, len(parts)
+    first_carried = inputs - iteration.columns - iteration.carried
+    stages = max(len(iteration.table), 1)
+
+    def local_at(i: int) -> str:
+        at = f.value(f"getelementptr inbounds {scalar}, {LOCAL} {local}, i64 {i}")
+        return f"{LOCAL} {at}, align {numbers.bytes}"
+
+    def row_at(kind: str, base: str, first: str, i: int) -> str:
+        at = f.value(f"add i64 {first}, {i}")
+        at = f.value(f"getelementptr {scalar}, {kind} {base}, i64 {at}")
+        return f"{kind} {at}, align {numbers.bytes}"
+
+    def put(x: str, where: str) -> None:
+        f.lines.append(f"store {scalar} {x}, {where}")
+
+    def get(where: str) -> str:
+        return f.value(f"load {scalar}, {where}")
+
+    def result_row(instant: str) -> str:
+        rows = f.value(f"add i64 {f.value(f'mul i64 {thread}, {every}')}, {instant}")
+        return f.value(f"mul i64 {rows}, {stored}")
+
+    first, lane, _ = threads(f)
+    thread = f.value(f"add i64 {first}, {lane}")
+    mine = f.value(f"icmp slt i64 {thread}, %count")
+    every = f.value("add i64 %times, 1")
+    local = local_memory(f, inputs + len(plan.columns) + len(plan.constants) + plan.workspace)
+    f.lines += [f"br i1 {mine}, label %run, label %done", "run:"]
+    at, start = 0, result_row("0")
+    for k, size in enumerate(parts):
+        base = f.value(f"mul i64 {thread}, %step{k}")
+        for i in range(size):
+            x = get(row_at(GLOBAL, f"%argument{k}", base, i))
+            put(x, local_at(at))
+            put(x, row_at(GLOBAL, "%result", start, at))
+            at += 1
+    for i in [*range(stored, len(state)), *range(first_carried, first_carried + iteration.carried)]:
+        put(numbers.constant(0.0), local_at(i))
+    parameters = [(f"%value{i}", i) for argument in values for i in argument]
+    for x, i in parameters:
+        put(x, local_at(i))
+    f.lines += ["br label %begin", "begin:", "br label %time", "time:"]
+    f.lines.append("%t = phi i64 [0, %begin], [%t_next, %written]")
+    f.lines += [f"br i1 {f.value('icmp slt i64 %t, %times')}, label %instant, label %done"]
+    f.label("instant")
+    row = f.value(f"mul i64 {thread}, %step{n}")
+    row = f.value(f"add i64 {row}, {f.value(f'mul i64 %t, {plan.sizes[1]}')}")
+    row = f.value(f"getelementptr {scalar}, {GLOBAL} %argument{n}, i64 {row}")
+    f.lines += ["br label %stage", "stage:", "%s = phi i64 [0, %instant], [%s_next, %advance]"]
+    constants = f.value(f"mul i64 %s, {iteration.columns}")
+    for c in range(iteration.columns):
+        put(
+            get(row_at("ptr addrspace(4)", "@table", constants, c)),
+            local_at(inputs - iteration.columns + c),
+        )
+    text = body(f, plan, [Row(GLOBAL, row)], local,
+                lambda g, rows: _TimedRows(g, plan, rows[0]))  # fmt: skip
+    f.label("advance")
+    size = plan.sizes[-1]
+    moves = [*enumerate(plan.index[: len(state)])]
+    moves += [*enumerate(plan.index[size:], first_carried)]
+    for i, column in moves:
+        put(get(local_at(inputs + column)), local_at(i))
+    f.lines.append("%s_next = add i64 %s, 1")
+    f.lines.append(f"br i1 {f.value(f'icmp slt i64 %s_next, {stages}')}, "
+                   "label %stage, label %written")  # fmt: skip
+    f.label("written")
+    f.lines.append("%t_next = add i64 %t, 1")
+    start = result_row("%t_next")
+    for i in range(stored):
+        put(get(local_at(i)), row_at(GLOBAL, "%result", start, i))
+    f.lines += ["br label %time", "done:"]
+    entry = head(
+        name, [*_parameters(n + 1), "i64 %times", *(f"{scalar} {x}" for x, _ in parameters)]
+    )
+    return [*text, *_table(iteration, numbers), entry, *f.lines, "ret void", "}"]
+
+
+def _table(iteration: Iteration, numbers: Scalars) -> list[str]:
+    """The stages' constants, in the memory of constants."""
+    entries = [f"{numbers.scalar} {numbers.literal(x)}" for row in iteration.table for x in row]
+    kind = f"[{len(entries)} x {numbers.scalar}]"
+    return (
+        [f"@table = internal addrspace(4) constant {kind} [{', '.join(entries)}]"]
+        if entries
+        else []
+    )
+
+
+class _TimedRows(Rows):
+    """Argument 1's row of an instant; all else is in local memory: inputs, results, workspace."""
+
+    def __init__(self, f: Function, plan: Plan, row: Row) -> None:
+        super().__init__(f, plan)
+        self._row, self._timed = row, plan.arguments()[1]
+        results = len(plan.columns) + len(plan.constants)
+        self._first = {"input": 0, "result": plan.program.inputs}
+        self._first["work"] = plan.program.inputs + results
+
+    def at(self, memory: Memory, at: int) -> list[tuple[str, str, int]]:
+        """One place each."""
+        if memory == "input" and at in self._timed:
+            return [(self._row.kind, self._row.name, at - self._timed.start)]
+        return [(LOCAL, self.local, self._first[memory] + at)]
 
 
 # ---- numbers and angles --------------------------------------------------------------------------
@@ -433,7 +558,7 @@ class Scalars(Vectors):
 
 
 def _sincos(f: Function, x: str) -> tuple[str, str]:
-    """Sine and cosine; rests of large angles are left to a function of their own."""
+    """Sine and cosine; remainders of large angles are computed by a function."""
     v, whole, n = f.type, f.vectors.integers, len(f.lines)
     size = f.value(f"call {v} @llvm.fabs.{f.vectors.suffix}({v} {x})")
     huge = f.value(f"fcmp ogt {v} {size}, {f.constant(f.vectors.precision.cody_waite_limit)}")
@@ -443,19 +568,20 @@ def _sincos(f: Function, x: str) -> tuple[str, str]:
     both = f.value(f"call {{{v}, {whole}}} @reduce_large({v} {x})")
     large = [f.value(f"extractvalue {{{v}, {whole}}} {both}, {i}") for i in (0, 1)]
     f.lines += [f"br label %joined{n}", f"joined{n}:"]
-    rest, quadrant = (
+    remainder, quadrant = (
         f.value(f"phi {kind} [{a}, %small{n}], [{b}, %large{n}]")
         for kind, a, b in zip((v, whole), small, large, strict=True)
     )
-    return f.turned(rest, quadrant)
+    return f.turned(remainder, quadrant)
 
 
 def _reduction(numbers: Scalars) -> list[str]:
-    """A function of any angle beyond 1e5: its rest and quarter turns, by 2/π's digits it needs.
+    """A function of any angle beyond 1e5: its remainder and quarter turns.
 
-    Payne and Hanek's way: an angle is m 2ᵉ with an integer m of 53 bits; of 2ᵉ 2/π the digits
-    before the last two whole ones give multiples of four quarter turns, and those behind 190 are
-    too small, as no double comes closer to a multiple of π/2 than 2⁻⁶².
+    It takes the digits of 2/π that count (Payne and Hanek): an angle is m 2ᵉ with an integer m of
+    53 bits; of 2ᵉ 2/π the digits before the last two whole ones give multiples of four quarter
+    turns, and those behind 190 are too small, as no double comes closer to a multiple of π/2 than
+    2⁻⁶².
     """
     f, scalar, whole = Function(numbers), numbers.scalar, numbers.integers
     x = f.value(f"fpext {scalar} %x to double") if scalar == "float" else "%x"
@@ -470,9 +596,9 @@ def _reduction(numbers: Scalars) -> list[str]:
     window = f.value(f"trunc i256 {f.value(f'lshr i256 {window}, {shift}')} to i192")
     turns = f.value(f"mul i192 {m}, {window}")
     nearest = f.value(f"lshr i192 {f.value(f'add i192 {turns}, {2**189}')}, 190")
-    rest = f.value(f"sub i192 {turns}, {f.value(f'shl i192 {nearest}, 190')}")
-    high = f.value(f"trunc i192 {f.value(f'lshr i192 {rest}, 128')} to i64")
-    low = f.value(f"trunc i192 {f.value(f'lshr i192 {rest}, 64')} to i64")
+    remainder = f.value(f"sub i192 {turns}, {f.value(f'shl i192 {nearest}, 190')}")
+    high = f.value(f"trunc i192 {f.value(f'lshr i192 {remainder}, 128')} to i64")
+    low = f.value(f"trunc i192 {f.value(f'lshr i192 {remainder}, 64')} to i64")
     high = f.value(f"sitofp i64 {high} to double")
     low = f.value(f"uitofp i64 {low} to double")
     wide = Scalars(PRECISIONS["float64"], 1)
@@ -509,238 +635,3 @@ def _two_over_pi(digits: int) -> int:
                 power, n = power // (x * x), n + 2
 
     return (one << (digits + 1)) // sum(arctangents())
-
-
-REGISTERS = 240  # of 32 bits, that a thread of a card has for values; it has 255
-MOVED = 32  # steps take as long as moving a number from or to memory: A100 25, H100 40
-SECTOR = 32  # bytes that a card writes at least
-LONGEST = 9000  # steps in one function, if there is but one
-LONG = 7000  # steps of a function in which twice as many values are spilled as need be
-GROWTH = 1.5  # from one bound on the steps of a slice to the next
-
-
-@dataclass(frozen=True)
-class Slice:
-    """A program of some of the results, and which of all results each of its outputs is."""
-
-    program: Program
-    places: tuple[int, ...]
-
-
-def sliced(program: Program, dtype: Dtype, room: int) -> tuple[Slice, ...]:
-    """The slices in which threads compute a program, their steps ordered; often one.
-
-    A program whose values fit into a thread's registers, and whose distinct results into the
-    ``room`` (for so many) of the memory where its block gathers them, is one slice. Others are cut
-    into as many as take least time by :func:`_cost`.
-    """
-    whole = _slice(program, range(len(program.outputs)))
-    plan = _plan(whole, dtype)
-    registers = REGISTERS * 32 // plan.precision.bits
-    fits = alive(whole.program) <= registers and len(plan.columns) + len(plan.constants) <= room
-    if fits or not whole.program.steps:
-        return (whole,)
-    known: dict[tuple[int, ...], tuple[float, Slice]] = {}
-
-    def made(places: tuple[int, ...]) -> tuple[float, Slice]:
-        if places not in known:
-            each = _slice(program, places)
-            known[places] = _cost(each, dtype, room), each
-        return known[places]
-
-    best: tuple[Slice, ...] = (whole,)
-    least = _cost(whole, dtype, room)
-    for groups in reversed(list(_partitions(program, room))):
-        if sum(steps for steps, _ in groups) < least:
-            parts = [made(places) for places in _places(program, [x for _, x in groups])]
-            cost = sum(x for x, _ in parts)
-            if cost < least:
-                best, least = tuple(each for _, each in parts), cost
-    return best
-
-
-def divided(program: Program, groups: Sequence[Sequence[int]]) -> tuple[Slice, ...]:
-    """Slices of these distinct results."""
-    return tuple(_slice(program, places) for places in _places(program, groups))
-
-
-def _places(program: Program, groups: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Of each group, where it stands; constants and inputs go where the result before them is."""
-    owner = {x: n for n, values in enumerate(groups) for x in values}
-    named = [owner.get(x) if type(x) is int else None for x in program.outputs]
-    last = next((n for n in named if n is not None), 0)
-    places: list[list[int]] = [[] for _ in groups]
-    for place, n in enumerate(named):
-        last = last if n is None else n
-        places[last].append(place)
-    return [tuple(each) for each in places]
-
-
-def _cost(each: Slice, dtype: Dtype, room: int) -> float:
-    """How long a card takes for a slice of a state, in the time of a step.
-
-    Three things count: steps; values that go through memory and come back (:func:`_moved`); and
-    how much is written. Of results that a block gathers neighbours are written together, others
-    alone, and a card writes :data:`SECTOR` bytes at least.
-    """
-    plan, numbers = _plan(each, dtype), SECTOR // PRECISIONS[dtype].bytes
-    written = {
-        (column < room, place // numbers if column < room else place)
-        for place, column in zip(each.places, plan.index, strict=True)
-    }
-    return len(each.program.steps) + MOVED * (_moved(plan) + numbers * len(written))
-
-
-def _moved(plan: Plan) -> float:
-    """Values stored and read again: what registers do not hold, or what crosses the cuts.
-
-    Long functions spill more than they must: by a factor that is fitted to what ptxas 13.0 spills
-    of the derivatives of two robots with 18 and 24 degrees of freedom.
-    """
-    if len(plan.pieces) > 1:
-        return plan.crossing
-    registers = REGISTERS * 32 // plan.precision.bits
-    return (1.0 + len(plan.program.steps) / LONG) * spilled(plan.program, registers)
-
-
-def _plan(each: Slice, dtype: Dtype) -> Plan:
-    sizes = (each.program.inputs, len(each.places))
-    return Plan(each.program, sizes, dtype, longest=LONGEST)
-
-
-def _slice(program: Program, places: Sequence[int]) -> Slice:
-    """Of the results at these places; steps that they do not take are left out."""
-    outputs = tuple(program.outputs[place] for place in places)
-    first = program.inputs
-    needed = [False] * len(program.steps)
-    for x in outputs:
-        if type(x) is int and x >= first:
-            needed[x - first] = True
-    for i in reversed(range(len(needed))):
-        if needed[i]:
-            for x in program.steps[i].operands:
-                if type(x) is int and x >= first:
-                    needed[x - first] = True
-    kept = permuted(replace(program, outputs=outputs), [i for i, x in enumerate(needed) if x])
-    return Slice(ordered(kept, 0), tuple(places))  # what spills costs more than on CPUs
-
-
-def alive(program: Program) -> int:
-    """How many values of steps that later ones need there are at a time, at most."""
-    last: dict[int, int] = {}
-    for i, step in enumerate(program.steps):
-        last.update((x, i) for x in step.operands if type(x) is int and x >= program.inputs)
-    ending = Counter(last.values())
-    count, most = 0, 0
-    for i in range(len(program.steps)):
-        count += (program.inputs + i in last) - ending[i]
-        most = max(most, count)
-    return most
-
-
-def spilled(program: Program, registers: int) -> int:
-    """How often a step's value is stored and loaded where there are so many registers.
-
-    The one whose next use is furthest makes room (Belady, A study of replacement algorithms,
-    1966), which is the least that steps in this order take.
-    """
-    first = program.inputs
-    uses: dict[int, list[int]] = {}
-    for i in reversed(range(len(program.steps))):
-        for x in set(program.steps[i].operands):
-            if type(x) is int and x >= first:
-                uses.setdefault(x, []).append(i)
-    held, stored = set[int](), set[int]()
-    moved = 0
-    furthest: list[tuple[int, int]] = []  # a heap of next uses, with what is out of date
-    for i, step in enumerate(program.steps):
-        made = first + i
-        for x in {x for x in step.operands if type(x) is int and x >= first}:
-            moved += x not in held
-            uses[x].pop()
-            if uses[x]:
-                held.add(x)
-                heapq.heappush(furthest, (-uses[x][-1], x))
-            else:
-                held.discard(x)
-        if made in uses:
-            held.add(made)
-            heapq.heappush(furthest, (-uses[made][-1], made))
-        while len(held) > registers:
-            use, x = heapq.heappop(furthest)
-            if x in held and uses[x][-1] == -use:
-                held.remove(x)
-                moved += x not in stored
-                stored.add(x)
-    return moved
-
-
-Groups = list[tuple[int, list[int]]]
-"""How many steps each slice has, and which of the distinct results."""
-
-
-def _partitions(program: Program, room: int) -> Iterator[Groups]:
-    """Fewer and fewer slices: those that share most of their steps become one.
-
-    Under a bound on the steps of a slice, which grows from one partition to the next, those two are
-    joined of which the steps of both are the largest part of the steps of either.
-    """
-    values, needs, weights = _needs(program)
-    members = [[x] for x in values]
-    counts = np.ones(len(values))
-    size = needs @ weights
-    both = (needs * weights) @ needs.T
-    bound = float(size.max(initial=1.0))
-    while True:
-        either = size[:, None] + size - both
-        fits = (either <= bound) & (counts[:, None] + counts <= room)
-        score = np.where(fits, both / either, -1.0)  # the part of the steps that is common
-        np.fill_diagonal(score, -1.0)
-        top = score.max(axis=1)
-        while top.max() >= 0.0:
-            i = int(np.argmax(top))
-            j = int(np.argmax(score[i]))
-            members[i] += members[j]
-            counts[i] += counts[j]
-            counts[j] = np.inf  # which fits with none
-            needs[i] = np.maximum(needs[i], needs[j])
-            size[i] = needs[i] @ weights
-            both[i] = both[:, i] = common = needs @ (needs[i] * weights)
-            together = size[i] + size - common
-            fitting = (together <= bound) & (counts[i] + counts <= room)
-            fitting[i] = False
-            stale = (score[:, i] == top) | (score[:, j] == top)
-            score[j] = score[:, j] = -1.0
-            score[i] = score[:, i] = np.where(fitting, common / together, -1.0)
-            top = np.maximum(top, score[:, i])
-            stale[[i, j]] = True
-            top[stale] = score[stale].max(axis=1)
-        rest = np.flatnonzero(np.isfinite(counts))
-        members = [members[k] for k in rest]
-        needs, size, counts, both = needs[rest], size[rest], counts[rest], both[np.ix_(rest, rest)]
-        yield [(int(n), list(x)) for n, x in zip(size, members, strict=True)]
-        if bound >= len(program.steps):
-            return
-        bound *= GROWTH
-
-
-def _needs(program: Program) -> tuple[list[int], NDArray[np.float32], NDArray[np.float32]]:
-    """Distinct results; which sorts of steps each needs (0 or 1); how many each sort has.
-
-    Steps are of one sort that the same results need.
-    """
-    first = program.inputs
-    values = [x for x in program.distinct if x >= first]
-    users = [0] * len(program.steps)  # sets of results, as bits
-    for k, value in enumerate(values):
-        users[value - first] |= 1 << k
-    for i in reversed(range(len(users))):
-        for x in program.steps[i].operands:
-            if type(x) is int and x >= first:
-                users[x - first] |= users[i]
-    sorts = Counter(x for x in users if x)
-    length = (len(values) + 7) // 8
-    packed = b"".join(x.to_bytes(length, "little") for x in sorts)
-    rows = np.frombuffer(packed, np.uint8).reshape(len(sorts), length)
-    bits = np.unpackbits(rows, axis=1, count=len(values), bitorder="little")
-    return values, bits.T.astype(np.float32), np.array([*sorts.values()], np.float32)

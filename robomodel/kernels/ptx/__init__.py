@@ -1,1 +1,0 @@
-"""Programs as PTX, the assembly of NVIDIA's graphics cards."""
