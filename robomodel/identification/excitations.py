@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics import actuator_map, passive_force
 from robomodel.dynamics.actuators.maps import bounds, forces
 from robomodel.errors import UnknownNameError, as_names, as_real, did_you_mean, few
+from robomodel.identification.base import split
 from robomodel.identification.regressors import regressor
-from robomodel.identification.spaces import split
 from robomodel.model.arguments import as_array
 from robomodel.model.elements import position_names
 from robomodel.model.joints import Array, Mask
