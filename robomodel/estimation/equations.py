@@ -324,50 +324,36 @@ def equations(
     variables: list[Variable] = []
     torque: dict[str, dict[str, Matrix]] = {}
     for part in chain:
-        a, f = f"a[{part.name}]", f"f[{part.name}]"
+        f = f"f[{part.name}]"
         variables += [
-            Variable(a, "acceleration", part.name, 6),
+            Variable(f"a[{part.name}]", "acceleration", part.name, 6),
             Variable(f, "wrench", part.name, 6),
         ]
-        blocks = {a: _diagonal(-1.0, 6)}
-        drift = part.drift
-        if part.above == WORLD:
-            gravity = Motion(ZERO, minus(ZERO, model.gravity))
-            drift = drift + part.transform.to_child(gravity)
-        else:
-            above = chain[part.above].name
-            blocks[f"a[{above}]"] = transposed(
-                [part.transform.to_child(m).entries() for m in UNIT_MOTIONS]
-            )
+        factors.append(_acceleration_factor(model, part, chain))
+        if part.above != WORLD:
             wrench_blocks[part.above][f] = transposed(
                 [part.transform.to_parent(w).entries() for w in UNIT_WRENCHES]
             )
         for name, columns in part.motions:
-            blocks[name] = transposed([motion.entries() for motion in columns])
             torque.setdefault(name, {})[f] = [list(motion.entries()) for motion in columns]
-        carried = "" if part.above == WORLD else f"a[{chain[part.above].name}]"
-        factors.append(
-            LinearFactor(f"acceleration[{part.name}]", "acceleration", blocks, drift.entries(), f,
-                   carried=carried, carry=part.transform)
-        )  # fmt: skip
-        below: dict[str, Matrix] = {f: _diagonal(-1.0, 6)}
-        constant: list[Scalar] = [0.0] * 6
+        wrench_blocks.append({f: _diagonal(-1.0, 6)})
+        wrench_constants.append([0.0] * 6)
         if part.inertia is not None:
             mass = transposed([(part.inertia * m).entries() for m in UNIT_MOTIONS])
-            constant = list(part.gyroscopic.entries())
-            net = f"net[{part.name}]"
+            push, gyroscopic = wrench_blocks[-1], list(part.gyroscopic.entries())
             if net_forces:
+                net = f"net[{part.name}]"
                 variables.append(Variable(net, "net force", part.name, 6))
-                factors.append(LinearFactor(net, "net force", {net: _diagonal(-1.0, 6), a: mass},
-                                      constant))  # fmt: skip
-                below[net], constant = _diagonal(1.0, 6), [0.0] * 6
-            elif not all(is_zero(x) for row in mass for x in row):
-                below[a] = mass
+                blocks = {net: _diagonal(-1.0, 6), f"a[{part.name}]": mass}
+                factors.append(LinearFactor(net, "net force", blocks, gyroscopic))
+                push[net] = _diagonal(1.0, 6)
+            else:
+                wrench_constants[-1] = gyroscopic
+                if not all(is_zero(x) for row in mass for x in row):
+                    push[f"a[{part.name}]"] = mass
             external = f"fx[{part.name}]"
             variables.append(Variable(external, "external wrench", part.name, 6))
-            below[external] = _diagonal(-1.0, 6)
-        wrench_blocks.append(below)
-        wrench_constants.append(constant)
+            push[external] = _diagonal(-1.0, 6)
     pushed: dict[str, dict[str, Matrix]] = {}
     for condition in loop_conditions(state, loops) if view == "tree" else ():
         multiplier = f"lambda[{condition.name}]"
@@ -395,6 +381,24 @@ def general_position(model: Model) -> tuple[list[float], list[float]]:
     """A configuration and velocity in general position, the same every time."""
     rng = np.random.default_rng(0)
     return model.random_configuration(rng).tolist(), rng.normal(size=model.nv).tolist()
+
+
+def _acceleration_factor(model: Model, part: Segment, chain: Sequence[Segment]) -> LinearFactor:
+    """The acceleration of a segment: that of the one above, and what joints add."""
+    blocks = {f"a[{part.name}]": _diagonal(-1.0, 6)}
+    bias, carried = part.bias, ""
+    if part.above == WORLD:
+        gravity = Motion(ZERO, minus(ZERO, model.gravity))
+        bias = bias + part.transform.to_child(gravity)
+    else:
+        carried = f"a[{chain[part.above].name}]"
+        blocks[carried] = transposed([part.transform.to_child(m).entries() for m in UNIT_MOTIONS])
+    for name, columns in part.motions:
+        blocks[name] = transposed([motion.entries() for motion in columns])
+    return LinearFactor(
+        f"acceleration[{part.name}]", "acceleration", blocks, bias.entries(), f"f[{part.name}]",
+        carried=carried, carry=part.transform,
+    )  # fmt: skip
 
 
 def _loop_factor(model: Model, condition: Conditions, names: Sequence[str]) -> LinearFactor:
@@ -469,7 +473,7 @@ Split: TypeAlias = Literal["none", "joint", "steps"]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A frame that accelerates with a = X a_above + Σ motion · q̈ + drift, and may carry mass.
+    """A frame that accelerates with a = X a_above + Σ motion · q̈ + bias, and may carry mass.
 
     ``motions``: the columns of each joint acceleration. ``above`` is a segment's number or WORLD;
     ``gyroscopic`` is the wrench that velocities alone require. ``body`` is the body that it is, or
@@ -480,7 +484,7 @@ class Segment:
     above: int
     transform: Transform
     motions: tuple[tuple[str, tuple[Motion, ...]], ...]
-    drift: Motion
+    bias: Motion
     inertia: RigidInertia | None
     gyroscopic: Wrench
     body: int
@@ -560,7 +564,7 @@ def segments(
                     above=above,
                     transform=step,
                     motions=tuple(parts.get(body, ())) if last else (),
-                    drift=moving.bias_acceleration(body) if last else NO_MOTION,
+                    bias=moving.bias_acceleration(body) if last else NO_MOTION,
                     inertia=state.inertia[body] if last else None,
                     gyroscopic=state.inertia[body].gyroscopic(state.centripetal[body])
                     if last
