@@ -232,12 +232,17 @@ class Factorization:
     floating base's linear part, whose block is the sparser one, goes before the angular part.
 
     ``floor``: pivots below this share of the diagonal are not a number, and so is what needs them.
+    ``order``: another order of the variables; rows of L and reduced vectors are in it.
     """
 
-    __slots__ = ("inverse_pivots", "lower")
+    __slots__ = ("inverse_pivots", "lower", "order")
 
-    def __init__(self, matrix: Sequence[Vector], *, floor: float = 0.0) -> None:
+    def __init__(
+        self, matrix: Sequence[Vector], *, floor: float = 0.0, order: Sequence[int] = ()
+    ) -> None:
         n = len(matrix)
+        self.order = order or range(n)
+        matrix = [[matrix[i][j] for j in self.order] for i in self.order]
         work = [list(row) for row in matrix]
         self.lower: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
         self.inverse_pivots: list[Scalar] = [0.0] * n
@@ -255,7 +260,7 @@ class Factorization:
 
     def reduce(self, right: Vector) -> list[Scalar]:
         """L⁻ᵀ right."""
-        x = list(right)
+        x = [right[i] for i in self.order]
         for k in reversed(range(len(x))):
             for i in range(k):
                 x[i] = sub(x[i], mul(self.lower[k][i], x[k]))
@@ -304,7 +309,30 @@ class Factorization:
         for k in range(len(x)):
             for i in range(k):
                 x[k] = sub(x[k], mul(self.lower[k][i], x[i]))
-        return x
+        result = list(x)
+        for i, value in zip(self.order, x, strict=True):
+            result[i] = value
+        return result
+
+
+def elimination_order(matrix: Sequence[Vector], last: Iterable[int]) -> list[int]:
+    """An order for :class:`Factorization` that eliminates some variables as late as possible.
+
+    Factors of matrices that differ only at these have all earlier steps in common. It fills no
+    entries that the order of the variables themselves leaves zero: what would goes later, too.
+    """
+    n, late, early = len(matrix), set(last), list[int]()
+    near = [{j for j in range(n) if j != i and not is_zero(matrix[i][j])} for i in range(n)]
+    for k in reversed(range(n)):
+        before = {i for i in near[k] if i < k}
+        for i in before:
+            near[i] |= before - {i}
+    for k in reversed(range(n)):
+        if k not in late and all(near[k] <= near[i] | {i} for i in near[k]):
+            early.append(k)
+            for i in near[k]:
+                near[i].remove(k)
+    return [k for k in range(n) if k not in early] + early[::-1]
 
 
 def unstack(values: NDArray[Any]) -> list[Scalar]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
+from robomodel.scalars import Factorization, elimination_order
 
 STIFFNESS, WIDTH, REFERENCE, MASS = 50.0, 0.3, 0.1, 2.0
 BODY = (
@@ -158,6 +159,33 @@ def test_play_of_a_loops_coordinate():
     again = io.StringIO()
     rm.write_urdf(with_play, again)
     assert rm.load(again.getvalue()).springs[0].deadband == 0.3
+
+
+def test_coordinates_with_play_are_eliminated_last():
+    """Steps for others come first, the same for every slope of the springs; nothing is filled."""
+    n, last = 9, {2, 4, 7}
+    parents = [-1, 0, 1, 2, 3, 1, 5, 6, 7]  # two branches behind 1
+    rng = np.random.default_rng(0)
+    matrix = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        j = i
+        while j >= 0:
+            matrix[i][j] = matrix[j][i] = np.float64(rng.normal() + 20 * (i == j))
+            j = parents[j]
+    order = elimination_order(matrix, last)
+    assert order == [0, 1, 2, 4, 7, 3, 5, 6, 8]  # 0 and 1 would fill between the branches
+    factors = Factorization(matrix, order=order)
+    right = rng.normal(size=n)
+    np.testing.assert_allclose(factors.solve(right), np.linalg.solve(matrix, right), rtol=1e-12)
+    softer = [list(row) for row in matrix]
+    for i in last:
+        softer[i][i] -= 5.0
+    again = Factorization(softer, order=order)
+    assert again.lower[5:] == factors.lower[5:]
+    assert again.lower[:5] != factors.lower[:5]
+    natural = Factorization(matrix)
+    count = [sum(x != 0.0 for row in f.lower for x in row) for f in (factors, natural)]
+    assert count[0] == count[1]
 
 
 def test_files():

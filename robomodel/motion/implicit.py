@@ -38,6 +38,8 @@ from robomodel.scalars import (
     add,
     div,
     dot,
+    elimination_order,
+    maximum,
     mul,
     neg,
     select,
@@ -115,23 +117,23 @@ class Way:
         """
         half = 0.5 * self.element.deadband
         strength = mul(mul(self.time, self.element.stiffness), self.gain)
-        kappa = div(strength, inertia)
+        sum_ = add(mul(2.0, inertia), strength)
+        both = div(1.0, mul(inertia, sum_))  # one division for κ and 1/(2 + κ)
+        kappa, inverse = mul(strength, mul(sum_, both)), mul(mul(inertia, inertia), both)
         side = select(self.start, -1.0, 1.0)
         b = sub(mul(side, self.start), half)
         r = mul(side, sub(self.free, self.start))
-        more = add(2.0, kappa)
-        inverse = div(1.0, more)
+        returning = add(mul(r, r), mul(mul(2.0, kappa), mul(b, b)))
+        to = select(self.free, -1.0, 1.0)
+        p, past = sub(half, mul(to, self.start)), sub(mul(to, self.free), half)
+        apart = sub(past, p)
+        entering = add(mul(apart, apart), mul(mul(2.0, add(2.0, kappa)), mul(past, p)))
+        root = sqrt(select(neg(b), returning, maximum(entering, 0.0)))
         x = mul(mul(2.0, inverse), sub(r, mul(kappa, b)))
-        root = sqrt(add(mul(r, r), mul(mul(2.0, kappa), mul(b, b))))
         x = select(add(b, x), mul(0.5, sub(r, root)), x)
         outside = add(self.start, mul(side, x))
-        side = select(self.free, -1.0, 1.0)
-        p, r = sub(half, mul(side, self.start)), sub(mul(side, self.free), half)
-        apart = sub(r, p)
-        inner = add(mul(apart, apart), mul(mul(2.0, more), mul(r, p)))
-        reached = mul(inverse, add(apart, sqrt(select(inner, 1.0, inner))))
-        entered = mul(side, add(half, reached))
-        return select(neg(b), outside, select(r, self.free, entered))
+        entered = mul(to, add(half, mul(inverse, add(apart, root))))
+        return select(neg(b), outside, select(past, self.free, entered))
 
     def mean(self, end: Scalar) -> tuple[Scalar, Scalar]:
         """D, the mean of what is beyond the play on the way to ``end``, and ∂D/∂end.
@@ -168,22 +170,29 @@ class Way:
 def press_springs(
     matrix: list[list[Scalar]], force: list[Scalar], ways: Sequence[Way]
 ) -> Factorization:
-    """Add the mean forces of springs to M x = f; the factors of what M is then."""
+    """Add the mean forces of springs to M x = f; the factors of what M is then.
+
+    Coordinates of springs with play are eliminated last: equal operations are traced once, so that
+    the steps of Newton's method have the elimination of all others in common.
+    """
     for way in ways:
         if not way.element.deadband:
             way.press(matrix, force, way.free)
     plays = [
         (way, way.guess(_inertia(matrix, way.element.row))) for way in ways if way.element.deadband
     ]
-    for _ in range(NEWTON_STEPS if plays else 0):
+    if not plays:
+        return Factorization(matrix)
+    order = elimination_order(matrix, {i for way, _ in plays for i in way.element.row})
+    for _ in range(NEWTON_STEPS):
         trial, right = [list(row) for row in matrix], list(force)
         for way, end in plays:
             way.press(trial, right, end)
-        x = Factorization(trial).solve(right)
+        x = Factorization(trial, order=order).solve(right)
         plays = [(way, way.at(x)) for way, _ in plays]
     for way, end in plays:
         way.press(matrix, force, end)
-    return Factorization(matrix)
+    return Factorization(matrix, order=order)
 
 
 def _inertia(matrix: list[list[Scalar]], row: Mapping[int, Scalar]) -> Scalar:
