@@ -18,7 +18,7 @@ from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
-from robomodel.dynamics.kinematics.tangents import position_directions
+from robomodel.dynamics.kinematics.state import position_directions
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.derivatives import aba_derivatives, rnea_derivatives
 from robomodel.dynamics.recursions.rnea import rnea

@@ -14,10 +14,10 @@ from test_regroup import TEXTS as GEARED
 from texts import link
 
 import robomodel as rm
-from robomodel.dynamics.kinematics.tangents import position_directions
+from robomodel.dynamics.kinematics.state import position_directions
+from robomodel.dynamics.recursions.derivatives import tau_derivatives
 from robomodel.dynamics.recursions.reduced import regrouped
 from robomodel.dynamics.recursions.rnea import rnea
-from robomodel.dynamics.recursions.variations import rnea_derivatives
 from robomodel.kernels import Trace
 from robomodel.kernels.differentiate import differentiate
 from robomodel.spatial import Wrench
@@ -38,7 +38,7 @@ def compare(model: rm.Model, q: Array, *, pushed: bool = False) -> tuple[int, in
         trace = Trace()
         x, y, z = (trace.inputs(n) for n in (model.nq, model.nv, model.nv))
         if recursive:
-            matrices = rnea_derivatives(model, x, y, z, f_ext)
+            matrices = tau_derivatives(model, x, y, z, f_ext)
             values = [n for matrix in matrices for row in matrix for n in row]
         else:
             directions = [*position_directions(model, x), *({n: 1.0} for n in y)]

@@ -25,8 +25,8 @@ from robomodel.dynamics.kinematics.frames import Place, jacobian
 from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces, Matrix, State
 from robomodel.dynamics.recursions.aba import aba as forward_dynamics
 from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.recursions.efpa import contact as contact_inertia
 from robomodel.dynamics.recursions.efpa import efpa as inverse_inertia
-from robomodel.dynamics.recursions.impulse import contact as contact_inertia
 from robomodel.dynamics.recursions.passive import Arguments, Inner, passive_force
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.recursions.rnea import bias_force
@@ -302,7 +302,7 @@ def efpa(method: str, model: Model, q: Vector, places: Sequence[Place]) -> Matri
 def contact(
     method: str, model: Model, q: Vector, places: Sequence[Place]
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """Λ⁻¹, J G_k and G_kᵀ M G_k, with the tree's of :func:`.recursions.impulse.contact`."""
+    """Λ⁻¹, J G_k and G_kᵀ M G_k, with the tree's of :func:`.recursions.efpa.contact`."""
     tree, state = open_tree(model, method), Configuration(model, q)
     q_tree = [state.positions[i] for i in tree.positions]
     inverse_mass, jacobian, mass = contact_inertia(tree.model, q_tree, tree.frames(model, places))

@@ -21,7 +21,7 @@ from robomodel.dynamics import actuator_map, frame_pose, rnea
 from robomodel.dynamics.contact.points import points_jacobian
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place, pose
 from robomodel.dynamics.kinematics.state import Configuration, State
-from robomodel.dynamics.recursions.impulse import touching
+from robomodel.dynamics.recursions.efpa import touching
 from robomodel.errors import did_you_mean, no_model
 from robomodel.estimation.factors import (
     Combination,

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from robomodel.dynamics.kinematics.tangents import Direction, position_directions
+from robomodel.dynamics.kinematics.state import Direction, position_directions
 from robomodel.kernels.trace import Traced
 from robomodel.model.configurations.functions import integrated
 from robomodel.model.configurations.moving import integrate

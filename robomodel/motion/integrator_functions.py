@@ -14,8 +14,7 @@ import numpy as np
 
 from robomodel.dynamics import rnea_derivatives
 from robomodel.dynamics.kinematics.momentum import energy
-from robomodel.dynamics.kinematics.state import Configuration, State
-from robomodel.dynamics.kinematics.tangents import position_directions
+from robomodel.dynamics.kinematics.state import Configuration, State, position_directions
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import spring_energy
 from robomodel.kernels import Iteration

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from robomodel.dynamics.kinematics.frames import Place
-from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.dynamics.kinematics.tangents import moving
+from robomodel.dynamics.kinematics.state import Configuration, moving
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace

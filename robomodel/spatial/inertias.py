@@ -154,9 +154,9 @@ class ArticulatedInertia:
         p = x.offset
         # B' = B + [p]x C ; A' = A - B [p]x + [p]x B'ᵀ
         shifted = sum_matrices(b, transpose((cross(p, c[0]), cross(p, c[1]), cross(p, c[2]))))
-        left = (cross(p, b[0]), cross(p, b[1]), cross(p, b[2]))  # rows of -B [p]x
+        minus_b_p = (cross(p, b[0]), cross(p, b[1]), cross(p, b[2]))  # rows of -B [p]x
         right = transpose((cross(p, shifted[0]), cross(p, shifted[1]), cross(p, shifted[2])))
-        return ArticulatedInertia(sum_symmetric(sum_symmetric(a, left), right), shifted, c)
+        return ArticulatedInertia(sum_symmetric(sum_symmetric(a, minus_b_p), right), shifted, c)
 
     def minus_outer(self, u: Wrench, inverse: Scalar) -> ArticulatedInertia:
         """I - u uᵀ · inverse."""

@@ -123,7 +123,7 @@ class SignedPermutation:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRotation:
-    """A rotation given by its matrix (rows), as a quaternion's is."""
+    """A rotation by its matrix (rows), as that of a quaternion."""
 
     rows: Mat
 

@@ -23,10 +23,9 @@ from robomodel.dynamics.contact.complementarity import Problem, solve
 from robomodel.dynamics.contact.gauss_seidel import Rows, basis
 from robomodel.dynamics.contact.instant import COLLISION, GOAL, STILL, sharer, solver
 from robomodel.dynamics.kinematics.frames import Place, joint_forces
-from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.kinematics.tangents import position_directions
+from robomodel.dynamics.kinematics.state import State, position_directions
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.impulse import point_forces, touching
+from robomodel.dynamics.recursions.efpa import point_forces, touching
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.errors import warn
 from robomodel.kernels.differentiate import differentiate

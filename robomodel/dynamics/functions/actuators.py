@@ -12,8 +12,13 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.actuators import inverse
 from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.actuators.inverse import FITS, STEP
-from robomodel.dynamics.actuators.maps import Reflected, copper_loss
-from robomodel.dynamics.actuators.saturation import UNLIMITED, limits_alone, saturated
+from robomodel.dynamics.actuators.maps import (
+    UNLIMITED,
+    Reflected,
+    copper_loss,
+    limits_alone,
+    saturated,
+)
 from robomodel.dynamics.algorithm import declare
 from robomodel.dynamics.declaration import (
     Options,

@@ -32,12 +32,12 @@ from robomodel.dynamics.declaration import (
 from robomodel.dynamics.functions.motion import aba, aba_derivatives
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.dynamics.recursions import efpa as recursion
-from robomodel.dynamics.recursions.efpa import product
-from robomodel.dynamics.recursions.impulse import (
+from robomodel.dynamics.recursions.efpa import (
     IMMOBILE,
     contact,
     contact_factors,
     free_motion,
+    product,
     response,
     touching,
 )

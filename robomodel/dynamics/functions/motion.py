@@ -22,8 +22,8 @@ from robomodel.dynamics.declaration import (
     run,
     run_one,
 )
-from robomodel.dynamics.recursions import orthonormal
 from robomodel.dynamics.recursions.aba import aba as aba_recursion
+from robomodel.dynamics.recursions.aba import orthonormal_aba
 from robomodel.dynamics.recursions.crba import crba as crba_recursion
 from robomodel.dynamics.recursions.derivatives import aba_derivatives as aba_slopes
 from robomodel.dynamics.recursions.derivatives import rnea_derivatives as rnea_slopes
@@ -102,7 +102,7 @@ def rnea(
     a=("nv",),
     passive=aba_passive,
     methods={
-        "orthonormal": orthonormal.aba,
+        "orthonormal": orthonormal_aba,
         "projection": baselines.projection_aba,
         "lagrange": baselines.lagrange_aba,
         **on_open_trees(baselines.aba),

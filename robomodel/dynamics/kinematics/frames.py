@@ -10,8 +10,7 @@ from typing import Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
-from robomodel.dynamics.kinematics.state import Configuration, State
-from robomodel.dynamics.kinematics.tangents import Direction, position_directions
+from robomodel.dynamics.kinematics.state import Configuration, Direction, State, position_directions
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
 from robomodel.model.graph import WORLD
@@ -97,7 +96,7 @@ def _is_point(frame: object) -> TypeGuard[tuple[str, Sequence[float]]]:
 class Place:
     """A frame fixed to a body (``WORLD`` for the fixed base), placed in its internal axes.
 
-    ``reference``: what its motions are told in: "local", at its origin in its own axes;
+    ``reference``: the axes of its motions: "local", at its origin in its own axes;
     "local_world_aligned", at its origin in the world's axes; "world", of the point of its body
     that is at the world's origin, in the world's axes.
     """
@@ -110,24 +109,24 @@ class Place:
 def place(model: Model, frame: FrameKey, reference: Reference = "local") -> Place:
     """The place of a frame: a link's name, or (link, offset) with the link's own axes."""
     name, offset = (frame, ZERO) if isinstance(frame, str) else frame
-    found = model.frame(name)
-    pose = Transform(found.pose.rotations, found.pose.point(offset))
-    return Place(found.body, pose, reference)
+    link_frame = model.frame(name)
+    pose = Transform(link_frame.pose.rotations, link_frame.pose.point(offset))
+    return Place(link_frame.body, pose, reference)
 
 
 def body_wrenches(model: Model, by_link: Mapping[str, Vector]) -> dict[int, Wrench]:
     """Wrenches on links (six numbers each, in the link's axes) as wrenches on bodies.
 
-    Those on links fixed to the world are left out: the world takes them.
+    Those on links fixed to the world are ignored: the world takes them.
     """
-    found: dict[int, Wrench] = {}
+    wrenches: dict[int, Wrench] = {}
     for link, x in by_link.items():
         frame = model.frame(link)
         if frame.body == WORLD:
             continue
         wrench = frame.pose.to_parent(Wrench.of(x))
-        found[frame.body] = found.get(frame.body, NO_WRENCH) + wrench
-    return found
+        wrenches[frame.body] = wrenches.get(frame.body, NO_WRENCH) + wrench
+    return wrenches
 
 
 def pose(model: Model, q: Vector, at: Place) -> tuple[Mat, Vec]:
@@ -189,11 +188,11 @@ def acceleration(model: Model, q: Vector, v: Vector, a: Vector, at: Place) -> tu
         return NO_MOTION.entries()
     state = State(model, q, (at.body,), v)
     moved = list(state.points(state.accelerations(a), with_gravity=False))[at.body]
-    own = Motion(at.pose.unrotate(moved.alpha), moved.at(at.pose))
+    local = Motion(at.pose.unrotate(moved.alpha), moved.at(at.pose))
     if at.reference == "local":
-        return own.entries()
+        return local.entries()
     rotation, origin = pose_of(state, at)
-    alpha, linear = apply(rotation, own.angular), apply(rotation, own.linear)
+    alpha, linear = apply(rotation, local.angular), apply(rotation, local.linear)
     if at.reference == "world":
         omega = apply(rotation, at.pose.unrotate(state.omega[at.body]))
         swung = plus(cross(alpha, origin), cross(omega, cross(omega, origin)))

@@ -107,17 +107,17 @@ def _momenta(model: Model, q: Vector) -> tuple[list[Wrench], Vec]:
     carried: list[dict[int, Wrench]] = [{} for _ in model.nodes]
     base: dict[int, Wrench] = {}
     for body in reversed(range(len(model.nodes))):
-        node, x, own = model.nodes[body], at.transforms[body], carried[body]
+        node, x, momenta = model.nodes[body], at.transforms[body], carried[body]
         for i, motion in enumerate(at.subspace(body), model.clusters[node.cluster].v.start):
-            own[i] = own.get(i, NO_WRENCH) + inertia[body] * motion
+            momenta[i] = momenta.get(i, NO_WRENCH) + inertia[body] * motion
         moved = inertia[body].in_parent(x)
         if node.parent == WORLD:
             total += moved
         else:
             inertia[node.parent] += moved
-        known = base if node.parent == WORLD else carried[node.parent]
-        for i, wrench in own.items():
-            known[i] = known.get(i, NO_WRENCH) + x.to_parent(wrench)
+        above = base if node.parent == WORLD else carried[node.parent]
+        for i, wrench in momenta.items():
+            above[i] = above.get(i, NO_WRENCH) + x.to_parent(wrench)
     return [base[i] for i in range(model.nv)], total.h
 
 

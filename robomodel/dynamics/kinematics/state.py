@@ -1,4 +1,7 @@
-"""Positions and velocities of all bodies: what every recursion starts from. Scalars of any kind."""
+"""Positions and velocities of all bodies: what every recursion starts from. Scalars of any kind.
+
+Also the tangents of the configuration space, on traced scalars.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
 
-from robomodel.model.elements import Cluster
+from robomodel.kernels.trace import Operand, Traced
+from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import relative_motion
+from robomodel.model.joints import JointModel, relative_motion
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, added, dot, mul
 from robomodel.spatial import (
@@ -25,6 +29,7 @@ from robomodel.spatial import (
     apply,
     combine,
     cross,
+    from_quaternion,
     minus,
     plus,
     skew,
@@ -45,7 +50,7 @@ class Configuration:
     ``transforms[i]`` places body i in its parent. ``rows[r]`` is row r of G (a spanning velocity)
     over the cluster's own independent velocities. ``inertia[i]`` is body i's.
 
-    All that is asked of bodies here is in their internal axes, except that axisymmetric bodies,
+    All results for bodies are in their internal axes, except that axisymmetric bodies,
     whose dynamics is the same in axes that do not turn, have axes that stand as their joint does,
     unless they are ``turned``.
     """
@@ -98,16 +103,16 @@ class Configuration:
         return [dot(row, independent) for row in self.rows[cluster.spanning_v]]
 
     def armature(self, cluster: Cluster, columns: Sequence[Vector] | None = None) -> Matrix:
-        """Gᵀ diag(armature) X of a cluster: X its spanning ``columns``, G's own where not given."""
+        """Gᵀ diag(armature) X of a cluster: X its spanning ``columns``, G's columns by default."""
         rows = self.rows[cluster.spanning_v]
-        own = list(zip(*rows, strict=True))
+        g = list(zip(*rows, strict=True))
         weights = [
             node.armature
             for node in (self.model.nodes[body] for body in cluster.bodies)
             for _ in node.freedoms
         ]
-        weighted = [[mul(w, x) for w, x in zip(weights, column, strict=True)] for column in own]
-        return [[dot(row, column) for column in columns or own] for row in weighted]
+        weighted = [[mul(w, x) for w, x in zip(weights, column, strict=True)] for column in g]
+        return [[dot(row, column) for column in columns or g] for row in weighted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +195,10 @@ class State(Configuration):
     def velocity_products(self) -> list[Motion]:
         """Velocity products of the joints."""
         return [
-            Motion(cross(above, own.angular), cross(plus(above, omega), own.linear))
-            for above, omega, own in zip(self.parent_omega, self.omega, self.relative, strict=True)
+            Motion(cross(above, relative.angular), cross(plus(above, omega), relative.linear))
+            for above, omega, relative in zip(
+                self.parent_omega, self.omega, self.relative, strict=True
+            )
         ]
 
     @cached_property
@@ -225,14 +232,14 @@ class State(Configuration):
         The joint's velocity products, S g, and the parent's centripetal acceleration at the joint.
         """
         node = self.model.nodes[body]
-        own = self.velocity_products[body] + combine(
+        local = self.velocity_products[body] + combine(
             [self.bias[r] for r in node.freedoms], node.joint.subspace
         )
         if node.parent == WORLD:
-            return own
+            return local
         x = self.transforms[body]
         swung = x.unrotate(apply(self.centripetal[node.parent], x.offset))
-        return Motion(own.angular, plus(own.linear, swung))
+        return Motion(local.angular, plus(local.linear, swung))
 
     @cached_property
     def twists(self) -> list[Motion]:
@@ -242,3 +249,50 @@ class State(Configuration):
             parent = NO_MOTION if node.parent == WORLD else result[node.parent]
             result.append(self.transforms[body].to_child(parent) + relative)
         return result
+
+
+# ---- tangents of the configuration space ---------------------------------------------------------
+
+# How positions change along each independent velocity: direction j is the motion along
+# ``integrate(q, ε e_j)``, in which loops stay closed and quaternions of unit length.
+
+Direction: TypeAlias = dict[Traced, Operand]
+
+
+def position_directions(model: Model, q: Sequence[Traced]) -> list[Direction]:
+    """For every independent velocity, how q changes along it, and recorded functions of q."""
+    directions: list[Direction] = [{} for _ in range(model.nv)]
+    for cluster in model.clusters:
+        positions = q[cluster.q]
+        rows = cluster.constraint.jacobian(cluster.constraint.positions(positions))
+        for body, part, _ in joint_slices(model, cluster):
+            node = model.nodes[body]
+            first = node.v - cluster.spanning_v.start
+            columns = zip(*rows[first : first + node.joint.nv], strict=True)
+            for direction, rates in zip(directions[cluster.v], columns, strict=True):
+                direction.update(_position_rates(node.joint, positions[part], rates))
+    return directions
+
+
+def moving(model: Model, cluster: Cluster, q: Sequence[Traced], rates: Vector) -> Direction:
+    """How a cluster's positions change at the robot's spanning velocities ``rates``."""
+    direction: Direction = {}
+    for body, part, _ in joint_slices(model, cluster):
+        node = model.nodes[body]
+        joint_rates = [rates[r] for r in node.freedoms]
+        direction.update(_position_rates(node.joint, q[cluster.q][part], joint_rates))
+    return direction
+
+
+def _position_rates(joint: JointModel, q: Sequence[Traced], rates: Vector) -> Direction:
+    """How a joint's positions change at these velocities.
+
+    Where they have a quaternion also its rotation matrix, R [ω]x, which is the cheaper.
+    """
+    changes: Direction = dict(zip(q, joint.rates(q, rates), strict=True))
+    if joint.nq != joint.nv:
+        x, y, z, w = q[-4:]
+        omega: Vec = (rates[0], rates[1], rates[2])
+        for row in from_quaternion(x, y, z, w).rows:
+            changes |= dict(zip(row, cross(row, omega), strict=True))
+    return changes

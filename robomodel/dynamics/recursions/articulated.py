@@ -17,7 +17,7 @@ from robomodel.spatial import NO_WRENCH, ArticulatedInertia, Motion, Wrench
 class Elimination:
     """The equations D ÿ + Σ_o U_oᵀ a_o = u of one cluster, o running over the bodies it hangs on.
 
-    ``unknowns`` are indices into v: the cluster's own and those left over by ``pending``, the child
+    ``unknowns`` are indices into v: the cluster's own and those of ``pending``, the child
     clusters that hang on several bodies of this one. ``supports`` is U by body, in that body's
     axes; a cluster of one body is eliminated there and not on its parent (``site``). ``inertia``
     is what each body carries, itself and the clusters that hang on it; ``subspace`` is its S G.
@@ -55,7 +55,7 @@ class Elimination:
         return right
 
     def release(self, wrench: dict[int, Wrench], reduced: Vector, forces: Vector) -> None:
-        """Give the body that the cluster hangs on its bias wrench p + U D⁻¹ u, with L⁻ᵀ u known."""
+        """Add the bias wrench p + U D⁻¹ u to the body that carries it; ``reduced``: L⁻ᵀ u."""
         assert self.factors is not None
         if self.cluster.parent == WORLD:
             return
@@ -105,23 +105,23 @@ def _join(
     pending: list[Elimination],
 ) -> Elimination:
     """Join the cluster's bodies into composites on the bodies it hangs on; project on ÿ."""
-    own = cluster.nv
+    nv = cluster.nv
     armature = state.armature(cluster)
     unknowns = [*range(cluster.v.start, cluster.v.stop), *(i for p in pending for i in p.unknowns)]
     size = len(unknowns)
     matrix: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
-    for i in range(own):
-        matrix[i][:own] = armature[i]
+    for i in range(nv):
+        matrix[i][:nv] = armature[i]
     columns: dict[int, list[Wrench]] = {}
-    first = own
+    first = nv
     for system in pending:
         count = len(system.unknowns)
         for i in range(count):
             matrix[first + i][first : first + count] = system.matrix[i]
         for body, supports in system.supports.items():
-            known = columns.setdefault(body, [NO_WRENCH] * size)
-            known[first : first + count] = [
-                f + g for f, g in zip(known[first : first + count], supports, strict=True)
+            before = columns.setdefault(body, [NO_WRENCH] * size)
+            before[first : first + count] = [
+                f + g for f, g in zip(before[first : first + count], supports, strict=True)
             ]
         first += count
     subspace = {body: state.subspace(body) for body in cluster.bodies}
@@ -130,19 +130,19 @@ def _join(
     for body in reversed(cluster.bodies):
         s = subspace[body]
         below = columns.pop(body, [NO_WRENCH] * size)
-        total = [below[i] + inertia[body] * s[i] if i < own else below[i] for i in range(size)]
-        for i in range(own):
+        total = [below[i] + inertia[body] * s[i] if i < nv else below[i] for i in range(size)]
+        for i in range(nv):
             for j in range(size):
                 matrix[i][j] = add(matrix[i][j], total[j].dot(s[i]))
         for i in range(size):
-            for j in range(own):
+            for j in range(nv):
                 matrix[i][j] = add(matrix[i][j], below[i].dot(s[j]))
         if alone:
             columns[body] = total
             break
         parent, x = model.nodes[body].parent, state.transforms[body]
-        known = columns.get(parent, [NO_WRENCH] * size)
-        columns[parent] = [f + x.to_parent(g) for f, g in zip(known, total, strict=True)]
+        before = columns.get(parent, [NO_WRENCH] * size)
+        columns[parent] = [f + x.to_parent(g) for f, g in zip(before, total, strict=True)]
         if parent != WORLD:
             inertia[parent] += inertia[body].in_parent(x)
     return Elimination(state, cluster, unknowns, pending, matrix, columns, carried, subspace)

@@ -12,7 +12,7 @@ coordinates brackets are zero, and it is the C of the Christoffel symbols, loops
 The recursion carries Echeandia and Wensing's (Numerical methods to compute the Coriolis matrix and
 Christoffel symbols for rigid-body systems, J. Comput. Nonlinear Dyn. 2021) over to clusters, on
 points instead of spatial vectors: a composite body adds N = ∫ ṙ rᵀ dm and ∫ ṙ dm, with ṙ relative
-to the body that carries it (:class:`.recursions.variations.MomentumMoments`), to its inertia.
+to the body that carries it (:class:`.recursions.derivatives.MomentumMoments`), to its inertia.
 """
 
 from __future__ import annotations
@@ -20,10 +20,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from robomodel.dynamics.kinematics.state import Configuration, Matrix, State
-from robomodel.dynamics.kinematics.tangents import moving, position_directions
+from robomodel.dynamics.kinematics.state import (
+    Configuration,
+    Matrix,
+    State,
+    moving,
+    position_directions,
+)
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.variations import MomentumMoments
+from robomodel.dynamics.recursions.derivatives import MomentumMoments
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
 from robomodel.model.graph import WORLD
@@ -86,7 +91,7 @@ def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
     matrix: Matrix = [[0.0] * model.nv for _ in range(model.nv)]
     for cluster in reversed(model.clusters):
         first, count = cluster.v.start, cluster.nv
-        own = state.armature(cluster, list(zip(*rates[cluster.spanning_v], strict=True)))
+        block = state.armature(cluster, list(zip(*rates[cluster.spanning_v], strict=True)))
         carried: dict[int, list[_Column]] = {}
         for body in reversed(cluster.bodies):
             s, ds = motions[body], turning[body]
@@ -103,7 +108,7 @@ def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
             for i in range(count):
                 for j in range(count):
                     entry = add(total[j].rate.dot(s[i]), below[i].after(s[j], ds[j]))
-                    own[i][j] = add(own[i][j], entry)
+                    block[i][j] = add(block[i][j], entry)
             _carry(state, body, total, carried)
             parent, x = model.nodes[body].parent, state.transforms[body]
             if parent != WORLD:
@@ -111,7 +116,7 @@ def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
                 inertia[parent] += moved
                 streams[parent] += streams[body].in_parent(x, origin_rate(state, body), moved)
         for i in range(count):
-            matrix[first + i][first : first + count] = own[i]
+            matrix[first + i][first : first + count] = block[i]
         above = cluster.parent
         while above != WORLD:
             other = model.clusters[above]
@@ -169,9 +174,9 @@ def _carry(
     if parent == WORLD:
         return
     drift = origin_rate(state, body)
-    known = carried.get(parent, [_Column()] * len(columns))
+    before = carried.get(parent, [_Column()] * len(columns))
     moved = [column.in_parent(x, drift) for column in columns]
-    carried[parent] = [a + b for a, b in zip(known, moved, strict=True)]
+    carried[parent] = [a + b for a, b in zip(before, moved, strict=True)]
 
 
 def christoffel(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
@@ -196,15 +201,15 @@ def christoffel(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matri
         [dot([brackets[k][j][c] for k in range(n)], v) for c in range(n)] for j in range(n)
     ]
     momentum = [dot(row, v) for row in mass]
-    found: Matrix = []
+    matrix: Matrix = []
     for i in range(n):
         row: list[Scalar] = []
         for j in range(n):
             entry = add(along[i][j], sub(lowered[j][i], lowered[i][j]))
             entry = add(entry, sub(dot(towards[j], mass[i]), dot(towards[i], mass[j])))
             row.append(mul(0.5, sub(entry, dot(brackets[j][i], momentum))))
-        found.append(row)
-    return found
+        matrix.append(row)
+    return matrix
 
 
 def _brackets(state: Configuration) -> list[Matrix]:
@@ -214,7 +219,7 @@ def _brackets(state: Configuration) -> list[Matrix]:
     closed they are seen on the joints whose velocities are the independent ones.
     """
     model = state.model
-    found: list[Matrix] = [[[0.0] * model.nv for _ in range(model.nv)] for _ in range(model.nv)]
+    brackets: list[Matrix] = [[[0.0] * model.nv for _ in range(model.nv)] for _ in range(model.nv)]
     for cluster in model.clusters:
         first = cluster.v.start
         for body in cluster.bodies:
@@ -233,5 +238,5 @@ def _brackets(state: Configuration) -> list[Matrix]:
                             cross(a.angular, b.angular),
                             plus(cross(a.angular, b.linear), cross(a.linear, b.angular)),
                         )
-                        found[i][j][c] = dot(turned.entries(), axis)
-    return found
+                        brackets[i][j][c] = dot(turned.entries(), axis)
+    return brackets

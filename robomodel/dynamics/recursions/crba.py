@@ -13,9 +13,9 @@ def crba(model: Model, q: Vector) -> list[list[Scalar]]:
     """M (nv by nv), symmetric; scalars of any kind.
 
     A cluster's unit acceleration j needs, in the subtree that its body i carries, the wrench F_ij =
-    I_i S_ij + Σ Xᵀ F (bodies of the cluster on i), with I_i the composite inertia. Its own block of
-    M is Σ_i Sᵀ F + (Σ Xᵀ F)ᵀ S, and Gᵀ diag(armature) G; the wrenches, carried on to the base, give
-    the blocks with the clusters they pass.
+    I_i S_ij + Σ Xᵀ F (bodies of the cluster on i), with I_i the composite inertia. The cluster's
+    block of M is Σ_i Sᵀ F + (Σ Xᵀ F)ᵀ S, and Gᵀ diag(armature) G; the wrenches, carried on to the
+    base, give the blocks with the clusters they pass.
     """
     at = Configuration(model, q)
     inertia = list(at.inertia)
@@ -23,25 +23,29 @@ def crba(model: Model, q: Vector) -> list[list[Scalar]]:
     mass: list[list[Scalar]] = [[0.0] * model.nv for _ in range(model.nv)]
     for cluster in reversed(model.clusters):
         first, count = cluster.v.start, cluster.nv
-        own_block = at.armature(cluster)
+        block = at.armature(cluster)
         carried: dict[int, list[Wrench]] = {}
         for body in reversed(cluster.bodies):
             s = subspace[body]
             below = carried.pop(body, None)
-            own = [inertia[body] * motion for motion in s]
-            total = own if below is None else [f + g for f, g in zip(own, below, strict=True)]
+            body_wrenches = [inertia[body] * motion for motion in s]
+            total = (
+                body_wrenches
+                if below is None
+                else [f + g for f, g in zip(body_wrenches, below, strict=True)]
+            )
             for i in range(count):
                 for j in range(i, count):
                     entry = total[j].dot(s[i])
                     if below is not None:
                         entry = add(entry, below[i].dot(s[j]))
-                    own_block[i][j] = add(own_block[i][j], entry)
+                    block[i][j] = add(block[i][j], entry)
             parent, x = model.nodes[body].parent, at.transforms[body]
             if parent != WORLD:
                 inertia[parent] += inertia[body].in_parent(x)
             _carry(carried, parent, [x.to_parent(f) for f in total])
         for i in range(count):
-            mass[first + i][first + i : first + count] = own_block[i][i:]
+            mass[first + i][first + i : first + count] = block[i][i:]
         above = cluster.parent
         while above != WORLD:
             other = model.clusters[above]
@@ -64,5 +68,5 @@ def crba(model: Model, q: Vector) -> list[list[Scalar]]:
 
 def _carry(carried: dict[int, list[Wrench]], body: int, wrenches: list[Wrench]) -> None:
     """Add wrenches to those that a body already carries."""
-    known = carried.get(body, [NO_WRENCH] * len(wrenches))
-    carried[body] = [f + g for f, g in zip(known, wrenches, strict=True)]
+    before = carried.get(body, [NO_WRENCH] * len(wrenches))
+    carried[body] = [f + g for f, g in zip(before, wrenches, strict=True)]

@@ -1,6 +1,6 @@
 """Inverse operational-space inertia: extended force propagators over clusters (C-EFPA).
 
-Scalars of any kind.
+Of frames, and of points that touch something rigid. Scalars of any kind.
 """
 
 from __future__ import annotations
@@ -9,14 +9,30 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from robomodel.dynamics.kinematics.frames import Place
-from robomodel.dynamics.kinematics.state import Configuration, Matrix
+from robomodel.dynamics.kinematics.frames import Place, joint_forces, pose
+from robomodel.dynamics.kinematics.state import Configuration, Forces, Matrix, State
+from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.articulated import Elimination, articulate
+from robomodel.dynamics.recursions.crba import crba
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot
-from robomodel.spatial import NO_WRENCH, UNIT_WRENCHES, Wrench
+from robomodel.scalars import (
+    Factorization,
+    Scalar,
+    Vector,
+    add,
+    dot,
+    gram,
+    mul,
+    neg,
+    select,
+    sub,
+    transposed,
+)
+from robomodel.spatial import NO_WRENCH, UNIT_WRENCHES, ZERO, Wrench, apply, plus
+
+IMMOBILE = 1e-13  # of a point's Jacobian [m or 1], where it cannot move
 
 
 def efpa(model: Model, q: Vector, places: Sequence[Place]) -> Matrix:
@@ -40,7 +56,7 @@ def touched(
 def mobility_factors(
     model: Model, state: Configuration, wrenches: Sequence[tuple[int, Wrench]]
 ) -> tuple[Matrix, list[Scalar]]:
-    """R and p with W M⁻¹ Wᵀ = R diag(p) Rᵀ; the rest as of :func:`mobility`.
+    """R and p with W M⁻¹ Wᵀ = R diag(p) Rᵀ; arguments as of :func:`mobility`.
 
     Row by row what a wrench does to each freedom as it is eliminated, and the inverse pivots: of
     k columns O(nv + k depth), without the k² entries of the product.
@@ -52,8 +68,8 @@ def mobility_factors(
     pivots: list[Scalar] = []
     waiting: dict[int, dict[int, list[Scalar]]] = {}
     for system in articulate(model, state):
-        left = [(child, waiting.pop(child.cluster.index)) for child in system.pending]
-        rights = _rights(system, columns, left)
+        waited = [(child, waiting.pop(child.cluster.index)) for child in system.pending]
+        rights = _rights(system, columns, waited)
         if system.factors is None:
             waiting[system.cluster.index] = rights
             continue
@@ -73,16 +89,16 @@ def product(rows: Array, pivots: Array) -> Array:
 def _rights(
     system: Elimination,
     columns: Sequence[dict[int, Wrench]],
-    left: Sequence[tuple[Elimination, dict[int, list[Scalar]]]],
+    waited: Sequence[tuple[Elimination, dict[int, list[Scalar]]]],
 ) -> dict[int, list[Scalar]]:
     """Sᵀ χ of the columns that a cluster supports, reduced if it is eliminated; χ goes inwards."""
     rights: dict[int, list[Scalar]] = {}
     for n, wrench in enumerate(columns):
-        if wrench.keys().isdisjoint(system.cluster.bodies) and all(n not in x for _, x in left):
+        if wrench.keys().isdisjoint(system.cluster.bodies) and all(n not in x for _, x in waited):
             continue
         forces: list[Scalar] = [0.0] * system.cluster.nv
-        for child, known in left:
-            forces += known.get(n, [0.0] * len(child.unknowns))
+        for child, child_rights in waited:
+            forces += child_rights.get(n, [0.0] * len(child.unknowns))
         rights[n] = system.project(wrench, forces)
         if system.factors is not None:
             rights[n] = system.factors.reduce(rights[n])
@@ -98,11 +114,11 @@ def mobility(
 ) -> Matrix:
     """W M⁻¹ Wᵀ, W v the powers of ``wrenches``, each on a body (or ``WORLD``) in its internal axes.
 
-    A column is a wrench, carried inwards: the force propagator χ, which across a cluster becomes
-    X* (1 - U D⁻¹ Sᵀ) χ. A cluster adds χ_aᵀ S D⁻¹ Sᵀ χ_b to all pairs of columns that it supports.
+    A column is a wrench, carried inwards: the force propagator χ, which across a cluster becomes X*
+    (1 - U D⁻¹ Sᵀ) χ. A cluster adds χ_aᵀ S D⁻¹ Sᵀ χ_b to all pairs of columns that it supports.
     Where more than six columns meet on a body with more ``freedoms`` further inwards, the body's
-    own six unit wrenches go on in their place: their W M⁻¹ Wᵀ, known in the end, gives what those
-    freedoms add, χ_aᵀ (W M⁻¹ Wᵀ) χ_b. So k columns cost O(nv + k depth + k²).
+    own six unit wrenches go on in their place: their W M⁻¹ Wᵀ, complete in the end, gives what
+    those freedoms add, χ_aᵀ (W M⁻¹ Wᵀ) χ_b. So k columns cost O(nv + k depth + k²).
     """
     columns: list[dict[int, Wrench]] = [  # bias wrenches by body: the forces' negatives
         {} if body == WORLD else {body: NO_WRENCH - wrench} for body, wrench in wrenches
@@ -115,15 +131,15 @@ def mobility(
     waiting: dict[int, dict[int, list[Scalar]]] = {}  # Sᵀ χ of clusters not yet eliminated
     for system in articulate(model, state):
         cluster = system.cluster
-        left = [(child, waiting.pop(child.cluster.index)) for child in system.pending]
+        waited = [(child, waiting.pop(child.cluster.index)) for child in system.pending]
         for body in cluster.bodies if ahead[cluster.index] > freedoms else ():
             here = {n: w[body] for n, w in enumerate(columns) if w.keys() == {body}}
-            if len(here) > 6 and not any(n in known for n in here for _, known in left):
+            if len(here) > 6 and not any(n in child for n in here for _, child in waited):
                 met.append((here, len(columns)))
                 columns = [{} if n in here else w for n, w in enumerate(columns)]
                 columns += [{body: unit} for unit in UNIT_WRENCHES]
                 lower += [[0.0] * (n + 1) for n in range(len(lower), len(columns))]
-        rights = _rights(system, columns, left)
+        rights = _rights(system, columns, waited)
         if system.factors is None:
             waiting[cluster.index] = rights
             continue
@@ -147,3 +163,105 @@ def mobility(
                 shared = dot(weights, [entry(i, c) for i in units])
                 lower[max(a, c)][min(a, c)] = add(entry(a, c), shared)
     return [[entry(a, b) for b in range(len(wrenches))] for a in range(len(wrenches))]
+
+
+# ---- points of a robot that touch something rigid ------------------------------------------------
+
+
+def contact(model: Model, q: Vector, places: Sequence[Place]) -> tuple[Matrix, Matrix, Matrix]:
+    """Λ⁻¹ (3k by 3k) and J (3k by nv) of k points' velocities in world axes, and M (nv by nv).
+
+    Scalars of any kind.
+    """
+    state, forces, jacobian = _touched(model, q, places)
+    return mobility(model, state, forces), jacobian, crba(model, q)
+
+
+def contact_factors(
+    model: Model, q: Vector, places: Sequence[Place]
+) -> tuple[Matrix, list[Scalar], Matrix, Matrix]:
+    """R and p with Λ⁻¹ = R diag(p) Rᵀ, J and M, as of :func:`contact`."""
+    state, forces, jacobian = _touched(model, q, places)
+    return *mobility_factors(model, state, forces), jacobian, crba(model, q)
+
+
+def _touched(
+    model: Model, q: Vector, places: Sequence[Place]
+) -> tuple[Configuration, list[tuple[int, Wrench]], Matrix]:
+    """Unit forces along the world's axes at each point, and what they do to the freedoms."""
+    state = Configuration(model, q, {at.body for at in places})
+    forces = point_forces(model, q, places)
+    return state, forces, [joint_forces(model, state, body, x) for body, x in forces]
+
+
+def point_forces(model: Model, q: Vector, places: Sequence[Place]) -> list[tuple[int, Wrench]]:
+    """Unit forces along the world's axes at each point, on its body."""
+    return [
+        (at.body, at.pose.to_parent(Wrench(ZERO, axis)))
+        for at in places
+        for axis in pose(model, q, at)[0]
+    ]
+
+
+def response(model: Model, q: Vector, places: Sequence[Place]) -> tuple[Matrix, Matrix, Matrix]:
+    """J M⁻¹ Jᵀ and J (3k by nv) of points' velocities in world axes, and M⁻¹ Jᵀ (nv by 3k).
+
+    Rows of points that no motion moves are zero: what rounding leaves there would be divided by.
+    """
+    state = Configuration(model, q, {at.body for at in places})
+    forces = point_forces(model, q, places)
+    jacobian = _moving([joint_forces(model, state, body, x) for body, x in forces])
+    mass = Factorization(crba(model, q))
+    reduced = [mass.reduce(row) for row in jacobian]
+    scaled = [mass.weighted(row) for row in reduced]
+    columns = [mass.back(row) for row in scaled]
+    return gram(scaled, reduced), jacobian, transposed(columns)
+
+
+def _moving(jacobian: Matrix) -> Matrix:
+    """The Jacobian, zero where its point cannot move."""
+    result: Matrix = []
+    for i in range(0, len(jacobian), 3):
+        point = jacobian[i : i + 3]
+        square = dot([x for row in point for x in row], [x for row in point for x in row])
+        moves = select(sub(IMMOBILE * IMMOBILE, square), 1.0, 0.0)
+        result += [[mul(moves, x) for x in row] for row in point]
+    return result
+
+
+def free_motion(
+    model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces, places: Sequence[Place]
+) -> tuple[list[Scalar], Matrix, Matrix, list[Scalar], list[Scalar]]:
+    """a without contact, J M⁻¹ Jᵀ and M⁻¹ Jᵀ, and the points' velocities and accelerations."""
+    a = aba(model, q, v, tau, f_ext)
+    inverse, jacobian, columns = response(model, q, places)
+    rates, accelerations = touching(model, q, v, a, places)
+    # of points that no motion moves there is rounding alone
+    felt = [select(neg(dot(row, row)), 1.0, 0.0) for row in _by_points(jacobian)]
+    felt = [x for x in felt for _ in range(3)]
+    rates = [mul(s, x) for s, x in zip(felt, rates, strict=True)]
+    accelerations = [mul(s, x) for s, x in zip(felt, accelerations, strict=True)]
+    return a, inverse, columns, rates, accelerations
+
+
+def _by_points(jacobian: Matrix) -> Matrix:
+    return [[x for row in jacobian[i : i + 3] for x in row] for i in range(0, len(jacobian), 3)]
+
+
+def touching(
+    model: Model, q: Vector, v: Vector, a: Vector, places: Sequence[Place]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(ċ, c̈), each (3k,): velocities and accelerations of points in world axes."""
+    state = State(model, q, {at.body for at in places}, v)
+    points = list(state.points(state.accelerations(a)))
+    rates: list[Scalar] = []
+    accelerations: list[Scalar] = []
+    for at in places:
+        if at.body == WORLD:
+            rates += [0.0] * 3
+            accelerations += [0.0] * 3
+            continue
+        world, _ = pose(model, q, at)
+        rates += apply(world, at.pose.to_child(state.twists[at.body]).linear)
+        accelerations += plus(apply(world, points[at.body].at(at.pose)), model.gravity)
+    return rates, accelerations

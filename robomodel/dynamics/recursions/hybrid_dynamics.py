@@ -1,10 +1,10 @@
-"""Hybrid dynamics: accelerations given at some joints, forces at the others; one elimination.
+"""Hybrid dynamics: accelerations prescribed at some joints, forces at the others; one elimination.
 
-The articulated-body algorithm, in which degrees of freedom whose acceleration is given are not
+The articulated-body algorithm, in which degrees of freedom whose acceleration is prescribed are not
 eliminated: they accelerate their bodies as velocities do, and the bodies keep their composite
-inertia along them. With no acceleration given that is forward dynamics, with all of them inverse
-dynamics. Featherstone's three steps (inverse dynamics at zero acceleration, forward dynamics,
-inverse dynamics) give the same (001, VI).
+inertia along them. With no acceleration prescribed that is forward dynamics, with all of them
+inverse dynamics. Featherstone's three steps (inverse dynamics at zero acceleration, forward
+dynamics, inverse dynamics) give the same (001, VI).
 """
 
 from __future__ import annotations
@@ -65,31 +65,32 @@ def _dependent(model: Model, name: str, places: Mapping[str, tuple[int, ...]]) -
 
 @dataclass(frozen=True)
 class PrescribedState(State):
-    """A state in which some accelerations are given: they are part of the bias accelerations.
+    """A state in which some accelerations are prescribed: they are part of the bias accelerations.
 
-    ``given``: the acceleration of each degree of freedom, None where it is not given. Freedoms with
-    one have no motion subspace, and the unit row of an equation 1 · 0 = 0 in the elimination.
+    ``prescribed``: the acceleration of each degree of freedom, None where it is not prescribed.
+    Freedoms with one have no motion subspace, and the unit row of an equation 1 · 0 = 0 in the
+    elimination.
     """
 
-    given: Sequence[Scalar | None] = ()
+    prescribed: Sequence[Scalar | None] = ()
 
     @cached_property
     def bias(self) -> list[Scalar]:
-        """Spanning accelerations that velocities and given accelerations make."""
-        a = [0.0 if x is None else x for x in self.given]
+        """Spanning accelerations of velocities and prescribed accelerations."""
+        a = [0.0 if x is None else x for x in self.prescribed]
         moved = [x for c in self.model.clusters for x in self.spanning(c, a[c.v])]
         return added(super().bias, moved)
 
     def subspace(self, body: int) -> list[Motion]:
-        """S G of a body, zero along given accelerations."""
+        """S G of a body, zero along prescribed accelerations."""
         v = self.model.clusters[self.model.nodes[body].cluster].v
-        columns = zip(super().subspace(body), self.given[v], strict=True)
+        columns = zip(super().subspace(body), self.prescribed[v], strict=True)
         return [motion if x is None else NO_MOTION for motion, x in columns]
 
     def armature(self, cluster: Cluster, columns: Sequence[Vector] | None = None) -> Matrix:
-        """Gᵀ diag(armature) X, the identity's rows and columns along given accelerations."""
+        """Gᵀ diag(armature) X, the identity's rows and columns along prescribed accelerations."""
         matrix = super().armature(cluster, columns)
-        for i, x in enumerate(self.given[cluster.v]):
+        for i, x in enumerate(self.prescribed[cluster.v]):
             if x is not None:
                 matrix[i] = [0.0] * len(matrix[i])
                 if columns is None:

@@ -5,7 +5,7 @@ angle at a cut joint, with its row J = ∂ẋ/∂v over the independent velociti
 -k s - d ẋ, s = x - x₀ less the play: what of it is beyond half the dead band on either side. So
 tau = Σ Jᵀ (-k s - d J v): what acts at dependent joints and at rotors comes to the independent ones
 through G. These forces p come beside tau, so that every way of running an algorithm serves: inverse
-dynamics gives tau - p, forward dynamics is asked with tau + p.
+dynamics gives tau - p, forward dynamics takes tau + p.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.dynamics.kinematics.tangents import position_directions
+from robomodel.dynamics.kinematics.state import Configuration, position_directions
 from robomodel.dynamics.recursions.hybrid_dynamics import prescribed
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
@@ -179,7 +178,7 @@ def aba_passive(m: Model, x: Arguments, _: object, run: Inner) -> Sequence[Scala
 
 
 def hybrid_passive(m: Model, x: Arguments, known: Sequence[str], run: Inner) -> Sequence[Scalar]:
-    """Passive forces beside the given forces; off those that are asked for."""
+    """Passive forces added to prescribed forces, and subtracted from computed ones."""
     passive = passive_force(m, x["q"], x["v"])
     names = prescribed(m, known)
     free = [0.0 if name in names else p for name, p in zip(m.dof_names, passive, strict=True)]
@@ -314,8 +313,8 @@ def rotation_vector(q: Vector) -> list[Scalar]:
 def _arctangent_ratio(square: Scalar) -> Scalar:
     """arctan(t)/t as a function of t², for any t.
 
-    Three halvings, arctan t = 2 arctan(t/(1 + √(1 + t²))), then the series; the ratio of what is
-    left to t is kept, so that nothing is divided by a t that may be zero.
+    Three halvings, arctan t = 2 arctan(t/(1 + √(1 + t²))), then the series; the ratio to t is
+    computed, so that nothing is divided by a t that may be zero.
     """
     scale_: Scalar = 1.0
     for _ in range(4):

@@ -62,7 +62,7 @@ points like the masses along an axis to be gone, others a moment of inertia."""
 
 
 def reduced(model: Model, algorithm: str) -> Model:
-    """A model with the same equations of motion, kept with this one; others get their own model.
+    """A model with the same equations of motion; the model itself for other algorithms.
 
     Bodies, joints, frames and coordinates are those of the model.
     """
@@ -103,7 +103,7 @@ def regrouped(model: Model, *, spread: bool) -> Model:
         if node.joint.nv == 6:
             continue
         passed = _passed(node, spread=spread)
-        nodes[body] = replace(node, inertia=_rest(node.inertia, passed))
+        nodes[body] = replace(node, inertia=_remaining(node.inertia, passed))
         if node.parent != WORLD:
             place = placement(node.joint, node.rotations, node.offset, node.joint.neutral())
             parent = nodes[node.parent]
@@ -130,15 +130,15 @@ def _passed(node: Node, *, spread: bool) -> RigidInertia:
     return RigidInertia(mass, _vec(h), as_matrix(moments))
 
 
-def _rest(inertia: RigidInertia, passed: RigidInertia) -> RigidInertia:
+def _remaining(inertia: RigidInertia, passed: RigidInertia) -> RigidInertia:
     """What remains of an inertia."""
 
     def less(x: float, y: float) -> float:
         return 0.0 if abs(x - y) <= ROUNDING * max(abs(x), abs(y)) else x - y
 
     rows = [
-        [less(x, y) for x, y in zip(own, gone, strict=True)]
-        for own, gone in zip(inertia.inertia, passed.inertia, strict=True)
+        [less(x, y) for x, y in zip(row, passed_row, strict=True)]
+        for row, passed_row in zip(inertia.inertia, passed.inertia, strict=True)
     ]
     h = [less(x, y) for x, y in zip(inertia.h, passed.h, strict=True)]
     return RigidInertia(less(inertia.mass, passed.mass), _vec(h), as_matrix(rows))

@@ -62,10 +62,10 @@ def block(omega: Vec, alpha: Vec, a: Vec, reference: Vec | None = None) -> list[
 
 def _entry(i: int, j: int, x: Vec) -> Vec:
     """E x with E the symmetric matrix that is one at (i, j)."""
-    found: list[Scalar] = [0.0, 0.0, 0.0]
-    found[i] = x[j]
-    found[j] = x[i]
-    return found[0], found[1], found[2]
+    product: list[Scalar] = [0.0, 0.0, 0.0]
+    product[i] = x[j]
+    product[j] = x[i]
+    return product[0], product[1], product[2]
 
 
 def regressor(model: Model, q: Vector, v: Vector, a: Vector) -> Matrix:
@@ -76,8 +76,8 @@ def regressor(model: Model, q: Vector, v: Vector, a: Vector) -> Matrix:
     matrix = _zeros(model)
     for body in range(len(model.nodes)):
         moved = points[body]
-        own = _in_link(state, body, state.omega[body], moved.alpha, moved.linear)
-        _project(state, matrix, body, own)
+        columns = _in_link(state, body, state.omega[body], moved.alpha, moved.linear)
+        _project(state, matrix, body, columns)
     _add_joints(state, matrix, rates, state.velocities)
     return matrix
 
@@ -95,32 +95,37 @@ def reference_regressor(
     Σ w_j u_j change by Σ w_j a_j + ẇ_j u_j as the robot moves with v.
     """
     state = _turned(model, q, v)
-    wanted = _turned(model, q, reference)
+    reference_state = _turned(model, q, reference)
     slopes = rows_rates(state, q)
     rates: list[Scalar] = []
     for cluster in model.clusters:
-        own = reference[cluster.v]
+        cluster_reference = reference[cluster.v]
         linear = state.spanning(cluster, a[cluster.v])
         rates += [
-            add(x, dot(row, own)) for x, row in zip(linear, slopes[cluster.spanning_v], strict=True)
+            add(x, dot(row, cluster_reference))
+            for x, row in zip(linear, slopes[cluster.spanning_v], strict=True)
         ]
     matrix = _zeros(model)
     base = Motion(ZERO, minus(ZERO, model.gravity))
     moved: list[Motion] = []
     for body, node in enumerate(model.nodes):
-        x, omega, turning = state.transforms[body], state.omega[body], wanted.relative[body]
+        x, omega, turning = (
+            state.transforms[body],
+            state.omega[body],
+            reference_state.relative[body],
+        )
         above = base if node.parent == WORLD else moved[node.parent]
         swung = plus(above.linear, cross(above.angular, x.offset))
         if node.parent != WORLD:
-            swung = plus(swung, cross(wanted.omega[node.parent], origin_rate(state, body)))
+            swung = plus(swung, cross(reference_state.omega[node.parent], origin_rate(state, body)))
         before = Motion(x.unrotate(above.angular), x.unrotate(swung))
         own_rates = combine([rates[r] for r in node.freedoms], node.joint.subspace)
         turned = Motion(cross(omega, turning.angular), cross(omega, turning.linear))
         moved.append(before + (own_rates + turned))
         now = moved[body]
-        columns = _in_link(state, body, omega, now.angular, now.linear, wanted.omega[body])
+        columns = _in_link(state, body, omega, now.angular, now.linear, reference_state.omega[body])
         _project(state, matrix, body, columns)
-    _add_joints(state, matrix, rates, wanted.velocities)
+    _add_joints(state, matrix, rates, reference_state.velocities)
     return matrix
 
 
@@ -150,7 +155,7 @@ def momentum_regressor(
     """
     state = _turned(model, q, v)
     rates = rows_rates(state, q)
-    momentum, rest = _zeros(model), _zeros(model)
+    momentum, remainder = _zeros(model), _zeros(model)
     down = [ZERO] * len(model.nodes)
     motions = [state.subspace(body) for body in range(len(model.nodes))]
     moved = [changes(state, rates, body, motions[body]) for body in range(len(model.nodes))]
@@ -158,35 +163,35 @@ def momentum_regressor(
         above = model.gravity if node.parent == WORLD else down[node.parent]
         down[first] = state.transforms[first].unrotate(above)
         twist = state.twists[first]
-        own = _in_link(state, first, ZERO, twist.angular, twist.linear)
+        columns = _in_link(state, first, ZERO, twist.angular, twist.linear)
         up: Vec = (neg(down[first][0]), neg(down[first][1]), neg(down[first][2]))
         weight = _in_link(state, first, ZERO, ZERO, up)
-        _project(state, momentum, first, own)
-        _project(state, rest, first, weight)
+        _project(state, momentum, first, columns)
+        _project(state, remainder, first, weight)
         body = first
         while body != WORLD:
             carrier = model.nodes[body]
             row, linear = model.clusters[carrier.cluster].v.start, state.twists[body].linear
             for i, (s, ds) in enumerate(zip(motions[body], moved[body], strict=True), row):
-                for c, wrench in enumerate(own, len(INERTIAL) * first):
+                for c, wrench in enumerate(columns, len(INERTIAL) * first):
                     power = add(wrench.dot(ds), inner(s.angular, cross(wrench.force, linear)))
-                    rest[i][c] = sub(rest[i][c], power)
-            own = [state.transforms[body].to_parent(wrench) for wrench in own]
+                    remainder[i][c] = sub(remainder[i][c], power)
+            columns = [state.transforms[body].to_parent(wrench) for wrench in columns]
             body = carrier.parent
     for at, (joint, kind) in enumerate(of_joints(model), len(INERTIAL) * len(model.nodes)):
         for r in model.nodes[joint].freedoms:
             rate = state.velocities[r]
             if kind == "armature":
                 _add_joint(state, momentum, at, joint, state.rows[r], rate)
-                _add_joint(state, rest, at, joint, [neg(x) for x in rates[r]], rate)
+                _add_joint(state, remainder, at, joint, [neg(x) for x in rates[r]], rate)
             else:
                 force = rate if kind == "damping" else _sign(state, joint, r)
-                _add_joint(state, rest, at, joint, state.rows[r], force)
-    return momentum, rest
+                _add_joint(state, remainder, at, joint, state.rows[r], force)
+    return momentum, remainder
 
 
 def energy_regressor(model: Model, q: Vector, v: Vector) -> tuple[list[Scalar], list[Scalar]]:
-    """(kinetic, potential), each a row (p): times π the energies, springs' left out."""
+    """(kinetic, potential), each a row (p): times π the energies, without springs'."""
     state = _turned(model, q, v)
     kinetic: list[Scalar] = [0.0] * count(model)
     potential: list[Scalar] = [0.0] * count(model)
@@ -223,7 +228,7 @@ def _zeros(model: Model) -> Matrix:
 def _in_link(
     state: State, body: int, omega: Vec, alpha: Vec, a: Vec, reference: Vec | None = None
 ) -> list[Wrench]:
-    """A body's columns, of its link's axes, in its own; ``a`` is of its own origin."""
+    """A body's columns, of its link's axes, in the body's; ``a`` is that of the body's origin."""
     model = state.model
     link = model.frame(model.nodes[body].name).pose
     if link.offset != ZERO:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import rnea, rnea_derivatives
 from robomodel.dynamics.baselines import spanning_tree
-from robomodel.dynamics.kinematics.tangents import Direction, moving
+from robomodel.dynamics.kinematics.state import Direction, moving
 from robomodel.estimation.factors import (
     Combination,
     Errors,
