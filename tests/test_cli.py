@@ -12,8 +12,14 @@ from cases import few
 from mixed import joint, link
 
 import robomodel as rm
-from robomodel.cli import COMMANDS, complete
-from robomodel.cli.common import complain
+from robomodel.cli import COMMANDS
+from robomodel.cli.common import (
+    complain,
+    complete_joints,
+    complete_links,
+    complete_robots,
+    examples_of,
+)
 
 ROBOTS = rm.robots.names()
 
@@ -272,19 +278,20 @@ def test_help_and_version(run):
 def test_help_ends_with_examples_and_fits_a_terminal(run):
     shown = run("--help")[1]
     assert "..." not in shown.partition("Commands:")[2]
-    for name, command in COMMANDS.items():
+    for command in COMMANDS:
+        name, examples = command.__name__, examples_of(command)
         lines = run(name, "--help")[1].rstrip().splitlines()
         assert max(map(len, lines)) <= 80
-        assert 2 <= len(command.EXAMPLES) <= 3
-        start = len(lines) - len(command.EXAMPLES)
-        assert [line.strip() for line in lines[start - 1 :]] == ["Examples:", *command.EXAMPLES]
-        assert any(example.startswith(f"robomodel {name}") for example in command.EXAMPLES)
+        assert 2 <= len(examples) <= 3
+        start = len(lines) - len(examples)
+        assert [line.strip() for line in lines[start - 1 :]] == ["Examples:", *examples]
+        assert any(example.startswith(f"robomodel {name}") for example in examples)
 
 
 @pytest.mark.slow
 def test_examples_of_help_run(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for example in dict.fromkeys(each for c in COMMANDS.values() for each in c.EXAMPLES):
+    for example in dict.fromkeys(each for c in COMMANDS for each in examples_of(c)):
         words = example.split()[1:]
         words += ["--seconds", "0"] if words[0] == "view" else []
         code, _, err = run(*words)
@@ -463,11 +470,11 @@ def test_shells_complete_commands_and_robots(tmp_path):
 
 def test_names_are_completed(tmp_path):
     context = types.SimpleNamespace(params={"file": "four_bar"})
-    assert complete.joints("=")(context, "j") == ["joint1=", "joint2=", "joint3="]
-    assert "link1" in complete.links()(context, "")
+    assert complete_joints("=")(context, "j") == ["joint1=", "joint2=", "joint3="]
+    assert "link1" in complete_links()(context, "")
     for file in ("none.urdf", None, __file__):
-        assert complete.links()(types.SimpleNamespace(params={"file": file}), "") == []
+        assert complete_links()(types.SimpleNamespace(params={"file": file}), "") == []
     (tmp_path / "mine.urdf").touch()
     (tmp_path / "meshes").mkdir()
     (tmp_path / "notes.txt").touch()
-    assert complete.robots(f"{tmp_path}/m") == [f"{tmp_path}/mine.urdf", f"{tmp_path}/meshes/"]
+    assert complete_robots(f"{tmp_path}/m") == [f"{tmp_path}/mine.urdf", f"{tmp_path}/meshes/"]

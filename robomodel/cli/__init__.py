@@ -3,8 +3,8 @@
 Results go to standard output, as text or (``--json``) as one JSON document, or to the file of
 ``--output``; warnings and errors go to standard error, an error in one line, and under ``--json``
 to standard output as well: ``error`` (message, element, file, line) and ``warnings``. Exit status:
-0, 1 for a finding, 2 for a usage or file error. Each command is a module, whose function
-returns a document; :mod:`robomodel.cli.common` prints it.
+0, 1 for a finding, 2 for a usage or file error. Each command is a function that returns a document;
+:mod:`robomodel.cli.common` prints it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,21 @@ from typing import Annotated
 import typer
 
 from robomodel import __version__
-from robomodel.cli import (
-    actuation,
-    armature,
-    benchmark,
-    code,
-    compare,
-    convert,
-    dynamics,
-    excite,
-    graph,
-    identify,
-    info,
-    robots,
-    validate,
-    view,
+from robomodel.cli.common import (
+    Grouped,
+    UserError,
+    complain,
+    examples_of,
+    in_short,
+    print_json,
+    runnable,
 )
-from robomodel.cli.common import Grouped, UserError, complain, in_short, print_json, runnable
+from robomodel.cli.files import code, convert
+from robomodel.cli.identification import excite, identify
+from robomodel.cli.models import info, robots
+from robomodel.cli.pictures import graph, view
+from robomodel.cli.reports import actuation, armature, compare, validate
+from robomodel.cli.states import benchmark, dynamics
 
 __all__ = ["app", "main"]
 
@@ -58,37 +56,31 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-COMMANDS = {
-    each.__name__.rpartition(".")[2]: each
-    for each in (
-        info,
-        dynamics,
-        benchmark,
-        graph,
-        view,
-        robots,
-        validate,
-        armature,
-        actuation,
-        compare,
-        convert,
-        code,
-        identify,
-        excite,
-    )
-}
-"""The modules of the commands, each with its ``command`` and ``EXAMPLES``.
+COMMANDS = (
+    info,
+    dynamics,
+    benchmark,
+    graph,
+    view,
+    robots,
+    validate,
+    armature,
+    actuation,
+    compare,
+    convert,
+    code,
+    identify,
+    excite,
+)
+"""The functions of the commands, by which these are named."""
 
-``OPTIONS``: functions, and their parameters that are the command's options by their signatures.
-"""
-
-for _name, _command in COMMANDS.items():
+for _command in COMMANDS:
     app.command(
-        _name,
+        _command.__name__,
         cls=Grouped,
-        short_help=in_short(_command.command.__doc__ or ""),
-        epilog="\b\nExamples:\n" + "\n".join(f"  {example}" for example in _command.EXAMPLES),
-    )(runnable(_command.command, getattr(_command, "OPTIONS", {})))
+        short_help=in_short(_command.__doc__ or ""),
+        epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples_of(_command)),
+    )(runnable(_command))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -129,14 +121,14 @@ def _failed(error: UserError, arguments: Sequence[str] | None) -> int:
     return error.status
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"robomodel {__version__}")
         raise typer.Exit
 
 
-def _cmake(asked: bool) -> None:
-    if asked:
+def _cmake(requested: bool) -> None:
+    if requested:
         typer.echo(Path(__file__).parent.parent / "cmake")
         raise typer.Exit
 

@@ -1,21 +1,23 @@
-"""What all commands share: results, options, ``--json``, ``--output``, warnings and errors.
+"""Results, options, ``--json``, ``--output``, completion, warnings and errors of all commands.
 
-A command is a function that returns its document, or a :class:`Result`. :func:`runnable` makes it
-one of the command line, so that each takes the same options for the same things, and ends in the
-same ways.
+A command is a function that returns its document, or a :class:`Result`. Its parameters are its
+options; its docstring is their help, and ends in the sections ``Examples:`` and ``Options:``.
+:func:`runnable` makes it a command of the command line.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import glob
 import inspect
 import json
+import os
 import re
 import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +26,10 @@ from typing import Annotated, Any, Literal, TextIO, TypeAlias, get_origin
 import typer
 from typer.core import TyperArgument, TyperCommand
 
-from robomodel.cli import complete
+from robomodel import parsers
+from robomodel import robots as shipped
+from robomodel.description import Description
+from robomodel.description.stages import SUFFIXES as STAGES
 from robomodel.errors import (
     NOWHERE,
     ClosureError,
@@ -42,7 +47,7 @@ LOADING = "Loading options"
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Output: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="OUT", help="Write to this file what else is printed."),
+    typer.Option("--output", "-o", metavar="OUT", help="Write to this file instead of printing."),
 ]
 Html: TypeAlias = Annotated[
     Path | None,
@@ -76,7 +81,7 @@ class Report(Result):
 
 
 class UserError(Exception):
-    """What the user should know: the line to print, what it is about, and the exit status."""
+    """An error of the user: the line to print, its source, and the exit status."""
 
     def __init__(self, message: str, status: int = 2, source: Source = NOWHERE) -> None:
         super().__init__(in_options(message))
@@ -86,7 +91,7 @@ class UserError(Exception):
 
     @classmethod
     def of(cls, error: Exception, file: str, status: int = 2) -> UserError:
-        """Of an error that the user of ``file`` can mend."""
+        """From an error that the user of ``file`` can correct."""
         match error:
             case UserError():
                 return error
@@ -102,21 +107,21 @@ class UserError(Exception):
                 return cls(f"{file}: {error}", status)
 
     def as_dict(self) -> dict[str, Any]:
-        """The document that ``--json`` prints in place of the command's own."""
+        """The document that ``--json`` prints in place of the command's document."""
         source, message = self.source, str(self)
-        placed = source is not NOWHERE
+        located = source is not NOWHERE
         return {
             "error": {
-                "message": message.removeprefix(f"{source}: ") if placed else message,
+                "message": message.removeprefix(f"{source}: ") if located else message,
                 "element": source.element or None,
-                "file": source.file if placed else None,
+                "file": source.file if located else None,
                 "line": source.line,
             },
             "warnings": self.warnings,
         }
 
 
-_MENDABLE = (UserError, DescriptionError, ClosureError, ImportError, OSError)
+_USER_ERRORS = (UserError, DescriptionError, ClosureError, ImportError, OSError)
 
 
 @contextmanager
@@ -170,11 +175,61 @@ def named_number(option: str, text: str, form: str) -> tuple[str, float]:
     raise UserError(f"{option} {text}: write it as {form}")
 
 
+# ---- what the shell completes --------------------------------------------------------------------
+
+SUFFIXES = (".urdf", ".sdf", ".world", ".xml", ".mjcf", ".xacro", *STAGES)
+
+
+def complete_robots(incomplete: str) -> list[str]:
+    """Shipped robots, robot files, and folders where some may be."""
+    names = [name for name in shipped.names() if name.startswith(incomplete)]
+    paths = sorted(glob.glob(glob.escape(incomplete) + "*"))
+    files = [path for path in paths if path.endswith(SUFFIXES)]
+    return names + files + [f"{path}{os.sep}" for path in paths if os.path.isdir(path)]
+
+
+def complete_joints(ending: str = "") -> Callable[[typer.Context, str], list[str]]:
+    """Completes joints that move, of the robot that the command line names before."""
+    return _names(lambda robot: [j.name for j in robot.joints if j.type != "fixed"], ending)
+
+
+def complete_links() -> Callable[[typer.Context, str], list[str]]:
+    """Completes links of that robot."""
+    return _names(lambda robot: [link.name for link in robot.links])
+
+
+def _second_word() -> str:
+    """The word after the command, where an option without its value ends what is parsed.
+
+    The shells' scripts hand over the whole line, in one of these variables.
+    """
+    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    words = [word for word in line.split()[2:] if not word.startswith("-")]
+    return words[0] if words else ""
+
+
+def _names(
+    of: Callable[[Description], list[str]], ending: str = ""
+) -> Callable[[typer.Context, str], list[str]]:
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        file = ctx.params.get("file") or _second_word()
+        path = shipped.path(file) if file in shipped.names() and not os.path.isfile(file) else file
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                candidates = of(parsers.read(path))
+        except (OSError, ValueError, ImportError):
+            return []  # a shell has no place for errors
+        return [f"{name}{ending}" for name in candidates if name.startswith(incomplete)]
+
+    return complete
+
+
 # ---- a command of the command line ---------------------------------------------------------------
 
 
 class Grouped(TyperCommand):
-    """A command whose ``--help`` lists its own options first, then those of loading."""
+    """A command whose ``--help`` lists the options of the command first, then those of loading."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, a section for each group."""
@@ -190,15 +245,13 @@ class Grouped(TyperCommand):
                     formatter.write_dl(records)
 
 
-def runnable(
-    command: Callable[..., Result | Document], taken: Mapping[Callable[..., Any], Sequence[str]]
-) -> Callable[..., int]:
+def runnable(command: Callable[..., Result | Document]) -> Callable[..., int]:
     """The command as a function for typer.
 
     A parameter that is a dataclass becomes the options that are its fields, the first one an
-    argument; ``**options`` becomes those of functions' parameters, by :func:`signature_options`.
-    ``--json`` is added, ``--html`` to those that return a :class:`Report`, and ``--output`` unless
-    the command has one of its own; documents on a robot get its ``file``.
+    argument; ``**options`` those of functions' parameters, by :func:`options_of`. ``--json`` is
+    added, ``--html`` to those that return a :class:`Report`, and ``--output`` unless the command
+    has one; documents on a robot get its ``file``.
     """
     signature = inspect.signature(command, eval_str=True)
     parameters = signature.parameters.values()
@@ -207,8 +260,9 @@ def runnable(
         each for each in parameters if each not in groups and each.kind is not each.VAR_KEYWORD
     )
     options = list(documented(command, alone))
-    for function, names in taken.items():
-        options += signature_options(function, names)
+    for each in parameters:
+        if each.kind is each.VAR_KEYWORD:
+            options += [option for group in each.annotation.__metadata__ for option in group]
     named = {each.name for each in options}
     common: list[tuple[str, Any, Any]] = [("output", Output, None), ("as_json", AsJson, False)]
     if signature.return_annotation is Report:
@@ -243,10 +297,10 @@ def runnable(
                 _print(result, output or result.output, _texts(caught) if json_wanted else None)
             except BrokenPipeError:
                 raise
-            except _MENDABLE as error:
-                mended = UserError.of(error, file)
-                mended.warnings = _texts(caught)
-                raise mended from error
+            except _USER_ERRORS as error:
+                user_error = UserError.of(error, file)
+                user_error.warnings = _texts(caught)
+                raise user_error from error
             finally:
                 for text in _texts(caught):
                     complain(f"warning: {text}")
@@ -257,7 +311,7 @@ def runnable(
             result.then()
         return result.status
 
-    run.__doc__ = (command.__doc__ or "").partition("\n    Options:\n")[0]
+    run.__doc__ = (command.__doc__ or "").partition("\n    Examples:\n")[0]
     run.__annotations__ = {each.name: each.annotation for each in options}
     named_alone = [each.replace(kind=each.KEYWORD_ONLY) for each in options]
     vars(run)["__signature__"] = signature.replace(parameters=named_alone)
@@ -268,10 +322,10 @@ _ENTRY = re.compile(
     r"^ +((?:--?[\w-]+(?:, )?)+)(?: (\S+))?: (.*(?:\n {5,}(?!--?\w).*)*)", re.MULTILINE
 )
 _COMPLETED = {
-    "JOINT": complete.joints(),
-    "JOINT=VALUE": complete.joints("="),
-    "LINK": complete.links(),
-    "LINK[:X,Y,Z]": complete.links(),
+    "JOINT": complete_joints(),
+    "JOINT=VALUE": complete_joints("="),
+    "LINK": complete_links(),
+    "LINK[:X,Y,Z]": complete_links(),
 }
 """What shells complete, by the word that stands for an option's value."""
 
@@ -300,19 +354,26 @@ def documented(source: Any, parameters: Iterable[inspect.Parameter]) -> Iterator
         yield each.replace(annotation=Annotated[each.annotation, info])
 
 
-def signature_options(
-    function: Callable[..., Any], names: Sequence[str]
-) -> Iterator[inspect.Parameter]:
-    """Options that are a function's parameters, with their defaults and their help."""
+def options_of(function: Callable[..., Any], names: str) -> list[inspect.Parameter]:
+    """Options that are a function's parameters, by name, with their defaults and their help."""
     function = inspect.unwrap(function)
     _, _, arguments = (inspect.getdoc(function) or "").partition("\nArgs:\n")
     helps = dict(re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", arguments, re.MULTILINE))
-    for name in names:
+    options = []
+    for name in names.split():
         parameter = inspect.signature(function).parameters[name]
         text = " ".join(helps[name].replace("``", "").split())
         option = f"--{name.replace('_', '-')}"
         info = typer.Option(option, help=in_options(text))
-        yield _parameter(name, Annotated[_type(function, parameter), info], parameter.default)
+        annotation: Any = Annotated[_type(function, parameter), info]
+        options.append(_parameter(name, annotation, parameter.default))
+    return options
+
+
+def examples_of(command: Callable[..., Any]) -> list[str]:
+    """Lines of the docstring's section ``Examples:``."""
+    _, _, section = (inspect.getdoc(command) or "").partition("\nExamples:\n")
+    return [line.strip() for line in section.partition("\n\n")[0].splitlines()]
 
 
 def _type(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:

@@ -1,9 +1,11 @@
-"""The robot a command is about: how it is named and loaded."""
+"""A command's robot: how it is named and loaded, and ``--set`` of its parameters."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,12 +13,19 @@ import typer
 
 from robomodel import loading
 from robomodel import robots as shipped
-from robomodel.cli import complete
-from robomodel.cli.common import UserError, blaming
-from robomodel.cli.settings import with_settings
-from robomodel.description import Rotor
+from robomodel.cli.common import (
+    SUFFIXES,
+    UserError,
+    blaming,
+    complete_joints,
+    complete_robots,
+    named_number,
+)
+from robomodel.description import Description, Inertial, JointCoupling, Rotor
 from robomodel.errors import did_you_mean
-from robomodel.model import Model
+from robomodel.identification.sensors import scaled_couplings
+from robomodel.model import Model, build
+from robomodel.reports.validation.context import CheckContext
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,16 +33,16 @@ class Robot:
     """The options of all commands that load a robot.
 
     Besides ``file`` each field is an option of the command line and the argument of that name of
-    :func:`robomodel.load` (``loop_tolerance``: ``tolerance``, which commands have of their own).
+    :func:`robomodel.load` (``loop_tolerance``: ``tolerance``, another option of some commands).
 
     Options:
         --extend FILE: A further file with rotors, loops, couplings and joint attributes to merge
-            into the robot; may be given several times.
+            into the robot; may be repeated.
         --xacro NAME:=VALUE: An argument of a xacro file, which is then run by the package xacro;
-            may be given several times.
+            may be repeated.
         --resources FOLDER: Where packages are that package://, model:// and xacro's $(find) name: a
             folder that is one or holds some, NAME=FOLDER, or ROS_PACKAGE_PATH, AMENT_PREFIX_PATH,
-            GZ_SIM_RESOURCE_PATH for what is in these variables; may be given several times.
+            GZ_SIM_RESOURCE_PATH for what is in these variables; may be repeated.
         --strict: Refuse what is warned of otherwise.
         --inertia-from: Compute the inertials that links lack from these shapes of theirs.
         --density KG/M3: The density of those shapes.
@@ -48,7 +57,7 @@ class Robot:
             metavar="FILE",
             help="A robot file, the name of a shipped robot (see 'robomodel robots'), or - for "
             "standard input.",
-            autocompletion=complete.robots,
+            autocompletion=complete_robots,
         ),
     ]
     extend: list[Path] | None = None
@@ -57,10 +66,10 @@ class Robot:
         typer.Option(
             "--rotor",
             metavar="JOINT:inertia=…,ratio=…",
-            autocompletion=complete.joints(":"),
+            autocompletion=complete_joints(":"),
             help="The rotor of a joint, or of all joints that a name with * means; also mass, "
             "transverse, damping, friction, or link=… for a link of the robot that is the rotor; "
-            "may be given several times.",
+            "may be repeated.",
         ),
     ] = None
     xacro: list[str] | None = None
@@ -83,7 +92,7 @@ class Robot:
             "--set",
             metavar="OWNER.PARAMETER=NUMBER",
             help="Another number for what the file says: crank.ratio of a joint's rotor, "
-            "shank.mass, knee.damping, knee.upper, gravity.z, …; may be given several times.",
+            "shank.mass, knee.damping, knee.upper, gravity.z, …; may be repeated.",
         ),
     ] = None
     loop_tolerance: float | None = None
@@ -111,7 +120,7 @@ class Robot:
             if error.filename in beside and error.filename != self.file:
                 raise
             folder = Path(self.file).parent
-            near = [str(x) for x in folder.glob("*") if x.suffix in complete.SUFFIXES]
+            near = [str(x) for x in folder.glob("*") if x.suffix in SUFFIXES]
             raise UserError(
                 f"{self.file}: no such file, and no shipped robot of this name"
                 f"{did_you_mean(self.file, near + names) or '; they are ' + ', '.join(names)}"
@@ -151,3 +160,103 @@ def _source(file: str, names: list[str]) -> object:
         return sys.stdin.buffer
     path = Path(file)
     return shipped.path(file) if file in names and not path.is_file() else path
+
+
+# ---- --set ---------------------------------------------------------------------------------------
+
+
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+
+def with_settings(model: Model, assignments: Iterable[str]) -> Model:
+    """The model with these ``OWNER.PARAMETER=NUMBER`` in the place of what its file has."""
+    description = model.description
+    form = "OWNER.PARAMETER=NUMBER"
+    for name, value in dict(named_number("--set", text, form) for text in assignments).items():
+        owner, _, parameter = name.rpartition(".")
+        description = _set(model, description, owner, parameter, value)
+    return model if description is model.description else build(description)
+
+
+def _set(
+    model: Model, description: Description, owner: str, parameter: str, value: float
+) -> Description:
+    """The description with one number of it changed."""
+    what = f"--set {owner}.{parameter}"
+    if owner == "gravity" and parameter in tuple("xyz"):
+        x, y, z = (value if k == parameter else g for k, g in
+                   zip("xyz", description.gravity or model.gravity, strict=True))  # fmt: skip
+        return replace(description, gravity=(x, y, z))
+    if parameter == "ratio" and owner in model.joint_names:
+        return _with_ratio(model, description, owner, value)
+    parameters = ["ratio"] if owner in model.joint_names else []
+    for group in ("joints", "links", "loops", "couplings", "springs"):
+        elements = getattr(description, group)
+        for n, element in enumerate(elements):
+            if element.name != owner:
+                continue
+            setters = dict(_numbers(element))
+            parameters += setters
+            if parameter in setters:
+                changed = (*elements[:n], setters[parameter](value), *elements[n + 1 :])
+                changes: dict[str, Any] = {group: changed}
+                return replace(description, **changes)
+    if parameters:
+        hint = (
+            did_you_mean(parameter, parameters)
+            or f"; it has {', '.join(dict.fromkeys(parameters))}"
+        )
+        raise UserError(f"{what}: '{owner}' has no such parameter{hint}")
+    owners = [each.name for group in ("joints", "links", "loops", "couplings", "springs")
+              for each in getattr(description, group)]  # fmt: skip
+    raise UserError(f"{what}: '{model.name}' has no '{owner}'{did_you_mean(owner, owners)}")
+
+
+def _numbers(element: Any) -> Iterable[tuple[str, Callable[[float], Any]]]:
+    """Numbers of an element and of its parts by name, and functions that set them."""
+    if isinstance(element, JointCoupling):
+        for n, (joint, _) in enumerate(element.terms):
+            yield joint, partial(_with_term, element, n)
+    if isinstance(element, Inertial):
+        for n, name in enumerate(MOMENTS):
+            yield name, partial(_with_item, element, "inertia", n)
+    if hasattr(element, "origin"):
+        for n, name in enumerate("xyz"):
+            move = partial(_with_item, element.origin, "xyz", n)
+            yield name, partial(_with_part, element, "origin", move)
+    for field in fields(element):
+        value = getattr(element, field.name)
+        if is_dataclass(value) and field.name not in ("source", "origin"):
+            for name, change in _numbers(value):
+                yield name, partial(_with_part, element, field.name, change)
+        elif (isinstance(value, float) or value is None) and "float" in str(field.type):
+            yield field.name, partial(_with_part, element, field.name, float)
+
+
+def _with_part(element: Any, name: str, change: Callable[[float], object], value: float) -> object:
+    return replace(element, **{name: change(value)})
+
+
+def _with_item(element: Any, name: str, place: int, value: object) -> object:
+    values = getattr(element, name)
+    return replace(element, **{name: (*values[:place], value, *values[place + 1 :])})
+
+
+def _with_term(coupling: JointCoupling, place: int, value: float) -> object:
+    return _with_item(coupling, "terms", place, (coupling.terms[place][0], value))
+
+
+def _with_ratio(model: Model, description: Description, joint: str, value: float) -> Description:
+    """The ratio of its rotor, whichever element of the file couples the two."""
+    rotors = [each for each in CheckContext(model).rotors if joint in each.ratios]
+    if len(rotors) == 1:
+        rotor, factor = model.joints[rotors[0].body], value / rotors[0].ratios[joint]
+        several = {each.name for each in description.couplings
+                   if isinstance(each, JointCoupling) and len(each.terms) > 2}  # fmt: skip
+        for each in model.couplings:
+            tied = {rotor.name, joint} <= dict(each.terms).keys()
+            if tied and each.name not in several and not each.coefficients:
+                factors = {each.name: 1.0 / factor if rotor.independent else factor}
+                return scaled_couplings(model, description, factors)
+    count = f"{len(rotors) or 'no'} rotor{'s' if len(rotors) > 1 else ''}"
+    raise UserError(f"--set {joint}.ratio: '{joint}' has {count}; name the coupling instead")

@@ -1,4 +1,4 @@
-"""``robomodel view``: a robot in the browser, at rest or as it moved."""
+"""``robomodel graph``, ``view``: pictures of a robot's graphs; the robot in the browser."""
 
 from __future__ import annotations
 
@@ -13,14 +13,43 @@ from robomodel.cli.common import Result, UserError, blaming
 from robomodel.cli.robot import Robot
 from robomodel.reports.document import Document
 
-EXAMPLES = (
-    "robomodel view mini_cheetah",
-    "robomodel excite four_bar -o motion.csv",
-    "robomodel view four_bar motion.csv --html motion.html",
-)
+
+def graph(
+    robot: Robot,
+    output: Path = Path("graph.svg"),
+    over: str | None = None,
+) -> Document:
+    """Draw a robot's graphs: connectivity, spanning tree, cluster tree, side by side.
+
+    Keys of the JSON document: robot, file, picture, warnings, and over, lower, upper, closed where
+    a joint's range is plotted (closed is false where loops do not close over all of it).
+
+    Examples:
+        robomodel graph mini_cheetah
+        robomodel graph four_bar --over joint1 -o crank.svg
+
+    Options:
+        -o, --output, --out OUT: The picture: .svg, .png or .pdf.
+        --over JOINT: Plot positions, ratios (G) and inertias over this joint's range.
+    """
+    from robomodel.views import draw_cluster, draw_graph
+
+    model = robot.load()
+    data: dict[str, object] = {"robot": model.name, "picture": str(output)}
+    with blaming(robot.file):
+        if over is None:
+            draw_graph(model, output)
+        else:
+            sweep = draw_cluster(model, over, output)
+            lower, upper = sweep.positions[[0, -1]]
+            data |= {"over": over, "lower": lower, "upper": upper, "closed": sweep.closed}
+    return Document(f"wrote {output}", "", data=data)
 
 
-def command(
+# ---- view ----------------------------------------------------------------------------------------
+
+
+def view(
     robot: Robot,
     log: Annotated[
         Path | None,
@@ -43,6 +72,11 @@ def command(
 
     Keys of the JSON document, which is there as soon as the page is: robot, file, url (null with
     --html), html (null, or the file), duration of the motion (null without), warnings.
+
+    Examples:
+        robomodel view mini_cheetah
+        robomodel excite four_bar -o motion.csv
+        robomodel view four_bar motion.csv --html motion.html
 
     Options:
         --html OUT.html: Write the motion as one page that needs nothing besides, and serve none.

@@ -1,4 +1,4 @@
-"""``robomodel convert``: from one robot format to another, exactly or as an open tree."""
+"""``robomodel convert``, ``code``: robots in other formats, exactly or as open trees; C source."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from robomodel.cli.common import UserError
+from robomodel.cli.common import UserError, blaming
 from robomodel.cli.robot import Robot
 from robomodel.description.stages import SUFFIXES as STAGES
 from robomodel.model import Model
@@ -33,13 +33,8 @@ SUFFIXES: dict[str, Format] = {
     **dict.fromkeys(STAGES, "usd"),
 }
 
-EXAMPLES = (
-    "robomodel convert four_bar -o four_bar.sdf",
-    "robomodel convert mini_cheetah -o cheetah.urdf --approximate --no-check",
-)
 
-
-def command(
+def convert(
     robot: Robot,
     output: Path,
     to: Format | None = None,
@@ -56,6 +51,10 @@ def command(
     or torque and acceleration with median and worst relative error of the open tree's, and
     keep_exact), verdict (a sentence), warnings.
 
+    Examples:
+        robomodel convert four_bar -o four_bar.sdf
+        robomodel convert mini_cheetah -o cheetah.urdf --approximate --no-check
+
     Options:
         -o, --output OUT: The file to write; its ending says the format: .urdf, .sdf, .world, .xml,
             .mjcf, .usd, .usda, .usdc, .usdz.
@@ -63,7 +62,7 @@ def command(
         --approximate: Write an open tree with armature, for simulators without loops and couplings.
         --drop: Leave out what the format cannot say, and list it.
         --meshes: Copy meshes into a folder beside OUT, keep them where they are, or drop them.
-            [default: copied for MJCF, converted where MuJoCo cannot read them; else kept]
+            [default: copied for MJCF, converted where MuJoCo cannot read them; else left in place]
         --check: Measure how far what is written is from the mechanism: an open tree, or MuJoCo's
             soft constraints, where MuJoCo is installed.
     """
@@ -148,3 +147,54 @@ def _verdict(
             f"mechanism's; by how much was not measured{without}"
         )
     return f"The file says all of the robot's dynamics, and nothing of it is approximated{without}"
+
+
+# ---- code ----------------------------------------------------------------------------------------
+
+
+def code(
+    robot: Robot,
+    output: Path,
+    functions: str = "rnea,aba",
+    dtype: Literal["float64", "float32"] = "float64",
+    stem: str | None = None,
+    ros2_control: bool = False,
+) -> Document:
+    """Write functions of a robot as C99, which C++ includes too: no heap, no state, no libraries.
+
+    Keys of the JSON document: robot, file, source, header, functions, dtype, warnings, and
+    transmission with --ros2-control.
+
+    Examples:
+        robomodel code four_bar -o generated
+        robomodel code mini_cheetah -o generated --functions rnea,crba
+        robomodel code parallel_ankle -o generated --ros2-control
+
+    Options:
+        -o, --output DIR: The folder for NAME.c and NAME.h, created where missing.
+        --functions A,B,…: Which: names as of rm.compile, and close, integrate, joint_positions,
+            joint_velocities, from_actuators; after a colon the link that one is about, as
+            frame_pose:foot.
+        --dtype: The type of all numbers.
+        --stem NAME: What names begin with. [default: the robot's]
+        --ros2-control: Also write NAME_transmission.hpp, a Transmission of ros2_control between
+            actuators and independent joints, and the functions that it calls.
+    """
+    from robomodel.interop.c import identifier, write_c
+
+    model = robot.load()
+    names = [each.strip() for each in functions.split(",") if each.strip()]
+    with blaming(robot.file):
+        output.mkdir(parents=True, exist_ok=True)
+        paths = write_c(
+            model,
+            output / f"{identifier(stem or model.name)}.c",
+            names,
+            dtype=dtype,
+            ros2_control=ros2_control,
+        )
+    keys = ("source", "header", "transmission")
+    written = {key: str(path) for key, path in zip(keys, paths, strict=False)}
+    *others, last = written.values()
+    data = {"robot": model.name, **written, "functions": names, "dtype": dtype}
+    return Document(f"wrote {', '.join(others)} and {last}", "", data=data)

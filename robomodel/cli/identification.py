@@ -1,4 +1,4 @@
-"""``robomodel identify``: a robot's parameters from a log, and what forces can tell of them."""
+"""``robomodel identify``, ``excite``: parameters from a log of forces; motions for such logs."""
 
 from __future__ import annotations
 
@@ -8,36 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-from robomodel.cli.common import Report, UserError, blaming, in_options, named_number
-from robomodel.cli.convert import WRITERS, form_of
+import robomodel as rm
+from robomodel.cli.common import Report, UserError, blaming, in_options, named_number, options_of
+from robomodel.cli.files import WRITERS, form_of
 from robomodel.cli.robot import Robot
-from robomodel.identification import (
-    BaseParameters,
-    base_parameters,
-    identify,
-    read_log,
-)
+from robomodel.identification import BaseParameters, base_parameters, excitation, read_log
 from robomodel.model import Model
 from robomodel.reports.document import Bullets, Document, Section
 from robomodel.reports.identification import by_owner, document
 
 NARROW = 1e4  # a gap between singular values that leaves a doubt
 
-EXAMPLES = (
-    "robomodel excite four_bar -o motion.csv",
-    "robomodel identify four_bar motion.csv -o found.urdf",
-    "robomodel identify four_bar --what",
-)
+
+READING = "topic velocities"
 
 
-READING = ("topic", "velocities")
-OPTIONS = {
-    identify: ("prior", "robust", "balanced", "cutoff", "offsets", "ratios", "folds"),
-    read_log: READING,
-}
-
-
-def command(
+def identify(
     robot: Robot,
     log: Annotated[
         Path | None,
@@ -59,7 +45,11 @@ def command(
     what: bool = False,
     measured: list[str] | None = None,
     contact: list[str] | None = None,
-    **options: Any,
+    **options: Annotated[
+        Any,
+        options_of(rm.identify, "prior robust balanced cutoff offsets ratios folds"),
+        options_of(read_log, READING),
+    ],
 ) -> Report:
     """Identify a robot's parameters from a log of its motion, or list what is identifiable.
 
@@ -79,23 +69,28 @@ def command(
     never (without any effect), gap (kept, dropped: singular values between which the rank was
     decided, of the largest) and method.
 
+    Examples:
+        robomodel excite four_bar -o motion.csv
+        robomodel identify four_bar motion.csv -o identified.urdf
+        robomodel identify four_bar --what
+
     Options:
-        -o, --output OUT: The robot with the parameters found; its ending says the format: .urdf,
-            .sdf, .world, .xml, .mjcf. With --what: the file for what is printed else.
+        -o, --output OUT: The robot with the identified parameters; its ending says the format:
+            .urdf, .sdf, .world, .xml, .mjcf. With --what: the file to write instead of printing.
         --free NAME: What may change: a kind (mass, damping, inertial, …), a parameter, a body, a
-            joint or a pattern of names; may be given several times (default: all but armatures of
+            joint or a pattern of names; may be repeated (default: all but armatures of
             geared joints).
         --constant ACTUATOR=NUMBER: A torque constant [N m/A]; 'unknown' for all, or as a number, to
-            find it; may be given several times (default: the file's).
+            find it; may be repeated (default: the file's).
         --plot PICTURE: Forces and residuals as a picture (.svg, .png, .pdf); needs matplotlib.
         --what: Print what forces can tell of masses, inertias and losses, and what never.
-        --measured JOINT: A coordinate whose force is known, or 'actuators'; may be given several
-            times (default: all).
-        --contact LINK: A link on which an unknown wrench acts; may be given several times.
+        --measured JOINT: A coordinate whose force is known, or 'actuators'; may be repeated
+            (default: all).
+        --contact LINK: A link on which an unknown wrench acts; may be repeated.
     """
     if what == (log is not None):
-        raise UserError("give a log to learn from, or --what to be told what one can tell")
-    reading = {name: options.pop(name) for name in READING}
+        raise UserError("give a log, or --what to list what forces can tell")
+    reading = {name: options.pop(name) for name in READING.split()}
     if log is not None:
         options |= {"free": free or None, "constants": _constants(constant or [])}
         return _identified(robot, log, reading, output, plot, options)
@@ -131,7 +126,7 @@ def _identified(
     model = robot.load()
     with blaming(str(path)):
         log = read_log(model, path, **reading)
-        fit = identify(model, log, **options)
+        fit = rm.identify(model, log, **options)
         fit = replace(fit, notes=tuple(map(in_options, fit.notes)))
     if plot is not None:
         from robomodel.views import draw_residuals
@@ -150,7 +145,7 @@ def _identified(
 
 
 def _forces(model: Model, measured: list[str] | None, contacts: list[str] | None) -> str:
-    """Which forces are known, in words."""
+    """A sentence on which forces are measured."""
     if measured or contacts:
         where = ", ".join(measured) if measured else "all coordinates"
         also = f"; unknown wrenches act on {', '.join(contacts)}" if contacts else ""
@@ -197,3 +192,89 @@ def _base_document(model: Model, base: BaseParameters, forces: str) -> Document:
         f"(gap {base.gap.ratio:.0e})"
     )
     return Document(model.name, summary, sections, data)
+
+
+# ---- excite --------------------------------------------------------------------------------------
+
+
+SHOWN = 12  # limits
+
+
+def excite(
+    robot: Robot,
+    output: Path,
+    joint: list[str] | None = None,
+    velocity: list[str] | None = None,
+    acceleration: list[str] | None = None,
+    torque: list[str] | None = None,
+    **options: Annotated[
+        Any,
+        options_of(excitation, "period harmonics step reach margin criterion tries seed"),
+    ],
+) -> Document:
+    """Plan a motion that identifies a robot's parameters well, within all limits.
+
+    It is periodic, begins and ends at rest, and its loops are closed at each sample.
+    docs/parameters.md explains it.
+
+    Keys of the JSON document: robot, file, output, samples, period, rank, condition, information,
+    limits (of each name, quantity, lower, upper, share), notes.
+
+    Examples:
+        robomodel excite four_bar -o motion.csv
+        robomodel excite puma560 -o motion.csv --harmonics 3 --tries 1
+
+    Options:
+        -o, --output MOTION.csv: Where to write the motion, as robomodel identify reads it: time,
+            q., v., a. and tau. of each coordinate, the forces as the file's parameters predict
+            them.
+        --joint JOINT: An independent joint that moves; may be repeated (default: all).
+        --velocity [JOINT=]MOST: A limit besides the file's, of one joint or of all that move; may
+            be repeated, as --acceleration and --torque may.
+        --acceleration [JOINT=]MOST: In the same way.
+        --torque [JOINT=]MOST: In the same way, of forces on coordinates.
+    """
+    model = robot.load()
+    names = model.dof_names
+    with blaming(robot.file):
+        motion = excitation(
+            model, joints=joint or None, velocity=_most(names, velocity, "--velocity"),
+            acceleration=_most(names, acceleration, "--acceleration"),
+            torque=_most(names, torque, "--torque"), **options,
+        )  # fmt: skip
+    motion.save(output)
+    notes = tuple(map(in_options, motion.notes))
+    data = {
+        "robot": model.name,
+        "output": str(output),
+        "samples": len(motion.t),
+        "period": options["period"],
+        "rank": motion.rank,
+        "condition": motion.condition,
+        "information": motion.information,
+        "limits": motion.limits,
+        "notes": notes,
+    }
+    summary = (
+        f"{len(motion.t)} samples of {options['period']:g} s, condition "
+        f"{motion.condition:.3g} of {motion.rank} base parameters"
+    )
+    sections = [
+        Section("", [f"{output} written"]),
+        Section("Limits reached", [Bullets([str(each) for each in motion.reached[:SHOWN]])]),
+        Section("Notes", [Bullets(notes)]),
+    ]
+    return Document(model.name, summary, sections, data)
+
+
+def _most(
+    names: tuple[str, ...], texts: list[str] | None, option: str
+) -> float | dict[str, float] | None:
+    """Limits by name; a single number is for all."""
+    if not texts:
+        return None
+    limits = dict(named_number(option, text, "[JOINT=]NUMBER") for text in texts)
+    if "" not in limits:
+        return limits
+    alone = limits.pop("")
+    return dict.fromkeys(names, alone) | limits if limits else alone

@@ -1,12 +1,14 @@
-"""``robomodel info``: a robot's bodies, joints, clusters, and what was assumed."""
+"""``robomodel info``, ``robots``: a robot's bodies, joints and clusters; the shipped robots."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from robomodel import robots as shipped
 from robomodel.cli.robot import Robot
 from robomodel.description import ONE_DOF, Link, Transmission
 from robomodel.model import Model
@@ -26,20 +28,19 @@ from robomodel.reports.validation.context import CheckContext
 
 DEEPEST = 16  # deeper levels of the tree are drawn at this one
 
-EXAMPLES = (
-    "robomodel info mini_cheetah",
-    "robomodel info four_bar --json",
-    "robomodel info mini_cheetah --floating-base",
-)
 
-
-def command(robot: Robot) -> Document:
+def info(robot: Robot) -> Document:
     """Print a robot's bodies, joints, clusters and limits, and what was assumed.
 
     Keys of the JSON document: robot, file, nq, nv, dof_names, mass, gravity, floating_base,
     bodies, joints, rotors (name, inertia, ratios by joint), clusters, loops, couplings,
     transmissions, fixed_links, fixed_mass, notes, warnings. SI units; null is infinite or
     undefined.
+
+    Examples:
+        robomodel info mini_cheetah
+        robomodel info four_bar --json
+        robomodel info mini_cheetah --floating-base
     """
     model = robot.load()
     notes = [*model.notes, *_assumptions(model, robot.floating_base)]
@@ -97,7 +98,7 @@ def _mass(link: Link) -> float:
 
 
 def _assumptions(model: Model, floating_base: bool | None) -> list[str]:
-    """What neither the file nor the model's own notes say."""
+    """What neither the file nor the notes of the model say."""
     x, y, z = model.gravity
     notes = [f"gravity is {x:g} {y:g} {z:g} m/s²"]
     links, joints = model.description.links, model.description.joints
@@ -271,3 +272,55 @@ def _coupling_line(model: Model, coupling: Coupling) -> str:
     kind = "" if coupling.kind == "coupling" else f" ({coupling.kind})"
     redundant = "; redundant" if coupling.redundant else ""
     return f"{coupling.name}{kind}: {_equation(model, coupling)}{redundant}"
+
+
+# ---- robots --------------------------------------------------------------------------------------
+
+
+def robots() -> Document:
+    """List the robots shipped with the package.
+
+    Keys of the JSON document: robots (a list: name, nv, bodies, clusters, mass, about, source,
+    path), warnings.
+
+    Examples:
+        robomodel robots
+        robomodel robots --json
+    """
+    rows = [_row(name) for name in shipped.names()]
+    keys = ("name", "nv", "bodies", "clusters", "mass", "about")
+    listing = Table(
+        ["robot", "dof", "bodies", "clusters", "kg", "about"],
+        [[row[k] for k in keys] for row in rows],
+    )
+    sources: dict[str, list[str]] = {}
+    for row in rows:
+        if row["source"]:
+            sources.setdefault(row["source"], []).append(row["name"])
+    lines = [f"{', '.join(names)}: {text}" for text, names in sources.items()]
+    sections = [Section("", [listing]), Section("sources", [Bullets(lines)])]
+    return Document("", "", sections, {"robots": rows})
+
+
+def _row(name: str) -> dict[str, Any]:
+    model, path = shipped.load(name), shipped.path(name)
+    about, source = _comment(path)
+    return {
+        "name": name,
+        "nv": model.nv,
+        "bodies": len(model.bodies),
+        "clusters": len(model.clusters),
+        "mass": model.mass,
+        "about": about,
+        "source": source,
+        "path": str(path),
+    }
+
+
+def _comment(path: Path) -> tuple[str, str]:
+    """Of a robot file's top comment: the first sentence, and the one after "Source:", if any."""
+    _, _, comment = path.read_text(encoding="utf-8").partition("<!--")
+    words = " ".join(comment.partition("-->")[0].split())
+    sentences = words, words.partition("Source: ")[2]
+    about, source = (text.partition(". ")[0].removesuffix(".") for text in sentences)
+    return about, source

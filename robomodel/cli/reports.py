@@ -1,0 +1,260 @@
+"""``robomodel validate``, ``armature``, ``actuation``, ``compare``: commands that print reports."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+import robomodel as rm
+from robomodel.cli.common import (
+    Report,
+    UserError,
+    blaming,
+    complete_joints,
+    complete_robots,
+    options_of,
+)
+from robomodel.cli.files import SUFFIXES
+from robomodel.cli.robot import Robot
+from robomodel.dynamics.kinematics.frames import FrameLike
+from robomodel.errors import DescriptionError, DescriptionWarning
+from robomodel.files import named
+from robomodel.model import Model
+from robomodel.parsers import xml
+from robomodel.reports.approximation.errors import (
+    ApproximationErrors,
+    approximation_errors,
+    csv_of,
+)
+from robomodel.reports.approximation.files import Annotated as AnnotatedFile
+from robomodel.reports.approximation.files import annotate_drake, annotate_mjcf, motors
+from robomodel.reports.document import Bullets, Section
+from robomodel.reports.validation.study import of_error, of_model
+
+
+def validate(robot: Robot) -> Report:
+    """Look for what is wrong or odd: structure, loops, singularities, gears, inertias, units.
+
+    Exit status: 0 if there are at most notes, 1 for warnings and errors, 2 for a file that cannot
+    be loaded, whose report is that one error. docs/validate.md explains the checks.
+
+    Keys of the JSON document: robot, file, ok, counts (error, warning, note), findings (severity,
+    check, element, file, line, message, remedy, value, unit), linkages (what was measured of each
+    cluster with loops), warnings (what reading the file warned of, which
+    are findings too), and error where it cannot be loaded. SI units; null is infinite or not
+    specified.
+
+    Examples:
+        robomodel validate crank_rocker
+        robomodel validate belt_leg --html leg.html
+    """
+    broken: UserError | None = None
+    try:
+        with warnings.catch_warnings(record=True) as caught:  # they are findings here
+            warnings.simplefilter("always", DescriptionWarning)
+            model = robot.load()
+    except DescriptionError as error:
+        broken, report = UserError.of(error, robot.file), of_error(error)
+    else:
+        report = of_model(model, caught)
+    document = report.document
+    if broken is not None:
+        document = replace(document, data={**broken.as_dict(), **document.data})
+    return Report(
+        document=document,
+        status=2 if broken else 0 if report.ok else 1,
+        complaint=str(broken or ""),
+    )
+
+
+# ---- armature ------------------------------------------------------------------------------------
+
+
+def armature(
+    robot: Robot,
+    mjcf: Path | None = None,
+    drake: Path | None = None,
+    output: Path | None = None,
+    value: Literal["neutral", "best"] = "neutral",
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the armatures as CSV.")] = False,
+    **options: Annotated[Any, options_of(approximation_errors, "samples seed tolerance")],
+) -> Report:
+    """Tabulate reflected inertia, its range, and the errors of a model that makes do with it.
+
+    Keys of the JSON document: robot, file, armature (a list: joint, value, low, high, best,
+    constant, unit; of the joints that move in the approximating open tree), dof_names, dense (in
+    the robot's independent velocities, at neutral), spins (a list: rotor, carrier, joint, inertia,
+    ratio, coupling; of rotors on carriers that move), approximation_errors (samples, seed,
+    tolerance, torque, acceleration, tendons, joints, keep_exact, verdict), output (null, or path,
+    format, joints, missing), warnings. SI units. docs/armature.md explains the numbers.
+
+    Examples:
+        robomodel armature belt_leg
+        robomodel armature belt_leg --value best --csv
+
+    Options:
+        --mjcf FILE.xml: Write armature= on the joints of this MJCF file (of the same names) to
+            --output.
+        --drake FILE.urdf: Write Drake's rotor_inertia and gear_ratio into this URDF file to
+            --output.
+        -o, --output OUT: Where that file is written (it may be the same), else what is printed.
+        --value: The constant that is written: as at the neutral configuration, or of least mean
+            square error over the joint limits.
+    """
+    if mjcf is not None and drake is not None:
+        raise UserError("--mjcf and --drake: one file at a time")
+    file = mjcf or drake
+    if file is not None and output is None:
+        raise UserError("--mjcf and --drake need --output: where that file is written")
+    if file is None and output is not None and output.suffix.lower() in SUFFIXES:
+        raise UserError(
+            f"{output}: what is printed makes no robot file; --mjcf FILE or --drake FILE says "
+            "which one to write armatures into"
+        )
+    model = robot.load()
+    with blaming(robot.file, status=1):
+        errors = approximation_errors(model, **options)
+    written: list[Section] = []
+    data = {**errors.document.data, "file": robot.file, "output": None}
+    if file is not None and output is not None:
+        result = _write(model, errors, file, output, value, into_mjcf=mjcf is not None)
+        written.append(Section("", [f"{output}: armature of {len(result.written)} joints written"]))
+        written.append(Section("Not in that file", [Bullets(result.missing)]))
+        data["output"] = {
+            "path": str(output),
+            "joints": list(result.written),
+            "missing": list(result.missing),
+        }
+    document = replace(errors.document, data=data, sections=[*errors.document.sections, *written])
+    return Report(
+        document=document,
+        text=csv_of(errors) if as_csv else None,
+        output=output if file is None else None,
+    )
+
+
+def _write(
+    model: Model,
+    errors: ApproximationErrors,
+    file: Path,
+    output: Path,
+    value: str,
+    *,
+    into_mjcf: bool,
+) -> AnnotatedFile:
+    constants = {each.joint: each.value if value == "neutral" else each.best
+                 for each in errors.armatures}  # fmt: skip
+    text = xml.decode(named(str(file), xml.MAX_BYTES), str(file))
+    if into_mjcf:
+        result = annotate_mjcf(text, str(file), constants)
+    else:
+        result = annotate_drake(text, str(file), motors(model, constants))
+    if not result.written:
+        raise UserError(
+            f"{file}: none of its joints has a name of '{model.name}': "
+            f"{', '.join(result.missing[:8])}"
+        )
+    output.write_text(result.text, encoding="utf-8", newline="")
+    return result
+
+
+# ---- actuation -----------------------------------------------------------------------------------
+
+
+def actuation(
+    robot: Robot,
+    foot: str | None = None,
+    joints: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--joint",
+            metavar="JOINT",
+            autocompletion=complete_joints(),
+            help="A joint that moves the foot, one or two of them. [default: the last two]",
+        ),
+    ] = None,
+    plots: Path | None = None,
+    suffix: Annotated[
+        Literal["png", "svg", "pdf", "csv"], typer.Option("--format", help="Of these files.")
+    ] = "png",
+) -> Report:
+    """Print what motors do through gears and linkages: ratios, torque, speed, range, workspace.
+
+    Keys of the JSON document: robot, file, actuators (name, joint, effort_limit, velocity_limit,
+    stall_torque, no_load_speed, slides, ratios), joints (joint, tree, actuators, lower, upper,
+    lower_by, upper_by, hidden, effort, velocity: what the file of an open tree should have; torque,
+    speed, reflected_inertia: least and most over the range; file: what this one has), four_bars
+    (joints, loop, lengths, frame, kind, margin, input, transmission_angle), polygons (joints, unit,
+    poses), workspaces (foot, joints, origin, axes, extent, singular), curves (of each plot name,
+    title, x_label, y_label and lines of label, x, y), pictures (paths of --plots), warnings. SI
+    units, radians; null is infinite or not specified. docs/actuation.md explains the numbers.
+
+    Examples:
+        robomodel actuation planar_leg_linkage
+        robomodel actuation belt_leg --html leg.html
+        robomodel actuation four_bar --plots curves --format csv
+
+    Options:
+        --foot LINK[:X,Y,Z]: Find the workspace of this link's origin, or of a point in its axes.
+        --plots, --pictures FOLDER: Also write the plots into files of this folder; pictures need
+            Matplotlib.
+    """
+    if joints and foot is None:
+        raise UserError("--joint moves a foot: name it by --foot")
+    model = robot.load()
+    with blaming(robot.file):
+        study = rm.actuation(model, foot=_foot(foot), joints=tuple(joints or ()))
+    document = study.document
+    paths = [] if plots is None else [str(x) for x in document.write_plots(plots, suffix)]
+    data = {**document.data, "file": robot.file, "pictures": paths}
+    return Report(document=replace(document, data=data))
+
+
+def _foot(text: str | None) -> FrameLike | None:
+    """A link, or a link and a point."""
+    if text is None or ":" not in text:
+        return text
+    link, _, point = text.rpartition(":")
+    try:
+        x, y, z = (float(number) for number in point.split(","))
+    except ValueError:
+        return text
+    return link, (x, y, z)
+
+
+# ---- compare -------------------------------------------------------------------------------------
+
+
+def compare(
+    robot: Robot,
+    other: Annotated[
+        str,
+        typer.Argument(
+            metavar="OTHER",
+            help="Another file of the robot, or the name of a shipped one; options for loading are "
+            "for both.",
+            autocompletion=complete_robots,
+        ),
+    ],
+    **options: Annotated[Any, options_of(rm.compare, "tolerance")],
+) -> Report:
+    """List what differs between two files of one robot, the largest effect on torques first.
+
+    Exit status: 0 if nothing differs, 1 if something does. docs/compare.md explains the columns.
+
+    Keys of the JSON document: a, b (the files), same, tolerance, joints (pairs of different names
+    that are matched), differences (element, kind, quantity, a, b, torque), warnings. SI
+    units; null is infinite or not specified.
+
+    Examples:
+        robomodel compare four_bar crank_rocker
+        robomodel compare mini_cheetah mini_cheetah --tolerance 1e-3
+    """
+    first, second = robot.load(), replace(robot, file=other).load()
+    with blaming(robot.file, status=1):
+        comparison = rm.compare(first, second, **options)
+    return Report(document=comparison.document, status=0 if comparison.same else 1)

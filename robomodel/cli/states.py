@@ -1,0 +1,532 @@
+"""``robomodel dynamics``, ``benchmark``: inverse and forward dynamics at a state; their speed."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from robomodel import dynamics as compute
+from robomodel.cli.common import Result, UserError, blaming
+from robomodel.cli.robot import Robot
+from robomodel.dynamics.algorithm import AlgorithmSpec
+from robomodel.dynamics.algorithm import kernel as kernel_of
+from robomodel.dynamics.recursions.hybrid_dynamics import freedoms
+from robomodel.errors import DescriptionError, DescriptionWarning, did_you_mean
+from robomodel.files import named
+from robomodel.kernels import obstacle
+from robomodel.model import Model
+from robomodel.model.closure import CLOSED
+from robomodel.model.configurations import states
+from robomodel.model.elements import Joint
+from robomodel.model.joints import Array
+from robomodel.model.springs import Spring
+from robomodel.reports.document import Cell, Document, Section, Table, count
+from robomodel.running import track
+
+ROUND_TRIP = 1e-6  # relative; forward dynamics of a regular state returns a far better than this
+
+
+def dynamics(
+    robot: Robot,
+    state: Path | None = None,
+    q: str | None = None,
+    v: str | None = None,
+    a: str | None = None,
+    tau: str | None = None,
+    position: list[str] | None = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Draw at random what is not given. [default: 0]"),
+    ] = None,
+    passive: bool = False,
+) -> Result:
+    """Compute inverse and forward dynamics at a state.
+
+    NUMBERS are separated by commas or spaces; 'robomodel info' gives their order. Inverse dynamics
+    gives tau from q, v, a; forward dynamics gives a' from --tau, or from that tau as a check.
+    Without q and positions the state is random and closed; with them, v and a are zero unless they
+    or --seed are given.
+
+    A q that is no state is closed. That, joints beyond their limits, and independent joints that
+    positions of other joints move, are findings: exit status 1.
+
+    Keys of the JSON document: robot, file, dof_names, q, v, a, tau (inverse dynamics), round_trip
+    (largest difference of a from the forward dynamics of tau), forward (tau: as given, else the
+    above; a: its forward dynamics), joint_positions, joint_velocities, joint_accelerations,
+    base_pose (null, or x y z qx qy qz qw), kinetic_energy, potential_energy, residual (of loops and
+    couplings), notes, passive (whether springs and damping are counted), finding (null, or why the
+    exit status is 1), warnings. SI units, radians; null is not a number.
+
+    Examples:
+        robomodel dynamics four_bar
+        robomodel dynamics four_bar --position joint1=0.4 --v 2
+        robomodel dynamics puma560 --seed 1 --json
+
+    Options:
+        --state FILE.json: Read the state from a JSON object with any of the keys q, v, a, tau,
+            positions (joint: position). What --json prints can be read again. Options overrule it.
+        --q NUMBERS: Positions, nq of them; closed if they are not.
+        --v NUMBERS: Velocities, nv of them.
+        --a NUMBERS: Accelerations, nv of them.
+        --tau NUMBERS: Forces for forward dynamics, nv of them.
+        --position JOINT=VALUE: A joint's position, once for each joint; loops are solved for the
+            rest.
+        --passive: Include the springs and the viscous damping of the file.
+    """
+    options = {"q": q, "v": v, "a": a, "tau": tau}
+    request = Request.of(state, options, position or [])
+    model = robot.load()
+    at = completed_state(model, request, seed)
+    data = _computed(model, at, passive=passive)
+    return Result(
+        document=Document(
+            model.name, "SI units and radians", list(_sections(model, at, data)), data
+        ),
+        status=1 if data["finding"] else 0,
+        complaint=f"{robot.file}: {data['finding']}" if data["finding"] else "",
+    )
+
+
+# ---- data ----------------------------------------------------------------------------------------
+
+
+def _computed(model: Model, state: State, *, passive: bool) -> dict[str, Any]:
+    """What is computed at a state, by the keys of the JSON document."""
+    q, v, a = state.q, state.v, state.a
+    # one state is not worth compiling for
+    tau = compute.rnea(model, q, v, a, passive=passive, backend="numpy")
+    back = compute.aba(model, q, v, tau, passive=passive, backend="numpy")
+    forward = {"tau": tau, "a": back}
+    if state.tau is not None:
+        pushed = compute.aba(model, q, v, state.tau, passive=passive, backend="numpy")
+        forward = {"tau": state.tau, "a": pushed}
+    with np.errstate(all="ignore"):
+        round_trip = float(np.max(np.abs(back - a), initial=0.0))
+    kinetic, potential = compute.energy(model, q, v, backend="numpy")
+    unusable = _finding(model, state, tau, round_trip, forward["a"])
+    return {
+        "robot": model.name,
+        "dof_names": model.dof_names,
+        "q": q,
+        "v": v,
+        "a": a,
+        "tau": tau,
+        "round_trip": round_trip,
+        "forward": forward,
+        "joint_positions": model.joint_positions(q),
+        "joint_velocities": model.joint_velocities(q, v),
+        "joint_accelerations": model.joint_accelerations(q, v, a),
+        "base_pose": None if model.floating_base is None else q[:7],
+        "kinetic_energy": float(kinetic),
+        "potential_energy": float(potential),
+        "residual": float(np.max(np.abs(model.residual(q)), initial=0.0)),
+        "notes": [*state.notes, *_left_out(model, passive=passive)],
+        "passive": passive,
+        "finding": "; ".join([*state.findings, *([unusable] if unusable else [])]) or None,
+    }
+
+
+def _left_out(model: Model, *, passive: bool) -> Iterator[str]:
+    """Notes on passive forces of the file that are not in tau."""
+    sprung: list[Joint | Spring] = [*model.joints, *model.springs]
+    if not passive and any(each.damping or each.stiffness for each in sprung):
+        yield "springs and damping of the file are left out; --passive counts them"
+    if any(each.friction for each in sprung):
+        yield "dry friction of the file is left out"
+
+
+def _finding(
+    model: Model, state: State, tau: Array, round_trip: float, forward: Array
+) -> str | None:
+    """Why these results cannot be used, or None."""
+    if not np.all(np.isfinite(tau)):
+        if np.all(np.isfinite(model.constraint_jacobian(state.q))):
+            return "inverse dynamics is not a number: these velocities or accelerations overflow"
+        return "singular state: a loop's independent joints do not say how its other joints move"
+    if not (math.isfinite(round_trip) and np.all(np.isfinite(forward))):
+        return "forward dynamics is not a number: the mass matrix is singular at this state"
+    if round_trip > ROUND_TRIP * max(1.0, float(np.max(np.abs(state.a), initial=0.0))):
+        return f"nearly singular state: forward dynamics misses a by {round_trip:.1g}"
+    return None
+
+
+# ---- text ----------------------------------------------------------------------------------------
+
+
+def _sections(model: Model, state: State, data: Mapping[str, Any]) -> Iterator[Section]:
+    notes = list(data["notes"])
+    if data["base_pose"] is not None:
+        pose = [f"{x:.6g}" for x in data["base_pose"]]
+        notes.append(f"base: position {' '.join(pose[:3])}, quaternion {' '.join(pose[3:])}")
+    gap = f"{data['round_trip']:.1e}"
+    forward = (
+        f"a': forward dynamics of tau; max |a' - a| = {gap}"
+        if state.tau is None
+        else f"a': forward dynamics of --tau (of tau it differs from a by {gap})"
+    )
+    columns = {"v": state.v, "a": state.a, "tau": data["tau"]}
+    if state.tau is not None:
+        columns["--tau"] = state.tau
+    columns["a'"] = data["forward"]["a"]
+    at = data["joint_positions"]
+    rows: list[list[Cell]] = [
+        [name, float(at[name]) if name in at else None, *map(float, row)]
+        for name, row in zip(model.dof_names, zip(*columns.values(), strict=True), strict=True)
+    ]
+    table = Table(["dof", "q", *columns], rows)
+    yield Section("", [*notes, "", table, "", "tau: inverse dynamics of a", forward])
+    motion = [data[f"joint_{what}"] for what in ("positions", "velocities", "accelerations")]
+    dependent: list[list[Cell]] = [
+        [joint.name, *(float(values[joint.name]) for values in motion)]
+        for joint in model.joints
+        if not joint.independent and joint.nv == 1
+    ]
+    yield Section("Dependent joints", [Table(["joint", "q", "v", "a"], dependent)])
+    energies = (
+        f"kinetic energy {data['kinetic_energy']:.6g} J, "
+        f"potential energy {data['potential_energy']:.6g} J"
+    )
+    tied = bool(model.loops or model.couplings)
+    residual = [f"residual of the constraints {data['residual']:.1e}"] if tied else []
+    yield Section("", ["", energies, *residual])
+
+
+# ---- states: read from options and a state file, and completed -----------------------------------
+
+
+AS_TYPED = 1e-9  # a q that closing moves by less than this counts as typed
+ROUNDED = 1e-3  # by less than this: one that was rounded when it was typed
+STAYS = 1e-9  # an independent joint that moves by less than this does not
+MAX_BYTES = 2**26  # of a state file
+
+_VECTORS = ("q", "v", "a", "tau")
+_KEYS = (*_VECTORS, "positions")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers of the user, and where they stand, for messages."""
+
+    where: str
+    numbers: list[float]
+
+    @classmethod
+    def typed(cls, where: str, text: str) -> Numbers:
+        """Numbers separated by commas or spaces, in brackets or not."""
+        words = text.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()
+        return cls(where, [_finite(word, f"'{word}'", where) for word in words])
+
+    @classmethod
+    def listed(cls, where: str, value: object) -> Numbers:
+        """Numbers in a list, as JSON has them."""
+        if not isinstance(value, list):
+            raise UserError(f"{where}: a list of numbers is needed")
+        for item in value:
+            if isinstance(item, bool) or not isinstance(item, int | float):
+                raise UserError(f"{where}: {json.dumps(item)} is not a number")
+        return cls(where, [_finite(item, str(item), where) for item in value])
+
+    def sized(self, size: int, name: str) -> Array:
+        """An array, if there are as many numbers as there shall be."""
+        if len(self.numbers) != size:
+            raise UserError(f"{self.where}: needs {name} = {size} numbers, got {len(self.numbers)}")
+        return np.array(self.numbers, dtype=float)
+
+
+def _finite(value: str | float, shown: str, where: str) -> float:
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise UserError(f"{where}: {shown} is not a number") from None
+    if not math.isfinite(number):
+        raise UserError(f"{where}: {shown} is not finite")
+    return number
+
+
+# ---- the request ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Request:
+    """Numbers of a state: any of q, v, a, tau, or joint positions in place of q."""
+
+    vectors: Mapping[str, Numbers]
+    positions: Mapping[str, Numbers]
+
+    @classmethod
+    def of(
+        cls,
+        file: Path | None,
+        options: Mapping[str, str | None],
+        positions: Sequence[str],
+    ) -> Request:
+        """The state file, overruled by the options."""
+        vectors, places = ({}, {}) if file is None else _read(file)
+        if options["q"] is not None:
+            places = {}
+        if positions:
+            vectors.pop("q", None)
+        for name, text in options.items():
+            if text is not None:
+                vectors[name] = Numbers.typed(f"--{name}", text)
+        for text in positions:
+            joint, equals, value = text.rpartition("=")
+            if not equals:
+                raise UserError(f"--position: '{text}' is not of the form JOINT=VALUE")
+            places[joint] = Numbers.typed(f"--position {joint}", value)
+        if "q" in vectors and places:
+            raise UserError(
+                f"{vectors['q'].where}: q says all positions; leave out {_places(places.values())}"
+            )
+        return cls(vectors, places)
+
+
+def _places(options: Collection[Numbers]) -> str:
+    return ", ".join(numbers.where for numbers in options)
+
+
+def _read(file: Path) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
+    """Vectors and positions of a state file, which may be what the command printed."""
+    try:
+        content = json.loads(named(str(file), MAX_BYTES)[:MAX_BYTES].decode("utf-8-sig"))
+    except DescriptionError:
+        raise
+    except json.JSONDecodeError as error:
+        raise UserError(f"{file}:{error.lineno}: this is not JSON: {error.msg}") from None
+    except (ValueError, RecursionError):
+        raise UserError(f"{file}: this is not JSON") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{file}: a state is a JSON object with any of {', '.join(_KEYS)}")
+    for key in content:
+        if key not in _KEYS and "dof_names" not in content:
+            raise UserError(
+                f"{file}: {key}: no such key{did_you_mean(key, _KEYS)}; keys are {', '.join(_KEYS)}"
+            )
+    vectors = {
+        key: Numbers.listed(f"{file}: {key}", content[key])
+        for key in _VECTORS
+        if content.get(key) is not None
+    }
+    positions = content.get("positions") or {}
+    if not isinstance(positions, dict):
+        raise UserError(f"{file}: positions: an object is needed, joint: position")
+    places = {
+        joint: Numbers.listed(
+            f"{file}: positions: {joint}", value if isinstance(value, list) else [value]
+        )
+        for joint, value in positions.items()
+    }
+    return vectors, places
+
+
+# ---- the state -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class State:
+    """A state, with the forces of ``--tau`` or None, and notes on what was drawn, zero or closed.
+
+    ``findings``: how it differs from the requested one, or is none that the robot may be in.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    tau: Array | None
+    notes: list[str]
+    findings: list[str]
+
+
+def completed_state(model: Model, request: Request, seed: int | None) -> State:
+    """The requested state, completed by random numbers or zeros."""
+    rng = np.random.default_rng(seed or 0)
+    chosen = bool("q" in request.vectors or request.positions)
+    drawn = seed is not None or not chosen
+    if chosen:
+        q, notes, findings = _configuration(model, request)
+    else:
+        q, notes, findings = model.random_configuration(rng), [], []
+    vectors = {
+        name: rng.standard_normal(model.nv) if drawn else np.zeros(model.nv) for name in ("v", "a")
+    }
+    for name, numbers in request.vectors.items():
+        if name != "q":
+            vectors[name] = numbers.sized(model.nv, "nv")
+    missing = [name for name in ("v", "a") if name not in request.vectors]
+    if not chosen:
+        notes.append(f"{', '.join(['q', *missing])}: random, closed, seed {seed or 0}")
+    elif missing and drawn:
+        notes.append(f"{', '.join(missing)}: random, seed {seed}")
+    elif missing:
+        notes.append(f"{', '.join(missing)}: zero (--seed draws at random)")
+    typed = {"position": chosen, "velocity": "v" in request.vectors}
+    beyond = model.check(q, vectors["v"], tolerance=ROUNDED)  # what is typed holds to its digits
+    findings += [str(x) for x in beyond if typed[x.quantity]]
+    return State(q, vectors["v"], vectors["a"], vectors.get("tau"), notes, findings)
+
+
+def _configuration(model: Model, request: Request) -> tuple[Array, list[str], list[str]]:
+    """The requested configuration, closed; notes and findings on how far it moved."""
+    if "q" not in request.vectors:
+        q = _from_positions(model, request.positions)
+        return q, [], _moved_along(model, request.positions, q)
+    numbers = request.vectors["q"]
+    typed = numbers.sized(model.nq, "nq")
+    with blaming(numbers.where):
+        q = model.close(typed)
+    way = float(np.max(np.abs(q - typed), initial=0.0))
+    if way <= AS_TYPED:
+        return typed, [], []
+    note = f"q: moved by up to {way:.2g} to close the loops and to normalise quaternions"
+    faults = [*states.unit_faults(model, typed, CLOSED), *states.loop_faults(model, typed, CLOSED)]
+    message = "; ".join(fault.message for fault in faults)
+    if way <= ROUNDED:
+        closed = DescriptionWarning(f"{numbers.where}: {message}; moved by up to {way:.2g}")
+        warnings.warn(closed, stacklevel=2)
+        return q, [note], []
+    return (
+        q,
+        [note],
+        [f"{numbers.where} is no state: {message}; moved by up to {way:.2g} to be one"],
+    )
+
+
+def _moved_along(model: Model, positions: Mapping[str, Numbers], q: Array) -> list[str]:
+    """Findings on independent joints that move although the request does not name them."""
+    way = model.difference(model.neutral(), q)
+    at = model.joint_positions(q)
+    findings = []
+    for name, places in freedoms(model).items():
+        if name not in model.joint_names or name in positions or name == model.floating_base:
+            continue
+        if np.max(np.abs(way[list(places)])) > STAYS:
+            now = ", ".join(f"{x:.6g}" for x in np.atleast_1d(at[name]))
+            findings.append(
+                f"{_places(positions.values())}: independent joint '{name}' is not where it "
+                f"starts, but at {now}, as the loops or couplings ask"
+            )
+    return findings
+
+
+def _from_positions(model: Model, positions: Mapping[str, Numbers]) -> Array:
+    for joint, numbers in positions.items():
+        if joint not in model.joint_names:
+            raise UserError(
+                f"{numbers.where}: no such joint in '{model.name}'"
+                f"{did_you_mean(joint, model.joint_names)}"
+            )
+    numbers_of: dict[str, Any] = {joint: each.numbers for joint, each in positions.items()}
+    with blaming(_places(positions.values())):
+        return model.configuration(numbers_of)
+
+
+# ---- benchmark -----------------------------------------------------------------------------------
+
+
+ALGORITHMS = ("rnea", "aba", "crba", "bias_force", "rnea_derivatives", "aba_derivatives")
+USUAL = ALGORITHMS[:4]
+ROUNDS, SLICE = 15, 5e-3  # rounds, and seconds of each
+
+
+def benchmark(
+    robot: Robot,
+    algorithm: list[str] | None = None,
+    states: Annotated[int, typer.Option(help="States in a batch.", min=1)] = 2048,
+    threads: Annotated[int, typer.Option(help="Threads for the batch.", min=1)] = 1,
+) -> Document:
+    """Time the dynamics of a robot: a batch, a single call, and making the kernel.
+
+    Medians. Keys of the JSON document: robot, file, machine, states, threads, algorithms (a list:
+    name, ns_per_state, ns_per_call, flops, seconds_to_make, which is little where it was in the
+    cache), warnings.
+
+    Examples:
+        robomodel benchmark four_bar --algorithm aba
+        robomodel benchmark mini_cheetah --states 512 --threads 2
+
+    Options:
+        --algorithm: One of rnea, aba, crba, bias_force, rnea_derivatives, aba_derivatives; may be
+            repeated. [default: rnea, aba, crba, bias_force]
+    """
+    for each in algorithm or ():
+        if each not in ALGORITHMS:
+            raise UserError(
+                f"no algorithm '{each}' to time; there are {', '.join(ALGORITHMS)}"
+                f"{did_you_mean(each, ALGORITHMS)}"
+            )
+    if (why := obstacle()) is not None:
+        raise UserError(f"kernels cannot be compiled here ({why})", status=1)
+    model = robot.load()
+    if not model.nv:
+        raise UserError(f"{robot.file}: '{model.name}' has nothing that moves; nothing to time")
+    names = algorithm or USUAL
+    rows = [
+        _measure(model, each, states, threads) for each in track("benchmark", names, len(names))
+    ]
+    machine = f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}"
+    data = {
+        "robot": model.name,
+        "machine": machine,
+        "states": states,
+        "threads": threads,
+        "algorithms": rows,
+    }
+    summary = (
+        f"{count(model.nv, 'freedom')}; batches of {count(states, 'state')}, "
+        f"{count(threads, 'thread')}; {machine}"
+    )
+    shown = [
+        [row["name"], f"{row['ns_per_state']:.1f}", f"{row['ns_per_call']:.0f}", row["flops"],
+         f"{row['seconds_to_make']:.3f}"]
+        for row in rows
+    ]  # fmt: skip
+    columns = ["algorithm", "ns a state", "ns a call", "flops", "s to make"]
+    return Document(model.name, summary, [Section("", [Table(columns, shown)])], data)
+
+
+def _measure(model: Model, algorithm: str, states: int, threads: int) -> dict[str, Any]:
+    start = time.perf_counter()
+    kernel = kernel_of(model, AlgorithmSpec(algorithm))
+    seconds = time.perf_counter() - start
+    rng = np.random.default_rng(0)
+    some = np.array([model.random_configuration(rng) for _ in range(min(states, 16))])
+    every = {
+        name: np.resize(some, (states, size)) if name == "q" else rng.normal(size=(states, size))
+        for name, size in kernel.sizes.items()
+    }
+    out = np.empty((states, kernel.size))
+    batch, one = list(every.values()), [x[0] for x in every.values()]
+    flat = out.reshape(states, *kernel.shapes[0]) if len(kernel.shapes) == 1 else out
+    return {
+        "name": algorithm,
+        "ns_per_state": 1e9 / states * _median(lambda: kernel(*batch, out=flat, threads=threads)),
+        "ns_per_call": 1e9 * _median(lambda: kernel(*one)),
+        "flops": kernel.program.flops,
+        "seconds_to_make": seconds,
+    }
+
+
+def _median(action: Callable[[], object]) -> float:
+    """Seconds that one call takes."""
+    action()
+    start = time.perf_counter()
+    action()
+    repeats = max(1, int(SLICE / max(time.perf_counter() - start, 1e-9)))
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        for _turn in range(repeats):
+            action()
+        times.append((time.perf_counter() - start) / repeats)
+    return statistics.median(times)
