@@ -162,7 +162,7 @@ class Rotor:
         mass: Mass at the joint's origin [kg].
         transverse: Moment of inertia about either other axis [kg m²].
         source: Where a file has it.
-        damping: Of its bearing, at its own speed [N m s/rad].
+        damping: Of its bearing, at the rotor's speed [N m s/rad].
         friction: Of its bearing [N m].
         link: The link that is the rotor, fixed to the joint's parent; its inertial is then the
             rotor's, and ``inertia``, ``mass`` and ``transverse`` are left out.
@@ -180,9 +180,9 @@ class Rotor:
 
 @dataclass(frozen=True, slots=True)
 class Motor:
-    """What a motor can do, at its own shaft: limits, a torque-speed curve, a DC motor's constants.
+    """What a motor can do, at its shaft: limits, a torque-speed curve, a DC motor's constants.
 
-    ``effort`` [N m or N] and ``velocity`` [rad/s or m/s] are infinite where they are not given.
+    ``effort`` [N m or N] and ``velocity`` [rad/s or m/s] are infinite by default.
     The curve falls linearly from ``stall_torque`` at rest to zero at ``no_load_speed``; a DC motor
     has the same by ``torque_constant`` [N m/A], ``resistance`` [Ω] and ``voltage`` [V], and its
     ``current`` [A] limits the torque.
@@ -200,7 +200,7 @@ class Motor:
 
     @property
     def stall(self) -> float | None:
-        """Stall torque: given, or k V / R."""
+        """Stall torque: the attribute, or k V / R."""
         if self.stall_torque is not None or self.voltage is None:
             return self.stall_torque
         assert self.torque_constant
@@ -209,7 +209,7 @@ class Motor:
 
     @property
     def free_speed(self) -> float | None:
-        """No-load speed: given, or V / k."""
+        """No-load speed: the attribute, or V / k."""
         if self.no_load_speed is not None or self.voltage is None:
             return self.no_load_speed
         assert self.torque_constant
@@ -226,9 +226,9 @@ class Joint:
     and dry ``friction`` resist each of its velocities; a spring of ``stiffness`` pulls it to
     ``reference`` (joints of one degree of freedom, and spherical ones, whose reference is zero);
     within half its ``deadband``, the width of its play, it does nothing.
-    ``motor`` is what drives the joint, at the rotor's own shaft where the joint has one.
+    ``motor`` drives the joint, at the shaft of its rotor where it has one.
     ``armature`` [kg m² or kg] is an inertia about (along) each of its freedoms that resists the
-    joint's own motion only, as simulators' armature does: a geared rotor's first approximation.
+    joint's motion only, as simulators' armature does: a geared rotor's first approximation.
     ``rotor`` is for readers: :func:`robomodel.parsers.read` gives a link and a coupling instead.
     """
 

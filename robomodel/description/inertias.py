@@ -1,4 +1,4 @@
-"""Inertias: links' inertias about bodies' origins, and what can be read off them. Plain floats."""
+"""Inertias of links about bodies' origins, and what follows from them. Plain floats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def placed(inertial: Inertial, pose: Pose) -> RigidInertia:
 
 
 def inertial_of(inertia: RigidInertia, source: Source = NOWHERE) -> Inertial:
-    """The inertial, in the body's own axes, that is placed as this inertia."""
+    """The inertial, in the body's axes, that is placed as this inertia."""
     com, ((xx, xy, xz), (_, yy, yz), (_, _, zz)) = centred(inertia)
     moments = float(xx), float(xy), float(xz), float(yy), float(yz), float(zz)
     return Inertial(float(inertia.mass), moments, Pose(com), source)
@@ -33,9 +33,9 @@ def scaled(inertial: Inertial, factor: float) -> Inertial:
 
 
 def moved(inertia: RigidInertia, pose: Pose) -> RigidInertia:
-    """The inertia about the origin and in the axes of a frame in which its own stands at a pose.
+    """The inertia about the origin and in the axes of a frame in which its frame is at a pose.
 
-    What of it is rounding beside its largest numbers is zero.
+    Rounding beside its largest numbers becomes zero.
     """
     if pose == AT_ORIGIN or inertia is NO_INERTIA:
         return inertia

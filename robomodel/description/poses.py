@@ -65,7 +65,7 @@ def inverse(pose: Pose) -> Pose:
 
 
 def relative(one: Pose, other: Pose) -> Pose:
-    """The pose of the other frame in the one, both given in a third."""
+    """The pose of the other frame in the one, from both poses in a third."""
     return compose(inverse(one), other)
 
 
@@ -258,7 +258,7 @@ def second_axis(loop: Loop) -> Vec3:
     """A direction of the second axis of a universal loop, in the successor's constraint frame.
 
     By default that is the coordinate axis after the first's largest component, made perpendicular
-    to the first; a given one is taken as it is, since the two frames may be turned at closure.
+    to the first; one of the file stays as it is, since the two frames may be turned at closure.
     """
     if loop.axis2 is not None:
         return loop.axis2

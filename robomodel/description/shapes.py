@@ -96,7 +96,7 @@ def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trime
         raise MissingPackageError(
             f"{kind} meshes need", error.name or str(error), "meshes", source
         ) from error
-    except Exception as error:  # each format's reader has its own
+    except Exception as error:  # each format's reader raises others
         raise DescriptionError(
             f"{what} cannot be read: {type(error).__name__}: {error}", source
         ) from error

@@ -1,4 +1,4 @@
-"""USD stages: opened as what comes from anyone, and the meshes in them.
+"""USD stages, opened as untrusted files, and the meshes in them.
 
 A stage is composed of layers that name each other. Before USD composes them, each is looked at by
 itself: it is a plain file in the folder of the first one (or as far above as paths of packages
@@ -73,8 +73,8 @@ def open_stage(source: str, file: str, issues: list[Issue], *, text: bool = Fals
             layer = layers.first(source)
             is_read = layer is not None
         if not is_read:
-            said = [each.commentary for each in delegate.TakeUncoalescedDiagnostics()]
-            raise explained(said[0] if said else "", place)
+            complaints = [each.commentary for each in delegate.TakeUncoalescedDiagnostics()]
+            raise explained(complaints[0] if complaints else "", place)
         layers.collect(layer)
         if (count := layers.prims()) > MAX_PRIMS:
             raise DescriptionError(
@@ -187,7 +187,7 @@ class _Layers:
     def _prims(self, layer: Any, prim: Any, counts: dict[tuple[str, str], int]) -> int:
         """The prims that one makes with those below it and those that it refers to.
 
-        Depth first with a stack of its own: hostile files nest deeper than Python's.
+        Depth first with an explicit stack: hostile files nest deeper than Python recurses.
         """
         start = (layer.identifier, str(prim.path))
         stack: list[tuple[tuple[str, str], Any, Any, list[tuple[Any, Any]] | None]]
@@ -212,7 +212,7 @@ class _Layers:
         return counts[start]
 
     def _parts(self, layer: Any, prim: Any) -> Iterator[tuple[Any, Any]]:
-        """What a prim is made of: its children, those in its variants, and targets of its arcs."""
+        """A prim's children, those in its variants, and the targets of its arcs."""
         variants = [v.primSpec for s in prim.variantSets.values() for v in s.variants.values()]
         for each in (prim, *variants):
             for child in each.nameChildren:
@@ -236,15 +236,15 @@ class _Layers:
 
 
 def stage_mesh(path: str, prim: str, source: Source) -> trimesh.Trimesh:
-    """The mesh of a prim of a file, in the prim's own coordinates."""
+    """The mesh of a prim of a file, in the prim's coordinates."""
     import trimesh
     from pxr import UsdGeom
 
     stage = open_stage(path, source.file, [])  # which its prims need as long as they are used
-    found = stage.GetPrimAtPath(prim)
-    if not found or not found.IsA(UsdGeom.Mesh):
+    geometry = stage.GetPrimAtPath(prim)
+    if not geometry or not geometry.IsA(UsdGeom.Mesh):
         raise DescriptionError(f"the file has no mesh <{prim}>", source)
-    mesh = UsdGeom.Mesh(found)
+    mesh = UsdGeom.Mesh(geometry)
     points = np.array(mesh.GetPointsAttr().Get() or np.zeros((0, 3)), dtype=float)
     counts = np.array(mesh.GetFaceVertexCountsAttr().Get() or [], dtype=int)
     corners = np.array(mesh.GetFaceVertexIndicesAttr().Get() or [], dtype=int)

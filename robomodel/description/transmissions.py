@@ -14,7 +14,7 @@ DIFFERENTIAL = "DifferentialTransmission"
 HALF_DIFFERENTIAL = "HalfDifferentialTransmission"
 FOUR_BAR_LINKAGE = "FourBarLinkageTransmission"
 KINDS = {SIMPLE: 1, DIFFERENTIAL: 2, HALF_DIFFERENTIAL: 2, FOUR_BAR_LINKAGE: 2}
-"""The types known, and how many joints and actuators each has."""
+"""The types, and how many joints and actuators each has."""
 
 
 def kind_of(transmission: Transmission) -> str:
@@ -25,7 +25,7 @@ def kind_of(transmission: Transmission) -> str:
 
 
 def actuator_rows(kind: str, n: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
-    """How far the actuators turn, before their own reductions, as the joints do: a row for each.
+    """How far the actuators turn, before their reductions, as the joints do: a row for each.
 
     With joint positions q, offsets o, reductions n of the joints and N of the actuators, each
     actuator's position is x = N · Σ row · (q − o), where
@@ -59,10 +59,10 @@ def in_order(ends: tuple[_End, ...], what: str) -> tuple[_End, ...] | None:
     A single one needs none. None where the roles are others.
     """
     roles = {end.role: end for end in ends}
-    wanted = [f"{what}{i}" for i in range(1, len(ends) + 1)]
+    numbered = [f"{what}{i}" for i in range(1, len(ends) + 1)]
     if len(ends) == 1 or roles.keys() == {""}:
         return ends
-    return tuple(roles[role] for role in wanted) if roles.keys() == set(wanted) else None
+    return tuple(roles[role] for role in numbered) if roles.keys() == set(numbered) else None
 
 
 def actuator_terms(
@@ -71,7 +71,7 @@ def actuator_terms(
     """Each actuator with how far its shaft turns for one turn of each joint.
 
     An actuator alone on joints of any other type moves by the sum of theirs, each times its
-    reduction, as MJCF's do. Those of types that are not known, or whose roles make no sense, move
+    reduction, as MJCF's do. Those of other types, or whose roles make no sense, move
     nothing.
     """
     kind, joints, actuators = kind_of(transmission), transmission.joints, transmission.actuators

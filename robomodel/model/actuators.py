@@ -29,12 +29,12 @@ ROUND = 0.05  # how far a rotor's moments may differ across its axis, as a share
 
 @dataclass(frozen=True, slots=True)
 class Actuator:
-    """A motor with what it pushes: its force u is its own, before its reduction.
+    """A motor with what it pushes: its force u is that before its reduction.
 
     ``joint`` is the rotor's where there is one, else the joint itself; of one that moves several
     joints without a rotor the first of them. Its rate is Σ coefficient · q̇(joint) over ``terms``,
     the joints that it moves, and its power u times that: the coefficients are a rotor's ratios, or
-    URDF's reductions, a transmission's matrix, MJCF's gear. Limits are the actuator's own too,
+    URDF's reductions, a transmission's matrix, MJCF's gear. Limits are the actuator's too,
     infinite where nothing gives one. ``stall_torque`` and ``no_load_speed`` are those of its
     torque-speed curve (None without one), ``torque_constant`` [N m/A] and ``resistance`` [Ω] a DC
     motor's.
@@ -100,7 +100,7 @@ class _Tree:
         return rotors_of
 
     def shafts(self, driven: Mapping[str, Motor]) -> dict[str, Terms]:
-        """Rotors free for joints: not those that ``driven`` says have motors of their own.
+        """Rotors free for joints: those without motors in ``driven``.
 
         A wheel that a rotor turns is none itself: the rotor turns what the wheel does.
         """
@@ -256,7 +256,7 @@ def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
 def _actuator(
     name: str, joint: str, driven: Terms, tree: _Tree, motor: Motor, factor: float = 1.0
 ) -> Actuator:
-    """An actuator at ``joint`` that drives others by these terms; its limits are the motor's own.
+    """An actuator at ``joint`` that drives others by these terms; its limits are the motor's.
 
     Where the file gives it none, they are its rotor's, of which it turns ``factor`` times as far,
     or else those of the first joint that it drives, carried over.

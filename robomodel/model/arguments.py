@@ -39,7 +39,7 @@ def check_one_configuration(q: Array, name: str) -> None:
 
 
 def as_numbers(values: ArrayLike, name: str) -> Array:
-    """Float64 array of any shape; a ValueError for what is not made of real numbers.
+    """Float64 array of any shape; a ValueError for what does not hold real numbers.
 
     Neither text nor objects that could be turned into numbers, nor complex numbers, whose other
     part would be lost, nor masked ones.

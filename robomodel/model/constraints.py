@@ -439,7 +439,7 @@ Rows: TypeAlias = Sequence[Sequence[Scalar]]
 
 
 class Constraint(Protocol):
-    """How a cluster's spanning positions and velocities follow from its own q and v."""
+    """How a cluster's spanning positions and velocities follow from its q and v."""
 
     def positions(self, q: Vector) -> list[Scalar]:
         """Spanning positions from the cluster's q."""

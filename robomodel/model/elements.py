@@ -57,11 +57,11 @@ def units_of(slides: bool) -> Units:
 class Joint:
     """A joint of the spanning tree; ``independent``: its velocities are coordinates of v.
 
-    Limits are in radians or metres, seconds, newtons or newton metres, infinite where not given.
+    Limits are in radians or metres, seconds, newtons or newton metres; infinite by default.
     ``damping``, dry ``friction`` and the spring (``stiffness`` about the position ``reference``,
-    without force within half the ``deadband``) act on the joint's own positions and velocities: see
+    without force within half the ``deadband``) act on the joint's positions and velocities: see
     :func:`robomodel.passive_force`.
-    ``armature`` [kg m² or kg] is an inertia that resists each of the joint's own velocities, and
+    ``armature`` [kg m² or kg] is an inertia that resists each of the joint's velocities, and
     nothing else.
     """
 
@@ -161,7 +161,7 @@ class Node(Link):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Bodies whose joints constraints relate; an unconstrained body is a cluster of its own.
+    """Bodies whose joints constraints relate; an unconstrained body is a cluster alone.
 
     ``outputs`` are the bodies of the parent cluster (or ``WORLD``) on which it hangs. Slices: its
     part of q, of v, and of the spanning positions and velocities. ``kind`` is "joint", "couplings"

@@ -72,7 +72,7 @@ class JointModel(ABC):
     @property
     @abstractmethod
     def subspace(self) -> tuple[Motion, ...]:
-        """S: nv constant motions of the child, in its own axes."""
+        """S: nv constant motions of the child, in its axes."""
 
     @abstractmethod
     def placement(self, q: Vector) -> tuple[tuple[Rotation, ...], Vec]:
@@ -190,7 +190,7 @@ class Planar(JointModel):
     """Motion in the plane normal to axis k: q = [x, y, θ], v = [vx, vy, ω] in the child's axes.
 
     x and y are along the axes that follow k cyclically. The positions are a plane and an angle
-    (which counts turns), the velocity is the body's own, as a floating base's is.
+    (which counts turns); the velocity is in the body's axes, as a floating base's is.
     """
 
     k: int
@@ -288,7 +288,7 @@ class Spherical(JointModel):
 
 @dataclass(frozen=True, slots=True)
 class Floating(JointModel):
-    """Six degrees of freedom: q = [x y z | qx qy qz qw], v = [angular | linear] in its own axes."""
+    """Six degrees of freedom: q = [x y z | qx qy qz qw], v = [angular | linear] in its axes."""
 
     nq = 7
     nv = 6

@@ -57,7 +57,7 @@ def parameters(model: Model) -> Parameters:
     Ten of each body: ``thigh.mass``, ``thigh.mx .my .mz`` (mass · centre of mass), ``thigh.Ixx .Ixy
     .Ixz .Iyy .Iyz .Izz`` about the link's origin, in the link's axes; links that are fixed to it
     count with it. Then of each joint with one freedom ``knee.armature``, ``knee.damping`` and
-    ``knee.friction``, on its own velocity, dependent joints and rotors' included; other joints have
+    ``knee.friction``, on its velocity, dependent joints and rotors' included; other joints have
     those of them that the file gives. Springs, and the joints of loops, have none.
 
     Args:

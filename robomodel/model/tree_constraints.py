@@ -211,7 +211,7 @@ def anchored(end: LinkAnchor, columns: Rows3, tree: Tree) -> Anchor:
 
 
 def _rod_length(loop: LoopElement, tree: Tree) -> float:
-    """The rod's length: given, or the distance of its ends at the zero configuration."""
+    """The rod's length; by default the distance of its ends at the zero configuration."""
     if loop.length is not None:
         return loop.length
     length = distance_at_zero(loop.predecessor, loop.successor, tree)

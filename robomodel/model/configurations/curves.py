@@ -27,7 +27,7 @@ from robomodel.model.model import Model
 
 STEP = 0.08  # radians, or cluster sizes, along a curve
 SHORTEST = 2e-5  # of these steps
-LONGEST = 16.0  # of each half of a curve, which ends when the swept joint has made half a turn
+LONGEST = 16.0  # of each half of a curve, which ends after half a turn of the swept joint
 INSIDE = 1e-9
 EXACT = 1e-11  # m, or sine of an angle: a curve's configurations close so well
 
@@ -242,7 +242,7 @@ class _Trail:
 
     @property
     def done(self) -> bool:
-        """Whether it came round, its joint has made half a turn, or it is long enough."""
+        """Whether it came round, its joint has turned by π, or it is long enough."""
         turned = not self.motion.columns[self.column].length and abs(self.way) >= math.pi
         return self.ring or turned or self.length[-1] >= LONGEST
 
