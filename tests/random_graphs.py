@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from robomodel.description import Description, Inertial, Joint, Link
-from robomodel.model.graph import WORLD, Tree, spanning_tree
+from robomodel.model.graph import WORLD, SpanningTree, spanning_tree
 from robomodel.model.options import with_options
 
 HEAVY = Inertial(1.0, (1.0, 0.0, 0.0, 1.0, 0.0, 1.0))
@@ -22,20 +22,20 @@ def described(*joints: tuple[str, str, str], massless: tuple[str, ...] = ()) -> 
     )
 
 
-def freed_tree(description: Description) -> Tree:
+def freed_tree(description: Description) -> SpanningTree:
     return spanning_tree(with_options(description, floating_base=True))
 
 
-def tree_of(parents: list[int]) -> Tree:
+def tree_of(parents: list[int]) -> SpanningTree:
     """A tree of bare bodies; parents come before children."""
     joints = tuple(
         Joint(f"j{i}", "revolute", "base" if p == WORLD else f"b{p}", f"b{i}")
         for i, p in enumerate(parents)
     )
-    return Tree("base", joints, tuple(parents), {})
+    return SpanningTree("base", joints, tuple(parents), {})
 
 
-def random_tree(rng: np.random.Generator, n: int) -> Tree:
+def random_tree(rng: np.random.Generator, n: int) -> SpanningTree:
     """Numbered depth first, as spanning trees are."""
     parents: list[int] = []
     path: list[int] = []
@@ -46,7 +46,7 @@ def random_tree(rng: np.random.Generator, n: int) -> Tree:
     return tree_of(parents)
 
 
-def above(tree: Tree, body: int) -> list[int]:
+def above(tree: SpanningTree, body: int) -> list[int]:
     """The body itself, then what it hangs on, up to the world."""
     result = [body]
     while body != WORLD:

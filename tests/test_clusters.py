@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from random_graphs import HEAVY, SEEDS, above, described, freed_tree, random_tree, tree_of
 
 from robomodel.description import Description, Joint, Link, Pose
-from robomodel.model.graph import WORLD, Tree, clusters, spanning_tree
+from robomodel.model.graph import WORLD, SpanningTree, clusters, spanning_tree
 
 # ---- helpers -------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ def test_order_of_the_cluster_tree() -> None:
 # ---- clusters by brute force ---------------------------------------------------------------------
 
 
-def check_clusters(tree: Tree, ties: list[tuple[int, ...]]) -> list[list[int]]:
+def check_clusters(tree: SpanningTree, ties: list[tuple[int, ...]]) -> list[list[int]]:
     """All that clusters() promises whatever the tree and the ties; returns the clusters."""
     found = clusters(tree, ties)
     n = len(tree.parents)
@@ -151,7 +151,7 @@ def depth_first(found: list[list[int]], hangs_on: list[int], at: int = WORLD) ->
     return result
 
 
-def eager_closure(tree: Tree, ties: list[tuple[int, ...]]) -> list[set[int]]:
+def eager_closure(tree: SpanningTree, ties: list[tuple[int, ...]]) -> list[set[int]]:
     """Ties, each with all between its bodies and the common ancestor of what they hang on.
 
     Bodies are merged even where they hang on one cluster already. This is a least fixed point (a
@@ -183,7 +183,7 @@ def joined(found: Iterable[Iterable[int]]) -> list[list[int]]:
     return sorted(sorted(group) for group in found if len(group) > 1)
 
 
-def one_parent_each(tree: Tree, groups: list[set[int]]) -> bool:
+def one_parent_each(tree: SpanningTree, groups: list[set[int]]) -> bool:
     """Whether every one of these clusters, other bodies being each its own, hangs on one."""
     of = {body: index for index, group in enumerate(groups) for body in group}
     for group in groups:

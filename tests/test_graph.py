@@ -8,13 +8,13 @@ from random_graphs import HEAVY, SEEDS, above, described, freed_tree, random_tre
 
 from robomodel.description import Description, Joint, Link, Pose, rotation_from_rpy
 from robomodel.description.poses import compose, inverse
-from robomodel.model.graph import WORLD, Tree, root_link, spanning_tree
+from robomodel.model.graph import WORLD, SpanningTree, root_link, spanning_tree
 from robomodel.model.options import with_options
 
 # ---- helpers -------------------------------------------------------------------------------------
 
 
-def moved_links(tree: Tree) -> list[str]:
+def moved_links(tree: SpanningTree) -> list[str]:
     return [joint.child for joint in tree.joints]
 
 

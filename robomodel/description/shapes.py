@@ -212,11 +212,11 @@ def _place(shape: Shape) -> tuple[Path, list[str]]:
     return path, [str(top) for top in tops]
 
 
-# ---- what a file makes of itself -----------------------------------------------------------------
+# ---- files that expand ---------------------------------------------------------------------------
 
 
 def _excess(data: bytes, kind: str) -> str:
-    """Why a file is more than its size, if it is."""
+    """Why a file would expand beyond what is read, if it would."""
     copies = 0
     match kind:
         case ".3mf":

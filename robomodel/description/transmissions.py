@@ -97,12 +97,12 @@ def reductions(ends: Iterable[TransmittedJoint | Actuator]) -> tuple[float, ...]
 
 
 def rotor_name(name: str) -> str:
-    """What the link, joint and coupling of an actuator's or a joint's rotor are called."""
+    """The name of the link, joint and coupling of an actuator's or a joint's rotor."""
     return f"{name}_rotor"
 
 
 def carried(motor: Motor, ratio: float) -> Motor:
-    """A motor as it is felt behind a gear of this ratio: by the driven side's units."""
+    """A motor in the units of the driven side of a gear with this ratio."""
     return replace(
         motor,
         effort=motor.effort * ratio,

@@ -26,9 +26,9 @@ from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.estimation.graph import Graph, Term, diagonal, exact
 from robomodel.estimation.spaces import Vectors
 from robomodel.model.constraints import (
-    Anchor,
-    End,
+    BodyAnchor,
     LoopConstraint,
+    LoopEnd,
     LoopJoint,
     Polynomial,
     Unconstrained,
@@ -713,8 +713,8 @@ def loop_wrenches(
 
 
 def _end(
-    state: State, ancestor: int, anchor: Anchor, bodies: Sequence[int]
-) -> tuple[End, int, Mat, Vec]:
+    state: State, ancestor: int, anchor: BodyAnchor, bodies: Sequence[int]
+) -> tuple[LoopEnd, int, Mat, Vec]:
     """An end in motion, in the common ancestor's axes; its body with rotation and origin there.
 
     Velocities are absolute, accelerations those of the body's rotation alone.
@@ -735,7 +735,7 @@ def _end(
     x = plus(origin, arm)
     if body == WORLD:
         still = (ZERO, ZERO, ZERO)
-        return End(x, axes, ZERO, ZERO, ZERO, still), body, rotation, origin
+        return LoopEnd(x, axes, ZERO, ZERO, ZERO, still), body, rotation, origin
     twist, around = state.twists[body], state.centripetal[body]
     velocity = apply(rotation, plus(twist.linear, cross(twist.angular, anchor.point)))
     centripetal = apply(rotation, apply(around, anchor.point))
@@ -743,4 +743,4 @@ def _end(
     turning = tuple(apply(rotation, row) for row in transpose((half[0], half[1], half[2])))
     omega = apply(rotation, state.omega[body])
     turned = (turning[0], turning[1], turning[2])
-    return End(x, axes, velocity, omega, centripetal, turned), body, rotation, origin
+    return LoopEnd(x, axes, velocity, omega, centripetal, turned), body, rotation, origin

@@ -53,7 +53,7 @@ class Actuator:
 
 
 @dataclass(frozen=True)
-class _Tree:
+class _DrivenJoints:
     """Joints and couplings by name."""
 
     joints: Mapping[str, Joint]
@@ -126,7 +126,7 @@ def find_actuators(
     """Those of the file's transmissions; without any, of the independent joints that are driven."""
     by_name = {joint.name: joint for joint in joints}
     carrying = {node.parent for node in nodes}
-    tree = _Tree(
+    tree = _DrivenJoints(
         by_name,
         {joint.name: node for joint, node in zip(joints, nodes, strict=True)},
         couplings,
@@ -155,7 +155,7 @@ def _declared(description: Description) -> dict[str, str]:
 
 
 def _of_transmissions(
-    description: Description, tree: _Tree, motors: Mapping[str, Motor]
+    description: Description, tree: _DrivenJoints, motors: Mapping[str, Motor]
 ) -> list[Actuator]:
     actuators: list[Actuator] = []
     turned = tree.rotors()
@@ -182,7 +182,7 @@ def _rotor(
     kind: str,
     names: tuple[str, str],
     driven: Terms,
-    tree: _Tree,
+    tree: _DrivenJoints,
     turned: Mapping[str, Terms],
     used: Set[str],
 ) -> tuple[str | None, float]:
@@ -217,7 +217,7 @@ def _proportion(one: Terms, other: Terms) -> float:
     return math.copysign(1.0, factor) if math.isclose(abs(factor), 1.0, rel_tol=1e-9) else factor
 
 
-def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
+def _of_joints(tree: _DrivenJoints, motors: Mapping[str, Motor]) -> list[Actuator]:
     """One for each joint of one freedom with a motor, or, if independent, a rotor or effort limit.
 
     A joint's effort limit alone makes none where motors elsewhere in its linkage, as many as it has
@@ -254,7 +254,7 @@ def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
 
 
 def _actuator(
-    name: str, joint: str, driven: Terms, tree: _Tree, motor: Motor, factor: float = 1.0
+    name: str, joint: str, driven: Terms, tree: _DrivenJoints, motor: Motor, factor: float = 1.0
 ) -> Actuator:
     """An actuator at ``joint`` that drives others by these terms; its limits are the motor's.
 

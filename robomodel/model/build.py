@@ -17,7 +17,7 @@ from robomodel.description.poses import align, inverse
 from robomodel.errors import DescriptionError, Issue, warn_at, warn_of_all
 from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
-from robomodel.model.closure import Geometry, Linear
+from robomodel.model.closure import Geometry, LinearCoupling
 from robomodel.model.constraints import (
     OUTSIDE,
     Constraint,
@@ -27,7 +27,7 @@ from robomodel.model.constraints import (
     Unconstrained,
 )
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
-from robomodel.model.graph import WORLD, Tree
+from robomodel.model.graph import WORLD, SpanningTree
 from robomodel.model.internal_frames import factored, in_frames, internal_frames
 from robomodel.model.joints import (
     Array,
@@ -45,7 +45,7 @@ from robomodel.model.mobility import (
     ClusterError,
     ClusterProblem,
     ClusterSolution,
-    Column,
+    SpanningColumn,
 )
 from robomodel.model.mobility.analysis import analyse_couplings, analyse_loops, suggest_axes
 from robomodel.model.model import Model
@@ -124,7 +124,7 @@ class _Builder:
     """
 
     description: Description
-    tree: Tree
+    tree: SpanningTree
     sizes: list[int]
     strict: bool
 
@@ -182,7 +182,7 @@ class _Builder:
         return internal_frames(self.tree, self.moves, fixed)
 
     @cached_property
-    def internal(self) -> Tree:
+    def internal(self) -> SpanningTree:
         """The tree in internal frames."""
         return in_frames(self.tree, self.internal_frames)
 
@@ -301,7 +301,7 @@ class _Builder:
 
     @cached_property
     def tree_constraints(self) -> list[TreeConstraint]:
-        """What the file's loops, couplings and mimics say of this tree."""
+        """The constraints of the file's loops, couplings and mimics on this tree."""
         return find_tree_constraints(self.description, self.tree)
 
     @cached_property
@@ -421,55 +421,38 @@ class _Builder:
         return tuple(loops), tuple(couplings)
 
     def _check_joints(self) -> None:
-        """Refuse an armature that is no inertia, or on a joint that mixes lengths and angles.
-
-        And what is no damping, friction or stiffness.
-        """
+        """Refuse damping, friction, springs and armatures that joints cannot have."""
         for joint in self.description.joints:
             check_passive(joint.source, damping=joint.damping, friction=joint.friction,
                           stiffness=joint.stiffness, reference=joint.reference,
                           deadband=joint.deadband)  # fmt: skip
-            if joint.deadband and joint.type not in ONE_DOF:
-                raise DescriptionError(
-                    f"cannot have play, being {joint.type}; a spring of a joint with one freedom "
-                    "can", joint.source,
-                )  # fmt: skip
-            if joint.deadband and not joint.stiffness:
-                warn_at(
-                    "its play has no effect without a spring; give it a spring_stiffness",
-                    joint.source,
-                    strict=self.strict,
-                )
-            if joint.stiffness and joint.type not in (*ONE_DOF, "spherical", "fixed"):
-                raise DescriptionError(
-                    f"cannot have a spring of its own, being {joint.type}; give it a <spring> "
-                    "between two points",
-                    joint.source,
-                )
-            if joint.stiffness and joint.type == "spherical" and joint.reference:
-                raise DescriptionError(
-                    "a ball joint's spring pulls to no rotation; leave its reference out",
-                    joint.source,
-                )
-            if not (math.isfinite(joint.armature) and joint.armature >= 0.0):
-                raise DescriptionError(
-                    f"its armature is {joint.armature:g}; give it a finite inertia, not negative",
-                    joint.source,
-                )
-            if joint.armature == 0.0:
-                continue
-            if joint.type == "fixed":
-                warn_at(
-                    "its armature has no effect, as a fixed joint does not move; remove it",
-                    joint.source,
-                    strict=self.strict,
-                )
-            elif joint.type not in ONE_DOF and joint.type != "spherical":
-                raise DescriptionError(
-                    f"cannot have an armature, being {joint.type}: one number is no inertia for "
-                    "lengths and angles alike; give the link more inertia instead",
-                    joint.source,
-                )
+            one_dof, ball = joint.type in ONE_DOF, joint.type == "spherical"
+            refusals = (
+                (joint.deadband and not one_dof, f"cannot have play, being {joint.type}; a spring "
+                 "of a joint with one freedom can"),
+                (joint.stiffness and not (one_dof or ball or joint.type == "fixed"),
+                 f"cannot have a spring of its own, being {joint.type}; give it a <spring> between "
+                 "two points"),
+                (joint.stiffness and ball and joint.reference, "a ball joint's spring pulls to no "
+                 "rotation; leave its reference out"),
+                (not 0.0 <= joint.armature < math.inf, f"its armature is {joint.armature:g}; give "
+                 "it a finite inertia, not negative"),
+                (joint.armature and not (one_dof or ball or joint.type == "fixed"),
+                 f"cannot have an armature, being {joint.type}: one number is no inertia for "
+                 "lengths and angles alike; give the link more inertia instead"),
+            )  # fmt: skip
+            for wrong, message in refusals:
+                if wrong:
+                    raise DescriptionError(message, joint.source)
+            effectless = (
+                (joint.deadband and not joint.stiffness, "its play has no effect without a spring; "
+                 "give it a spring_stiffness"),
+                (joint.armature and joint.type == "fixed", "its armature has no effect, as a fixed "
+                 "joint does not move; remove it"),
+            )  # fmt: skip
+            for applies, message in effectless:
+                if applies:
+                    warn_at(message, joint.source, strict=self.strict)
 
     def _warn_massless(self, clusters: Sequence[Cluster]) -> None:
         """Warn of clusters that move no mass, which make the mass matrix singular, and of bodies
@@ -517,7 +500,7 @@ class ConstrainedCluster:
     bodies.
     """
 
-    tree: Tree
+    tree: SpanningTree
     heavy: Sequence[bool]
     bodies: range
     links: tuple[Link, ...]
@@ -536,7 +519,7 @@ class ConstrainedCluster:
         return np.array(start)
 
     def problem(self, constraints: Sequence[TreeConstraint]) -> ClusterProblem:
-        """What analysis needs to know of the cluster under these constraints."""
+        """The cluster's problem under these constraints."""
         local = {body: i for i, body in enumerate(self.bodies)}
         loops = [
             loop_joint(constraint.loop, self.tree, local)
@@ -556,7 +539,7 @@ class ConstrainedCluster:
                 raise DescriptionError(
                     "its terms cancel, so it relates nothing; remove it", constraint.source
                 )
-            linear.append(Linear(constraint.name, terms, constraint.offset))
+            linear.append(LinearCoupling(constraint.name, terms, constraint.offset))
         powers = [
             Polynomial(each.name, local[each.bodies[0]], local[each.bodies[1]], each.coefficients)
             for each in polynomials
@@ -599,8 +582,8 @@ class ConstrainedCluster:
                 raise
             raise DescriptionError(f"{error.summary}; {advice}", error.source) from None
 
-    def _columns(self, followers: set[int | None]) -> tuple[Column, ...]:
-        """Each spanning velocity, with what the file says of its joint."""
+    def _columns(self, followers: set[int | None]) -> tuple[SpanningColumn, ...]:
+        """Each spanning velocity, with the file's marks and limits of its joint."""
         columns = []
         for i, (body, link) in enumerate(zip(self.bodies, self.links, strict=True)):
             joint = self.tree.joints[body]
@@ -613,6 +596,8 @@ class ConstrainedCluster:
             for motion, label, mark in zip(link.joint.subspace, labels(joint), marks, strict=True):
                 length = any(motion.linear) and not any(motion.angular)
                 columns.append(
-                    Column(label, joint.name, i, mark, body in followers, part, length, limits)
+                    SpanningColumn(
+                        label, joint.name, i, mark, body in followers, part, length, limits
+                    )
                 )
         return tuple(columns)

@@ -24,7 +24,7 @@ CLOSED = 1e-10  # a gap [m, or sine of an angle] below this counts as closed
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearCoupling:
     """Σ coefficient · q(joint) = offset, over joints of one degree of freedom of one cluster.
 
     ``terms`` are (index of the link within the cluster, coefficient).
@@ -46,7 +46,7 @@ class Geometry:
 
     links: tuple[Link, ...]
     loops: tuple[LoopCondition, ...]
-    linear: tuple[Linear, ...]
+    linear: tuple[LinearCoupling, ...]
 
     @property
     def names(self) -> list[str]:

@@ -40,7 +40,7 @@ from robomodel.spatial import (
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class LoopEnd:
     """One end of a loop in motion: a point x and axes fixed to a body, in ancestor axes."""
 
     x: Vec
@@ -62,10 +62,10 @@ class RowEvaluation:
     bias: Scalar
 
 
-class Row(Protocol):
+class LoopRow(Protocol):
     """One scalar condition between the ends of a loop."""
 
-    def evaluate(self, p: End, s: End) -> RowEvaluation:
+    def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
         """The condition and its derivatives between predecessor's and successor's ends."""
 
 
@@ -75,7 +75,7 @@ class Coincident:
 
     k: int
 
-    def evaluate(self, p: End, s: End) -> RowEvaluation:
+    def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
         """φ = e · (x_s - x_p)."""
         value = sub(s.x[self.k], p.x[self.k])
         bias = sub(s.acceleration[self.k], p.acceleration[self.k])
@@ -88,7 +88,7 @@ class InPlane:
 
     k: int
 
-    def evaluate(self, p: End, s: End) -> RowEvaluation:
+    def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
         """φ = u · (x_s - x_p), u fixed to the predecessor."""
         u, d = p.axes[self.k], minus(s.x, p.x)
         bias = add(
@@ -108,7 +108,7 @@ class Perpendicular:
     i: int
     j: int
 
-    def evaluate(self, p: End, s: End) -> RowEvaluation:
+    def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
         """φ = a · b, a fixed to the predecessor and b to the successor."""
         a, b = p.axes[self.i], s.axes[self.j]
         bias = add(
@@ -127,7 +127,7 @@ class Distance:
 
     length: float
 
-    def evaluate(self, p: End, s: End) -> RowEvaluation:
+    def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
         """φ with its gradient along the rod."""
         d, rate = minus(s.x, p.x), minus(s.velocity, p.velocity)
         inverse = 1.0 / self.length
@@ -136,7 +136,7 @@ class Distance:
         return RowEvaluation(value, scale(inverse, d), ZERO, ZERO, mul(inverse, bias))
 
 
-ROWS: Mapping[str, tuple[Row, ...]] = {
+ROWS: Mapping[str, tuple[LoopRow, ...]] = {
     # the constraint frames' axis 0 is the joint's axis; universal: axis 1 of the successor's frame
     "fixed": (
         *(Coincident(k) for k in range(3)),
@@ -159,7 +159,7 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
+class BodyAnchor:
     """An end as it is fixed to a body, in its internal axes.
 
     ``body`` within the cluster, or :data:`OUTSIDE` (the ancestor itself), for loops; of the whole
@@ -179,9 +179,9 @@ class LoopJoint:
     """
 
     name: str
-    rows: tuple[Row, ...]
-    predecessor: Anchor
-    successor: Anchor
+    rows: tuple[LoopRow, ...]
+    predecessor: BodyAnchor
+    successor: BodyAnchor
     branches: tuple[tuple[int, ...], tuple[int, ...]]
 
 
@@ -234,7 +234,7 @@ OUTSIDE = -1  # the parent of bodies that hang on other clusters
 
 
 @dataclass(frozen=True, slots=True)
-class Pose:
+class BodyPose:
     """Where a body stands relative to the ancestor: R (rows) and origin, in ancestor axes."""
 
     rotation: Mat
@@ -242,7 +242,7 @@ class Pose:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class BodyRates:
     """Velocity and, at zero joint acceleration, acceleration of a body relative to the ancestor."""
 
     omega: Vec
@@ -255,25 +255,27 @@ class Rates:
         return sum_matrices(skew(self.alpha), skew_squared(self.omega))
 
 
-AT_ANCESTOR = Pose(UNIT, ZERO)
+AT_ANCESTOR = BodyPose(UNIT, ZERO)
 
 
-AT_REST = Rates(ZERO, ZERO, ZERO, ZERO)
+AT_REST = BodyRates(ZERO, ZERO, ZERO, ZERO)
 
 
-def _after(parent: Pose, x: Transform) -> Pose:
+def _after(parent: BodyPose, x: Transform) -> BodyPose:
     rotation = parent.rotation
     for step in reversed(x.rotations):
         rotation = matmul(rotation, Transform((step,), ZERO).matrix())
-    return Pose(rotation, plus(parent.origin, apply(parent.rotation, x.offset)))
+    return BodyPose(rotation, plus(parent.origin, apply(parent.rotation, x.offset)))
 
 
-def _rates_after(parent: Rates, at: Pose, pose: Pose, link: Link, qd: Vector) -> Rates:
+def _rates_after(
+    parent: BodyRates, at: BodyPose, pose: BodyPose, link: Link, qd: Vector
+) -> BodyRates:
     relative = relative_motion(link.joint, qd[link.velocities])
     turn, slide = apply(pose.rotation, relative.angular), apply(pose.rotation, relative.linear)
     arm = minus(pose.origin, at.origin)
     omega = plus(parent.omega, turn)
-    return Rates(
+    return BodyRates(
         omega,
         plus(plus(parent.velocity, cross(parent.omega, arm)), slide),
         plus(parent.alpha, cross(parent.omega, turn)),
@@ -284,7 +286,7 @@ def _rates_after(parent: Rates, at: Pose, pose: Pose, link: Link, qd: Vector) ->
     )
 
 
-def _end(anchor: Anchor, pose: Pose, rates: Rates) -> End:
+def _end(anchor: BodyAnchor, pose: BodyPose, rates: BodyRates) -> LoopEnd:
     """An anchor on a body in the axes of the ancestor."""
     turn = pose.rotation
     arm = apply(turn, anchor.point)
@@ -295,9 +297,9 @@ def _end(anchor: Anchor, pose: Pose, rates: Rates) -> End:
     )
     x = plus(pose.origin, arm)
     if rates is AT_REST:
-        return End(x, axes, ZERO, ZERO, ZERO, (ZERO, ZERO, ZERO))
+        return LoopEnd(x, axes, ZERO, ZERO, ZERO, (ZERO, ZERO, ZERO))
     turning = rates.turning()
-    return End(
+    return LoopEnd(
         x,
         axes,
         plus(rates.velocity, cross(rates.omega, arm)),
@@ -330,10 +332,10 @@ def evaluate_loops(
     transforms = [link.transform(q) for link in links]
     columns = sum(link.joint.nv for link in links)
     result = LoopRows([], [], [])
-    poses: dict[tuple[int, int], Pose] = {}
-    motions: dict[tuple[int, int], Rates] = {}
+    poses: dict[tuple[int, int], BodyPose] = {}
+    motions: dict[tuple[int, int], BodyRates] = {}
 
-    def end(anchor: Anchor, branch: tuple[int, ...]) -> End:
+    def end(anchor: BodyAnchor, branch: tuple[int, ...]) -> LoopEnd:
         """Walk the branch from the ancestor (poses and rates are shared between loops)."""
         start = links[branch[0]].parent if branch else OUTSIDE
         pose, rates = AT_ANCESTOR, AT_REST

@@ -14,7 +14,7 @@ from robomodel.errors import few
 from robomodel.model.closure import Geometry
 from robomodel.model.constraints import Constraint, Link
 from robomodel.model.joints import Array, JointModel, Planar
-from robomodel.model.mobility import Column, column_units
+from robomodel.model.mobility import SpanningColumn, column_units
 from robomodel.spatial import RigidInertia, Transform
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Body:
 
 
 class Units(NamedTuple):
-    """Those of a joint's quantities, in words."""
+    """Units of a joint's quantities."""
 
     position: str
     force: str
@@ -49,7 +49,7 @@ class Units(NamedTuple):
 
 
 def units_of(slides: bool) -> Units:
-    """Of a joint that slides, or turns."""
+    """The units of a joint that slides, or turns."""
     return Units("m", "N", "m/s", "kg") if slides else Units("rad", "N m", "rad/s", "kg m²")
 
 
@@ -87,7 +87,7 @@ class Joint:
 
     @property
     def units(self) -> Units:
-        """Those of its quantities."""
+        """The units of its quantities."""
         return units_of(self.type == "prismatic")
 
 
@@ -242,7 +242,7 @@ def quaternions(model: Model) -> Iterator[tuple[str, slice]]:
                 yield model.joints[body].name, slice(last - 4, last)
 
 
-def columns_of(model: Model, cluster: Cluster) -> list[Column]:
+def columns_of(model: Model, cluster: Cluster) -> list[SpanningColumn]:
     """The spanning velocities of a cluster, with their limits and units."""
     columns = []
     for i, body in enumerate(cluster.bodies):
@@ -251,7 +251,9 @@ def columns_of(model: Model, cluster: Cluster) -> list[Column]:
         limits = (joint.lower, joint.upper) if bounded else (-np.inf, np.inf)
         for motion in node.joint.subspace:
             length = any(motion.linear) and not any(motion.angular)
-            columns.append(Column(joint.name, joint.name, i, None, False, False, length, limits))
+            columns.append(
+                SpanningColumn(joint.name, joint.name, i, None, False, False, length, limits)
+            )
     return columns
 
 

@@ -27,7 +27,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class SpanningTree:
     """The spanning tree: bodies, parents before children, each moved by one joint.
 
     ``joints[i]`` moves body i, whose parent body is ``parents[i]``; its frame is that of the link
@@ -39,11 +39,11 @@ class Tree:
     parents: tuple[int, ...]
     places: dict[str, Place]
 
-    def renumbered(self, order: Sequence[int]) -> Tree:
+    def renumbered(self, order: Sequence[int]) -> SpanningTree:
         """The same tree with body ``order[i]`` called i; parents must stay before children."""
         number = {body: i for i, body in enumerate(order)}
         number[WORLD] = WORLD
-        return Tree(
+        return SpanningTree(
             self.root,
             tuple(self.joints[body] for body in order),
             tuple(number[self.parents[body]] for body in order),
@@ -84,7 +84,7 @@ def root_link(description: Description) -> Link:
     return next(link for link in description.links if link.name not in moved)
 
 
-def spanning_tree(description: Description) -> Tree:
+def spanning_tree(description: Description) -> SpanningTree:
     """Lump fixed joints, number the moving bodies depth first in the file's order."""
     children: dict[str, list[Joint]] = defaultdict(list)
     for each in description.joints:
@@ -108,10 +108,10 @@ def spanning_tree(description: Description) -> Tree:
                 joints.append(replace(joint, origin=standing))
                 parents.append(parent.body)
         stack.extend((child.child, child) for child in reversed(children[link]))
-    return Tree(root, tuple(joints), tuple(parents), places)
+    return SpanningTree(root, tuple(joints), tuple(parents), places)
 
 
-def clusters(tree: Tree, ties: Sequence[Sequence[int]]) -> list[list[int]]:
+def clusters(tree: SpanningTree, ties: Sequence[Sequence[int]]) -> list[list[int]]:
     """The clusters, parents before children, each a sorted list of bodies.
 
     Every tie is a set of bodies that one constraint relates. They are merged, with what it takes
@@ -143,7 +143,7 @@ def clusters(tree: Tree, ties: Sequence[Sequence[int]]) -> list[list[int]]:
         merge(together)
 
 
-def _misplaced(tree: Tree, names: Sequence[int]) -> list[int]:
+def _misplaced(tree: SpanningTree, names: Sequence[int]) -> list[int]:
     """Clusters (by name) that must become one for all to form a tree; empty when they do.
 
     Clusters are visited from the base, each after all that it hangs on.
@@ -180,7 +180,7 @@ def _misplaced(tree: Tree, names: Sequence[int]) -> list[int]:
     return [] if at is None else walk[walk.index(at) :]
 
 
-def _in_order(tree: Tree, leader: list[int]) -> list[list[int]]:
+def _in_order(tree: SpanningTree, leader: list[int]) -> list[list[int]]:
     """Depth-first order of the cluster tree, children by their first body."""
     members: dict[int, list[int]] = defaultdict(list)
     for body, first in enumerate(leader):

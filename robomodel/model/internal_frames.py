@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from robomodel.description import AT_ORIGIN, IDENTITY, Pose, Rows3, Vec3
 from robomodel.description.poses import about, compose, inverse, rows3, scaled, snapped, vec
-from robomodel.model.graph import WORLD, Place, Tree
+from robomodel.model.graph import WORLD, Place, SpanningTree
 from robomodel.model.joints import JointModel, Prismatic, Revolute, Screw
 from robomodel.spatial import (
     UNIT,
@@ -34,7 +34,7 @@ _STEEP = 0.1  # the sine of an angle between axes below which the foot of their 
 
 
 def internal_frames(
-    tree: Tree, moves: Sequence[tuple[JointModel, Rows3]], fixed: Collection[int]
+    tree: SpanningTree, moves: Sequence[tuple[JointModel, Rows3]], fixed: Collection[int]
 ) -> list[Pose]:
     """The bodies' frames in those of their links.
 
@@ -61,7 +61,7 @@ def internal_frames(
     return frames
 
 
-def in_frames(tree: Tree, frames: Sequence[Pose]) -> Tree:
+def in_frames(tree: SpanningTree, frames: Sequence[Pose]) -> SpanningTree:
     """The tree with these frames of its bodies in place of their links'."""
     places = dict(tree.places)
     for link, place in places.items():
@@ -78,12 +78,12 @@ def in_frames(tree: Tree, frames: Sequence[Pose]) -> Tree:
     return replace(tree, joints=tuple(joints), places=places)
 
 
-def _small(tree: Tree) -> float:
+def _small(tree: SpanningTree) -> float:
     """An offset in a tree that is rounding [m]."""
     return ROUNDING * max((abs(x) for each in tree.joints for x in each.origin.xyz), default=0.0)
 
 
-def _standing(tree: Tree, frames: Sequence[Pose], body: int) -> Pose:
+def _standing(tree: SpanningTree, frames: Sequence[Pose], body: int) -> Pose:
     """The pose of a body's joint in its parent, where bodies have these frames."""
     pose, parent = tree.joints[body].origin, tree.parents[body]
     if parent != WORLD and frames[parent] is not AT_ORIGIN:

@@ -16,8 +16,8 @@ from robomodel.description import (
 from robomodel.description import Loop as LoopElement
 from robomodel.description import Spring as SpringElement
 from robomodel.errors import DescriptionError, Source, did_you_mean
-from robomodel.model.constraints import Anchor
-from robomodel.model.graph import Tree
+from robomodel.model.constraints import BodyAnchor
+from robomodel.model.graph import SpanningTree
 from robomodel.model.tree_constraints import anchored, distance_at_zero, loop_frame
 from robomodel.spatial import UNIT
 
@@ -45,12 +45,12 @@ class Spring:
     reference: float
     damping: float
     friction: float
-    ends: tuple[Anchor, Anchor] | None = None
+    ends: tuple[BodyAnchor, BodyAnchor] | None = None
     bodies: tuple[int, ...] = ()
     deadband: float = 0.0
 
 
-def find_springs(description: Description, tree: Tree) -> tuple[Spring, ...]:
+def find_springs(description: Description, tree: SpanningTree) -> tuple[Spring, ...]:
     """The springs of a description, then those of its loops."""
     moved_by = {joint.name: body for body, joint in enumerate(tree.joints)}
     springs = [
@@ -98,7 +98,7 @@ def check_passive(source: Source, **numbers: float) -> None:
             )
 
 
-def _between(spring: SpringElement, tree: Tree) -> Spring:
+def _between(spring: SpringElement, tree: SpanningTree) -> Spring:
     source = spring.source
     check_passive(source, stiffness=spring.stiffness, damping=spring.damping)
     ends = (
@@ -139,7 +139,7 @@ def _between(spring: SpringElement, tree: Tree) -> Spring:
     )
 
 
-def _over(spring: JointSpring, tree: Tree, moved_by: Mapping[str, int]) -> Spring:
+def _over(spring: JointSpring, tree: SpanningTree, moved_by: Mapping[str, int]) -> Spring:
     source = spring.source
     check_passive(source, stiffness=spring.stiffness, damping=spring.damping,
                   friction=spring.friction, reference=spring.reference)  # fmt: skip

@@ -12,28 +12,28 @@ from typing import Literal
 
 from robomodel.description import (
     ONE_DOF,
+    Anchor,
     Description,
     LinkCoupling,
     PolynomialCoupling,
     Rows3,
     Vec3,
 )
-from robomodel.description import Anchor as LinkAnchor
 from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import align, compose, second_axis
 from robomodel.errors import DescriptionError, Source, did_you_mean
-from robomodel.model.constraints import OUTSIDE, ROWS, Anchor, Distance, LoopJoint, Row
-from robomodel.model.graph import WORLD, Tree
+from robomodel.model.constraints import OUTSIDE, ROWS, BodyAnchor, Distance, LoopJoint, LoopRow
+from robomodel.model.graph import WORLD, SpanningTree
 from robomodel.spatial import apply, matmul, minus, plus, transpose
 
 
 @dataclass(frozen=True, slots=True)
 class TreeConstraint:
-    """A constraint on the tree: the bodies whose joints it relates, and what it says of them.
+    """A constraint on the tree: the bodies whose joints it relates, and how.
 
-    Couplings and mimics say Σ coefficient · q(body's joint) = offset in ``terms``; ``follower`` is
-    the body whose joint they would rather determine. Of a polynomial with ``coefficients`` they
-    are the linear part, the joint that it gives and then the other one.
+    Couplings and mimics demand Σ coefficient · q(body's joint) = offset, by ``terms``; ``follower``
+    is the body whose joint they determine by preference. Of a polynomial with ``coefficients``
+    these are the linear part, the dependent joint first.
     """
 
     name: str
@@ -47,7 +47,7 @@ class TreeConstraint:
     coefficients: tuple[float, ...] = ()
 
 
-def find_tree_constraints(description: Description, tree: Tree) -> list[TreeConstraint]:
+def find_tree_constraints(description: Description, tree: SpanningTree) -> list[TreeConstraint]:
     """Loops, couplings and mimics, in this order, each in the file's order."""
     constraints = [_loop_constraint(loop, tree) for loop in description.loops]
     moved_by = {joint.name: body for body, joint in enumerate(tree.joints)}
@@ -64,33 +64,22 @@ def find_tree_constraints(description: Description, tree: Tree) -> list[TreeCons
             constraints.append(_link_coupling(coupling, tree))
             continue
         terms = tuple((find(name, coupling.source), k) for name, k in coupling.terms)
-        if isinstance(coupling, PolynomialCoupling) and any(coupling.coefficients[2:]):
-            constraints.append(
-                TreeConstraint(
-                    coupling.name,
-                    coupling.source,
-                    tuple(body for body, _ in terms),
-                    kind="polynomial",
-                    terms=terms,
-                    offset=coupling.offset,
-                    follower=terms[0][0],
-                    coefficients=coupling.coefficients,
-                )
-            )
-            continue
-        terms = tuple((body, k) for body, k in terms if k)
+        polynomial = coupling.coefficients if isinstance(coupling, PolynomialCoupling) else ()
+        curved = any(polynomial[2:])
+        if not curved:
+            terms = tuple((body, k) for body, k in terms if k)
         if not terms:
             raise DescriptionError("relates no joint; give it joints and ratios", coupling.source)
-        bodies = tuple(body for body, _ in terms)
         constraints.append(
             TreeConstraint(
                 coupling.name,
                 coupling.source,
-                bodies,
-                kind="coupling",
+                tuple(body for body, _ in terms),
+                kind="polynomial" if curved else "coupling",
                 terms=terms,
                 offset=coupling.offset,
-                follower=terms[0][0] if isinstance(coupling, PolynomialCoupling) else None,
+                follower=terms[0][0] if polynomial else None,
+                coefficients=polynomial if curved else (),
             )
         )
     for body, joint in enumerate(tree.joints):
@@ -113,7 +102,7 @@ def find_tree_constraints(description: Description, tree: Tree) -> list[TreeCons
     return constraints
 
 
-def _loop_constraint(loop: LoopElement, tree: Tree) -> TreeConstraint:
+def _loop_constraint(loop: LoopElement, tree: SpanningTree) -> TreeConstraint:
     ends = [tree.places[loop.predecessor.link].body, tree.places[loop.successor.link].body]
     ancestor = tree.common_ancestor(ends)
     bodies = (*tree.path(ends[0], ancestor), *tree.path(ends[1], ancestor))
@@ -126,7 +115,7 @@ def _loop_constraint(loop: LoopElement, tree: Tree) -> TreeConstraint:
     return TreeConstraint(loop.name, loop.source, bodies, kind="loop", loop=loop)
 
 
-def _one_dof(tree: Tree, body: int, source: Source) -> int:
+def _one_dof(tree: SpanningTree, body: int, source: Source) -> int:
     """The body, if its joint has one degree of freedom; an error if not."""
     joint = tree.joints[body]
     if joint.type not in ONE_DOF:
@@ -138,7 +127,7 @@ def _one_dof(tree: Tree, body: int, source: Source) -> int:
     return body
 
 
-def _link_coupling(coupling: LinkCoupling, tree: Tree) -> TreeConstraint:
+def _link_coupling(coupling: LinkCoupling, tree: SpanningTree) -> TreeConstraint:
     ends = [tree.places[coupling.predecessor].body, tree.places[coupling.successor].body]
     ancestor = tree.common_ancestor(ends)
     paths = [tree.path(end, ancestor) for end in ends]
@@ -179,14 +168,14 @@ def unit(axis: Vec3, source: Source) -> Vec3:
     return x, y, z
 
 
-def loop_rows(loop: LoopElement, tree: Tree) -> tuple[Row, ...]:
+def loop_rows(loop: LoopElement, tree: SpanningTree) -> tuple[LoopRow, ...]:
     """The conditions of a loop's type."""
     if loop.type == "rod":
         return (Distance(_rod_length(loop, tree)),)
     return ROWS["revolute" if loop.type == "continuous" else loop.type]
 
 
-def loop_joint(loop: LoopElement, tree: Tree, local: Mapping[int, int]) -> LoopJoint:
+def loop_joint(loop: LoopElement, tree: SpanningTree, local: Mapping[int, int]) -> LoopJoint:
     """A loop's rows and anchors; ``local``: body → index in the cluster."""
     ends = (loop.predecessor, loop.successor)
     ancestor = tree.common_ancestor([tree.places[end.link].body for end in ends])
@@ -203,14 +192,14 @@ def loop_joint(loop: LoopElement, tree: Tree, local: Mapping[int, int]) -> LoopJ
     )
 
 
-def anchored(end: LinkAnchor, columns: Rows3, tree: Tree) -> Anchor:
+def anchored(end: Anchor, columns: Rows3, tree: SpanningTree) -> BodyAnchor:
     """An end on its body of the tree; ``columns`` are axes in its frame."""
     place = tree.places[end.link]
     pose = compose(place.pose, end.origin)
-    return Anchor(place.body, pose.xyz, transpose(matmul(pose.rotation, columns)))
+    return BodyAnchor(place.body, pose.xyz, transpose(matmul(pose.rotation, columns)))
 
 
-def _rod_length(loop: LoopElement, tree: Tree) -> float:
+def _rod_length(loop: LoopElement, tree: SpanningTree) -> float:
     """The rod's length; by default the distance of its ends at the zero configuration."""
     if loop.length is not None:
         return loop.length
@@ -224,7 +213,7 @@ def _rod_length(loop: LoopElement, tree: Tree) -> float:
     return length
 
 
-def distance_at_zero(predecessor: LinkAnchor, successor: LinkAnchor, tree: Tree) -> float:
+def distance_at_zero(predecessor: Anchor, successor: Anchor, tree: SpanningTree) -> float:
     """The distance of two points on links with all joints at zero."""
     ends = []
     for end in (predecessor, successor):

@@ -18,7 +18,7 @@ from robomodel.dynamics.kinematics.state import Configuration, position_directio
 from robomodel.dynamics.recursions.hybrid_dynamics import prescribed
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
-from robomodel.model.constraints import Anchor
+from robomodel.model.constraints import BodyAnchor
 from robomodel.model.graph import common_ancestor, path
 from robomodel.model.joints import Spherical
 from robomodel.model.model import Model
@@ -253,7 +253,7 @@ def _sum_of_joints(state: Configuration, spring: Spring) -> tuple[Scalar, dict[i
     return x, row
 
 
-def _carried(state: Configuration, end: Anchor, above: int) -> tuple[Vec, Vec, Vec, Vec]:
+def _carried(state: Configuration, end: BodyAnchor, above: int) -> tuple[Vec, Vec, Vec, Vec]:
     """An end's point and three axes in the axes of a body above it."""
     point: Vec = end.point
     x, y, z = end.axes
@@ -264,7 +264,12 @@ def _carried(state: Configuration, end: Anchor, above: int) -> tuple[Vec, Vec, V
 
 
 def _project(
-    state: Configuration, end: Anchor, above: int, force: Vec, moment: Vec, row: dict[int, Scalar]
+    state: Configuration,
+    end: BodyAnchor,
+    above: int,
+    force: Vec,
+    moment: Vec,
+    row: dict[int, Scalar],
 ) -> None:
     """Add to a row what a force at an end and a moment, in the axes of ``above``, do below it.
 

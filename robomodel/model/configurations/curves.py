@@ -21,7 +21,7 @@ from robomodel.model.closure import CLOSED, Geometry
 from robomodel.model.configurations.moving import is_closed, move
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.joints import Array, Mask
-from robomodel.model.mobility import Column
+from robomodel.model.mobility import SpanningColumn, column_limits
 from robomodel.model.mobility.exploration import conditioning
 from robomodel.model.model import Model
 
@@ -40,7 +40,7 @@ class ClusterMotion:
 
     cluster: Cluster
     geometry: Geometry
-    columns: tuple[Column, ...]
+    columns: tuple[SpanningColumn, ...]
     labels: tuple[str, ...]
     unit: Array
     low: Array
@@ -49,10 +49,9 @@ class ClusterMotion:
     @staticmethod
     def of(model: Model, cluster: Cluster) -> ClusterMotion:
         """That of a cluster with loops."""
-        columns = tuple(columns_of(model, cluster))
-        unit = velocity_units(model, cluster)
-        limits = np.array([column.limits for column in columns]).reshape(-1, 2)
-        return ClusterMotion(cluster, cluster.geometry, columns, _labels(columns), unit, *limits.T)
+        columns, unit = tuple(columns_of(model, cluster)), velocity_units(model, cluster)
+        limits = column_limits(columns)
+        return ClusterMotion(cluster, cluster.geometry, columns, _labels(columns), unit, *limits)
 
     @property
     def rank(self) -> int:
@@ -102,7 +101,7 @@ class ClusterMotion:
         return [c for c in self.cluster.columns if c != column]
 
 
-def _labels(columns: Sequence[Column]) -> tuple[str, ...]:
+def _labels(columns: Sequence[SpanningColumn]) -> tuple[str, ...]:
     """The columns' names: their joint's, with a number where that has several."""
     names = [column.joint for column in columns]
     return tuple(
@@ -139,7 +138,7 @@ class Singularity:
     joints: tuple[float, ...]
 
 
-class End(NamedTuple):
+class SweepEnd(NamedTuple):
     """What ends the way of the swept joint: its position, and the cluster's q there.
 
     ``by``: the joint whose limit it is, "loop" where the linkage ends it, "" where nothing does.
@@ -179,7 +178,7 @@ class Curve:
     singularities: tuple[Singularity, ...]
     branch: tuple[Array, Array]
     turns: tuple[float, float]
-    ends: tuple[End, End]
+    ends: tuple[SweepEnd, SweepEnd]
 
     @property
     def ahead(self) -> Mask:
@@ -399,28 +398,28 @@ def _joined(ahead: _Trail, behind: _Trail) -> Curve:
     )
 
 
-def _branch(trail: _Trail) -> tuple[int, float, End]:
+def _branch(trail: _Trail) -> tuple[int, float, SweepEnd]:
     """How many points there are before the first dead point, where that is, and the way's end."""
     first, limit = next(_events(trail), None), _limit(trail)
     if first is None or first.kind != "dead point":
         turn = math.copysign(math.inf, trail.way) if trail.done else float(trail.position[-1])
         return len(trail.q), turn, limit
     count = 1 + int(np.argmax(trail.speed[:-1] * trail.speed[1:] < 0.0))
-    dead = End(first.position, "loop", np.array(first.joints))
+    dead = SweepEnd(first.position, "loop", np.array(first.joints))
     return count, first.position, dead if first.reached else limit
 
 
-def _limit(trail: _Trail) -> End:
+def _limit(trail: _Trail) -> SweepEnd:
     """Where the first limit is met, else where the trail ends."""
     motion, within, position = trail.motion, trail.reach, trail.position
     if within[-1]:
-        return End(float(position[-1]), "" if trail.done else "loop", trail.q[-1])
+        return SweepEnd(float(position[-1]), "" if trail.done else "loop", trail.q[-1])
     last = int(np.argmin(within)) - 1
     q = trail.q[last]
     if trail.link.joint.nq == 1:
         q = _crossing(trail, last, lambda q: float(np.min(motion.rooms(q))))
         position[last] = q[trail.link.q]
-    return End(float(position[last]), motion.columns[int(np.argmin(motion.rooms(q)))].joint, q)
+    return SweepEnd(float(position[last]), motion.columns[int(np.argmin(motion.rooms(q)))].joint, q)
 
 
 def _crossing(trail: _Trail, i: int, value: Callable[[Array], float]) -> Array:

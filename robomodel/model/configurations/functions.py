@@ -1,11 +1,11 @@
 """Functions of a configuration, traced on the model: what its methods call, and other languages.
 
 Each takes flat arguments with leading batch axes. Those that move or close q say beside it by how
-much loops fail, so that the caller can turn to the damped Newton's method where they do.
+much loops fail, so that the caller can use the damped Newton method where they do.
 
 Over scalars, positions are plain numbers: q̇ of a quaternion is q ω / 2, all joints of a
 cluster with loops move with G v, and what a step's truncation and rounding leave (a quaternion's
-length, gaps in loops) :func:`settled` takes away.
+length, gaps in loops) :func:`settled` removes.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from robomodel.scalars import (
 if TYPE_CHECKING:
     from robomodel.model.model import Model
 
-CLOSE_STEPS = 4  # of Newton's, by which loops close from 0.1 rad or m away to rounding
-INTEGRATE_STEPS = 3  # after a motion along G v, which ends nearer
+CLOSE_STEPS = 4  # Newton steps that close loops from 0.1 rad or m away to rounding
+INTEGRATE_STEPS = 3  # Newton steps after a motion along G v, which ends nearer
 STEP = 0.2  # [rad, m] largest motion of an independent joint between two closings
 FINITE = 1e300  # sums of squares beyond are not of numbers
-FAR = 0.3  # [rad, m] from where a closing set out, beyond which branches are the damped one's care
+FAR = 0.3  # [rad, m] that closing may move q; the damped method is safer with branches beyond
 LONGEST = 0.5  # [rad, m] of a step of Newton's towards a configuration that may be far
 ITERATIONS = 8  # of closing to the nearest configuration: quadratic, or by the share that it is off
 

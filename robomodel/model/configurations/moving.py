@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 STRIDES = 64  # of a motion by fixed steps
-FOLLOWED = 4  # steps of Newton's that close the loops after a motion that is not long
-AT_ONCE, SETTLED = 3, 1e-12  # steps to there that mostly do, and [rad, m] of the last one if so
+FOLLOWED = 4  # Newton steps that close the loops after a short motion
+AT_ONCE, SETTLED = 3, 1e-12  # Newton steps that mostly suffice, and [rad, m] of the last if so
 NEWTON_STEPS = 50  # of joints that polynomials give: quadratic near a solution
-STILL = 1e-10  # [rad, m] of the last step of those that come to the nearest configuration
+STILL = 1e-10  # [rad, m] of the last step where iterations have converged
 
 
 def close(model: Model, q: Array) -> Array:
@@ -113,7 +113,7 @@ def integrate(model: Model, q: Array, dv: Array, *, whole: bool = False) -> Arra
 
 
 def follow(model: Model, q: Array, dv: Array) -> tuple[Array, Array]:
-    """q moved along dv in strides, and the worst gap: infinite where these do not serve."""
+    """q moved along dv in strides, and the worst gap: infinite where these do not suffice."""
     longest = np.zeros(q.shape[:-1])
     for cluster in model.clusters:
         if cluster.implicit:
@@ -385,7 +385,7 @@ def _zero_quaternion(joint: str, _: Mask) -> ValueError:
 # ---- named positions ----------------------------------------------------------------------------
 
 
-NEARLY = 1e-7  # gap of guesses that count as closed
+NEARLY = 1e-7  # gap [m, sine of an angle] of guesses that count as closed
 
 
 def solve(
@@ -575,7 +575,7 @@ REGULAR = 5e-2  # random configurations keep 1/‖G‖ above this share of what 
 FULL_RANK = 1e-4  # least singular value of K, of its largest, away from change points
 NEAR = 0.3  # [rad, cluster sizes] of a departure
 GUESSES = ((8, 1), (32, 32), (128, 128))  # a round's, of linkages and of other clusters
-SAMPLE_STEPS = 12  # of Newton's, of which the last one polishes
+SAMPLE_STEPS = 12  # Newton steps, the last of which only polishes
 WITHIN = 1e-12  # [rad, m] beyond a limit that is still within
 
 

@@ -11,12 +11,19 @@ import numpy as np
 
 from robomodel.errors import DescriptionError, Source, few
 from robomodel.model.closure import CLOSED, Geometry
-from robomodel.model.constraints import OUTSIDE, Anchor, Constraint, Link, Perpendicular, Polynomial
+from robomodel.model.constraints import (
+    OUTSIDE,
+    BodyAnchor,
+    Constraint,
+    Link,
+    Perpendicular,
+    Polynomial,
+)
 from robomodel.model.joints import Array
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SpanningColumn:
     """One spanning velocity of a cluster and what the file says of it.
 
     ``chosen`` True and False are the file's (or the caller's) ``independent``; None leaves it open.
@@ -34,12 +41,12 @@ class Column:
     limits: tuple[float, float]
 
 
-def column_units(columns: Sequence[Column], scale: float) -> Array:
+def column_units(columns: Sequence[SpanningColumn], scale: float) -> Array:
     """Column scaling that makes metres and radians comparable."""
     return np.array([scale if column.length else 1.0 for column in columns])
 
 
-def column_limits(columns: Sequence[Column]) -> tuple[Array, Array]:
+def column_limits(columns: Sequence[SpanningColumn]) -> tuple[Array, Array]:
     """The lower and the upper limits of columns."""
     low, high = np.array([column.limits for column in columns]).reshape(-1, 2).T
     return low, high
@@ -74,7 +81,7 @@ class ClusterProblem:
 
     name: str
     geometry: Geometry
-    columns: tuple[Column, ...]
+    columns: tuple[SpanningColumn, ...]
     loop_sources: tuple[Source, ...]
     linear_sources: tuple[Source, ...]
     start: Array  # spanning positions from which closing starts
@@ -314,7 +321,7 @@ class ReducedProblem:
 
 def _part(
     problem: ClusterProblem,
-    columns: Sequence[Column],
+    columns: Sequence[SpanningColumn],
     core: Sequence[int],
     couplings: Sequence[int],
 ) -> ClusterProblem:
@@ -328,7 +335,7 @@ def _part(
         links.append(replace(link, parent=number.get(link.parent, OUTSIDE), q=nq, v=nv))
         nq, nv = nq + link.joint.nq, nv + link.joint.nv
 
-    def anchored(anchor: Anchor) -> Anchor:
+    def anchored(anchor: BodyAnchor) -> BodyAnchor:
         return replace(anchor, body=number.get(anchor.body, OUTSIDE))
 
     def renumbered(branch: Sequence[int]) -> tuple[int, ...]:

@@ -458,14 +458,16 @@ REAL = 1e-9  # imaginary part of a root that is real but for rounding
 
 
 @dataclass(frozen=True, slots=True)
-class Elimination:
+class EliminatedCouplings:
     """Gauss–Jordan form: pivot column → (its row over the other columns, its offset)."""
 
     pivots: dict[int, tuple[dict[int, float], float]]
     redundant: tuple[bool, ...]
 
 
-def eliminate(problem: ClusterProblem, never: frozenset[int], prefer: Sequence[int]) -> Elimination:
+def eliminate(
+    problem: ClusterProblem, never: frozenset[int], prefer: Sequence[int]
+) -> EliminatedCouplings:
     """Solve the couplings for as many columns as they determine.
 
     Pivots avoid ``never`` and come from the lowest class in ``prefer`` (one number a column), then
@@ -525,7 +527,7 @@ def eliminate(problem: ClusterProblem, never: frozenset[int], prefer: Sequence[i
                 )
         rows.append((solved, value))
         pivots.append(pivot)
-    return Elimination(dict(zip(pivots, rows, strict=True)), tuple(redundant))
+    return EliminatedCouplings(dict(zip(pivots, rows, strict=True)), tuple(redundant))
 
 
 def analyse_couplings(problem: ClusterProblem) -> ClusterSolution | None:
@@ -613,7 +615,7 @@ def _in_order(
 
 
 def _linear(
-    problem: ClusterProblem, reduced: Elimination, columns: tuple[int, ...]
+    problem: ClusterProblem, reduced: EliminatedCouplings, columns: tuple[int, ...]
 ) -> LinearConstraint:
     """Spanning velocities and positions by those of these columns."""
     geometry = problem.geometry

@@ -27,7 +27,7 @@ from robomodel.model.mobility import (
     ClosureTolerance,
     ClusterError,
     ClusterProblem,
-    Column,
+    SpanningColumn,
     condition_names,
     first_source,
 )
@@ -89,7 +89,7 @@ def explore(problem: ClusterProblem) -> ClosedConfigurations:
 @lru_cache(maxsize=64)
 def _explored(
     geometry: Geometry,
-    columns: tuple[Column, ...],
+    columns: tuple[SpanningColumn, ...],
     start: tuple[float, ...],
     tolerance: ClosureTolerance,
 ) -> ClosedConfigurations:
@@ -114,7 +114,7 @@ def _not_closing(
 
 
 def tolerance_advice(off: float, scale: float = 1.0) -> str:
-    """Advice to take loops for exact that are off by as little as rounding may be."""
+    """Advice to load with a tolerance, where loops are off by no more than rounding."""
     if off > ROUNDING * scale:
         return ""
     enough = tolerance_above(off)
@@ -221,7 +221,7 @@ def outside_limits(problem: ClusterProblem, q: Array, at: Array | None = None) -
 # ---- random positions ---------------------------------------------------------------------------
 
 
-def column_ranges(columns: Sequence[Column], scale: float) -> tuple[Array, Array]:
+def column_ranges(columns: Sequence[SpanningColumn], scale: float) -> tuple[Array, Array]:
     """From where to where columns are drawn: their limits, or a turn, or twice the ``scale``."""
     ranges = np.zeros((2, len(columns)))
     for i, column in enumerate(columns):

@@ -20,7 +20,7 @@ from robomodel.description import ONE_DOF, Anchor, Pose
 from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import rows3, vec
 from robomodel.model import Model
-from robomodel.model.graph import WORLD, Tree, spanning_tree
+from robomodel.model.graph import WORLD, SpanningTree, spanning_tree
 from robomodel.model.joints import Array
 
 NEAR = 1e-2  # of the robot's size: how far apart joints of different names may be and be the same
@@ -53,7 +53,7 @@ class Robot:
     model: Model
 
     @cached_property
-    def tree(self) -> Tree:
+    def tree(self) -> SpanningTree:
         """The spanning tree, bodies numbered as in the model."""
         tree = spanning_tree(self.model.description)
         number = {joint.name: body for body, joint in enumerate(tree.joints)}
