@@ -16,7 +16,8 @@ class DeclaredAlgorithms(griffe.Extension):
 
     def on_function_instance(self, *, func: griffe.Function, **_: Any) -> None:
         """Replace the declaration's by what ``help`` shows."""
-        if not any(re.match(r"algorithm\(|documented$", str(x.value)) for x in func.decorators):
+        decorators = r"algorithm\(|documented$|_writer$"
+        if not any(re.match(decorators, str(each.value)) for each in func.decorators):
             return
         declared = getattr(robomodel, func.name)
         func.docstring = griffe.Docstring(inspect.getdoc(declared) or "", parent=func)

@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast
 
 from robomodel.description import (
     IDENTITY,
@@ -36,6 +36,7 @@ from robomodel.description.poses import (
     unit,
 )
 from robomodel.dynamics.approximation import open_tree_description, with_actuators
+from robomodel.dynamics.declaration import CommonDocumentation, documented
 from robomodel.errors import DescriptionError, DescriptionWarning, warn_at
 from robomodel.files import is_no_file, replace_file
 from robomodel.model import Cluster, Model
@@ -49,144 +50,92 @@ if TYPE_CHECKING:
 
 __all__ = ["write_mjcf", "write_sdf", "write_urdf", "write_usd"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 class _Writable(Protocol):
     def write(self, text: str, /) -> object: ...
 
 
-def write_urdf(
-    model: Model,
-    path: object,
-    *,
-    approximate: bool = False,
-    drop: bool = False,
-    meshes: How | None = None,
-) -> tuple[str, ...]:
+class WriteOptions(TypedDict, total=False):
+    """What the writers take by keyword; :data:`_WRITERS` documents each."""
+
+    approximate: bool
+    drop: bool
+    meshes: How | None
+
+
+_WRITERS = CommonDocumentation(
+    {"approximate": False, "drop": False, "meshes": None},
+    """
+    model: The robot.
+    path: A path, which is replaced as a whole or not at all, or an open text file.
+    approximate: An open tree for readers without loops and couplings, what they lock lumped
+        into what moves, rotors as ``armature``; see
+        :func:`robomodel.model.approximate.approximate`.
+    drop: Write the file without what the format cannot say, instead of refusing.
+    meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
+        leaves them where they are, and paths lead there from the written file; "drop" writes
+        none. By default MJCF copies them, where the robot is from a file and written to a path;
+        the other formats keep them.
+""",
+    """Returns:
+    dropped: What the format cannot say, in words; only with ``drop`` is there any.
+
+""",
+    """Raises:
+    DescriptionError: What the format cannot say, by name, before anything is written; not with
+        ``drop``.
+""",
+)
+
+
+def _writer(function: Callable[P, R]) -> Callable[P, R]:
+    """Give a writer the options of :class:`WriteOptions`, and their documentation."""
+    return documented(function, _WRITERS)
+
+
+@_writer
+def write_urdf(model: Model, path: object, **options: Unpack[WriteOptions]) -> tuple[str, ...]:
     """Write a model as URDF, in the words of URDF+ where URDF has none.
 
     Written is the model as it is: options of :func:`robomodel.load` are part of it. A robot that
     needs none of URDF+ is a file that every reader of URDF reads.
-
-    Args:
-        model: The robot.
-        path: A path, which is replaced as a whole or not at all, or an open text file.
-        approximate: An open tree for readers without loops and couplings, what they lock lumped
-            into what moves, rotors as ``armature``; see
-            :func:`robomodel.model.approximate.approximate`.
-        drop: Write the file without what the format cannot say, instead of refusing.
-        meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
-            leaves them where they are, and paths lead there from the written file; "drop" writes
-            none. By default they are kept.
-
-    Returns:
-        dropped: What the format cannot say, in words; only with ``drop`` is there any.
-
-    Raises:
-        DescriptionError: What the format cannot say, by name, before anything is written; not with
-            ``drop``.
     """
-    return _write(model, _URDF, path, approximate, drop, meshes)
+    return _write(model, _URDF, path, **options)
 
 
-def write_sdf(
-    model: Model,
-    path: object,
-    *,
-    approximate: bool = False,
-    drop: bool = False,
-    meshes: How | None = None,
-) -> tuple[str, ...]:
-    """Write a model as SDF.
-
-    Args:
-        model: The robot.
-        path: A path, which is replaced as a whole or not at all, or an open text file.
-        approximate: An open tree for readers without loops and couplings, what they lock lumped
-            into what moves, rotors as ``armature``; see
-            :func:`robomodel.model.approximate.approximate`.
-        drop: Write the file without what the format cannot say, instead of refusing.
-        meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
-            leaves them where they are, and paths lead there from the written file; "drop" writes
-            none. By default they are kept.
-
-    Returns:
-        dropped: What the format cannot say, in words; only with ``drop`` is there any.
-
-    Raises:
-        DescriptionError: What the format cannot say, by name, before anything is written; not with
-            ``drop``.
-    """
-    return _write(model, _SDF, path, approximate, drop, meshes)
+@_writer
+def write_sdf(model: Model, path: object, **options: Unpack[WriteOptions]) -> tuple[str, ...]:
+    """Write a model as SDF."""
+    return _write(model, _SDF, path, **options)
 
 
-def write_mjcf(
-    model: Model,
-    path: object,
-    *,
-    approximate: bool = False,
-    drop: bool = False,
-    meshes: How | None = None,
-) -> tuple[str, ...]:
+@_writer
+def write_mjcf(model: Model, path: object, **options: Unpack[WriteOptions]) -> tuple[str, ...]:
     """Write a model as MJCF, for MuJoCo.
 
     Meshes of kinds that MuJoCo cannot read are converted, for which trimesh is needed. The model's
     actuators are motors, at the rotors' joints where there are rotors. With ``approximate``, what
     one rotor reflects on several joints is the armature of a fixed tendon, on which its motor acts.
-
-    Args:
-        model: The robot.
-        path: A path, which is replaced as a whole or not at all, or an open text file.
-        approximate: An open tree for readers without loops and couplings, what they lock lumped
-            into what moves, rotors as ``armature``; see
-            :func:`robomodel.model.approximate.approximate`.
-        drop: Write the file without what the format cannot say, instead of refusing.
-        meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
-            leaves them where they are, and paths lead there from the written file; "drop" writes
-            none. By default they are copied, where the robot is from a file and written to a path.
-
-    Returns:
-        dropped: What the format cannot say, in words; only with ``drop`` is there any.
-
-    Raises:
-        DescriptionError: What the format cannot say, by name, before anything is written; not with
-            ``drop``.
     """
-    return _write(model, _MJCF, path, approximate, drop, meshes)
+    return _write(model, _MJCF, path, **options)
 
 
-def write_usd(
-    model: Model,
-    path: object,
-    *,
-    approximate: bool = False,
-    drop: bool = False,
-    meshes: How | None = None,
-) -> tuple[str, ...]:
+@_writer
+def write_usd(model: Model, path: object, **options: Unpack[WriteOptions]) -> tuple[str, ...]:
     """Write a model as USD with UsdPhysics, as text to ``.usda``, else in binary.
 
     Meshes are written into the file, for which trimesh is needed, with the path of the file that
     each is from. What USD has no word for is in attributes that :func:`robomodel.load` reads.
-
-    Args:
-        model: The robot.
-        path: A path, which is replaced as a whole or not at all, or an open text file.
-        approximate: An open tree for readers without loops and couplings, what they lock lumped
-            into what moves, rotors as ``armature``; see
-            :func:`robomodel.model.approximate.approximate`.
-        drop: Write the file without what the format cannot say, instead of refusing.
-        meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
-            leaves them where they are, and paths lead there from the written file; "drop" writes
-            none. By default they are kept.
-
-    Returns:
-        dropped: What the format cannot say, in words; only with ``drop`` is there any.
 
     Raises:
         DescriptionError: What the format cannot say, by name, before anything is written; not with
             ``drop``.
         MissingPackageError: usd-core is not installed.
     """
-    return _write(model, _USD, path, approximate, drop, meshes)
+    return _write(model, _USD, path, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +184,7 @@ _URDF, _SDF, _MJCF, _USD = (
 )
 
 
-def _said(model: Model, form: _Format, approximate: bool) -> Description:
+def _description(model: Model, form: _Format, approximate: bool) -> Description:
     """The description to write."""
     if not approximate:
         if form in (_URDF, _USD):
@@ -246,9 +195,15 @@ def _said(model: Model, form: _Format, approximate: bool) -> Description:
 
 
 def _write(
-    model: Model, form: _Format, path: object, approximate: bool, drop: bool, how: How | None
+    model: Model,
+    form: _Format,
+    path: object,
+    *,
+    approximate: bool = False,
+    drop: bool = False,
+    meshes: How | None = None,
 ) -> tuple[str, ...]:
-    description = _said(model, form, approximate)
+    description = _description(model, form, approximate)
     output = None
     if isinstance(path, str | os.PathLike):
         output = os.path.realpath(os.fsdecode(path))
@@ -257,20 +212,20 @@ def _write(
             f"a robot is written to a path or an open text file, not to {type(path).__name__}"
         )
     beside = None if output is None or is_no_file(output) else output
-    if how is None:
+    if meshes is None:
         copies = form.mujoco and beside is not None and os.path.isfile(description.source.file)
-        how = "copy" if copies else "keep"
+        meshes = "copy" if copies else "keep"
     from robomodel.parsers.meshes import Meshes
 
-    with Meshes(how, beside, mujoco=form.mujoco) as meshes:
-        text, lost = form.text(meshes.placed(description), approximate, meshes.originals)
-        lost = meshes.lost + lost
+    with Meshes(meshes, beside, mujoco=form.mujoco) as files:
+        text, lost = form.text(files.placed(description), approximate, files.originals)
+        lost = files.lost + lost
         if lost and not drop:
-            raise DescriptionError(_refusal(form.title, lost, meshes.lost), description.source)
-        _tell_of_sensors(description)
+            raise DescriptionError(_refusal(form.title, lost, files.lost), description.source)
+        _warn_of_sensors(description)
         if approximate and not form.mujoco:
-            _tell_of_sums(description, form.title)
-        meshes.commit()
+            _warn_of_sums(description, form.title)
+        files.commit()
         if output is None:
             cast(_Writable, path).write(text)
         elif form is _USD and beside is not None and not output.lower().endswith(".usda"):
@@ -300,7 +255,7 @@ def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
     return f"{title} cannot say: {'; '.join(told[:_LISTED])}{more} ({ways})"
 
 
-def _tell_of_sensors(description: Description) -> None:
+def _warn_of_sensors(description: Description) -> None:
     """Warn that they are not written."""
     sensors = description.sensors
     named = [f"'{each.name}'" if each.name else f"a {each.type}" for each in sensors[:_LISTED]]
@@ -310,7 +265,7 @@ def _tell_of_sensors(description: Description) -> None:
         warn_at(message, sensors[0].source, strict=False)
 
 
-def _tell_of_sums(description: Description, title: str) -> None:
+def _warn_of_sums(description: Description, title: str) -> None:
     """Warn of springs over several joints in an open tree, for which only MJCF has words."""
     sums = [each for each in description.springs if isinstance(each, JointSpring)]
     if sums:

@@ -20,6 +20,9 @@ reveal_type(model.joint_positions(q))
 reveal_type(rm.compile(model, "aba"))
 rm.rnea(model, q)
 rm.aba(model, q, q, q, method="none")
+rm.write_mjcf(model, "four_bar.xml", approximate=True, drop=True, meshes="keep")
+rm.write_mjcf(model, "four_bar.xml", meshes="none")
+rm.write_usd(model, "four_bar.usda", aproximate=True)
 """
 
 
@@ -36,4 +39,4 @@ def test_a_users_script_is_checked(tmp_path: Path) -> None:
     assert "dict[str" in next(line for line in lines if ":9:" in line)
     assert "Kernel" in next(line for line in lines if ":10:" in line)
     errors = [line for line in lines if ": error:" in line]
-    assert [line.split(":")[1] for line in errors] == ["11", "12"], run.stdout
+    assert [line.split(":")[1] for line in errors] == ["11", "12", "14", "15"], run.stdout

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import update_wrapper
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 
@@ -93,12 +94,28 @@ RAISES = """Raises:
 UNKNOWN = "    UnknownNameError: A link that is not known.\n"
 
 
-def documented(function: Callable[P, R]) -> Callable[P, R]:
+@dataclass(frozen=True, slots=True)
+class CommonDocumentation:
+    """What functions with the same options share: defaults, and the sections of docstrings.
+
+    ``returns`` and ``raises`` stand where a docstring has no such section of its own.
+    """
+
+    defaults: Mapping[str, object]
+    arguments: str
+    returns: str = ""
+    raises: str = ""
+
+
+_DYNAMICS = CommonDocumentation(DEFAULTS, ARGUMENTS, raises=RAISES)
+
+
+def documented(function: Callable[P, R], common: CommonDocumentation = _DYNAMICS) -> Callable[P, R]:
     """Give a function of a model the options of its ``**options``, and their documentation.
 
     A TypeError says what to do where it is called with something else than a model.
     """
-    signature = _expanded(function)
+    signature = _expanded(function, common)
     names = signature.parameters.keys()
     run: Callable[..., R] = function
 
@@ -110,7 +127,7 @@ def documented(function: Callable[P, R]) -> Callable[P, R]:
             raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{option}'")
         return run(*given, **options)
 
-    return _shown(call, function, signature)
+    return _shown(call, function, signature, common)
 
 
 def algorithm(
@@ -158,17 +175,22 @@ def algorithm(
 
 
 def _shown(
-    call: Callable[..., Any], function: Callable[P, R], signature: inspect.Signature
+    call: Callable[..., Any],
+    function: Callable[P, R],
+    signature: inspect.Signature,
+    common: CommonDocumentation = _DYNAMICS,
 ) -> Callable[P, R]:
     """The call under the function's name, with the whole signature and documentation."""
     update_wrapper(call, function)
-    call.__doc__ = _completed(function.__doc__ or "", signature)
+    call.__doc__ = _completed(function.__doc__ or "", signature, common)
     vars(call).pop("__wrapped__")  # what is shown is of the call, not of the declaration
     vars(call)["__signature__"] = signature
     return cast("Callable[P, R]", call)
 
 
-def _expanded(function: Callable[..., object]) -> inspect.Signature:
+def _expanded(
+    function: Callable[..., object], common: CommonDocumentation = _DYNAMICS
+) -> inspect.Signature:
     """The signature with each of the options that ``**options: Unpack[…]`` stands for."""
     signature = inspect.signature(function)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
@@ -176,30 +198,34 @@ def _expanded(function: Callable[..., object]) -> inspect.Signature:
     if several is not None:
         kind = function.__globals__[several[1]]
         parameters += [
-            inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS[option],
-                              annotation=annotation.__forward_arg__)
+            inspect.Parameter(
+                option,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=common.defaults[option],
+                annotation=annotation.__forward_arg__,
+            )
             for option, annotation in kind.__annotations__.items()
-        ]  # fmt: skip
-    order = [*DEFAULTS]
+        ]
+    order = [*common.defaults]
     parameters.sort(
         key=lambda p: order.index(p.name) if p.kind is p.KEYWORD_ONLY and p.name in order else -1
     )
     return signature.replace(parameters=parameters)
 
 
-def _completed(text: str, signature: inspect.Signature) -> str:
+def _completed(text: str, signature: inspect.Signature, common: CommonDocumentation) -> str:
     """A docstring with what it leaves out: common arguments, options, and common errors."""
-    head, _, rest = inspect.cleandoc(text).partition("Args:\n")
-    body, _, tail = rest.partition("\n\n")
-    if not rest:
-        head, returns, tail = head.partition("Returns:\n")
-        tail = returns + tail
-    entries = _entries(ARGUMENTS) | _entries(body)
+    head, *sections = re.split(r"^(?=Returns:\n|Raises:\n)", inspect.cleandoc(text), flags=re.M)
+    head, _, body = head.partition("Args:\n")
+    tail = "".join(sections)
+    entries = _entries(common.arguments) | _entries(body)
     arguments = "\n".join(entries[name] for name in signature.parameters)
-    text = f"{head}Args:\n{arguments}\n\n{tail}\n"
+    if "Returns:" not in tail:
+        tail = common.returns + tail
+    text = f"{head.rstrip()}\n\nArgs:\n{arguments}\n\n{tail.rstrip()}\n"
     if "Raises:" not in tail:
         links = {"f_ext", "frame", "frames"} & signature.parameters.keys()
-        text += f"\n{RAISES}{UNKNOWN if links else ''}"
+        text += f"\n{common.raises}{UNKNOWN if links else ''}"
     return text
 
 
