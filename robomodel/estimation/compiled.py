@@ -66,9 +66,9 @@ Named: TypeAlias = Mapping[str, Sequence[Scalar]]
 
 @dataclass(frozen=True)
 class Estimate(Mapping[str, Array]):
-    """Values of the variables asked for, by name, (..., size), wrenches in link axes.
+    """Values of the requested variables, by name, (..., size), wrenches in link axes.
 
-    ``covariances``: (..., size, size) of those of which they were asked.
+    ``covariances``: (..., size, size) of those requested.
     """
 
     numbers: Mapping[str, Array]
@@ -88,10 +88,10 @@ class Estimate(Mapping[str, Array]):
 
 @dataclass(frozen=True, slots=True)
 class EliminationPlan:
-    """How a system is solved: by blocks where it is symmetric, else with the pivots of a plan."""
+    """How a system is solved: by symmetric blocks, or with the pivots of a plan."""
 
     order: tuple[Group, ...]
-    plan: gauss.PivotSequence | None = None
+    pivots: gauss.PivotSequence | None = None
     bias_first: bool = False
 
 
@@ -99,7 +99,7 @@ class Solver:
     """A problem's program: ``solver(q, v, values, readings) -> Estimate``.
 
     Arguments as of :meth:`Problem.solve`, with leading batch axes that broadcast. Made by
-    :meth:`Problem.compile`, which says what its arguments mean. ``way`` is the order and, but for
+    :meth:`Problem.compile`, which documents its arguments. ``plan`` is the order and, but for
     symmetric systems, the pivots; ``backward_error`` the largest at random states, as fractions of
     the terms: of exact rows, and of the conditions of least squares.
     """
@@ -130,7 +130,7 @@ class Solver:
         required = tuple(sorted(n for n in problem.known if not problem.optional(n)))
         self._required = required
         first = self.kernel(())
-        self.way, self.backward_error = first.way, first.backward_error
+        self.plan, self.backward_error = first.plan, first.backward_error
 
     def __reduce__(self) -> tuple[type[Solver], tuple[object, ...]]:
         arguments = (
@@ -151,7 +151,7 @@ class Solver:
         return self.kernel(()).function.program
 
     def kernel(self, optional: Sequence[str] = ()) -> SolverKernel:
-        """The kernel with these known variables besides those that must be given.
+        """The kernel with these known variables besides the required ones.
 
         Its ``ufunc`` takes flat arrays: q, v, the variables ``known`` one after the other, the
         readings of all ``sensors``, and one number for each of ``masked``; those that have no
@@ -234,7 +234,7 @@ class Solver:
 
 
 class SolverKernel:
-    """The compiled program for one choice of what is given."""
+    """The compiled program for one choice of known variables."""
 
     def __init__(self, solver: Solver, known: tuple[str, ...]) -> None:
         problem = solver.problem
@@ -244,11 +244,11 @@ class SolverKernel:
         written = problem.written.by_name
         self.sizes = {name: written[name].size for name in known}
         self.turned = self._turned()
-        self.way, self.function, self.backward_error = self._chosen()
+        self.plan, self.function, self.backward_error = self._chosen()
         self.ufunc = self.function.kernel().ufunc
 
     def _turned(self) -> frozenset[int] | None:
-        """The bodies whose own axes matter; None: all."""
+        """The bodies whose axes matter; None: all."""
         problem, model = self.solver.problem, self.solver.problem.model
         if problem.view == "tree" or problem.split == "steps":
             return None
@@ -266,7 +266,7 @@ class SolverKernel:
     def _written(
         self, q: Sequence[Scalar], v: Sequence[Scalar], values: Named, readings: Named
     ) -> tuple[System, dict[str, LinearFactor]]:
-        """The system with what covariances are asked of, and how variables are shown."""
+        """The system with rows for covariances, and the rows that take variables to link axes."""
         problem, model = self.solver.problem, self.solver.problem.model
         inside = dict(values)
         for name, x in values.items():
@@ -278,23 +278,23 @@ class SolverKernel:
         state = State(model, q, every, v)
         names = (*self.solver.variables, *self.solver.covariances)
         shown = {name: in_link_axes(name, system.by_name[name].size, state) for name in names}
-        asked = [
+        uncertain = [
             replace(shown[n], deviation=(math.inf,) * shown[n].rows)
             for n in self.solver.covariances
         ]
-        return system.with_factors(asked), shown
+        return system.with_factors(uncertain), shown
 
     def _solved(
-        self, way: EliminationPlan, system: System, present: Named, *, refine: int
+        self, plan: EliminationPlan, system: System, present: Named, *, refine: int
     ) -> tuple[dict[str, list[Scalar]], WeightedElimination | None]:
-        if way.plan is None:
-            names = [str(name) for name in way.order]
-            return symmetric.solve(system, names, refine=refine, bias_first=way.bias_first), None
+        if plan.pivots is None:
+            names = [str(name) for name in plan.order]
+            return symmetric.solve(system, names, refine=refine, bias_first=plan.bias_first), None
         weights = {name: x[0] for name, x in present.items()}
-        result = WeightedElimination(system, way.order, way.plan, weights)
+        result = WeightedElimination(system, plan.order, plan.pivots, weights)
         return result.solution(refine=refine), result
 
-    def _written_out(self, way: EliminationPlan) -> TracedFunction:
+    def _written_out(self, plan: EliminationPlan) -> TracedFunction:
         """The function of q, v, known variables, readings and mask, those that have numbers."""
         problem, solver = self.solver.problem, self.solver
         readings = {s.name: s.size for s in self.sensors}
@@ -315,7 +315,7 @@ class SolverKernel:
             )  # fmt: skip
             q, v = numbers["q"], numbers.get("v", ())
             system, shown = self._written(q, v, values, reads)
-            solution, estimation = self._solved(way, system, present, refine=solver.refine)
+            solution, estimation = self._solved(plan, system, present, refine=solver.refine)
             outputs: list[Scalar] = []
             for name in solver.variables:
                 factor = shown[name]
@@ -331,12 +331,12 @@ class SolverKernel:
                 outputs += estimation.failing()
             return outputs
 
-        model, wanted = problem.model, problem.graph.sizes
-        numbers = sum(wanted[name] for name in solver.variables)
-        numbers += sum(wanted[name] ** 2 for name in solver.covariances)
-        if way.plan is not None:
+        model, sizes_of = problem.model, problem.graph.sizes
+        numbers = sum(sizes_of[name] for name in solver.variables)
+        numbers += sum(sizes_of[name] ** 2 for name in solver.covariances)
+        if plan.pivots is not None:
             exact = sum(f.rows for f in problem.structure.factors if f.deviation is None)
-            numbers += exact - len(way.plan.pivots)
+            numbers += exact - len(plan.pivots.pivots)
         return TracedFunction(
             "solve", arguments, {"d": (numbers,)}, build, owner=model, label="a solver"
         )
@@ -370,30 +370,34 @@ class SolverKernel:
         return self._written([*q.T], [*v.T], values, readings)[0]
 
     def _chosen(self) -> tuple[EliminationPlan, TracedFunction, float]:
-        """The way of the fewest operations that is safe at random states."""
+        """The plan of the fewest operations that is safe at random states."""
         system = self._states(PLANNED, 2)
-        ways: list[tuple[EliminationPlan, TracedFunction]] = []
+        plans: list[tuple[EliminationPlan, TracedFunction]] = []
         refused: Exception | None = None
-        for order, way in self._ways():
+        for order, candidate in self._candidates():
             try:
-                plan = way if way is not None else EliminationPlan(order, gauss.plan(system, order))
+                plan = (
+                    candidate
+                    if candidate is not None
+                    else EliminationPlan(order, gauss.plan(system, order))
+                )
                 function = self._written_out(plan)
                 _ = function.program  # traced here, so that what cannot be is refused here
-                ways.append((plan, function))
+                plans.append((plan, function))
             except (ValueError, SingularError) as problem:
                 refused = problem
-        if not ways:
+        if not plans:
             assert refused is not None
             raise refused
         worst = math.inf
         other = self._states(CHECKED, 3)
-        ways.sort(key=lambda one: one[1].program.flops)
+        plans.sort(key=lambda one: one[1].program.flops)
         if self.solver.covariances:  # refinement does nothing for these
-            ways.sort(key=lambda one: max(SAFE, self._error(one[0], other, refine=0)))
-        for way, function in ways:
-            error = self._error(way, other, refine=self.solver.refine)
+            plans.sort(key=lambda one: max(SAFE, self._error(one[0], other, refine=0)))
+        for plan, function in plans:
+            error = self._error(plan, other, refine=self.solver.refine)
             if error <= SAFE:
-                return way, function, error
+                return plan, function, error
             worst = min(worst, error)
         open_ = self.solver.problem.determinacy().undetermined
         if open_:
@@ -404,8 +408,8 @@ class SolverKernel:
             f"{SAFE:g} is allowed; Problem.solve chooses pivots at each state"
         )
 
-    def _ways(self) -> Iterator[tuple[tuple[Group, ...], EliminationPlan | None]]:
-        """Orders to try; with a way where no plan of pivots is needed."""
+    def _candidates(self) -> Iterator[tuple[tuple[Group, ...], EliminationPlan | None]]:
+        """Orders to try; with a plan where no pivots are to be chosen."""
         problem, requested = self.solver.problem, self.solver.requested_order
         names = ("aba", "crba") if requested is None else (requested,)
         for order in () if self.solver.estimates else map(problem.groups, names):
@@ -416,14 +420,14 @@ class SolverKernel:
         for name in ("rnea", "aba", "tips") if requested is None else (requested,):
             yield tips(problem) if name == "tips" else problem.groups(name), None
 
-    def _error(self, way: EliminationPlan, system: System, *, refine: int) -> float:
+    def _error(self, plan: EliminationPlan, system: System, *, refine: int) -> float:
         """The largest backward error: of the exact rows, and of the conditions of least squares.
 
-        These say that the weighted residuals are at right angles to all that exact rows allow.
+        By these, weighted residuals are orthogonal to the null space of the exact rows.
         """
         with np.errstate(all="ignore"):
             present = {name: [1.0] for name in self.solver.masked}
-            solution, estimation = self._solved(way, system, present, refine=refine)
+            solution, estimation = self._solved(plan, system, present, refine=refine)
             left = () if estimation is None else estimation.done.left
             worst = np.max(backward_error(system, solution, but=left), initial=0.0)
             if estimation is None or not estimation.weighted:
@@ -550,10 +554,11 @@ def _forward_system(
     turned: Container[int] | None = None,
 ) -> System:
     """Forward dynamics of the cluster tree; in general, symmetric bodies need not be ``turned``."""
-    known: dict[str, Vector] = {f"fx[{node.name}]": [0.0] * 6 for node in model.nodes}
+    known_variables: dict[str, Vector] = {f"fx[{node.name}]": [0.0] * 6 for node in model.nodes}
     for piece in pieces(model):
-        known[f"tau[{piece.name}]"] = [tau[i] for i in piece.dofs]
-    return equations(model, q, v, view="cluster", split=split, turned=turned).given(known)
+        known_variables[f"tau[{piece.name}]"] = [tau[i] for i in piece.dofs]
+    system = equations(model, q, v, view="cluster", split=split, turned=turned)
+    return system.substituted(known_variables)
 
 
 @cached_on_model
@@ -573,10 +578,10 @@ def program(model: Model, order: Order) -> Program:
 
 
 def as_order(model: Model, order: OrderLike, *, seed: int = 0) -> Order:
-    """An order by name (whichever way of writing it down is cheapest), or one's own.
+    """An order by name, in the cheapest of its forms, or an :class:`Order`, checked.
 
     Names are those of :data:`robomodel.estimation.orders.NAMES`; "searched" is what
-    :func:`search_order` finds. Raises ValueError for names and variables that are not known.
+    :func:`search_order` finds. Raises ValueError for other names and variables.
     """
     if isinstance(order, Order):
         _forward_graph(model, order.split).checked(order.variables)
@@ -616,8 +621,8 @@ def search_order(
     A step moves a body's pair (a, f), or a joint acceleration, to another place, and traces the
     program anew, which is what takes the time: 10 to 20 ms for an arm, more for more bodies.
     ``start``: where to begin (default: the cheapest named order). ``seconds``: after which the best
-    so far is taken, whichever it is on this machine. ``progress`` is called with the
-    step and the fewest operations so far.
+    so far is returned, which depends on the machine. ``progress`` is called with the step and the
+    fewest operations so far.
     """
     starts = [as_order(model, name, seed=seed) for name in (STARTS if start is None else [start])]
     at = min(starts, key=lambda order: program(model, order).flops)
@@ -635,7 +640,7 @@ def search_order(
         return counted[variables]
 
     until = math.inf if seconds is None else time.monotonic() + seconds
-    # at first one in three moves that cost a fortieth more is taken, in the end none
+    # at first one in three moves that cost a fortieth more is accepted, in the end none
     schedule = (0.025 * (1.0 - step / steps) ** 2 for step in range(steps))
     units = tuple(_units(at.variables))
     for step, (best, fewest) in enumerate(anneal(units, cost, schedule, rng)):
@@ -664,7 +669,7 @@ def _units(variables: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def order_backward_error(model: Model, q: Array, v: Array, tau: Array, a: Array) -> Array:
-    """How far (…,) accelerations are from solving M a + bias = tau, beside the terms' own sizes.
+    """Backward errors (…,) of accelerations a as solutions of M a + bias = tau.
 
     The largest row of |M a + bias - tau| over that of |M| |a| + |bias| + |tau|: the least relative
     change of M, bias and tau that would make them exact (Oettli and Prager, by rows).

@@ -5,8 +5,8 @@ x as a linear function of the other unknowns in them plus unit noise, and leave 
 the conditions, by a rank-revealing QR with exact substitution into the rest, then the weighted rows
 by QR. No normal equations are formed, so that no digits are lost to their squared condition number.
 
-Along time, x is all of time t and the others are x_t+1. What is left after time t is also what a
-fixed-lag smoother keeps of the past; and the chain of conditionals, run backwards, gives solution
+Along time, x is all of time t and the others are x_t+1. The rows that remain after time t are also
+the marginal of a fixed-lag smoother; and the chain of conditionals, run backwards, gives solution
 and covariances (the square-root form of the smoother of Rauch, Tung and Striebel). At an instant, x
 is one variable of a sparse system after the other.
 """
@@ -25,7 +25,7 @@ from robomodel.estimation.graph import Graph, Linear, Values
 from robomodel.model.joints import Array, Mask
 
 RANK = 1e-10  # of a condition's row, scaled to length 1
-DETERMINED = 1e-13  # of what a column was before the others were taken out of it
+DETERMINED = 1e-13  # of a column's norm before the others were eliminated from it
 WHOLE = 32  # columns that LAPACK takes one by one, and in one call
 PANEL, BLOCK = 16, 32  # columns factored together here, and reflectors that LAPACK takes together
 CONTRADICTION = 1e-7  # of the largest entry: what exact rows may fail by
@@ -34,7 +34,7 @@ REFLECTED, SOLVED = 100_000, 1000  # sizes of products, and of solves, that Open
 
 @cache
 def _routines() -> tuple[Any, Any]:
-    """SciPy's LAPACK and BLAS, imported when first asked for."""
+    """SciPy's LAPACK and BLAS, imported at the first call."""
     from scipy.linalg import blas, lapack
 
     return lapack, blas
@@ -91,7 +91,7 @@ class RemainingRows:
 def eliminate(
     hard: Array, soft: Array, labels: Sequence[str], time: int | None = 0
 ) -> tuple[Conditional, RemainingRows]:
-    """Eliminate x from rows [A B b] (…, n + m + 1), by x and m others; what is left is on these.
+    """Eliminate x from rows [A B b] (…, n + m + 1), by x and m others; with rows on these.
 
     Raises UndeterminedError with one of the ``labels`` (n) of x.
     """
@@ -99,7 +99,7 @@ def eliminate(
     n = len(labels)
     m = hard.shape[1] - n - 1
     rank, order, contradiction = 0, np.arange(n), 0.0
-    solved, kept = np.zeros((0, hard.shape[1])), np.zeros((0, m + 1))
+    solved, reduced = np.zeros((0, hard.shape[1])), np.zeros((0, m + 1))
     if len(hard):
         norms = np.sqrt(np.einsum("ij,ij->i", hard[:, :-1], hard[:, :-1]))
         if not norms.all():
@@ -114,14 +114,14 @@ def eliminate(
         # the columns of the other unknowns, of those that stay, and b, solved for the first
         mixed = np.concatenate([triangle[:rank, rank:], turned[:rank]], axis=1)
         solved = _solved(triangle[:rank, :rank], mixed) if rank else mixed
-        kept = turned[rank:]
-        if len(kept):
-            says = np.abs(kept[:, :-1]).max(axis=1, initial=0.0) > RANK
-            if not says.all():
-                contradiction = max(contradiction, float(np.max(np.abs(kept[~says, -1]))))
-                kept = kept[says]
-    free, pivot_at, rest_at = n - rank, order[:rank], order[rank:]
-    work = np.concatenate([soft[:, rest_at], soft[:, n:]], axis=1)
+        reduced = turned[rank:]
+        if len(reduced):
+            determines = np.abs(reduced[:, :-1]).max(axis=1, initial=0.0) > RANK
+            if not determines.all():
+                contradiction = max(contradiction, float(np.max(np.abs(reduced[~determines, -1]))))
+                reduced = reduced[determines]
+    free, pivot_at, free_at = n - rank, order[:rank], order[rank:]
+    work = np.concatenate([soft[:, free_at], soft[:, n:]], axis=1)
     sizes = np.einsum("ij,ij->j", work[:, :free], work[:, :free])
     if rank:
         through = soft[:, pivot_at] @ solved
@@ -136,19 +136,19 @@ def eliminate(
     pivots[: len(diagonal)] = diagonal
     loose = ~(pivots > DETERMINED * sizes)
     if loose.any():
-        raise UndeterminedError(time, labels[rest_at[int(np.argmax(loose))]])
-    # gain, offset and root side by side: first of the rest, then of the pivots through it
+        raise UndeterminedError(time, labels[free_at[int(np.argmax(loose))]])
+    # gain, offset and root side by side: first of the free unknowns, then of the pivots by them
     parts = np.zeros((n, m + 1 + free))
     if free:
         right = np.concatenate([r[:free, free:], _unit(free)], axis=1)
         right[:, :m] *= -1.0
-        parts[rest_at] = _solved(r[:free, :free], right)
+        parts[free_at] = _solved(r[:free, :free], right)
     if rank:
         parts[pivot_at, : m + 1] = solved[:, free:]
         parts[pivot_at, :m] *= -1.0
-        parts[pivot_at] -= solved[:, :free] @ parts[rest_at]
+        parts[pivot_at] -= solved[:, :free] @ parts[free_at]
     conditional = Conditional(parts[:, :m], parts[:, m], parts[:, m + 1 :])
-    return conditional, RemainingRows(kept, r[free : free + m, free:], contradiction)
+    return conditional, RemainingRows(reduced, r[free : free + m, free:], contradiction)
 
 
 # LAPACK's own blocks become large enough for BLAS to share each among threads, which wait for one
@@ -191,7 +191,7 @@ def _reflected(reflectors: Array, tau: Array, columns: Array) -> Array:
     step = max(1, REFLECTED // (min(len(tau), BLOCK) * len(columns)))
     for at in range(0, columns.shape[1], step):
         part = columns[:, at : at + step]
-        # few reflectors go one by one: memory for blocks of them would only be taken and given back
+        # few reflectors are applied one by one: blocks of them would only allocate memory
         room = BLOCK * step if len(tau) >= BLOCK else part.shape[1]
         turned, _, _ = lapack.dormqr("L", "T", reflectors, tau, part, room)
         result[:, at : at + step] = turned
@@ -275,10 +275,10 @@ class _Rows:
 
 
 def solve_in_order(graph: Graph, order: Sequence[str], *, refine: int = 0) -> dict[str, Array]:
-    """The values (size,) of a graph of one time that meet its conditions and fit the rest best.
+    """The values (size,) of a graph of one time that minimise its cost under its conditions.
 
     Its factors are affine. ``order``: all variables, eliminated one after the other. ``refine``:
-    steps that solve again for what is missing. Redundant conditions vanish by themselves. Raises
+    steps of iterative refinement. Redundant conditions vanish by themselves. Raises
     :class:`SingularError` where a variable is not determined, ValueError where conditions
     contradict each other.
     """

@@ -210,8 +210,8 @@ class System:
         """The same with further factors."""
         return System(self.variables, (*self.factors, *more))
 
-    def given(self, values: Mapping[str, Vector]) -> System:
-        """The same with variables known: their columns go into b, rows without columns go away."""
+    def substituted(self, values: Mapping[str, Vector]) -> System:
+        """The same with values of variables: their columns go into b; empty rows go away."""
         factors = []
         for factor in self.factors:
             constant, blocks = list(factor.constant), {}
@@ -224,8 +224,8 @@ class System:
                 ]
             if blocks:
                 factors.append(replace(factor, blocks=blocks, constant=constant))
-        kept = tuple(v for v in self.variables if v.name not in values)
-        return System(kept, tuple(factors))
+        unknown = tuple(v for v in self.variables if v.name not in values)
+        return System(unknown, tuple(factors))
 
 
 def refined(
@@ -525,9 +525,9 @@ def pieces(model: Model) -> tuple[Piece, ...]:
 def segments(
     model: Model, state: State, view: View, split: Split = "none"
 ) -> tuple[list[Segment], list[int]]:
-    """The frames from the base outwards, and the number of each body's own.
+    """The frames from the base outwards, and the number of each body's segment.
 
-    ``split``: "joint" gives every body, but those on the base, a frame before its joint's own
+    ``split``: "joint" gives every body, but those on the base, a frame before its joint's
     acceleration, so that this can be eliminated in the body's axes; "steps" gives all bodies one
     after every elementary rotation and shift.
     """
@@ -578,7 +578,7 @@ def segments(
 
 
 def tree_state(state: State) -> State:
-    """The same state of the spanning tree: loops and couplings cut, every joint on its own."""
+    """The same state of the spanning tree: loops and couplings cut, every joint independent."""
     tree = spanning_tree(state.model)
     return State(tree, state.positions, state.turned, state.velocities)
 
@@ -602,10 +602,10 @@ class Conditions:
     bias: list[Scalar]
 
 
-def loop_conditions(state: State, kept: LoopRowsKept) -> list[Conditions]:
+def loop_conditions(state: State, selection: LoopRowsKept) -> list[Conditions]:
     """The loops as wrenches on bodies, couplings as torques at joints.
 
-    ``kept`` "independent": as many rows as say something new. "all": each loop's rows, redundant
+    ``selection`` "independent": rows that are not redundant. "all": each loop's rows, redundant
     ones included; their multipliers are then not determined.
     """
     result: list[Conditions] = []
@@ -615,7 +615,7 @@ def loop_conditions(state: State, kept: LoopRowsKept) -> list[Conditions]:
             continue
         at, rates = state.positions[cluster.spanning_q], state.velocities[cluster.spanning_v]
         if isinstance(constraint, LoopConstraint):
-            result += _loops(state, cluster, constraint, kept)
+            result += _loops(state, cluster, constraint, selection)
             couplings = len(constraint.expand) - len(constraint.expand[0])
         else:
             couplings = cluster.spanning_v.stop - cluster.spanning_v.start - cluster.nv
@@ -632,11 +632,11 @@ def loop_conditions(state: State, kept: LoopRowsKept) -> list[Conditions]:
 
 
 def _loops(
-    state: State, cluster: Cluster, constraint: LoopConstraint, kept: LoopRowsKept
+    state: State, cluster: Cluster, constraint: LoopConstraint, selection: LoopRowsKept
 ) -> list[Conditions]:
     result = []
     for n, loop in enumerate(constraint.loops):
-        rows = [r for r in range(len(loop.rows)) if kept == "all" or (n, r) in constraint.keep]
+        rows = [r for r in range(len(loop.rows)) if selection == "all" or (n, r) in constraint.keep]
         if rows and isinstance(loop, Polynomial):
             at = state.positions[cluster.spanning_q]
             _, slopes, k = loop.evaluate(constraint.links, at, state.velocities[cluster.spanning_v])
@@ -647,7 +647,7 @@ def _loops(
             wrenches, bias = loop_wrenches(state, cluster, loop, rows)
             result.append(Conditions(loop.name, wrenches, [{} for _ in rows], bias))
     dependent = [c for c in range(len(constraint.expand[0])) if c not in constraint.independent]
-    if kept == "all" or len(constraint.keep) == len(dependent):
+    if selection == "all" or len(constraint.keep) == len(dependent):
         return result
     # redundant in general position: the combinations K_dᵀ of all rows, as constraint.conditions
     jacobian = evaluate_loops(

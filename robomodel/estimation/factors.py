@@ -1,7 +1,7 @@
 """Factors of trajectories: priors, integrators, dynamics, sensors (000, section 6).
 
 All are on a model's independent coordinates: configurations q on their manifold, velocities v,
-accelerations a, forces tau. Loops are closed by how q moves, so no factor needs to say so.
+accelerations a, forces tau. Loops are closed by how q moves, so there are no factors for them.
 :mod:`robomodel.papers.natural_coordinates.planar` has those of dependent coordinates.
 """
 
@@ -55,7 +55,7 @@ def _ones(count: int, dim: int, scale: float = 1.0) -> Array:
 
 @dataclass(frozen=True)
 class FactorBase(ABC):
-    """What a graph asks of a factor, said once when it is made; see :class:`.graph.Factor`.
+    """Base of factors, with their variables and rows; see :class:`.graph.Factor`.
 
     Attributes:
         variables: (name, 0) for a variable at the factor's time, (name, 1) at the next.
@@ -165,8 +165,8 @@ class Prior(FactorBase):
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Zero where there is no data."""
-        wanted = np.zeros_like(x[0]) if data is None else data
-        return self.space.local(wanted, x[0]), [self.space.local_jacobians(wanted, x[0])[1]]
+        target = np.zeros_like(x[0]) if data is None else data
+        return self.space.local(target, x[0]), [self.space.local_jacobians(target, x[0])[1]]
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ class ConstantVelocity(_Integrator):
     def between(
         self, share: float, first: Array, second: Array, rate: Array, after: Array
     ) -> tuple[Array, Array]:
-        """The mean of x and ẋ a ``share`` of the step after its first time, given both its ends.
+        """The mean of x and ẋ a ``share`` of the step after its first time, by both its ends.
 
         Hermite's cubic polynomial, whatever the densities.
         """
@@ -281,7 +281,7 @@ class ConstantVelocity(_Integrator):
 
 @dataclass(frozen=True)
 class Dynamics(FactorBase):
-    """The equations of motion of a model; ``data`` are the forces (nv) where they are known.
+    """The equations of motion of a model; ``data`` are known forces (nv).
 
     ``tau``: the variable of unknown forces, or None. ``form``: "force", e = rnea(q, v, a) - tau
     [N m, N]; "acceleration", e = aba(q, v, tau) - a, which is the paper's. ``q``, ``v``, ``a`` name
@@ -303,7 +303,7 @@ class Dynamics(FactorBase):
         self._describe((self.q, self.v, self.a, *forces), self.model.nv, (self.a, *forces))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Data besides a variable tau are forces of which the total is made up."""
+        """Data are added to a variable tau."""
         model, (q, v, a) = self.model, x[:3]
         tau = np.zeros_like(a) if data is None else data
         if self.tau is not None:
@@ -386,7 +386,7 @@ class Encoders(FactorBase):
 
 @dataclass(frozen=True)
 class _Instrument(FactorBase):
-    """Three numbers in a link's own axes, and what a bias adds to them."""
+    """Three numbers in a link's axes, and what a bias adds to them."""
 
     model: Model
     frame: FrameLike
@@ -420,7 +420,7 @@ class _Instrument(FactorBase):
 
 @dataclass(frozen=True)
 class Gyroscope(_Instrument):
-    """Angular velocity of a link in its own axes is measured [rad/s].
+    """Angular velocity of a link in its axes is measured [rad/s].
 
     ``bias``: a variable of three numbers that the instrument adds. ``frame``: a link, or (link,
     offset).

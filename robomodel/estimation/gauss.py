@@ -6,7 +6,7 @@ the arithmetic that follows branches on nothing, so that it runs on floats, on N
 traced handles, which makes it code.
 
 Measurements, rows with a deviation, are carried along but give no pivots; columns that the exact
-rows leave without one are *free*, and what is left of the measurements is a small dense problem in
+rows leave without one are *free*, and what remains of the measurements is a small dense problem in
 these, z: min Σ w (r z - b)². Its normal matrix N has one safe sequence of pivots; what it loses in
 digits, refinement of the whole system returns.
 """
@@ -48,11 +48,11 @@ class PivotSequence:
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """A factorisation: the rows as they stood when they were used, and how others lost them.
+    """A factorisation: the rows when they were pivots, and the rows they were subtracted from.
 
-    ``lost[k]``: the rows from which pivot row k was taken, and how many times. ``left``: exact rows
-    that remain without columns, which say nothing new where the system is consistent. ``carried``:
-    what is left of measurements, over free columns.
+    ``lost[k]``: the rows from which pivot row k was subtracted, and with which factors. ``left``:
+    exact rows that remain without columns, redundant where the system is consistent. ``carried``:
+    what remains of measurements, over free columns.
     """
 
     system: System
@@ -84,23 +84,23 @@ class Elimination:
         return sum(operations(row, c, steps) for (_, c), row, steps in each)
 
     def solve(self, right: Sequence[Scalar]) -> tuple[dict[str, list[Scalar]], list[Scalar]]:
-        """D d = right: every variable by name; and what the rows left over fail by."""
-        rest = self.reduce(right)
-        return self.restore(rest, ()), [rest[r] for r in self.left]
+        """D d = right: every variable by name; and the residuals of redundant rows."""
+        reduced = self.reduce(right)
+        return self.restore(reduced, ()), [reduced[r] for r in self.left]
 
     def reduce(self, right: Sequence[Scalar]) -> list[Scalar]:
         """Right-hand sides as the elimination leaves them, row by row."""
-        rest = list(right)
+        reduced = list(right)
         for (r, _), steps in zip(self.plan.pivots, self.lost, strict=True):
             for target, factor in steps:
-                rest[target] = sub(rest[target], mul(factor, rest[r]))
-        return rest
+                reduced[target] = sub(reduced[target], mul(factor, reduced[r]))
+        return reduced
 
-    def restore(self, rest: Sequence[Scalar], free: Sequence[Scalar]) -> dict[str, list[Scalar]]:
+    def restore(self, reduced: Sequence[Scalar], free: Sequence[Scalar]) -> dict[str, list[Scalar]]:
         """Every variable by name, from reduced right-hand sides and the free columns' values."""
         value: dict[int, Scalar] = dict(zip(self.plan.free, free, strict=True))
         for (r, column), row in zip(reversed(self.plan.pivots), reversed(self.rows), strict=True):
-            total = rest[r]
+            total = reduced[r]
             for other, x in row.items():
                 if other != column:
                     total = sub(total, mul(x, value[other]))
@@ -113,7 +113,7 @@ class Elimination:
 
 
 def operations(row: Row, column: int, steps: Sequence[tuple[int, Scalar]]) -> int:
-    """What one pivot costs: its row, and the rows it is taken from with the factors."""
+    """Operations of one pivot: its row, and the rows it is subtracted from with the factors."""
     left = [is_unit(x) for _, x in steps]
     right = [is_unit(x) for o, x in row.items() if o != column]
     both = (len(left) - sum(left)) * (len(right) - sum(right))
@@ -143,7 +143,7 @@ def matrix_of(system: System) -> tuple[dict[int, Row], dict[int, set[int]], list
 def take(
     rows: dict[int, Row], touching: dict[int, set[int]], pivot: Pivot
 ) -> tuple[Row, list[tuple[int, Scalar]]]:
-    """A pivot's row taken out, and from all rows that touch its column, with their factors."""
+    """Remove a pivot's row and subtract it from all that touch its column, with these factors."""
     r, c = pivot
     row = rows.pop(r)
     for other in row:
@@ -349,8 +349,8 @@ class WeightedElimination:
     """A system eliminated, with the normal equations that its measurements leave.
 
     ``present``: by the measurements' names, 1 where they count, 0 where they are missing, or any
-    factor of their weight; what is left out counts. Rows of infinite deviation say nothing: they
-    are what covariances are asked of. Unknowns that are not determined are not a number.
+    factor of their weight; 1 by default. Rows of infinite deviation have no weight: their
+    covariances can be computed. Unknowns that are not determined are not a number.
     """
 
     def __init__(
@@ -393,23 +393,23 @@ class WeightedElimination:
 
     def solve(self, right: Sequence[Scalar]) -> dict[str, list[Scalar]]:
         """The d that meets the exact rows of D d = right and fits the others best."""
-        rest = self.done.reduce(right)
+        reduced = self.done.reduce(right)
         pull: list[Scalar] = [0.0] * len(self.done.plan.free)
         for r, scaled in self.weighted:
-            pull = [add(p, mul(x, rest[r])) for p, x in zip(pull, scaled, strict=True)]
-        return self.done.restore(rest, self.factors.solve(pull))
+            pull = [add(p, mul(x, reduced[r])) for p, x in zip(pull, scaled, strict=True)]
+        return self.done.restore(reduced, self.factors.solve(pull))
 
     def solution(self, *, refine: int = 0) -> dict[str, list[Scalar]]:
         """The same of D d + b = 0, with so many steps of iterative refinement."""
         return refined(self.system, self.solve, refine)
 
     def failing(self) -> list[Scalar]:
-        """What the exact rows that are left over fail by: zero, but where rows contradict."""
-        rest = self.done.reduce([neg(x) for f in self.system.factors for x in f.constant])
-        return [rest[r] for r in self.done.left]
+        """Residuals of the redundant exact rows: zero, but where rows contradict."""
+        reduced = self.done.reduce([neg(x) for f in self.system.factors for x in f.constant])
+        return [reduced[r] for r in self.done.left]
 
     def covariance(self, name: str) -> Matrix:
-        """The posterior covariance of what a factor of infinite deviation asks."""
+        """The posterior covariance of the rows of a factor of infinite deviation."""
         halves = [self.factors.reduce(self._row(r)) for r in self.at[name]]
         scaled = [self.factors.weighted(half) for half in halves]
         result: Matrix = [[0.0] * len(halves) for _ in halves]

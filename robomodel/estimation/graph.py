@@ -114,8 +114,8 @@ Times: TypeAlias = NDArray[np.intp]
 class Factor(Protocol):
     """An error e of some variables, with its Jacobians.
 
-    It may say in ``affine`` (names) in which of them e is affine while the others stay: those never
-    ask for a new linearisation.
+    An attribute ``affine`` may name those in which e is affine while the others stay: these never
+    require a new linearisation.
     """
 
     @property
@@ -131,8 +131,8 @@ class Factor(Protocol):
     def evaluate(self, x: Sequence[Array], data: Array | None) -> tuple[Array, Sequence[Array]]:
         """E (K, rows), and its Jacobian (K, rows, dim) by each variable, at K times.
 
-        ``x``: the variables' values (K, size) in the order of ``variables``; ``data`` (K, m): what
-        was measured or is wanted there.
+        ``x``: the variables' values (K, size) in the order of ``variables``; ``data`` (K, m):
+        measurements or targets there.
         """
         ...
 
@@ -148,7 +148,7 @@ class Term:
 
     @property
     def reach(self) -> int:
-        """How many times further than its own the factor reaches: 0 or 1."""
+        """The largest offset in time of its variables: 0 or 1."""
         return max(offset for _, offset in self.factor.variables)
 
     def errors(self, values: Values) -> tuple[Array, Sequence[Array]]:
@@ -308,7 +308,7 @@ class Graph:
             raise ValueError(f"a factor stands outside the times 0 … {self.count - 1}")
         numbers = None
         if data is not None:
-            numbers = np.array(data, dtype=float)  # the caller's own may change
+            numbers = np.array(data, dtype=float)  # the caller may change data
             numbers = np.broadcast_to(numbers, (len(at), numbers.shape[-1]))
         term = Term(factor, as_noise(noise, factor.rows), at.astype(np.intp), numbers)
         return replace(self, terms=(*self.terms, term))
@@ -336,7 +336,7 @@ class Graph:
         }
 
     def checked(self, values: Values, *, alone: bool = False) -> dict[str, Array]:
-        """Values as arrays of the right shapes; a ValueError says which are not.
+        """Values as arrays of the right shapes; raises a ValueError for others.
 
         ``alone``: those (size,) of one time.
         """

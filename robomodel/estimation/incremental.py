@@ -1,10 +1,10 @@
 """Smoothing while time goes on: only what moved is linearised anew (Kaess et al., iSAM2).
 
-The Bayes tree of a chain that is eliminated from its first time on is a path: x_0 given x_1, …, the
-newest at its root. A new time, or a factor, touches the conditionals from its own time to the root
-and no others; times whose estimate has moved far from where they were linearised are linearised
-anew, and with them the conditionals from there on. Corrections go back from the root for as long as
-they could ask for that, and all the way when somebody looks.
+The Bayes tree of a chain that is eliminated from its first time is a path: x_0 given x_1, …, the
+newest at its root. A new time, or a factor, changes the conditionals from its time to the root
+only; times whose estimate has moved far from where they were linearised are linearised anew, and
+with them the conditionals from there on. Corrections go back from the root for as long as they
+could cause that, and to the first time when an estimate is read.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Incremental:
         at = last if time is None else time
         if not 0 <= at <= last:
             raise ValueError(f"a factor stands outside the times 0 … {self.count - 1}")
-        if isinstance(noise, float | int):  # seen before: found sooner
+        if isinstance(noise, float | int):  # those used before are cached
             key = (float(noise), factor.rows)
             if key not in self._noises:
                 self._noises[key] = as_noise(noise, factor.rows)
@@ -175,7 +175,7 @@ class Incremental:
     # ---- the estimate ----
 
     def update(self, *, threshold: float | None = None) -> Update:
-        """One step; ``threshold``: another than the smoother's own, for this step only."""
+        """One step; ``threshold``: in the place of the smoother's, for this step only."""
         if not self.count:
             return Update(0, 0, 0)
         limits = self._limits if threshold is None else np.full(self.n, threshold)
@@ -202,7 +202,7 @@ class Incremental:
         """Whole steps of all times until one is below ``tolerance``; whether it ended.
 
         Below it in every variable, relative to 1 + its largest value, as of the batch solver, whose
-        minimum this is. A RuntimeWarning says where none was.
+        minimum this is. Raises a RuntimeWarning where none is.
         """
         lag, self._lag = self._lag, None
         try:
@@ -265,7 +265,7 @@ class Incremental:
     def _back_substitute(self, first: int, stop: int, small: Array) -> int:
         """Corrections from the newest time back: to ``first``, and on while they are not small.
 
-        Small is what differs little from what the time before was last given. Not beyond ``stop``.
+        Compared are the values last passed on to the time before. Not beyond ``stop``.
         """
         after, delta, passed = np.zeros(self.n), self._delta, self._passed
         t = self.count
@@ -290,7 +290,7 @@ class Incremental:
                 self._delta[t] = self._passed[t] = after
             self._behind = 0
 
-    # ---- what is known ----
+    # ---- estimates ----
 
     def __getitem__(self, name: str) -> Array:
         """A variable (count, size) at all times."""
@@ -364,8 +364,8 @@ def follow(
 ) -> FixedLagResult:
     """Go through a graph time by time with one update each; arguments as of ``fixed_lag``.
 
-    ``smoothed`` are the estimates once all times are known; ``iterations`` how many times each
-    update linearised anew.
+    ``smoothed`` are the estimates after the last time; ``iterations`` how many times each update
+    linearised anew.
     """
     smoother = Incremental(graph.spaces, threshold=threshold, lag=lag)
     at: list[list[tuple[Factor, Noise, Array | None, int]]] = [[] for _ in range(graph.count)]

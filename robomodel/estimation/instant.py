@@ -1,6 +1,6 @@
-"""Problems: which variables are known, what is measured; well-posedness and solutions.
+"""Problems: known variables and measurements; well-posedness and solutions.
 
-Inverse, forward and hybrid dynamics are three choices of what is known; any other choice, and any
+Inverse, forward and hybrid dynamics are three choices of known variables; any other, and any
 sensors, make a problem in the same way (documents 003 and 001).
 """
 
@@ -54,7 +54,7 @@ DEFICIENT = 1e-10  # singular values below this share of the largest count as ze
 
 @dataclass(frozen=True)
 class Problem:
-    """What is known, what is measured, and how the equations are written.
+    """Known variables, measurements, and how the equations are written.
 
     ``known``: names of known variables (``tau[joint]``, ``qdd[joint]``, ``fx[link]``); their values
     come with the state, zero where they are left out and may be (external wrenches, torques of
@@ -76,9 +76,9 @@ class Problem:
             ("loops", self.loops, LoopRowsKept),
         ):  # fmt: skip
             if value not in get_args(kind):
-                known = ", ".join(map(repr, get_args(kind)))
-                raise ValueError(f"{option} {value!r} is not known; known are {known}")
-        names = {variable.name for variable in self._worst.variables}
+                choices = ", ".join(map(repr, get_args(kind)))
+                raise ValueError(f"{option} {value!r} is not known; known are {choices}")
+        names = {variable.name for variable in self.written.variables}
         check_names(self.known, names, "no variable ")
         for name in self.known:
             if name.partition("[")[0] not in ("tau", "qdd", "fx"):
@@ -150,13 +150,9 @@ class Problem:
         """The joints as variables."""
         return pieces(self.model)
 
-    @property
-    def written(self) -> System:
-        """The equations at a state in general position, before anything is known."""
-        return self._worst
-
     @cached_property
-    def _worst(self) -> System:
+    def written(self) -> System:
+        """The equations at a state in general position, all variables unknown."""
         return self._written(*self._sample)
 
     @cached_property
@@ -229,7 +225,7 @@ class Problem:
             if factor.blocks.keys() <= self.known:
                 raise ValueError(f"'{sensor.name}' measures only what is known; make it unknown")
             factors.append(factor)
-        return written.with_factors(factors).given(known)
+        return written.with_factors(factors).substituted(known)
 
     def blocks(
         self,
@@ -353,9 +349,9 @@ class Problem:
         """
         from robomodel.estimation.compiled import Solver
 
-        wanted = self.graph.sizes if variables is None else variables
+        names = self.graph.sizes if variables is None else variables
         return Solver(
-            self, as_names(wanted, "variables"), as_names(covariances, "covariances"),
+            self, as_names(names, "variables"), as_names(covariances, "covariances"),
             order if order is None or isinstance(order, str) else tuple(order), masked, refine,
         )  # fmt: skip
 
@@ -387,7 +383,7 @@ class Problem:
         values: Mapping[str, ArrayLike] | None,
         readings: Mapping[str, ArrayLike] | None,
     ) -> tuple[Array, Array, dict[str, Array], dict[str, Array]]:
-        size = self._worst.by_name
+        size = self.written.by_name
         arrays = {name: as_array(x, size[name].size if name in size else np.shape(x)[-1], name,
                                  "its size") for name, x in (values or {}).items()}  # fmt: skip
         reads = {name: np.asarray(x, dtype=float) for name, x in (readings or {}).items()}

@@ -39,7 +39,7 @@ TURN = Spherical()
 
 @dataclass(frozen=True, slots=True)
 class LegNoise:
-    """Standard deviations of what :func:`leg_odometry` is told.
+    """Standard deviations of the measurements of :func:`leg_odometry`.
 
     Attributes:
         gyroscope: Of a sample [rad/s].
@@ -48,9 +48,9 @@ class LegNoise:
         accelerometer_bias: Of the bias, beforehand [m/s²].
         drift: By which share of the latter two biases change in 1000 s, at random.
         encoders: Of a sample [rad, m].
-        kinematics: Of where a foot is beside the inertial unit, by the model's own errors [m].
-        slip: How a foot that stands creeps, at random [m/√s].
-        slipping: From so many deviations on a foot is taken to slip.
+        kinematics: Of the position of a foot beside the inertial unit, by errors of the model [m].
+        slip: Random creep of a foot that stands [m/√s].
+        slipping: So many deviations from its place mean that a foot slips.
     """
 
     gyroscope: float = 2e-3
@@ -66,7 +66,7 @@ class LegNoise:
 
 @dataclass(frozen=True, eq=False)
 class LegOdometry:
-    """The motion of a walking robot as its sensors tell it, smoothed.
+    """The smoothed motion of a walking robot.
 
     Attributes:
         model: The robot.
@@ -101,11 +101,11 @@ def leg_odometry(
     standing: ArrayLike,
     noise: LegNoise | Mapping[str, float] | None = None,
 ) -> LegOdometry:
-    """The state over time of a robot that walks, from its own sensors.
+    """The state over time of a walking robot, from its sensors.
 
-    Samples are ``step`` seconds apart. In between, angular velocities and accelerations are taken
-    as linear. A foot that is said to stand and moves nevertheless is taken as one in the air for
-    that step, and told in ``slipping``.
+    Samples are ``step`` seconds apart. In between, angular velocities and accelerations are linear.
+    A foot that stands, by ``standing``, and moves counts as one in the air for that step, and is
+    marked in ``slipping``.
 
     Args:
         model: The robot, with a floating base.
@@ -175,7 +175,7 @@ def _shaped(x: ArrayLike, name: str, shape: tuple[int | None, int]) -> Array:
 
 
 def inertial_step(model: Model, step: float) -> TracedFactor:
-    """What gyroscope and accelerometer say of the motion over a step of ``step`` seconds.
+    """The motion over a step of ``step`` seconds by gyroscope and accelerometer.
 
     Data: the mean angular velocity (3,), and both ends' accelerations less gravity (3,), (3,).
     Errors of rotation, position and velocity; integration by the trapezoidal rule.
@@ -211,7 +211,7 @@ def _ahead(
     end: Vector | None = None,
     velocity_end: Vector | None = None,
 ) -> list[Scalar]:
-    """Rotation, position and velocity after a step; at the ``end`` what is taken to be there."""
+    """Rotation, position and velocity after a step, whose ``end`` may be known."""
     turn = [mul(step, x) for x in subtracted(data[:3], bias[:3])]
     turned = TURN.moved(rotation, turn)
     total: list[Scalar] = [2.0 * g for g in model.gravity]
@@ -226,7 +226,7 @@ def _ahead(
 def feet_beside(model: Model, count: int) -> TracedFactor:
     """Where ``count`` feet are, beside the inertial unit and in its axes: Rᵀ (foot - position).
 
-    Data: where encoders say that they are (3k,), and for each L⁻¹ (9,) of its covariance L Lᵀ, with
+    Data: their positions by the encoders (3k,), and for each L⁻¹ (9,) of its covariance L Lᵀ, with
     which errors are multiplied.
     """
 
@@ -275,7 +275,7 @@ def _times(matrix: Array, x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Legs:
-    """What encoders say: configurations (T, nq) with the base where it starts, and feet.
+    """Kinematics by the encoders: configurations (T, nq) with the base where it starts, and feet.
 
     ``beside`` (T, 3k) in the inertial unit's axes; ``whiten`` (T, k, 3, 3), ``spread`` (T, k) [m]
     of their errors. ``rotation`` (4,), ``position`` (3,) of the unit where it starts.

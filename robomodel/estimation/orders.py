@@ -30,7 +30,7 @@ U = TypeVar("U")
 
 CLASSICAL = ("rnea", "crba", "aba")
 GREEDY = ("colamd", "minimum degree", "markowitz")
-OWN = 1000  # the place of a body's own frame after the steps that lead to it
+LAST_STEP = 1000  # of a body's frame, after the steps that lead to it
 NAMES = (*CLASSICAL, *GREEDY, "nested dissection", "searched")
 
 
@@ -69,12 +69,11 @@ def classical(graph: FactorGraph, model: Model, name: str) -> tuple[str, ...]:
     cluster_at = {cluster.name: cluster.index for cluster in model.clusters}
     joint_at = {joint.name: body for body, joint in enumerate(model.joints)}
     for variable in graph.sizes:
-        kind, _, rest = variable.partition("[")
-        owner = rest[:-1]
+        kind, _, owner = variable.rstrip("]").partition("[")
         if kind in ("a", "f"):
             link, colon, step = owner.rpartition(":")
             if owner in body_of or not colon:
-                bodies.setdefault(kind, []).append((body_of[owner], OWN, variable))
+                bodies.setdefault(kind, []).append((body_of[owner], LAST_STEP, variable))
             else:
                 bodies.setdefault(kind, []).append((body_of[link], int(step), variable))
         elif kind in joints:
@@ -96,7 +95,7 @@ def classical(graph: FactorGraph, model: Model, name: str) -> tuple[str, ...]:
         return [n for body in sorted(joints[kind], reverse=True) for n in joints[kind][body]]
 
     multipliers = [name for c in sorted(lambdas, reverse=True) for name in lambdas[c]]
-    if name in ("rnea", "crba"):  # one order: they differ in what is known
+    if name in ("rnea", "crba"):  # one order: they differ in the known variables
         return (*joint("tau"), *first, *outward("f"), *inward("a"), *joint("qdd"), *multipliers)
     result = [*joint("tau"), *first]
     for cluster in reversed(model.clusters):
@@ -105,8 +104,8 @@ def classical(graph: FactorGraph, model: Model, name: str) -> tuple[str, ...]:
         for body in reversed(cluster.bodies):
             numbers = sorted({at for _, at, _ in _of(bodies, body)}, reverse=True)
             for number in numbers:
-                result += [own_name for _, at, own_name in _of(bodies, body) if at == number]
-                if number == OWN and alone:
+                result += [variable for _, at, variable in _of(bodies, body) if at == number]
+                if number == LAST_STEP and alone:
                     result += joints["qdd"].get(body, [])
             if not alone:
                 late += joints["qdd"].get(body, [])
@@ -222,7 +221,7 @@ def search(
     seed: int = 0,
     progress: Callable[[int, float], None] | None = None,
 ) -> tuple[str, ...]:
-    """The best order found by annealing: moves of one variable to another place, seeded.
+    """The best order of simulated annealing: moves of one variable to another place, seeded.
 
     ``cost`` is what is minimised (default: the multiplications of dense block elimination,
     :attr:`Dag.work`); ``start`` the first order (default: Markowitz's); ``progress`` is called with
@@ -347,7 +346,7 @@ def _scalar_minimum_degree(rows: Sequence[set[int]], count: int) -> list[int]:
 
 
 def _matched(rows: Sequence[set[int]]) -> dict[int, int]:
-    """A row for as many columns as can have one of their own: augmenting paths, breadth first."""
+    """Rows of as many columns as possible, one each: augmenting paths, breadth first."""
     row_of: dict[int, int] = {}
     column_of: dict[int, int] = {}
     for start in range(len(rows)):
@@ -361,10 +360,12 @@ def _matched(rows: Sequence[set[int]]) -> dict[int, int]:
                     front.append(row_of[c])
                     continue
                 at: int | None = c
-                while at is not None:  # each row on the path takes the column that it led to
-                    row, taken = came[at], at
+                while (
+                    at is not None
+                ):  # each row on the path is matched with the column that it led to
+                    row, column = came[at], at
                     at = column_of.get(row)
-                    row_of[taken], column_of[row] = row, taken
+                    row_of[column], column_of[row] = row, column
                 front = []
                 break
     return row_of
@@ -473,7 +474,7 @@ class Game:
 
 @dataclass(frozen=True)
 class Clique:
-    """Variables that are eliminated together (``frontal``), given those of the ``separator``."""
+    """Variables that are eliminated together (``frontal``), conditioned on the ``separator``."""
 
     frontal: tuple[str, ...]
     separator: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 A variable "p" holds the chosen parameters of :func:`robomodel.parameters`, the same at all times.
 Inverse dynamics is linear in them, so that their columns of the regressor Y are all that the
-equations of motion need besides the file's own: e = rnea(q, v, a) + Y (p - p₀) - tau.
+equations of motion need besides the file's: e = rnea(q, v, a) + Y (p - p₀) - tau.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ParametricDynamics(FactorBase):
         return Dynamics(model, self.tau, passive=self.passive), columns
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Data besides a variable tau are forces of which the total is made up."""
+        """Data are added to a variable tau."""
         (q, v, a, p), forces = x[:4], x[4:]
         dynamics, columns = self._parts
         e, slopes = dynamics.evaluate((q, v, a, *forces), data)
@@ -106,7 +106,8 @@ def with_unknown_parameters(
 
     Takes the place of its :class:`Dynamics` (form "force"). The file's values are what is believed
     of them, with the standard deviations ``noise`` (one for all, or by parameter, in their units):
-    what no motion tells stays there. ``drift``: by how much they change from one time to the next.
+    what no motion determines stays there. ``drift``: by how much they change from one time to the
+    next.
     """
     chosen, space = tuple(names), Vectors(len(names))
     dynamics: ParametricDynamics | None = None
@@ -151,12 +152,12 @@ class Estimate:
         return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
 
     def applied(self) -> Model:
-        """The model with these parameters; a warning tells of bodies that cannot exist."""
+        """The model with these parameters; with a warning for bodies that cannot exist."""
         return with_parameters(self.model, self.mapping)
 
 
 def estimated(solution: Solution | Incremental) -> Estimate:
-    """The parameters that a graph was solved for, as known at the last time."""
+    """The parameters that a graph was solved for, as estimated at the last time."""
     for term in solution.graph.terms:
         factor = term.factor
         if isinstance(factor, ParametricDynamics):

@@ -1,9 +1,9 @@
 """Kinodynamic planning: motions that keep limits and reach goals with the least torque.
 
-A motion over equal time steps as one factor graph (document 001, III-B and its outlook):
-positions, velocities, accelerations, torques and contact forces; trapezoidal integrators, the
-equations of motion and goals as conditions; limits of every joint, dependent ones too, as barriers
-(:mod:`robomodel.estimation.solve`). Which points stand on the ground when is given.
+A motion over equal time steps as one factor graph (document 001, III-B and its outlook): positions,
+velocities, accelerations, torques and contact forces; trapezoidal integrators, the equations of
+motion and goals as conditions; limits of every joint, dependent ones too, as barriers
+(:mod:`robomodel.estimation.solve`). The times at which points stand on the ground are arguments.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ class Goal:
 
 @dataclass(frozen=True, eq=False)
 class Stance:
-    """Points that stand on the ground for some time; at other times they feel nothing.
+    """Points that stand on the ground for some time; at other times no forces act on them.
 
     Attributes:
         frames: The points: links, or (link, offset).
         first: The time from which they stand.
         stop: The time up to which, but not at which.
-        friction: Coefficient of the friction cone in which what they feel lies.
-        normal: What they feel pushes along it [world axes].
-        at: Where they come to rest (k, 3) [m, world axes]; None: they stay where they are.
+        friction: Coefficient of the friction cone of the contact forces.
+        normal: Direction in which contact forces push [world axes].
+        at: Where they stand (k, 3) [m, world axes]; None: they stay where they are.
     """
 
     frames: Sequence[FrameLike]
@@ -164,8 +164,8 @@ class Plan:
             if stiffness or damping:
                 speed = (1.0 - s) * self.v[i] + s * self.v[i + 1]
                 way = h * (s * self.v[i] + 0.5 * s * s * (self.v[i + 1] - self.v[i]))
-                wanted = integrate_open(model, self.q[i], way)
-                back = stiffness * model.difference(q, wanted) + damping * (speed - v)
+                target = integrate_open(model, self.q[i], way)
+                back = stiffness * model.difference(q, target) + damping * (speed - v)
                 tau = tau + np.where(driven, back, 0.0)
             return tau
 
@@ -311,7 +311,7 @@ class _PlanningProblem:
             if not 0.0 < obstacle.radius < math.inf:
                 raise ValueError(f"an obstacle's radius must be positive, got {obstacle.radius}")
         for name, weight in self.weights.items():
-            self._known(name, self.model.dof_names, "coordinate")
+            self._check_name(name, self.model.dof_names, "coordinate")
             if not 0.0 < weight < math.inf:
                 raise ValueError(f"the weight of '{name}' must be positive, got {weight}")
 
@@ -323,7 +323,7 @@ class _PlanningProblem:
             if not np.all(np.isfinite(as_array(position, 3, "a goal", "3"))):
                 raise ValueError(f"a goal of {frame!r} must be finite, got {position!r}")
 
-    def _known(self, name: str, names: Sequence[str], what: str) -> None:
+    def _check_name(self, name: str, names: Sequence[str], what: str) -> None:
         if name not in names:
             raise ValueError(
                 f"no {what} '{name}' in '{self.model.name}'{did_you_mean(name, names)}"
@@ -379,9 +379,9 @@ class _PlanningProblem:
                 graph = graph.add(Reading("tau", driven, model.nv), sigmas, times=list(times))
         for goal in self.goals:
             at = [goal.time % count]
-            for name, size, wanted in (("q", model.nq, goal.q), ("v", model.nv, goal.v)):
-                if wanted is not None:
-                    data = as_array(wanted, size, name, f"n{name}")
+            for name, size, target in (("q", model.nq, goal.q), ("v", model.nv, goal.v)):
+                if target is not None:
+                    data = as_array(target, size, name, f"n{name}")
                     graph = graph.add(Prior(name, space[name]), 0.0, times=at, data=data)
             for frame, position in goal.points.items():
                 graph = graph.add(Marker(model, frame), 0.0, times=at,
@@ -398,7 +398,7 @@ class _PlanningProblem:
             times = np.arange(stance.first, stance.stop)
             held = fixed_points(self.model, self.points, chosen, BAUMGARTE)
             graph = graph.add(held, 0.0, times=times, data=BAUMGARTE**2 * where.ravel())
-            if stance.first > 0:  # it comes to rest where it shall stand
+            if stance.first > 0:  # its points reach their places at rest
                 keys = tuple(self.points[i] for i in chosen)
                 for key, here in zip(keys, where, strict=True):
                     graph = graph.add(Marker(self.model, key), 0.0, times=times[:1], data=here)
@@ -428,7 +428,7 @@ class _PlanningProblem:
         model = self.model
         single = {joint.name: joint for joint in model.joints if joint.nv == 1}
         for name in (*positions, *velocities):
-            self._known(name, list(single), "joint of one freedom")
+            self._check_name(name, list(single), "joint of one freedom")
         for name, (low, high) in positions.items():
             if not float(low) < float(high):
                 raise ValueError(f"positions of '{name}' must be (lower, upper), got {low}, {high}")
@@ -441,7 +441,7 @@ class _PlanningProblem:
         speed = {n: j.velocity_limit for n, j in single.items()} | dict(velocities)
         graph = Graph(self.spaces, self.count)
         joints = joint_margins(model, at, {n: (-x, x) for n, x in speed.items()})
-        if joints.rows:  # the first state is given
+        if joints.rows:  # the first state is fixed
             graph = graph.add(joints, 1.0, times=np.arange(1, self.count))
         matrix, bound = self._torques(torques)
         if len(bound):
@@ -460,16 +460,16 @@ class _PlanningProblem:
             graph = graph.add(cone, 1.0, times=np.arange(stance.first, stance.stop))
         return graph
 
-    def _torques(self, asked: Mapping[str, float]) -> tuple[Array, Array]:
+    def _torques(self, limits_by_name: Mapping[str, float]) -> tuple[Array, Array]:
         """Rows on tau (m, nv) and the size each may have (m,)."""
         model = self.model
         efforts = {name: joint.effort_limit for joint in model.joints if joint.nv == 1
                    for name in model.dof_names if name == joint.name}  # fmt: skip
         motors = {motor.name: motor.effort_limit for motor in model.actuators}
         limits = motors or efforts
-        for name in asked:
-            self._known(name, [*limits, *efforts], "coordinate or actuator")
-        limits = {n: x for n, x in {**limits, **asked}.items() if math.isfinite(x)}
+        for name in limits_by_name:
+            self._check_name(name, [*limits, *efforts], "coordinate or actuator")
+        limits = {n: x for n, x in {**limits, **limits_by_name}.items() if math.isfinite(x)}
         rows: list[Array] = []
         for name in limits:
             if name in motors:
@@ -518,7 +518,7 @@ class _PlanningProblem:
         return result
 
     def plan(self, optimum: InteriorPointResult) -> Plan:
-        """What was found, with what it costs and how well it obeys the equations of motion."""
+        """The plan, with its cost and the residual of the equations of motion."""
         model, count, values = self.model, self.count, optimum.values
         q, v, a, tau = (values[name] for name in ("q", "v", "a", "tau"))
         forces = values["f"].reshape(count, -1, 3) if self.points else np.zeros((count, 0, 3))
@@ -685,7 +685,7 @@ class Clearance(FactorBase):
 
 @dataclass(frozen=True)
 class ConeMargins(FactorBase):
-    """Contact forces push, and stay within their friction cones: μ f_n - |f_t|, then f_n [N].
+    """Contact forces push, and lie in their friction cones: μ f_n - |f_t|, then f_n [N].
 
     ``chosen`` of the points whose forces make up "f" (3k,), all with ``friction`` and ``normal``
     (3,) in world axes.

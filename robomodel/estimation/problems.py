@@ -24,7 +24,7 @@ from robomodel.model.model import Model
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """What one sensor said: its factor, standard deviations, data (K, m), times (K,) (all)."""
+    """One sensor's measurements: factor, standard deviations, data (K, m), times (K,) (all)."""
 
     factor: Factor
     noise: NoiseLike
@@ -56,7 +56,7 @@ def motion(
     """A model's motion over ``count`` times ``step`` [s] apart, under tau (nv) or (count, nv).
 
     Trapezoidal integrators from a to v and from v to q, the equations of motion at each time, and
-    priors on the first q and v where those are given. Noises as standard deviations, zero for
+    priors on the first q and v unless they are None. Noises as standard deviations, zero for
     exactly: with all of them zero this is forward dynamics, its solution that of the trapezoidal
     rule. ``force_noise`` [N m, N] is what disturbs the forces, or, with ``form="acceleration"``,
     the accelerations.
@@ -102,12 +102,12 @@ def estimate(
     tau: ArrayLike = 0.0,
     start: Values | None = None,
 ) -> Solution:
-    """The most likely motion given noisy sensors, all at once.
+    """The most likely motion by noisy sensors, all times at once.
 
     Of a model that starts near q and v (standard deviations ``q_noise``, ``v_noise``, in the
-    tangent space) under forces tau that are disturbed by white ``force_noise``. ``start``: where
-    to begin (default: the motion without disturbances). ``Solution.covariance`` says how well each
-    variable is known. For a fixed lag, or for further unknowns such as biases, build the graph by
+    tangent space) under forces tau that are disturbed by white ``force_noise``. ``start``: where to
+    begin (default: the motion without disturbances). ``Solution.covariance`` has the uncertainty of
+    each variable. For a fixed lag, or for further unknowns such as biases, build the graph by
     :func:`motion` and :meth:`Graph.add`, and use :func:`fixed_lag`.
     """
     graph = motion(
@@ -161,17 +161,17 @@ def inverse_dynamics(model: Model, q: ArrayLike, step: float) -> Solution:
     In stages: positions; velocities and accelerations, by trapezoidal integrators; forces. Loops
     are closed by the configurations themselves. Integrators alone leave motions free that change
     sign from each time to the next; a soft equality of successive accelerations rules them out, so
-    that neither the first velocity nor the first acceleration need be known.
+    that neither the first velocity nor the first acceleration need to be known.
     """
-    wanted = as_array(q, model.nq, "q", "nq")
+    path = as_array(q, model.nq, "q", "nq")
     every = spaces(model, forces=True)
     graphs = []
     for names in (("q",), ("q", "v", "a"), ("q", "v", "a", "tau")):
-        graph = Graph({name: every[name] for name in names}, len(wanted))
-        graph = graph.add(Prior("q", every["q"]), 0.0, data=wanted)
+        graph = Graph({name: every[name] for name in names}, len(path))
+        graph = graph.add(Prior("q", every["q"]), 0.0, data=path)
         if "a" in names:
             graph = _integrated(graph, step, 0.0).add(Equal("a", every["a"]), 1.0)
         if "tau" in names:
             graph = graph.add(Dynamics(model, tau="tau"), 0.0)
         graphs.append(graph)
-    return staged(graphs, {"q": wanted})
+    return staged(graphs, {"q": path})

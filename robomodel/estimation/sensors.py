@@ -1,8 +1,8 @@
 """Measurements: further rows of the system, exact or with covariances (document 003, section VI).
 
-A sensor says what it measures of which variables; its reading comes with the state. Components are
-numbered 0, 1, 2 for moments or rotations and 3, 4, 5 for forces or translations, in the axes of the
-frame named.
+A sensor measures components of variables; its reading comes with the state. Components are numbered
+0, 1, 2 for moments or rotations and 3, 4, 5 for forces or translations, in the axes of the frame
+named.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def gyroscope(
 ) -> Sensor:
     """Angular acceleration of a frame [rad/s²], as the differentiated signal of a gyroscope.
 
-    The signal itself is the angular velocity, which the state already says.
+    The signal itself is the angular velocity, which is part of the state.
     """
     return _sensor(f"gyroscope on {_label(frame)}", "acceleration", frame_key(frame),
                    components, covariance)  # fmt: skip
@@ -142,7 +142,7 @@ def planar(loop: str) -> Sensor:
 
 
 def minimum_torque(joint: str, *, deviation: float = 1.0, size: int = 1) -> Sensor:
-    """τ = 0 as well as the rest allows: makes redundant actuation unique (document 001).
+    """τ = 0 in the sense of least squares: makes redundant actuation unique (document 001).
 
     Torques are shared so that Σ (τ / deviation)² is least.
     """
@@ -176,7 +176,7 @@ def _sensor(
 
 
 def motion_at(motion: Motion, pose: Transform, centripetal: Any = None) -> Motion:
-    """The (conventional) acceleration of a frame placed by ``pose`` on a body, in its own axes."""
+    """The (conventional) acceleration of a frame placed by ``pose`` on a body, in its axes."""
     linear = plus(motion.linear, cross(motion.angular, pose.offset))
     if centripetal is not None:
         linear = plus(linear, apply(centripetal, pose.offset))
@@ -195,7 +195,7 @@ def in_link_axes(name: str, size: int, state: State) -> LinearFactor:
     link = owner[:-1]
     if kind not in ("a", "f", "fx", "net") or ":" in link:
         unit = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
-        return LinearFactor(f"{name} itself", "asked", {name: unit}, [0.0] * size)
+        return LinearFactor(f"{name} itself", "output", {name: unit}, [0.0] * size)
     at = place(state.model, link)
     constant: Sequence[Scalar] = [0.0] * 6
     if kind == "a":
@@ -205,7 +205,7 @@ def in_link_axes(name: str, size: int, state: State) -> LinearFactor:
             constant = motion_at(Motion(ZERO, ZERO), at.pose, around).entries()
     else:
         columns = [wrench_at(f, at.pose).entries() for f in UNIT_WRENCHES]
-    return LinearFactor(f"{name} itself", "asked", {name: transposed(columns)}, constant)
+    return LinearFactor(f"{name} itself", "output", {name: transposed(columns)}, constant)
 
 
 def _joint(sensor: Sensor, _state: State, _names: Sequence[str]) -> Reading:

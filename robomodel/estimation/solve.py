@@ -29,7 +29,7 @@ PENALTY = 0.5  # share of the conditions' improvement that the merit must at lea
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Values at the minimum, with what it cost to get there.
+    """Values at the minimum, its cost, and the iterations it took.
 
     ``cost``: ½ Σ eᵀ Σ⁻¹ e of the weighted factors; ``violation``: norm of the errors of the exact
     ones; ``iterations``: linear systems solved.
@@ -49,8 +49,8 @@ class Solution:
     def covariances(self) -> Array:
         """Σ (count, n, n) of all variables at each time, in their tangent spaces.
 
-        Of the linearised graph: (Jᵀ Λ J)⁻¹, exact factors kept. Raises ``UndeterminedError`` where
-        the factors do not fix some unknown.
+        Of the linearised graph: (Jᵀ Λ J)⁻¹, with exact factors as conditions. Raises
+        ``UndeterminedError`` where the factors do not fix some unknown.
         """
         return elimination.covariances(elimination.chain(self.graph.linearize(self.values)))
 
@@ -91,15 +91,15 @@ def solve(
     """The values that minimise the graph's cost, from a start (variable → (count, size)).
 
     Ends when a step is below ``tolerance`` in every variable, relative to 1 + its largest value, or
-    when no step improves any more; a RuntimeWarning says where the iteration ended for another
-    reason. Steps that reach where a model's loops cannot close count as no
-    improvement. ``linear_solver``: "qr", elimination along time, linear in ``count``; "augmented",
-    sparse LU of the symmetric indefinite system of multipliers and unknowns, which needs no order
-    and serves as a check. Gauss-Newton takes each step whole. Levenberg-Marquardt's steps are
-    Gauss-Newton's until one does not improve, or is undetermined: even little damping holds back
-    long trajectories, whose slow modes hardly any factor resists. Before a step is damped it is
-    tried with a second-order correction (Nocedal and Wright, section 18.3), for near curved
-    conditions the best of steps opens them and an exact penalty rejects it (Maratos effect).
+    when no step improves any more; raises a RuntimeWarning where the iteration ends for another
+    reason. Steps that reach where a model's loops cannot close count as no improvement.
+    ``linear_solver``: "qr", elimination along time, linear in ``count``; "augmented", sparse LU of
+    the symmetric indefinite system of multipliers and unknowns, which needs no order and serves as
+    a check. Gauss-Newton takes each step whole. Levenberg-Marquardt's steps are Gauss-Newton's
+    until one does not improve, or is undetermined: even little damping holds back long
+    trajectories, whose slow modes hardly any factor resists. Before a step is damped it is tried
+    with a second-order correction (Nocedal and Wright, section 18.3), for near curved conditions
+    the best of steps opens them and an exact penalty rejects it (Maratos effect).
     """
     if method not in ("levenberg-marquardt", "gauss-newton"):
         raise ValueError(f"method '{method}' is not known")
@@ -248,13 +248,13 @@ def augmented(linear: Linear, damping: Array | None) -> Array:
     """
     from scipy.sparse.linalg import splu
 
-    system, wanted = _saddle_point(linear, damping)
+    system, right = _saddle_point(linear, damping)
     try:
         factors = splu(system)
     except RuntimeError:
         raise elimination.UndeterminedError(None, "some unknown") from None
-    solved = factors.solve(wanted)
-    solved += factors.solve(wanted - system @ solved)
+    solved = factors.solve(right)
+    solved += factors.solve(right - system @ solved)
     result: Array = solved[-linear.n * linear.count :].reshape(linear.count, linear.n)
     return result
 
@@ -306,11 +306,11 @@ def step_of(linear_solver: str) -> Callable[[Linear, Array | None], Array]:
 
 @dataclass(frozen=True, eq=False)
 class FixedLagResult:
-    """What a fixed-lag smoother says.
+    """The estimates of a fixed-lag smoother.
 
     ``newest``: each time's values as soon as that time was reached; ``smoothed``: when it left the
     window, with the measurements of ``window`` - 1 later times. ``covariances`` (count, n, n) of
-    the newest, if asked for. ``iterations`` (count,).
+    the newest, if requested. ``iterations`` (count,).
     """
 
     graph: Graph
@@ -322,11 +322,11 @@ class FixedLagResult:
 
 @dataclass(frozen=True, eq=False)
 class MarginalFactor(FactorBase):
-    """The past as a factor: rows [C d] on the motion of one time's variables from ``anchor``."""
+    """The marginal of past times: rows [C d] on the motion of variables from ``anchor``."""
 
     graph: Graph
     matrix: Array
-    wanted: Array
+    target: Array
     anchor: dict[str, Array]
 
     def __post_init__(self) -> None:
@@ -334,7 +334,7 @@ class MarginalFactor(FactorBase):
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> tuple[Array, Sequence[Array]]:
         """C · local(anchor, x) - d."""
-        e, jacobians = -self.wanted, []
+        e, jacobians = -self.target, []
         for (name, space), value in zip(self.graph.spaces.items(), x, strict=True):
             c, anchor = self.matrix[:, self.graph.slices[name]], self.anchor[name]
             e = e + space.local(anchor, value) @ c.T
@@ -356,10 +356,10 @@ def fixed_lag(
     """Solve the graph time by time, keeping the last ``window`` times as unknowns.
 
     At each time its variables and factors are added and the window is solved anew; then the oldest
-    time is eliminated, and what its factors say of the next one stays as a linear factor there.
+    time is eliminated, and a linear factor on the next one takes the place of its factors.
     ``start``: the first time's values (variable → (size,)). ``predict``: the next time's values
-    from the last one's (default: the same). Nothing later than a time is used for its ``newest``.
-    A RuntimeWarning names the times whose windows do not converge.
+    from the last one's (default: the same). Nothing later than a time is used for its ``newest``. A
+    RuntimeWarning names the times whose windows do not converge.
     """
     if window < 2:
         raise ValueError("a window has two times or more")
@@ -411,7 +411,7 @@ def fixed_lag(
 def _marginal(
     graph: Graph, linear: Linear, values: Values
 ) -> tuple[tuple[MarginalFactor, Array], ...]:
-    """What the factors of time 0 say of time 1, linear at these values."""
+    """The marginal of the factors of time 0 on time 1, linear at these values."""
     _, rows = elimination.eliminate(linear.hard[0], linear.soft[0], graph.labels)
     anchor = {name: x[1] for name, x in values.items()}
     return tuple(
@@ -439,7 +439,7 @@ SETTLED = 0.1  # a step whose promise is below so many μ a margin ends a μ
 SHORTEST = 2.0**-12  # of a step along which the merit must fall
 ARMIJO = 1e-4
 CLOSING = 1e-2  # damping with which conditions are met to the end, once the cost has settled
-CALM = 1e-3  # damping up to which what a step promises says how far the minimum is
+CALM = 1e-3  # damping up to which the predicted improvement measures the distance from the minimum
 SLACK = 1e-2  # least slack to begin with
 BARRIER_DAMPING, MOST_BARRIER_DAMPING = 1e-8, 1e8  # of the squared norm of an unknown's column
 MULTIPLIERS = 1e10  # how far z may be from μ/s, either way
@@ -510,7 +510,7 @@ def minimize_inside(
     The start may lie outside of margins. ``parameter`` is the first μ, ``least`` the last, in units
     of the cost. Once at the last μ a step promises less than ``tolerance`` (1 + cost), steps close
     the conditions up to ``violation`` and end there, or when none improves. ``progress`` is called
-    with the iteration, μ, cost and violation. A RuntimeWarning says where it did not converge.
+    with the iteration, μ, cost and violation. Raises a RuntimeWarning without convergence.
     """
     linear_step = step_of(linear_solver)
     values = graph.checked(start)
@@ -529,13 +529,13 @@ def minimize_inside(
         try:
             step = (along_time if closing else linear_step)(linear, scale)
         except UndeterminedError:
-            if linear_step is not along_time:  # conditions that say a thing twice need ranks
+            if linear_step is not along_time:  # redundant conditions need ranks
                 linear_step, iterations = along_time, iterations - 1
                 continue
             if damping >= MOST_BARRIER_DAMPING:
                 if not moved:
                     raise
-                break  # what no motion obeys, as limits that contradict a goal
+                break  # infeasible, as limits that contradict a goal
             damping = max(10.0 * damping, BARRIER_DAMPING)
             continue
         ds = [_margins_after(block, term, step) - s for (term, block), s in

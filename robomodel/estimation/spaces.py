@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
@@ -15,7 +15,7 @@ from robomodel.model.configurations.functions import integrated
 from robomodel.model.configurations.moving import integrate
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.joints import Array, JointModel, Spherical
+from robomodel.model.joints import Array, Spherical
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import Function, function
 from robomodel.motion.variational import adjoint, inverse_jacobian
@@ -86,7 +86,7 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Rotations:
-    """Quaternions x y z w, turned about their own axes; ``model`` keeps the compiled programs."""
+    """Quaternions x y z w, turned about their axes; ``model`` keeps the compiled programs."""
 
     model: Model
 
@@ -174,7 +174,8 @@ class Configurations:
 
     def local_jacobians(self, x0: Array, x1: Array) -> tuple[Array, Array]:
         """-1 and 1, but for joints that turn about several axes: -Jl⁻¹ and Jr⁻¹ of their group."""
-        first, second = _signed_units(x0, x1, self.dim)
+        shape = np.broadcast_shapes(x0.shape[:-1], x1.shape[:-1])
+        first, second = map(np.copy, _units((*shape, self.dim, self.dim)))
         for cluster in self._curved:
             for x, result, sign in ((x0, first, -1.0), (x1, second, 1.0)):
                 slopes = _slopes(self.model, cluster, x0[..., cluster.q], x1[..., cluster.q], sign)
@@ -214,31 +215,16 @@ def _following(model: Model) -> Function:
     return function(model, "following", (model.nq, model.nv, model.nq + count), build)
 
 
-def _signed_units(x0: Array, x1: Array, dim: int) -> tuple[Array, Array]:
-    batch = np.broadcast_shapes(x0.shape[:-1], x1.shape[:-1])
-    one = np.zeros((*batch, dim, dim))
-    one[..., range(dim), range(dim)] = 1.0
-    return -one, one
-
-
 def _slopes(model: Model, cluster: Cluster, x0: Array, x1: Array, sign: float) -> Array:
     """∂ log(x0⁻¹ x1) by motions of x1 (sign 1) or of the inverse of x0 (-1), joint by joint."""
-    parts: list[tuple[int, Array]] = []
-    for joint, at in _joints(model, cluster):
-        difference = joint.difference(x0[..., at], x1[..., at])
-        if joint.nv == 1:
-            parts.append((1, np.ones((*difference.shape[:-1], 1, 1))))
-        else:
-            parts.append((joint.nv, inverse_jacobian(sign * adjoint(joint, difference))))
-    dim = sum(size for size, _ in parts)
-    result = np.zeros((*parts[0][1].shape[:-2], dim, dim))
-    first = 0
-    for size, block in parts:
-        result[..., first : first + size, first : first + size] = block
-        first += size
+    batch = np.broadcast_shapes(x0.shape[:-1], x1.shape[:-1])
+    freedoms = cluster.spanning_v if cluster.implicit else cluster.v
+    dim = freedoms.stop - freedoms.start
+    result = np.zeros((*batch, dim, dim))
+    for body, at, rates in joint_slices(model, cluster):
+        joint, block = model.nodes[body].joint, np.eye(1)
+        if joint.nv > 1:
+            difference = joint.difference(x0[..., at], x1[..., at])
+            block = inverse_jacobian(sign * adjoint(joint, difference))
+        result[..., rates, rates] = block
     return result
-
-
-def _joints(model: Model, cluster: Cluster) -> Iterator[tuple[JointModel, slice]]:
-    for body, at, _ in joint_slices(model, cluster):
-        yield model.nodes[body].joint, at

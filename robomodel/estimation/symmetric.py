@@ -4,7 +4,7 @@ The equations of motion are symmetric: a body's wrench row mirrors its accelerat
 acceleration row the column of its joint's wrench, torque rows joint accelerations, loop rows their
 multipliers. An acceleration and its wrench go together, with the pivot [I -1; -1 0], which is the
 substitution a = X a_λ + S q̈ + c into what a carries; joint accelerations and multipliers go with
-their own definite blocks. In ABA's order this is the articulated-body algorithm, in CRBA's the
+their definite blocks. In ABA's order this is the articulated-body algorithm, in CRBA's the
 composite-rigid-body algorithm with its factorisation.
 
 Only one half is computed; products with a body's placement are those of :mod:`robomodel.spatial`
@@ -82,25 +82,25 @@ class SymmetricElimination:
 
     def solve(self, right: Mapping[str, Sequence[Scalar]]) -> dict[str, list[Scalar]]:
         """All variables from right-hand sides named by the columns that mirror their rows."""
-        rest = {name: list(values) for name, values in right.items()}
+        forward = {name: list(values) for name, values in right.items()}
         held: dict[str, tuple[list[Scalar], list[Scalar]] | list[Scalar]] = {}
         for p in self.pivots:
             if isinstance(p, _Pair):
-                motion = [neg(x) for x in rest[p.wrench]]
-                force = subtracted(_rows_dot(p.inertia, motion), rest[p.acceleration])
+                motion = [neg(x) for x in forward[p.wrench]]
+                force = subtracted(_rows_dot(p.inertia, motion), forward[p.acceleration])
                 held[p.acceleration] = motion, force
                 for name, block in p.of_wrench.items():
-                    _subtract(rest[name], _columns_dot(block, motion))
+                    _subtract(forward[name], _columns_dot(block, motion))
                 for name, block in p.of_motion.items():
                     if name == p.carried and p.carry is not None:
-                        _subtract(rest[name], _carry_back(p.carry, [force])[0])
+                        _subtract(forward[name], _carry_back(p.carry, [force])[0])
                     else:
-                        _subtract(rest[name], _columns_dot(block, force))
+                        _subtract(forward[name], _columns_dot(block, force))
                 continue
-            reduced = p.factors.reduce(rest[p.name])
+            reduced = p.factors.reduce(forward[p.name])
             held[p.name] = reduced
             for name, (_, scaled) in p.reduced.items():
-                _subtract(rest[name], _columns_dot(scaled, reduced))
+                _subtract(forward[name], _columns_dot(scaled, reduced))
         result: dict[str, list[Scalar]] = {}
         for p in reversed(self.pivots):
             if isinstance(p, _Single):
@@ -120,7 +120,7 @@ class SymmetricElimination:
                 else:
                     part = _rows_dot(block, result[name])
                 a = added(a, part)
-            f = subtracted(_rows_dot(p.inertia, a), rest[p.acceleration])
+            f = subtracted(_rows_dot(p.inertia, a), forward[p.acceleration])
             for name, block in p.of_wrench.items():
                 f = added(f, _rows_dot(block, result[name]))
             result[p.acceleration], result[p.wrench] = a, f
@@ -163,7 +163,7 @@ def eliminate(system: System, order: Sequence[str]) -> SymmetricElimination:
         return joint not in blocks[joint] and blocks[joint].keys().isdisjoint(acceleration_of)
 
     def ready(name: str) -> bool:
-        """Whether a variable has a pivot: a definite block of its own, and no wrench beside it.
+        """Whether a variable has a pivot: a definite diagonal block, and no wrench beside it.
 
         A multiplier's is definite once all joints that its loop relates have gone, but those that
         move no mass: they go after it.
@@ -270,7 +270,7 @@ def _pair(
 
 
 def _single(blocks: dict[str, dict[str, Matrix]], name: str) -> _Single:
-    """Eliminate a joint acceleration or a multiplier by its own block."""
+    """Eliminate a joint acceleration or a multiplier by its diagonal block."""
     couplings = blocks.pop(name)
     pivot = couplings.pop(name)
     factors = Factorization(pivot)
@@ -302,7 +302,7 @@ def _single(blocks: dict[str, dict[str, Matrix]], name: str) -> _Single:
 
 
 def _less(x: Scalar, p: Scalar, s: Scalar) -> Scalar:
-    """X - p s; nothing where p is 1 and x is s itself, as in a pivot's own row."""
+    """X - p s; nothing where p is 1 and x is s itself, as in the pivot's row."""
     if type(p) is float and p == 1.0 and x is s:
         return 0.0
     if type(s) is float and is_zero(s):
@@ -411,22 +411,24 @@ def solve(
     torque_rows = {f.twin: f for f in system.factors if f.kind == "torque"}
     defined = {v.name: v for v in system.variables if v.kind == "torque"}
     aside = [f"torque[{name[4:-1]}]" for name in defined]
-    kept = System(
+    remaining = System(
         tuple(v for v in system.variables if v.name not in defined),
         tuple(f for f in system.factors if f.name not in aside),
     )
-    done = eliminate(kept, [name for name in order if name not in defined])
+    done = eliminate(remaining, [name for name in order if name not in defined])
 
     def by_rows(right: list[Scalar]) -> dict[str, list[Scalar]]:
         numbers = iter(right)
-        return done.solve({f.twin: [next(numbers) for _ in range(f.rows)] for f in kept.factors})
+        return done.solve(
+            {f.twin: [next(numbers) for _ in range(f.rows)] for f in remaining.factors}
+        )
 
     result: dict[str, list[Scalar]] | None = None
     if bias_first:
-        start = _bias(kept)
-        solved = done.solve({f.twin: _remaining(f, start) for f in kept.factors})
+        start = _bias(remaining)
+        solved = done.solve({f.twin: _remaining(f, start) for f in remaining.factors})
         result = {name: added(start.get(name, [0.0] * len(v)), v) for name, v in solved.items()}
-    result = refined(kept, by_rows, refine, result)
+    result = refined(remaining, by_rows, refine, result)
     for name in defined:
         factor = torque_rows[f"qdd{name[3:]}"]
         total = list(factor.constant)
