@@ -154,7 +154,7 @@ def test_random_mechanisms(mechanism: Mechanism) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(mechanisms())
 def test_many_random_mechanisms(mechanism: Mechanism) -> None:
     assume(check(mechanism, np.random.default_rng(2)))

@@ -292,7 +292,7 @@ def test_random_mechanisms(kind):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
-@settings(deadline=None, max_examples=75)
+@settings(deadline=None, max_examples=40)
 @given(mechanisms())
 def test_more_mechanisms(mechanism):
     assume(mechanism.mobility)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
@@ -85,10 +84,7 @@ def actuator_terms(
     elif len(actuators) != 1:
         return
     for actuator, row, reduction in zip(actuators, rows, reductions(actuators), strict=True):
-        factor = reduction
-        if actuator.rotor is not None and actuator.rotor.ratio is not None:
-            factor = actuator.rotor.ratio / (math.prod(row) if kind == SIMPLE else 1.0)
-        yield actuator, tuple((end.name, factor * k) for end, k in zip(joints, row, strict=True))
+        yield actuator, tuple((end.name, reduction * k) for end, k in zip(joints, row, strict=True))
 
 
 def reductions(ends: Iterable[TransmittedJoint | Actuator]) -> tuple[float, ...]:
