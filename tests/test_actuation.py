@@ -360,6 +360,41 @@ SIMPLE = (
 )
 
 
+ROUND = (
+    '<inertial><mass value="0.1"/><inertia ixx="1e-4" iyy="1e-4" izz="2e-4" '
+    'ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+WHEELS = (
+    (  # a rotor on a wheel that looks like one turns with the arm as the wheel does
+        "wheel_rotor", 12.0,
+        joint("arm", "base", "arm", mark=True), link("a", ROUND), link("b", ROUND),
+        joint("wheel", "base", "a"), joint("wheel_rotor", "base", "b"),
+        coupling("belt", {"wheel": 1.0, "arm": -2.0}),
+        coupling("gear", {"wheel": -6.0, "wheel_rotor": 1.0}),
+    ),
+    (  # a wheel that is a coordinate is no rotor of the arm's motor
+        "arm", 0.5,
+        joint("arm", "base", "arm", more=MOTOR), link("a", ROUND),
+        joint("wheel", "base", "a", mark=True), coupling("belt", {"wheel": 1.0, "arm": -2.0}),
+    ),
+    (  # nor is a shaft that its coupling locks, whatever that is called
+        "arm", 9.0,
+        joint("arm", "base", "arm", mark=True), link("a", ROUND), link("b", ROUND),
+        joint("shaft", "arm", "a"), joint("hand", "a", "b", more='<limit effort="1"/>'),
+        coupling("arm_rotor", {"shaft": 1.0}), coupling("tie", {"hand": 1.0, "arm": -2.0}),
+        SIMPLE.replace('"j"', '"arm"'),
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("at", "ratio", "parts"), [(*each[:2], each[2:]) for each in WHEELS])
+def test_which_wheels_are_rotors(at: str, ratio: float, parts: tuple[str, ...]) -> None:
+    model = rm.load(robot(link("arm"), *parts))
+    (actuator,) = model.actuators
+    assert actuator.joint == at
+    np.testing.assert_allclose(rm.actuator_map(model, model.neutral()), [[ratio]])
+
+
 @pytest.mark.parametrize("transmission", [(), (SIMPLE,)])
 def test_a_link_declared_a_rotor_is_the_motors_however_its_mass_lies(
     transmission: tuple[str, ...], tmp_path
