@@ -86,14 +86,12 @@ def inverse_dynamics(
 
     Raises ValueError for robots with loops or couplings, and for arrays of other sizes.
     """
-    written = _Written.at(model, q, v, "qdd", as_array(a, model.nv, "a", "nv"), f_ext)
-    order = [
-        name for pair in zip(written.of("fx"), written.of("qdd"), strict=True) for name in pair
-    ]
-    columns = [*order, *written.of("a"), *written.of("tau", "f")[::-1]]
-    rows = [*order, *written.of("acceleration"), *written.of("torque", "wrench")[::-1]]
-    count = len(written.b)
-    return written.permuted(rows, columns, np.eye(count), np.eye(count))
+    system = _Equations.at(model, q, v, "qdd", as_array(a, model.nv, "a", "nv"), f_ext)
+    order = [name for pair in zip(system.of("fx"), system.of("qdd"), strict=True) for name in pair]
+    columns = [*order, *system.of("a"), *system.of("tau", "f")[::-1]]
+    rows = [*order, *system.of("acceleration"), *system.of("torque", "wrench")[::-1]]
+    count = len(system.b)
+    return system.permuted(rows, columns, np.eye(count), np.eye(count))
 
 
 def forward_dynamics(
@@ -113,44 +111,42 @@ def forward_dynamics(
     wrenches from the tips, accelerations from the base, torques. Arguments and errors as of
     :func:`inverse_dynamics`, with ``tau`` (nv,).
     """
-    written = _Written.at(model, q, v, "tau", as_array(tau, model.nv, "tau", "nv"), f_ext)
-    order = [
-        name for pair in zip(written.of("fx"), written.of("tau"), strict=True) for name in pair
-    ]
-    columns = [*order, *reversed(written.of("f")), *written.of("a"), *written.of("qdd")]
-    rows = [*order, *reversed(written.of("wrench")), *written.of("acceleration")]
-    rows += written.of("torque")
-    return written.permuted(rows, columns, *_substitutions(written))
+    system = _Equations.at(model, q, v, "tau", as_array(tau, model.nv, "tau", "nv"), f_ext)
+    order = [name for pair in zip(system.of("fx"), system.of("tau"), strict=True) for name in pair]
+    columns = [*order, *reversed(system.of("f")), *system.of("a"), *system.of("qdd")]
+    rows = [*order, *reversed(system.of("wrench")), *system.of("acceleration")]
+    rows += system.of("torque")
+    return system.permuted(rows, columns, *_substitutions(system))
 
 
-def _substitutions(written: _Written) -> tuple[Array, Array]:
+def _substitutions(system: _Equations) -> tuple[Array, Array]:
     """W_L and W_R, not yet permuted: (29), and the four matrices of steps 2 to 5."""
-    parents = written.parents
-    inertia = [written.block("wrench", i, "a", i) for i in range(len(parents))]
-    subspace = [written.block("acceleration", i, "qdd", i) for i in range(len(parents))]
+    parents = system.parents
+    inertia = [system.block("wrench", i, "a", i) for i in range(len(parents))]
+    subspace = [system.block("acceleration", i, "qdd", i) for i in range(len(parents))]
     joint: list[Array] = [np.zeros((0, 0))] * len(parents)
     for i in reversed(range(len(parents))):  # (13): I^A
         u = inertia[i] @ subspace[i]
-        joint[i] = subspace[i].T @ u + written.block("torque", i, "qdd", i)
+        joint[i] = subspace[i].T @ u + system.block("torque", i, "qdd", i)
         if parents[i] >= 0:
-            x = written.block("acceleration", i, "a", parents[i])
+            x = system.block("acceleration", i, "a", parents[i])
             left = inertia[i] - u @ np.linalg.solve(joint[i], u.T)
             inertia[parents[i]] = inertia[parents[i]] + x.T @ left @ x
-    right, steps = np.eye(len(written.b)), [np.eye(len(written.b)) for _ in range(4)]
+    right, steps = np.eye(len(system.b)), [np.eye(len(system.b)) for _ in range(4)]
     for i in range(len(parents)):
-        torque, motion = written.row("torque", i), written.row("acceleration", i)
-        right[np.ix_(written.column("f", i), written.column("a", i))] = inertia[i]
+        torque, motion = system.row("torque", i), system.row("acceleration", i)
+        right[np.ix_(system.column("f", i), system.column("a", i))] = inertia[i]
         steps[0][np.ix_(torque, motion)] = subspace[i].T @ inertia[i]
         steps[1][np.ix_(torque, torque)] = np.linalg.inv(joint[i])
         steps[2][np.ix_(motion, torque)] = -subspace[i]
         if parents[i] >= 0:
-            carried = written.block("wrench", parents[i], "f", i) @ inertia[i]
-            steps[3][np.ix_(written.row("wrench", parents[i]), motion)] = carried
+            carried = system.block("wrench", parents[i], "f", i) @ inertia[i]
+            steps[3][np.ix_(system.row("wrench", parents[i]), motion)] = carried
     return steps[3] @ steps[2] @ steps[1] @ steps[0], right
 
 
 @dataclass(frozen=True, eq=False)
-class _Written:
+class _Equations:
     """D and b in the order in which equations are written, measurements last."""
 
     D: Array
@@ -170,7 +166,7 @@ class _Written:
         kind: str,
         values: Array,
         f_ext: Mapping[str, ArrayLike] | None,
-    ) -> _Written:
+    ) -> _Equations:
         tied = [cluster.name for cluster in model.clusters if cluster.kind != "joint"]
         if tied:
             raise ValueError(
@@ -223,8 +219,8 @@ class _Written:
         return self.columns[self.name(kind, i)]
 
     def block(self, row: str, i: int, column: str, j: int) -> Array:
-        found: Array = self.D[np.ix_(self.row(row, i), self.column(column, j))]
-        return found
+        block: Array = self.D[np.ix_(self.row(row, i), self.column(column, j))]
+        return block
 
     def permuted(
         self, p: Sequence[str], q: Sequence[str], left: Array, right: Array

@@ -117,13 +117,13 @@ def jacobian_rate(model: Model, q: Array, v: Array) -> list[Array]:
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     with np.errstate(all="ignore"):
         entries = stack(_jacobian_rates(model)([*unstack(q), *unstack(v)]), batch)
-    found, first = [], 0
+    rates, first = [], 0
     for cluster in model.clusters:
         shape = cluster.spanning_v.stop - cluster.spanning_v.start, cluster.nv
         count = shape[0] * shape[1]
-        found.append(entries[..., first : first + count].reshape(*batch, *shape))
+        rates.append(entries[..., first : first + count].reshape(*batch, *shape))
         first += count
-    return found
+    return rates
 
 
 @cached_on_model

@@ -72,7 +72,7 @@ class Pivot:
 
 @dataclass
 class _Rows:
-    """Equations as they stand: blocks by variable; the signs of blocks that are still ±1.
+    """Equations during elimination: blocks by variable; the signs of blocks that are still ±1.
 
     ``twin``: the equation that mirrors a variable's column; ``height``: each equation's rows;
     ``scale``: the largest entry of each variable's column to begin with.
@@ -165,8 +165,8 @@ def _eliminated(rows: _Rows, x: str, place: Mapping[str, int]) -> Pivot:
     if equation is None:
         return _together(rows, x, joined, place)
     row = rows.blocks.pop(equation)
-    own = row.pop(x)
-    row = {y: np.linalg.solve(-own, block).astype(float, copy=False) for y, block in row.items()}
+    pivot = row.pop(x)
+    row = {y: np.linalg.solve(-pivot, block).astype(float, copy=False) for y, block in row.items()}
     targets = []
     for target in joined:
         if target == equation:
@@ -175,8 +175,8 @@ def _eliminated(rows: _Rows, x: str, place: Mapping[str, int]) -> Pivot:
         held = frozenset(rows.blocks[target])
         targets.append(Target(target, rows.sign.pop((target, x), 0.0), held))
         for y, block in row.items():
-            known = rows.blocks[target].get(y)
-            rows.blocks[target][y] = at @ block if known is None else known + at @ block
+            before = rows.blocks[target].get(y)
+            rows.blocks[target][y] = at @ block if before is None else before + at @ block
             rows.sign.pop((target, y), None)
     given = tuple(sorted(row, key=place.__getitem__))
     return Pivot(x, kind, (equation,), equation, given, tuple(targets))
@@ -212,15 +212,18 @@ def _sound(block: Array, rounding: float) -> bool:
 
 
 def _together(rows: _Rows, x: str, joined: Sequence[str], place: Mapping[str, int]) -> Pivot:
-    """A variable from the rows of all its equations, which are then spent but for what is left."""
-    taken = {name: rows.blocks.pop(name) for name in joined}
-    own = np.vstack([blocks.pop(x) for blocks in taken.values()]) if taken else np.zeros((0, 1))
-    count, size = own.shape
-    values = np.linalg.svd(own, compute_uv=False) if count >= size else np.zeros(1)
+    """A variable from the rows of all its equations, replaced by the rows that do not hold it."""
+    blocks_of = {name: rows.blocks.pop(name) for name in joined}
+    columns = [blocks.pop(x) for blocks in blocks_of.values()]
+    pivot = np.vstack(columns) if columns else np.zeros((0, 1))
+    count, size = pivot.shape
+    values = np.linalg.svd(pivot, compute_uv=False) if count >= size else np.zeros(1)
     if not values[-1] > max(RANK * values[0], ROUNDING * rows.scale.get(x, 0.0)):
         raise SingularError(x, "is not determined by the equations that are left in this order")
-    q, _ = np.linalg.qr(own, mode="complete")
-    given = tuple(sorted({y for blocks in taken.values() for y in blocks}, key=place.__getitem__))
+    q, _ = np.linalg.qr(pivot, mode="complete")
+    given = tuple(
+        sorted({y for blocks in blocks_of.values() for y in blocks}, key=place.__getitem__)
+    )
     heights = tuple(rows.height[name] for name in joined)
     rest = f"rest of {x}" if count > size and given else ""
     if rest:
@@ -228,10 +231,10 @@ def _together(rows: _Rows, x: str, joined: Sequence[str], place: Mapping[str, in
         rows.blocks[rest] = {}
     holders: dict[str, tuple[str, ...]] = {}
     for y in given:
-        holders[y] = tuple(name for name in joined if y in taken[name])
-        width = next(taken[name][y].shape[1] for name in holders[y])
+        holders[y] = tuple(name for name in joined if y in blocks_of[name])
+        width = next(blocks_of[name][y].shape[1] for name in holders[y])
         none = {name: np.zeros((h, width)) for name, h in zip(joined, heights, strict=True)}
-        column = np.vstack([taken[name].get(y, none[name]) for name in joined])
+        column = np.vstack([blocks_of[name].get(y, none[name]) for name in joined])
         if rest:
             rows.blocks[rest][y] = (q.T @ column)[size:]
     return Pivot(x, "rows", tuple(joined), x, given, (), rest, heights, holders)
@@ -291,16 +294,16 @@ def _elimination(step: Pivot, sizes: Mapping[str, int]) -> Iterator[str]:
         yield f"b[{name!r}] = " + _sum(f"b[{name!r}]", f"{at}b[{row!r}]", True)
 
 
-def _sum(own: str, more: str, held: bool) -> str:
+def _sum(first: str, more: str, held: bool) -> str:
     if not held:
         return more
-    return f"{own} - {more[1:]}" if more.startswith("-") else f"{own} + {more}"
+    return f"{first} - {more[1:]}" if more.startswith("-") else f"{first} + {more}"
 
 
 def _by_qr(step: Pivot, sizes: Mapping[str, int]) -> Iterator[str]:
     x, n = step.variable, sizes[step.variable]
-    own = ", ".join(f"D[{name!r}, {x!r}]" for name in step.equations)
-    yield f"q, r = np.linalg.qr(np.vstack([{own}]), mode='complete')"
+    pivot = ", ".join(f"D[{name!r}, {x!r}]" for name in step.equations)
+    yield f"q, r = np.linalg.qr(np.vstack([{pivot}]), mode='complete')"
 
     def turned(target: str, rest: str, stacked: str) -> Iterator[str]:
         yield f"rows = q.T @ {stacked}"

@@ -1,4 +1,4 @@
-"""Pictures of factor graphs, of what elimination makes of them, and of sparsity patterns.
+"""Pictures of factor graphs, of their elimination and cliques, and of sparsity patterns.
 
 Needs networkx and matplotlib (the extra ``graphs``); :func:`dot` writes Graphviz
 text without either. As in document 001: variables are circles, factors dots, bodies go from left to
@@ -39,15 +39,15 @@ def _places(names: Iterable[str], graph: FactorGraph) -> dict[str, tuple[float, 
             column.setdefault(name.partition("[")[2], float(len(column)))
 
     def at(name: str) -> float:
-        own = column.get(name.partition("[")[2])
-        if own is not None:
-            return own
+        body = name.partition("[")[2]
+        if body in column:
+            return column[body]
         near = [n for factor in graph.factors if name in factor.variables
                 for n in factor.variables if _kind(n) == "f"]  # fmt: skip
         near = near or [n for n in graph.neighbours[name] if _kind(n) in ("a", "f")]
-        found = [column[n.partition("[")[2]] for n in near] or [float(len(column))]
+        columns = [column[n.partition("[")[2]] for n in near] or [float(len(column))]
         # a joint under the link that it moves, which is the later one
-        return max(found) if _kind(name) == "qdd" else sum(found) / len(found) + 0.15
+        return max(columns) if _kind(name) == "qdd" else sum(columns) / len(columns) + 0.15
 
     return {name: (at(name), HEIGHT.get(_kind(name), 1.5)) for name in graph.sizes}
 
@@ -119,20 +119,20 @@ def _pivots(dag: Dag) -> tuple[dict[str, tuple[str, ...]], set[tuple[str, str]]]
 
 
 def draw_factor_graph(graph: FactorGraph, ax: Any = None) -> Any:
-    """The factor graph, on matplotlib axes (new ones where none are given), which are returned."""
+    """The factor graph, on matplotlib axes (new ones by default), which are returned."""
     axes = _axes(ax)
     nx = _networkx()
-    found = as_networkx(graph)
+    drawn = as_networkx(graph)
     places = _places(graph.sizes, graph)
     for factor in graph.factors:
         points = [places[name] for name in factor.variables]
         x, y = (sum(p[i] for p in points) / len(points) for i in (0, 1))
-        taken = any(abs(x - px) < 0.3 and abs(y - py) < 0.2 for px, py in places.values())
-        places[f"factor:{factor.name}"] = (x - 0.25, y + 0.25) if taken else (x, y)
-    dots = [node for node, data in found.nodes(data=True) if data["factor"]]
-    nx.draw_networkx_edges(found, places, ax=axes, edge_color="#888888")
-    nx.draw_networkx_nodes(found, places, nodelist=dots, node_size=40, node_color="black", ax=axes)
-    _variables(nx, found, places, graph.sizes, axes)
+        covered = any(abs(x - px) < 0.3 and abs(y - py) < 0.2 for px, py in places.values())
+        places[f"factor:{factor.name}"] = (x - 0.25, y + 0.25) if covered else (x, y)
+    dots = [node for node, data in drawn.nodes(data=True) if data["factor"]]
+    nx.draw_networkx_edges(drawn, places, ax=axes, edge_color="#888888")
+    nx.draw_networkx_nodes(drawn, places, nodelist=dots, node_size=40, node_color="black", ax=axes)
+    _variables(nx, drawn, places, graph.sizes, axes)
     return axes
 
 
@@ -145,17 +145,17 @@ def draw_dag(dag: Dag, ax: Any = None) -> Any:
     """
     axes = _axes(ax)
     nx = _networkx()
-    found = as_networkx(dag)
+    drawn = as_networkx(dag)
     places = _places(dag.graph.sizes, dag.graph)
     for filled, style in ((False, "solid"), (True, "dashed")):
         for used, colour in ((False, "#bbbbbb"), (True, "black")):
-            edges = [(p, c) for p, c, data in found.edges(data=True)
+            edges = [(p, c) for p, c, data in drawn.edges(data=True)
                      if (data["fill"], data["used"]) == (filled, used)]  # fmt: skip
             nx.draw_networkx_edges(
-                found, places, edgelist=edges, style=style, ax=axes, node_size=700,
+                drawn, places, edgelist=edges, style=style, ax=axes, node_size=700,
                 edge_color=colour, connectionstyle="arc3,rad=0.12",
             )  # fmt: skip
-    for name, equations in found.nodes(data="pivot"):
+    for name, equations in drawn.nodes(data="pivot"):
         if equations:
             x, y = places[name]
             axes.annotate(
@@ -163,7 +163,7 @@ def draw_dag(dag: Dag, ax: Any = None) -> Any:
                 color="#444444", arrowprops={"arrowstyle": "->", "color": "#444444"},
                 bbox={"boxstyle": "square", "facecolor": "white", "edgecolor": "#444444"},
             )  # fmt: skip
-    _variables(nx, found, places, dag.graph.sizes, axes)
+    _variables(nx, drawn, places, dag.graph.sizes, axes)
     axes.set_title(f"{len(dag.edges)} edges, {len(dag.fill)} of them fill")
     return axes
 
@@ -213,14 +213,14 @@ def draw_pattern(system: System, ax: Any = None) -> Any:
 
 
 def _variables(
-    nx: Any, found: Any, places: Mapping[str, Any], names: Iterable[str], axes: Any
+    nx: Any, drawn: Any, places: Mapping[str, Any], names: Iterable[str], axes: Any
 ) -> None:
     listed = list(names)
     colours = [COLOUR.get(_kind(name), "#cccccc") for name in listed]
     nx.draw_networkx_nodes(
-        found, places, nodelist=listed, node_size=700, node_color=colours, ax=axes
+        drawn, places, nodelist=listed, node_size=700, node_color=colours, ax=axes
     )
-    nx.draw_networkx_labels(found, places, {name: name for name in listed}, font_size=6, ax=axes)
+    nx.draw_networkx_labels(drawn, places, {name: name for name in listed}, font_size=6, ax=axes)
     axes.set_axis_off()
 
 

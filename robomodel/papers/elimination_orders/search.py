@@ -1,7 +1,7 @@
 """Search over the orders of any problem, of variables or of scalars, within a budget (001, VIII).
 
 What is minimised are the operations of Gaussian elimination in general position, products with ±1
-free (:attr:`gauss.Elimination.operations`). The result is never worse than orders known by name.
+free (:attr:`gauss.Elimination.operations`). The result is never worse than named orders.
 Eliminating a group depends on the rows that hold its columns and on nothing else. Rows are numbered
 by how they came about, so that a step on the same rows gives what it gave before: an order that
 differs in one place is counted anew only as far as the difference reaches.
@@ -27,9 +27,9 @@ NEAR = 6  # places that every other move goes at most
 
 @dataclass(frozen=True, slots=True)
 class SearchedOrder:
-    """The best order found, and its ``operations``.
+    """The best order, and its ``operations``.
 
-    ``start`` and ``start_operations``: the best order known by name; ``nodes``: orders counted.
+    ``start`` and ``start_operations``: the best named order; ``nodes``: orders counted.
     """
 
     order: tuple[Group, ...]
@@ -48,28 +48,28 @@ def search(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> SearchedOrder:
-    """An order of few operations, by annealing from the best one known by name; seeded.
+    """An order of few operations, by annealing from the best named one; seeded.
 
     Args:
         problem: any problem; ``order`` of the result is what :meth:`Problem.compile`,
             :meth:`Problem.factorize` and, of variables, :meth:`Problem.solve` take.
         scalars: search orders of scalars, which may take a variable's components at different
             times, not of variables.
-        nodes: orders counted at most, those known by name included (these in any case).
+        nodes: orders counted at most, named ones included (these in any case).
         seconds: time after which the best order so far is returned.
         seed: of the random moves.
         progress: is called with the nodes and the fewest operations so far.
 
-    Raises SingularError where no order known by name determines the unknowns.
+    Raises SingularError where no named order determines the unknowns.
     """
     if nodes < 1:
         raise ValueError("a search counts one order or more")
     until = math.inf if seconds is None else time.monotonic() + seconds
-    known = list(_known(problem, scalars, until))
-    if not known:
+    named = list(_named_orders(problem, scalars, until))
+    if not named:
         raise SingularError("every variable", "is not determined in any order known by name")
-    operations, name, done = min(known, key=lambda found: found[0])
-    best, fewest, counted = tuple(done.plan.order), operations, len(known)
+    operations, name, done = min(named, key=lambda counted: counted[0])
+    best, fewest, counted = tuple(done.plan.order), operations, len(named)
     start: tuple[Group, ...] = tuple((c,) for _, c in done.plan.pivots) if scalars else best
     counter, tries = Counter(problem.structure), max(nodes - counted, 0)
 
@@ -83,10 +83,10 @@ def search(
 
     annealing = anneal(
         start, cost, (0.01 * (1.0 - n / tries) ** 2 for n in range(tries)), random.Random(seed),
-        lambda step: NEAR * ((len(known) + step) % 2),
+        lambda step: NEAR * ((len(named) + step) % 2),
     )  # fmt: skip
     for step, (order, least) in enumerate(annealing):
-        counted = len(known) + step
+        counted = len(named) + step
         if least < fewest:
             best, fewest = order, int(least)
         if step and progress is not None:
@@ -96,8 +96,10 @@ def search(
     return SearchedOrder(best, fewest, name, operations, counted)
 
 
-def _known(problem: Problem, scalars: bool, until: float) -> Iterator[tuple[int, str, Elimination]]:
-    """Operations, name and elimination of the orders known by name; one at least is tried."""
+def _named_orders(
+    problem: Problem, scalars: bool, until: float
+) -> Iterator[tuple[int, str, Elimination]]:
+    """Operations, name and elimination of the named orders; one at least is tried."""
     names = [name for name in NAMES if name != "searched"]
     if scalars:
         names += [f"scalar {name}" for name in SCALAR_ORDERS]
@@ -164,7 +166,7 @@ class Counter:
             key = tuple(columns), choice.share, tuple([number[i] for i in held])
             step = self.steps.get(key)
             if step is None:
-                step = self.steps[key] = self._taken(columns, {i: rows[i] for i in held})
+                step = self.steps[key] = self._eliminated(columns, {i: rows[i] for i in held})
             columns.clear()
             choice.waiting += step.waiting
             total += step.operations
@@ -178,7 +180,7 @@ class Counter:
                 touching[c].add(i)
         return total
 
-    def _taken(self, columns: Sequence[int], held: Mapping[int, Row]) -> _Step:
+    def _eliminated(self, columns: Sequence[int], held: Mapping[int, Row]) -> _Step:
         """Eliminate columns from the rows that hold them, which stay as they are."""
         choice, before = self.choice, {(c, i) for i, row in held.items() for c in row}
         rows = {i: dict(row) for i, row in held.items()}

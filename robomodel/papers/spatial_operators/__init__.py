@@ -2,24 +2,29 @@
 
 After Jain, "Graph theoretic foundations of multibody dynamics, part II: analysis and algorithms"
 (Multibody System Dynamics, 2011). :func:`robot_operators` makes the operators of a model,
-:meth:`SKO.from_blocks` those of any tree of one's own.
+:meth:`SKO.from_blocks` those of any tree.
 """
 
 from robomodel.papers.spatial_operators.algebra import (
     Adjacency,
+    BackwardLyapunov,
     BlockDiagonal,
+    ForwardLyapunov,
+    Operator,
     PickOff,
     Propagator,
+    Space,
     identity,
 )
-from robomodel.papers.spatial_operators.diagonal import DiagonalEquations, diagonal_equations
-from robomodel.papers.spatial_operators.lyapunov import BackwardLyapunov, ForwardLyapunov
-from robomodel.papers.spatial_operators.operator import Operator, Space
-from robomodel.papers.spatial_operators.robot import RobotOperators, robot_operators
-from robomodel.papers.spatial_operators.sensitivity import Sensitivity, robot_sensitivity
-from robomodel.papers.spatial_operators.sko import SKO, Articulated
+from robomodel.papers.spatial_operators.robot import (
+    DiagonalEquations,
+    RobotOperators,
+    diagonal_equations,
+    robot_operators,
+    robot_sensitivity,
+)
+from robomodel.papers.spatial_operators.sko import SKO, Articulated, Sensitivity, Underactuated
 from robomodel.papers.spatial_operators.tree import ROOT, Tree, draw_sparsity, draw_tree
-from robomodel.papers.spatial_operators.underactuated import Underactuated
 
 __all__ = [
     "ROOT",

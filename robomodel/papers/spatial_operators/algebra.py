@@ -5,30 +5,234 @@ A stacked vector holds one block for each node of a tree, (..., size) with leadi
 cost is linear in the number of nodes. ``operator @ x`` acts on a stacked vector, ``operator @
 operator`` composes, ``.T`` transposes, ``+`` and ``-`` combine, ``dense()`` shows the matrix.
 Products that keep a structure have it: a block-diagonal operator times an adjacency is one again.
+Lyapunov equations are 𝔸 X 𝔹* and 𝔸* X 𝔹 of block-diagonal X, decomposed and block by block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
+from itertools import pairwise
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.model.joints import Array
-from robomodel.papers.matrices import transposed
-from robomodel.papers.spatial_operators.operator import (
-    Blocks,
-    Derived,
-    Operator,
-    Space,
-    Sum,
-    compatible,
-    multiply,
-)
+from robomodel.papers.matrices import times, transposed
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
+
+Blocks = tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class Space:
+    """Stacked vectors with a block of ``sizes[k]`` numbers for each node k of the tree.
+
+    Without a tree the blocks belong to something else, to points on the nodes for instance.
+    """
+
+    tree: Tree | None
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def size(self) -> int:
+        """How many numbers a stacked vector has."""
+        return sum(self.sizes)
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Each node's part of a stacked vector."""
+        ends = np.cumsum([0, *self.sizes]).tolist()
+        return tuple(slice(a, b) for a, b in pairwise(ends))
+
+    def split(self, x: ArrayLike) -> list[Array]:
+        """The blocks of a stacked vector (..., size); ValueError for another size."""
+        array = np.asarray(x, dtype=np.float64)
+        if array.ndim == 0 or array.shape[-1] != self.size:
+            raise ValueError(
+                f"a stacked vector here has {self.size} numbers on its last axis, "
+                f"got shape {array.shape}"
+            )
+        return [array[..., part] for part in self.slices]
+
+    def join(self, blocks: Sequence[Array]) -> Array:
+        """A stacked vector from its blocks, batch axes broadcast."""
+        if not blocks:
+            return np.zeros(0)
+        batch = np.broadcast_shapes(*(block.shape[:-1] for block in blocks))
+        return np.concatenate(
+            [np.broadcast_to(block, (*batch, block.shape[-1])) for block in blocks], axis=-1
+        )
+
+    def zeros(self) -> list[Array]:
+        """The blocks of zero."""
+        return [np.zeros(size) for size in self.sizes]
+
+    def __str__(self) -> str:
+        where = "no tree" if self.tree is None else f"{len(self.tree)} nodes"
+        return (
+            f"{self.size} numbers on {where} (blocks of {', '.join(map(str, self.sizes[:8]))}"
+            + (", …)" if len(self.sizes) > 8 else ")")
+        )
+
+
+def compatible(left: Space, right: Space, what: str) -> None:
+    """ValueError unless both are the same: equal trees and equal blocks."""
+    if left == right:
+        return
+    if left.sizes == right.sizes and left.tree is not None and right.tree is not None:
+        raise ValueError(f"{what} are not compatible: they belong to different trees")
+    raise ValueError(f"{what} are not compatible: {left} against {right}")
+
+
+class Operator(ABC):
+    """A linear map from stacked vectors of ``cols`` to those of ``rows``."""
+
+    if TYPE_CHECKING:  # a field of some operators, derived in others
+
+        @property
+        def rows(self) -> Space:
+            """Its target."""
+
+        @property
+        def cols(self) -> Space:
+            """Its source."""
+
+    @abstractmethod
+    def _act(self, x: Array) -> Array:
+        """The operator on x (..., cols.size)."""
+
+    @abstractmethod
+    def _act_transposed(self, y: Array) -> Array:
+        """Its transpose on y (..., rows.size)."""
+
+    @overload
+    def __matmul__(self, other: Operator) -> Operator: ...
+
+    @overload
+    def __matmul__(self, other: ArrayLike) -> Array: ...
+
+    def __matmul__(self, other: Operator | ArrayLike) -> Operator | Array:
+        if isinstance(other, Operator):
+            compatible(self.cols, other.rows, "the factors of a product")
+            return self._times(other)
+        x = np.asarray(other, dtype=np.float64)
+        self.cols.split(x)  # checks the size
+        return self._act(x)
+
+    def _times(self, other: Operator) -> Operator:
+        return Product(self, other)
+
+    @property
+    def T(self) -> Operator:
+        """The transpose."""
+        return Transpose(self)
+
+    def __add__(self, other: Operator) -> Operator:
+        return Sum(self, other, 1.0)
+
+    def __sub__(self, other: Operator) -> Operator:
+        return Sum(self, other, -1.0)
+
+    def dense(self) -> Array:
+        """The matrix (..., rows.size, cols.size), column by column: for looking at."""
+        shape = np.shape(self._act(np.zeros(self.cols.size)))
+        units = np.eye(self.cols.size).reshape(
+            self.cols.size, *([1] * (len(shape) - 1)), self.cols.size
+        )
+        columns = np.broadcast_to(self._act(units), (self.cols.size, *shape))
+        return np.moveaxis(columns, 0, -1).copy()
+
+
+class Derived(Operator):
+    """An operator whose spaces follow from those of others."""
+
+    @property
+    @abstractmethod
+    def spaces(self) -> tuple[Space, Space]:
+        """Its target and its source."""
+
+    @property
+    def rows(self) -> Space:
+        """Its target."""
+        return self.spaces[0]
+
+    @property
+    def cols(self) -> Space:
+        """Its source."""
+        return self.spaces[1]
+
+
+@dataclass(frozen=True)
+class Transpose(Derived):
+    """The transpose of an operator."""
+
+    of: Operator
+
+    @property
+    def spaces(self) -> tuple[Space, Space]:
+        """Its target and its source."""
+        return self.of.cols, self.of.rows
+
+    @property
+    def T(self) -> Operator:
+        """The operator itself."""
+        return self.of
+
+    def _act(self, x: Array) -> Array:
+        return self.of._act_transposed(x)
+
+    def _act_transposed(self, y: Array) -> Array:
+        return self.of._act(y)
+
+
+@dataclass(frozen=True)
+class Product(Derived):
+    """``left`` after ``right``."""
+
+    left: Operator
+    right: Operator
+
+    @property
+    def spaces(self) -> tuple[Space, Space]:
+        """Its target and its source."""
+        return self.left.rows, self.right.cols
+
+    def _act(self, x: Array) -> Array:
+        return self.left._act(self.right._act(x))
+
+    def _act_transposed(self, y: Array) -> Array:
+        return self.right._act_transposed(self.left._act_transposed(y))
+
+
+@dataclass(frozen=True)
+class Sum(Derived):
+    """``first`` + ``factor`` · ``second``."""
+
+    first: Operator
+    second: Operator
+    factor: float
+
+    def __post_init__(self) -> None:
+        compatible(self.first.rows, self.second.rows, "the terms of a sum")
+        compatible(self.first.cols, self.second.cols, "the terms of a sum")
+
+    @property
+    def spaces(self) -> tuple[Space, Space]:
+        """Its target and its source."""
+        return self.first.rows, self.first.cols
+
+    def _act(self, x: Array) -> Array:
+        return self.first._act(x) + self.factor * self.second._act(x)
+
+    def _act_transposed(self, y: Array) -> Array:
+        return self.first._act_transposed(y) + self.factor * self.second._act_transposed(y)
+
+
+# ---- block-diagonal operators, adjacencies, propagators ------------------------------------------
 
 
 def _fits(blocks: Blocks, rows: Sequence[int], cols: Sequence[int], tree: Tree, what: str) -> None:
@@ -64,7 +268,7 @@ class BlockDiagonal(Operator):
 
     def _act(self, x: Array) -> Array:
         parts = self.cols.split(x)
-        return self.rows.join([multiply(b, p) for b, p in zip(self.blocks, parts, strict=True)])
+        return self.rows.join([times(b, p) for b, p in zip(self.blocks, parts, strict=True)])
 
     def _act_transposed(self, y: Array) -> Array:
         return self.T._act(y)
@@ -161,14 +365,14 @@ class Adjacency(Operator):
         parts, result = self.cols.split(x), self.rows.zeros()
         for k, parent in enumerate(self.tree.parents):
             if parent != ROOT:
-                result[parent] = result[parent] + multiply(self.weights[k], parts[k])
+                result[parent] = result[parent] + times(self.weights[k], parts[k])
         return self.rows.join(result)
 
     def _act_transposed(self, y: Array) -> Array:
         parts, result = self.rows.split(y), self.cols.zeros()
         for k, parent in enumerate(self.tree.parents):
             if parent != ROOT:
-                result[k] = multiply(transposed(self.weights[k]), parts[parent])
+                result[k] = times(transposed(self.weights[k]), parts[parent])
         return self.cols.join(result)
 
     @overload  # type: ignore[override]
@@ -236,7 +440,7 @@ class Propagator(Derived):
         for k in reversed(tree.order):
             parent = tree.parents[k]
             if parent != ROOT:
-                y[parent] = y[parent] + multiply(self.adjacency.weights[k], y[k])
+                y[parent] = y[parent] + times(self.adjacency.weights[k], y[k])
         return self.rows.join(y)
 
     def _act_transposed(self, y: Array) -> Array:
@@ -245,7 +449,7 @@ class Propagator(Derived):
         for k in tree.order:
             parent = tree.parents[k]
             if parent != ROOT:
-                x[k] = x[k] + multiply(transposed(self.adjacency.weights[k]), x[parent])
+                x[k] = x[k] + times(transposed(self.adjacency.weights[k]), x[parent])
         return self.rows.join(x)
 
     def block(self, i: int, j: int) -> Array:
@@ -260,7 +464,7 @@ class Propagator(Derived):
 
 @dataclass(frozen=True, eq=False)
 class PickOff(Operator):
-    """𝓑: block n (..., size of its node, own size) puts what acts at a point on ``nodes[n]``.
+    """𝓑: block n (..., size of its node, size of the point) puts forces at a point on ``nodes[n]``.
 
     𝓑* picks velocities off: of points, tools, feet. Points on ``ROOT`` are at rest.
     """
@@ -284,16 +488,14 @@ class PickOff(Operator):
         result = self.rows.zeros()
         for node, block, part in zip(self.nodes, self.blocks, self.cols.split(x), strict=True):
             if node != ROOT:
-                result[node] = result[node] + multiply(block, part)
+                result[node] = result[node] + times(block, part)
         return self.rows.join(result)
 
     def _act_transposed(self, y: Array) -> Array:
         parts = self.rows.split(y)
         return self.cols.join(
             [
-                np.zeros(block.shape[-1])
-                if node == ROOT
-                else multiply(transposed(block), parts[node])
+                np.zeros(block.shape[-1]) if node == ROOT else times(transposed(block), parts[node])
                 for node, block in zip(self.nodes, self.blocks, strict=True)
             ]
         )
@@ -304,3 +506,130 @@ def blockwise(
 ) -> BlockDiagonal:
     """A block-diagonal operator from ``space`` to ``rows`` with the blocks make(k)."""
     return BlockDiagonal(rows, space, tuple(make(k) for k in range(len(space.sizes))), name)
+
+
+# ---- Lyapunov equations --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Lyapunov:
+    """The equation's propagators, and its block-diagonal X."""
+
+    A: Propagator
+    X: BlockDiagonal
+    B: Propagator
+
+    def __post_init__(self) -> None:
+        compatible(self.A.cols, self.X.rows, "𝔸 and X")
+        compatible(self.B.cols, self.X.cols, "𝔹 and X")
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardLyapunov(_Lyapunov):
+    """Z = 𝔸 X 𝔹* = Y + 𝔸̃ Y + Y 𝔹̃*, with the block-diagonal Y of X = Y - 𝓔_A Y 𝓔_B* (Lemma 3)."""
+
+    @cached_property
+    def Y(self) -> BlockDiagonal:
+        """The diagonal blocks, gathered from tips to base: composites, where X are inertias."""
+        blocks, tree = list(self.X.blocks), self.A.tree
+        for k in reversed(tree.order):
+            parent = tree.parents[k]
+            if parent != ROOT:
+                a, b = self.A.adjacency.weights[k], self.B.adjacency.weights[k]
+                blocks[parent] = blocks[parent] + a @ blocks[k] @ transposed(b)
+        return BlockDiagonal(self.X.rows, self.X.cols, tuple(blocks))
+
+    @property
+    def parts(self) -> tuple[BlockDiagonal, Operator, Operator]:
+        """(Y, 𝔸̃ Y, Y 𝔹̃*): disjoint, and Z is their sum."""
+        return self.Y, self.A.strict @ self.Y, self.Y @ self.B.strict.T
+
+    @property
+    def operator(self) -> Operator:
+        """Z as an action."""
+        diagonal, upper, lower = self.parts
+        return diagonal + upper + lower
+
+    def block(self, i: int, j: int) -> Array:
+        """Z(i, j); zero unless one of the nodes carries the other."""
+        top = self.A.tree.common_ancestor(i, j)
+        if top == i:
+            return self.A.block(i, j) @ self.Y.blocks[j]
+        if top == j:
+            return self.Y.blocks[i] @ transposed(self.B.block(j, i))
+        return np.zeros((self.A.rows.sizes[i], self.B.rows.sizes[j]))
+
+
+@dataclass(frozen=True, eq=False)
+class BackwardLyapunov(_Lyapunov):
+    """Z = 𝔸* X 𝔹 = Y + Y 𝔹̃ + 𝔸̃* Y + R, X = Y - diagOf(𝓔_A* Y 𝓔_B) (Lemma 5).
+
+    R are the blocks of unrelated nodes, of which none carries the other.
+    """
+
+    @cached_property
+    def Y(self) -> BlockDiagonal:
+        """The diagonal blocks, scattered from base to tips."""
+        blocks, tree = list(self.X.blocks), self.A.tree
+        for k in tree.order:
+            parent = tree.parents[k]
+            if parent != ROOT:
+                a, b = self.A.adjacency.weights[k], self.B.adjacency.weights[k]
+                blocks[k] = blocks[k] + transposed(a) @ blocks[parent] @ b
+        return BlockDiagonal(self.X.rows, self.X.cols, tuple(blocks))
+
+    @property
+    def operator(self) -> Operator:
+        """Z as an action: a gather, X, and a scatter."""
+        return self.A.T @ self.X @ self.B
+
+    def block(self, i: int, j: int) -> Array:
+        """Z(i, j) = 𝔸(c, i)* Y(c) 𝔹(c, j), c the closest node that carries both; else zero."""
+        top = self.A.tree.common_ancestor(i, j)
+        if top == ROOT:
+            return np.zeros((self.A.rows.sizes[i], self.B.rows.sizes[j]))
+        return transposed(self.A.block(top, i)) @ self.Y.blocks[top] @ self.B.block(top, j)
+
+    @property
+    def parts(self) -> tuple[BlockDiagonal, Operator, Operator, Operator]:
+        """(Y, Y 𝔹̃, 𝔸̃* Y, R): disjoint, and Z is their sum."""
+        right, left = self.Y @ self.B.strict, self.A.strict.T @ self.Y
+        return self.Y, right, left, self.operator - self.Y - right - left
+
+    def between(self, left: PickOff, right: PickOff) -> Array:
+        """𝓑_left* Z 𝓑_right (..., m, n), dense, without any other part of Z.
+
+        What is picked off is carried to the closest node that carries both; O(depth) a pair.
+        """
+        compatible(left.rows, self.A.rows, "𝔸 and what is picked off")
+        compatible(right.rows, self.B.rows, "𝔹 and what is picked off")
+        lefts, rights = (
+            [_carried(p, node, block) for node, block in zip(of.nodes, of.blocks, strict=True)]
+            for p, of in ((self.A, left), (self.B, right))
+        )
+        blocks: dict[tuple[int, int], Array] = {}
+        for m, i in enumerate(left.nodes):
+            for n, j in enumerate(right.nodes):
+                top = ROOT if ROOT in (i, j) else self.A.tree.common_ancestor(i, j)
+                if top != ROOT:
+                    a, b = lefts[m][top], rights[n][top]
+                    blocks[m, n] = transposed(a) @ self.Y.blocks[top] @ b
+        return dense_blocks(blocks, left.cols, right.cols)
+
+
+def _carried(propagator: Propagator, node: int, block: Array) -> dict[int, Array]:
+    """Forces on a node as forces on each node that carries it."""
+    carried = {}
+    for k in propagator.tree.upwards(node):
+        carried[k] = block
+        block = propagator.adjacency.weights[k] @ block
+    return carried
+
+
+def dense_blocks(blocks: Mapping[tuple[int, int], Array], rows: Space, cols: Space) -> Array:
+    """The matrix (..., rows.size, cols.size) of blocks by (row, column); others are zero."""
+    batch = np.broadcast_shapes(*(block.shape[:-2] for block in blocks.values()))
+    result = np.zeros((*batch, rows.size, cols.size))
+    for (i, j), block in blocks.items():
+        result[..., rows.slices[i], cols.slices[j]] = block
+    return result

@@ -1,13 +1,15 @@
 """SKO models of robots: nodes are clusters, or the bodies of the spanning tree.
 
 A cluster connectivity tree is an SKO model with H = Sᵀ: its blocks are those of
-:func:`robomodel.papers.clusters.operators`.
+:func:`robomodel.papers.clusters.operators`. Sensitivities of these models along a velocity are
+exact, and with them the equations of motion with a unit mass matrix.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -23,9 +25,15 @@ from robomodel.model.model import Model
 from robomodel.papers.clusters import ClusterOperators, operators
 from robomodel.papers.clusters.recursions import base_acceleration
 from robomodel.papers.matrices import block_diagonal, frame_motion, times, transposed
-from robomodel.papers.spatial_operators.algebra import Adjacency, BlockDiagonal, PickOff, blockwise
-from robomodel.papers.spatial_operators.operator import Space
-from robomodel.papers.spatial_operators.sko import SKO
+from robomodel.papers.spatial_operators.algebra import (
+    Adjacency,
+    BlockDiagonal,
+    Operator,
+    PickOff,
+    Space,
+    blockwise,
+)
+from robomodel.papers.spatial_operators.sko import SKO, Sensitivity
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
 from robomodel.scalars import stack, unstack
 
@@ -100,8 +108,8 @@ def robot_operators(
     bias = _bias(modelled, objects, sites, f_ext or {})
     constant = [o.inertia[(0,) * (o.inertia.ndim - 2)] for o in objects]  # of any state
     inertia = [
-        block_diagonal([own, np.diag(o.armature[_geared(o)])])
-        for own, o in zip(constant, objects, strict=True)
+        block_diagonal([bodies, np.diag(o.armature[_geared(o)])])
+        for bodies, o in zip(constant, objects, strict=True)
     ]
     return RobotOperators(
         weights=_weights(space, tree, [o.X for o in objects]),
@@ -114,23 +122,13 @@ def robot_operators(
     )
 
 
-def rates_along(
-    found: RobotOperators, q: Array, direction: Array
-) -> tuple[Adjacency, BlockDiagonal]:
-    """Derivatives of 𝓔 and H of a model of clusters at q along a velocity; M is constant."""
-    objects = operators(found.robot, q, direction)
-    weights = _weights(found.nodes, found.tree, [o.X_dot for o in objects])
-    changes = [(o.S_dot, o.G_dot) for o in objects]
-    return weights, _joint_maps(found.nodes, found.rates, changes, objects)
-
-
 def _geared(o: ClusterOperators) -> list[int]:
     """The velocities of a cluster's tree joints that have an armature."""
     return np.flatnonzero(o.armature).tolist()
 
 
 def _joined(x: Array, joints: Array, o: ClusterOperators) -> Array:
-    """What belongs to bodies, and of what belongs to tree joints that of joints with armature."""
+    """Rows of bodies, and those of the tree joints that have an armature."""
     parts = [x, joints[..., _geared(o)]]
     return Space(None, tuple(part.shape[-1] for part in parts)).join(parts)
 
@@ -150,7 +148,7 @@ def _joint_maps(
 
 
 def _weights(space: Space, tree: Tree, carried: Sequence[Array]) -> Adjacency:
-    """𝓔 of what parents' bodies do to nodes' velocities; joints with armature are not carried."""
+    """𝓔 of the transforms from parents' bodies; rows of joints with armature are zero."""
     blocks = []
     for k, parent in enumerate(tree.parents):
         x = carried[k]
@@ -179,3 +177,115 @@ def _bias(
             push[..., first : first + 6] = times(frame_motion(model, at).T, force)
             bias[node] = bias[node] - push
     return bias
+
+
+def robot_sensitivity(model: Model, q: ArrayLike, direction: ArrayLike) -> Sensitivity:
+    """The operators of a robot at q (..., nq), with their derivatives along a velocity (..., nv).
+
+    Along ``numpy.eye(nv)[i]``: by coordinate i. Exact, loops included. Raises ValueError for arrays
+    of other sizes.
+    """
+    at = as_array(q, model.nq, "q", "nq")
+    along = as_array(direction, model.nv, "direction", "nv")
+    base = robot_operators(model, at)
+    objects = operators(model, at, along)
+    weights = _weights(base.nodes, base.tree, [o.X_dot for o in objects])
+    motions = [(o.S_dot, o.G_dot) for o in objects]
+    maps = _joint_maps(base.nodes, base.rates, motions, objects)
+    constant = blockwise(base.nodes, base.nodes, lambda k: 0.0 * base.M.blocks[k])
+    return Sensitivity(base, weights, maps, constant)
+
+
+# ---- equations of motion with a unit mass matrix, in innovations coordinates (future work) -------
+# With ℳ = ℓ ℓ*, ℓ = (1 + H𝔸K) D^½, the velocities ν = ℓ* θ̇ obey ν̇ + C(θ, ν) = ε with ε = ℓ⁻¹ T,
+# and the kinetic energy is ν·ν/2 (Jain and Rodriguez, Diagonalized Lagrangian robot dynamics,
+# 1995). ν are quasi-velocities: no coordinates have them as their rates. Clusters change nothing.
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalEquations:
+    """ν̇ + ``bias`` = ``forces(T)`` of a robot at q and v; all by operators of linear cost.
+
+    ``velocities`` is ν (..., nv). ``model`` has the loads (gravity, f_ext), ``change`` the blocks'
+    derivatives in time.
+    """
+
+    model: RobotOperators
+    change: Sensitivity
+    v: Array
+
+    @cached_property
+    def root(self) -> BlockDiagonal:
+        """D^½, the lower triangular root of each node's D."""
+        rates = self.model.rates
+        pivots = self.model.articulated.D.blocks
+        return blockwise(rates, rates, lambda k: np.asarray(np.linalg.cholesky(pivots[k]), float))
+
+    @cached_property
+    def root_inverse(self) -> BlockDiagonal:
+        """D^-½."""
+        rates = self.model.rates
+        roots = self.root.blocks
+        return blockwise(rates, rates, lambda k: np.asarray(np.linalg.inv(roots[k]), float))
+
+    @cached_property
+    def factor(self) -> Operator:
+        """ℓ = (1 + H𝔸K) D^½: ℳ = ℓ ℓ*."""
+        return self.model.articulated.factor @ self.root
+
+    @cached_property
+    def factor_inverse(self) -> Operator:
+        """ℓ⁻¹ = D^-½ (1 - HψK)."""
+        return self.root_inverse @ self.model.articulated.factor_inverse
+
+    @cached_property
+    def factor_rate(self) -> Operator:
+        """dℓ/dt along the motion; of a root R, R' = R Φ(R⁻¹ D' R⁻*), Φ the lower half."""
+        rates, pivots = self.model.rates, self.change.riccati[1].blocks
+
+        def rate(k: int) -> Array:
+            root, inverse = self.root.blocks[k], self.root_inverse.blocks[k]
+            inner = inverse @ pivots[k] @ transposed(inverse)
+            return root @ (np.tril(inner) - 0.5 * inner * np.eye(root.shape[-1]))
+
+        turned = self.model.articulated.factor @ blockwise(rates, rates, rate)
+        return self.change.factor @ self.root + turned
+
+    @cached_property
+    def velocities(self) -> Array:
+        """ν = ℓ* θ̇ (..., nv) [√J]: the kinetic energy is ν·ν/2."""
+        return self.factor.T @ self.v
+
+    def forces(self, tau: ArrayLike) -> Array:
+        """ε = ℓ⁻¹ T (..., nv); the power θ̇·T is ν·ε."""
+        return self.factor_inverse @ tau
+
+    @cached_property
+    def bias(self) -> Array:
+        """C(θ, ν) (..., nv). Without gravity and wrenches it does no work: ν·C = 0."""
+        return self.factor_inverse @ self.model.bias - self.factor_rate.T @ self.v
+
+    def accelerations(self, tau: ArrayLike) -> Array:
+        """ν̇ = ε - C (..., nv) under the forces tau (..., nv), each coordinate by itself."""
+        return self.forces(tau) - self.bias
+
+    def joint_accelerations(self, rates: ArrayLike) -> Array:
+        """θ̈ (..., nv) of ν̇ (..., nv): ℓ⁻*(ν̇ - ℓ̇* θ̇)."""
+        return self.factor_inverse.T @ (np.asarray(rates) - self.factor_rate.T @ self.v)
+
+
+def diagonal_equations(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    f_ext: Mapping[str, ArrayLike] | None = None,
+) -> DiagonalEquations:
+    """The equations of motion at q (..., nq), v (..., nv) with a unit mass matrix.
+
+    ``f_ext`` as in :func:`robomodel.rnea`. Coordinates are those of the clusters, v. The factor's
+    rate along the motion is :func:`robot_sensitivity`'s, and as accurate.
+    """
+    speed = as_array(v, model.nv, "v", "nv")
+    loaded = robot_operators(model, q, speed, f_ext=f_ext)
+    return DiagonalEquations(loaded, robot_sensitivity(model, q, speed), speed)

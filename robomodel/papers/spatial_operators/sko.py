@@ -1,35 +1,41 @@
-"""SKO models: the dynamics of anything that hangs together as a tree, by spatial operators.
+"""SKO models: the dynamics of any tree of bodies or clusters, by spatial operators.
 
 A model is a tree, weights 𝓔, a joint map H, inertias M, and stacked velocity products a and b
 (Jain, Graph theoretic foundations of multibody dynamics, part II; equations by its numbers):
 
     V = 𝔸* H* θ̇    α = 𝔸*(H* θ̈ + a)    f = 𝔸(M α + b)    T = H f    with 𝔸 = (1 - 𝓔)⁻¹
 
-Nothing else is assumed: weights of any shape, singular ones too, and blocks of any size.
+Nothing else is assumed: weights of any shape, singular ones too, and blocks of any size. Beyond
+the paper's algorithms are its future work: sensitivities, and under-actuated motion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.papers.matrices import transposed
 from robomodel.papers.spatial_operators.algebra import (
     Adjacency,
+    BackwardLyapunov,
     BlockDiagonal,
+    ForwardLyapunov,
+    Operator,
     PickOff,
     Propagator,
+    Space,
     blockwise,
+    compatible,
+    dense_blocks,
     identity,
 )
-from robomodel.papers.spatial_operators.lyapunov import BackwardLyapunov, ForwardLyapunov
-from robomodel.papers.spatial_operators.operator import Operator, Space, compatible
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
 from robomodel.scalars import Factorization
 
@@ -86,7 +92,7 @@ class SKO:
         a: Mapping[Hashable, ArrayLike] | None = None,
         b: Mapping[Hashable, ArrayLike] | None = None,
     ) -> SKO:
-        """A user's own: blocks by node, weights by edge (parent, child); M gives the nodes' order.
+        """A model of any tree: blocks by node, weights by edge (parent, child), nodes as in M.
 
         H[k] (..., n_k, m_k), M[k] (..., m_k, m_k), weights[parent, child] (..., m_parent, m_child):
         what a force on the child is on the parent. Nodes that no edge has as child are roots.
@@ -183,20 +189,16 @@ class SKO:
 
     def mass_matrix(self) -> Array:
         """ℳ (..., n, n), dense: composites, and their forces carried to the base (alg. 4.2)."""
-        tree, h, parts = self.tree, self.H.blocks, self.rates.slices
+        h = self.H.blocks
         composite = self.composites.Y.blocks
         blocks: dict[tuple[int, int], Array] = {}
-        for k in range(len(tree)):
+        for k in range(len(self.tree)):
             force = composite[k] @ transposed(h[k])
-            for above in tree.upwards(k):
+            for above in self.tree.upwards(k):
                 blocks[above, k] = h[above] @ force
+                blocks[k, above] = transposed(blocks[above, k])
                 force = self.weights.weights[above] @ force
-        batch = np.broadcast_shapes(*(block.shape[:-2] for block in blocks.values()))
-        result = np.zeros((*batch, self.rates.size, self.rates.size))
-        for (i, j), block in blocks.items():
-            result[..., parts[i], parts[j]] = block
-            result[..., parts[j], parts[i]] = transposed(block)
-        return result
+        return dense_blocks(blocks, self.rates, self.rates)
 
     # ---- articulated inertias, and what follows from them (sections 5 and 6)
 
@@ -212,7 +214,7 @@ class SKO:
 
 @dataclass(frozen=True, eq=False)
 class Articulated:
-    """What the Riccati equation M = P - 𝓔[P - P H* D⁻¹ H P]𝓔* gives for a model.
+    """The solution of the Riccati equation M = P - 𝓔[P - P H* D⁻¹ H P]𝓔* of a model.
 
     ``P`` articulated inertias, ``D`` = H P H*, ``G`` = P H* D⁻¹, ``K`` = 𝓔 G, ``remainder`` τ̄ = 1 -
     G H, ``weights`` 𝓔_ψ = 𝓔 τ̄ = 𝓔 - K H, ``psi`` its propagator ψ. ``log_det`` (...) is log det ℳ =
@@ -341,3 +343,182 @@ def _solved(factors: Factorization, right: Array) -> Array:
     """D⁻¹ right (..., n, columns)."""
     rows = factors.solve([right[..., i, :] for i in range(right.shape[-2])])
     return np.stack(rows, axis=-2) if rows else np.zeros(right.shape)
+
+
+# ---- sensitivities along one parameter or direction, at linear cost (future work) ----------------
+# From the derivatives of 𝓔, H and M by nodes follow those of ℳ, its determinant and its inverse,
+# and of the operational space inertia, as 𝔸' = 𝔸 𝓔' 𝔸. No mass matrix is formed.
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """A model with the derivatives of its weights, joint maps and inertias."""
+
+    model: SKO
+    weights: Adjacency
+    H: BlockDiagonal
+    M: BlockDiagonal
+
+    def __post_init__(self) -> None:
+        model = self.model
+        for rate, space, what in (
+            (self.weights.rows, model.weights.rows, "weights"),
+            (self.H.cols, model.H.cols, "H"),
+            (self.H.rows, model.H.rows, "H"),
+            (self.M.rows, model.M.rows, "M"),
+        ):
+            compatible(rate, space, f"{what} and its derivative")
+
+    @cached_property
+    def lever(self) -> Operator:
+        """(H𝔸)' = (H' + H𝔸𝓔')𝔸."""
+        model = self.model
+        return (self.H + model.H @ model.A @ self.weights) @ model.A
+
+    @cached_property
+    def mass_operator(self) -> Operator:
+        """ℳ'."""
+        model = self.model
+        carry = model.H @ model.A
+        half = self.lever @ model.M @ carry.T
+        return half + half.T + carry @ self.M @ carry.T
+
+    @cached_property
+    def riccati(self) -> tuple[BlockDiagonal, BlockDiagonal]:
+        """P' and D' of the articulated inertias, by the derivative of the Riccati equation."""
+        model, riccati = self.model, self.model.articulated
+        tree, weights = model.tree, model.weights.weights
+        rate = list(self.M.blocks)
+        pivots: dict[int, Array] = {}
+        for k in reversed(tree.order):
+            h, dh, p = model.H.blocks[k], self.H.blocks[k], riccati.P.blocks[k]
+            half = dh @ p @ transposed(h)
+            pivots[k] = h @ rate[k] @ transposed(h) + half + transposed(half)
+            if tree.parents[k] == ROOT:
+                continue
+            gain, remainder = riccati.G.blocks[k], riccati.remainder.blocks[k]
+            lost = gain @ dh @ p @ transposed(remainder)
+            left = remainder @ rate[k] @ transposed(remainder) - lost - transposed(lost)
+            e, de = weights[k], self.weights.weights[k]
+            turn = de @ remainder @ p @ transposed(e)
+            moved = e @ left @ transposed(e) + turn + transposed(turn)
+            rate[tree.parents[k]] = rate[tree.parents[k]] + moved
+        nodes, rates = model.nodes, model.rates
+        return (
+            blockwise(nodes, nodes, rate.__getitem__),
+            blockwise(rates, rates, pivots.__getitem__),
+        )
+
+    @cached_property
+    def log_det(self) -> Array:
+        """(log det ℳ)' (...) = Σ tr D⁻¹ D'."""
+        pairs = zip(self.model.articulated.D_inverse.blocks, self.riccati[1].blocks, strict=True)
+        return sum((np.einsum("...ij,...ji->...", x, y) for x, y in pairs), start=np.zeros(()))
+
+    @cached_property
+    def factor(self) -> Operator:
+        """(1 + H𝔸K)' of the innovations factorisation, K' = 𝓔'G + 𝓔G', G = P H* D⁻¹."""
+        model, riccati = self.model, self.model.articulated
+        dp, dd = self.riccati
+        moved = dp @ model.H.T + riccati.P @ self.H.T - riccati.G @ dd
+        k = self.weights @ riccati.G + model.weights @ (moved @ riccati.D_inverse)
+        return self.lever @ riccati.K + model.H @ model.A @ k
+
+    def inverse_operational_inertia(self, picked: PickOff) -> Array:
+        """(Λ⁻¹)' (..., p, p) of points that are fixed to their nodes, column by column."""
+        carry, inverse = self.model.H @ self.model.A, self.model.articulated.mass_inverse
+        columns: list[Array] = []
+        for unit in np.eye(picked.cols.size):
+            force = picked @ unit
+            push, pushed = carry @ force, self.lever @ force
+            a = inverse @ push
+            change = inverse @ (pushed - self.mass_operator @ a)
+            columns.append(picked.T @ (self.lever.T @ a + carry.T @ change))
+        return np.stack(columns, axis=-1)
+
+
+# ---- under-actuated and prescribed motion (future work) ------------------------------------------
+# After Jain and Rodriguez, "An analysis of the kinematics and dynamics of underactuated
+# manipulators" (1993). With H split by rows into those of the active coordinates, whose
+# accelerations are prescribed, and the passive ones, whose forces are,
+#     T_a = S_aa θ̈_a - S_paᵀ T_p + …,    θ̈_p = S_pa θ̈_a + S_pp T_p + …
+# with S_pp = ℳ_pp⁻¹, S_pa = -ℳ_pp⁻¹ ℳ_pa and S_aa = ℳ_aa - ℳ_ap ℳ_pp⁻¹ ℳ_pa; ℳ_pp⁻¹ is that of the
+# model whose joints have their passive rows alone, at linear cost.
+
+
+@dataclass(frozen=True, eq=False)
+class Underactuated:
+    """A model whose ``active`` coordinates, ascending indices of θ̇, move as prescribed."""
+
+    model: SKO
+    active: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        size = self.model.rates.size
+        if list(self.active) != sorted({*self.active} & {*range(size)}):
+            raise ValueError(
+                f"active coordinates are ascending indices below {size}, not {self.active}"
+            )
+
+    @cached_property
+    def passive(self) -> tuple[int, ...]:
+        """The other coordinates, whose forces are prescribed."""
+        return tuple(i for i in range(self.model.rates.size) if i not in self.active)
+
+    @cached_property
+    def H_active(self) -> BlockDiagonal:
+        """Rows of H that belong to active coordinates."""
+        return self._rows(self.active)
+
+    @cached_property
+    def free(self) -> SKO:
+        """The model of the passive joints alone: ℳ_pp, with the same weights and inertias."""
+        m = self.model
+        return SKO(weights=m.weights, H=self._rows(self.passive), M=m.M, a=m.a, b=m.b)
+
+    def _rows(self, chosen: Sequence[int]) -> BlockDiagonal:
+        model = self.model
+        rows = [
+            [i - part.start for i in range(part.start, part.stop) if i in chosen]
+            for part in model.rates.slices
+        ]
+        rates = Space(model.tree, tuple(map(len, rows)))
+        return blockwise(model.nodes, rates, lambda k: model.H.blocks[k][..., rows[k], :], "H")
+
+    @property
+    def S_pp(self) -> Operator:
+        """ℳ_pp⁻¹: passive accelerations by passive forces."""
+        return self.free.articulated.mass_inverse
+
+    @property
+    def S_pa(self) -> Operator:
+        """-ℳ_pp⁻¹ ℳ_pa: passive accelerations by active ones."""
+        inner = self.model.A @ self.model.M @ self.model.A.T
+        active = self.H_active
+        minus = blockwise(active.cols, active.rows, lambda k: -active.blocks[k])
+        return self.S_pp @ self.free.H @ inner @ minus.T
+
+    @property
+    def S_aa(self) -> Operator:
+        """ℳ_aa - ℳ_ap ℳ_pp⁻¹ ℳ_pa: active forces by active accelerations."""
+        inner = self.model.A @ self.model.M @ self.model.A.T
+        return self.H_active @ inner @ (self.H_active.T + self.free.H.T @ self.S_pa)
+
+    def hybrid(self, accelerations: ArrayLike, forces: ArrayLike) -> tuple[Array, Array]:
+        """(T, θ̈) (..., n) of prescribed active accelerations and passive forces.
+
+        Args:
+            accelerations: (..., number of active coordinates).
+            forces: (..., number of passive coordinates).
+
+        Raises ValueError for other numbers.
+        """
+        active = as_array(accelerations, len(self.active), "accelerations", "active coordinates")
+        push = as_array(forces, len(self.passive), "forces", "passive coordinates")
+        carried = replace(self.free, a=self.model.a + self.H_active.T @ active)
+        passive = carried.forward_dynamics(push)
+        batch = np.broadcast_shapes(active.shape[:-1], passive.shape[:-1])
+        rates_dot = np.zeros((*batch, self.model.rates.size))
+        rates_dot[..., list(self.active)] = active
+        rates_dot[..., list(self.passive)] = passive
+        return self.model.inverse_dynamics(rates_dot), rates_dot

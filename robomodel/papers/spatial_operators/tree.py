@@ -24,8 +24,8 @@ Pattern: TypeAlias = Literal["adjacency", "propagator", "mass matrix"]
 class Tree:
     """Nodes by number: ``parents[k]`` is the node that carries node k, or ``ROOT``.
 
-    Raises ValueError where that is no tree, naming the nodes of the cycle. A digraph given by its
-    edges goes through :meth:`from_edges`, which names nodes with several parents, too.
+    Raises ValueError where that is no tree, naming the nodes of the cycle. A digraph by its edges
+    goes through :meth:`from_edges`, which names nodes with several parents, too.
     """
 
     names: tuple[Hashable, ...]
@@ -57,9 +57,9 @@ class Tree:
         above: dict[int, list[int]] = {k: [] for k in range(len(names))}
         for parent, child in pairs:
             above[number[child]].append(number[parent])
-        for k, found in above.items():
-            if len(found) > 1:
-                several = ", ".join(f"'{names[p]}'" for p in found)
+        for k, parents in above.items():
+            if len(parents) > 1:
+                several = ", ".join(f"'{names[p]}'" for p in parents)
                 raise ValueError(
                     f"node '{names[k]}' has several parents ({several}), and operators need a "
                     "tree: join the nodes of that loop to one node, as clusters are"
@@ -82,7 +82,7 @@ class Tree:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """All nodes, parents before their children; given order where that holds already."""
+        """All nodes, parents before their children; as listed where that holds already."""
         placed, order = [False] * len(self), []
         for start in range(len(self)):
             path: dict[int, None] = {}  # a set that keeps its order
@@ -105,11 +105,11 @@ class Tree:
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """The children of each node."""
-        found: list[list[int]] = [[] for _ in self.names]
+        children: list[list[int]] = [[] for _ in self.names]
         for k, parent in enumerate(self.parents):
             if parent != ROOT:
-                found[parent].append(k)
-        return tuple(tuple(nodes) for nodes in found)
+                children[parent].append(k)
+        return tuple(map(tuple, children))
 
     @cached_property
     def depths(self) -> tuple[int, ...]:
@@ -196,7 +196,7 @@ def draw_sparsity(tree: Tree, of: Pattern = "mass matrix", *, axes: Any = None) 
 
     Nodes stand branch by branch, tips first, as in 004, so that 𝓔 and 𝔸 are lower triangular. Dark:
     blocks within a branch; light: connections of related branches. ``axes``: matplotlib axes, new
-    ones where not given. Returns the axes.
+    ones by default. Returns the axes.
     """
     order = list(tree.canonical)
     pattern = tree.pattern(of)[np.ix_(order, order)]
@@ -258,15 +258,14 @@ def draw_tree(tree: Tree, *, axes: Any = None) -> Any:
 def _depth_first(tree: Tree) -> list[int]:
     """Nodes such that each comes before its descendants, and subtrees stay together."""
     waiting = [k for k in range(len(tree)) if tree.parents[k] == ROOT]
-    found = []
+    order = []
     while waiting:
-        found.append(waiting.pop())
-        waiting.extend(tree.children[found[-1]])
-    return found
+        order.append(waiting.pop())
+        waiting.extend(tree.children[order[-1]])
+    return order
 
 
 def _axes(axes: Any) -> Any:
-    """The axes given, or new ones."""
     if axes is not None:
         return axes
     try:
