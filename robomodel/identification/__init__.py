@@ -1,4 +1,4 @@
-"""Parameters: the regressors in which dynamics is linear, and what can be known of them."""
+"""Parameters: the regressors in which dynamics is linear, and their identification."""
 
 from robomodel.identification.base import BaseParameters, base_parameters
 from robomodel.identification.excitations import Excitation, excitation

@@ -96,7 +96,7 @@ def base_parameters(
 
     No motion comes to another branch but through a dead point, and another may identify other
     combinations (a parallelogram's fewer than its crossed form's). ``random_configuration`` draws
-    from all branches unless it is given ``near``, too; all together may identify more.
+    from all branches unless it has the same ``near``; all together may identify more.
 
     Both methods give the same where ``gap`` is wide; where it is narrow the rank is a matter of
     tolerance for either. Springs, and what wrench sensors on links would see, are not considered.
@@ -324,7 +324,7 @@ class _Relative:
     """X (n, 6, m) and Ŝ (n, 6, nv) of a cluster's bodies at n configurations."""
 
     carried: dict[int, Array]
-    own: dict[int, Array]
+    motions: dict[int, Array]
 
 
 def structure(model: Model, rng: np.random.Generator, start: Array) -> tuple[Array, Gap]:
@@ -435,7 +435,7 @@ def _attained(model: Model, relative: list[_Relative]) -> list[_Attained]:
 def _beyond(base: _Attained, relative: _Relative, bodies: tuple[int, ...]) -> _Attained:
     """What these bodies of a cluster attain, stacked."""
     x = np.concatenate([relative.carried[b] for b in bodies], axis=1)  # (n, m', m)
-    s = np.concatenate([relative.own[b] for b in bodies], axis=1)  # (n, m', nv)
+    s = np.concatenate([relative.motions[b] for b in bodies], axis=1)  # (n, m', nv)
     size = x.shape[1]
     v = x @ base.velocities
     full = base.velocities.shape[1] == base.products.shape[1] == size
@@ -445,17 +445,17 @@ def _beyond(base: _Attained, relative: _Relative, bodies: tuple[int, ...]) -> _A
     velocities = span(np.concatenate([*v, *s], axis=1))
     turned = x[:, None] @ base.products @ np.swapaxes(x, 1, 2)[:, None]
     products = [turned.reshape(-1, size, size)]
-    for left in (v, s):
-        both = np.einsum("nai,nbj->nijab", left, s).reshape(-1, size, size)
+    for columns in (v, s):
+        both = np.einsum("nai,nbj->nijab", columns, s).reshape(-1, size, size)
         products.append(0.5 * (both + np.swapaxes(both, 1, 2)))
     flat = np.concatenate(products).reshape(-1, size * size)
     if len(flat) > size * size:
         flat = np.asarray(np.linalg.qr(flat, mode="r"))
-    kept = span(flat.T)
-    if kept.shape[1] == size * (size + 1) // 2:
-        kept = _symmetric(size)
+    basis = span(flat.T)
+    if basis.shape[1] == size * (size + 1) // 2:
+        basis = _symmetric(size)
     gravity = span(np.concatenate([*(x @ base.gravity)], axis=1))
-    return _Attained(velocities, kept.T.reshape(-1, size, size), gravity)
+    return _Attained(velocities, basis.T.reshape(-1, size, size), gravity)
 
 
 def _symmetric(size: int) -> Array:
@@ -476,7 +476,7 @@ def _conditions(
     size = base.products.shape[1] ** 2
     flat = base.products.reshape(len(base.products), size)
     for body in cluster.bodies:
-        x, s = at.carried[body][:, None], at.own[body][:, None]
+        x, s = at.carried[body][:, None], at.motions[body][:, None]
         force = np.swapaxes(BASIS @ s, 2, 3)  # (n, 10, nv, 6)
         seen = (np.swapaxes(x, 2, 3) @ (BASIS @ x)).reshape(len(x), len(BASIS), size) @ flat.T
         for part, block in ((first, force @ (x @ directions)), (second, force @ s)):
@@ -601,7 +601,7 @@ FAINT = 1e-14  # of the largest singular value: what surely does not count below
 CLEAR = 1e-6  # and what surely does above
 ROUNDING = 1e-16
 NOTHING = 1e-11  # of the longest column: a column that is zero
-PIVOTS = (0.05, 1e-3, 1e-7)  # of a column: what must be left of it beside the pivots before
+PIVOTS = (0.05, 1e-3, 1e-7)  # of a column: what must remain of it beside the pivots before
 
 
 @dataclass(frozen=True, slots=True)
@@ -624,7 +624,7 @@ class Gap:
 def span(columns: Array) -> Array:
     """Columns with the span of these, orthogonal, and as long as they are there to be seen.
 
-    What is only just attained is known with as much less accuracy: of length one, a direction that
+    What is only just attained is as much less accurate: of length one, a direction that
     is 1e-8 of the others would carry 1e-8 of rounding into what nothing attains, where that counts.
     The whole space is exact.
     """
@@ -674,19 +674,19 @@ def reduced(rows: Array, order: Sequence[int]) -> tuple[Array, list[int]]:
 
     Pivots are the first columns of ``order`` that stand apart from those before them.
     """
-    left = rows.copy()
+    remaining = rows.copy()
     pivots: list[int] = []
     lengths = np.linalg.norm(rows, axis=0)
     for least in PIVOTS:
         for column in order:
             if len(pivots) == len(rows):
                 break
-            rest = float(np.linalg.norm(left[:, column]))
-            if column in pivots or rest <= least * max(lengths[column], 1e-6):
+            length = float(np.linalg.norm(remaining[:, column]))
+            if column in pivots or length <= least * max(lengths[column], 1e-6):
                 continue
             pivots.append(column)
-            along = left[:, column] / rest
-            left -= np.outer(along, along @ left)
+            along = remaining[:, column] / length
+            remaining -= np.outer(along, along @ remaining)
     pivots.sort(key=list(order).index)
     result: Array = np.asarray(np.linalg.solve(rows[:, pivots], rows), dtype=float)
     result[np.abs(result) < 1e-9] = 0.0

@@ -57,7 +57,7 @@ class Used:
     share: float = math.nan
 
     def share_of(self, x: Array) -> Array:
-        """How much of it x uses: 0 in the middle, 1 on it; of a single one, 1 less the way left."""
+        """How much of it x uses: 0 in the middle, 1 on it; of a single one, 1 less the distance."""
         half = 0.5 * (self.upper - self.lower)
         beyond = np.maximum(x - self.upper, self.lower - x)
         return np.asarray(1.0 + beyond / (max(half, TINY) if math.isfinite(half) else 1.0))
@@ -78,7 +78,7 @@ class Excitation:
         q: Configurations (T, nq).
         v: Velocities (T, nv).
         a: Accelerations (T, nv).
-        tau: Forces (T, nv) by the model's own parameters, losses included.
+        tau: Forces (T, nv) by the model's parameters, losses included.
         rank: How many singular values of the motion's scaled regressor are not always zero.
         condition: The largest of them by the least.
         information: Their geometric mean.
@@ -189,7 +189,7 @@ def excitation(
         excitation: The motion, with its limits and its condition.
 
     Raises:
-        ValueError: Floating bases, which no motion of the joints alone leaves where it says; joints
+        ValueError: Floating bases, which the motion of the joints alone does not hold; joints
             with several freedoms among those that shall move; limits that leave no motion.
         UnknownNameError: Unknown names.
     """
@@ -241,8 +241,8 @@ def _check_options(
     if step > 0.5 * period / harmonics:
         raise ValueError(f"step {step} leaves too few samples of {harmonics} harmonics")
     if criterion not in get_args(Criterion):
-        known = " and ".join(f"'{each}'" for each in get_args(Criterion))
-        raise ValueError(f"criterion '{criterion}' is not known; {known} are")
+        choices = " and ".join(f"'{each}'" for each in get_args(Criterion))
+        raise ValueError(f"criterion '{criterion}' is not known; {choices} are")
 
 
 def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
@@ -255,22 +255,22 @@ def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
             "controller for robomodel.identify"
         )
     independent = {joint.name: joint for joint in model.joints if joint.independent}
-    wanted = tuple(independent) if joints is None else as_names(joints, "joints")
-    for name in wanted:
+    chosen = tuple(independent) if joints is None else as_names(joints, "joints")
+    for name in chosen:
         if name not in independent:
             hint = did_you_mean(name, independent)
             dependent = name in model.joint_names
             why = "it follows from others" if dependent else "there is none of that name"
             raise UnknownNameError(f"no independent joint '{name}' ({why}){hint}")
-    several = [name for name in wanted if independent[name].nv != 1]
+    several = [name for name in chosen if independent[name].nv != 1]
     if several:
         raise ValueError(
             f"excitation moves joints with one freedom; {few(several)} have more: name the others "
             "in joints=, and those are held still"
         )
-    if not wanted:
+    if not chosen:
         raise ValueError("no joint to move")
-    return tuple(i for i, name in enumerate(model.dof_names) if name in wanted)
+    return tuple(i for i, name in enumerate(model.dof_names) if name in chosen)
 
 
 # ---- limits --------------------------------------------------------------------------------------
@@ -301,10 +301,10 @@ def _positions(model: Model, about: Array, moved: tuple[int, ...], reach: float)
         yield Used(joint.name, kind, low, high)
 
 
-def _asked(
+def _requested(
     most: Most, what: str, all_of: Iterable[str], all_names: Iterable[str]
 ) -> dict[str, float]:
-    """Limits by name, of a number for all of some, or as they are given."""
+    """Limits by name, of a mapping or of one number for some joints; checked."""
     if most is None:
         return {}
     result = dict(most) if isinstance(most, Mapping) else dict.fromkeys(all_of, most)
@@ -320,21 +320,21 @@ def _asked(
 
 
 def _rates(model: Model, moved: tuple[int, ...], quantity: Quantity, most: Most) -> Iterator[Used]:
-    """Of velocities, the file's and those asked for; of accelerations the latter."""
+    """Limits of velocities, the file's and requested ones; of accelerations the latter."""
     joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
-    asked = _asked(most, quantity, [model.dof_names[i] for i in moved], joints)
+    limits = _requested(most, quantity, [model.dof_names[i] for i in moved], joints)
     for name, joint in joints.items():
         filed = joint.velocity_limit if quantity == "velocity" else math.inf
-        if (limit := min(filed, asked.get(name, math.inf))) < math.inf:
+        if (limit := min(filed, limits.get(name, math.inf))) < math.inf:
             yield Used(name, quantity, -limit, limit)
 
 
 def _torques(model: Model, moved: tuple[int, ...], driven: Array, most: Most) -> Iterator[Used]:
-    """Those asked for, and the file's of coordinates that no actuator drives."""
+    """Requested limits, and the file's of coordinates that no actuator drives."""
     names = model.dof_names
-    asked = _asked(most, "torque", [names[i] for i in moved], names)
+    limits = _requested(most, "torque", [names[i] for i in moved], names)
     for name, filed, is_driven in zip(names, model.effort_limit.tolist(), driven, strict=True):
-        limit = min(math.inf if is_driven else filed, asked.get(name, math.inf))
+        limit = min(math.inf if is_driven else filed, limits.get(name, math.inf))
         if limit < math.inf:
             yield Used(name, "torque", -limit, limit)
 
@@ -349,7 +349,7 @@ def _transmissions(model: Model, about: Array) -> Iterator[Used]:
 
 
 def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> tuple[str, ...]:
-    """What to know of it; ``free``: no limits of forces were asked for."""
+    """Notes for the user; ``free``: without requested limits of forces."""
     held = [name for i, name in enumerate(model.dof_names) if i not in moved]
     loose = [name for name, is_driven in zip(model.dof_names, driven, strict=True) if not is_driven]
     notes = []
@@ -383,7 +383,7 @@ class Limits:
         cls, model: Model, about: Array, moved: tuple[int, ...], reach: float, velocity: Most,
         acceleration: Most, torque: Most,
     ) -> Limits:  # fmt: skip
-        """The file's, and those that were asked for."""
+        """The file's limits and the requested ones."""
         driven = np.any(actuator_map(model, about) != 0.0, axis=-1)
         bounds = (
             *_positions(model, about, moved, reach),
@@ -443,11 +443,11 @@ class Limits:
         u = np.where(np.isnan(u) & ~np.isnan(tau[..., :1]), np.inf, u)
         rates = np.einsum("...ij,...i->...j", matrix, v)
         least, most = bounds(self.model, rates)
-        rest = np.maximum(bounds(self.model, None)[1], TINY)
+        stall = np.maximum(bounds(self.model, None)[1], TINY)
         fastest = np.array([each.velocity_limit for each in self.model.actuators])
         beyond = np.maximum(u - most, least - u)
         with np.errstate(invalid="ignore"):
-            force = np.where(np.isfinite(most), 1.0 + beyond / rest, np.where(u < np.inf, 0.0, u))
+            force = np.where(np.isfinite(most), 1.0 + beyond / stall, np.where(u < np.inf, 0.0, u))
         return np.concatenate([force, np.abs(rates) / fastest], axis=-1)
 
 
@@ -468,7 +468,7 @@ class FourierMotion(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """Motions of some independent joints with one freedom, given by numbers (..., size).
+    """Motions of some independent joints with one freedom, parametrised by numbers (..., size).
 
     First how far from ``about`` each moved joint begins, then the sizes of its modes, in units of
     ``reach`` (moved,); with ``fixed``, all begin there, and the numbers are sizes alone.
@@ -510,7 +510,7 @@ class Family:
         return flat if self.fixed else np.concatenate([middle - self._means(sizes), flat], axis=-1)
 
     def shrunk(self, numbers: Array, share: float) -> Array:
-        """The motion about its own mean, or its fixed beginning, by this share as large."""
+        """The motion scaled by this share about its mean, or its fixed beginning."""
         begins, sizes = self.split(numbers)
         return self.centred(begins + self._means(sizes), share * sizes)
 
@@ -652,15 +652,15 @@ class Search:
     ) -> Search:  # fmt: skip
         """Among motions of these joints about a configuration, in which, ``fixed``, all begin."""
         names = [limits.model.dof_names[i] for i in moved]
-        kept = [b.quantity in ("position", "reach") for b in limits.all]
+        is_position = [b.quantity in ("position", "reach") for b in limits.all]
         places = {b.name: b for b in limits.bounds if b.quantity in ("position", "reach")}
         low, high = np.array([(places[name].lower, places[name].upper) for name in names]).T
         where = np.array([limits.model.joint_positions(about)[name] for name in names])
         half = 0.5 * (high - low)
         family = Family(limits, about, moved, half, fixed, period, harmonics)
-        rest = family.along(np.zeros(1), np.zeros(family.size)).shares[0]
+        standing = family.along(np.zeros(1), np.zeros(family.size)).shares[0]
         allowed = np.where(
-            kept, np.clip(rest, margin, 1.0), margin
+            is_position, np.clip(standing, margin, 1.0), margin
         )  # where it stands, it may stand
         return cls(family, allowed, (0.5 * (high + low) - where) / half, criterion)
 
@@ -682,8 +682,8 @@ class Search:
                     within = (self.within(each, time) for each in (numbers, better))
                     motions += filter(None, within)
         if not motions:
-            rest = family.along(np.zeros(1), np.zeros(family.size)).shares[0]
-            worst = family.limits.used(rest)[int(np.argmax(rest / self.allowed))]
+            standing = family.along(np.zeros(1), np.zeros(family.size)).shares[0]
+            worst = family.limits.used(standing)[int(np.argmax(standing / self.allowed))]
             raise ValueError(f"no motion within the limits was found; at rest already: {worst}")
         best = min(motions, key=lambda each: float(self.scores(scale, each.rows[None])[0]))
         return best, scale
@@ -714,11 +714,11 @@ class Search:
         middle = middle + rng.uniform(-0.3, 0.3, (DRAWN, count))
         result, worst = np.empty((DRAWN, family.size)), np.full(DRAWN, np.inf)
         for share in SHARES:
-            rest = worst > 1.0
-            if not rest.any():
+            beyond = worst > 1.0
+            if not beyond.any():
                 break
-            result[rest] = family.centred(middle, share * sizes)[rest]
-            worst[rest] = self.worst(family.along(self.time, result[rest]))
+            result[beyond] = family.centred(middle, share * sizes)[beyond]
+            worst[beyond] = self.worst(family.along(self.time, result[beyond]))
         return result[worst <= 1.0]
 
     def worst(self, motion: FourierMotion) -> Array:
@@ -799,7 +799,7 @@ def descend(cost: Cost, x: Array, steps: int, notify: Callable[[Array], None]) -
     """A local minimum from x (n,) by quasi-Newton steps (BFGS), with slopes by differences.
 
     ``cost`` of rows (m, n) is (m,): infinite where it is not defined, finite at x. All slopes, and
-    all lengths of a step that are tried, are asked for at once. ``notify`` is called with each x.
+    all lengths of a step that are tried, are evaluated at once. ``notify`` is called with each x.
     """
     n = len(x)
     unit = np.eye(n)
@@ -839,6 +839,6 @@ def descend(cost: Cost, x: Array, steps: int, notify: Callable[[Array], None]) -
         if along > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
             if fresh:
                 inverse, fresh = unit * (along / float(change @ change)), False
-            left = unit - np.outer(step, change) / along
-            inverse = left @ inverse @ left.T + np.outer(step, step) / along
+            projection = unit - np.outer(step, change) / along
+            inverse = projection @ inverse @ projection.T + np.outer(step, step) / along
     return x

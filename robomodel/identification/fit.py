@@ -21,7 +21,7 @@ BENT = 60  # of them, where sensors' unknowns enter otherwise than in proportion
 SETTLED = 1e-3  # relative change of weights
 STILL = 1e-6  # change of the sensors' unknowns
 STRIDE = 1.0  # the most that one of them may change in a pass
-FLOOR = 1e-5  # of what moves a coordinate: forces are not known better
+FLOOR = 1e-5  # of what moves a coordinate: the least deviation of forces
 HUBER = 1.345  # deviations; of normal noise 5 % of the information is lost
 MEDIAN = 1.4826  # deviations in a median's absolute value, of normal noise
 
@@ -35,7 +35,7 @@ def rms(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Data:
-    """Rows (n, nv, p) and forces (n, nv), where known; what share of samples counts; the loss.
+    """Rows (n, nv, p) and measured forces (n, nv); the share of samples that counts; the loss.
 
     Rows and forces are those at which the sensors' unknowns begin.
     """
@@ -48,7 +48,7 @@ class Data:
 
     @classmethod
     def of(cls, readings: Sensors, robust: bool) -> Data:
-        """Of a measured motion; ValueError where no force is known."""
+        """Of a measured motion; raises a ValueError without any force."""
         rows, forces, _ = readings.at(np.zeros(len(readings.unknowns)))
         measured = ~np.isnan(forces)
         if not measured.any():
@@ -56,7 +56,7 @@ class Data:
         return cls(rows, np.where(measured, forces, 0.0), measured, readings.share, robust)
 
     def rms(self, x: Array) -> Array:
-        """Of each coordinate (nv,), over the samples that are known; nan without any."""
+        """Of each coordinate (nv,), over the measured samples; nan without any."""
         return rms(np.where(self.measured, x, np.nan))
 
     def levels(self, nominal: Array) -> Array:
@@ -96,7 +96,7 @@ def fitted(data: Data, readings: Sensors, prior: Prior) -> Fit:
     """Weights and values in turn, until they settle; sensors' unknowns by Gauss-Newton with them.
 
     Forces that hang on a torque constant are compared as the current that would make them: with
-    smaller constants all forces, and what is left of them, would be smaller, and fit no better.
+    smaller constants all forces and residuals would be smaller, at the same quality of fit.
     """
     nominal, directions = prior.nominal, prior.directions
     free, more = directions.shape[1], len(readings.unknowns)
@@ -318,38 +318,38 @@ def solved(matrix: Array, right: Array) -> Array:
 # ---- what is assumed of a model's parameters -------------------------------------------------
 
 BODY = len(INERTIAL)
-UNKNOWN = 0.05  # of the forces: what a loss is taken to be, where the file says nothing of it
+UNKNOWN = 0.05  # of the forces: a loss by assumption, where the file has none
 WEAK = 3.0  # the relative deviation of such a loss
 POINT = 0.02  # of the robot's longest link: a point mass's extent
 
 
 def assumptions(
-    model: Model, data: Data, changing: Array, asked: Array, share: float, balanced: bool
+    model: Model, data: Data, changing: Array, named: Array, share: float, balanced: bool
 ) -> tuple[Prior, list[str]]:
     """The prior of :func:`robomodel.identify`, and notes on where its values are not the model's.
 
-    ``changing`` and ``asked`` are those of :func:`chosen`; the model's values are taken to be right
-    to about this share.
+    ``changing`` and ``named`` are those of :func:`chosen`; the model's values are assumed to be
+    right to about this share.
     """
     filed, notes = parameters(model), list[str]()
     nominal, changing = filed.values.copy(), changing.copy()
-    cones = _bodies(model, nominal, changing, asked, notes)
+    cones = _bodies(model, nominal, changing, named, notes)
     scalars = _scalars(filed.names, nominal, changing, data, notes)
-    directions = _directions(model, nominal, changing, asked, balanced)
+    directions = _directions(model, nominal, changing, named, balanced)
     spread = np.where(filed.values[scalars] > 0.0, share, WEAK)
     return Prior(cones, scalars, nominal, directions, share**-2.0, spread**-2.0), notes
 
 
 def chosen(model: Model, free: str | Iterable[str] | None) -> tuple[Array, Array]:
-    """Which parameters (p,) may change, and which of them were asked for by their own names."""
+    """Which parameters (p,) may change, and which of them were named themselves."""
     names = parameters(model).names
     owners = [name.rpartition(".")[0] for name in names]
     kinds = [name.rpartition(".")[2] for name in names]
-    asked = np.zeros(len(names), dtype=bool)
+    named = np.zeros(len(names), dtype=bool)
     if free is None:
         geared = {joint for coupling in model.couplings for joint, _ in coupling.terms}
         held = [k == "armature" and o in geared for k, o in zip(kinds, owners, strict=True)]
-        return ~np.array(held, dtype=bool), asked
+        return ~np.array(held, dtype=bool), named
     result = np.zeros(len(names), dtype=bool)
     groups = {kind: (kind,) for kind in (*INERTIAL, *OF_JOINTS)} | {"inertial": INERTIAL}
     for word in as_names(free, "free"):
@@ -362,12 +362,12 @@ def chosen(model: Model, free: str | Iterable[str] | None) -> tuple[Array, Array
             hint = did_you_mean(word, [*names, *owners, *groups])
             raise UnknownNameError(f"free: no parameter, kind, body or joint '{word}'{hint}")
         result |= here
-        asked |= [name == word for name in names]
-    return result, asked
+        named |= [name == word for name in names]
+    return result, named
 
 
 def _bodies(
-    model: Model, nominal: Array, changing: Array, asked: Array, notes: list[str]
+    model: Model, nominal: Array, changing: Array, named: Array, notes: list[str]
 ) -> list[Cone]:
     """The cones of bodies that may change, which exist in ``nominal`` from here on.
 
@@ -384,7 +384,7 @@ def _bodies(
         lacks = np.zeros(BODY, dtype=bool)
         if physical[0] == 0.0:
             lacks[: 4 if physical[4:].any() else BODY] = True
-        if (asked[at] & lacks).any():
+        if (named[at] & lacks).any():
             what = "mass" if physical[4:].any() else "mass and no inertia"
             raise ValueError(
                 f"'{body.name}' has no {what} to begin with; give it some by rm.with_parameters"
@@ -437,7 +437,7 @@ def _scalars(
 
 
 def _directions(
-    model: Model, nominal: Array, changing: Array, asked: Array, balanced: bool
+    model: Model, nominal: Array, changing: Array, named: Array, balanced: bool
 ) -> Array:
     """The directions (p, f) in which parameters may change."""
     columns: list[Array] = []
@@ -446,7 +446,7 @@ def _directions(
     for i, node in enumerate(model.nodes if balanced else ()):
         at = slice(BODY * i, BODY * (i + 1))
         places = np.flatnonzero(changing[at])
-        if not (node.axisymmetric and isinstance(node.joint, Revolute)) or asked[at].any():
+        if not (node.axisymmetric and isinstance(node.joint, Revolute)) or named[at].any():
             continue
         axis = np.array(model.frame(node.name).pose.unrotate(UNIT[node.joint.k]), dtype=float)
         along = np.outer(axis, axis)

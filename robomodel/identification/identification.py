@@ -90,15 +90,15 @@ class Identified:
         before: Root mean square of each coordinate (nv,), in torque's units, of measured less
             predicted forces with the file's parameters; nan where none were measured.
         sensors: Calibrated offsets, ratios and torque constants.
-        measured: All samples' forces (n, nv), nan where not known (filtered where accelerations
-            were not given).
+        measured: All samples' forces (n, nv), nan where not measured (filtered without
+            accelerations).
         predicted: The same, predicted with the identified values.
         file: The same, predicted with the file's parameters.
         validation: As ``before``, of forces in blocks of time that the fit had not seen, nan
             without ``folds``.
         notes: What to know, in words.
         suspicions: What of the measurements cannot be, in words: units, signs, limits, delays.
-        times: When the samples were taken (n,) [s]; None where that is not known.
+        times: Times of the samples (n,) [s], or None.
     """
 
     model: Model
@@ -135,11 +135,11 @@ class Identified:
     def information_gain(self) -> Array:
         """Of each value (p,), the share of its assumed variance that the motions took away.
 
-        0: nothing is known from them, and 1: all is.
+        0: they do not determine it, and 1: fully.
         """
-        alone, left = np.diag(self.prior_covariance), np.diag(self.covariance)
-        gain = np.clip(1.0 - left / np.where(alone > 0.0, alone, 1.0), 0.0, 1.0)
-        return np.where(alone > 0.0, gain, 0.0)
+        before, after = np.diag(self.prior_covariance), np.diag(self.covariance)
+        gain = np.clip(1.0 - after / np.where(before > 0.0, before, 1.0), 0.0, 1.0)
+        return np.where(before > 0.0, gain, 0.0)
 
     @property
     def deviation(self) -> Array:
@@ -158,7 +158,7 @@ class Identified:
         """The identifiable combinations of parameters, with their estimates.
 
         The rows of :func:`robomodel.base_parameters` in which something was free to change. A
-        combination may be known well where its terms are not: of a geared joint's damping and its
+        combination may be determined where its terms are not: of a geared joint's damping and its
         rotor's only the sum is.
         """
         base = base_parameters(self.model)
@@ -248,24 +248,24 @@ def identify(
     it among bodies that exist, and γ (u - 1 - log u), u = x/x⁰, for armature, damping and friction,
     which keeps them positive. γ = 1/``prior``²: the model's values are assumed to be right to about
     that share. Losses that it lacks (damping, say) are assumed to take 5 % of the forces, weakly.
-    Coordinates weigh by their own residuals, in some passes. Springs are the model's.
+    Coordinates are weighted by their residuals, iteratively. Springs are the model's.
 
     Args:
         model: The robot.
         q: Samples (..., nq), loops closed to 1e-3. Or a log instead of the arrays:
             ``rm.identify(model, "run.csv")``, columns by name, a data frame, or what
-            :func:`robomodel.read_log` made of them.
+            :func:`robomodel.read_log` returns.
         v: Velocities (..., nv).
         a: Accelerations (..., nv). None: without them, by :func:`robomodel.filtered_regressor`,
             from motions (..., T, nq) sampled every ``step`` seconds, filtered at ``cutoff``.
-        tau: Forces (..., nv); nan where not known, and 0 where nothing acts, as on a floating base
-            in the air.
+        tau: Forces (..., nv); nan where not measured, and 0 where nothing acts, as on a floating
+            base in the air.
         currents: Currents (..., nu) [A] of ``model.actuators``, in the place of ``tau``.
         constants: Torque constants [N m/A] for these: the file's (None), numbers (1.0: forces at
             the motors), by name, or "unknown" and nan for those to be identified.
         encoders: The joints to which the columns of ``q``, ``v`` and ``a`` belong, if these are not
             the model's coordinates: rotors' joints for encoders at motors, other joints of a
-            linkage, one for each of the robot's freedoms; loops and couplings give the rest.
+            linkage, one for each of the robot's freedoms; loops and couplings determine the others.
         f_ext: Measured wrenches on links, as in :func:`robomodel.rnea`; on a floating base with
             contacts ``tau`` is 0 there.
         offsets: Offsets of encoders' zeros (True, or names of joints) are identified, too, near
@@ -285,7 +285,7 @@ def identify(
         folds: Cross-validation over so many blocks of time, each predicted by a fit to the others.
 
     Returns:
-        identified: The model with these parameters, and how well they are known.
+        identified: The model with these parameters, and their uncertainty.
 
     Raises:
         ValueError: Arrays that do not fit or are no states, or in which all is zero.
@@ -293,7 +293,7 @@ def identify(
     """
     if not 0.0 < (share := as_real(prior, "prior")) < math.inf:
         raise ValueError(f"prior must be positive and finite, got {prior!r}")
-    changing, asked = chosen(model, free)
+    changing, named = chosen(model, free)
     log, recorded = _log(model, q, v, a, tau, currents, encoders, f_ext), v is None
     if recorded and log.a is None and step is None:
         step = log.even_step()
@@ -303,7 +303,7 @@ def identify(
     data = Data.of(readings, robust)
     _refuse_zeros(log)
     blocks = _folds(folds, len(data.forces))
-    assumed, notes = assumptions(model, data, changing, asked, share, balanced)
+    assumed, notes = assumptions(model, data, changing, named, share, balanced)
     if not assumed.directions.shape[1] and not readings.unknowns:
         raise ValueError("nothing is free to change")
     fit = fitted(data, readings, assumed)
@@ -422,8 +422,8 @@ NEAR = 0.2  # of a scale: how far it may be off
 SLACK = 0.02  # of a limit's range, or of a velocity limit: what is measured may be beyond it
 LATE = 20  # samples of delay that are tried
 UNITS = 8.0  # times, or less than its inverse: forces in N mm, N cm, kgf cm
-UNEXPLAINED = 0.7  # of the forces' root mean square: more that is left says that something is wrong
-BETTER = 0.5  # of the variance that is left: less must be left where something is set right
+UNEXPLAINED = 0.7  # of the forces' root mean square: the largest plausible residual
+BETTER = 0.5  # of the residual variance: a correction must leave less
 SLOW = (0.02, 0.05, 0.1, 0.2)  # of the largest speed: widths of Stribeck's peak that are tried
 LEAST = 16  # samples, and of them at low speeds
 LONG = 100  # samples, from which a delay can be told from chance
@@ -505,8 +505,8 @@ def force_warnings(
 ) -> list[str]:
     """What in measured forces (n, nv) cannot be, beside those that the file's parameters predict.
 
-    ``fitted``: the forces of the parameters found. Other friction than the file's looks like a
-    delay, but is found, so that only what explains the forces better than these is one.
+    ``fitted``: forces with the identified parameters. Other friction than the file's looks like a
+    delay, but is identified, so that a delay must explain the forces better than these.
     ``step``: between samples of one motion [s], None where they are not at even times.
     """
     signs: list[str] = []
@@ -519,7 +519,7 @@ def force_warnings(
         if np.count_nonzero(there) < LEAST:
             continue
         m, p, f = measured[there, i], predicted[there, i], fitted[there, i]
-        size, left = float(np.linalg.norm(m)), float(np.linalg.norm(m - f))
+        size, residual = float(np.linalg.norm(m)), float(np.linalg.norm(m - f))
         if size == 0.0:
             zero += [name] if np.any(p) else []
             continue
@@ -533,8 +533,8 @@ def force_warnings(
             signs.append(name)
         elif step is not None and there.all() and (lag := _lag(m, p, f)):
             delays.setdefault(lag, []).append(name)
-        elif left > UNEXPLAINED * size and np.linalg.norm(p) > NEAR * size:
-            unexplained.append(f"{name} ({100.0 * left / size:.0f} %)")
+        elif residual > UNEXPLAINED * size and np.linalg.norm(p) > NEAR * size:
+            unexplained.append(f"{name} ({100.0 * residual / size:.0f} %)")
     result = []
     if signs:
         result.append(f"forces seem to have the opposite sign: {few(signs)}")
@@ -572,19 +572,20 @@ def _lag(m: Array, p: Array, f: Array) -> int:
     size = float(np.linalg.norm(middle))
     if size == 0.0:
         return 0
-    left = {}
+    unexplained = {}
     for lag in range(-most, most + 1):
         shifted = m[most + lag : len(m) - most + lag]
         shifted = shifted - np.mean(shifted)
         alike = float(shifted @ middle) / (size * float(np.linalg.norm(shifted)) or 1.0)
-        left[lag] = 1.0 - max(alike, 0.0) ** 2
-    best = min(left, key=lambda lag: left[lag])
-    found = float(np.var(m - f)) / (float(np.var(m)) or 1.0)
-    return best if left[best] < min(BETTER * left[0], 1.0 - CLEAR**2, found) else 0
+        unexplained[lag] = 1.0 - max(alike, 0.0) ** 2
+    best = min(unexplained, key=lambda lag: unexplained[lag])
+    fitted = float(np.var(m - f)) / (float(np.var(m)) or 1.0)
+    limit = min(BETTER * unexplained[0], 1.0 - CLEAR**2, fitted)
+    return best if unexplained[best] < limit else 0
 
 
 def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:
-    """Coordinates whose forces left over (n, nv) rise towards standstill, as Stribeck's do."""
+    """Coordinates whose residual forces (n, nv) rise towards standstill, as Stribeck's do."""
     result = []
     for i, name in enumerate(names):
         there = np.isfinite(error[:, i])
@@ -596,11 +597,11 @@ def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:
         for share in SLOW:
             peak = np.sign(w) * np.exp(-((w / (share * fastest)) ** 2))
             slow = np.count_nonzero(np.abs(w) < share * fastest)
-            # what Coulomb's and viscous friction took of the peak is given back
+            # together with Coulomb's and viscous friction, which explain a part of the peak
             basis = np.stack([peak, np.sign(w), w], axis=1)
             coefficients, *_ = np.linalg.lstsq(basis, e, rcond=None)
-            left = float(np.sum((e - basis @ coefficients) ** 2))
-            if slow >= LEAST and coefficients[0] > 0.0 and left < BETTER * total:
+            residual = float(np.sum((e - basis @ coefficients) ** 2))
+            if slow >= LEAST and coefficients[0] > 0.0 and residual < BETTER * total:
                 result.append(f"{name} (below {share * fastest:.2g})")
                 break
     if not result:

@@ -44,14 +44,14 @@ class Log:
         q: Positions (T, ·) of all coordinates, or of the ``encoders``' joints.
         v: Velocities of the same.
         a: Accelerations of the same; None where the log has none.
-        tau: Forces (T, nv), nan where not known, or None beside ``currents``.
+        tau: Forces (T, nv), nan where not measured, or None beside ``currents``.
         currents: Currents (T, nu) [A].
         encoders: The joints that were measured in the place of the coordinates.
         f_ext: Measured wrenches on links (T, 6).
         step: Seconds between samples, nan where they are not even, None where there is no time.
-        unused: Columns, or topics, that mean nothing.
-        times: When each sample was taken (T,) [s], from 0 on; None where there is no time.
-        notes: What was done to the samples, in words.
+        unused: Columns, or topics, that are ignored.
+        times: Times of the samples (T,) [s], from 0 on; None where there is no time.
+        notes: Changes of the samples, in words.
         uneven: Why samples are not at even times, with file and line; None where they are.
     """
 
@@ -83,7 +83,7 @@ class Log:
 
 @dataclass(frozen=True)
 class _Table:
-    """Columns by name, where each row stands, and which columns were asked for."""
+    """Columns by name, where each row stands, and which columns were used."""
 
     file: str
     columns: dict[str, Array]
@@ -94,19 +94,19 @@ class _Table:
     def has(self, kind: str, names: Sequence[str]) -> bool:
         return all(f"{kind}.{name}" in self.columns for name in names)
 
-    def taken(self, kind: str, names: Sequence[str]) -> Array:
+    def selected(self, kind: str, names: Sequence[str]) -> Array:
         """These columns (T, ·), all of them finite."""
-        wanted = [f"{kind}.{name}" for name in names]
-        if missing := [name for name in wanted if name not in self.columns]:
+        labels = [f"{kind}.{name}" for name in names]
+        if missing := [name for name in labels if name not in self.columns]:
             hint = did_you_mean(missing[0], list(self.columns))
             if kind == "v" and not any(name.startswith("v.") for name in self.columns):
                 hint = "; read_log(…, velocities=20.0) takes them from positions, up to 20 Hz"
             raise self.wrong(f"{KINDS[kind]} are missing: {few(missing)}{hint}")
-        self.used.update(wanted)
-        for name in wanted:
+        self.used.update(labels)
+        for name in labels:
             if not np.all(fine := np.isfinite(self.columns[name])):
                 raise self.wrong(f"{name} is empty or not finite", int(np.argmin(fine)))
-        return np.stack([self.columns[name] for name in wanted], axis=1)
+        return np.stack([self.columns[name] for name in labels], axis=1)
 
     def wrong(self, message: str, row: int | None = None) -> DescriptionError:
         if row is None:
@@ -165,12 +165,12 @@ def read_log(
     rates = model.dof_names if encoders is None else _labels(model, encoders, model.dof_names)
     if still and uneven is not None:
         raise uneven
-    v = np.empty(0) if still else table.taken("v", rates)
-    a = table.taken("a", rates) if accelerated else None
+    v = np.empty(0) if still else table.selected("v", rates)
+    a = table.selected("a", rates) if accelerated else None
     if encoders is None:
         q = _configurations(model, table)
     else:
-        q = table.taken("q", _labels(model, encoders, position_names(model)))
+        q = table.selected("q", _labels(model, encoders, position_names(model)))
     step = _step(table, columns["time"]) if "time" in columns else None
     if velocities is not None and still:
         v = velocities_of(model, q, encoders, step, velocities)
@@ -179,15 +179,15 @@ def read_log(
     f_ext = {}
     for name in dict.fromkeys(n.split(".", 1)[1].rpartition(".")[0] for n in columns
                               if n.startswith("wrench.")):  # fmt: skip
-        wanted = [f"wrench.{name}.{end}" for end in ENDS]
-        if missing := [each for each in wanted if each not in columns]:
+        parts = [f"wrench.{name}.{end}" for end in ENDS]
+        if missing := [each for each in parts if each not in columns]:
             raise table.wrong(f"a wrench's parts are missing: {few(missing)}")
         try:
             model.frame(name)
         except KeyError as error:
             raise table.wrong(f"wrench.{name}: {error.args[0]}") from None
-        table.used.update(wanted)
-        f_ext[name] = np.stack([columns[each] for each in wanted], axis=1)
+        table.used.update(parts)
+        f_ext[name] = np.stack([columns[each] for each in parts], axis=1)
     unused = (*(name for name in columns if name not in table.used), *table.ignored)
     names = [f"{kind}.{name}" for kind in ("q", "v", "a", "tau") for name in model.joint_names]
     for name in unused:
@@ -200,7 +200,7 @@ def read_log(
 def read_positions(
     model: Model, source: object, *, topic: str | None = None
 ) -> tuple[Array, Array]:
-    """When a robot was where, from a log of which nothing else is asked.
+    """Configurations over time, from a log that may have nothing else.
 
     Args:
         model: The robot.
@@ -228,7 +228,7 @@ def read_positions(
         q = _configurations(model, table)
     else:
         labels = _labels(model, encoders, position_names(model))
-        q = _followed(table, model, encoders, table.taken("q", labels))
+        q = _followed(table, model, encoders, table.selected("q", labels))
     model.check(q, tolerance=TYPED)
     return time - time[0], q
 
@@ -237,7 +237,7 @@ def read_positions(
 
 
 def _labels(model: Model, joints: Sequence[str], all_names: Sequence[str]) -> list[str]:
-    """The columns of these joints: a joint's own name, or those that begin with it."""
+    """The columns of these joints: a joint's name, or those that begin with it."""
     result: list[str] = []
     for joint in joints:
         result += [name for name in all_names if name.startswith(f"{joint}.")] or [joint]
@@ -254,9 +254,9 @@ def _configurations(model: Model, table: _Table) -> Array:
     """Configurations (T, nq), from all positions or from those that are enough."""
     every, needed = position_names(model), _needed(model)
     if table.has("q", every):
-        return table.taken("q", every)
+        return table.selected("q", every)
     owners = dict.fromkeys(n if n in model.joint_names else n.rpartition(".")[0] for n in needed)
-    return _followed(table, model, tuple(owners), table.taken("q", needed))
+    return _followed(table, model, tuple(owners), table.selected("q", needed))
 
 
 def _encoders(model: Model, table: _Table, kind: str) -> tuple[str, ...] | None:
@@ -286,9 +286,9 @@ def _forces(model: Model, table: _Table) -> tuple[dict[str, Array] | None, Array
     names = [each.name for each in model.actuators]
     there = [name for name in names if f"current.{name}" in table.columns]
     if not there:
-        known = f"tau.{model.dof_names[-1]}" if model.dof_names else "tau"
+        example = f"tau.{model.dof_names[-1]}" if model.dof_names else "tau"
         amperes = f", or current.{names[0]} [A]" if names else ""
-        raise table.wrong(f"no forces: {known} and others{amperes}")
+        raise table.wrong(f"no forces: {example} and others{amperes}")
     table.used.update(f"current.{name}" for name in there)
     count = len(next(iter(table.columns.values())))
     unknown = np.full(count, np.nan)
@@ -449,14 +449,14 @@ def _bag(path: Path, topic: str | None) -> _Table:
                 raise DescriptionError(
                     f"no topic of joints '{topic}'{did_you_mean(topic, states)}", source
                 )
-            wanted = {topic or states[0]}
-            chosen = [c for c in reader.connections if c.topic in wanted or c.msgtype == WRENCH]
+            joints = topic or states[0]
+            chosen = [c for c in reader.connections if c.topic == joints or c.msgtype == WRENCH]
             others = tuple(dict.fromkeys(c.topic for c in reader.connections if c not in chosen))
             for connection, stamp, raw in reader.messages(connections=chosen):
                 message = reader.deserialize(raw, connection.msgtype)
                 sent = message.header.stamp
                 time = sent.sec + 1e-9 * sent.nanosec or 1e-9 * stamp
-                for name, value in _said(message, connection.msgtype):
+                for name, value in _values(message, connection.msgtype):
                     times, values = series.setdefault(name, ([], []))
                     times.append(time)
                     values.append(value)
@@ -467,7 +467,7 @@ def _bag(path: Path, topic: str | None) -> _Table:
     return _Table(str(path), _even(series), None, others)
 
 
-def _said(message: Any, kind: str) -> Iterator[tuple[str, float]]:
+def _values(message: Any, kind: str) -> Iterator[tuple[str, float]]:
     """Columns of one message."""
     if kind == WRENCH:
         link, wrench = message.header.frame_id, message.wrench

@@ -37,10 +37,10 @@ def regressor(
 ) -> Array:
     """Y (..., nv, p): Y π = rnea + damping + dry friction (computeJointTorqueRegressor).
 
-    Damping and friction resist each joint's own velocity, dependent joints' and rotors' too, and
-    come to the independent ones through Gᵀ. Dry friction has the exact sign of that velocity, and
-    is 0 at rest, where rounding (1e-12 of the cluster's velocities) makes no sign. Springs are not
-    in it. One recursion for all columns; rows of clusters that do not carry a body are zero.
+    Damping and friction resist each joint's velocity, dependent joints' and rotors' too, and come
+    to the independent ones through Gᵀ. Dry friction has the exact sign of that velocity, and is 0
+    at rest, where rounding (1e-12 of the cluster's velocities) makes no sign. Springs are not in
+    it. One recursion for all columns; rows of clusters that do not carry a body are zero.
 
     Args:
         reference: Velocities u (..., nv) beside v, as adaptive control has them (Slotine and Li
@@ -72,10 +72,10 @@ def momentum_regressor(
 
     Returns:
         P: The momentum's regressor (..., nv, p).
-        R: That of the rest (..., nv, p).
+        R: That of all other terms (..., nv, p).
     """
-    momentum, rest = run(model, "momentum_regressor", {"q": q, "v": v}, **options)
-    return momentum, rest
+    momentum, others = run(model, "momentum_regressor", {"q": q, "v": v}, **options)
+    return momentum, others
 
 
 @documented
@@ -113,7 +113,7 @@ def filtered_regressor(
 
     Samples go through λ/(s + λ), λ = 2π ``cutoff``, from rest at the first of them: tau as it is,
     and P's change as λ (P - P filtered), P started at its first value, so that there is no
-    transient. In between samples P, R (:func:`momentum_regressor`) and tau are taken as linear.
+    transient. In between samples P, R (:func:`momentum_regressor`) and tau are linear.
 
     Args:
         q: Configurations (..., T, nq).
@@ -133,7 +133,7 @@ def filtered_regressor(
     if not all(x.shape == () and 0.0 < x < math.inf for x in options.values()):
         raise ValueError(f"step and cutoff must be positive, got {step!r} and {cutoff!r}")
     torque = as_array(tau, model.nv, "tau", "nv")
-    momentum, rest = momentum_regressor(model, q, v, backend=backend)
+    momentum, others = momentum_regressor(model, q, v, backend=backend)
     if momentum.ndim < 3 or 0 in momentum.shape[:-2] or torque.shape != momentum.shape[:-1]:
         raise ValueError(
             "a motion is needed: q, v and tau with an axis of time before their last, of the same "
@@ -141,7 +141,7 @@ def filtered_regressor(
         )
     rate = 2.0 * math.pi * cutoff
     change = rate * (momentum - _lagged(momentum, -3, rate * step, settled=True))
-    return change + _lagged(rest, -3, rate * step), _lagged(torque, -2, rate * step)
+    return change + _lagged(others, -3, rate * step), _lagged(torque, -2, rate * step)
 
 
 def _lagged(x: Array, axis: int, ratio: float, *, settled: bool = False) -> Array:

@@ -1,7 +1,7 @@
 """Readings of a motion: encoders at joints or motors, currents, wrenches, and their calibration.
 
-Zeros of encoders, gear ratios and torque constants that are not known enter forces and regressors
-in other ways than the parameters do. They are few, and nearly known: their effect is computed by
+Unknown zeros of encoders, gear ratios and torque constants enter forces and regressors in other
+ways than the parameters do. They are few, and good guesses exist: their effect is computed by
 differences, about the values that they have so far.
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from robomodel.identification.logs import Log
 
 TYPED = 1e-3  # of loops and quaternions: how far measured positions may leave them open
-ZERO = (0.1, 0.01)  # rad, m: an encoder's zero is taken to deviate so; behind a gear so much more
+ZERO = (0.1, 0.01)  # rad, m: assumed deviation of an encoder's zero, times a gear's ratio
 RATIO = 0.05  # and the relative one of a gear's ratio
 CONSTANT = 0.3  # of a torque constant that the file gives
 WEAK = 3.0  # of one that nothing gives
@@ -57,7 +57,7 @@ Wrenches = Mapping[str, ArrayLike]
 
 @dataclass(frozen=True, slots=True)
 class CalibrationParameter:
-    """A sensor's number that is not known, as a deviation from what it is taken to be.
+    """An unknown number of a sensor, as a deviation from its nominal value.
 
     ``kind``: "offset" of an encoder (to be added to its reading), "ratio" of a coupling or
     "constant" of a motor; of these the logarithm of a factor, 0 to begin with. ``deviation``: what
@@ -70,7 +70,7 @@ class CalibrationParameter:
     nominal: float = 0.0
 
     def value(self, x: float) -> float:
-        """In its own unit."""
+        """In its unit."""
         return x if self.kind == "offset" else self.nominal * math.exp(x)
 
     def slope(self, x: float) -> float:
@@ -113,7 +113,7 @@ class Sensors:
         return followed(self.model, self.encoders, self.place)
 
     def at(self, x: Array) -> tuple[Array, Array, Model]:
-        """Rows (n, nv, p), forces (n, nv), nan where not known, and the model, at unknowns x."""
+        """Rows (n, nv, p), forces (n, nv), nan where not measured, and the model, at unknowns x."""
         factors = {u.name: math.exp(e) for u, e in self._of("ratio", x)}
         model = with_ratios(self.model, factors) if any(v != 1.0 for v in factors.values()) else (
             self.model
@@ -175,7 +175,7 @@ class Sensors:
         entries = [x for row in actuator_map(model, unstack(q)) for x in row]
         shape = (model.nv, len(model.actuators))
         matrix = stack(entries, q.shape[:-1]).reshape(*q.shape[:-1], *shape)
-        pushed = (self.constants * self.drive)[..., None, :]  # nan where not known
+        pushed = (self.constants * self.drive)[..., None, :]  # nan where not measured
         parts = np.where(matrix != 0.0, matrix * pushed, 0.0)
         return parts.reshape(-1, *shape)
 
@@ -250,9 +250,9 @@ def following(model: Model, encoders: Sequence[str], rows: Array) -> Iterator[Ar
     q = model.neutral()
     for row in rows:
         parts = [x.tolist() for x in np.split(row, ends[:-1])]
-        wanted = dict(zip(encoders, parts, strict=True))
-        pose = wanted.pop(model.floating_base or "", None)
-        q = model.configuration(wanted, guess=q, base_pose=pose)
+        positions = dict(zip(encoders, parts, strict=True))
+        pose = positions.pop(model.floating_base or "", None)
+        q = model.configuration(positions, guess=q, base_pose=pose)
         yield q
 
 
@@ -352,25 +352,25 @@ def _joint(model: Model, name: str) -> tuple[int, int, range]:
 
 
 def _chosen(
-    asked: bool | str | Iterable[str], all_names: Iterable[str], what: str, kind: str
+    choice: bool | str | Iterable[str], all_names: Iterable[str], what: str, kind: str
 ) -> list[str]:
-    """Of the known names all, none or those that were asked for."""
+    """Of these names all, none or the chosen ones."""
     names = list(all_names)
-    if isinstance(asked, bool):
-        return names if asked else []
-    wanted = as_names(asked, what)
-    for name in wanted:
+    if isinstance(choice, bool):
+        return names if choice else []
+    chosen = as_names(choice, what)
+    for name in chosen:
         if name not in names:
             raise UnknownNameError(f"{what}: no {kind} '{name}'{did_you_mean(name, names)}")
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(chosen))
 
 
 def _offsets(
-    model: Model, encoders: Sequence[str] | None, asked: bool | str | Iterable[str]
+    model: Model, encoders: Sequence[str] | None, choice: bool | str | Iterable[str]
 ) -> list[CalibrationParameter]:
     joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
     names = [n for n in (model.dof_names if encoders is None else encoders) if n in joints]
-    chosen = _chosen(asked, names, "offsets", "encoder")
+    chosen = _chosen(choice, names, "offsets", "encoder")
     slides = {n for n, joint in joints.items() if joint.type == "prismatic"}
     geared = np.abs(model.constraint_jacobian(model.neutral())).max(axis=1, initial=0.0)
     return [
@@ -383,7 +383,7 @@ def _offsets(
     ]
 
 
-def _ratios(model: Model, asked: bool | str | Iterable[str]) -> dict[str, float]:
+def _ratios(model: Model, choice: bool | str | Iterable[str]) -> dict[str, float]:
     """How far the dependent joint of each chosen coupling goes with the next of its joints."""
     independent = {joint.name for joint in model.joints if joint.independent}
     ratios = {}
@@ -392,22 +392,22 @@ def _ratios(model: Model, asked: bool | str | Iterable[str]) -> dict[str, float]
         others = [k for name, k in coupling.terms if name in independent] or dependent[1:]
         if dependent and others and not (coupling.redundant or coupling.coefficients):
             ratios[coupling.name] = -others[0] / dependent[0]
-    return {name: ratios[name] for name in _chosen(asked, ratios, "ratios", "coupling")}
+    return {name: ratios[name] for name in _chosen(choice, ratios, "ratios", "coupling")}
 
 
 def _constants(
-    model: Model, asked: float | str | Mapping[str, float] | ArrayLike | None
+    model: Model, choice: float | str | Mapping[str, float] | ArrayLike | None
 ) -> tuple[Array, list[CalibrationParameter]]:
     """Torque constants [N m/A or N/A] by actuator, and those that are to be identified."""
     names = [each.name for each in model.actuators]
     filed = np.array([each.torque_constant or math.nan for each in model.actuators])
-    if isinstance(asked, str):
-        if asked != "unknown":
+    if isinstance(choice, str):
+        if choice != "unknown":
             raise ValueError(
-                f"constants are numbers, None (the file's) or 'unknown', not {asked!r}"
+                f"constants are numbers, None (the file's) or 'unknown', not {choice!r}"
             )
         result = np.full(len(names), math.nan)
-    elif asked is None:
+    elif choice is None:
         result = filed
         if lacking := [n for n, k in zip(names, result, strict=True) if math.isnan(k)]:
             raise ValueError(
@@ -415,17 +415,19 @@ def _constants(
                 f"{{'{lacking[0]}': 0.1}} sets one (1 where the log has motor torques), "
                 "constants='unknown' identifies all of them"
             )
-    elif isinstance(asked, Mapping):
-        for name in asked:
+    elif isinstance(choice, Mapping):
+        for name in choice:
             if name not in names:
                 raise UnknownNameError(
                     f"constants: no actuator '{name}'{did_you_mean(name, names)}"
                 )
-        result = np.array([asked.get(n, k) for n, k in zip(names, filed, strict=True)], dtype=float)
+        result = np.array(
+            [choice.get(n, k) for n, k in zip(names, filed, strict=True)], dtype=float
+        )
     else:
-        result = np.broadcast_to(as_numbers(asked, "constants"), (len(names),)).copy()
+        result = np.broadcast_to(as_numbers(choice, "constants"), (len(names),)).copy()
     if not np.all(np.isnan(result) | (np.isfinite(result) & (result != 0.0))):
-        raise ValueError(f"constants must be finite and not zero, got {asked!r}")
+        raise ValueError(f"constants must be finite and not zero, got {choice!r}")
     lost = np.isnan(result)
     result = np.where(lost, np.where(np.isnan(filed), math.nan, filed), result)
     unknowns = [
@@ -437,7 +439,7 @@ def _constants(
 
 
 def _guessed(readings: Sensors) -> Sensors:
-    """Torque constants of which nothing is known begin where the model's forces fit best."""
+    """Torque constants without a nominal value begin where the model's forces fit best."""
     if readings.constants is None or not np.isnan(readings.constants).any():
         return readings
     lost = np.isnan(readings.constants)
@@ -465,7 +467,7 @@ def _guessed(readings: Sensors) -> Sensors:
 def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
     """The model with couplings by other ratios: their dependent joint goes so many times as far."""
     changed = scaled_couplings(model, model.description, factors)
-    with warnings.catch_warnings():  # what there is to say of the file was said when it was read
+    with warnings.catch_warnings():  # the file was checked when it was read
         warnings.simplefilter("ignore", DescriptionWarning)
         changed_model = build(changed, gravity=model.gravity)
     if changed_model.dof_names != model.dof_names:
