@@ -242,8 +242,9 @@ class Factorization:
     ) -> None:
         n = len(matrix)
         self.order = order or range(n)
-        matrix = [[matrix[i][j] for j in self.order] for i in self.order]
-        work = [list(row) for row in matrix]
+        if order:
+            matrix = [[matrix[i][j] for j in order] for i in order]
+        work = [list(row) for row in matrix]  # lower triangles will do
         self.lower: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
         self.inverse_pivots: list[Scalar] = [0.0] * n
         for k in reversed(range(n)):

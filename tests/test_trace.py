@@ -57,6 +57,25 @@ def test_equal_expressions_are_one_value() -> None:
     assert sincos(x)[0] is x.sin()
 
 
+def test_sines_of_an_angle_that_has_turned_follow_from_those_before() -> None:
+    trace = Trace()
+    x, by = trace.inputs(2)
+    y = x + by
+    trace.turn(y, x, by)
+    z = y + by  # from what follows itself
+    trace.turn(z, y, by)
+    angles = (y, -y, 0.7 + y, z, z + (-2.0))
+    program = trace.program([f for a in angles for f in (a.sin(), a.cos())])
+    assert program.counts["sin"] == program.counts["cos"] == 3  # of x, x + 0.7 and x - 2
+    x_, by_ = np.random.default_rng(0).uniform(-1, 1, (2, 1000)) * np.array([[40.0], [0.3]])
+    values = np.array(program([x_, by_]))
+    expected = [x_ + by_, -x_ - by_, x_ + by_ + 0.7, x_ + 2 * by_, x_ + 2 * by_ - 2.0]
+    np.testing.assert_allclose(values[::2], np.sin(expected), atol=2e-14)  # 40 rad: of x + by
+    np.testing.assert_allclose(values[1::2], np.cos(expected), atol=2e-14)
+    near = np.array(program([0.0 * x_, by_]))
+    np.testing.assert_allclose(near[6:8], [np.sin(2 * by_), np.cos(2 * by_)], atol=4e-16)
+
+
 def test_signs_cost_nothing_where_the_opposite_is_known() -> None:
     trace = Trace()
     x, y = trace.inputs(2)

@@ -29,17 +29,20 @@ from robomodel.kernels.program import (
 INPUT, STOP_GRADIENT = "input", "stop gradient"
 """What a program's operations are not: its inputs, and what derivatives do not look into."""
 
+SERIES = 7  # terms of cosine, one fewer of sine: 0.3¹⁴/14! is 5e-19, 0.3¹³/13! is 3e-17
+
 Operand: TypeAlias = "Traced | float"
 
 
 class Trace:
     """Collects the values of one program."""
 
-    __slots__ = ("_known", "values")
+    __slots__ = ("_known", "_turned", "values")
 
     def __init__(self) -> None:
         self.values: list[Traced] = []
         self._known: dict[tuple[object, ...], Traced] = {}
+        self._turned: dict[int, tuple[Traced, Operand]] = {}
 
     def inputs(self, count: int) -> list[Traced]:
         """The next ``count`` inputs of the program."""
@@ -192,12 +195,43 @@ class Trace:
 
     def function(self, operation: str, x: Traced) -> Traced:
         """Sine, cosine or square root of a value; signs are brought out of the sine and cosine."""
+        if operation in (SIN, COS) and (operation, x.index) not in self._known:
+            self._by_turn(x)
         if x.operation is NEG and operation in (SIN, COS):
             inner = x.operands[0]
             assert isinstance(inner, Traced)
-            value = self._value(operation, (inner,))
+            value = self.function(operation, inner)
             return value if operation is COS else self._value(NEG, (value,))
         return self._value(operation, (x,))
+
+    def turn(self, x: Traced, start: Traced, by: Operand) -> None:
+        """From here on sine and cosine of x follow from those of ``start``, ``by`` behind it.
+
+        By addition theorems and series, to rounding where |by| is below 0.3 and in a fraction of
+        the time of sines of their own; those of x plus a constant, too.
+        """
+        self._turned.setdefault(x.index, (start, by))
+
+    def _by_turn(self, x: Traced) -> None:
+        """Set the sine and cosine of x where they follow from those of another angle."""
+        offset: Operand = 0.0
+        angle: Operand = x
+        if x.operation is ADD and not isinstance(x.operands[0], Traced):
+            offset, angle = x.operands
+        if not isinstance(angle, Traced) or angle.index not in self._turned:
+            return
+        start, by = self._turned[angle.index]
+        start = start + offset
+        square = by * by
+        sine: Any = 0.0
+        cosine: Any = 0.0
+        for n in reversed(range(SERIES)):
+            if n < SERIES - 1:
+                sine = (-1.0) ** n / math.factorial(2 * n + 1) + square * sine
+            cosine = (-1.0) ** n / math.factorial(2 * n) + square * cosine
+        sine, s, c = by * sine, start.sin(), start.cos()
+        self._known[SIN, x.index] = s * cosine + c * sine
+        self._known[COS, x.index] = c * cosine - s * sine
 
 
 def _key(x: Operand) -> object:

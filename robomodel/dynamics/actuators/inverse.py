@@ -13,6 +13,7 @@ import numpy as np
 
 from robomodel.dynamics.actuators import maps
 from robomodel.kernels.function import TracedFunction
+from robomodel.kernels.trace import Traced
 from robomodel.model.configurations.functions import (
     FINITE,
     coupled,
@@ -20,9 +21,10 @@ from robomodel.model.configurations.functions import (
     left_open,
     stepped,
 )
-from robomodel.model.constraints import LoopConstraint
+from robomodel.model.constraints import Link, LoopConstraint
 from robomodel.model.derived import cached_on_model, traced
 from robomodel.model.elements import Cluster
+from robomodel.model.joints import Revolute
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Factorization,
@@ -37,13 +39,14 @@ from robomodel.scalars import (
     neg,
     select,
     solve,
+    sqrt,
     sub,
     subtracted,
     transposed,
 )
 
 STEPS = 3  # of Newton's, by which linkages follow from 0.05 rad or m away to rounding
-STEP = 0.3  # [rad, m] of a joint at a time, where ratios vary
+STEP = 0.3  # [rad, m] of a linkage at a time (root of the sum of squares), where ratios vary
 FITS = 1e-6  # by how much numbers of several encoders may contradict each other
 SETTLED = 1e-5  # [rad, m] longest last step: what is left of it is quadratically less
 RANK = 1e-9  # sines of angles between columns of the map below this leave a freedom open
@@ -117,6 +120,8 @@ def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
 
     def build(positions: Vector, velocities: Vector, guess: Vector) -> list[Scalar]:
         q: list[Scalar] = list(guess)
+        for cluster in model.clusters:
+            q[cluster.q] = _coupled(cluster, q[cluster.q])
         longest: Scalar = 0.0
         for n in range(steps):
             q, longest = _step(model, q, positions, first=n == 0)
@@ -135,7 +140,7 @@ def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
             size = [sizes[n] for n in rows]
             bound = mul(FITS**2, add(1.0, dot(size, size)))
             lost = maximum(lost, sub(dot(off, off), bound)) if rows else lost
-        lost = maximum(lost, sub(longest, SETTLED))
+        lost = maximum(lost, sub(longest, SETTLED**2))
         lost = maximum(lost, sub(left_open(model, q), FITS**2))
         for cluster in model.clusters:
             for x in cluster.geometry.alignments(q[cluster.q]) if cluster.implicit else ():
@@ -162,7 +167,7 @@ def _velocities(
 
 
 def _step(model: Model, q: Vector, target: Vector, *, first: bool) -> tuple[list[Scalar], Scalar]:
-    """A step of Newton's on loops and actuators together, and how far linkages would go in it.
+    """A step of Newton's on loops and actuators together; the square of the longest of a linkage.
 
     Where ratios are constant, and without loops, the first one leads there.
     """
@@ -187,40 +192,51 @@ def _step(model: Model, q: Vector, target: Vector, *, first: bool) -> tuple[list
         if cluster.implicit:
             rows = cluster.constraint.jacobian(cluster.constraint.positions(q[cluster.q]))
             moved = added(closing[cluster.spanning_v], [dot(row, moved) for row in rows])
-        if turning.intersection(range(cluster.v.start, cluster.v.stop)):
-            size = _largest(_of_linkage(cluster, moved))
-            share = div(STEP, maximum(size, STEP))
+        if cluster.implicit or turning.intersection(range(cluster.v.start, cluster.v.stop)):
+            way = _of_linkage(cluster, moved)
+            square = dot(way, way)
+            share = div(STEP, sqrt(maximum(square, STEP**2)))
             moved = [mul(share, x) for x in moved]
-            longest = maximum(longest, size)
+            longest = maximum(longest, square)
         result[cluster.q] = _along(model, cluster, q[cluster.q], moved)
     return result, longest
 
 
 def _of_linkage(cluster: Cluster, step: Vector) -> list[Scalar]:
-    """A step without what couplings give outright, as the turns of rotors."""
+    """A step of the joints whose positions loops depend on: not of rotors beside them."""
     if not isinstance(cluster.constraint, LoopConstraint):
         return list(step)
-    outright = {at for at, _, _ in couplings(cluster, cluster.constraint)}
-    links = [link for link in cluster.geometry.links if link.q not in outright]
-    return [x for link in links for x in step[link.velocities]]
+    return [x for link in _linked(cluster) for x in step[link.velocities]]
 
 
-def _largest(values: Vector) -> Scalar:
-    """The largest size of these numbers."""
-    result: Scalar = 0.0
-    for x in values:
-        result = maximum(result, maximum(x, neg(x)))
-    return result
+def _linked(cluster: Cluster) -> list[Link]:
+    """The links of a cluster that its loops go through."""
+    geometry = cluster.geometry
+    bodies = {body for loop in geometry.loops for branch in loop.branches for body in branch}
+    return [geometry.links[body] for body in sorted(bodies)]
 
 
 def _along(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Scalar]:
-    """A cluster's part of q moved along joint velocities, couplings met outright."""
+    """A cluster's part of q moved along joint velocities, couplings met outright.
+
+    Joints of linkages go at most STEP, so that their sines follow from those at q.
+    """
     if all(type(x) is float and x == 0.0 for x in step):
         return list(q)
-    moved = stepped(model, cluster, q, step)
-    if isinstance(cluster.constraint, LoopConstraint):
-        moved = coupled(couplings(cluster, cluster.constraint), moved)
+    moved = _coupled(cluster, stepped(model, cluster, q, step))
+    if cluster.implicit:
+        for link in _linked(cluster):
+            x = moved[link.q]
+            if isinstance(link.joint, Revolute) and isinstance(x, Traced):
+                x.trace.turn(x, q[link.q], step[link.v])
     return moved
+
+
+def _coupled(cluster: Cluster, q: Vector) -> list[Scalar]:
+    """A cluster's part of q with what couplings beside loops give set outright."""
+    if isinstance(cluster.constraint, LoopConstraint):
+        return coupled(couplings(cluster, cluster.constraint), q)
+    return list(q)
 
 
 def forces(model: Model, q: Vector, tau: Vector) -> list[Scalar]:
