@@ -122,7 +122,7 @@ _LATE = {
 def _takes_model(function: Any) -> Any:
     """A public function; a TypeError says what to do if it gets a path, not a model.
 
-    Those of the dynamics see to it themselves: :mod:`robomodel.dynamics.declaration`.
+    Those of the dynamics see to it themselves: :mod:`robomodel.dynamics.algorithm`.
     """
     annotations = getattr(function, "__annotations__", {})
     declared = "__signature__" in vars(function) if hasattr(function, "__code__") else True

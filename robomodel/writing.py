@@ -35,8 +35,8 @@ from robomodel.description.poses import (
     second_axis,
     unit,
 )
+from robomodel.dynamics.algorithm import CommonDocumentation, documented
 from robomodel.dynamics.approximation import open_tree_description, with_actuators
-from robomodel.dynamics.declaration import CommonDocumentation, documented
 from robomodel.errors import DescriptionError, DescriptionWarning, warn_at
 from robomodel.files import is_no_file, replace_file
 from robomodel.model import Cluster, Model

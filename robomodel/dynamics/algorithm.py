@@ -1,33 +1,56 @@
-"""Algorithms by name: what each takes and gives, and how it runs on scalars of any kind.
+"""Algorithms by name: what each takes and gives, and how users call them on NumPy arrays.
 
-:func:`declare` makes the entry of a recursion; what it takes is read from the recursion's
+:func:`declare` makes the entry of a recursion; its arguments are read from the recursion's
 signature. One entry serves every way of running it: NumPy batches, compiled kernels, C, CasADi, JAX
 and PyTorch. An :class:`AlgorithmSpec` is an algorithm with its options, and
 :func:`traced_algorithm` its traced function on a robot.
+
+``@algorithm(recursion, result=axes)`` stands on a signature and a docstring without a body: from
+this one declaration come the entry, the call with its checks, the signature that ``help`` and
+editors show, and the documentation of common arguments, options and errors. ``@documented`` gives
+functions with a body of their own the latter two.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal, TypeAlias, TypedDict
+from functools import partial, update_wrapper
+from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from robomodel.dynamics.baselines import reduced_tree
 from robomodel.dynamics.kinematics import frames
-from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, Reference, frame_keys
+from robomodel.dynamics.kinematics.frames import (
+    FrameKey,
+    FrameLike,
+    Reference,
+    frame_key,
+    frame_keys,
+)
 from robomodel.dynamics.recursions.hybrid_dynamics import prescribed
 from robomodel.dynamics.recursions.passive import Arguments, Inner
 from robomodel.dynamics.recursions.reduced import reduced
-from robomodel.errors import as_names, did_you_mean
-from robomodel.kernels.function import Kernel, TracedFunction
+from robomodel.errors import as_names, did_you_mean, no_model, warn
+from robomodel.kernels import NoCompilerError
+from robomodel.kernels.function import Kernel, TracedFunction, split
 from robomodel.kernels.program import Dtype
+from robomodel.model.arguments import as_array, common_batch
+from robomodel.model.configurations.states import check_finite
 from robomodel.model.derived import traced
+from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import count
-from robomodel.scalars import Scalar, Vector
+from robomodel.scalars import Scalar, Vector, stack, unstack
 
+P = ParamSpec("P")
+R = TypeVar("R")
+Wrenches: TypeAlias = Mapping[str, ArrayLike]
+Backend: TypeAlias = Literal["numpy", "compiled"]
 Method: TypeAlias = Literal[
     "cluster",
     "orthonormal",
@@ -46,13 +69,17 @@ ForwardDynamics: TypeAlias = Callable[[Model, Vector, Vector, Vector], Sequence[
 OPEN_TREES = ("approximate", "tendons", "unconstrained")
 
 AXES: Mapping[str, Callable[[Model, int], int]] = {
+    "nq": lambda model, _: model.nq,
     "nv": lambda model, _: model.nv,
     "nu": lambda model, _: len(model.actuators),
     "p": lambda model, _: count(model),
     "3k": lambda _, k: 3 * k,
     "6k": lambda _, k: 6 * k,
 }
-"""Axes of results by name: of the model and the number k of frames."""
+"""Axes by name: of the model and the number k of frames."""
+
+ARGUMENT_AXES = {"q": "nq", "forces": "3k", "kp": "nu", "kd": "nu"}
+"""The axes of arguments that are not of length nv."""
 
 
 # ---- declarations --------------------------------------------------------------------------------
@@ -64,8 +91,8 @@ class Algorithm:
 
     ``run`` and ``methods`` are called with the model, the arguments in this order, and by name what
     it ``takes`` of ``f_ext`` (wrenches by body), ``at`` (a frame), ``places`` (one or more frames)
-    and ``known`` (joints of which the acceleration is given, the force of all others). One that
-    takes "reference" expresses motions of the frame in axes that are asked for.
+    and ``known`` (joints whose acceleration is an argument, instead of their force). One that takes
+    "reference" expresses motions of the frame in the axes of this option.
     """
 
     arguments: tuple[str, ...]
@@ -88,8 +115,8 @@ class Algorithm:
     ) -> list[Scalar]:
         """The numbers of all results, one result after the other, matrices by rows."""
         run = self.run if method == "cluster" else self.methods[method]
-        taken = {name: x for name, x in options.items() if name in self.takes}
-        return _flat([run(model, *(arguments[name] for name in self.arguments), **taken)])
+        options = {name: x for name, x in options.items() if name in self.takes}
+        return _flat([run(model, *(arguments[name] for name in self.arguments), **options)])
 
 
 def _flat(numbers: Sequence[Any]) -> list[Scalar]:
@@ -121,9 +148,9 @@ def declare(
     The recursion's parameters after the model are the algorithm's arguments; ``f_ext`` (wrenches by
     body), ``at`` (a frame), ``places`` (frames) and ``known`` (joints) come behind them.
     """
-    _, *taken = inspect.signature(recursion).parameters
-    arguments = tuple(each for each in taken if each not in NOT_NUMBERS)
-    takes = NOT_NUMBERS.intersection(taken) | ({"reference"} if takes_reference else set())
+    _, *parameters = inspect.signature(recursion).parameters
+    arguments = tuple(each for each in parameters if each not in NOT_NUMBERS)
+    takes = NOT_NUMBERS.intersection(parameters) | ({"reference"} if takes_reference else set())
     entry = Algorithm(arguments, axes, recursion, takes, methods or {}, by_trace, passive)
     ALGORITHMS[name] = entry
     return entry
@@ -138,7 +165,7 @@ def on_open_trees(run: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
 
 
 class AlgorithmOptions(TypedDict, total=False):
-    """What users say of the algorithm that they want, besides its name; see :func:`compile`."""
+    """Options of an algorithm, besides its name; see :func:`compile`."""
 
     frame: FrameLike | None
     frames: FrameLike | Sequence[FrameLike]
@@ -154,9 +181,9 @@ class AlgorithmSpec:
     """An algorithm with its options: the frames it is about, the links that external forces act on.
 
     ``method`` is "cluster", or another that its entry has. ``known``: of "hybrid", the joints whose
-    acceleration is given. ``order``: of "aba", another way to compute it, hashable. ``passive``:
-    with springs and damping. ``reference``: the axes in which motions of the frame are expressed.
-    Its arguments are the algorithm's, then six numbers for each of ``f_ext``.
+    acceleration is an argument. ``order``: of "aba", another way to compute it, hashable.
+    ``passive``: with springs and damping. ``reference``: the axes in which motions of the frame are
+    expressed. Its arguments are the algorithm's, then six numbers for each of ``f_ext``.
     """
 
     name: str
@@ -186,13 +213,13 @@ class AlgorithmSpec:
             raise ValueError(
                 f"reference '{self.reference}' is not known; {_quoted(frames.REFERENCES)} are"
             )
-        for what, asked, taken in (
+        for what, present, allowed in (
             ("known joints", self.known, "known" in entry.takes),
             ("reference", self.reference != "local", "reference" in entry.takes),
             ("passive forces", self.passive, entry.passive is not None),
             ("external forces", self.f_ext, "f_ext" in entry.takes),
         ):
-            if asked and not taken:
+            if present and not allowed:
                 raise ValueError(f"'{name}' takes no {what}")
         if "places" in entry.takes:
             if not self.frames:
@@ -207,9 +234,10 @@ class AlgorithmSpec:
 
     def sizes(self, model: Model) -> dict[str, int]:
         """The arguments' names and lengths."""
-        nu = len(model.actuators)
-        special = {"q": model.nq, "forces": 3 * len(self.frames), "kp": nu, "kd": nu}
-        sizes = {n: special.get(n, model.nv) for n in self.algorithm.arguments}
+        sizes = {
+            name: AXES[ARGUMENT_AXES.get(name, "nv")](model, len(self.frames))
+            for name in self.algorithm.arguments
+        }
         return sizes | {f"f_ext['{link}']": 6 for link in self.f_ext}
 
     def results(self, model: Model) -> Mapping[str, tuple[int, ...]]:
@@ -264,7 +292,7 @@ def as_spec(
     passive: bool = False,
     reference: Reference = "local",
 ) -> AlgorithmSpec:
-    """An algorithm with options as users give them: those of :class:`AlgorithmOptions`."""
+    """An algorithm with the options of :class:`AlgorithmOptions`."""
     keys, names = frame_keys(frames if frame is None else frame), as_names(known, "known")
     if names and algorithm in ALGORITHMS and "known" in ALGORITHMS[algorithm].takes:
         names = prescribed(model, names)
@@ -287,3 +315,319 @@ def traced_algorithm(model: Model, spec: AlgorithmSpec) -> TracedFunction:
 def kernel(model: Model, spec: AlgorithmSpec, dtype: Dtype = "float64") -> Kernel:
     """The kernel of an algorithm with its options, compiled once a model."""
     return traced_algorithm(model, spec).kernel(dtype)
+
+
+# ---- options and their documentation -------------------------------------------------------------
+
+
+class Options(TypedDict, total=False):
+    """Keyword options of functions of the dynamics, documented in :data:`ARGUMENTS`."""
+
+    backend: Backend
+    check: bool
+
+
+class PassiveOptions(Options, total=False):
+    """Options of functions that may count springs and damping."""
+
+    passive: bool
+
+
+class WrenchOptions(Options, total=False):
+    """Options of functions that take wrenches."""
+
+    f_ext: Wrenches | None
+
+
+class ForceOptions(WrenchOptions, total=False):
+    """Options of functions that take both."""
+
+    passive: bool
+
+
+DEFAULTS: Mapping[str, object] = {
+    "frame": None, "frames": (), "f_ext": None, "passive": False, "tolerance": 1e-10,
+    "method": "cluster", "known": (), "reference": "local", "backend": "compiled", "check": False,
+}  # fmt: skip
+"""Options with their defaults, in the order in which they are documented."""
+
+ARGUMENTS = """
+    model: The robot.
+    q: Configuration (..., nq).
+    v: Velocities (..., nv) of the independent coordinates.
+    a: Accelerations (..., nv) of the independent coordinates.
+    tau: Forces (..., nv) on the independent coordinates.
+    frame: A link's name, or (link, offset) for a point of it with the link's axes.
+    reference: As in Pinocchio: "local", at the frame's origin in its own axes;
+        "local_world_aligned", at its origin in the world's axes; "world", of the point of its
+        body that is at the world's origin, in the world's axes.
+    f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
+        axes.
+    passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
+    tolerance: Eigenvalues of J M⁻¹ Jᵀ up to this share of the largest count as zero.
+    backend: "compiled", a kernel made at the first call, or "numpy".
+    check: Refuse what is no state, as :meth:`Model.check` does.
+"""
+"""The documentation of arguments and options that mean the same in all functions."""
+
+RAISES = """Raises:
+    ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+"""
+UNKNOWN = "    UnknownNameError: A link that is not known.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class CommonDocumentation:
+    """What functions with the same options share: defaults, and the sections of docstrings.
+
+    ``returns`` and ``raises`` stand where a docstring has no such section of its own.
+    """
+
+    defaults: Mapping[str, object]
+    arguments: str
+    returns: str = ""
+    raises: str = ""
+
+
+_DYNAMICS = CommonDocumentation(DEFAULTS, ARGUMENTS, raises=RAISES)
+
+
+def documented(function: Callable[P, R], common: CommonDocumentation = _DYNAMICS) -> Callable[P, R]:
+    """Give a function of a model the options of its ``**options``, and their documentation.
+
+    A TypeError says what to do where it is called with something else than a model.
+    """
+    signature = _expanded(function, common)
+    names = signature.parameters.keys()
+    run: Callable[..., R] = function
+
+    def call(*arguments: Any, **options: Any) -> R:
+        model = arguments[0] if arguments else options.get("model")
+        if not isinstance(model, Model) and (arguments or "model" in options):
+            raise no_model(model)
+        for option in options.keys() - names:
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{option}'")
+        return run(*arguments, **options)
+
+    return _shown(call, function, signature, common)
+
+
+def algorithm(
+    recursion: Callable[..., Any], /, **declared: Any
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Declare the decorated function, which has no body, as the algorithm of its name.
+
+    Args:
+        recursion: What computes it on scalars of any kind.
+        **declared: Results and options, as :func:`~robomodel.dynamics.algorithm.declare` takes
+            them.
+
+    Returns:
+        decorator: The decorator.
+    """
+
+    def decorator(function: Callable[P, R]) -> Callable[P, R]:
+        name, signature = function.__name__, _expanded(function)
+        every = signature.parameters.values()
+        keywords = {p.name for p in every if p.kind is p.KEYWORD_ONLY}
+        entry = declare(name, recursion, takes_reference="reference" in keywords, **declared)
+        framed = "at" in entry.takes
+        count = 1 + len(entry.arguments)
+        body: Callable[..., object] = function
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            if not (options or framed) and len(arguments) == count:
+                try:  # a kernel that is there goes first; errors are found out by ``run``
+                    return arguments[0].derived[name](*arguments[1:])
+                except (AttributeError, KeyError, TypeError, ValueError):
+                    pass
+            if len(arguments) != count + framed or not options.keys() <= keywords:
+                body(*arguments, **options)  # raises as Python does for arguments that do not fit
+                for option in options.keys() - signature.parameters.keys():
+                    raise TypeError(f"{name}() got an unexpected keyword argument '{option}'")
+                bound = signature.bind(*arguments, **options)
+                arguments, options = bound.args, bound.kwargs
+            if framed:
+                options["frames"] = (frame_key(arguments[-1]),)
+            numbers = dict(zip(entry.arguments, arguments[1:], strict=False))
+            return run(arguments[0], name, numbers, **options)
+
+        return _shown(call, function, signature)
+
+    return decorator
+
+
+def _shown(
+    call: Callable[..., Any],
+    function: Callable[P, R],
+    signature: inspect.Signature,
+    common: CommonDocumentation = _DYNAMICS,
+) -> Callable[P, R]:
+    """The call under the function's name, with the whole signature and documentation."""
+    update_wrapper(call, function)
+    call.__doc__ = _completed(function.__doc__ or "", signature, common)
+    vars(call).pop("__wrapped__")  # the signature is that of the call, not of the declaration
+    vars(call)["__signature__"] = signature
+    return cast("Callable[P, R]", call)
+
+
+def _expanded(
+    function: Callable[..., object], common: CommonDocumentation = _DYNAMICS
+) -> inspect.Signature:
+    """The signature with each of the options that ``**options: Unpack[…]`` stands for."""
+    signature = inspect.signature(function)
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    unpacked = re.fullmatch(r"Unpack\[(\w+)\]", str(function.__annotations__.get("options")))
+    if unpacked is not None:
+        kind = function.__globals__[unpacked[1]]
+        parameters += [
+            inspect.Parameter(
+                option,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=common.defaults[option],
+                annotation=annotation.__forward_arg__,
+            )
+            for option, annotation in kind.__annotations__.items()
+        ]
+    order = [*common.defaults]
+    parameters.sort(
+        key=lambda p: order.index(p.name) if p.kind is p.KEYWORD_ONLY and p.name in order else -1
+    )
+    return signature.replace(parameters=parameters)
+
+
+def _completed(text: str, signature: inspect.Signature, common: CommonDocumentation) -> str:
+    """A docstring with what it leaves out: common arguments, options, and common errors."""
+    head, *sections = re.split(r"^(?=Returns:\n|Raises:\n)", inspect.cleandoc(text), flags=re.M)
+    head, _, body = head.partition("Args:\n")
+    tail = "".join(sections)
+    entries = _entries(common.arguments) | _entries(body)
+    arguments = "\n".join(entries[name] for name in signature.parameters)
+    if "Returns:" not in tail:
+        tail = common.returns + tail
+    text = f"{head.rstrip()}\n\nArgs:\n{arguments}\n\n{tail.rstrip()}\n"
+    if "Raises:" not in tail:
+        links = {"f_ext", "frame", "frames"} & signature.parameters.keys()
+        text += f"\n{common.raises}{UNKNOWN if links else ''}"
+    return text
+
+
+def _entries(body: str) -> dict[str, str]:
+    """The entries of a section, by the names that they are about."""
+    parts = re.split(r"^(?=    \w+: )", body, flags=re.MULTILINE)
+    return {part.strip().partition(":")[0]: part.rstrip() for part in parts if part.strip()}
+
+
+# ---- calls ---------------------------------------------------------------------------------------
+
+WRENCH = ("the moment's x", "the moment's y", "the moment's z", "the force's x", "the force's y",
+          "the force's z")  # fmt: skip
+OPERANDS = 64  # of a NumPy ufunc, its result included
+
+
+def by_name(numbers: Mapping[str, ArrayLike] | None, what: str) -> Mapping[str, ArrayLike]:
+    """A mapping of names to numbers, empty for None; TypeError for anything else."""
+    if numbers is None:
+        return {}
+    if not isinstance(numbers, Mapping):
+        raise TypeError(f"{what} maps names to numbers, not {type(numbers).__name__}")
+    return numbers
+
+
+def check_arguments(
+    model: Model, arguments: Mapping[str, ArrayLike], forces: Wrenches | None = None
+) -> None:
+    """Refuse what is no state, and other arguments, wrenches too, that are not finite."""
+    if not isinstance(model, Model):
+        raise no_model(model)
+    model.check(arguments["q"], arguments.get("v"))
+    for name in arguments.keys() - {"q", "v"}:
+        labels = model.dof_names
+        if ARGUMENT_AXES.get(name) == "nu":
+            labels = tuple(each.name for each in model.actuators)
+        array = as_array(arguments[name], len(labels), name, ARGUMENT_AXES.get(name, "nv"))
+        check_finite(array, name, labels)
+    for link, wrench in (forces or {}).items():
+        name = f"f_ext['{link}']"
+        check_finite(as_array(wrench, 6, name, "6"), name, WRENCH)
+
+
+def run(
+    model: Model,
+    algorithm: str,
+    arguments: Mapping[str, ArrayLike],
+    backend: str = "compiled",
+    *,
+    frames: tuple[FrameKey, ...] = (),
+    f_ext: Wrenches | None = None,
+    method: Method = "cluster",
+    known: tuple[str, ...] = (),
+    passive: bool = False,
+    reference: Reference = "local",
+    check: bool = False,
+) -> Any:
+    """Check the arguments, run the algorithm once over the whole batch.
+
+    A kernel that is there already goes first; arguments that it refuses are checked afterwards.
+    """
+    forces = {} if f_ext is None else by_name(f_ext, "f_ext")
+    if check:
+        check_arguments(model, arguments, forces)
+    ready: Callable[..., Any] | None = None
+    usual = method == "cluster" and not (frames or known or passive)  # its name alone is the key
+    key = algorithm if usual else (algorithm, frames, method, known, passive, reference)
+    if backend == "compiled" and not forces:
+        try:
+            ready = model.derived.get(key)
+        except TypeError:  # an option without a hash, which AlgorithmSpec refuses in words
+            ready = None
+        except AttributeError:
+            raise no_model(model) from None
+    if ready is not None:
+        try:
+            return ready(*arguments.values())
+        except (TypeError, ValueError):
+            pass
+    if not isinstance(model, Model):
+        raise no_model(model)
+    spec = AlgorithmSpec(
+        algorithm, frames, tuple(forces), method, known, None, bool(passive), reference
+    )
+    for link in spec.f_ext:
+        model.frame(link)  # an UnknownNameError with a hint for unknown ones
+    arrays = {
+        name: as_array(
+            value, size, name, ARGUMENT_AXES.get(name, "6" if name.startswith("f_ext") else "nv")
+        )
+        for (name, size), value in zip(
+            spec.sizes(model).items(), (*arguments.values(), *forces.values()), strict=True
+        )
+    }
+    batch = common_batch(**arrays)
+    if backend not in ("numpy", "compiled"):
+        raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
+    function = traced_algorithm(model, spec)
+    compiles = function.compiles and all(function.sizes) and len(arrays) < OPERANDS
+    if backend == "compiled" and compiles:
+        try:
+            kernel = function.kernel()
+        except NoCompilerError as error:  # shown once, as warnings are
+            text = f"{error}; NumPy serves instead, more slowly"
+            warn(RuntimeWarning(text))
+        else:
+            if not forces:
+                model.derived[key] = kernel.fast
+            return kernel(*arrays.values())
+    if spec.algorithm.by_trace:
+        return function.on_arrays(*arrays.values())
+    with np.errstate(all="ignore"):
+        scalars = {name: unstack(x) for name, x in arrays.items()}
+        return split(stack(spec.run(model, scalars), batch), function.shapes)
+
+
+def _of_one_result(call: Callable[P, Any]) -> Callable[P, Array]:
+    return call
+
+
+run_one = _of_one_result(run)
+"""The same for algorithms with one result, which type checkers know to be an array then."""

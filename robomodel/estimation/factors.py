@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import aba, aba_derivatives, frame_pose, jacobian, rnea, rnea_derivatives
-from robomodel.dynamics.declaration import run
+from robomodel.dynamics.algorithm import run
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
 from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.estimation.graph import Noise, gaussian

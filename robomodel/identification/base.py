@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.actuators.maps import actuator_map
-from robomodel.dynamics.declaration import run
+from robomodel.dynamics.algorithm import run
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.errors import UnknownNameError, as_names, did_you_mean

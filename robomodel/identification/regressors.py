@@ -11,8 +11,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.algorithm import declare
-from robomodel.dynamics.declaration import Backend, Options, documented, run, run_one
+from robomodel.dynamics.algorithm import Backend, Options, declare, documented, run, run_one
 from robomodel.dynamics.recursions import regressor as recursion
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array

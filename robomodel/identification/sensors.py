@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from robomodel.description import CouplingElement, Description, LinkCoupling, PolynomialCoupling
 from robomodel.dynamics import passive_force, rnea
 from robomodel.dynamics.actuators.maps import actuator_map
-from robomodel.dynamics.declaration import Backend
+from robomodel.dynamics.algorithm import Backend
 from robomodel.errors import (
     DescriptionWarning,
     UnknownNameError,

@@ -22,10 +22,10 @@ from robomodel.dynamics.algorithm import (
     AlgorithmOptions,
     AlgorithmSpec,
     as_spec,
+    documented,
     kernel,
     traced_algorithm,
 )
-from robomodel.dynamics.declaration import documented
 from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.function import CudaKernel, Kernel, TracedFunction, as_dtype
 from robomodel.model.configurations import functions

@@ -133,14 +133,14 @@ def _shaft(model: Model, actuator: Actuator) -> tuple[float, float, float]:
 
 def forces(matrix: Array, tau: Array) -> Array:
     """U (..., nu) of least norm with B u = tau; not-a-number where no u gives it."""
-    if not matrix.shape[-1]:
-        lost = np.any(tau != 0.0, axis=-1, keepdims=True)
-        return np.where(lost, np.nan, np.zeros((*tau.shape[:-1], 0)))
     regular = np.asarray(np.isfinite(matrix).all(axis=(-1, -2), keepdims=True))
     inverse = np.linalg.pinv(np.where(regular, matrix, 0.0), rcond=1e-12)
     u: Array = (inverse @ tau[..., None])[..., 0]
-    left = np.max(np.abs((matrix @ u[..., None])[..., 0] - tau), axis=-1, keepdims=True)
-    fits = regular[..., 0] & (left <= EXACT * np.max(np.abs(tau), axis=-1, keepdims=True))
+    error, size = (
+        np.max(np.abs(x), axis=-1, keepdims=True, initial=0.0)
+        for x in ((matrix @ u[..., None])[..., 0] - tau, tau)
+    )
+    fits = regular[..., 0] & (error <= EXACT * size)
     return np.where(fits, u, np.nan)
 
 

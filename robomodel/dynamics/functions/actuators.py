@@ -19,13 +19,13 @@ from robomodel.dynamics.actuators.maps import (
     limits_alone,
     saturated,
 )
-from robomodel.dynamics.algorithm import declare
-from robomodel.dynamics.declaration import (
+from robomodel.dynamics.algorithm import (
     Options,
+    algorithm,
     check_arguments,
+    declare,
     documented,
     run,
-    run_one,
 )
 from robomodel.errors import warn
 from robomodel.model.arguments import as_array, common_batch
@@ -46,11 +46,7 @@ __all__ = [
     "torque_polytope",
 ]
 
-declare("actuator_map", actuation.actuator_map, B=("nv", "nu"))
 declare("actuator_forces", inverse.forces, u=("nu",))
-declare("actuator_positions", actuation.positions, positions=("nu",))
-declare("actuator_velocities", actuation.velocities, rates=("nu",))
-declare("actuator_gains", actuation.gains, K=("nv", "nv"), D=("nv", "nv"))
 declare(
     "reflected",
     actuation.reflected,
@@ -62,7 +58,7 @@ declare("torque_limits", limits_alone, least=("nv",), most=("nv",), doubt=(1,))
 declare("saturate", saturated, tau=("nv",), u=("nu",), lost=("nu",))
 
 
-@documented
+@algorithm(actuation.actuator_map, B=("nv", "nu"))
 def actuator_map(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """The map B from actuators' forces to the independent coordinates: tau = B u.
 
@@ -71,11 +67,6 @@ def actuator_map(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Arra
     Returns:
         B: The matrix (..., nv, nu), columns in the order of ``model.actuators``.
     """
-    if not model.actuators:
-        if options.get("check"):
-            model.check(q)
-        return np.zeros((*as_array(q, model.nq, "q", "nq").shape[:-1], model.nv, 0))
-    return run_one(model, "actuator_map", {"q": q}, **options)
 
 
 @documented
@@ -99,7 +90,7 @@ def actuator_forces(
     return actuation.forces(actuator_map(model, q, **options), torque)
 
 
-@documented
+@algorithm(actuation.positions, positions=("nu",))
 def actuator_positions(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """The actuators' positions: what encoders at the motors measure.
 
@@ -108,12 +99,9 @@ def actuator_positions(model: Model, q: ArrayLike, **options: Unpack[Options]) -
     Returns:
         positions: Positions (..., nu) [rad, m], in the order of ``model.actuators``.
     """
-    if not model.actuators:
-        return actuator_map(model, q, **options)[..., 0, :] if model.nv else np.zeros((0,))
-    return run_one(model, "actuator_positions", {"q": q}, **options)
 
 
-@documented
+@algorithm(actuation.velocities, rates=("nu",))
 def actuator_velocities(
     model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]
 ) -> Array:
@@ -122,15 +110,9 @@ def actuator_velocities(
     Returns:
         rates: Velocities (..., nu) [rad/s, m/s], in the order of ``model.actuators``.
     """
-    if not model.actuators:
-        if options.get("check"):
-            check_arguments(model, {"q": q, "v": v})
-        arrays = {"q": as_array(q, model.nq, "q", "nq"), "v": as_array(v, model.nv, "v", "nv")}
-        return np.zeros((*common_batch(**arrays), 0))
-    return run_one(model, "actuator_velocities", {"q": q, "v": v}, **options)
 
 
-@documented
+@algorithm(actuation.gains, K=("nv", "nv"), D=("nv", "nv"))
 def actuator_gains(
     model: Model, q: ArrayLike, kp: ArrayLike, kd: ArrayLike, **options: Unpack[Options]
 ) -> tuple[Array, Array]:
@@ -147,14 +129,6 @@ def actuator_gains(
         K: Stiffness (..., nv, nv).
         D: Damping (..., nv, nv).
     """
-    if not model.actuators:
-        if options.get("check"):
-            check_arguments(model, {"q": q, "kp": kp, "kd": kd})
-        nu = {"kp": as_array(kp, 0, "kp", "nu"), "kd": as_array(kd, 0, "kd", "nu")}
-        batch = common_batch(q=as_array(q, model.nq, "q", "nq"), **nu)
-        return np.zeros((*batch, model.nv, model.nv)), np.zeros((*batch, model.nv, model.nv))
-    stiffness, damping = run(model, "actuator_gains", {"q": q, "kp": kp, "kd": kd}, **options)
-    return stiffness, damping
 
 
 def from_actuators(
@@ -201,12 +175,12 @@ def from_actuators(
     result, v = np.full(q.shape, np.nan), np.full((len(q), model.nv), np.nan)
     if not inverse.undetermined(model):
         result, v = inverse.from_actuators(model)(target, rates, q)
-        left = np.isnan(result).any(axis=-1)  # farther than fixed steps reach
-        result[left] = _at_positions(model, target[left], np.array(q[left]))
-        v[left] = _at_rates(model, result[left], rates[left])
-    lost = np.isnan(result).any(axis=-1) | np.isnan(v).any(axis=-1)
-    result[lost] = v[lost] = np.nan
-    if lost.any():
+        far = np.isnan(result).any(axis=-1)  # farther than fixed steps reach
+        result[far] = _at_positions(model, target[far], np.array(q[far]))
+        v[far] = _at_rates(model, result[far], rates[far])
+    failed = np.isnan(result).any(axis=-1) | np.isnan(v).any(axis=-1)
+    result[failed] = v[failed] = np.nan
+    if failed.any():
         warn(RuntimeWarning(
             f"from_actuators of '{model.name}': positions or velocities contradict each other, are "
             "out of reach or leave a freedom open: not-a-number is returned there"
@@ -220,28 +194,28 @@ STEPS = 200
 def _at_positions(model: Model, target: Array, q: Array) -> Array:
     """Configurations (n, nq) at which actuators are there; not-a-number where there are none."""
     bound = FITS * np.maximum(1.0, np.abs(target).max(axis=-1, initial=0.0))
-    left = np.full(target.shape, np.nan)
+    error = np.full(target.shape, np.nan)
     moving = np.asarray(np.isfinite(target).all(axis=-1) & np.isfinite(q).all(axis=-1))
     for _ in range(STEPS):
         rows = np.flatnonzero(moving)
         if not len(rows):
             break
-        left[rows] = target[rows] - actuator_positions(model, q[rows])
-        turn = _inverse_map(model, q[rows], left[rows])
+        error[rows] = target[rows] - actuator_positions(model, q[rows])
+        turn = _inverse_map(model, q[rows], error[rows])
         size = np.abs(turn).max(axis=-1, initial=0.0)
         turn *= np.minimum(1.0, STEP / np.maximum(size, STEP))[:, None]
         q[rows] = model.integrate(q[rows], turn)
         moving[rows] = size > 1e-8 * bound[rows]
-    fits = np.abs(left).max(axis=-1, initial=0.0) <= bound
+    fits = np.abs(error).max(axis=-1, initial=0.0) <= bound
     return np.where(fits[:, None], q, np.nan)
 
 
 def _at_rates(model: Model, q: Array, rates: Array) -> Array:
     """Velocities (n, nv) at which the actuators have these; not-a-number where they have not."""
     v = _inverse_map(model, q, rates)
-    left = np.abs(actuator_velocities(model, q, v) - rates).max(axis=-1, initial=0.0)
+    error = np.abs(actuator_velocities(model, q, v) - rates).max(axis=-1, initial=0.0)
     bound = FITS * np.maximum(1.0, np.abs(rates).max(axis=-1, initial=0.0))
-    return np.where((left <= bound)[:, None], v, np.nan)
+    return np.where((error <= bound)[:, None], v, np.nan)
 
 
 def _inverse_map(model: Model, q: Array, rates: Array) -> Array:
@@ -270,9 +244,6 @@ def reflected(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Reflect
     Returns:
         reflected: The tuple (inertia, damping, friction), each (..., nv, nu).
     """
-    if not model.actuators:
-        none = actuator_map(model, q, **options)
-        return Reflected(none, none.copy(), none.copy())
     return Reflected(*run(model, "reflected", {"q": q}, **options))
 
 
@@ -297,12 +268,12 @@ def saturate(
         u: Motor forces (..., nu), within their limits.
         lost: What of each motor's force is beyond them (..., nu): zero where it is not saturated.
     """
-    given, u, lost = run(model, "saturate", {"q": q, "v": v, "tau": tau}, **options)
-    unknown = np.isnan(as_array(v, model.nv, "v", "nv")).any(axis=-1)
-    if np.any(unknown):  # the least of a number and none is the number
-        for result in (given, u, lost):
-            result[np.broadcast_to(unknown, result.shape[:-1])] = np.nan
-    return given, u, lost
+    torque, u, lost = run(model, "saturate", {"q": q, "v": v, "tau": tau}, **options)
+    nan = np.isnan(as_array(v, model.nv, "v", "nv")).any(axis=-1)
+    if np.any(nan):  # the least of a number and none is the number
+        for result in (torque, u, lost):
+            result[np.broadcast_to(nan, result.shape[:-1])] = np.nan
+    return torque, u, lost
 
 
 @documented
@@ -329,18 +300,14 @@ def torque_limits(
     if options.get("check"):
         model.check(q, v)
     rates = np.zeros(model.nv) if v is None else v
-    if not model.actuators:
-        arrays = {"q": as_array(q, model.nq, "q", "nq"), "v": as_array(rates, model.nv, "v", "nv")}
-        none = np.zeros((*common_batch(**arrays), model.nv))
-        return none, none.copy()
     if options.get("backend") == "numpy":
         return actuation.limits(*_motors(model, q, v, **options))
     with np.errstate(all="ignore"):
         least, most, doubt = run(model, "torque_limits", {"q": q, "v": rates})
-    left = doubt[..., 0] > 0.0
-    if left.any():
+    singular = doubt > 0.0
+    if singular.any():
         lower, upper = actuation.limits(*_motors(model, q, v))
-        least, most = (np.where(left[..., None], x, y) for x, y in ((lower, least), (upper, most)))
+        least, most = np.where(singular, lower, least), np.where(singular, upper, most)
     return np.where(least < -UNLIMITED, -np.inf, least), np.where(most > UNLIMITED, np.inf, most)
 
 
@@ -372,8 +339,8 @@ def torque_polytope(
     matrix, lower, upper = _motors(model, q, v, **options)
     shape, wide, low, high = actuation.broadcast(matrix, lower, upper)
     actuation.needs_limits(model, low, high)
-    found = [actuation.polytope(wide[n], chosen, low[n], high[n]) for n in np.ndindex(*shape)]
-    return found if shape else found[0]
+    corners = [actuation.polytope(wide[n], chosen, low[n], high[n]) for n in np.ndindex(*shape)]
+    return corners if shape else corners[0]
 
 
 def _motors(

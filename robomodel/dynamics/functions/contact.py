@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import baselines
-from robomodel.dynamics.algorithm import Method, declare, on_open_trees
+from robomodel.dynamics.algorithm import (
+    Backend,
+    ForceOptions,
+    Method,
+    Options,
+    declare,
+    documented,
+    on_open_trees,
+    run,
+    run_one,
+)
 from robomodel.dynamics.contact.points import (
     UP,
     Touch,
@@ -20,14 +30,6 @@ from robomodel.dynamics.contact.points import (
     solved,
     strike,
     touch_derivatives,
-)
-from robomodel.dynamics.declaration import (
-    Backend,
-    ForceOptions,
-    Options,
-    documented,
-    run,
-    run_one,
 )
 from robomodel.dynamics.functions.motion import aba, aba_derivatives
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys

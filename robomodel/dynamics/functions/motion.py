@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import baselines
-from robomodel.dynamics.algorithm import Method, declare, on_open_trees
-from robomodel.dynamics.declaration import (
+from robomodel.dynamics.algorithm import (
     ForceOptions,
+    Method,
     Options,
     PassiveOptions,
     WrenchOptions,
     algorithm,
     by_name,
+    declare,
     documented,
+    on_open_trees,
     run,
     run_one,
 )

@@ -10,8 +10,15 @@ from typing import Literal, Unpack
 
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.algorithm import Method, declare
-from robomodel.dynamics.declaration import ForceOptions, Options, algorithm, documented, run_one
+from robomodel.dynamics.algorithm import (
+    ForceOptions,
+    Method,
+    Options,
+    algorithm,
+    declare,
+    documented,
+    run_one,
+)
 from robomodel.dynamics.kinematics import frames, momentum
 from robomodel.dynamics.kinematics.frames import FrameLike, Reference
 from robomodel.dynamics.kinematics.state import Forces, Matrix

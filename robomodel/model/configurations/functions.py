@@ -29,6 +29,7 @@ from robomodel.scalars import (
     added,
     div,
     dot,
+    gram,
     maximum,
     mul,
     neg,
@@ -506,8 +507,7 @@ def _towards(
     for body, part, _ in joint_slices(model, cluster):
         away += model.nodes[body].joint.displacement(q[part], origin[part])
     along = [dot(direction, away) for direction in basis]
-    square = [[dot(a, b) for b in rows[: i + 1]] for i, a in enumerate(rows)]
-    forces = Factorization(square).solve(added(values, [dot(row, along) for row in rows]))
+    forces = Factorization(gram(rows, rows)).solve(added(values, [dot(row, along) for row in rows]))
     combined = subtracted(along, [dot(column, forces) for column in transposed(rows)])
     step = [dot(column, combined) for column in transposed(basis)]
     return coupled(linear, _along(model, cluster, q, step)), step
