@@ -34,7 +34,7 @@ class DescriptionError(ValueError):
 
     Attributes:
         message: What is wrong and what to do.
-        file: The file, or ``<text>`` for a description given as text.
+        file: The file, or ``<text>`` for a description without a file.
         line: The line of the element, counted from 1; None where there is none.
         element: The element, as in ``joint 'knee'``.
     """
@@ -49,7 +49,7 @@ class DescriptionError(ValueError):
 
     @property
     def file(self) -> str:
-        """The file, or ``<text>`` for a description given as text."""
+        """The file, or ``<text>`` for a description without a file."""
         return self.source.file
 
     @property
@@ -83,7 +83,7 @@ class ClosureError(ValueError):
     """Loops of a cluster do not close.
 
     Attributes:
-        residual: The gap left.
+        residual: The gap that remains.
         loops: Their names.
     """
 
@@ -102,7 +102,7 @@ class UnknownNameError(KeyError, ValueError):
     It is a ValueError, as other wrong arguments are, and a KeyError, as a missing name is.
 
     Attributes:
-        message: What is not known, and the nearest known name where there is one.
+        message: The unknown name, and the nearest of the model's where there is one.
     """
 
     def __str__(self) -> str:
@@ -110,22 +110,22 @@ class UnknownNameError(KeyError, ValueError):
 
     @property
     def message(self) -> str:
-        """What is not known, and the nearest known name where there is one."""
+        """The unknown name, and the nearest of the model's where there is one."""
         return str(self.args[0])
 
 
 def check_names(
     names: Iterable[str],
-    known: Collection[str],
+    valid: Collection[str],
     before: str = "",
     after: str = "",
     *,
     error: type[ValueError] = ValueError,
 ) -> None:
-    """Refuse the first name that is not known, in words before and after it."""
+    """Raise for the first name that is not valid, with text before and after it."""
     for name in names:
-        if name not in known:
-            raise error(f"{before}'{name}'{after}{did_you_mean(name, known)}")
+        if name not in valid:
+            raise error(f"{before}'{name}'{after}{did_you_mean(name, valid)}")
 
 
 def as_names(names: str | Iterable[str], what: str) -> tuple[str, ...]:
@@ -134,11 +134,11 @@ def as_names(names: str | Iterable[str], what: str) -> tuple[str, ...]:
         return (names,)
     if not isinstance(names, Iterable):
         raise TypeError(f"{what} is a name, or several, not {names!r}")
-    found = tuple(names)
-    for name in found:
+    result = tuple(names)
+    for name in result:
         if not isinstance(name, str):
             raise TypeError(f"{what} is a name, or several, not {name!r}")
-    return found
+    return result
 
 
 class MissingPackageError(ImportError):
@@ -197,26 +197,26 @@ def as_real(value: SupportsFloat, what: str) -> float:
     return float(value)
 
 
-def no_model(given: object) -> TypeError:
-    """What is raised where a model belongs, and something else was given."""
-    if isinstance(given, str | os.PathLike):
-        path = os.fspath(given)
-        said = f"the text {path[:60]!r}"
-        return TypeError(f"a Model is needed, not {said}; load it first: rm.load({path[:60]!r})")
-    said = "None" if given is None else f"an object of {type(given).__name__}"
-    return TypeError(f"a Model is needed, not {said}; rm.load(path) loads one")
+def no_model(value: object) -> TypeError:
+    """The error where an argument should be a model and is not."""
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        text = repr(path[:60])
+        return TypeError(f"a Model is needed, not the text {text}; load it first: rm.load({text})")
+    kind = "None" if value is None else f"an object of {type(value).__name__}"
+    return TypeError(f"a Model is needed, not {kind}; rm.load(path) loads one")
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """A hint for a name that is not known: the nearest known one, else nothing."""
+def did_you_mean(name: object, valid: Iterable[str]) -> str:
+    """A hint for an unknown name: the nearest valid one, or nothing."""
     if not isinstance(name, str):
         return "; names are text"
     import difflib
 
-    known = list(known)
-    if (meant := _SYNONYMS.get(name.lower())) in known:
+    valid = list(valid)
+    if (meant := _SYNONYMS.get(name.lower())) in valid:
         return f"; did you mean '{meant}'?"
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

@@ -18,11 +18,11 @@ class Progress:
     It appears when the work has taken ``after`` seconds and is not done.
     """
 
-    def __init__(self, what: str, total: float, wanted: bool = True, after: float = 1.0) -> None:
+    def __init__(self, what: str, total: float, enabled: bool = True, after: float = 1.0) -> None:
         self.what = what
         self.total = total
         self.after = after
-        self.wanted = wanted and sys.stderr.isatty()
+        self.enabled = enabled and sys.stderr.isatty()
         self.began = time.monotonic()
         self.shown: Any = None
 
@@ -35,7 +35,7 @@ class Progress:
 
     def at(self, done: float) -> None:
         """Say how far it is, of ``total``."""
-        if not self.wanted:
+        if not self.enabled:
             return
         if self.shown is None:
             if time.monotonic() - self.began < self.after:
@@ -50,9 +50,9 @@ class Progress:
         bar.update(task, completed=done)
 
 
-def track(what: str, items: Iterable[_Item], total: int, wanted: bool = True) -> Iterator[_Item]:
+def track(what: str, items: Iterable[_Item], total: int, enabled: bool = True) -> Iterator[_Item]:
     """The items, with a bar that counts them."""
-    with Progress(what, total, wanted) as bar:
+    with Progress(what, total, enabled) as bar:
         for n, item in enumerate(items):
             bar.at(n)
             yield item

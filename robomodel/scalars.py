@@ -1,9 +1,9 @@
 """Arithmetic over scalars of any kind: floats, NumPy arrays (a batch), CasADi SX, traced handles.
 
 A plain Python ``float`` is a *structural constant*: zeros and ones vanish from the arithmetic, so
-an algorithm written once for the general case costs each robot only what its own numbers require.
+an algorithm written once for the general case costs each robot only what its numbers require.
 Everything else is an opaque scalar with the operators ``+ - * /`` and the methods ``sin``, ``cos``
-and ``sqrt``, and ``select`` where it is asked for (NumPy's own types aside). No function here
+and ``sqrt``, and ``select`` where it is used (NumPy's types aside). No function here
 branches on the value of a scalar other than a structural constant.
 """
 
@@ -274,7 +274,7 @@ class Factorization:
     def unlower(self) -> list[list[Scalar]]:
         """L⁻¹ by rows, as sparse as a tree makes L: for many right-hand sides.
 
-        A row has what its ancestors' values mean for it, so that where only those are known, no
+        A row has what its ancestors' values mean for it, so that where only those are available, no
         others stand between: (LᵀΛL)⁻¹ is L⁻¹ Λ⁻¹ L⁻ᵀ.
         """
         rows: list[list[Scalar]] = []
@@ -290,11 +290,11 @@ class Factorization:
         """(LᵀΛL)⁻¹, symmetric."""
         lower, n = self.unlower(), len(self.lower)
         weighted = [[mul(x, p) for x, p in zip(r, self.inverse_pivots, strict=True)] for r in lower]
-        found: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+        result: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
         for i in range(n):
             for j in range(i + 1):
-                found[i][j] = found[j][i] = dot(weighted[j][: j + 1], lower[i][: j + 1])
-        return found
+                result[i][j] = result[j][i] = dot(weighted[j][: j + 1], lower[i][: j + 1])
+        return result
 
     def weighted(self, reduced: Vector) -> list[Scalar]:
         """Λ⁻¹ reduced."""

@@ -174,7 +174,7 @@ def test_what_is_no_file_is_not_waited_for(place: Path, built: list[int]) -> Non
 def test_entries_of_any_size_are_not_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.store("large", b"x" * 100)
     assert cache.load("large") is not None
-    monkeypatch.setattr(cache, "LARGEST", 99)
+    monkeypatch.setattr(cache, "MAX_BYTES", 99)
     assert cache.load("large") is None
 
 
@@ -255,7 +255,7 @@ def test_another_choice_of_joints_is_another_program(place: Path, built: list[in
     assert len(built) == 2
 
 
-def test_all_that_a_value_holds_is_spelled() -> None:
+def test_all_that_a_value_holds_is_in_its_key() -> None:
     """And nothing that says only where it stands, or in which order a set happens to be."""
 
     @dataclasses.dataclass(frozen=True)
@@ -273,16 +273,16 @@ def test_all_that_a_value_holds_is_spelled() -> None:
     ]  # fmt: skip
     middle = np.arange(2000.0)
     middle[1000] = 0.5
-    texts = [cache.spelled(value) for value in (*values, Part(middle))]
+    texts = [cache.canonical(value) for value in (*values, Part(middle))]
     assert len(set(texts)) == len(texts)
-    assert cache.spelled(Part(1.0, place=1)) == cache.spelled(Part(1.0, place=2))
-    assert cache.spelled(frozenset("abc")) == cache.spelled(frozenset("cba"))
+    assert cache.canonical(Part(1.0, place=1)) == cache.canonical(Part(1.0, place=2))
+    assert cache.canonical(frozenset("abc")) == cache.canonical(frozenset("cba"))
     with pytest.raises(TypeError, match="a object cannot be part of a key"):
-        cache.spelled(Part(object()))
+        cache.canonical(Part(object()))
 
 
 def test_old_entries_make_room(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MOST", 3)
+    monkeypatch.setattr(cache, "MAX_ENTRIES", 3)
     for n in range(6):
         cache.store(f"{n}", b"x")
         os.utime(place / f"{n}", (n, n))

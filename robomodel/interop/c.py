@@ -22,7 +22,7 @@ from robomodel.kernels.program import Dtype
 from robomodel.model import Model
 from robomodel.model.elements import position_labels, position_names
 
-Wanted: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapping[str, Any]]]"
+Functions: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapping[str, Any]]]"
 
 _WORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline
@@ -36,7 +36,7 @@ RESERVED = LOCALS.union(_WORDS.split())
 def write_c(
     model: Model,
     path: str | os.PathLike[str],
-    functions: Wanted = ("rnea", "aba"),
+    functions: Functions = ("rnea", "aba"),
     *,
     dtype: DTypeLike = "float64",
     ros2_control: bool = False,
@@ -56,7 +56,7 @@ def write_c(
         functions: Names as of :func:`robomodel.compile`, and "close", "integrate",
             "joint_positions", "joint_velocities" and "from_actuators"; "frame_pose:foot" is of the
             link ``foot`` ("efpa:a+b" of two), and called ``…_frame_pose_foot``. A mapping gives
-            names of one's own, and options:
+            other names, and options:
             ``{"knee": ("jacobian", {"frame": ("shank", (0, 0, -0.2))})}``.
         dtype: "float64" or "float32".
         ros2_control: Also write ``mini_cheetah_transmission.hpp``, whose class
@@ -68,7 +68,7 @@ def write_c(
         paths: The two paths, and the third with ``ros2_control``.
 
     Raises:
-        ValueError: Before anything is written: functions that are not known or cannot be
+        ValueError: Before anything is written: unknown functions and such as cannot be
             straight-line programs, by name; a ``path`` that does not end in ``.c``; with
             ``ros2_control`` actuators that leave a coordinate open, and independent joints with
             several freedoms.
@@ -81,21 +81,21 @@ def write_c(
     if ros2_control and number != "float64":
         raise ValueError("ros2_control has values of float64")
     transmission = transmission_header(model, stem) if ros2_control else ""
-    made: dict[str, TracedFunction] = {}
-    for name, found in _wanted(model, functions):
-        if name in made:
+    chosen: dict[str, TracedFunction] = {}
+    for name, function in _chosen(model, functions):
+        if name in chosen:
             raise ValueError(f"two functions would be called '{stem}_{name}'; name them apart")
-        made[name] = found
+        chosen[name] = function
     for name in TRANSMISSION_FUNCTIONS if ros2_control else ():
-        if made.setdefault(name, required := _routine(model, name, {})) is not required:
+        if chosen.setdefault(name, required := _routine(model, name, {})) is not required:
             raise ValueError(f"'{stem}_{name}' is what the header for ros2_control calls")
-    if not made:
+    if not chosen:
         raise ValueError("no functions are asked for")
-    texts = [_function(stem, name, found, number) for name, found in made.items()]
+    texts = [_function(stem, name, function, number) for name, function in chosen.items()]
     header = source.with_suffix(".h")
-    said = _header(model, stem, header.name, list(made.values()), texts, number)
+    header_text = _header(model, stem, header.name, list(chosen.values()), texts, number)
     replace_file(str(source), _source(model, header.name, texts))
-    replace_file(str(header), said)
+    replace_file(str(header), header_text)
     if not transmission:
         return [source, header]
     adapter = source.with_name(f"{source.stem}_transmission.hpp")
@@ -103,21 +103,21 @@ def write_c(
     return [source, header, adapter]
 
 
-def _wanted(model: Model, functions: Wanted) -> Iterable[tuple[str, TracedFunction]]:
+def _chosen(model: Model, functions: Functions) -> Iterable[tuple[str, TracedFunction]]:
     """Names in C, without the stem, and what they are of."""
     if isinstance(functions, str):
         functions = (functions,)
     if isinstance(functions, Mapping):
-        for own, what in functions.items():
-            match (own, what):
+        for alias, what in functions.items():
+            match (alias, what):
                 case (str(), str(name)):
-                    yield identifier(own), _routine(model, name, {})
+                    yield identifier(alias), _routine(model, name, {})
                 case (str(), (str(name), Mapping() as options)):
-                    yield identifier(own), _routine(model, name, options)
+                    yield identifier(alias), _routine(model, name, options)
                 case _:
                     raise TypeError(
                         "a mapping gives names in C, and of each a function's name, or (name, "
-                        f"options), not {own!r}: {what!r}"
+                        f"options), not {alias!r}: {what!r}"
                     )
         return
     if not isinstance(functions, Iterable):
@@ -143,16 +143,16 @@ def identifier(text: str) -> str:
     return f"{name}_" if name in RESERVED or keyword.iskeyword(name) else name
 
 
-def _function(stem: str, name: str, found: TracedFunction, dtype: Dtype) -> CFunction:
-    results = {identifier(r): math.prod(shape) for r, shape in found.results.items()}
+def _function(stem: str, name: str, function: TracedFunction, dtype: Dtype) -> CFunction:
+    results = {identifier(r): math.prod(shape) for r, shape in function.results.items()}
     arguments: dict[str, int] = {}
-    for argument, size in found.arguments.items():
+    for argument, size in function.arguments.items():
         link = re.fullmatch(r"f_ext\['(.*)'\]", argument)
-        own = identifier(f"f_ext_{link[1]}" if link else argument)
-        while own in arguments or own in results:
-            own += "_"
-        arguments[own] = size
-    return CFunction(f"{stem}_{name}", found.program, arguments, results, dtype)
+        unique = identifier(f"f_ext_{link[1]}" if link else argument)
+        while unique in arguments or unique in results:
+            unique += "_"
+        arguments[unique] = size
+    return CFunction(f"{stem}_{name}", function.program, arguments, results, dtype)
 
 
 # ---- the source ----------------------------------------------------------------------------------
@@ -232,8 +232,8 @@ def _header(
     ]
     lines += _sizes(model, stem, dtype)
     lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif"]
-    for found, f in zip(routines, functions, strict=True):
-        lines += ["", *_told(found, f), f"{f.declaration};"]
+    for function, f in zip(routines, functions, strict=True):
+        lines += ["", *_comment(function, f), f"{f.declaration};"]
     lines += ["", "#ifdef __cplusplus", '}  /* extern "C" */', ""]
     lines += _for_cpp(stem, functions, kind)
     lines += ["#endif", "", f"#endif  /* {guard} */"]
@@ -268,35 +268,35 @@ def _sizes(model: Model, stem: str, dtype: Dtype) -> list[str]:
     ):
         if names:
             lines += ["", f"/* {title} */"]
-        known: set[str] = set()
+        used: set[str] = set()
         for i, each in enumerate(names):
-            own = re.sub(r"\W", "_", each, flags=re.ASCII).upper()
-            own = own if own not in known else f"{own}_{i}"
-            known.add(own)
-            note = "" if own.lower() == each.lower() else f"  /* {_plain(each)} */"
-            lines.append(f"#define {upper}_{macro}_{own} {i}{note}")
+            suffix = re.sub(r"\W", "_", each, flags=re.ASCII).upper()
+            suffix = suffix if suffix not in used else f"{suffix}_{i}"
+            used.add(suffix)
+            note = "" if suffix.lower() == each.lower() else f"  /* {_plain(each)} */"
+            lines.append(f"#define {upper}_{macro}_{suffix} {i}{note}")
     return lines
 
 
-def _told(found: TracedFunction, f: CFunction) -> list[str]:
+def _comment(function: TracedFunction, f: CFunction) -> list[str]:
     """The comment on a function: what it does, its arguments and results, its stack."""
-    lines, task = [f"/* {_plain(summary(found.name))}"], task_of(found)
+    lines, task = [f"/* {_plain(summary(function.name))}"], task_of(function)
     if task is not None and task.frames:
         frames, axes = ", ".join(map(str, task.frames)), task.reference
         lines.append(f"   Frames: {_plain(frames)}; reference: {axes}.")
     if task is not None and task.passive:
         lines.append("   With the springs and the damping of the robot's file.")
-    for own, argument in zip(f.arguments, found.arguments, strict=True):
-        unit = _unit(found, argument)
-        if own.startswith("f_ext"):
+    for name, argument in zip(f.arguments, function.arguments, strict=True):
+        unit = _unit(function, argument)
+        if name.startswith("f_ext"):
             unit = "wrench on that link in its axes: moment [N m], force [N]"
-        lines.append(f"   {own}: {unit}" if unit else f"   {own}")
-    for own, (result, shape) in zip(f.results, found.results.items(), strict=True):
+        lines.append(f"   {name}: {unit}" if unit else f"   {name}")
+    for name, (result, shape) in zip(f.results, function.results.items(), strict=True):
         size = " by ".join(map(str, shape))
-        unit = _unit(found, result)
+        unit = _unit(function, result)
         by = f"{size}, by rows" if len(shape) > 1 else ""
         note = "; ".join(x for x in (unit, by) if x)
-        lines.append(f"   {own}: {note}" if note else f"   {own}")
+        lines.append(f"   {name}: {note}" if note else f"   {name}")
     stack = f.stack
     what = (
         f"{stack} bytes of arrays"
@@ -314,28 +314,26 @@ def _unit(function: TracedFunction, name: str) -> str:
 
 
 def _for_cpp(stem: str, functions: Sequence[CFunction], kind: str) -> list[str]:
-    """Functions of std::array; several results are given back as a struct."""
+    """Functions of std::array; several results are returned as a struct."""
     lines = ["#include <array>", "", f"namespace {stem} {{", ""]
     for f in functions:
-        own = f.name.removeprefix(f"{stem}_")
-        own = f"{own}_" if own in RESERVED else own
-        arguments = [
-            f"const std::array<{kind}, {count}> &{name}" for name, count in f.arguments.items()
-        ]
-        given = ", ".join([*(f"{name}.data()" for name in f.arguments)])
+        name = f.name.removeprefix(f"{stem}_")
+        name = f"{name}_" if name in RESERVED else name
+        arguments = [f"const std::array<{kind}, {count}> &{x}" for x, count in f.arguments.items()]
+        pointers = ", ".join(f"{x}.data()" for x in f.arguments)
         if len(f.results) == 1:
             (count,) = f.results.values()
             result, filled = f"std::array<{kind}, {count}>", "result.data()"
         else:
-            result = f"{own}_results"
+            result = f"{name}_results"
             lines += [f"struct {result} {{"]
-            lines += [f"  std::array<{kind}, {count}> {name};" for name, count in f.results.items()]
+            lines += [f"  std::array<{kind}, {count}> {x};" for x, count in f.results.items()]
             lines += ["};", ""]
-            filled = ", ".join(f"result.{name}.data()" for name in f.results)
+            filled = ", ".join(f"result.{x}.data()" for x in f.results)
         lines += [
-            f"inline {result} {own}({', '.join(arguments)}) {{",
+            f"inline {result} {name}({', '.join(arguments)}) {{",
             f"  {result} result;",
-            f"  ::{f.name}({given}, {filled});",
+            f"  ::{f.name}({pointers}, {filled});",
             "  return result;",
             "}",
             "",

@@ -35,7 +35,7 @@ def to_casadi(
 ) -> casadi.Function:
     """A ``casadi.Function`` of an algorithm, for differentiation, optimisation or C code.
 
-    Inputs and outputs are columns (or matrices) with the names of the function's own arguments and
+    Inputs and outputs are columns (or matrices) with the names of the function's arguments and
     results (an argument's ends in "_" where a result has it too, as CasADi wants them apart);
     wrenches of ``f_ext`` are further inputs, in their order. Jacobians that CasADi makes are by the
     plain numbers of q, "rnea_derivatives" and "aba_derivatives" are along integrate(q, ·). Needs
@@ -64,12 +64,12 @@ def to_casadi(
         import casadi
     except ImportError as error:
         raise MissingPackageError("to_casadi needs", "casadi", "casadi") from error
-    asked = routine(model, algorithm, **options)
-    names = [f"f_ext_{i}" if "[" in name else name for i, name in enumerate(asked.arguments)]
-    given = [f"{name}_" if name in asked.results else name for name in names]
+    function = routine(model, algorithm, **options)
+    names = [f"f_ext_{i}" if "[" in name else name for i, name in enumerate(function.arguments)]
+    inputs = [f"{name}_" if name in function.results else name for name in names]
     if compiled:
-        return external(differentiable(model, algorithm, options), given)
-    symbols = {name: casadi.SX.sym(name, size) for name, size in asked.arguments.items()}
+        return external(differentiable(model, algorithm, options), inputs)
+    symbols = {name: casadi.SX.sym(name, size) for name, size in function.arguments.items()}
     scalars = [x[i] for x in symbols.values() for i in range(x.numel())]
     meaning: dict[str, Callable[..., Any]] = {
         **MEANING,
@@ -79,16 +79,16 @@ def to_casadi(
         COS: casadi.cos,
         SELECT: lambda x, a, b: casadi.if_else(x < 0.0, a, b),
     }
-    numbers = iter(asked.program(scalars, meaning))
+    numbers = iter(function.program(scalars, meaning))
     results = {}
-    for name, shape in asked.results.items():
+    for name, shape in function.results.items():
         rows, columns = (*shape, 1, 1)[:2]
         matrix = casadi.SX(rows, columns)
         for entry in range(math.prod(shape)):
             matrix[entry // columns, entry % columns] = next(numbers)
         results[name] = matrix
     return casadi.Function(
-        algorithm, list(symbols.values()), list(results.values()), given, list(results)
+        algorithm, list(symbols.values()), list(results.values()), inputs, list(results)
     )
 
 
@@ -188,15 +188,15 @@ def _sparsity(shape: Sequence[int]) -> list[int]:
 
 
 def _function(
-    name: str, given: Shapes, results: Shapes,
+    name: str, inputs: Shapes, results: Shapes,
     used: int, called: str, places: Sequence[Sequence[int]], size: int,
 ) -> list[str]:  # fmt: skip
-    """What CasADi calls: arguments and results may be missing; all else is said beside."""
-    most = max(math.prod(shape) for shape in given.values())
+    """A function as CasADi calls it, with names and sparsity; pointers of arrays may be null."""
+    longest = max(math.prod(shape) for shape in inputs.values())
     lines = [
         f"int {name}(const double **arg, double **res, long long *iw, double *w, int mem)",
         "{",
-        f"    static const double zeros[{most}] = {{0}};",
+        f"    static const double zeros[{longest}] = {{0}};",
         "    (void)iw; (void)mem;",
         f"    {called}({', '.join(f'arg[{k}] ? arg[{k}] : zeros' for k in range(used))}, w);",
     ]
@@ -209,21 +209,21 @@ def _function(
         lines.append(f"    if (res[{k}]) for (int i = 0; i < {len(entries)}; ++i) "
                      f"res[{k}][i] = w[{table}[i]];")  # fmt: skip
     lines += ["    return 0;", "}"]
-    for way, known in (("in", given), ("out", results)):
-        shapes = [_sparsity(shape) for shape in known.values()]
+    for way, names in (("in", inputs), ("out", results)):
+        shapes = [_sparsity(shape) for shape in names.values()]
         widest = max(map(len, shapes))
         dense = ", ".join("{" + ", ".join(map(str, shape)) + "}" for shape in shapes)
-        labels = ", ".join(f'"{label}"' for label in known)
+        labels = ", ".join(f'"{label}"' for label in names)
         lines += [
-            f"long long {name}_n_{way}(void) {{ return {len(known)}; }}",
+            f"long long {name}_n_{way}(void) {{ return {len(names)}; }}",
             f"const char *{name}_name_{way}(long long i)",
             "{",
-            f"    static const char *const names[{len(known)}] = {{{labels}}};",
+            f"    static const char *const names[{len(names)}] = {{{labels}}};",
             "    return names[i];",
             "}",
             f"const long long *{name}_sparsity_{way}(long long i)",
             "{",
-            f"    static const long long shapes[{len(known)}][{widest}] = {{{dense}}};",
+            f"    static const long long shapes[{len(names)}][{widest}] = {{{dense}}};",
             "    return shapes[i];",
             "}",
         ]
@@ -231,7 +231,7 @@ def _function(
         *lines,
         f"int {name}_work(long long *sz_arg, long long *sz_res, long long *sz_iw, long long *sz_w)",
         "{",
-        f"    if (sz_arg) *sz_arg = {len(given)};",
+        f"    if (sz_arg) *sz_arg = {len(inputs)};",
         f"    if (sz_res) *sz_res = {len(results)};",
         "    if (sz_iw) *sz_iw = 0;",
         f"    if (sz_w) *sz_w = {size};",

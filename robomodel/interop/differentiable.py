@@ -1,6 +1,6 @@
-"""A robot's functions with their derivatives, compiled: what JAX and PyTorch are given.
+"""A robot's functions with their derivatives, compiled, for JAX and PyTorch.
 
-q is taken as plain numbers by whoever differentiates: a quaternion's four, all joints of a loop.
+Libraries differentiate by q as plain numbers: a quaternion's four, all joints of a loop.
 So that this means something, these functions first bring q to where configurations are: quaternions
 of unit length, loops closed by one step of Newton's with the independent joints held. A closed
 configuration stays what it is, to rounding, and derivatives are those of this function: changes of
@@ -12,7 +12,7 @@ a vector. Along motions of the joints they are those of
 :func:`.recursions.derivatives.rnea_hessian_product`. Those of a = aba(q, v, τ) follow, as rnea(q,
 v, a) = τ stays what it is: with λ = M⁻¹ w and Z = ∂(q, v, a)/∂(q, v, τ), w · ∂²a = -Zᵀ (λ · ∂²rnea)
 Z. By q's numbers they are Pᵀ H P, where P are the velocities that changes of q's numbers are, and
-what comes of P's own changes: the logarithm of a motion of several freedoms, ball joints' and
+what comes of changes of P: the logarithm of a motion of several freedoms, ball joints' and
 others', is not linear.
 """
 
@@ -27,8 +27,8 @@ from typing import Any, TypeAlias
 from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.dynamics.recursions.derivatives import rnea_hessian_product, slopes_along
 from robomodel.dynamics.recursions.rnea import rnea
-from robomodel.interop.programs import OWN, routine, summary, task_of
-from robomodel.kernels.cache import spelled
+from robomodel.interop.programs import OF_CONFIGURATIONS, routine, summary, task_of
+from robomodel.kernels.cache import canonical
 from robomodel.kernels.differentiate import differentiate, gradient
 from robomodel.kernels.function import Build, TracedFunction, split
 from robomodel.kernels.program import Dtype
@@ -44,17 +44,17 @@ Matrix: TypeAlias = list[list[Scalar]]
 Inputs: TypeAlias = Mapping[str, Sequence[Traced]]
 
 
-def curvature(model: Model, name: str, at: Inputs, w: Vector, given: Vector, p: Matrix) -> Matrix:
+def curvature(model: Model, name: str, at: Inputs, w: Vector, plain_q: Vector, p: Matrix) -> Matrix:
     """∂²(w · f) by all arguments' numbers, f "rnea" or "aba"; by rows.
 
-    ``at`` are the arguments with q where configurations are; ``given`` is q as it was given, and
+    ``at`` are the arguments with q where configurations are; ``plain_q`` is q before that, and
     ``p`` (nv, nq) the velocities that its changes are.
     """
     n, q, v = model.nv, at["q"], at["v"]
     if name == "rnea":
         z: list[Matrix] | None = None
         a, weights, sign = list[Any](at["a"]), list[Any](w), 1.0
-        known = list(slopes_along(model, q, dot(w, rnea(model, q, v, a))))
+        slopes = list(slopes_along(model, q, dot(w, rnea(model, q, v, a))))
     else:
         flat = routine(model, "aba_derivatives").build(*at.values())
         blocks = [[list(flat[k + i * n : k + i * n + n]) for i in range(n)]
@@ -63,7 +63,7 @@ def curvature(model: Model, name: str, at: Inputs, w: Vector, given: Vector, p: 
         a = _held(q, routine(model, "aba").build(*at.values()))
         weights = _held(q, [dot(column, w) for column in zip(*blocks[2], strict=True)])
         z, sign = blocks, -1.0
-        known = [dot(column, w) for column in zip(*blocks[0], strict=True)]
+        slopes = [dot(column, w) for column in zip(*blocks[0], strict=True)]
     qq, vv, qv, aq = rnea_hessian_product(model, q, v, a, weights)
     zero = [[0.0] * n for _ in range(n)]
     whole = _blocks([[qq, qv, _turned(aq)], [_turned(qv), vv, zero], [aq, zero, zero]])
@@ -71,13 +71,14 @@ def curvature(model: Model, name: str, at: Inputs, w: Vector, given: Vector, p: 
         unit = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
         change = _blocks([[unit, zero, zero], [zero, unit, zero], z])
         whole = [[mul(sign, x) for x in row] for row in _product(_turned(change), whole, change)]
-    _bend(model, whole, known)
-    rest = range(2 * n)
+    _bend(model, whole, slopes)
+    others = range(2 * n)
     wide = [[*row, *[0.0] * (2 * n)] for row in p]
-    wide += [[0.0] * model.nq + [1.0 if i == j else 0.0 for j in rest] for i in rest]
-    found = _product(_turned(wide), whole, wide)
-    _lengths(model, found, [dot(column, known) for column in zip(*p, strict=True)], given)
-    return found
+    wide += [[0.0] * model.nq + [1.0 if i == j else 0.0 for j in others] for i in others]
+    hessian = _product(_turned(wide), whole, wide)
+    by_q = [dot(column, slopes) for column in zip(*p, strict=True)]
+    _lengths(model, hessian, by_q, plain_q)
+    return hessian
 
 
 def _held(q: Sequence[Traced], x: Sequence[Scalar]) -> list[Any]:
@@ -100,7 +101,7 @@ def _product(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
     return [[dot(row, column) for column in across] for row in a]
 
 
-def _bend(model: Model, whole: Matrix, known: Vector) -> None:
+def _bend(model: Model, whole: Matrix, slopes: Vector) -> None:
     """What the logarithm of a motion that turns and slides adds: - (ω × v' + ω' × v) / 2."""
     for cluster in model.clusters:
         for body, _, along in joint_slices(model, cluster):
@@ -115,7 +116,7 @@ def _bend(model: Model, whole: Matrix, known: Vector) -> None:
                 case _:
                     continue
             for turn, slide, k, sign in terms:
-                x = mul(-0.5 * sign, known[k])
+                x = mul(-0.5 * sign, slopes[k])
                 whole[turn][slide] = add(whole[turn][slide], x)
                 whole[slide][turn] = add(whole[slide][turn], x)
 
@@ -125,22 +126,22 @@ CROSS += [(i, (i + 2) % 3, (i + 1) % 3, -1.0) for i in range(3)]
 """(a × b)ₖ is the sum of sign aᵢ bⱼ over these (i, j, k, sign)."""
 
 
-def _lengths(model: Model, found: Matrix, slopes: Vector, given: Vector) -> None:
+def _lengths(model: Model, hessian: Matrix, slopes: Vector, q: Vector) -> None:
     """What quaternions' lengths add, by which they are divided: - (g xᵀ + x gᵀ) / |x|²."""
     for cluster in model.clusters:
         for body, part, _ in joint_slices(model, cluster):
             if not isinstance(model.nodes[body].joint, Floating | Spherical):
                 continue
             at = range(cluster.q.start + part.stop - 4, cluster.q.start + part.stop)
-            square = dot([given[i] for i in at], [given[i] for i in at])
+            square = dot([q[i] for i in at], [q[i] for i in at])
             for i in at:
                 for j in at:
-                    both = add(mul(slopes[i], given[j]), mul(given[i], slopes[j]))
-                    found[i][j] = sub(found[i][j], div(both, square))
+                    both = add(mul(slopes[i], q[j]), mul(q[i], slopes[j]))
+                    hessian[i][j] = sub(hessian[i][j], div(both, square))
 
 
 OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}
-"""Functions whose derivatives have algorithms of their own."""
+"""Functions whose derivatives are algorithms."""
 
 
 def partly_independent(model: Model) -> str | None:
@@ -169,14 +170,14 @@ class Differentiable:
     model: Model
     name: str
     options: Mapping[str, Any]
-    kept: dict[tuple[str, Dtype], Any] = field(default_factory=dict, compare=False)
+    cache: dict[tuple[str, Dtype], Any] = field(default_factory=dict, compare=False)
 
     def __reduce__(self) -> tuple[Callable[..., Differentiable], tuple[object, ...]]:
         return differentiable, (self.model, self.name, dict(self.options))
 
     @cached_property
     def routine(self) -> TracedFunction:
-        """What is asked for; ValueError for what is not known."""
+        """The function; ValueError for unknown names."""
         return routine(self.model, self.name, **self.options)
 
     @cached_property
@@ -216,8 +217,8 @@ class Differentiable:
     def outright(self) -> bool:
         """Whether its derivatives are those of an algorithm."""
         task = self.task
-        known = task is not None and task.name in OUTRIGHT and not task.f_ext
-        return known and self.options.get("method", "cluster") == "cluster"
+        algorithm = task is not None and task.name in OUTRIGHT and not task.f_ext
+        return algorithm and self.options.get("method", "cluster") == "cluster"
 
     # ---- programs
 
@@ -252,7 +253,7 @@ class Differentiable:
     def _function(
         self, what: str, shape: tuple[int, ...], build: Build, **more: int
     ) -> TracedFunction:
-        key = spelled(("elsewhere", what, self.name, dict(self.options)))
+        key = canonical(("elsewhere", what, self.name, dict(self.options)))
         return TracedFunction(
             f"{self.name}_{what}", {**self.routine.arguments, **more}, {"y": shape}, build,
             owner=self.model, key=cache_key(self.model, key),
@@ -263,7 +264,7 @@ class Differentiable:
 
     def _settled(self, inputs: dict[str, Vector]) -> dict[str, Vector]:
         """The arguments with q where configurations are."""
-        if "q" not in inputs or self.name in OWN:  # which see to it, each in its way
+        if "q" not in inputs or self.name in OF_CONFIGURATIONS:  # which see to it, each in its way
             return inputs
         return inputs | {"q": settled(self.model, inputs["q"], 1)}
 
@@ -275,16 +276,16 @@ class Differentiable:
         if self.outright:
             return self._outright(inputs)
         outputs = self.routine.build(*self._settled(inputs).values())
-        every: list[Traced] = [x for own in arguments for x in own]
+        every: list[Traced] = [x for argument in arguments for x in argument]
         columns = differentiate(every[0].trace, outputs, [{x: 1.0} for x in every])
         return [x for row in zip(*columns, strict=True) for x in row]
 
-    def _curvature(self, *given: Vector) -> Sequence[Scalar]:
-        *arguments, weights = given
+    def _curvature(self, *inputs_and_weights: Vector) -> Sequence[Scalar]:
+        *arguments, weights = inputs_and_weights
         inputs = self._named(arguments)
         at = self._settled(inputs)
         if not self.outright:
-            every: list[Traced] = [x for own in arguments for x in own]
+            every: list[Traced] = [x for argument in arguments for x in argument]
             slopes = gradient(dot(weights, self.routine.build(*at.values())), every)
             rows = differentiate(every[0].trace, slopes, [{x: 1.0} for x in every])
             return [x for row in rows for x in row]
@@ -309,10 +310,10 @@ class Differentiable:
 
 
 class LibraryFunction(ABC):
-    """A function of a library's arrays, which compiles what it is asked for.
+    """A function of a library's arrays, which compiles kernels as they are needed.
 
     Libraries say how arrays are converted to one type, and how a function of arguments of one batch
-    is made that gives all results' numbers (..., size).
+    is created that returns all results' numbers (..., size).
     """
 
     library = ""
@@ -386,10 +387,11 @@ def tangents(model: Model, q: Vector, closed: Vector) -> Matrix:
 
 
 def differentiable(model: Model, name: str, options: Mapping[str, Any]) -> Differentiable:
-    """The function, made once a model; ValueError by name for what cannot be had."""
-    made = Differentiable(model, name, dict(options))
-    key = ("elsewhere", name, made.task, spelled(dict(options)))
-    known = model.derived.get(key)
-    if not isinstance(known, Differentiable):
-        known = model.derived[key] = made
-    return known
+    """The function, cached with the model; ValueError for names that cannot be had."""
+    new = Differentiable(model, name, dict(options))
+    key = ("elsewhere", name, new.task, canonical(dict(options)))
+    existing = model.derived.get(key)
+    if isinstance(existing, Differentiable):
+        return existing
+    model.derived[key] = new
+    return new

@@ -86,7 +86,7 @@ class _Function(LibraryFunction):
 def _derivative(what: Differentiable, order: int, dtype: Dtype) -> Callable[..., Array]:
     """Arguments of one batch → (..., *what.shape(order)), with the rule for the next order."""
     program = what.derivative(order)
-    run: Callable[..., Array] | None = what.kept.get((f"jax {order}", dtype))
+    run: Callable[..., Array] | None = what.cache.get((f"jax {order}", dtype))
     if run is not None:
         return run
     target = _target(program.compiled(dtype), program.sizes, dtype, program.name)
@@ -104,7 +104,7 @@ def _derivative(what: Differentiable, order: int, dtype: Dtype) -> Callable[...,
         return result
 
     with_rule: Any = jax.custom_jvp(call)
-    run = what.kept[f"jax {order}", dtype] = with_rule
+    run = what.cache[f"jax {order}", dtype] = with_rule
 
     def rule(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
         slopes = _derivative(what, order + 1, dtype)(*primals)

@@ -112,10 +112,10 @@ def compile(
         spec = replace(spec, order=chosen)
         error = order_error(model, chosen, kernel(model, spec))
     function = traced_algorithm(model, spec)
-    made: Kernel | CudaKernel
-    made = function.kernel(number) if target == "cpu" else function.cuda(number)
-    made.backward_error = error
-    return made
+    compiled: Kernel | CudaKernel
+    compiled = function.kernel(number) if target == "cpu" else function.cuda(number)
+    compiled.backward_error = error
+    return compiled
 
 
 # ---- programs ------------------------------------------------------------------------------------
@@ -124,26 +124,26 @@ def compile(
 def routine(model: Model, name: str, **options: Any) -> TracedFunction:
     """A function by its name, with options as :func:`robomodel.compile` has them.
 
-    ``steps``, of "close" and "from_actuators": how many steps of Newton's. ValueError for what is
-    not known, or cannot be a straight-line program; TypeError for what is no model or no name,
-    KeyError for links that are none of the model's.
+    ``steps``, of "close" and "from_actuators": how many steps of Newton's. Raises
+    ValueError for unknown functions and such as are no straight-line programs, TypeError for what
+    is no model or no name, KeyError for links that the model does not have.
     """
     if not isinstance(model, Model):
         raise no_model(model)
     if isinstance(name, list | dict | set):
         raise TypeError(f"one function is asked for, by its name, not {name!r}")
-    if name in ELSEWHERE:
-        raise ValueError(f"'{name}' cannot be had as a program: {ELSEWHERE[name]}")
-    if name not in OWN and name not in ALGORITHMS:
-        known = (*ALGORITHMS, *OWN)
+    if name in NO_PROGRAMS:
+        raise ValueError(f"'{name}' cannot be had as a program: {NO_PROGRAMS[name]}")
+    if name not in OF_CONFIGURATIONS and name not in ALGORITHMS:
+        names = (*ALGORITHMS, *OF_CONFIGURATIONS)
         raise ValueError(
-            f"function '{name}' is not known{did_you_mean(name, known)}; known are "
-            + ", ".join(f"'{each}'" for each in known)
+            f"function '{name}' is not known{did_you_mean(name, names)}; known are "
+            + ", ".join(f"'{each}'" for each in names)
         )
     if not model.nv:
         raise ValueError(f"'{model.name}' has nothing that moves, so '{name}' has no arguments")
-    if name in OWN:
-        return OWN[name](model, **_checked(name, options))
+    if name in OF_CONFIGURATIONS:
+        return OF_CONFIGURATIONS[name](model, **_checked(name, options))
     known_options = tuple(AlgorithmOptions.__annotations__)
     for option in options:
         if option not in known_options:
@@ -160,9 +160,9 @@ def routine(model: Model, name: str, **options: Any) -> TracedFunction:
 
 
 def task_of(function: TracedFunction) -> AlgorithmSpec | None:
-    """The algorithm with its options that a function was made of; None for those of q."""
-    made_of = function.origin[1] if function.origin is not None else ()
-    return next((x for x in made_of if isinstance(x, AlgorithmSpec)), None)
+    """The algorithm, with its options, of a function; None for functions of configurations."""
+    arguments = function.origin[1] if function.origin is not None else ()
+    return next((x for x in arguments if isinstance(x, AlgorithmSpec)), None)
 
 
 def _checked(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -174,7 +174,7 @@ def _checked(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
     return options
 
 
-OWN: Mapping[str, Callable[..., TracedFunction]] = {
+OF_CONFIGURATIONS: Mapping[str, Callable[..., TracedFunction]] = {
     "close": lambda model, steps=CLOSE_STEPS: functions.close(model, steps),
     "constraint_bias": functions.constraint_bias,
     "constraint_jacobian": functions.constraint_jacobian,
@@ -194,7 +194,7 @@ def _first(model: Model, kind: str) -> int:
     return first
 
 
-ELSEWHERE: Mapping[str, str] = {
+NO_PROGRAMS: Mapping[str, str] = {
     "configuration": "how far to go depends on the numbers; use 'close'",
     "random_configuration": "it draws numbers",
     "difference": "logarithms of rotations branch on their angle",
@@ -205,7 +205,7 @@ ELSEWHERE: Mapping[str, str] = {
     "simulate": "it is a loop over time; use 'aba' and 'integrate'",
     "rollout": "it is a loop over time; use 'aba' and 'integrate'",
 }
-"""What users may ask for, and why it is no straight-line program."""
+"""Functions that are no straight-line programs, and why."""
 
 SUMMARIES: Mapping[str, str] = {
     "close": "Quaternions of unit length, and loops closed by steps of Newton's, independent "

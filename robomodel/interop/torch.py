@@ -1,6 +1,6 @@
 """Robots' functions in PyTorch: autograd in both modes, ``vmap``, ``torch.compile``.
 
-The compiled kernel is a custom operator on processors; it reads and writes tensors' own memory.
+The compiled kernel is a custom operator on processors; it reads and writes tensors' memory.
 Derivatives are those of :mod:`robomodel.interop.differentiable`: q counts as plain numbers, of
 which changes along closed motions matter; a quaternion's length, and the dependent joints of loops,
 do not.
@@ -70,7 +70,7 @@ class _Function(LibraryFunction):
         self._functions = {dtype: _functions(what, dtype) for dtype in KINDS}
 
     def __deepcopy__(self, memo: object) -> _Function:
-        return self  # as Python's own functions are, which hold no state either
+        return self  # as Python's functions are, which hold no state either
 
     def converted(self, arguments: Sequence[Any]) -> tuple[list[Tensor], Dtype]:
         tensors = [torch.as_tensor(x) for x in arguments]
@@ -96,16 +96,16 @@ def _functions(what: Differentiable, dtype: Dtype) -> tuple[Callable[..., Tensor
     The first has them in both modes. The second, for ``torch.compile``, which has no forward mode,
     is an operator with a rule backwards, so that graphs need not break.
     """
-    known: tuple[Callable[..., Tensor], ...] | None = what.kept.get(("torch", dtype))
-    if known is None:
+    operators: tuple[Callable[..., Tensor], ...] | None = what.cache.get(("torch", dtype))
+    if operators is None:
         both: Callable[..., Tensor] | None = None
         operator: Callable[..., Tensor] | None = None
         for order in (2, 1, 0):
             both, operator = _derivative(what, order, dtype, both, operator)
         assert both is not None
         assert operator is not None
-        known = what.kept["torch", dtype] = both, operator
-    return known
+        operators = what.cache["torch", dtype] = both, operator
+    return operators
 
 
 def _derivative(

@@ -1,4 +1,4 @@
-"""A program as C99: functions without memory of their own.
+"""A program as C99: functions without static memory.
 
 A short program is one function of named values. A long one is cut into parts, as machine code is
 (:mod:`robomodel.kernels.plan`), so that compilers take time in proportion to its length; what
@@ -36,7 +36,7 @@ TYPES: Mapping[Dtype, str] = {"float64": "double", "float32": "float"}
 SIGNS = {ADD: "+", SUB: "-", MUL: "*", DIV: "/"}
 CALLED = {SIN: "sin", COS: "cos", SQRT: "sqrt"}
 LOCALS = frozenset(("xs", "rs", "ws", "i"))
-"""What functions call their own."""
+"""Names that functions use themselves."""
 ARRAYS: Mapping[Memory, str] = {"input": "xs", "result": "rs", "work": "ws"}
 LISTED = 64  # results that are stored one by one; more of them in a loop over a table
 
@@ -70,9 +70,9 @@ class CFunction:
     @property
     def declaration(self) -> str:
         """The function of one state, without its semicolon."""
-        given = [f"const {self.type} {name}[{n}]" for name, n in self.arguments.items()]
-        given += [f"{self.type} {name}[{n}]" for name, n in self.results.items()]
-        return f"void {self.name}({', '.join(given)})"
+        parameters = [f"const {self.type} {name}[{n}]" for name, n in self.arguments.items()]
+        parameters += [f"{self.type} {name}[{n}]" for name, n in self.results.items()]
+        return f"void {self.name}({', '.join(parameters)})"
 
     @property
     def in_parts(self) -> bool:
@@ -159,10 +159,10 @@ class Statements(Target):
 
     def compute(self, number: int, step: Step, names: list[str]) -> str:
         """A statement that makes a value."""
-        self.lines.append(f"    const {self.kind} t{number} = {self.made(step, names)};")
+        self.lines.append(f"    const {self.kind} t{number} = {self.expression(step, names)};")
         return f"t{number}"
 
-    def made(self, step: Step, names: list[str]) -> str:
+    def expression(self, step: Step, names: list[str]) -> str:
         """What a step computes."""
         if step.operation in CALLED:
             suffix = "" if self.dtype == "float64" else "f"
@@ -184,7 +184,7 @@ class Statements(Target):
 
 
 class _Named(Statements):
-    """The whole of a short program: arguments have names already, and results are kept by name."""
+    """The whole of a short program: arguments have names already, and results get names."""
 
     def __init__(self, f: CFunction, inputs: Mapping[int, str]) -> None:
         super().__init__(f.dtype)
@@ -232,14 +232,14 @@ def _straight(f: CFunction) -> list[str]:
             names[i] = f"{argument}_{i - numbers.start}"
             lines.append(f"    const {f.type} {names[i]} = {argument}[{i - numbers.start}];")
 
-    made = _Named(f, names)
-    write(f.plan, 0, made)
+    body = _Named(f, names)
+    write(f.plan, 0, body)
     constants = enumerate(f.plan.constants, len(f.plan.columns))
-    made.results.update((at, literal(x, f.dtype)) for at, x in constants)
+    body.results.update((at, literal(x, f.dtype)) for at, x in constants)
     columns = iter(f.plan.index)
     for result, count in f.results.items():
-        made.lines += [f"    {result}[{i}] = {made.results[next(columns)]};" for i in range(count)]
-    return [*lines, *made.lines, "}"]
+        body.lines += [f"    {result}[{i}] = {body.results[next(columns)]};" for i in range(count)]
+    return [*lines, *body.lines, "}"]
 
 
 def _on_arrays(f: CFunction) -> list[str]:
@@ -255,10 +255,10 @@ def _on_arrays(f: CFunction) -> list[str]:
     lines += [f"    {f.name}_part{n}({names});" for n in range(len(f.plan.pieces))]
     first = 0
     for result, count in f.results.items():
-        own = f.plan.index[first : first + count]
+        columns = f.plan.index[first : first + count]
         first += count
         if count <= LISTED:
-            lines += [f"    {result}[{i}] = rs[{column}];" for i, column in enumerate(own)]
+            lines += [f"    {result}[{i}] = rs[{column}];" for i, column in enumerate(columns)]
         else:
             table = f"{f.name}_{result}_at"
             lines.append(f"    for (int i = 0; i < {count}; ++i) {result}[i] = rs[{table}[i]];")
@@ -283,10 +283,10 @@ def _parts(f: CFunction) -> list[str]:
         write(f.plan, n, body)
         text = "\n".join(body.lines)
         unused = [f"    (void){name};" for name in names if f"{name}[" not in text]
-        given = ", ".join(
+        parameters = ", ".join(
             f"{'const ' if name == 'xs' else ''}{body.kind} *restrict {name}" for name in names
         )
-        head = f"static void {f.name}_part{n}({given})"
+        head = f"static void {f.name}_part{n}({parameters})"
         lines += [head, "{", *unused, *body.lines, "}", ""]
     return lines
 

@@ -1,7 +1,7 @@
 """Machine code kept on disk: private to the user, never trusted blindly, rebuilt when in doubt.
 
-Entries are named by a digest of all that made them (the program, the compiler, the processor) and
-hold a digest of their own bytes. They are written beside their place and moved there, so that
+Entries are named by a digest of all that they depend on (the program, the compiler, the processor)
+and hold a digest of their bytes. They are written beside their place and moved there, so that
 processes may write at once. Nothing is read from, or written to, a directory that others than its
 owner may write to. ``ROBOMODEL_CACHE`` names another directory, or is ``off``.
 """
@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 MAGIC = b"robomodel kernel 2\n"
-MOST = 1000  # entries kept; the longest unused go first
-LARGEST = 1 << 28  # bytes that an entry can have
+MAX_ENTRIES = 1000  # the longest unused go first
+MAX_BYTES = 1 << 28  # of an entry
 
 
 def joined(parts: Sequence[bytes]) -> bytes:
@@ -54,23 +54,23 @@ def digest(parts: Iterable[str]) -> str:
 _ATOMS = frozenset((float, int, str, bool, type(None), slice))
 
 
-def spelled(x: Any) -> str:
+def canonical(x: Any) -> str:
     """All that a value of dataclasses and containers holds, as a text to make a digest of.
 
-    What `repr` says is for people, and may leave out what matters here. Fields that are declared
-    with ``repr=False`` are left out: where in a file something stands changes nothing.
+    `repr` is for people, and may omit what matters here. Fields that are declared with
+    ``repr=False`` are omitted: places in files change no program.
     """
     kind = type(x)
     if kind in _ATOMS:
         return repr(x)
     if kind in (tuple, list):
-        return repr(x) if _ATOMS.issuperset(map(type, x)) else f"({','.join(map(spelled, x))})"
+        return repr(x) if _ATOMS.issuperset(map(type, x)) else f"({','.join(map(canonical, x))})"
     if kind is dict:
-        return f"{{{','.join(sorted(f'{spelled(k)}:{spelled(v)}' for k, v in x.items()))}}}"
+        return f"{{{','.join(sorted(f'{canonical(k)}:{canonical(v)}' for k, v in x.items()))}}}"
     if kind in (set, frozenset):
-        return f"{{{','.join(sorted(map(spelled, x)))}}}"
+        return f"{{{','.join(sorted(map(canonical, x)))}}}"
     if is_dataclass(kind):
-        return f"{kind.__qualname__}{spelled(_fields(kind)(x))}"
+        return f"{kind.__qualname__}{canonical(_fields(kind)(x))}"
     if isinstance(x, np.generic | np.ndarray):
         return f"{x.dtype.str}{x.shape}{x.tobytes().hex()}"
     raise TypeError(f"a {kind.__name__} cannot be part of a key")
@@ -85,16 +85,16 @@ def _fields(kind: type) -> Callable[[object], tuple[object, ...]]:
 
 
 def directory() -> Path | None:
-    """Where entries are kept, made if need be; None where they cannot be kept safely."""
-    wish = os.environ.get("ROBOMODEL_CACHE")
-    if wish is not None and wish.strip().lower() in ("", "0", "off", "no"):
+    """The folder of entries, created if need be; None where it would not be safe."""
+    path = os.environ.get("ROBOMODEL_CACHE")
+    if path is not None and path.strip().lower() in ("", "0", "off", "no"):
         return None
     try:
-        if wish is None:
+        if path is None:
             import platformdirs
 
-            wish = platformdirs.user_cache_dir("robomodel", appauthor=False)
-        place = Path(wish).expanduser()
+            path = platformdirs.user_cache_dir("robomodel", appauthor=False)
+        place = Path(path).expanduser()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # RuntimeError: nobody knows where home is
         return None
@@ -102,12 +102,11 @@ def directory() -> Path | None:
 
 
 def _is_private(place: Path) -> bool:
-    """Whether only its owner, who we are, may write here; and nobody may exchange its parents."""
+    """Whether it is ours, and nobody else may exchange its parents."""
     if os.name != "posix":
         return True  # per-user application data; permissions are inherited from there
     try:
-        own = place.stat()
-        if own.st_uid != os.getuid() or own.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if not _is_ours(place.stat()):
             return False
         for parent in place.resolve().parents:
             mode = parent.stat().st_mode
@@ -118,22 +117,26 @@ def _is_private(place: Path) -> bool:
     return True
 
 
+def _is_ours(status: os.stat_result) -> bool:
+    """Whether only its owner, who we are, may write to a file or folder."""
+    if os.name != "posix":
+        return True
+    return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
 def load(key: str) -> bytes | None:
     """The entry's bytes; None if there is none, or none that is whole and ours."""
     place = directory()
     if place is None:
         return None
     flags = os.O_RDONLY
-    for wish in ("O_NOFOLLOW", "O_BINARY", "O_NONBLOCK", "O_NOCTTY"):
-        flags |= getattr(os, wish, 0)  # a pipe or a device in its place is not waited for
+    for flag in ("O_NOFOLLOW", "O_BINARY", "O_NONBLOCK", "O_NOCTTY"):
+        flags |= getattr(os, flag, 0)  # a pipe or a device in its place is not waited for
     try:
         with os.fdopen(os.open(place / key, flags), "rb") as file:
-            found = os.fstat(file.fileno())
-            ours = os.name != "posix" or (
-                found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-            )
-            usual = stat.S_ISREG(found.st_mode) and found.st_size <= LARGEST
-            content = file.read(LARGEST) if ours and usual else b""
+            status = os.fstat(file.fileno())
+            usual = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES
+            content = file.read(MAX_BYTES) if usual and _is_ours(status) else b""
     except OSError:
         return None
     head, payload = content[: len(MAGIC) + 32], content[len(MAGIC) + 32 :]
@@ -167,8 +170,8 @@ def store(key: str, payload: bytes) -> None:
 
 def _prune(place: Path) -> None:
     entries = [entry for entry in os.scandir(place) if entry.is_file(follow_symlinks=False)]
-    if len(entries) > MOST:
+    if len(entries) > MAX_ENTRIES:
         entries.sort(key=lambda entry: entry.stat().st_mtime)
-        for entry in entries[: len(entries) - MOST]:
+        for entry in entries[: len(entries) - MAX_ENTRIES]:
             with contextlib.suppress(OSError):
                 os.unlink(entry.path)

@@ -22,12 +22,12 @@ from robomodel.kernels.program import Dtype, Program
 from robomodel.running import Lock, Progress
 
 INTERFACES = (1, 2)  # of NumPy 1 and NumPy 2
-PATIENCE = 2.0  # seconds after which it is said what takes so long
-_ALONE = Lock()  # two threads that want the same program shall not both compile it
+PATIENCE = 2.0  # seconds after which progress is shown
+_LOCK = Lock()  # two threads shall not both compile the same program
 
 
 class NoCompilerError(RuntimeError):
-    """Kernels cannot be made here; what is not on disk is not to be had."""
+    """Kernels cannot be compiled here, and this one is not on disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ def compile_program(
     """A generalized ufunc: one argument for each of ``sizes`` but the last, which is the result's.
 
     Sizes are the lengths of last axes, and part of the ufunc's signature. The program's inputs are
-    the arguments one after the other, its outputs the result. ``name`` says all that makes the
-    program what it is: then the program may be a function, called where the cache does not help.
+    the arguments one after the other, its outputs the result. ``name`` identifies the program:
+    it may then be a function, which is called where the cache has no code.
 
     With an ``iteration`` the program is run over time: some arguments, and the result, then have
-    one row for each instant, (..., T, size). ``label``: what to say on a terminal when it takes
-    long. ``dtype``: of all numbers.
+    one row for each instant, (..., T, size). ``label``: the text of a progress bar. ``dtype``: of
+    all numbers.
     """
     result = len(sizes) - 1
     rows: set[int] = set()
@@ -66,12 +66,12 @@ def compile_program(
         inputs = set(iteration.timed) & set(range(1, result))
         if not inputs or len(inputs) < len(iteration.timed) or sizes[0] > sizes[-1]:
             raise ValueError(f"sizes {tuple(sizes)} cannot be iterated over {iteration}")
-    with _ALONE:
+    with _LOCK:
         codes = _machine_code(program, sizes, name, iteration, label, dtype)
     engine, loop = machine.load(codes, "loop")
-    *given, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
-    signature = ",".join(given) + f"->{output}"
-    ufunc, memory = _ufunc(loop, len(given), signature, dtype)
+    *arguments, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
+    signature = ",".join(arguments) + f"->{output}"
+    ufunc, memory = _ufunc(loop, len(arguments), signature, dtype)
     return Compiled(ufunc, signature, (engine, *memory), loop)
 
 
@@ -99,7 +99,7 @@ def numpy_functions(name: str) -> Any:
     """NumPy's table of C functions of this name, as import_array() and import_ufunc() read it.
 
     Entries keep their places between releases with one number of the binary interface; it is
-    checked as import_array() does, and NoCompilerError raised where it is not known.
+    checked as import_array() does; raises NoCompilerError for others.
     """
     try:
         core = importlib.import_module("numpy._core._multiarray_umath")
@@ -113,7 +113,7 @@ def numpy_functions(name: str) -> Any:
 
     version = ctypes.PYFUNCTYPE(ctypes.c_uint)(table("_ARRAY_API")[0])()
     if version >> 24 not in INTERFACES:
-        raise NoCompilerError(f"NumPy's binary interface {version:#x} is not known")
+        raise NoCompilerError(f"NumPy's binary interface {version:#x} is not supported")
     return table(name)
 
 
@@ -131,8 +131,8 @@ def compile_ptx(
     """PTX of a program (:func:`robomodel.kernels.ptx.ptx`), from the cache or from LLVM.
 
     With an ``iteration``, and the state's ``parts``, as :func:`robomodel.kernels.ptx.ptx_over_time`
-    does. ``name`` says all that makes the program what it is. NoCompilerError where LLVM is
-    missing, or does not know NVIDIA's cards, and the cache has nothing.
+    does. ``name`` identifies the program. Raises NoCompilerError where the cache has no PTX and
+    LLVM is missing, or has no target for NVIDIA's cards.
     """
     try:
         circumstances = _compiler()
@@ -140,21 +140,21 @@ def compile_ptx(
         raise NoCompilerError(_cannot()) from None
     what = ("ptx", entry, tuple(sizes), dtype, iteration, tuple(parts))
     key = cache.digest((*circumstances, repr(what), name))
-    kept = cache.load(key)
-    if kept is None:
+    content = cache.load(key)
+    if content is None:
         with Progress(label, 1.0, after=PATIENCE):
-            made = program()
+            steps = program()
             try:
                 text = (
-                    ptx.ptx(made, entry, sizes, dtype)
+                    ptx.ptx(steps, entry, sizes, dtype)
                     if iteration is None
-                    else ptx.ptx_over_time(made, entry, sizes, parts, iteration, dtype)
+                    else ptx.ptx_over_time(steps, entry, sizes, parts, iteration, dtype)
                 )
-                kept = text.encode()
             except (ImportError, OSError, RuntimeError) as error:
                 raise NoCompilerError(f"PTX cannot be written here ({error})") from None
-        cache.store(key, kept)
-    return kept.decode()
+            content = text.encode()
+        cache.store(key, content)
+    return content.decode()
 
 
 def _machine_code(
@@ -174,30 +174,19 @@ def _machine_code(
     except (ImportError, OSError, RuntimeError):
         raise NoCompilerError(_cannot()) from None
     key = cache.digest((*circumstances, repr((tuple(sizes), iteration, dtype)), name))
-    kept = cache.load(key)
-    codes = None if kept is None else cache.parted(kept)
-    if codes is None:
-        if obstacle() is not None:
-            raise NoCompilerError(_cannot())
-        codes = _compiled(program, sizes, iteration, label, dtype)
-        cache.store(key, cache.joined(codes))
-    return codes
-
-
-def _compiled(
-    program: Program | Callable[[], Program],
-    sizes: Sequence[int],
-    iteration: Iteration | None,
-    label: str,
-    dtype: Dtype,
-) -> list[bytes]:
-    """Object code by LLVM; who waits for it on a terminal sees how far it is."""
+    content = cache.load(key)
+    if content is not None:
+        return cache.parted(content)
+    if obstacle() is not None:
+        raise NoCompilerError(_cannot())
     with Progress(label, 1.0, after=PATIENCE) as bar:
         program = _fitting(program, sizes, iteration)
         bar.at(0.0)
         text = emit(program, sizes, machine.lanes(dtype), iteration, dtype)
         bar.at(0.0)
-        return machine.object_codes(cut(text), bar.at)
+        codes = machine.object_codes(cut(text), bar.at)
+    cache.store(key, cache.joined(codes))
+    return codes
 
 
 def _cannot() -> str:
@@ -207,28 +196,24 @@ def _cannot() -> str:
 def _fitting(
     program: Program | Callable[[], Program], sizes: Sequence[int], iteration: Iteration | None
 ) -> Program:
-    made = program if isinstance(program, Program) else program()
+    program = program if isinstance(program, Program) else program()
     carried, columns = (iteration.carried, iteration.columns) if iteration else (0, 0)
-    if (made.inputs, len(made.outputs)) != (
-        sum(sizes[:-1]) + carried + columns,
-        sizes[-1] + carried,
-    ):
+    fitting = sum(sizes[:-1]) + carried + columns, sizes[-1] + carried
+    if (program.inputs, len(program.outputs)) != fitting:
         raise ValueError(f"sizes {tuple(sizes)} do not fit the program")
-    return made
+    return program
 
 
 @functools.cache
 def _compiler() -> tuple[str, ...]:
-    """What compiles: llvmlite's release, which is told without importing it, and this package."""
-    found = find_spec("llvmlite")
-    origin = found.origin if found is not None else None
+    """What compiles: llvmlite's release, read without importing it, and this package's text."""
+    llvmlite_spec = find_spec("llvmlite")
+    origin = llvmlite_spec.origin if llvmlite_spec is not None else None
     try:
         release = Path(origin or "").with_name("_version.py").read_text(encoding="utf-8")
     except (OSError, ValueError):
         import llvmlite
 
         release = llvmlite.__version__
-    texts = [
-        file.read_text(encoding="utf-8") for file in sorted(Path(__file__).parent.rglob("*.py"))
-    ]
-    return release, *texts
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return release, *(file.read_text(encoding="utf-8") for file in files)

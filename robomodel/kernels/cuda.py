@@ -1,7 +1,7 @@
 """Programs on NVIDIA's cards: PTX launched through the driver (libcuda).
 
-The driver makes machine code of PTX for the card it finds, and keeps it. Arrays stay whose they
-are: nothing is copied. They come by ``__cuda_array_interface__`` and DLPack.
+The driver compiles PTX for the card that it finds, and caches the code. Arrays are not copied:
+they come by ``__cuda_array_interface__`` and DLPack.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NoCardError(RuntimeError):
 
 @dataclass(frozen=True)
 class Driver:
-    """NVIDIA's driver, and the contexts of cards, which are kept: code lives in them."""
+    """NVIDIA's driver, and the contexts of cards, which stay: code lives in them."""
 
     library: Any
     contexts: dict[int, ctypes.c_void_p] = field(default_factory=dict)
@@ -46,15 +46,15 @@ class Driver:
         if code:
             text = ctypes.c_char_p()
             self.library.cuGetErrorString(code, ctypes.byref(text))
-            said = (text.value or b"unknown error").decode(errors="replace")
-            raise NoCardError(f"NVIDIA's driver: {name}: {said} ({code})")
+            message = (text.value or b"unknown error").decode(errors="replace")
+            raise NoCardError(f"NVIDIA's driver: {name}: {message} ({code})")
 
     def card(self, address: int) -> int:
         """The number of the card whose memory this is."""
-        found = ctypes.c_int()
+        card = ctypes.c_int()
         ordinal = ctypes.c_int(9)  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-        self.call("cuPointerGetAttribute", ctypes.byref(found), ordinal, ctypes.c_uint64(address))
-        return found.value
+        self.call("cuPointerGetAttribute", ctypes.byref(card), ordinal, ctypes.c_uint64(address))
+        return card.value
 
     def enter(self, card: int) -> None:
         """Make a card's primary context, which others use as well, the thread's current one."""
@@ -90,9 +90,9 @@ def driver() -> Driver:
             f"kernels of target 'cuda' run on NVIDIA's cards, and their driver ({name}) is not "
             "installed here; 'ptx' is there without it"
         ) from None
-    found = Driver(library)
-    found.call("cuInit", ctypes.c_uint(0))
-    return found
+    result = Driver(library)
+    result.call("cuInit", ctypes.c_uint(0))
+    return result
 
 
 # ---- arrays --------------------------------------------------------------------------------------
@@ -138,10 +138,10 @@ class _Tensor(ctypes.Structure):
 
 
 def view(x: Any, name: str, stream: int) -> View:
-    """Of an array with ``__cuda_array_interface__``, or else by DLPack; TypeError of others."""
-    told = getattr(x, "__cuda_array_interface__", None)
-    if told is not None:
-        return _interface(x, told)
+    """The view of an array with ``__cuda_array_interface__`` or DLPack; TypeError for others."""
+    interface = getattr(x, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _interface(x, interface)
     if hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) in CARDS:
         return tensor(x.__dlpack__(stream=stream))
     raise TypeError(
@@ -150,28 +150,28 @@ def view(x: Any, name: str, stream: int) -> View:
     )
 
 
-def _interface(x: Any, told: Mapping[str, Any]) -> View:
+def _interface(x: Any, interface: Mapping[str, Any]) -> View:
     kinds = {"<f4": "float32", "<f8": "float64"}
-    dtype = kinds.get(told["typestr"], told["typestr"])
-    shape, strides = tuple(told["shape"]), told.get("strides")
-    size = int(told["typestr"][2:])
+    dtype = kinds.get(interface["typestr"], interface["typestr"])
+    shape, strides = tuple(interface["shape"]), interface.get("strides")
+    size = int(interface["typestr"][2:])
     steps = rows(shape) if strides is None else tuple(s // size for s in strides)
-    address, locked = told["data"]
-    return View(address or 0, shape, steps, dtype, not locked, told.get("stream"), x)
+    address, locked = interface["data"]
+    return View(address or 0, shape, steps, dtype, not locked, interface.get("stream"), x)
 
 
 def tensor(capsule: Any) -> View:
-    """Of what ``__dlpack__`` gives, which stays the capsule's."""
+    """The view of a capsule of ``__dlpack__``, which stays the owner."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    found = _Tensor.from_address(pointer(capsule, b"dltensor"))
-    axes = range(found.ndim)
-    shape = tuple(found.shape[i] for i in axes)
-    strides = tuple(found.strides[i] for i in axes) if found.strides else rows(shape)
+    fields = _Tensor.from_address(pointer(capsule, b"dltensor"))
+    axes = range(fields.ndim)
+    shape = tuple(fields.shape[i] for i in axes)
+    strides = tuple(fields.strides[i] for i in axes) if fields.strides else rows(shape)
     kinds = {(2, 32, 1): "float32", (2, 64, 1): "float64"}
-    kind = (found.code, found.bits, found.lanes)
+    kind = (fields.code, fields.bits, fields.lanes)
     dtype = kinds.get(kind, f"DLPack's {kind}")
-    return View((found.data or 0) + found.offset, shape, strides, dtype, True, None, capsule)
+    return View((fields.data or 0) + fields.offset, shape, strides, dtype, True, None, capsule)
 
 
 def rows(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -205,10 +205,10 @@ def merged(name: str, x: View) -> View:
 
 @dataclass(frozen=True)
 class CardArray:
-    """An array on a card, of nobody's library: taken over by DLPack or its interface.
+    """An array on a card, of no library, for others by DLPack or its interface.
 
-    Whoever takes it over waits for ``stream``, on which it is made. Its memory is freed with the
-    last that refers to it. Parts of it, as of arrays elsewhere, share it.
+    Who uses it waits for ``stream``, on which it is computed. Its memory is freed with the last
+    array that refers to it; parts of it share it.
     """
 
     memory: CardMemory
@@ -233,7 +233,7 @@ class CardArray:
         return CARDS[0], self.memory.card
 
     def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
-        """A capsule of version 0, which all libraries take; ``stream``: whose waits, -1: nobody."""
+        """A capsule of version 0, which all libraries accept; ``stream``: that waits, -1: none."""
         if stream not in (-1, self.memory.stream):
             self.memory.wait()
         return _capsule(self)
@@ -261,14 +261,14 @@ class CardMemory:
     address: int = 0
 
     def __post_init__(self) -> None:
-        found = ctypes.c_uint64()
+        address = ctypes.c_uint64()
         size = ctypes.c_size_t(max(1, self.count) * PRECISIONS[self.dtype].bytes)
         with self.driver.on(self.card):
-            self.driver.call("cuMemAlloc_v2", ctypes.byref(found), size)
-        self.address = found.value
+            self.driver.call("cuMemAlloc_v2", ctypes.byref(address), size)
+        self.address = address.value
 
     def wait(self) -> None:
-        """Until what the stream was given is done."""
+        """Until the stream has done its work."""
         with self.driver.on(self.card):
             self.driver.call("cuStreamSynchronize", ctypes.c_void_p(self.stream))
 
@@ -303,7 +303,7 @@ def handed(x: Any, result: Any) -> Any:
 
 
 class _Managed(ctypes.Structure):
-    """DLPack's tensor with who frees it."""
+    """DLPack's tensor with its deleter."""
 
     _fields_ = (
         ("tensor", _Tensor),
@@ -312,15 +312,15 @@ class _Managed(ctypes.Structure):
     )
 
 
-_lent: dict[int, tuple[object, ...]] = {}  # until others say that they are done with it
+_exported: dict[int, tuple[object, ...]] = {}  # until their users release them
 
 
 def _forget(address: int) -> None:
-    _lent.pop(address, None)
+    _exported.pop(address, None)
 
 
 def _drop(capsule: int) -> None:
-    """A capsule goes; if nobody took over what is in it, it goes too."""
+    """The end of a capsule, and of its array unless another library has taken ownership."""
     valid = ctypes.pythonapi.PyCapsule_IsValid
     valid.restype, valid.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)
     if valid(capsule, NAME):
@@ -342,7 +342,7 @@ def _capsule(x: CardArray) -> Any:
     )  # fmt: skip
     managed = _Managed(tensor, None, _done)
     address = ctypes.addressof(managed)
-    _lent[address] = (managed, shape, strides, x)
+    _exported[address] = (managed, shape, strides, x)
     new = ctypes.pythonapi.PyCapsule_New
     new.restype = ctypes.py_object
     new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
@@ -353,7 +353,7 @@ def _capsule(x: CardArray) -> Any:
 
 
 def stream_of(stream: Any, arguments: Sequence[Any]) -> int:
-    """The handle of a stream (an int, or CuPy's, PyTorch's …); None: the arrays' library's own."""
+    """The handle of a stream (an int, or CuPy's, PyTorch's …); None: the library's current one."""
     if stream is None:
         for x in arguments:
             if _library(x) == "torch" and x.is_cuda:
@@ -434,8 +434,8 @@ class Compiled:
             if x.dtype != self.dtype:
                 raise TypeError(f"{name} must be of {self.dtype} as the kernel is, got {x.dtype}")
             if len(x.shape) < axes or x.shape[-1] != size:
-                wanted = f"(..., T, {size})" if axes == 2 else f"(..., {size})"
-                raise ValueError(f"{name} must have the shape {wanted}, got {x.shape}")
+                expected = f"(..., T, {size})" if axes == 2 else f"(..., {size})"
+                raise ValueError(f"{name} must have the shape {expected}, got {x.shape}")
             batch = _broadcast(name, batch, x.shape[:-axes])
         return batch
 
@@ -462,14 +462,16 @@ class Compiled:
             raise ValueError(f"arrays are on different cards: {sorted(numbers)}")
         (number,) = numbers
         values = [*(ctypes.c_void_p(x.address) for x in views), *others]
-        given = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        values_at = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         grid = (blocks(self.ptx, count), 1, 1, THREADS, 1, 1, 0)
         dimensions = [ctypes.c_uint(n) for n in grid]
         with card.on(number):
             for other in {x.stream for x in views} - {None, stream}:
                 card.call("cuStreamSynchronize", ctypes.c_void_p(other))
             function = self._function(card, number)
-            card.call("cuLaunchKernel", function, *dimensions, ctypes.c_void_p(stream), given, None)
+            card.call(
+                "cuLaunchKernel", function, *dimensions, ctypes.c_void_p(stream), values_at, None
+            )
 
     def _function(self, card: Driver, number: int) -> ctypes.c_void_p:
         """The entry in the current context, which is this card's."""

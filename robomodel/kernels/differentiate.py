@@ -16,13 +16,13 @@ def differentiate(
     """Derivatives of the outputs along each direction: [direction][output].
 
     A direction says how fast values change: all inputs along it, and, where a cheaper expression of
-    its change is known, any other value, which is then not differentiated along this direction. A
-    value with which nothing is said to change has structural zeros for derivatives, and so has what
-    :meth:`Trace.stop_gradient` gives. Only values that outputs need are visited, each once a
+    its change exists, any other value, which is then not differentiated along this direction. A
+    value that depends on none of these has structural zeros for derivatives, and so has the result
+    of :meth:`Trace.stop_gradient`. Only values that outputs need are visited, each once a
     direction.
 
-    A direction is finished before the next one begins: what is made is then used at once, while it
-    is in registers. (Value by value, all directions of each, took 1.4 times as long to run.)
+    A direction is finished before the next one begins: its values are then used at once, while they
+    are in registers. (Value by value, all directions of each, took 1.4 times as long to run.)
     """
     values = [x for x in trace.needed(outputs, into_stopped=False) if x.operation in SLOPES]
     slopes: dict[int, tuple[Operand, ...]] = {}
@@ -52,22 +52,22 @@ def gradient(output: Operand, inputs: Sequence[Traced]) -> list[Operand]:
     """Derivatives of one output by each of these values, going backwards through its trace.
 
     All of them together take about twice the operations of the output. Each counts as an input,
-    also one that is made of others of them. What :meth:`Trace.stop_gradient` gives is
+    also one that depends on others of them. Results of :meth:`Trace.stop_gradient` are
     constant, and values on which the output does not depend have structural zeros.
     """
     if not isinstance(output, Traced):
         return [0.0] * len(inputs)
     trace = output.trace
     ends = {x.index for x in inputs}
-    found: dict[int, Operand] = {output.index: 1.0}
+    slopes: dict[int, Operand] = {output.index: 1.0}
     for value in reversed(trace.needed([output], into_stopped=False)):
-        if value.operation not in SLOPES or value.index not in found or value.index in ends:
+        if value.operation not in SLOPES or value.index not in slopes or value.index in ends:
             continue
-        own = found[value.index]
-        for x, slope in zip(value.operands, SLOPES[value.operation](value), strict=True):
+        change = slopes[value.index]
+        for x, partial in zip(value.operands, SLOPES[value.operation](value), strict=True):
             if isinstance(x, Traced):
-                found[x.index] = _sum(trace, (1.0, slope), (found.get(x.index), own))
-    return [found.get(x.index, 0.0) for x in inputs]
+                slopes[x.index] = _sum(trace, (1.0, partial), (slopes.get(x.index), change))
+    return [slopes.get(x.index, 0.0) for x in inputs]
 
 
 def _sum(trace: Trace, slopes: Sequence[Operand], parts: Sequence[Operand | None]) -> Operand:

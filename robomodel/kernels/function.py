@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -29,6 +29,7 @@ from robomodel.scalars import Scalar, stack, unstack
 Array: TypeAlias = NDArray[Any]
 Build: TypeAlias = Callable[..., Sequence[Scalar]]
 Shape: TypeAlias = tuple[int, ...]
+_T = TypeVar("_T")
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 
 
@@ -57,12 +58,12 @@ class TracedFunction:
     """A function of fixed sizes, written over scalars of any kind.
 
     Called on arrays (..., size), whose batch axes broadcast, it gives the result (..., *shape), or
-    a tuple of several. It is compiled at the first call; where it cannot be, or is not to be, the
-    program runs on NumPy arrays. Numbers that are not finite are for the caller to find: NumPy
-    warns of none.
+    a tuple of several. It is compiled at the first call; where that is not possible, or not
+    ``compiles``, the program runs on NumPy arrays. NumPy's warnings are off: callers check whether
+    results are finite.
 
     Attributes:
-        name: What it is called in code, and in messages where no ``label`` says more.
+        name: Its name in code, and in messages without a ``label``.
         arguments: Length of each argument, by name.
         results: Shape of each result, by name.
         build: Scalars of each argument, a sequence for each → the results' numbers, one result
@@ -72,11 +73,11 @@ class TracedFunction:
             ``build``, and what is carried stands behind the results.
         dtype: Of calls; kernels of another can be had by :meth:`kernel`.
         compiles: Whether calls compile it.
-        owner: What it is a function of; messages say its ``name``.
-        label: What it is called in messages.
-        key: All that makes the program what it is, so that it need not be traced where its code is
-            in the cache; None: the program itself says so.
-        origin: A function that can be pickled, and its arguments, that make it anew.
+        owner: What it is a function of, by its ``name`` in messages.
+        label: Its name in messages.
+        key: It identifies the program, which then need not be traced where its code is in the
+            cache; None: the program itself does.
+        origin: A function that can be pickled, and its arguments, which return it anew.
     """
 
     name: str
@@ -90,7 +91,7 @@ class TracedFunction:
     label: str = ""
     key: str | None = None
     origin: tuple[Callable[..., TracedFunction], tuple[object, ...]] | None = None
-    _kernels: dict[tuple[str, Dtype], Any] = field(default_factory=dict, repr=False)
+    _kernels: dict[tuple[object, Dtype], Any] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> tuple[Callable[..., TracedFunction], tuple[object, ...]]:
         if self.origin is None:
@@ -193,35 +194,22 @@ class TracedFunction:
     # ---- machine code
 
     def kernel(self, dtype: Dtype = "float64") -> Kernel:
-        """Its kernel for this processor, made once; NoCompilerError where there can be none."""
-        key = ("cpu", dtype)
-        if key not in self._kernels:
-            self._kernels[key] = Kernel(self, dtype)
-        kernel: Kernel = self._kernels[key]
-        return kernel
+        """Its kernel for this processor, cached; NoCompilerError where there can be none."""
+        return self._cached(Kernel, dtype)
 
     def cuda(self, dtype: Dtype = "float64") -> CudaKernel:
-        """Its kernel for NVIDIA's cards, made once."""
-        key = ("cuda", dtype)
-        if key not in self._kernels:
-            self._kernels[key] = CudaKernel(self, dtype)
-        kernel: CudaKernel = self._kernels[key]
-        return kernel
+        """Its kernel for NVIDIA's cards, cached."""
+        return self._cached(CudaKernel, dtype)
 
     def compiled(self, dtype: Dtype = "float64") -> Compiled:
-        """Machine code for this processor, made once."""
-        key = ("code", dtype)
-        if key not in self._kernels:
-            self._kernels[key] = compile_program(
-                self.program if self.key is None else lambda: self.program,
-                self.sizes,
-                name=self.key,
-                iteration=self.iteration,
-                label=f"compiling {self.title}",
-                dtype=dtype,
-            )
-        made: Compiled = self._kernels[key]
-        return made
+        """Machine code for this processor, cached."""
+        return self._cached(_compiled, dtype)
+
+    def _cached(self, make: Callable[[TracedFunction, Dtype], _T], dtype: Dtype) -> _T:
+        if (make, dtype) not in self._kernels:
+            self._kernels[make, dtype] = make(self, dtype)
+        result: _T = self._kernels[make, dtype]
+        return result
 
     def ptx(self, dtype: Dtype = "float64", parts: Sequence[int] = ()) -> str:
         """Code for NVIDIA's cards; ``parts`` of a state that is iterated."""
@@ -235,6 +223,17 @@ class TracedFunction:
             iteration=self.iteration,
             parts=parts,
         )
+
+
+def _compiled(function: TracedFunction, dtype: Dtype) -> Compiled:
+    return compile_program(
+        function.program if function.key is None else lambda: function.program,
+        function.sizes,
+        name=function.key,
+        iteration=function.iteration,
+        label=f"compiling {function.title}",
+        dtype=dtype,
+    )
 
 
 class _CompiledFunction:
@@ -255,7 +254,7 @@ class _CompiledFunction:
 
     @property
     def program(self) -> Program:
-        """What is compiled; traced when asked for: code from the cache needs no trace."""
+        """What is compiled; traced at the first access: code from the cache needs no trace."""
         return self.function.program
 
     def __repr__(self) -> str:
@@ -277,7 +276,7 @@ class Kernel(_CompiledFunction):
         dtype: "float64" or "float32".
         sizes: Length of each argument's last axis, by name.
         shapes: Shape of each result, without batch axes.
-        backward_error: With an ``order``, what that cost at random states; None without.
+        backward_error: With an ``order``, its backward error at random states; else None.
     """
 
     def __init__(self, function: TracedFunction, dtype: Dtype = "float64") -> None:
@@ -395,7 +394,7 @@ class Results:
 
 
 def _flattened(out: Array, shapes: Sequence[Shape]) -> Array:
-    """A view of ``out`` with the result's axes made one."""
+    """A view of ``out`` with the result's axes as one."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
     if len(shapes) == 1 and out.shape[-1:] == shapes[0]:
@@ -404,8 +403,8 @@ def _flattened(out: Array, shapes: Sequence[Shape]) -> Array:
     shape = shapes[0] if len(shapes) == 1 else (size,)
     batch = out.shape[: out.ndim - len(shape)]
     if out.ndim < len(shape) or out.shape[len(batch) :] != shape:
-        wanted = ", ".join(["...", *map(str, shape)])
-        raise ValueError(f"out must have the shape ({wanted}), got {out.shape}")
+        expected = ", ".join(["...", *map(str, shape)])
+        raise ValueError(f"out must have the shape ({expected}), got {out.shape}")
     view = out.reshape(*batch, size)
     if view.size and not np.may_share_memory(view, out):
         raise ValueError("out must be contiguous in the axes of the result")

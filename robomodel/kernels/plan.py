@@ -1,6 +1,6 @@
-"""A program as all emitters write it: ordered, cut into pieces, its numbers given their places.
+"""A program as all emitters write it: ordered, cut into pieces, with a place for each number.
 
-The walk over a piece's steps stands here once: which value is read from where, what is kept for
+The walk over a piece's steps stands here once: which value is read from where, what is stored for
 later pieces, which values are results. A target says how its language names a constant, reads,
 computes and stores.
 """
@@ -38,7 +38,7 @@ class Iteration:
     numbers, as the result then has. An instant may have several stages: the program's last inputs
     are then a row of ``table``, one for each stage, and before them stand ``carried`` numbers that
     its last outputs give to the next stage or instant (zero at the start). Only what the last stage
-    of an instant gives is kept.
+    of an instant gives is stored.
     """
 
     timed: tuple[int, ...]
@@ -121,16 +121,16 @@ class Plan:
 
     @property
     def crossing(self) -> int:
-        """How many values are put into the workspace, and taken from it by a later piece."""
+        """How many values are stored to the workspace, and loaded from it by later pieces."""
         slots, first = self.slots, self.program.inputs
-        taken = {
+        loads = {
             (n, x)
             for n, piece in enumerate(self.pieces)
             for i in piece
             for x in self.program.steps[i].operands
             if type(x) is int and x in slots and x < first + piece.start
         }
-        return len(slots) + len(taken)
+        return len(slots) + len(loads)
 
     @cached_property
     def columns(self) -> dict[int, int]:
@@ -139,9 +139,8 @@ class Plan:
 
     @cached_property
     def constants(self) -> tuple[float, ...]:
-        """Constants among the results, each once: told apart by their bits."""
-        found = {_bits(x): x for x in self.program.outputs if type(x) is float}
-        return tuple(found.values())
+        """Constants among the results, each once: those differ whose bits do."""
+        return tuple({_bits(x): x for x in self.program.outputs if type(x) is float}.values())
 
     @cached_property
     def index(self) -> tuple[int, ...]:
@@ -154,7 +153,7 @@ class Plan:
 
     @cached_property
     def used(self) -> frozenset[int]:
-        """The inputs that something is made of, or that are results."""
+        """The inputs that are operands or results."""
         operands = {x for step in self.program.steps for x in step.operands if type(x) is int}
         operands.update(x for x in self.program.outputs if type(x) is int)
         return frozenset(x for x in operands if x < self.program.inputs)
@@ -188,7 +187,7 @@ SHORT = 3000  # steps up to which a program stays as it is
 def ordered(program: Program, short: int = SHORT) -> Program:
     """The same program, its steps in an order that keeps few values alive, unless it is short.
 
-    Backwards from the results, that step is taken next whose operands are alive already, so that
+    Backwards from the results, that step comes next whose operands are alive already, so that
     fewest values come alive; of several, the one that stood last. Values are then made shortly
     before they are used, whole branches one after the other, where an algorithm sweeps over all
     bodies time and again.
@@ -216,23 +215,23 @@ def backwards(program: Program) -> list[int]:
             users[x].append(i)
     waiting = [len(u) for u in users]  # for so many that use it
     grows = [len(needed) for needed in operands]  # values that come alive with a step
-    alive, taken = [False] * count, [False] * count
+    alive, placed = [False] * count, [False] * count
     order: list[int] = []
     ready = [(grows[i], -i) for i in range(count) if not waiting[i]]
     heapq.heapify(ready)
     while ready:
         cost, i = heapq.heappop(ready)
         i = -i
-        if taken[i] or cost != grows[i] - alive[i]:
+        if placed[i] or cost != grows[i] - alive[i]:
             continue  # it has become cheaper since, and stands in the heap once more
-        taken[i] = True
+        placed[i] = True
         order.append(i)
         for x in operands[i]:
             if not alive[x]:
                 alive[x] = True
                 for user in users[x]:
                     grows[user] -= 1
-                    if not taken[user] and not waiting[user]:
+                    if not placed[user] and not waiting[user]:
                         heapq.heappush(ready, (grows[user] - alive[user], -user))
             waiting[x] -= 1
             if not waiting[x]:
@@ -263,7 +262,7 @@ Memory: TypeAlias = Literal["input", "result", "work"]
 
 
 class Target(ABC):
-    """The words of a language for one piece; values are known by name."""
+    """A language for one piece, in which values have names."""
 
     @abstractmethod
     def constant(self, x: float) -> str:
@@ -287,32 +286,32 @@ def write(
 ) -> None:
     """One piece. Results that are inputs are the first piece's; constant ones are not here.
 
-    ``between`` is told of each step before it is written, and of step 0 if there are none.
+    ``between`` is called before each step is written, and for step 0 if there are none.
     """
-    program, known = plan.program, dict[Reference, str]()
+    program, names = plan.program, dict[Reference, str]()
 
     def operand(x: Reference) -> str:
         if type(x) is float:
             return target.constant(x)
-        if x not in known:
+        if x not in names:
             assert isinstance(x, int)
             if x < program.inputs:
-                known[x] = target.load("input", x)
+                names[x] = target.load("input", x)
             elif x in plan.columns:
-                known[x] = target.load("result", plan.columns[x])
+                names[x] = target.load("result", plan.columns[x])
             else:
-                known[x] = target.load("work", plan.slots[x])
-        return known[x]
+                names[x] = target.load("work", plan.slots[x])
+        return names[x]
 
     for i in plan.pieces[number]:
         if between is not None:
             between(i)
         step, x = program.steps[i], program.inputs + i
-        known[x] = target.compute(i, step, [operand(y) for y in step.operands])
+        names[x] = target.compute(i, step, [operand(y) for y in step.operands])
         if x in plan.slots:
-            target.store(known[x], "work", plan.slots[x])
+            target.store(names[x], "work", plan.slots[x])
         if x in plan.columns:
-            target.store(known[x], "result", plan.columns[x])
+            target.store(names[x], "result", plan.columns[x])
     if not program.steps and between is not None:
         between(0)
     if number == 0:

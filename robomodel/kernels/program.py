@@ -1,4 +1,4 @@
-"""Straight-line programs: what they compute, their operations counted, their results told apart.
+"""Straight-line programs: what they compute, their operations counted, their distinct results.
 
 A program knows nothing of where it runs: NumPy arrays run it here, emitters write it as code, with
 the numbers, sines and cosines of :data:`PRECISIONS`.
@@ -79,7 +79,7 @@ class Program:
 
     def _renumbered(self, steps: Sequence[Step | None]) -> Program:
         number: dict[int, int] = {i: i for i in range(self.inputs)}
-        kept: list[Step] = []
+        remaining: list[Step] = []
 
         def reference(x: Reference) -> Reference:
             return number[x] if type(x) is int else x
@@ -87,9 +87,9 @@ class Program:
         for i, step in enumerate(steps):
             if step is not None:
                 operands = tuple(reference(x) for x in step.operands)
-                number[self.inputs + i] = self.inputs + len(kept)
-                kept.append(Step(step.operation, operands))
-        return Program(self.inputs, tuple(kept), tuple(reference(x) for x in self.outputs))
+                number[self.inputs + i] = self.inputs + len(remaining)
+                remaining.append(Step(step.operation, operands))
+        return Program(self.inputs, tuple(remaining), tuple(reference(x) for x in self.outputs))
 
     @cached_property
     def distinct(self) -> tuple[int, ...]:

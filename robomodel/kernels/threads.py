@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 Work: TypeAlias = Callable[[slice], object]
 
 TILE = 8  # states that kernels take at a time, at most (of float64)
-LEAST = 64  # tiles of the last pieces of a large batch
+MIN_TILES = 64  # of the last pieces of a large batch
 
 
 class _Job:
-    """One call's pieces, which threads take in turn."""
+    """One call's pieces, which threads do in turn."""
 
     def __init__(self, work: Work, pieces: list[slice]) -> None:
         self.work = work
@@ -28,8 +28,8 @@ class _Job:
         self._errstate: Any = np.geterr() | {"call": np.geterrcall()}
         self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
-    def _take(self) -> BaseException | None:
-        """Do one piece; what went wrong. IndexError where all are taken."""
+    def _do_next(self) -> BaseException | None:
+        """Do the next piece; the error it raised. IndexError where none remain."""
         piece = self.pieces[next(self._numbers)]
         try:
             self.work(piece)
@@ -38,20 +38,20 @@ class _Job:
         return None
 
     def help(self) -> None:
-        """Take pieces on another thread than the caller's, under the caller's ``np.errstate``."""
+        """Do pieces on another thread than the caller's, under the caller's ``np.errstate``."""
         with np.errstate(**self._errstate):
             try:
                 while True:
-                    self._ended.put(self._take())
+                    self._ended.put(self._do_next())
             except IndexError:
                 return
 
     def finish(self) -> None:
-        """Take pieces, wait for those that others took, and raise what went wrong first."""
+        """Do pieces, wait for those of others, and raise the first error."""
         errors: list[BaseException | None] = []
         try:
             while True:
-                errors.append(self._take())
+                errors.append(self._do_next())
         except IndexError:
             pass
         while len(errors) < len(self.pieces):
@@ -61,8 +61,8 @@ class _Job:
                 raise error
 
 
-class _Crew:
-    """Threads that wait for jobs: as many as were ever wanted at once; a fork starts with none."""
+class _Pool:
+    """Threads that wait for jobs: as many as ever were needed at once; a fork starts with none."""
 
     def __init__(self) -> None:
         self._renew()
@@ -71,15 +71,15 @@ class _Crew:
 
     def _renew(self) -> None:
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
-        self._hiring = threading.Lock()
-        self._hired = 0
+        self._starting = threading.Lock()
+        self._started = 0
 
     def call(self, job: _Job, helpers: int) -> None:
         """Have so many threads take part in the job."""
-        with self._hiring:
-            while self._hired < helpers:
+        with self._starting:
+            while self._started < helpers:
                 threading.Thread(target=_serve, args=(self._jobs,), daemon=True).start()
-                self._hired += 1
+                self._started += 1
         for _ in range(helpers):
             self._jobs.put(job)
 
@@ -89,11 +89,11 @@ def _serve(jobs: SimpleQueue[_Job]) -> None:
         jobs.get().help()
 
 
-_CREW = _Crew()
+_POOL = _Pool()
 
 
 def share(work: Work, count: int, threads: int) -> None:
-    """``work`` on slices that cover range(count), on so many threads; 0: one a processor.
+    """Call ``work`` on slices that cover range(count), on so many threads; 0: one a processor.
 
     Slices begin where tiles do. What ``work`` raises is raised here; floating-point errors are
     treated as the caller's ``np.errstate`` says.
@@ -101,13 +101,13 @@ def share(work: Work, count: int, threads: int) -> None:
     if threads < 0:
         raise ValueError(f"threads must be 0 (one a processor) or more, got {threads}")
     tiles = -(-count // TILE)
-    wanted = min(threads or os.cpu_count() or 1, tiles)
-    if wanted <= 1:
+    workers = min(threads or os.cpu_count() or 1, tiles)
+    if workers <= 1:
         work(slice(0, count))
         return
-    edges = [min(count, TILE * edge) for edge in _edges(tiles, wanted)]
+    edges = [min(count, TILE * edge) for edge in _edges(tiles, workers)]
     job = _Job(work, [slice(*ends) for ends in itertools.pairwise(edges)])
-    _CREW.call(job, wanted - 1)
+    _POOL.call(job, workers - 1)
     job.finish()
 
 
@@ -116,11 +116,11 @@ def _edges(tiles: int, threads: int) -> list[int]:
 
     So threads that begin late, or are held up, take fewer, and all end at nearly the same time.
     """
-    if tiles < 2 * LEAST * threads:
+    if tiles < 2 * MIN_TILES * threads:
         return [tiles * n // threads for n in range(threads + 1)]
     edges = [0]
     while edges[-1] < tiles:
-        size = max(LEAST, (tiles - edges[-1]) // (2 * threads))
+        size = max(MIN_TILES, (tiles - edges[-1]) // (2 * threads))
         edges.append(min(tiles, edges[-1] + size))
     return edges
 

@@ -1,8 +1,8 @@
 """Tracing: an algorithm run on :class:`Traced` scalars leaves a straight-line program.
 
-Equal expressions are one value (they are merged as they are born), zeros and ones vanish, signs
-move to where they cost nothing, and constants gather: c + (d + x) is (c + d) + x, c (d x) is
-(c d) x. A :class:`~robomodel.kernels.program.Program` has only what its outputs need.
+Equal expressions are one value, zeros and ones vanish, signs move to where they cost nothing, and
+constants gather: c + (d + x) is (c + d) + x, c (d x) is (c d) x. A
+:class:`~robomodel.kernels.program.Program` has only what its outputs need.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from robomodel.kernels.program import (
 )
 
 INPUT, STOP_GRADIENT = "input", "stop gradient"
-"""What a program's operations are not: its inputs, and what derivatives do not look into."""
+"""Operations of a trace alone: its inputs, and values that are constant to derivatives."""
 
 SERIES = 7  # terms of cosine, one fewer of sine: 0.3¹⁴/14! is 5e-19, 0.3¹³/13! is 3e-17
 
@@ -37,11 +37,11 @@ Operand: TypeAlias = "Traced | float"
 class Trace:
     """Collects the values of one program."""
 
-    __slots__ = ("_known", "_turned", "values")
+    __slots__ = ("_by_key", "_turned", "values")
 
     def __init__(self) -> None:
         self.values: list[Traced] = []
-        self._known: dict[tuple[object, ...], Traced] = {}
+        self._by_key: dict[tuple[object, ...], Traced] = {}
         self._turned: dict[int, tuple[Traced, Operand]] = {}
 
     def inputs(self, count: int) -> list[Traced]:
@@ -57,19 +57,19 @@ class Trace:
         return self._value(STOP_GRADIENT, (x,)) if isinstance(x, Traced) else x
 
     def needed(self, outputs: Sequence[Operand], *, into_stopped: bool = True) -> list[Traced]:
-        """The values that these outputs are made of, in the order in which they were born."""
-        found: dict[int, Traced] = {}
+        """The values on which these outputs depend, in the order in which they were recorded."""
+        values: dict[int, Traced] = {}
         stack = [output for output in outputs if isinstance(output, Traced)]
         while stack:
             value = stack.pop()
-            if value.index not in found:
-                found[value.index] = value
+            if value.index not in values:
+                values[value.index] = value
                 if into_stopped or value.operation is not STOP_GRADIENT:
                     stack.extend(x for x in value.operands if isinstance(x, Traced))
-        return [found[index] for index in sorted(found)]
+        return [values[index] for index in sorted(values)]
 
     def program(self, outputs: Sequence[Operand]) -> Program:
-        """The program that computes these outputs, in the order in which values were born."""
+        """The program that computes these outputs, in the order in which values were recorded."""
         inputs = sum(value.operation is INPUT for value in self.values)
         number: dict[int, Reference] = {}
         steps: list[Step] = []
@@ -90,15 +90,15 @@ class Trace:
             steps.append(Step(value.operation, tuple(reference(x) for x in value.operands)))
         return Program(inputs, tuple(steps), tuple(reference(x) for x in outputs))
 
-    # ---- births
+    # ---- new values
 
     def _value(self, operation: str, operands: tuple[Operand, ...]) -> Traced:
         key = (operation, *(x.index if isinstance(x, Traced) else (x,) for x in operands))
-        value = self._known.get(key)
+        value = self._by_key.get(key)
         if value is None:
             value = Traced(self, len(self.values), operation, operands)
             self.values.append(value)
-            self._known[key] = value
+            self._by_key[key] = value
         return value
 
     def add(self, x: Operand, y: Operand) -> Operand:
@@ -148,9 +148,9 @@ class Trace:
         if x.operation is NEG:
             return x.operands[0]
         if x.operation is SUB:
-            turned = self._known.get((SUB, *(_key(o) for o in reversed(x.operands))))
-            if turned is not None:
-                return turned
+            opposite = self._by_key.get((SUB, *(_key(o) for o in reversed(x.operands))))
+            if opposite is not None:
+                return opposite
         if x.operation is MUL and not isinstance(x.operands[0], Traced):
             return self.mul(-x.operands[0], x.operands[1])
         return self._value(NEG, (x,))
@@ -172,7 +172,7 @@ class Trace:
                 return self.mul(x.operands[0], -y)
             if x.operation is MUL and not isinstance(x.operands[0], Traced):
                 return self.mul(x.operands[1], x.operands[0] * y)
-            opposite = self._known.get((MUL, (-y,), x.index))
+            opposite = self._by_key.get((MUL, (-y,), x.index))
             return self._value(MUL, (y, x)) if opposite is None else self._value(NEG, (opposite,))
         if x.operation is NEG:
             return self.neg(self.mul(x.operands[0], y))
@@ -195,7 +195,7 @@ class Trace:
 
     def function(self, operation: str, x: Traced) -> Traced:
         """Sine, cosine or square root of a value; signs are brought out of the sine and cosine."""
-        if operation in (SIN, COS) and (operation, x.index) not in self._known:
+        if operation in (SIN, COS) and (operation, x.index) not in self._by_key:
             self._by_turn(x)
         if x.operation is NEG and operation in (SIN, COS):
             inner = x.operands[0]
@@ -230,8 +230,8 @@ class Trace:
                 sine = (-1.0) ** n / math.factorial(2 * n + 1) + square * sine
             cosine = (-1.0) ** n / math.factorial(2 * n) + square * cosine
         sine, s, c = by * sine, start.sin(), start.cos()
-        self._known[SIN, x.index] = s * cosine + c * sine
-        self._known[COS, x.index] = c * cosine - s * sine
+        self._by_key[SIN, x.index] = s * cosine + c * sine
+        self._by_key[COS, x.index] = c * cosine - s * sine
 
 
 def _key(x: Operand) -> object:

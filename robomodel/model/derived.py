@@ -10,7 +10,7 @@ from functools import partial, update_wrapper, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
-from robomodel.kernels.cache import digest, spelled
+from robomodel.kernels.cache import canonical, digest
 from robomodel.kernels.function import TracedFunction
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def traced(
         result: TracedFunction | None = model.derived.get(key)
         if result is None:
             built = make(model, *arguments, **named)
-            canonical_name = spelled((make.__module__, make.__qualname__, arguments, named))
+            canonical_name = canonical((make.__module__, make.__qualname__, arguments, named))
             result = model.derived[key] = replace(
                 built,
                 compiles=built.compiles and 0 < len(model.nodes) <= LARGE,
@@ -75,13 +75,13 @@ def cache_key(model: Model, what: str) -> str:
     The robot as it was built, not only as it was described: which of a loop's joints are
     independent is a decision by rank, which other releases of NumPy may take otherwise.
     """
-    return digest((_spelled(model), what, sources()))
+    return digest((_canonical_model(model), what, sources()))
 
 
 @cached_on_model
-def _spelled(model: Model) -> str:
+def _canonical_model(model: Model) -> str:
     names = [each.name for each in fields(model) if each.name != "notes"]
-    return digest((spelled([getattr(model, name) for name in names]),))
+    return digest((canonical([getattr(model, name) for name in names]),))
 
 
 @functools.cache

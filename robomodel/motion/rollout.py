@@ -311,7 +311,7 @@ def _lead(step: FixedStep, rows: Array, force: Array, h: float) -> int:
     inputs = Inputs.of(model, force, None, hold=False)
     steps = Steps(inputs, Limits(model), step)
     try:
-        with np.errstate(all="ignore"), Progress("rollout", 0.0, wanted=False) as bar:
+        with np.errstate(all="ignore"), Progress("rollout", 0.0, enabled=False) as bar:
             made = steps.run(rows[0, : model.nq + model.nv], Grid.of(h, len(force) * h), bar)
     except SimulationError as error:
         if error.trajectory is None:

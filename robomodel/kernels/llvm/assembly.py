@@ -135,8 +135,8 @@ def flushing(vectors: Vectors) -> list[str]:
     """Functions that have x86 take numbers below the normal ones for zero, and that end it.
 
     In single precision a rotation's entry that is zero but for rounding (6e-17), squared, is such a
-    number, and each costs x86 a hundred cycles. Others work at full speed with them. What the
-    caller had chosen is given back by the first, and to the second.
+    number, and each costs x86 a hundred cycles. Others work at full speed with them. The first
+    returns what the caller had chosen, which the second takes.
     """
     first, last, before = Function(vectors), Function(vectors), "0"
     if X86:
@@ -257,14 +257,14 @@ class Function:
 
     def any_large(self, angles: Sequence[str]) -> str:
         """Whether any lane of any of these is beyond what the polynomials serve."""
-        v, lanes, found = self.type, self.vectors.truths, "zeroinitializer"
+        v, lanes, large_lanes = self.type, self.vectors.truths, "zeroinitializer"
         large = self.constant(self.vectors.precision.cody_waite_limit)
         for x in angles:
             size = self.value(f"call {v} @llvm.fabs.{self.vectors.suffix}({v} {x})")
             huge = self.value(f"fcmp ogt {v} {size}, {large}")
-            found = self.value(f"or {lanes} {found}, {huge}")
+            large_lanes = self.value(f"or {lanes} {large_lanes}, {huge}")
         name = f"@llvm.vector.reduce.or.v{self.vectors.lanes}i1"
-        return self.value(f"call i1 {name}({lanes} {found})")
+        return self.value(f"call i1 {name}({lanes} {large_lanes})")
 
     def sincos(self, x: str) -> tuple[str, str]:
         """As :mod:`robomodel.kernels.program` says, up to its limit."""
@@ -283,7 +283,7 @@ class Function:
         return r, quadrant
 
     def turned(self, r: str, quadrant: str) -> tuple[str, str]:
-        """Sine and cosine of such a rest, so many quarter turns further."""
+        """Sine and cosine of such a remainder, so many quarter turns further."""
         p, whole = self.vectors.precision, self.vectors.integers
         z = self.two("fmul", r, r)
         s = self.fma(self.two("fmul", r, z), self.polynomial(p.sine, z), r)
@@ -345,7 +345,7 @@ SIMPLE = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
 
 
 class Instructions(Target):
-    """LLVM's words, on vectors or single numbers; sine and cosine of an angle are made together."""
+    """LLVM's, on vectors or single numbers; sine and cosine of an angle are computed together."""
 
     def __init__(self, f: Function) -> None:
         self.f = f

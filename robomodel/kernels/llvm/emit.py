@@ -7,7 +7,7 @@ hundred steps; what crosses a cut goes through a workspace.
 
 Fewer states than lanes have the last of them in all lanes that are over; rows whose numbers do not
 follow each other are staged. Rows of results are written while the next tile is computed. A program
-that is cut into pieces may take several tiles along, each with memory of its own: a piece works on
+that is cut into pieces may take several tiles along, each with its memory: a piece works on
 all of them before the next one's instructions are fetched (a tenth of the time of forward dynamics
 of JVRC-1, a sixth of a chain's of 24 links). A program may also be iterated over time, on inputs of
 each instant; each tile then has all its instants, written one by one, before the next tile.
@@ -71,7 +71,7 @@ def _piece(plan: Plan, vectors: Vectors, number: int) -> list[str]:
     """One piece as a function of the input tile, the output tile and the workspace.
 
     While it computes it also writes the rows of the tile before, a part at a time: memory takes
-    lines at its own pace, and a processor waits as soon as a hundred of them are under way.
+    lines at a limited rate, and a processor waits as soon as a hundred of them are under way.
     """
     f, writing = Function(vectors), _writing(plan, vectors)
 
@@ -105,7 +105,7 @@ class _Tiles(Instructions):
 def _writing(plan: Plan, vectors: Vectors) -> dict[int, list[int]]:
     """Before which steps of a piece parts of the rows of the tile before are written.
 
-    That is where pieces begin, and nothing is kept in registers; evenly, if there is but one.
+    That is where pieces begin, and registers hold nothing; evenly, if there is but one.
     """
     parts, pieces = tiles.parts(vectors, plan.sizes[-1]), len(plan.pieces)
     before: dict[int, list[int]] = {}

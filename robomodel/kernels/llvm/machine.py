@@ -21,10 +21,10 @@ from robomodel.kernels.program import PRECISIONS, Dtype
 
 
 class _Lock:
-    """Held by the thread that calls LLVM, and by one that forks; llvmlite's own lock likewise."""
+    """Held by the thread that calls LLVM, and by one that forks; llvmlite's lock likewise."""
 
     def __init__(self) -> None:
-        self._own = threading.RLock()
+        self._lock = threading.RLock()
         self._others: list[Any] = []
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
@@ -32,7 +32,7 @@ class _Lock:
             )
 
     def _before(self) -> None:
-        self._own.acquire()
+        self._lock.acquire()
         library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
         other: Any = getattr(library, "_lock", None)
         if other is not None:  # others in this process may use llvmlite
@@ -42,11 +42,11 @@ class _Lock:
     def _after(self) -> None:
         while self._others:
             self._others.pop().__exit__(None, None, None)
-        self._own.release()
+        self._lock.release()
 
     @contextmanager
     def __call__(self) -> Iterator[Any]:
-        with self._own:
+        with self._lock:
             import llvmlite.binding as llvm
 
             yield llvm
@@ -62,11 +62,11 @@ JIT_LINK = sys.platform != "win32"
 def features() -> tuple[str, int]:
     """The machine's instruction sets, as LLVM writes them, and how many doubles a vector holds."""
     with _using():
-        found = processes.initialized().get_host_cpu_features()
-    if found.get("avx512f"):
-        found["prefer-256-bit"] = False
-    width = 8 if found.get("avx512f") else 4 if found.get("avx2") else 2
-    return found.flatten(), width
+        available = processes.initialized().get_host_cpu_features()
+    if available.get("avx512f"):
+        available["prefer-256-bit"] = False
+    width = 8 if available.get("avx512f") else 4 if available.get("avx2") else 2
+    return available.flatten(), width
 
 
 @functools.cache
@@ -95,18 +95,18 @@ def processor() -> tuple[str, ...]:
 
 @functools.cache
 def _described() -> str | None:
-    """The processor as Linux describes it, which is sooner asked than LLVM; None elsewhere."""
+    """The processor as Linux describes it, which takes less time than LLVM; None elsewhere."""
     if sys.platform != "linux":
         return None
     with suppress(OSError, UnicodeDecodeError), open("/proc/cpuinfo", encoding="utf-8") as file:
         first = file.read(1 << 14).split("\n\n")[0].splitlines()  # the first of many, all alike
-        said = [line for line in first if line.lower().startswith(TELLING)]
-        if any(line.startswith(("flags", "Features")) for line in said):
-            return "\n".join([os.uname().machine, *said])
+        lines = [line for line in first if line.lower().startswith(CPU_FIELDS)]
+        if any(line.startswith(("flags", "Features")) for line in lines):
+            return "\n".join([os.uname().machine, *lines])
     return None
 
 
-TELLING = ("vendor_id", "cpu family", "model", "stepping", "flags", "cpu implementer",
+CPU_FIELDS = ("vendor_id", "cpu family", "model", "stepping", "flags", "cpu implementer",
            "cpu architecture", "cpu variant", "cpu part", "cpu revision", "features")  # fmt: skip
 
 
@@ -175,7 +175,7 @@ _NAME = re.compile(r"@([\w.]+)")
 
 
 def cut(text: str) -> list[str]:
-    """The module with the program's pieces in modules of their own, if it is long.
+    """The module with the program's pieces in further modules, if it is long.
 
     What is called across is hidden from others than these modules. The first is the one that calls.
     """
@@ -207,14 +207,14 @@ def cut(text: str) -> list[str]:
 def _blocks(text: str) -> tuple[str, dict[str, str]]:
     """Functions by name, and all that stands between them."""
     others, blocks = [], {}
-    *parts, rest = text.split("\n}\n")
+    *parts, end = text.split("\n}\n")
     for part in parts:
         at = part.rindex("\ndefine ") + 1 if not part.startswith("define ") else 0
         others.append(part[:at])
-        found = _NAME.search(part, at)
-        assert found is not None
-        blocks[found[1]] = part[at:] + "\n}\n"
-    return "".join([*others, rest]), blocks
+        name = _NAME.search(part, at)
+        assert name is not None
+        blocks[name[1]] = part[at:] + "\n}\n"
+    return "".join([*others, end]), blocks
 
 
 def _declared(block: str) -> str:

@@ -59,7 +59,7 @@ def assembly(llvm: Any, settings: Mapping[str, Any], text: str) -> str:
 
 
 def _module(llvm: Any, machine: Any, text: str) -> Any:
-    """A module for this machine; in a context of its own, which nobody else looks into."""
+    """A module for this machine; in a new context, which nobody else looks into."""
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     return module

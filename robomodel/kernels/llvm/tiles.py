@@ -78,11 +78,11 @@ def _pack_rows(f: Function, count: int, used: Sequence[int]) -> None:
 
 def _blocks(size: int, count: int, used: Sequence[int]) -> list[int]:
     """Where blocks of ``size`` numbers begin that cover those used; they may overlap."""
-    found: list[int] = []
+    firsts: list[int] = []
     for i in used:
-        if not found or i >= found[-1] + size:
-            found.append(max(0, min(i, count - size)))
-    return found
+        if not firsts or i >= firsts[-1] + size:
+            firsts.append(max(0, min(i, count - size)))
+    return firsts
 
 
 def _rows(f: Function) -> list[str]:
@@ -162,13 +162,15 @@ def unpack(vectors: Vectors, index: Sequence[int]) -> list[str]:
     for part in each:
         f = _writer(vectors)
         rows = _rows(f)
-        own = range(part * blocks // len(each), (part + 1) * blocks // len(each))
+        of_part = range(part * blocks // len(each), (part + 1) * blocks // len(each))
         for group in (0, 1):
-            expansion = _Expansion(f, group, rows[group * half : (group + 1) * half], count, own)
+            expansion = _Expansion(
+                f, group, rows[group * half : (group + 1) * half], count, of_part
+            )
             expansion.write(turned=turned)
             if group == 0:
                 few = f.value(f"icmp slt i64 %last, {half}")
-                f.lines += [f"br i1 {few}, label %written, label %rest", "rest:"]
+                f.lines += [f"br i1 {few}, label %written, label %more", "more:"]
         f.label("written")
         text += f.text(f"void @unpack{part}(ptr %context) noinline")
     return text
@@ -199,9 +201,9 @@ def _unpack_dense(f: Function, index: Sequence[int]) -> None:
 
     for n, at in enumerate(index):
         column = f.load("%tile", at)
-        own = [i - n * lanes if 0 <= i - n * lanes < lanes else -1 for i in range(size)]
-        spread = f.value(f"shufflevector {f.type} {column}, {f.type} poison, {mask(own)}")
-        both = [i if lane < 0 else size + i for i, lane in enumerate(own)]
+        lane_of = [i - n * lanes if 0 <= i - n * lanes < lanes else -1 for i in range(size)]
+        spread = f.value(f"shufflevector {f.type} {column}, {f.type} poison, {mask(lane_of)}")
+        both = [i if lane < 0 else size + i for i, lane in enumerate(lane_of)]
         result = f.value(f"shufflevector {wide} {result}, {wide} {spread}, {mask(both)}")
     dealt = [i % count * lanes + i // count for i in range(size)]
     rows = f.value(f"shufflevector {wide} {result}, {wide} poison, {mask(dealt)}")
@@ -220,8 +222,8 @@ def _unpack_rows(f: Function, index: Sequence[int]) -> None:
                 f.lines.append(f"store {half.scalar} {x}, ptr {place}, align {size}")
         return
     for first in _blocks(half.lanes, count, range(count)):
-        own = [f.load("%tile", i) for i in index[first : first + half.lanes]]
-        columns = f.transpose(own + ["poison"] * (half.lanes - len(own)))
+        columns = [f.load("%tile", i) for i in index[first : first + half.lanes]]
+        columns = f.transpose(columns + ["poison"] * (half.lanes - len(columns)))
         for r, row in enumerate(rows):
             part = range(r // half.lanes * half.lanes, (r // half.lanes + 1) * half.lanes)
             x = f.shuffle(columns[r % half.lanes], "poison", part)
@@ -236,16 +238,16 @@ def _unpack_rows(f: Function, index: Sequence[int]) -> None:
 
 
 class _Expansion:
-    """Writing half of a tile's rows of ``count`` entries; of their blocks the ``own`` ones."""
+    """Writing half of a tile's rows of ``count`` entries; of their blocks those numbered."""
 
     def __init__(
-        self, f: Function, group: int, rows: Sequence[str], count: int, own: range
+        self, f: Function, group: int, rows: Sequence[str], count: int, numbered: range
     ) -> None:
         self.f = f
         self.group = group
         self.rows = rows
         self.count = count
-        self.own = own
+        self.numbered = numbered
         self.last = -(-count // f.vectors.lanes) - 1
 
     def write(self, *, turned: bool) -> None:
@@ -269,19 +271,19 @@ class _Expansion:
         pairs = zip(parts, parts[v.halves.lanes :], strict=False)
         return f.transpose([f.joined(*pair) for pair in pairs])
 
-    def _loop(self, own: range, carried: Sequence[str]) -> tuple[str, list[str]]:
+    def _loop(self, blocks: range, carried: Sequence[str]) -> tuple[str, list[str]]:
         """The beginning of a loop over blocks; its counter, and what it carries along."""
         f, g = self.f, self.group
         f.label(f"before{g}")
         f.label(f"block{g}")
-        counter = f.value(f"phi i64 [{own.start}, %before{g}], [%next{g}, %block{g}]")
+        counter = f.value(f"phi i64 [{blocks.start}, %before{g}], [%next{g}, %block{g}]")
         names = [
             f.value(f"phi {f.type} [{x}, %before{g}], [%carried{g}.{i}, %block{g}]")
             for i, x in enumerate(carried)
         ]
         f.lines += [
             f"%next{g} = add i64 {counter}, 1",
-            f"%more{g} = icmp slt i64 %next{g}, {own.stop}",
+            f"%more{g} = icmp slt i64 %next{g}, {blocks.stop}",
         ]
         return counter, names
 
@@ -292,7 +294,7 @@ class _Expansion:
     def _plain(self) -> None:
         """Wherever rows stand; the last block may overlap the one before."""
         f, v = self.f, self.f.vectors
-        whole = range(self.own.start, min(self.own.stop, self.last))
+        whole = range(self.numbered.start, min(self.numbered.stop, self.last))
 
         def store(parts: Sequence[str], offset: int | str) -> None:
             for row, part in zip(self.rows, parts, strict=True):
@@ -303,7 +305,7 @@ class _Expansion:
             block, _ = self._loop(whole, ())
             store(self._block(block), f.value(f"mul i64 {block}, {v.bytes}"))
             self._end()
-        if self.last in self.own:
+        if self.last in self.numbered:
             store(self._block(self.last), (self.count - v.lanes) * v.precision.bytes)
 
     def _turned(self) -> None:
@@ -333,12 +335,12 @@ class _Expansion:
             name = f"@llvm.masked.store.{v.suffix}.p0"
             f.lines.append(f"call void {name}({v.type} {x}, ptr {at}, i32 {v.bytes}, {mask})")
 
-        begun, last = self._block(max(0, self.own.start - 1)), self.last
-        if 0 in self.own:
+        begun, last = self._block(max(0, self.numbered.start - 1)), self.last
+        if 0 in self.numbered:
             for line, shift, pick, x in zip(lines, shifts, picks, begun, strict=True):
                 mask = f.value(f"icmp uge {lanes}, {shift}")
                 masked(turn(x, pick, x), line, 0, f"{v.truths} {mask}")
-        whole = range(max(1, self.own.start), min(self.own.stop, last))
+        whole = range(max(1, self.numbered.start), min(self.numbered.stop, last))
         if whole:
             block, before = self._loop(whole, begun)
             offset = f.value(f"mul i64 {block}, {v.bytes}")
@@ -355,12 +357,12 @@ class _Expansion:
                 ]
             self._end()
             begun = after
-        if last not in self.own:
+        if last not in self.numbered:
             return
         ended = self._block(last)
-        rest = v.integer(self.count - last * v.lanes)
+        remainder = v.integer(self.count - last * v.lanes)
         for line, shift, pick, x, y in zip(lines, shifts, picks, begun, ended, strict=True):
-            end = f.value(f"add {v.integers} {shift}, {rest}")
+            end = f.value(f"add {v.integers} {shift}, {remainder}")
             mask = f.value(f"icmp ult {lanes}, {end}")
             masked(turn(x, pick, y), line, last * v.bytes, f"{v.truths} {mask}")
             over = f.value(f"sub {v.integers} {end}, {v.integer(v.lanes)}")
@@ -373,12 +375,12 @@ class _Expansion:
 
 def settle(vectors: Vectors, count: int) -> list[str]:
     """A function that brings rows of results that were staged to where they belong."""
-    f, found = Function(vectors), []
+    f, fields = Function(vectors), []
     for name in ("from", "step", "inner", "last", "rows"):
         kind = "ptr" if name in ("from", "rows") else "i64"
         at = f.bytes_on("%context", 8 * CONTEXT.index(name))
-        found.append(f"{kind} {f.value(f'load {kind}, ptr {at}')}")
-    target, step, inner, last, rows = found
+        fields.append(f"{kind} {f.value(f'load {kind}, ptr {at}')}")
+    target, step, inner, last, rows = fields
     none = f.value(f"icmp eq {target}, null")
     f.lines += [f"br i1 {none}, label %settled, label %staged", "staged:"]
     several = f.value(f"add {last}, 1")
@@ -390,7 +392,7 @@ def settle(vectors: Vectors, count: int) -> list[str]:
 
 
 def stage(vectors: Vectors) -> str:
-    """Functions that copy rows, however they lie, to a dense place of their own, and back."""
+    """Functions that copy rows, however they lie, to a dense place, and back."""
     text, scalar, size = "", vectors.scalar, vectors.precision.bytes
     for name, source, target in (("gather", "%far", "%near"), ("scatter", "%near", "%far")):
         text += f"""
