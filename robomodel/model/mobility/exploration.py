@@ -302,14 +302,10 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
     closed = max(1e-8 * max(1.0, problem.scale), 2.0 * float(geometry.gap(at)))
     for _ in range(strides):
         before = q
-        q = geometry.integrate(q, STRIDE * ahead * unit)
-        for _ in range(3):
-            values, scaled = problem.conditions(q)
-            inverse = np.linalg.pinv(scaled, rcond=problem.tolerance.rank)
-            q = geometry.integrate(q, -np.einsum("nij,nj->ni", inverse, values) * unit)
-        values, scaled = problem.conditions(q)
+        guess = geometry.integrate(q, STRIDE * ahead * unit)
+        q, gap = close(geometry, guess, iterations=3, rank=problem.tolerance.rank)
+        scaled = problem.conditions(q)[1]
         way = np.linalg.norm(geometry.difference(before, q) / unit, axis=1)
-        gap = np.max(np.abs(values / problem.row_unit), axis=1, initial=0.0)
         good = (gap <= closed) & (way < 2 * STRIDE) & ~geometry.flipped(q)
         good &= ~outside_limits(problem, q, at)
         if not np.any(good):
