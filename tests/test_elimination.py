@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.estimation import gauss, symmetric
+from robomodel.estimation import elimination, symmetric
 from robomodel.estimation.compiled import as_order, search_order
 from robomodel.estimation.equations import SingularError, backward_error, pieces
 from robomodel.estimation.instant import Problem
@@ -248,7 +248,7 @@ def test_an_arms_chain_needs_no_fill():
 def test_inverse_dynamics_fills_nothing(order):
     """Document 003, section IV-D: L and U have the entries of D, for a hundred bodies."""
     problem = Problem.inverse(rm.robots.chain("plain", 100))
-    done = gauss.eliminate(problem.structure, problem.order(order))
+    done = elimination.eliminate_scalars(problem.structure, problem.order(order))
     assert done.entries + sum(map(len, done.lost)) == len(problem.structure.pattern())
 
 
@@ -414,10 +414,10 @@ def test_a_plan_runs_on_batches_and_becomes_code(arm):
 
     q, v, tau = rng.normal(size=(3, 50, 3))
     order = problem.order("colamd")
-    plan = gauss.plan(written(*(unstack(x) for x in (q, v, tau))), order)
+    plan = elimination.plan_pivots(written(*(unstack(x) for x in (q, v, tau))), order)
     q, v, tau = rng.normal(size=(3, 200, 3))
     batch = written(*(unstack(x) for x in (q, v, tau)))
-    solution = gauss.eliminate(batch, order, plan).solution()
+    solution = elimination.eliminate_scalars(batch, order, plan).solution()
     true = rm.aba(arm, q, v, tau, backend="numpy")
     got = np.stack([solution[f"qdd[{j}]"][0] for j in joints], axis=-1)
     np.testing.assert_allclose(got, true, rtol=0, atol=1e-11 * np.max(np.abs(true)))
@@ -425,7 +425,7 @@ def test_a_plan_runs_on_batches_and_becomes_code(arm):
 
     trace = Trace()
     inputs = [trace.inputs(3) for _ in range(3)]
-    traced = gauss.eliminate(written(*inputs), order, plan).solution()
+    traced = elimination.eliminate_scalars(written(*inputs), order, plan).solution()
     program = trace.program([traced[f"qdd[{j}]"][0] for j in joints])
     again = program([x for array in (q, v, tau) for x in unstack(array)])
     np.testing.assert_allclose(np.stack(again, axis=-1), got, rtol=0, atol=1e-10)
@@ -433,9 +433,9 @@ def test_a_plan_runs_on_batches_and_becomes_code(arm):
 
 def test_plans_of_other_problems_are_refused(arm):
     forward, inverse = Problem.forward(arm), Problem.inverse(arm)
-    other = gauss.plan(inverse.structure, inverse.order("rnea"))
+    other = elimination.plan_pivots(inverse.structure, inverse.order("rnea"))
     with pytest.raises((SingularError, KeyError)):
-        gauss.eliminate(forward.structure, forward.order("aba"), other)
+        elimination.eliminate_scalars(forward.structure, forward.order("aba"), other)
 
 
 def test_symmetric_elimination_refuses_what_is_not_symmetric(arm):

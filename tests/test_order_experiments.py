@@ -13,7 +13,7 @@ from benchmarks.orders import __main__ as orders
 from benchmarks.orders import docs as orders_docs
 from benchmarks.orders import experiments
 from benchmarks.paper import docs as paper_docs
-from robomodel.estimation import gauss
+from robomodel.estimation import elimination
 from robomodel.estimation.equations import LinearFactor, System, Variable
 from robomodel.estimation.instant import Problem
 from robomodel.estimation.orders import scalar_order
@@ -40,7 +40,7 @@ def system(matrix: np.ndarray) -> System:
 def test_operations_of_dense_and_of_arrow_matrices() -> None:
     n = 5
     dense = system(np.random.default_rng(0).uniform(2.0, 3.0, size=(n, n)) + 5.0 * np.eye(n))
-    done = gauss.eliminate(dense, [f"x{i}" for i in range(n)])
+    done = elimination.eliminate_scalars(dense, [f"x{i}" for i in range(n)])
     updates = sum(k * k for k in range(n))
     # L and U: products and differences; divisions by pivots; both substitutions
     expected = 2 * updates + n * (n - 1) // 2 + 2 * n * (n - 1) + n
@@ -50,9 +50,9 @@ def test_operations_of_dense_and_of_arrow_matrices() -> None:
 
     arrow = np.diag(np.full(n, 8.0))
     arrow[0, 1:] = arrow[1:, 0] = 2.0
-    plan = gauss.plan(system(arrow), scalar_order(system(arrow), "markowitz"))
+    plan = elimination.plan_pivots(system(arrow), scalar_order(system(arrow), "markowitz"))
     assert (0, 0) in plan.pivots[-2:]  # of the last two either may go first
-    done = gauss.eliminate(system(arrow), (), plan)
+    done = elimination.eliminate_scalars(system(arrow), (), plan)
     assert done.entries + sum(map(len, done.lost)) == np.count_nonzero(arrow)  # no fill
 
 
@@ -62,7 +62,7 @@ def test_markowitz_triangulates_inverse_dynamics() -> None:
     rng = np.random.default_rng(0)
     rows = np.array(problem.structure.matrix()[0], dtype=float)
     mixed = rows[rng.permutation(len(rows))][:, rng.permutation(len(rows))]
-    done = gauss.eliminate(system(mixed), scalar_order(system(mixed), "markowitz"))
+    done = elimination.eliminate_scalars(system(mixed), scalar_order(system(mixed), "markowitz"))
     assert done.entries + sum(map(len, done.lost)) == np.count_nonzero(rows)
 
 

@@ -10,7 +10,7 @@ from mechanisms import random_mechanism
 
 import robomodel as rm
 from robomodel.estimation import compiled as module
-from robomodel.estimation import gauss
+from robomodel.estimation import elimination
 from robomodel.estimation.equations import LinearFactor, SingularError, System, Variable, pieces
 from robomodel.estimation.instant import Problem
 from robomodel.estimation.sensors import (
@@ -320,7 +320,7 @@ def test_operations_of_a_small_elimination_are_counted(rows, count: int) -> None
         for i, (x, y) in enumerate(rows)
     )
     variables = tuple(Variable(name, "number", name, 1) for name in "xy")
-    done = gauss.eliminate(System(variables, factors), ("x", "y"))
+    done = elimination.eliminate_scalars(System(variables, factors), ("x", "y"))
     assert (done.fill, done.operations) == (0, count)
     with pytest.raises(ValueError, match="each must be there once"):
         done.system.checked([(0,), (0,)])

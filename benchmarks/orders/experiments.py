@@ -22,7 +22,7 @@ import robomodel as rm
 from benchmarks.shared.counts import counts, traced
 from benchmarks.shared.race import Array, Race
 from robomodel.dynamics.algorithm import AlgorithmSpec
-from robomodel.estimation import gauss
+from robomodel.estimation import elimination
 from robomodel.estimation.compiled import (
     Order,
     as_order,
@@ -189,11 +189,11 @@ CORE: Mapping[str, tuple[str, Mapping[str, str]]] = {
 """The recursions: what they are called here, and what they are to ``rm.compile``."""
 
 
-def scalar_lu(forward: Forward, plan: gauss.PivotSequence) -> Program:
+def scalar_lu(forward: Forward, plan: elimination.PivotSequence) -> Program:
     """Forward dynamics by Gaussian elimination of scalars with these pivots."""
     model, trace = forward.problem.model, Trace()
     q, v, tau = (trace.inputs(n) for n in (model.nq, model.nv, model.nv))
-    found = gauss.eliminate(forward(q, v, tau), (), plan).solution()
+    found = elimination.eliminate_scalars(forward(q, v, tau), (), plan).solution()
     joints = [piece for piece in pieces(model) if piece.dofs]
     values = {i: x for p in joints for i, x in zip(p.dofs, found[f"qdd[{p.name}]"], strict=True)}
     return trace.program([values[i] for i in range(model.nv)])
@@ -216,7 +216,7 @@ class Forward:
         values = {f"tau[{p.name}]": [tau[i] for i in p.dofs] for p in joints}
         return self.problem.system(q, v, values, {})
 
-    def permutation(self, count: int = 8, *, scalar: bool = True) -> gauss.PivotSequence:
+    def permutation(self, count: int = 8, *, scalar: bool = True) -> elimination.PivotSequence:
         """Pivots that are safe at so many states, of the fewest operations of a few ways.
 
         Variable by variable in the orders of COLAMD and ABA, and scalar by scalar (``scalar``; slow
@@ -224,19 +224,21 @@ class Forward:
         all these states, half as many are asked for.
         """
         system = self(*(unstack(x) for x in states(self.problem.model, count)))
-        ways: list[Callable[[], gauss.PivotSequence]] = [
-            lambda order=order: gauss.plan(system, self.problem.order(order))
+        ways: list[Callable[[], elimination.PivotSequence]] = [
+            lambda order=order: elimination.plan_pivots(system, self.problem.order(order))
             for order in ("colamd", "aba")
         ]
         if scalar:
-            ways.append(lambda: gauss.plan(system, scalar_order(system, "markowitz")))
+            ways.append(lambda: elimination.plan_pivots(system, scalar_order(system, "markowitz")))
         plans = []
         for way in ways:
             with contextlib.suppress(SingularError):
                 plans.append(way())
         if not plans:
             return self.permutation(count // 2, scalar=scalar)
-        return min(plans, key=lambda plan: gauss.eliminate(system, (), plan).operations)
+        return min(
+            plans, key=lambda plan: elimination.eliminate_scalars(system, (), plan).operations
+        )
 
 
 def speed(
@@ -290,7 +292,7 @@ Solver = tuple[Callable[[], object], Array]
 
 
 def matrix_solvers(
-    forward: Forward, plan: gauss.PivotSequence, effort: Effort, dense: bool
+    forward: Forward, plan: elimination.PivotSequence, effort: Effort, dense: bool
 ) -> dict[str, Solver]:
     """Solvers of M or D: what is timed, and the accelerations that come out.
 
@@ -379,7 +381,7 @@ def serial(links: int) -> dict[str, float]:
     for net in (True, False):
         forward = Forward.of(model, net_forces=net)
         plan = forward.permutation(1)
-        done = gauss.eliminate(forward(*at), (), plan)
+        done = elimination.eliminate_scalars(forward(*at), (), plan)
         if net:
             found["elementwise"] = elementwise_operations(done)
             found["counted"] = done.operations
@@ -414,9 +416,9 @@ def zero_fill(links: int) -> dict[str, float]:
     model = tapered(links)
     problem = Problem.inverse(model)
     start = time.perf_counter()
-    plan = gauss.plan(problem.structure, scalar_order(problem.structure, "markowitz"))
+    plan = elimination.plan_pivots(problem.structure, scalar_order(problem.structure, "markowitz"))
     taken = time.perf_counter() - start
-    done = gauss.eliminate(problem.structure, (), plan)
+    done = elimination.eliminate_scalars(problem.structure, (), plan)
     entries = len(problem.structure.pattern())
     return {
         "links": links,

@@ -27,8 +27,8 @@ from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.errors import UnknownNameError, check_names, did_you_mean
-from robomodel.estimation import gauss, symmetric
-from robomodel.estimation.elimination import CONTRADICTION, ContradictionError
+from robomodel.estimation import elimination, symmetric
+from robomodel.estimation.elimination import CONTRADICTION, ContradictionError, WeightedElimination
 from robomodel.estimation.equations import (
     Group,
     LinearFactor,
@@ -41,7 +41,6 @@ from robomodel.estimation.equations import (
     pieces,
     residual,
 )
-from robomodel.estimation.gauss import WeightedElimination
 from robomodel.estimation.orders import FactorGraph, anneal
 from robomodel.estimation.orders import order as order_of_graph
 from robomodel.estimation.sensors import Sensor, in_link_axes
@@ -91,7 +90,7 @@ class EliminationPlan:
     """How a system is solved: by symmetric blocks, or with the pivots of a plan."""
 
     order: tuple[Group, ...]
-    pivots: gauss.PivotSequence | None = None
+    pivots: elimination.PivotSequence | None = None
     bias_first: bool = False
 
 
@@ -379,7 +378,7 @@ class SolverKernel:
                 plan = (
                     candidate
                     if candidate is not None
-                    else EliminationPlan(order, gauss.plan(system, order))
+                    else EliminationPlan(order, elimination.plan_pivots(system, order))
                 )
                 function = self._written_out(plan)
                 _ = function.program  # traced here, so that what cannot be is refused here

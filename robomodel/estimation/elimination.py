@@ -8,21 +8,25 @@ by QR. No normal equations are formed, so that no digits are lost to their squar
 Along time, x is all of time t and the others are x_t+1. The rows that remain after time t are also
 the marginal of a fixed-lag smoother; and the chain of conditionals, run backwards, gives solution
 and covariances (the square-root form of the smoother of Rauch, Tung and Striebel). At an instant, x
-is one variable of a sparse system after the other.
+is one variable of a sparse system after the other. :func:`eliminate_scalars` is how such a system
+is eliminated over scalars of any kind, and compiled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
-from robomodel.estimation.equations import SingularError
+from robomodel.dynamics.kinematics.state import Matrix
+from robomodel.estimation.equations import Group, SingularError, System, refined
 from robomodel.estimation.graph import Graph, Linear, Values
 from robomodel.model.joints import Array, Mask
+from robomodel.scalars import Factorization, Scalar, add, div, dot, is_zero, mul, neg, sub
 
 RANK = 1e-10  # of a condition's row, scaled to length 1
 DETERMINED = 1e-13  # of a column's norm before the others were eliminated from it
@@ -346,3 +350,411 @@ def _stacked(parts: Sequence[_Rows], names: Sequence[str], sizes: Mapping[str, i
         result[first : first + len(rows.matrix), [*at, -1]] = rows.matrix
         first += len(rows.matrix)
     return result
+
+
+# ---- planned, over scalars of any kind -----------------------------------------------------------
+#
+# Gaussian elimination of sparse rows, which is how a system becomes code: structural zeros are not
+# in them, pivots of ±1 cost nothing. Which row eliminates which column is decided on values, before
+# (plan_pivots) or on the way (eliminate_scalars); the arithmetic that follows branches on nothing,
+# so that it runs on floats, on NumPy batches, and on traced handles.
+#
+# Measurements, rows with a deviation, are carried along but give no pivots; columns that the exact
+# rows leave without one are free, and what remains of the measurements is a small dense problem in
+# these, z: min Σ w (r z - b)². Its normal matrix N has one safe sequence of pivots; the digits that
+# it loses are restored by refinement of the whole system.
+
+
+THRESHOLD = 0.1  # a pivot is no smaller than this share of the largest in its column
+RELAXED = (THRESHOLD, 1e-2, 1e-4)  # for columns that had to wait: the share at last
+FLOOR = 1e-13  # a pivot of N below this share of its diagonal is rounding: not determined
+MANY = 12  # columns at once that are worth sorting
+SINGULAR = 1e-11  # of a column's first size: what remains is rounding
+
+Row = dict[int, Scalar]
+Pivot = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PivotSequence:
+    """Which row eliminates which column, in sequence; for any state of the same problem.
+
+    ``free``: the columns that exact rows do not determine, where there are measurements.
+    """
+
+    order: tuple[Group, ...]
+    pivots: tuple[Pivot, ...]
+    free: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Elimination:
+    """A factorisation: the rows when they were pivots, and the rows they were subtracted from.
+
+    ``lost[k]``: the rows from which pivot row k was subtracted, and with which factors. ``left``:
+    exact rows that remain without columns, redundant where the system is consistent. ``carried``:
+    what remains of measurements, over free columns.
+    """
+
+    system: System
+    plan: PivotSequence
+    rows: tuple[Row, ...]
+    lost: tuple[tuple[tuple[int, Scalar], ...], ...]
+    left: tuple[int, ...]
+    carried: Mapping[int, Row]
+
+    @property
+    def entries(self) -> int:
+        """Entries of the triangular factor."""
+        return sum(len(row) for row in self.rows)
+
+    @property
+    def fill(self) -> int:
+        """Entries of both triangular factors that the matrix does not have."""
+        lower = sum(len(steps) for steps in self.lost) + sum(map(len, self.carried.values()))
+        return self.entries + lower - len(self.system.pattern())
+
+    @property
+    def operations(self) -> int:
+        """Multiplications, additions and divisions of the factorisation and of one solution.
+
+        Of a sparse LU on numbers; nothing is merged, and fill counts an addition. Products with ±1
+        are free.
+        """
+        each = zip(self.plan.pivots, self.rows, self.lost, strict=True)
+        return sum(operations(row, c, steps) for (_, c), row, steps in each)
+
+    def solve(self, right: Sequence[Scalar]) -> tuple[dict[str, list[Scalar]], list[Scalar]]:
+        """D d = right: every variable by name; and the residuals of redundant rows."""
+        reduced = self.reduce(right)
+        return self.restore(reduced, ()), [reduced[r] for r in self.left]
+
+    def reduce(self, right: Sequence[Scalar]) -> list[Scalar]:
+        """Right-hand sides as the elimination leaves them, row by row."""
+        reduced = list(right)
+        for (r, _), steps in zip(self.plan.pivots, self.lost, strict=True):
+            for target, factor in steps:
+                reduced[target] = sub(reduced[target], mul(factor, reduced[r]))
+        return reduced
+
+    def restore(self, reduced: Sequence[Scalar], free: Sequence[Scalar]) -> dict[str, list[Scalar]]:
+        """Every variable by name, from reduced right-hand sides and the free columns' values."""
+        value: dict[int, Scalar] = dict(zip(self.plan.free, free, strict=True))
+        for (r, column), row in zip(reversed(self.plan.pivots), reversed(self.rows), strict=True):
+            total = reduced[r]
+            for other, x in row.items():
+                if other != column:
+                    total = sub(total, mul(x, value[other]))
+            value[column] = div(total, row[column])
+        return {name: [value[c] for c in at] for name, at in self.system.columns.items()}
+
+    def solution(self, *, refine: int = 0) -> dict[str, list[Scalar]]:
+        """D d + b = 0, with so many steps of iterative refinement; every variable by name."""
+        return refined(self.system, lambda right: self.solve(right)[0], refine)
+
+
+def operations(row: Row, column: int, steps: Sequence[tuple[int, Scalar]]) -> int:
+    """Operations of one pivot: its row, and the rows it is subtracted from with the factors."""
+    left = [is_unit(x) for _, x in steps]
+    right = [is_unit(x) for o, x in row.items() if o != column]
+    both = (len(left) - sum(left)) * (len(right) - sum(right))
+    return len(left) * len(right) + both + single_operations(left, right, row[column])
+
+
+def single_operations(left: Collection[bool], right: Collection[bool], pivot: Scalar) -> int:
+    """Divisions by a pivot, and its part of one solution, forwards and backwards."""
+    result = 0 if is_unit(pivot) else len(left) + 1
+    return result + 2 * (len(left) + len(right)) - sum(left) - sum(right)
+
+
+def matrix_of(system: System) -> tuple[dict[int, Row], dict[int, set[int]], list[bool]]:
+    """Rows without zeros, the rows that touch each column, and which rows are measurements."""
+    matrix, _ = system.matrix()
+    soft = [f.deviation is not None for f in system.factors for _ in range(f.rows)]
+    rows: dict[int, Row] = {
+        i: {c: x for c, x in enumerate(row) if not is_zero(x)} for i, row in enumerate(matrix)
+    }
+    touching: dict[int, set[int]] = {c: set() for c in range(system.unknowns)}
+    for i, row in rows.items():
+        for c in row:
+            touching[c].add(i)
+    return rows, touching, soft
+
+
+def take(
+    rows: dict[int, Row], touching: dict[int, set[int]], pivot: Pivot
+) -> tuple[Row, list[tuple[int, Scalar]]]:
+    """Remove a pivot's row and subtract it from all that touch its column, with these factors."""
+    r, c = pivot
+    row = rows.pop(r)
+    for other in row:
+        touching[other].discard(r)
+    steps: list[tuple[int, Scalar]] = []
+    inverse = div(1.0, row[c]) if touching[c] else 1.0
+    for target in sorted(touching[c]):
+        work = rows[target]
+        factor = mul(work.pop(c), inverse)
+        touching[c].discard(target)
+        for other, x in row.items():
+            if other == c:
+                continue
+            entry = work.get(other)
+            result = neg(mul(factor, x)) if entry is None else sub(entry, mul(factor, x))
+            if is_zero(result):
+                if entry is not None:
+                    del work[other]
+                    touching[other].discard(target)
+                continue
+            work[other] = result
+            touching[other].add(target)
+        steps.append((target, factor))
+    return row, steps
+
+
+def eliminate_scalars(
+    system: System, order: Sequence[Group], plan: PivotSequence | None = None
+) -> Elimination:
+    """Eliminate in this order, with the pivots of a plan, or chosen here on values.
+
+    ``order``: variables, or groups of columns; within each pivots go by Markowitz's count. Values
+    may be batches: a pivot must then do for all of them. A column without one waits.
+    """
+    rows, touching, soft = matrix_of(system)
+    sequence = Choice(system, order, rows, touching, soft) if plan is None else None
+    used: list[Row] = []
+    lost: list[tuple[tuple[int, Scalar], ...]] = []
+    pivots: list[Pivot] = []
+    planned = iter(plan.pivots if plan is not None else ())
+    while True:
+        pivot = next(planned, None) if sequence is None else sequence.following()
+        if pivot is None:
+            break
+        r, c = pivot
+        if c not in rows[r]:
+            name = next(n for n, at in system.columns.items() if c in at)
+            raise SingularError(name, "has a structural zero for its pivot: the plan is another's")
+        row, steps = take(rows, touching, pivot)
+        used.append(row)
+        lost.append(tuple(steps))
+        pivots.append(pivot)
+    if sequence is not None:
+        plan = PivotSequence(tuple(order), tuple(pivots), tuple(sequence.free))
+    assert plan is not None
+    carried = {i: row for i, row in rows.items() if soft[i]}
+    left = tuple(i for i in rows if not soft[i])
+    return Elimination(system, plan, tuple(used), tuple(lost), left, carried)
+
+
+def plan_pivots(system: System, order: Sequence[Group]) -> PivotSequence:
+    """Pivots that are safe at all the states whose values, as batches, the system holds."""
+    return eliminate_scalars(system, order).plan
+
+
+class Choice:
+    """Pivots by Markowitz's count within each variable, among those that are large enough.
+
+    Columns of which no entry is large enough at all states wait until the others have gone, and
+    then take what is best. Those that nothing touches are free if there are measurements.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        order: Sequence[Group],
+        rows: dict[int, Row],
+        touching: dict[int, set[int]],
+        soft: Sequence[bool],
+    ) -> None:
+        self.soft = soft
+        self.scale = {c: _size([rows[i][c] for i in touching[c]]) for c in touching}
+        self.name = {c: name for name, at in system.columns.items() for c in at}
+        self.begin([system.columns[g] if isinstance(g, str) else g for g in order], rows, touching)
+
+    def begin(
+        self, groups: Iterable[Iterable[int]], rows: dict[int, Row], touching: dict[int, set[int]]
+    ) -> None:
+        """Go through groups of columns, from the first."""
+        self.rows, self.touching = rows, touching
+        self.queue = [list(columns) for columns in groups]
+        self.share = THRESHOLD
+        self.shares = list(RELAXED)
+        self.waiting: list[int] = []
+        self.free: list[int] = []
+
+    def group(self) -> list[int] | None:
+        """What is left of the group whose turn it is; None at the end."""
+        while self.queue and not self.queue[0]:
+            del self.queue[0]
+        return self.queue[0] if self.queue or self._again() else None
+
+    def following(self) -> Pivot | None:
+        """The next pivot; None at the end."""
+        while True:
+            columns = self.group()
+            if columns is None:
+                return None
+            best = self.best(columns)
+            if best is not None:
+                columns.remove(best[1])
+                return best
+            self.waiting += columns
+            columns.clear()
+
+    def _again(self) -> bool:
+        """Whether columns that had to wait are tried anew, after those that are free have gone."""
+        for c in list(self.waiting):
+            entries = [self.rows[i][c] for i in self._candidates(c)]
+            if not np.any(_size(entries) > SINGULAR * self.scale[c]):
+                if not any(self.soft):
+                    self._refuse(c)
+                self.free.append(c)
+                self.waiting.remove(c)
+        if self.waiting and not self.shares:
+            self._refuse(self.waiting[0])
+        if not self.waiting:
+            return False
+        self.queue = [[c] for c in self.waiting]
+        self.waiting = []
+        self.share = self.shares.pop(0)
+        return True
+
+    def _refuse(self, column: int) -> None:
+        raise SingularError(self.name[column], "is not determined by the equations that are left")
+
+    def _candidates(self, column: int) -> list[int]:
+        return [i for i in sorted(self.touching[column]) if not self.soft[i]]
+
+    def best(self, columns: Sequence[int]) -> Pivot | None:
+        """The cheapest large enough pivot of these columns; None where there is none."""
+        best: tuple[tuple[float, float], Pivot] | None = None
+        shortest = 0
+        if len(columns) > MANY:  # the shortest first, as long as they can be cheaper
+            columns = sorted(columns, key=lambda c: len(self.touching[c]))
+            shortest = min(len(row) for i, row in self.rows.items() if not self.soft[i])
+        for c in columns:
+            least = (shortest - 1) * (len(self.touching[c]) - 1)
+            if best is not None and shortest and best[0][0] <= least:
+                break
+            candidates = self._candidates(c)
+            if not candidates:
+                continue
+            share = self._shares([self.rows[i][c] for i in candidates], c)
+            for i, s in zip(candidates, share, strict=False):
+                if s < self.share:
+                    continue
+                x = self.rows[i][c]
+                unit = type(x) is float and abs(x) == 1.0
+                count = (len(self.rows[i]) - 1) * (len(self.touching[c]) - 1)
+                key = (count + (0.0 if unit else 0.5), -float(s))
+                if best is None or key < best[0]:
+                    best = key, (i, c)
+        return None if best is None else best[1]
+
+    def _shares(self, entries: Sequence[Scalar], column: int) -> Sequence[float]:
+        """How large entries are of the largest at the worst state; none where all are rounding."""
+        least = SINGULAR * self.scale[column]
+        if np.ndim(least) == 0 and all(type(x) is float for x in entries):
+            sizes = [abs(x) for x in entries]
+            most = max(sizes)
+            return [size / most for size in sizes] if most > least else []
+        values = np.array([np.broadcast_to(np.abs(x), self._batch()) for x in entries])
+        largest = np.max(values, axis=0)
+        if np.any(~(largest > least)):
+            return []
+        result: list[float] = np.min(values / largest, axis=tuple(range(1, values.ndim))).tolist()
+        return result
+
+    def _batch(self) -> tuple[int, ...]:
+        if not hasattr(self, "_shape"):
+            shapes = [np.shape(x) for row in self.rows.values() for x in row.values()]
+            self._shape = np.broadcast_shapes(*set(shapes)) if shapes else ()
+        return self._shape
+
+
+def is_unit(x: Scalar) -> bool:
+    """Whether a scalar is 1 or -1, with which products are free."""
+    return abs(x) == 1.0 if type(x) is float else bool(np.all(np.abs(x) == 1.0))
+
+
+def _size(values: Sequence[Scalar]) -> Any:
+    total: Any = 0.0
+    for x in values:
+        total = np.maximum(total, np.abs(x))
+    return total
+
+
+# ---- measurements --------------------------------------------------------------------------------
+
+
+class WeightedElimination:
+    """A system eliminated, with the normal equations that its measurements leave.
+
+    ``present``: by the measurements' names, 1 where they count, 0 where they are missing, or any
+    factor of their weight; 1 by default. Rows of infinite deviation have no weight: their
+    covariances can be computed. Unknowns that are not determined are not a number.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        order: Sequence[Group],
+        plan: PivotSequence | None = None,
+        present: Mapping[str, Scalar] | None = None,
+    ) -> None:
+        self.system = system
+        self.done = eliminate_scalars(system, order, plan)
+        self.at: dict[str, range] = {}
+        self.weighted: list[tuple[int, list[Scalar]]] = []  # row, and its entries times the weight
+        free = self.done.plan.free
+        normal: Matrix = [[0.0] * len(free) for _ in free]
+        first = 0
+        for factor in system.factors:
+            self.at[factor.name] = range(first, first + factor.rows)
+            first += factor.rows
+            for r, deviation in zip(self.at[factor.name], factor.deviation or (), strict=False):
+                if math.isinf(deviation):
+                    continue
+                weight = mul((present or {}).get(factor.name, 1.0), 1.0 / deviation**2)
+                row = self._row(r)
+                scaled = [mul(weight, x) for x in row]
+                self.weighted.append((r, scaled))
+                for i, x in enumerate(scaled):
+                    for j in range(i + 1):
+                        normal[i][j] = add(normal[i][j], mul(x, row[j]))
+        for i, c in enumerate(free):
+            if type(normal[i][i]) is float and normal[i][i] == 0.0:
+                name = next(n for n, at in system.columns.items() if c in at)
+                raise SingularError(name, "is not determined by the equations and measurements")
+        self.factors = Factorization(normal, floor=FLOOR)
+
+    def _row(self, r: int) -> list[Scalar]:
+        """A row as it was carried, over the free columns."""
+        row = self.done.carried[r]
+        return [row.get(c, 0.0) for c in self.done.plan.free]
+
+    def solve(self, right: Sequence[Scalar]) -> dict[str, list[Scalar]]:
+        """The d that meets the exact rows of D d = right and fits the others best."""
+        reduced = self.done.reduce(right)
+        pull: list[Scalar] = [0.0] * len(self.done.plan.free)
+        for r, scaled in self.weighted:
+            pull = [add(p, mul(x, reduced[r])) for p, x in zip(pull, scaled, strict=True)]
+        return self.done.restore(reduced, self.factors.solve(pull))
+
+    def solution(self, *, refine: int = 0) -> dict[str, list[Scalar]]:
+        """The same of D d + b = 0, with so many steps of iterative refinement."""
+        return refined(self.system, self.solve, refine)
+
+    def failing(self) -> list[Scalar]:
+        """Residuals of the redundant exact rows: zero, but where rows contradict."""
+        reduced = self.done.reduce([neg(x) for f in self.system.factors for x in f.constant])
+        return [reduced[r] for r in self.done.left]
+
+    def covariance(self, name: str) -> Matrix:
+        """The posterior covariance of the rows of a factor of infinite deviation."""
+        halves = [self.factors.reduce(self._row(r)) for r in self.at[name]]
+        scaled = [self.factors.weighted(half) for half in halves]
+        result: Matrix = [[0.0] * len(halves) for _ in halves]
+        for i, half in enumerate(halves):
+            for j in range(i + 1):
+                result[i][j] = result[j][i] = dot(half, scaled[j])
+        return result

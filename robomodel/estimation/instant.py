@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, as_names, check_names, did_you_mean
-from robomodel.estimation import gauss, symmetric
+from robomodel.estimation import elimination, symmetric
 from robomodel.estimation.elimination import CONTRADICTION, ContradictionError, solve_in_order
 from robomodel.estimation.equations import (
     Group,
@@ -182,9 +182,9 @@ class Problem:
             return self.order(order if isinstance(order, str) else [str(name) for name in order])
         return self.structure.checked(order)
 
-    def factorize(self, order: str | Sequence[Group] = "aba") -> gauss.Elimination:
+    def factorize(self, order: str | Sequence[Group] = "aba") -> elimination.Elimination:
         """Gaussian elimination in general position: its ``fill``, ``entries``, ``operations``."""
-        return gauss.eliminate(self.structure, self.groups(order))
+        return elimination.eliminate_scalars(self.structure, self.groups(order))
 
     def system(
         self,
@@ -367,7 +367,7 @@ class Problem:
             raise ValueError(f"method '{method}' is not known; 'gauss', 'ldlt' and 'qr' are")
         if any(factor.deviation is not None for factor in system.factors):
             raise ValueError("measurements with covariances need method='qr'")
-        done = gauss.eliminate(system, order)
+        done = elimination.eliminate_scalars(system, order)
         right = [-x for factor in system.factors for x in factor.constant]
         _, left = done.solve(right)
         scale = max((abs(x) for x in right), default=0.0)

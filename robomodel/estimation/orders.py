@@ -276,7 +276,7 @@ def anneal(
 
 
 def scalar_order(system: System, name: str) -> tuple[Group, ...]:
-    """The columns of a system in an order of sparse linear algebra, for :func:`gauss.plan`.
+    """The columns of a system in an order of sparse linear algebra, for ``plan_pivots``.
 
     "markowitz": all columns at once, pivots by (row entries - 1)(column entries - 1) as the
     elimination goes. "colamd": fewest entries in the union of the rows that touch a column, which

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics.frames import body_wrenches
+from robomodel.estimation.elimination import Elimination, is_unit, single_operations
 from robomodel.estimation.equations import equations, pieces
-from robomodel.estimation.gauss import Elimination, is_unit, single_operations
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model

@@ -1,7 +1,7 @@
 """Search over the orders of any problem, of variables or of scalars, within a budget (001, VIII).
 
 What is minimised are the operations of Gaussian elimination in general position, products with ±1
-free (:attr:`gauss.Elimination.operations`). The result is never worse than named orders.
+free (:attr:`elimination.Elimination.operations`). The result is never worse than named orders.
 Eliminating a group depends on the rows that hold its columns and on nothing else. Rows are numbered
 by how they came about, so that a step on the same rows gives what it gave before: an order that
 differs in one place is counted anew only as far as the difference reaches.
@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from robomodel.estimation import gauss
+from robomodel.estimation import elimination
+from robomodel.estimation.elimination import MANY, Elimination, Row
 from robomodel.estimation.equations import Group, SingularError, System
-from robomodel.estimation.gauss import MANY, Elimination, Row
 from robomodel.estimation.instant import Problem
 from robomodel.estimation.orders import NAMES, SCALAR_ORDERS, anneal
 
@@ -135,15 +135,15 @@ class _Step:
 
 
 class Counter:
-    """Counts :attr:`gauss.Elimination.operations` of orders of one system of numbers.
+    """Counts :attr:`elimination.Elimination.operations` of orders of one system of numbers.
 
     ``most``: steps that are remembered, some 10 kB each; beyond them it forgets all and goes on.
     """
 
     def __init__(self, system: System, most: int = 5000) -> None:
         self.system, self.most = system, most
-        self.first, self.touching, soft = gauss.matrix_of(system)
-        self.choice = gauss.Choice(system, (), self.first, self.touching, soft)
+        self.first, self.touching, soft = elimination.matrix_of(system)
+        self.choice = elimination.Choice(system, (), self.first, self.touching, soft)
         self._forget()
 
     def _forget(self) -> None:
@@ -151,10 +151,10 @@ class Counter:
         self.steps: dict[tuple[Columns, float, Columns], _Step] = {}
 
     def operations(self, order: Sequence[Group]) -> int:
-        """Those of this order; SingularError as of :func:`gauss.eliminate`."""
+        """Those of this order; SingularError as of :func:`elimination.eliminate_scalars`."""
         groups = [self.system.columns[g] if isinstance(g, str) else g for g in order]
         if max(map(len, groups), default=0) > MANY:
-            return gauss.eliminate(self.system, order).operations
+            return elimination.eliminate_scalars(self.system, order).operations
         if len(self.steps) > self.most:
             self._forget()
         choice, total = self.choice, 0
@@ -193,8 +193,8 @@ class Counter:
         left, total = list(columns), 0
         while left and (pivot := choice.best(left)) is not None:
             left.remove(pivot[1])
-            row, steps = gauss.take(rows, touching, pivot)
-            total += gauss.operations(row, pivot[1], steps)
+            row, steps = elimination.take(rows, touching, pivot)
+            total += elimination.operations(row, pivot[1], steps)
         choice.rows, choice.touching = all_rows, all_touching
         after = {(c, i) for i, row in rows.items() for c in row}
         numbers = {i: len(self.rows) + n for n, i in enumerate(rows)}
