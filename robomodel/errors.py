@@ -8,7 +8,10 @@ import sys
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import SupportsFloat
+from typing import TYPE_CHECKING, SupportsFloat
+
+if TYPE_CHECKING:
+    from robomodel.description import Description
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,10 @@ class DescriptionError(ValueError):
         file: The file, or ``<text>`` for a description without a file.
         line: The line of the element, counted from 1; None where there is none.
         element: The element, as in ``joint 'knee'``.
+        description: What :func:`robomodel.load` has read, if that can be read but not built.
     """
+
+    description: Description | None = None
 
     def __init__(self, message: str, source: Source | None = None) -> None:
         self.source = source or NOWHERE

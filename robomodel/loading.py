@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from robomodel import parsers
 from robomodel.description import Rotor
-from robomodel.errors import as_names
+from robomodel.errors import DescriptionError, as_names
 from robomodel.model import Model, build
 from robomodel.model.mobility import RigidError
 
@@ -107,8 +107,9 @@ def load(
                 strict=strict,
                 tolerance=tolerance,
             )
-        except RigidError as error:
-            if not description.simulated:
+        except DescriptionError as error:
+            error.description = description
+            if not isinstance(error, RigidError) or not description.simulated:
                 raise
             from robomodel.model.options import welded
 

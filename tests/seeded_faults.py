@@ -16,6 +16,8 @@ from robomodel.model import build
 from robomodel.model.joints import Array
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.inertia_checks import principal
+from robomodel.reports.validation.report import Report
+from robomodel.reports.validation.study import of_error
 
 Seeded = tuple[Description, tuple[str, ...]]
 FACTORS = (1e3, 1e4, 1e6, 1e9)  # inertias in g m², kg cm², kg mm², g mm²
@@ -85,15 +87,21 @@ class Seeds:
         return things[self.rng.integers(len(things))] if things else None
 
     def units(self) -> Seeded | None:
-        """Inertia, mass or lengths in other units."""
+        """Inertia or mass in other units."""
         if (chosen := self.pick(self.links)) is None:
             return None
         link, inertial = chosen
-        kind = self.rng.integers(len(FACTORS) + 2)
+        kind = self.rng.integers(len(FACTORS) + 1)
         if kind < len(FACTORS):
             return self._with(link, inertia=tuple(FACTORS[kind] * x for x in inertial.inertia))
-        if kind == len(FACTORS) or math.hypot(*inertial.origin.xyz) < 1e-3:
-            return self._with(link, mass=1e3 * inertial.mass)
+        return self._with(link, mass=1e3 * inertial.mass)
+
+    def lengths(self) -> Seeded | None:
+        """A centre of mass in millimetres."""
+        off = [each for each in self.links if math.hypot(*each[1].origin.xyz) > 1e-3]
+        if (chosen := self.pick(off)) is None:
+            return None
+        link, inertial = chosen
         x, y, z = inertial.origin.xyz
         return self._with(link, origin=replace(inertial.origin, xyz=(1e3 * x, 1e3 * y, 1e3 * z)))
 
@@ -187,6 +195,7 @@ class Seeds:
 
 KINDS: dict[str, Callable[[Seeds], Seeded | None]] = {
     "units": Seeds.units,
+    "lengths": Seeds.lengths,
     "composite": Seeds.composite,
     "override": Seeds.override,
     "mirrored": Seeds.mirrored,
@@ -197,24 +206,45 @@ KINDS: dict[str, Callable[[Seeds], Seeded | None]] = {
 }
 
 
-def gravest(model: rm.Model) -> set[tuple[str, str, str]]:
+CHECKS = {
+    "units": "unit grams inertia-size inertia-shape",
+    "lengths": "unit centre-of-mass millimetres",
+    "composite": "composite",
+    "override": "override",
+    "mirrored": "mirrored",
+    "axis": "axis",
+    "loop": "open-loop",
+    "degrees": "degrees",
+    "rotor": "rotor-inertia",
+}
+"""The ids of findings that name each kind."""
+
+Named = set[tuple[str, str, str]]
+
+
+def gravest(report: Report) -> Named:
     """Errors and warnings: check, element and message."""
     return {
         (each.check, each.source.element, each.message)
-        for each in rm.validate(model).findings
+        for each in report.findings
         if each.severity != "note"
     }
 
 
-def is_named(seeded: Seeded, before: set[tuple[str, str, str]]) -> bool:
-    """Whether a fault makes a finding that names what has it."""
-    try:
-        with warnings.catch_warnings():  # they are findings, too
-            warnings.simplefilter("ignore")
-            model = build(seeded[0])
-        found = gravest(model) - before
-    except rm.DescriptionError as error:
-        found = {("load", error.source.element, error.message)}
+def validated(description: Description, reference: rm.Model | None = None) -> Report:
+    """The report on a description, which may describe no mechanism."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return rm.validate(build(description), reference=reference)
+        except rm.DescriptionError as error:
+            error.description = description
+            return of_error(error, reference)
+
+
+def is_named(kind: str, seeded: Seeded, findings: Named) -> bool:
+    """Whether a finding of the right kind stands at the element that has the fault."""
     return any(
-        f"'{name}" in element + message for name in seeded[1] for _, element, message in found
+        check in CHECKS[kind].split() and any(f"'{name}'" in element for name in seeded[1])
+        for check, element, _ in findings
     )

@@ -36,7 +36,18 @@ from robomodel.reports.document import Bullets, Section
 from robomodel.reports.validation.study import of_error, of_model
 
 
-def validate(robot: Robot) -> Report:
+def validate(
+    robot: Robot,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OTHER",
+            help="A file of the same robot that is right: differences from it are findings, too. "
+            "Options for loading are for both.",
+            autocompletion=complete_robots,
+        ),
+    ] = None,
+) -> Report:
     """Look for what is wrong or odd: structure, loops, singularities, gears, inertias, units.
 
     Exit status: 0 if there are at most notes, 1 for warnings and errors, 2 for a file that cannot
@@ -51,16 +62,18 @@ def validate(robot: Robot) -> Report:
     Examples:
         robomodel validate crank_rocker
         robomodel validate belt_leg --html leg.html
+        robomodel validate crank_rocker --reference four_bar
     """
     broken: UserError | None = None
+    right = None if reference is None else replace(robot, file=reference).load()
     try:
         with warnings.catch_warnings(record=True) as caught:  # they are findings here
             warnings.simplefilter("always", DescriptionWarning)
             model = robot.load()
     except DescriptionError as error:
-        broken, report = UserError.of(error, robot.file), of_error(error)
+        broken, report = UserError.of(error, robot.file), of_error(error, right)
     else:
-        report = of_model(model, caught)
+        report = of_model(model, caught, right)
     document = report.document
     if broken is not None:
         document = replace(document, data={**broken.as_dict(), **document.data})
@@ -247,8 +260,8 @@ def compare(
     Exit status: 0 if nothing differs, 1 if something does. docs/compare.md explains the columns.
 
     Keys of the JSON document: a, b (the files), same, tolerance, joints (pairs of different names
-    that are matched), differences (element, kind, quantity, a, b, torque), warnings. SI
-    units; null is infinite or not specified.
+    that are matched), differences (element, kind, quantity, a, b, torque, cause,
+    explanation, source), warnings. SI units; null is infinite or not specified.
 
     Examples:
         robomodel compare four_bar crank_rocker

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from robomodel.description import ONE_DOF, Anchor, Pose
+from robomodel.description import ONE_DOF, Anchor, Description, Pose
 from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import rows3, vec
 from robomodel.model import Model
@@ -48,9 +48,23 @@ Pairs: TypeAlias = list[tuple[Place, Place]]
 
 @dataclass(frozen=True)
 class Robot:
-    """A robot with all its joints at zero; bodies by number, ``WORLD`` among them."""
+    """A robot with all its joints at zero; bodies by number, ``WORLD`` among them.
+
+    ``model`` may be the open tree of a ``description`` whose loops make no mechanism.
+    """
 
     model: Model
+    description: Description
+
+    @classmethod
+    def of(cls, model: Model) -> Robot:
+        """A model that moves as its file says."""
+        return cls(model, model.description)
+
+    @property
+    def moves(self) -> bool:
+        """Whether the model is all of the description."""
+        return self.model.description is self.description
 
     @cached_property
     def tree(self) -> SpanningTree:
@@ -87,7 +101,7 @@ class Robot:
     def loops(self) -> list[Place]:
         """The loops, each where its predecessor has it."""
         places = []
-        for loop in self.model.description.loops:
+        for loop in self.description.loops:
             one, other = loop.predecessor, loop.successor
             pose = self.anchor(one)
             places.append(
@@ -248,6 +262,16 @@ class Match:
             if body not in pairs and place is not None and place.body not in pairs.values():
                 pairs[body] = place.body
         return pairs
+
+    def in_axes_of_a(self, body: int) -> tuple[float, Array, Array]:
+        """Mass, centre of mass (3,) and inertia (3, 3) in ``b``, in the axes of the link of ``a``.
+
+        ``body`` is that of ``a``.
+        """
+        other = self.bodies[body]
+        to_link = inverse(self.shift[body] @ self.a.poses[body])
+        inertia = to_link[:3, :3] @ self.b.inertia(other) @ to_link[:3, :3].T
+        return self.b.model.bodies[other].mass, moved_point(to_link, self.b.com(other)), inertia
 
     @cached_property
     def _base_shift(self) -> Array:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+from robomodel.errors import NOWHERE, Source
 from robomodel.reports.document import Cell, Document, HasDocument, Section, Table, count, picked
 
 UNITS = {
@@ -37,6 +38,10 @@ class Difference:
             root mean square of the change at random states, over that of the torques, of the
             coordinate where that is largest. Infinite where ``a`` cannot be changed so (elements
             that are missing, another mobility); zero for limits.
+        cause: What fault of an export would make ``b`` of ``a``: an id of docs/compare.md, empty
+            if the numbers show none.
+        explanation: The cause in words.
+        source: Where the element stands in ``b``, in ``a`` if ``b`` lacks it.
     """
 
     element: str
@@ -45,12 +50,15 @@ class Difference:
     a: Value
     b: Value
     torque: float
+    cause: str = ""
+    explanation: str = ""
+    source: Source = NOWHERE
 
     def __str__(self) -> str:
         unit = UNITS.get(self.quantity, "")
         return (
-            f"{self.kind} '{self.element}': {self.quantity} {_shown(self.a)} and {_shown(self.b)}"
-            f"{unit and ' ' + unit}"
+            f"{self.kind} '{self.element}': {self.quantity} {shown(self.a)} and {shown(self.b)}"
+            f"{unit and ' ' + unit}{self.explanation and ': ' + self.explanation}"
         )
 
 
@@ -83,11 +91,11 @@ class Comparison(HasDocument):
     def document(self) -> Document:
         """The comparison as text, JSON and a page."""
         rows: list[list[Cell]] = [
-            [each.kind, each.element, each.quantity, _shown(each.a), _shown(each.b),
-             UNITS.get(each.quantity, ""), _share(each.torque)]
+            [each.kind, each.element, each.quantity, shown(each.a), shown(each.b),
+             UNITS.get(each.quantity, ""), _share(each.torque), each.explanation]
             for each in self.differences
         ]  # fmt: skip
-        columns = ["", "element", "quantity", "a", "b", "unit", "torque"]
+        columns = ["", "element", "quantity", "a", "b", "unit", "torque", "cause"]
         renamed = [["joint", f"{a} = {b}"] for a, b in self.joints]
         return Document(
             f"{self.a} and {self.b}",
@@ -101,7 +109,8 @@ class Comparison(HasDocument):
         )
 
 
-def _shown(value: Value) -> str:
+def shown(value: Value) -> str:
+    """A value as text."""
     if value is None or isinstance(value, str):
         return value or "-"
     if isinstance(value, tuple):

@@ -28,11 +28,12 @@ from robomodel.description import Link as LinkElement
 from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import compose, vec
 from robomodel.dynamics import rnea
-from robomodel.errors import few
+from robomodel.errors import DescriptionError, few
 from robomodel.loading import load
 from robomodel.model import Model, build
 from robomodel.model.graph import WORLD, spanning_tree
 from robomodel.model.joints import Array
+from robomodel.reports.comparison.causes import Causes
 from robomodel.reports.comparison.match import (
     ROUNDING,
     Match,
@@ -49,6 +50,7 @@ from robomodel.reports.comparison.match import (
 from robomodel.reports.comparison.report import Comparison, Difference, Value
 
 LOOP_AXES = ("revolute", "prismatic", "planar", "universal")
+TOLERANCE = 1e-6
 SAMPLES = 8  # random states at which torques are compared
 
 JOINT_NUMBERS = (
@@ -69,7 +71,7 @@ _InertialChange = tuple[str, str, Value, Value, Inertial]
 Change = Callable[[Description], Description]
 
 
-def compare(a: object, b: object, *, tolerance: float = 1e-6) -> Comparison:
+def compare(a: object, b: object, *, tolerance: float = TOLERANCE) -> Comparison:
     """What differs between two files, or models, of one robot.
 
     Compared are links and joints (matched by name, by place where names differ), masses, inertias,
@@ -93,11 +95,26 @@ def compare(a: object, b: object, *, tolerance: float = 1e-6) -> Comparison:
     if not tolerance > 0.0:
         raise ValueError(f"tolerance is positive, not {tolerance!r}")
     one, other = (each if isinstance(each, Model) else load(each) for each in (a, b))
-    match = Match(Robot(one), Robot(other))
+    return compare_robots(Robot.of(one), Robot.of(other), tolerance)
+
+
+def compare_robots(one: Robot, other: Robot, tolerance: float = TOLERANCE) -> Comparison:
+    """What differs between two robots, with the causes."""
+    match = Match(one, other)
     renamed = [(x.name, y.name) for x, y in (*match.joints, *match.loops) if x.name != y.name]
-    files = [each.description.source.file or each.name for each in (one, other)]
-    differences = _Differences(match, tolerance).all()
+    files = [each.description.source.file or each.model.name for each in (one, other)]
+    differences = map(Causes(match).of, _Differences(match, tolerance).all())
     return Comparison(files[0], files[1], tuple(differences), tuple(renamed), tolerance)
+
+
+def open_tree(description: Description) -> Robot | None:
+    """A robot whose loops make no mechanism, with its loops open; None if that is none either."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return Robot(build(replace(description, loops=())), description)
+    except DescriptionError:
+        return None
 
 
 # ---- what differs --------------------------------------------------------------------------------
@@ -144,7 +161,7 @@ class _Differences:
         if based[0] != based[1]:
             yield Difference("robot", "robot", "base", based[0], based[1], math.inf)
         freedoms = [side.model.nv - 6 * (side.base != WORLD) for side in (a, b)]
-        if freedoms[0] != freedoms[1]:
+        if freedoms[0] != freedoms[1] and b.moves:
             yield Difference(
                 "robot", "robot", "mobility", float(freedoms[0]), float(freedoms[1]), math.inf
             )
@@ -166,8 +183,8 @@ class _Differences:
              and link != side.label(place.body)}
             for side, other in ((a, b), (b, a))
         ))  # fmt: skip
-        pairs = [pair for pair in bodies.items() if WORLD not in pair]
-        changes = [change for body, other in pairs for change in self._inertial(body, other)]
+        changes = [change for pair in bodies.items() if WORLD not in pair
+                   for change in self._inertial(pair[0])]  # fmt: skip
         whole = {name: inertial for name, quantity, _, _, inertial in changes if quantity == "all"}
         if self.formats_differ and whole:
             effect = self.torques.of(partial(_with_inertials, inertials=whole))
@@ -178,20 +195,19 @@ class _Differences:
                 change = partial(_with_inertials, inertials={name: inertial})
                 yield Difference(name, "link", quantity, x, y, self.torques.of(change))
 
-    def _inertial(self, body: int, other: int) -> Iterator[_InertialChange]:
+    def _inertial(self, body: int) -> Iterator[_InertialChange]:
         """What differs in a body's inertial, and all of it, in the axes of the link of ``a``."""
-        a, b = self.match.a, self.match.b
-        one, two = a.model.bodies[body], b.model.bodies[other]
-        to_link = inverse(self.match.shift[body] @ a.poses[body])
-        com = vec(_tuple(moved_point(to_link, b.com(other))))
-        inertia = to_link[:3, :3] @ b.inertia(other) @ to_link[:3, :3].T
+        a = self.match.a
+        one = a.model.bodies[body]
+        mass, centre, inertia = self.match.in_axes_of_a(body)
+        com = vec(_tuple(centre))
         moments = [_moments(np.array(one.inertia)), _moments(inertia)]
         size = max(sum(m[k] for k in (0, 3, 5)) for m in moments)
         size = max(size, 1e-12 * a.model.mass * self.match.size**2)
         values: dict[str, tuple[Value, Value]] = {}
-        if self.differ(one.mass, two.mass):
-            values["mass"] = one.mass, two.mass
-        if (one.mass or two.mass) and math.dist(one.com, com) > self.tolerance * self.match.size:
+        if self.differ(one.mass, mass):
+            values["mass"] = one.mass, mass
+        if (one.mass or mass) and math.dist(one.com, com) > self.tolerance * self.match.size:
             values["com"] = one.com, com
         if any(abs(x - y) > self.tolerance * size for x, y in zip(*moments, strict=True)):
             values["inertia"] = moments[0], moments[1]
@@ -200,7 +216,7 @@ class _Differences:
         for quantity, (x, y) in values.items():
             everything = quantity == "all"
             inertial = Inertial(
-                two.mass if everything or quantity == "mass" else one.mass,
+                mass if everything or quantity == "mass" else one.mass,
                 moments[everything or quantity == "inertia"],
                 Pose(com if everything or quantity == "com" else one.com),
             )
@@ -357,7 +373,7 @@ class _Differences:
              if place.name not in {pair[n].name for pair in match.loops}}
             for n, side in enumerate((match.a, match.b))
         ))  # fmt: skip
-        elements = [{loop.name: loop for loop in side.model.description.loops}
+        elements = [{loop.name: loop for loop in side.description.loops}
                     for side in (match.a, match.b)]  # fmt: skip
         for one, other in match.loops:
             if one.type != other.type:
@@ -379,6 +395,7 @@ class _Differences:
             yield Difference(one.name, "loop", "links", names[0], names[1], math.inf)
             return
         kind = kind_of(one.type)
+        slid = 0.0  # along the axis, which is no difference where both ends are as far
         for end, frame, theirs in zip(("predecessor", "successor"), frames, anchors, strict=True):
             ours = getattr(one, end)
             link = match.a.poses[frame.body] @ matrix_of(frame.pose)
@@ -387,7 +404,11 @@ class _Differences:
             axis = [direction(each, axis) for each, axis in ((mine, one.axis), (pose, other.axis))]
             if flipped or axis[0] @ axis[1] < 0.0:
                 axis[1] = axis[1] * np.sign(axis[0] @ axis[1])
-            gap = beside_axis(kind, axis[0], pose[:3, 3] - mine[:3, 3])
+            off = pose[:3, 3] - mine[:3, 3]
+            gap = beside_axis(kind, axis[0], off)
+            if kind == "revolute":
+                along, slid = float(axis[0] @ off) - slid, float(axis[0] @ off)
+                gap = gap + along * axis[0] if end == "successor" else gap
             if float(np.linalg.norm(gap)) > self.tolerance * match.size:
                 moved = mine.copy()
                 moved[:3, 3] += gap

@@ -1,0 +1,424 @@
+"""Causes of differences: export faults that leave marks in the numbers.
+
+A mass, an inertia or a limit that was written wrongly differs from the right one in a way that
+says how: by the factor of a unit, by a parallel-axis term, by signs. The same is tried for two
+files of one robot and for two links that are mirror images.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from robomodel.description import Description, Inertial, rotation_from_rpy
+from robomodel.errors import Source
+from robomodel.model.graph import WORLD
+from robomodel.model.joints import Array
+from robomodel.parsers.text import rpy_of
+from robomodel.reports.comparison.match import Match, matrix_of
+from robomodel.reports.comparison.report import Difference
+from robomodel.reports.validation.context import CheckContext
+
+EXACT = 1e-3  # of a factor or a difference: what the digits of a file leave unexplained
+MASSES = {"kg": 1.0, "g": 1e3, "lb": 1.0 / 0.45359237}
+LENGTHS = {"m": 1.0, "cm": 1e2, "mm": 1e3, "in": 1.0 / 0.0254, "ft": 1.0 / 0.3048}
+INERTIAS = {
+    f"{mass} {length}²": kg * m**2
+    for (mass, kg), (length, m) in itertools.product(MASSES.items(), LENGTHS.items())
+}
+FORCES = {"N": 1.0, "kgf": 1.0 / 9.80665, "lbf": 1.0 / 4.4482216152605}
+TORQUES = {
+    f"{force} {length}": n * m
+    for (force, n), (length, m) in itertools.product(FORCES.items(), LENGTHS.items())
+}
+DEGREE = math.degrees(1.0)
+ANGLES = {"rad": 1.0, "degrees": DEGREE}
+RATES = {"rad/s": 1.0, "degrees/s": DEGREE, "rpm": 30.0 / math.pi}
+PATTERNS = tuple(
+    np.array([[1.0, xy, xz], [xy, 1.0, yz], [xz, yz, 1.0]])
+    for xy, xz, yz in itertools.product((1.0, -1.0), repeat=3)
+)
+"""Signs of an inertia tensor's products."""
+
+
+class Cause(NamedTuple):
+    """What makes one number of the other: an id of docs/compare.md, and words."""
+
+    id: str
+    words: str
+
+
+def other_unit(ratio: float, units: Mapping[str, float]) -> Cause | None:
+    """The unit for which the base unit, the first, was taken, or the reverse, by this ratio."""
+    base = next(iter(units))
+    for unit, factor in units.items():
+        if factor != 1.0:
+            if _near(ratio, factor):
+                return Cause("unit", f"{ratio:.6g} times as large: {unit}, not {base}")
+            if _near(ratio * factor, 1.0):
+                return Cause(
+                    "unit", f"{ratio:.6g} times as large: {base} converted as if it were {unit}"
+                )
+    return None
+
+
+def _near(x: float, y: float) -> bool:
+    return abs(x - y) <= EXACT * abs(y)
+
+
+# ---- masses --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MassProperties:
+    """Mass, centre of mass (3,) from the link's origin, and inertia (3, 3) about that centre.
+
+    ``parts``: those of links that are fixed to each other, where there are several. ``ratios``: how
+    far a rotor turns for its joints, and ``axis`` (3,) that about which it does.
+    """
+
+    mass: float
+    com: Array
+    inertia: Array
+    parts: Sequence[MassProperties] = ()
+    ratios: Sequence[float] = ()
+    axis: Array | None = None
+
+    @classmethod
+    def of(cls, inertial: Inertial, turn: Array | None = None) -> MassProperties:
+        """In the axes of the link, or turned."""
+        turn = np.eye(3) if turn is None else turn
+        inner = turn @ np.array(inertial.origin.rotation)
+        xx, xy, xz, yy, yz, zz = inertial.inertia
+        moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        com = turn @ np.array(inertial.origin.xyz)
+        return cls(inertial.mass, com, np.asarray(inner @ moments @ inner.T))
+
+
+def steiner(mass: float, offset: Array) -> Array:
+    """The inertia (3, 3) of a point mass about the origin: the parallel-axis term."""
+    return np.asarray(mass * (offset @ offset * np.eye(3) - np.outer(offset, offset)))
+
+
+def mass_cause(right: MassProperties, wrong: MassProperties, within: float = EXACT) -> Cause | None:
+    """Why a mass differs: its unit, or it was overwritten and the inertia was not."""
+    if not (right.mass > 0.0 and wrong.mass > 0.0):
+        return None
+    ratio = wrong.mass / right.mass
+    unit = other_unit(ratio, MASSES)
+    apart = float(np.linalg.norm(wrong.inertia - right.inertia))
+    if unit or apart > within * float(np.trace(right.inertia)) or not np.any(right.inertia):
+        return unit
+    return Cause(
+        "override", f"{ratio:.4g} times as large with the same inertia: one was overwritten alone"
+    )
+
+
+def com_cause(right: Array, wrong: Array, within: float = EXACT) -> Cause | None:
+    """Why a point differs: its unit, or the sign of a coordinate."""
+    off = float(np.linalg.norm(wrong - right))
+    if not right.any() or not off:
+        return None
+    ratio = float(right @ wrong / (right @ right))
+    if ratio > 0.0 and np.linalg.norm(wrong - ratio * right) < EXACT * np.linalg.norm(wrong):
+        return other_unit(ratio, LENGTHS)
+    for signs in itertools.product((1.0, -1.0), repeat=3):
+        if np.linalg.norm(wrong - right * signs) < within * off:
+            names = " and ".join(
+                name
+                for name, sign, x in zip("xyz", signs, right.tolist(), strict=True)
+                if sign < 0.0 and abs(x) > within * off
+            )
+            return Cause("mirrored", f"the sign of {names} is turned round")
+    return None
+
+
+def inertia_cause(
+    right: MassProperties, wrong: MassProperties, within: float = EXACT
+) -> Cause | None:
+    """Why an inertia differs, as far as the difference is left to ``within`` of its size."""
+    off = float(np.linalg.norm(wrong.inertia - right.inertia))
+    for cause, inertia in _inertias(right, wrong):
+        if np.linalg.norm(wrong.inertia - inertia) < within * off:
+            return cause if cause.id else None
+    moments = [np.linalg.eigvalsh(each.inertia) for each in (right, wrong)]
+    if np.linalg.norm(moments[1] - moments[0]) < within * off:
+        return Cause("axes", "the principal moments are the same, but about other axes")
+    return _parallel_axis(right, wrong, within)
+
+
+def _inertias(right: MassProperties, wrong: MassProperties) -> Iterator[tuple[Cause, Array]]:
+    """The inertias that faults make of the right one; a cause without id is no fault."""
+    inertia = right.inertia
+    ratio = float(np.trace(wrong.inertia) / (np.trace(inertia) or 1.0))
+    for sign in PATTERNS[1:]:
+        yield Cause("mirrored", "signs of products of inertia are turned round"), sign * inertia
+    if unit := other_unit(ratio, INERTIAS):
+        yield unit, ratio * inertia
+    for n, power in itertools.product(map(abs, right.ratios), (2, -2, 1, -1)):
+        words = f"{n**power:.4g} times as large: the rotor turns {n:.4g} times as far as its joint"
+        yield Cause("rotor-inertia", words), n**power * inertia
+        if right.axis is not None:
+            about = float(right.axis @ inertia @ right.axis)
+            spin = (n**power - 1.0) * about * np.outer(right.axis, right.axis)
+            yield Cause("rotor-inertia", words), inertia + spin
+    if right.mass > 0.0:
+        denser = wrong.mass / right.mass
+        yield Cause("", "denser"), denser * inertia
+    for mass in dict.fromkeys((wrong.mass, right.mass)):
+        lever = steiner(mass, wrong.com)
+        words = "about the link's origin, not about the centre of mass"
+        yield Cause("composite", words), inertia + lever
+        words = "moved from the link's origin to the centre of mass twice"
+        yield Cause("composite", words), inertia - lever
+    if right.parts:
+        parts = np.sum([part.inertia for part in right.parts], axis=0)
+        words = "the sum of its parts' inertias, not moved to the common centre of mass"
+        yield Cause("composite", words), parts
+    words = f"{ratio:.4g} times as large, with the same mass: one was overwritten alone"
+    yield Cause("override" if _near(wrong.mass, right.mass) else "", words), ratio * inertia
+
+
+def _parallel_axis(right: MassProperties, wrong: MassProperties, within: float) -> Cause | None:
+    """A parallel-axis term about an axis of any direction: x, x and 0 as principal moments."""
+    change = wrong.inertia - right.inertia
+    moments = np.linalg.eigvalsh(change)
+    small, *large = sorted(moments.tolist(), key=abs)
+    term = float(np.mean(large))
+    if abs(small) > within * abs(term) or abs(large[0] - large[1]) > within * abs(term):
+        return None
+    arm = math.sqrt(abs(term) / right.mass) if right.mass > 0.0 else math.inf
+    if term > 0.0:
+        return Cause("composite", f"about a point {arm:.4g} m beside the centre of mass")
+    return Cause(
+        "composite",
+        f"without a parallel-axis term of {-term:.4g} kg m², that of its mass at {arm:.4g} m: "
+        "parts not moved to the common centre of mass",
+    )
+
+
+# ---- differences ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Causes:
+    """The causes of differences between matched robots, ``a`` being right."""
+
+    match: Match
+
+    def of(self, difference: Difference) -> Difference:
+        """The difference with its cause and its place in the file of ``b``."""
+        match difference.kind:
+            case "link":
+                return self._link(difference)
+            case "joint":
+                cause = self._joint(difference)
+            case "loop":
+                cause = self._loop(difference)
+            case _:
+                cause = self._actuator(difference)
+        return self._with(difference, cause, self._source(difference))
+
+    def _with(self, difference: Difference, cause: Cause | None, source: Source) -> Difference:
+        fault, words = cause or ("", "")
+        return replace(difference, cause=fault, explanation=words, source=source)
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """Names of joints and loops in ``b``."""
+        pairs = (*self.match.joints, *self.match.loops)
+        return {one.name: other.name for one, other in pairs}
+
+    def _source(self, difference: Difference) -> Source:
+        name = self._names.get(difference.element, difference.element)
+        for robot, element in ((self.match.b, name), (self.match.a, difference.element)):
+            d = robot.description
+            for each in (*d.joints, *d.loops, *d.transmissions, *d.couplings):
+                if each.name == element:
+                    return each.source
+        return self.match.b.description.source
+
+    # ---- links
+
+    def _link(self, difference: Difference) -> Difference:
+        a, b = self.match.a, self.match.b
+        bodies = {a.label(body): body for body in self.match.bodies if body != WORLD}
+        if difference.quantity == "missing" or difference.element not in bodies:
+            return replace(difference, source=_link_source(b.description, difference.element)
+                           or _link_source(a.description, difference.element))  # fmt: skip
+        body = bodies[difference.element]
+        label = b.label(self.match.bodies[body])
+        place = _link_source(b.description, label)
+        for link, right, wrong in self._lumped(body):
+            for quantity in (difference.quantity, "mass", "inertia", "com"):
+                if cause := _cause(quantity, right, wrong):
+                    words = f"{quantity} of its link '{link}' {cause.words}"
+                    source = _link_source(b.description, link)
+                    return self._with(difference, Cause(cause.id, words), source)
+        return self._with(difference, _cause(difference.quantity, *self._whole(body)), place)
+
+    def _lumped(self, body: int) -> Iterator[tuple[str, MassProperties, MassProperties]]:
+        """Links of the same name that are fixed to one body with others, and that differ."""
+        sides = []
+        for robot, number in ((self.match.a, body), (self.match.b, self.match.bodies[body])):
+            places = robot.tree.places
+            sides.append({
+                link.name: MassProperties.of(link.inertial)
+                for link in robot.description.links
+                if link.inertial is not None and places[link.name].body == number
+            })  # fmt: skip
+        if len(sides[0]) > 1 and len(sides[1]) > 1:
+            for name in sides[0].keys() & sides[1].keys():
+                yield name, sides[0][name], sides[1][name]
+
+    def _whole(self, body: int) -> tuple[MassProperties, MassProperties]:
+        """A body in both files, in the axes of the link of ``a``."""
+        a = self.match.a
+        one = a.model.bodies[body]
+        xx, xy, xz, yy, yz, zz = (np.array(one.inertia)[np.triu_indices(3)]).tolist()
+        parts = []
+        for link in a.description.links:
+            place = a.tree.places[link.name]
+            if place.body == body and link.inertial is not None:
+                pose = matrix_of(place.pose)
+                part = MassProperties.of(link.inertial, pose[:3, :3])
+                parts.append(replace(part, com=part.com + pose[:3, 3]))
+        rotor = self._rotors.get(body)
+        right = MassProperties(
+            one.mass,
+            np.array(one.com),
+            np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]),
+            parts if len(parts) > 1 else (),
+            rotor or (),
+            np.array(a.tree.joints[body].axis) if rotor else None,
+        )
+        return right, MassProperties(*self.match.in_axes_of_a(body))
+
+    @cached_property
+    def _rotors(self) -> dict[int, tuple[float, ...]]:
+        """How far each rotor of ``a`` turns for its joints."""
+        rotors = CheckContext(self.match.a.model).rotors
+        return {rotor.body: tuple(rotor.ratios.values()) for rotor in rotors}
+
+    # ---- joints, loops and actuators
+
+    def _joint(self, difference: Difference) -> Cause | None:
+        a, b, quantity = difference.a, difference.b, difference.quantity
+        (kind,) = {x.type for x, _ in self.match.joints if x.name == difference.element} or {""}
+        slides = kind == "prismatic"
+        if isinstance(a, tuple) and isinstance(b, tuple):
+            return self._vectors(difference, np.array(a), np.array(b))
+        if not (isinstance(a, float) and isinstance(b, float)) or not math.isfinite(a * b) or not a:
+            return None
+        units: Mapping[str, float] = {}
+        if quantity in ("lower", "upper", "zero", "reference", "deadband"):
+            units = LENGTHS if slides else ANGLES
+        elif quantity == "velocity_limit":
+            units = LENGTHS if slides else RATES
+        elif quantity == "effort_limit":
+            units = FORCES if slides else TORQUES
+        elif quantity == "armature":
+            for n, power in itertools.product(self._gears(difference.element), (2, -2, 1, -1)):
+                if _near(b / a, n**power):
+                    words = f"{b / a:.4g} times as large: its gear has the ratio {n:.4g}"
+                    return Cause("rotor-inertia", words)
+            units = MASSES if slides else INERTIAS
+        elif quantity.startswith("ratio"):
+            return _ratio_cause(a, b)
+        cause = other_unit(b / a, units) if units else None
+        return Cause("degrees", cause.words) if cause and units in (ANGLES, RATES) else cause
+
+    def _gears(self, joint: str) -> set[float]:
+        """Ratios of the actuators that move a joint, in either file."""
+        return {
+            abs(k)
+            for side in (self.match.a, self.match.b)
+            for each in side.model.actuators
+            for name, k in each.terms
+            if name == joint and not _near(abs(k), 1.0)
+        }
+
+    def _vectors(self, difference: Difference, a: Array, b: Array) -> Cause | None:
+        """Of origin, orientation and axis."""
+        if difference.quantity == "axis":
+            angle = math.degrees(math.atan2(float(np.linalg.norm(np.cross(a, b))), float(a @ b)))
+            if abs(angle - 180.0) < 1e-3:
+                return Cause("axis", "it points the other way")
+            words = f"{angle:.4g}° off: {_named(b)} in place of {_named(a)}"
+            return Cause("axis", words) if angle > 1.0 else None
+        if difference.quantity == "orientation":
+            pair = [
+                next((x.origin.rotation for x in side.description.joints if x.name == name), None)
+                for side, name in (
+                    (self.match.a, difference.element),
+                    (self.match.b, self._names.get(difference.element, "")),
+                )
+            ]
+            if pair[0] and pair[1]:
+                r, p, y = (DEGREE * angle for angle in rpy_of(pair[0]))
+                if np.abs(np.subtract(rotation_from_rpy(r, p, y), pair[1])).max() < 1e-6:
+                    return Cause("degrees", "degrees, not rad")
+            return None
+        return com_cause(a, b)
+
+    def _loop(self, difference: Difference) -> Cause | None:
+        a, b = difference.a, difference.b
+        if isinstance(a, float) and isinstance(b, float) and a:
+            return other_unit(b / a, LENGTHS)
+        if not (isinstance(a, tuple) and isinstance(b, tuple)):
+            return None
+        if difference.quantity == "axis":
+            return self._vectors(difference, np.array(a), np.array(b))
+        unit = com_cause(np.array(a), np.array(b))
+        gap = math.dist(a, b)
+        return unit or Cause(
+            "open-loop", f"open by {1e3 * gap:.4g} mm at the configuration that closes the first"
+        )
+
+    def _actuator(self, difference: Difference) -> Cause | None:
+        a, b = difference.a, difference.b
+        if isinstance(a, float) and isinstance(b, float) and math.isfinite(a * b) and a and b:
+            if difference.quantity.startswith("ratio"):
+                return _ratio_cause(a, b)
+            if difference.quantity in ("effort_limit", "stall_torque"):
+                return other_unit(b / a, TORQUES)
+            if difference.quantity in ("velocity_limit", "no_load_speed"):
+                return other_unit(b / a, RATES)
+        return None
+
+
+def _ratio_cause(a: float, b: float) -> Cause | None:
+    if _near(-b, a):
+        return Cause("ratio", "its sign is turned round")
+    return Cause("ratio", "it is the reciprocal") if _near(b * a, 1.0) else None
+
+
+def _named(axis: Array) -> str:
+    """A coordinate axis by its letter."""
+    k = int(np.argmax(np.abs(axis)))
+    if abs(axis[k]) < 1.0 - 1e-9:
+        return f"({' '.join(f'{x:.4g}' for x in axis)})"
+    return "-" * bool(axis[k] < 0.0) + "xyz"[k]
+
+
+def _cause(quantity: str, right: MassProperties, wrong: MassProperties) -> Cause | None:
+    match quantity:
+        case "mass":
+            return mass_cause(right, wrong)
+        case "com":
+            return com_cause(right.com, wrong.com)
+        case _:
+            return inertia_cause(right, wrong)
+
+
+def _link_source(d: Description, name: str) -> Source:
+    for link in d.links:
+        if link.name == name:
+            return link.inertial.source if link.inertial else link.source
+    return d.source
