@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -14,10 +14,14 @@ import robomodel as rm
 from robomodel.description import Description, Inertial, Link
 from robomodel.model import build
 from robomodel.model.joints import Array
+from robomodel.reports.comparison.match import Robot
+from robomodel.reports.comparison.study import open_tree
+from robomodel.reports.document import Finding
+from robomodel.reports.validation import mechanism_checks
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.inertia_checks import principal
-from robomodel.reports.validation.report import Report
-from robomodel.reports.validation.study import of_error
+from robomodel.reports.validation.study import CHECKS, differences, of_error
+from robomodel.reports.validation.symmetry_checks import _matched, _pairs, limbs
 
 Seeded = tuple[Description, tuple[str, ...]]
 FACTORS = (1e3, 1e4, 1e6, 1e9)  # inertias in g m², kg cm², kg mm², g mm²
@@ -162,7 +166,8 @@ class Seeds:
         origin = replace(loop.successor.origin, xyz=tuple(moved.tolist()))
         changed = replace(loop, successor=replace(loop.successor, origin=origin))
         loops = tuple(changed if each is loop else each for each in self.description.loops)
-        return replace(self.description, loops=loops), (loop.name, loop.successor.link)
+        tied = {each.name for each in self.description.loops}  # one finding for each cluster
+        return replace(self.description, loops=loops), (loop.name, *sorted(tied - {loop.name}))
 
     def degrees(self) -> Seeded | None:
         """A hinge's limits in degrees."""
@@ -206,14 +211,14 @@ KINDS: dict[str, Callable[[Seeds], Seeded | None]] = {
 }
 
 
-CHECKS = {
+NAMES = {
     "units": "unit grams inertia-size inertia-shape",
     "lengths": "unit centre-of-mass millimetres",
     "composite": "composite",
     "override": "override",
     "mirrored": "mirrored",
     "axis": "axis",
-    "loop": "open-loop",
+    "loop": "open-loop start",
     "degrees": "degrees",
     "rotor": "rotor-inertia",
 }
@@ -222,29 +227,54 @@ CHECKS = {
 Named = set[tuple[str, str, str]]
 
 
-def gravest(report: Report) -> Named:
+def gravest(findings: Iterable[Finding]) -> Named:
     """Errors and warnings: check, element and message."""
     return {
         (each.check, each.source.element, each.message)
-        for each in report.findings
+        for each in findings
         if each.severity != "note"
     }
 
 
-def validated(description: Description, reference: rm.Model | None = None) -> Report:
-    """The report on a description, which may describe no mechanism."""
+def against(model: rm.Model, description: Description) -> Named:
+    """What names a fault beside the robot without it; the description may be no mechanism."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return rm.validate(build(description), reference=reference)
+            robot: Robot | None = Robot.of(build(description))
+        except rm.DescriptionError:
+            robot = open_tree(description)
+    assert robot is not None
+    return gravest(differences(Robot.of(model), robot))
+
+
+def alone(kind: str, description: Description) -> Named:
+    """What is found in one file; how linkages move counts for loops alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = build(description)
         except rm.DescriptionError as error:
-            error.description = description
-            return of_error(error, reference)
+            return gravest(of_error(error).findings)
+        if kind == "loop":
+            return gravest(rm.validate(model).findings)
+        context = CheckContext(model)
+        checks = (check for check in CHECKS if check.__module__ != mechanism_checks.__name__)
+        return gravest(each for check in checks for each in check(context))
 
 
 def is_named(kind: str, seeded: Seeded, findings: Named) -> bool:
     """Whether a finding of the right kind stands at the element that has the fault."""
     return any(
-        check in CHECKS[kind].split() and any(f"'{name}'" in element for name in seeded[1])
+        check in NAMES[kind].split() and any(f"'{name}'" in element for name in seeded[1])
         for check, element, _ in findings
     )
+
+
+def counterparts(model: rm.Model) -> set[str]:
+    """Links that are the image or copy of another, and their joints."""
+    context = CheckContext(model)
+    names: set[str] = set()
+    for group in limbs(context):
+        names |= _matched([pair.best for pair in _pairs(group, context.size)])
+    return names | {joint.name for joint in model.description.joints if joint.child in names}

@@ -13,7 +13,7 @@ import pytest
 
 import robomodel as rm
 from robomodel.cli import main
-from robomodel.description import Anchor, Description, Pose
+from robomodel.description import Anchor, Description, Pose, rotation_from_rpy
 from robomodel.description.poses import about, compose
 from robomodel.model import build
 from tests.cases import few
@@ -188,6 +188,92 @@ def test_ball_joints_and_free_bodies():
     )
 
 
+def scaled(text, factor):
+    """The inertia times a factor."""
+    for k, x in (("ixx", 0.1), ("iyy", 0.2), ("izz", 0.3)):
+        text = text.replace(f'{k}="{x}"', f'{k}="{factor * x}"')
+    return text
+
+
+TURNED = Pose(rotation=rotation_from_rpy(0.3, 0.0, 0.2))
+IN_DEGREES = Pose(rotation=rotation_from_rpy(*np.degrees((0.3, 0.0, 0.2)).tolist()))
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (lambda t: t.replace('value="2"', 'value="2000"'), "unit"),
+        (lambda t: t.replace('value="2"', 'value="3"'), "override"),
+        (lambda t: t.replace("0 0 -0.5", "0 0 -19.68503937"), "unit"),  # inches
+        (lambda t: t.replace("0 0 -0.5", "0 0 0.5"), "mirrored"),
+        (lambda t: t.replace('ixx="0.1"', 'ixx="0.6"').replace('"0.2" iyz', '"0.7" iyz'),
+         "composite"),
+        (lambda t: t.replace('ixx="0.1"', 'ixx="0.3"').replace('izz="0.3"', 'izz="0.1"'), "axes"),
+        (lambda t: scaled(t, 2.0), "override"),
+        (lambda t: scaled(t, 1.5).replace('value="2"', 'value="3"'), ""),  # denser
+        (lambda t: t.replace('axis xyz="0 1 0"', 'axis xyz="0 -1 0"'), "axis"),
+        (lambda t: t.replace('upper="1"', 'upper="57.29578"'), "degrees"),
+        (lambda t: t.replace('velocity="3"', 'velocity="28.6479"'), "unit"),  # rpm
+        (lambda t: t.replace('effort="5"', 'effort="5000"'), "unit"),
+        (lambda t: t.replace('effort="5"', 'effort="6"'), ""),
+    ],
+)  # fmt: skip
+def test_causes(change, cause):
+    """Of one number, or of the numbers of one fault; a denser or stronger part is no fault."""
+    differences = rm.compare(PENDULUM, change(PENDULUM)).differences
+    assert differences
+    assert {each.cause for each in differences} <= {cause, ""}
+    assert cause in {each.cause for each in differences}
+    assert differences[0].source.line
+    report = rm.validate(change(PENDULUM), reference=PENDULUM)
+    named = [x for x in report.findings if x.check == (cause or "difference")]
+    assert {x.severity for x in named} == {"warning" if cause else "note"}
+    assert "reference" in named[0].message
+
+
+def test_causes_in_descriptions():
+    model = rm.robots.load("mini_cheetah")
+    pair = [with_joint(model.description, HIP, origin=x) for x in (TURNED, IN_DEGREES)]
+    (cause,) = {x.cause for x in rm.compare(*map(build, pair)).differences} - {""}
+    assert cause == "degrees"
+    gear = rm.robots.load("belt_leg").description
+    first, *others = gear.couplings
+    other = replace(gear, couplings=(replace(first, ratio=1.0 / first.ratio), *others))
+    assert rm.compare(build(gear), build(other)).differences[0].cause == "ratio"
+
+
+def test_parts_that_are_fixed_together():
+    """The cause is that of the link; a body of one link is the sum of its parts without arms."""
+    lump = """<link name="tip"><inertial><origin xyz="0 0 0.1"/><mass value="1"/><inertia ixx="0.1"
+      ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link><joint name="j" type="fixed">
+      <parent link="bob"/><child link="tip"/><origin xyz="0.1 0.2 0.3"/></joint></robot>"""
+    right = PENDULUM.replace("</robot>", lump)
+    mass, *_ = (x for x in rm.compare(right, right.replace('value="1"', 'value="1000"')).differences
+                if x.quantity == "mass")  # fmt: skip
+    assert (mass.cause, mass.source.element) == ("unit", "link 'tip'")
+    assert "'tip'" in mass.explanation
+    (body,) = rm.load(right).bodies
+    x, y, z = body.com
+    one = re.sub(
+        r"<inertial>.*?</inertial>",
+        f'<inertial><origin xyz="{x} {y} {z}"/><mass value="3"/><inertia ixx="0.2" ixy="0" '
+        'ixz="0" iyy="0.3" iyz="0" izz="0.4"/></inertial>',
+        PENDULUM, flags=re.DOTALL,
+    )  # fmt: skip
+    (each,) = (x for x in rm.compare(right, one).differences if x.quantity == "inertia")
+    assert each.cause == "composite"
+
+
+def test_a_file_whose_loop_makes_no_mechanism_beside_one_that_does():
+    text = rm.robots.path("four_bar").read_text()
+    broken = text.replace('axis xyz="0 0 1"', 'axis xyz="1 0 0"', 1)
+    report = rm.validate(broken, reference=text)
+    assert [x.check for x in report.findings if x.severity == "error"] == ["load"]
+    assert [x.source.element for x in report.findings if x.check == "axis"] == ["joint 'joint1'"]
+    with pytest.raises(rm.DescriptionError):
+        rm.validate(text, reference='<robot name="r"><link/></robot>')
+
+
 def test_wrong_arguments():
     with pytest.raises(ValueError, match="tolerance is positive"):
         rm.compare(PENDULUM, PENDULUM, tolerance=0.0)
@@ -210,6 +296,12 @@ def test_the_command(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["compare", str(stock), str(tmp_path / "none.urdf")])
     assert end.value.code == 2
+    for file, status, checks in ((other, 1, {"override"}), (stock, 0, set())):
+        with pytest.raises(SystemExit) as end:
+            main(["validate", str(file), "--reference", str(stock), "--json"])
+        document = json.loads(capsys.readouterr().out)
+        assert end.value.code == status
+        assert {x["check"] for x in document["findings"]} == checks
     page = tmp_path / "page.html"
     with pytest.raises(SystemExit):
         main(["compare", str(stock), str(other), "--html", str(page)])

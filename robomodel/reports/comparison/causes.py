@@ -80,7 +80,8 @@ class MassProperties:
     """Mass, centre of mass (3,) from the link's origin, and inertia (3, 3) about that centre.
 
     ``parts``: those of links that are fixed to each other, where there are several. ``ratios``: how
-    far a rotor turns for its joints, and ``axis`` (3,) that about which it does.
+    far a rotor turns for its joints, and ``axis`` (3,) that about which it does. ``written``
+    (3, 3): the axes in which the file has the inertia.
     """
 
     mass: float
@@ -89,6 +90,7 @@ class MassProperties:
     parts: Sequence[MassProperties] = ()
     ratios: Sequence[float] = ()
     axis: Array | None = None
+    written: Array | None = None
 
     @classmethod
     def of(cls, inertial: Inertial, turn: Array | None = None) -> MassProperties:
@@ -98,7 +100,7 @@ class MassProperties:
         xx, xy, xz, yy, yz, zz = inertial.inertia
         moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         com = turn @ np.array(inertial.origin.xyz)
-        return cls(inertial.mass, com, np.asarray(inner @ moments @ inner.T))
+        return cls(inertial.mass, com, np.asarray(inner @ moments @ inner.T), written=inner)
 
 
 def steiner(mass: float, offset: Array) -> Array:
@@ -142,23 +144,26 @@ def com_cause(right: Array, wrong: Array, within: float = EXACT) -> Cause | None
 def inertia_cause(
     right: MassProperties, wrong: MassProperties, within: float = EXACT
 ) -> Cause | None:
-    """Why an inertia differs, as far as the difference is left to ``within`` of its size."""
+    """Why an inertia differs: what explains it best, and leaves ``within`` of the difference."""
     off = float(np.linalg.norm(wrong.inertia - right.inertia))
+    if not off:
+        return None
+    best, least = None, within
     for cause, inertia in _inertias(right, wrong):
-        if np.linalg.norm(wrong.inertia - inertia) < within * off:
-            return cause if cause.id else None
-    moments = [np.linalg.eigvalsh(each.inertia) for each in (right, wrong)]
-    if np.linalg.norm(moments[1] - moments[0]) < within * off:
-        return Cause("axes", "the principal moments are the same, but about other axes")
-    return _parallel_axis(right, wrong, within)
+        rest = round(float(np.linalg.norm(wrong.inertia - inertia)) / off, 6)
+        if rest < least:
+            best, least = cause, rest
+    return best if best and best.id else None
 
 
 def _inertias(right: MassProperties, wrong: MassProperties) -> Iterator[tuple[Cause, Array]]:
     """The inertias that faults make of the right one; a cause without id is no fault."""
     inertia = right.inertia
     ratio = float(np.trace(wrong.inertia) / (np.trace(inertia) or 1.0))
-    for sign in PATTERNS[1:]:
-        yield Cause("mirrored", "signs of products of inertia are turned round"), sign * inertia
+    for axes, sign in itertools.product((np.eye(3), right.written, wrong.written), PATTERNS[1:]):
+        if axes is not None:
+            image = axes @ (sign * (axes.T @ inertia @ axes)) @ axes.T
+            yield Cause("mirrored", "signs of products of inertia are turned round"), image
     if unit := other_unit(ratio, INERTIAS):
         yield unit, ratio * inertia
     for n, power in itertools.product(map(abs, right.ratios), (2, -2, 1, -1)):
@@ -181,26 +186,33 @@ def _inertias(right: MassProperties, wrong: MassProperties) -> Iterator[tuple[Ca
         parts = np.sum([part.inertia for part in right.parts], axis=0)
         words = "the sum of its parts' inertias, not moved to the common centre of mass"
         yield Cause("composite", words), parts
+    yield _turned(right, wrong)
+    yield _with_term(right, wrong)
     words = f"{ratio:.4g} times as large, with the same mass: one was overwritten alone"
     yield Cause("override" if _near(wrong.mass, right.mass) else "", words), ratio * inertia
 
 
-def _parallel_axis(right: MassProperties, wrong: MassProperties, within: float) -> Cause | None:
-    """A parallel-axis term about an axis of any direction: x, x and 0 as principal moments."""
-    change = wrong.inertia - right.inertia
-    moments = np.linalg.eigvalsh(change)
-    small, *large = sorted(moments.tolist(), key=abs)
-    term = float(np.mean(large))
-    if abs(small) > within * abs(term) or abs(large[0] - large[1]) > within * abs(term):
-        return None
+def _turned(right: MassProperties, wrong: MassProperties) -> tuple[Cause, Array]:
+    """The principal moments of the right inertia about the axes of the wrong one."""
+    moments, (_, axes) = np.linalg.eigvalsh(right.inertia), np.linalg.eigh(wrong.inertia)
+    words = "the principal moments are the same, but about other axes"
+    return Cause("axes", words), np.asarray(axes @ np.diag(moments) @ axes.T)
+
+
+def _with_term(right: MassProperties, wrong: MassProperties) -> tuple[Cause, Array]:
+    """With a parallel-axis term about an axis of any direction: x, x and 0 as principal moments."""
+    moments, axes = np.linalg.eigh(wrong.inertia - right.inertia)
+    along = int(np.argmin(np.abs(moments)))
+    term = float(np.sum(moments) - moments[along]) / 2.0
     arm = math.sqrt(abs(term) / right.mass) if right.mass > 0.0 else math.inf
-    if term > 0.0:
-        return Cause("composite", f"about a point {arm:.4g} m beside the centre of mass")
-    return Cause(
-        "composite",
-        f"without a parallel-axis term of {-term:.4g} kg m², that of its mass at {arm:.4g} m: "
-        "parts not moved to the common centre of mass",
+    words = (
+        f"about a point {arm:.4g} m beside the centre of mass"
+        if term > 0.0
+        else f"without a parallel-axis term of {-term:.4g} kg m², its mass at {arm:.4g} m: parts "
+        "not moved to the common centre of mass"
     )
+    across = np.eye(3) - np.outer(axes[:, along], axes[:, along])
+    return Cause("composite", words), right.inertia + term * across
 
 
 # ---- differences ---------------------------------------------------------------------------------
@@ -332,7 +344,7 @@ class Causes:
         elif quantity.startswith("ratio"):
             return _ratio_cause(a, b)
         cause = other_unit(b / a, units) if units else None
-        return Cause("degrees", cause.words) if cause and units in (ANGLES, RATES) else cause
+        return Cause("degrees", cause.words) if cause and units is ANGLES else cause
 
     def _gears(self, joint: str) -> set[float]:
         """Ratios of the actuators that move a joint, in either file."""

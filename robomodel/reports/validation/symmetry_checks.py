@@ -11,27 +11,29 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from robomodel.description import ONE_DOF, Description, Joint, Link, Vec3
 from robomodel.description.poses import link_poses
 from robomodel.model.joints import Array
+from robomodel.reports.comparison.causes import (
+    Cause,
+    MassProperties,
+    inertia_cause,
+    mass_cause,
+)
 from robomodel.reports.document import Finding, warning
 from robomodel.reports.validation.context import CheckContext
 
 PLACE = 2e-3  # of the robot's size: how far apart corresponding places are at most
 EQUAL = 0.02  # relative: numbers of partners, which may be measured
 DIFFERENT = 0.1  # relative: what partners do not have in common
-SIGNS = 0.01  # relative: differences that are explained by signs of products alone
+SIGNS = 0.01  # relative: differences that signs of products explain
 EXPLAINED = 0.1  # of a difference: what its cause leaves
 MAPS = tuple(np.diag(signs) for signs in itertools.product((1.0, -1.0), repeat=3))
 """How a limb is made of another, in the root's axes or its own: moved, turned, mirrored."""
-PATTERNS = tuple(
-    np.array([[1.0, xy, xz], [xy, 1.0, yz], [xz, yz, 1.0]])
-    for xy, xz, yz in itertools.product((1.0, -1.0), repeat=3)
-)
-"""Signs of an inertia tensor's products."""
 
 
 # ---- what corresponds ----------------------------------------------------------------------------
@@ -170,19 +172,25 @@ class Likeness:
     @property
     def mirrored(self) -> bool:
         """Whether signs of products of inertia are all that differs."""
-        return self.only("inertia", SIGNS) and any(
-            self.explains(pattern * self.image) for pattern in PATTERNS
+        return (
+            self.only("inertia", SIGNS) and self.cause is not None and self.cause.id == "mirrored"
         )
 
-    @property
-    def image(self) -> Array:
-        """The inertia of the one, taken to the other."""
-        return np.asarray(self.map @ self.one.inertia @ self.map.T)
+    @cached_property
+    def cause(self) -> Cause | None:
+        """What makes the inertia of the other of that of the one."""
+        return inertia_cause(self.image, _matter(self.other), EXPLAINED)
 
-    def explains(self, inertia: Array) -> bool:
-        """Whether the other has this inertia rather than the image of the one's."""
-        off = np.linalg.norm(self.other.inertia - self.image)
-        return bool(np.linalg.norm(self.other.inertia - inertia) < EXPLAINED * off)
+    @property
+    def image(self) -> MassProperties:
+        """The one's mass properties, taken to the other."""
+        return _matter(self.one, self.map)
+
+
+def _matter(limb: Limb, by: Array | None = None) -> MassProperties:
+    assert limb.link.inertial is not None
+    turn = limb.turn if by is None else by @ limb.turn
+    return MassProperties.of(limb.link.inertial, turn)
 
 
 def likeness(one: Limb, other: Limb, by: Array, size: float) -> Likeness | None:
@@ -243,8 +251,12 @@ def check_symmetry(context: CheckContext) -> Iterator[Finding]:
         for pair in pairs:
             names = {pair.one.name, pair.other.name}
             if not (names <= matched or names & reported):
-                odd_last = _swapped(pair) if pair.other.name in matched else pair
-                findings = list(_differences(odd_last))
+                findings = [
+                    finding
+                    for each in (pair, _swapped(pair))
+                    if each.other.name not in matched
+                    for finding in _differences(each)
+                ]
                 reported |= (names - matched) if findings else set()
                 yield from findings
 
@@ -311,28 +323,32 @@ def _differences(pair: Likeness) -> Iterator[Finding]:
     wrong, right = pair.other, pair.one
     assert wrong.link.inertial is not None
     if pair.only("mass"):
+        cause = mass_cause(pair.image, _matter(wrong), EQUAL) or Cause(
+            "override", f"{wrong.mass / right.mass:.4g} times as large with the same inertia"
+        )
         yield warning(
-            "override",
+            cause.id,
             wrong.link.inertial.source,
             f"weighs {wrong.mass:.4g} kg and '{right.name}', its counterpart, {right.mass:.4g} kg, "
-            "with the same centre of mass and the same inertia",
+            f"with the same centre of mass: {cause.words}",
             "write the inertia that belongs to the mass: it grows with it",
             wrong.mass / right.mass,
             "ratio",
         )
     elif pair.mirrored or pair.only("inertia"):
+        check, words = pair.cause or ("asymmetry", "")
         yield warning(
-            "asymmetry",
+            check,
             wrong.link.inertial.source,
             f"has the mass and centre of mass of '{right.name}', its counterpart, but an inertia "
-            f"that differs by {100 * pair.inertia:.3g} %{_cause(pair)}",
+            f"that differs by {100 * pair.inertia:.3g} %{words and ': ' + words}",
             "check the inertias of both",
             pair.inertia,
             "relative",
         )
     elif pair.only("axis"):
         yield warning(
-            "asymmetry",
+            "axis",
             wrong.joint.source,
             f"its axis is {math.degrees(math.asin(min(1.0, pair.axis))):.3g}° off that of "
             f"'{right.joint.name}', its counterpart, with links that are the same in all else",
@@ -340,19 +356,6 @@ def _differences(pair: Likeness) -> Iterator[Finding]:
             pair.axis,
             "sine of an angle",
         )
-
-
-def _cause(pair: Likeness) -> str:
-    """What makes the one inertia of the other, where something does."""
-    if pair.mirrored:
-        return ": signs of its products of inertia are not those of the mirror image"
-    c, image = pair.other.com, pair.image
-    lever = pair.other.mass * (c @ c * np.eye(3) - np.outer(c, c))
-    for sign, name in ((1.0, pair.other.name), (-1.0, pair.one.name)):
-        if pair.explains(image + sign * lever):
-            return f": that of '{name}' is about the link's origin, not about the centre of mass"
-    ratio = float(np.trace(pair.other.inertia) / np.trace(pair.one.inertia))
-    return f": it is {ratio:.4g} times as large" if pair.explains(ratio * image) else ""
 
 
 def _limits(pairs: Iterable[tuple[Limb, Limb]]) -> Iterator[Finding]:
