@@ -43,11 +43,10 @@ class DescriptionError(ValueError):
         description: What :func:`robomodel.load` has read, if that can be read but not built.
     """
 
-    description: Description | None = None
-
     def __init__(self, message: str, source: Source | None = None) -> None:
         self.source = source or NOWHERE
         self.message = message
+        self.description: Description | None = None
         super().__init__(f"{self.source}: {message}")
 
     def __reduce__(self) -> tuple[type[DescriptionError], tuple[str, Source]]:

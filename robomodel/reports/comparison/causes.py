@@ -25,6 +25,7 @@ from robomodel.reports.comparison.match import Match, matrix_of
 from robomodel.reports.comparison.report import Difference
 from robomodel.reports.validation.context import CheckContext
 
+SAME = 1e-9  # relative: equal but for rounding
 EXACT = 1e-3  # of a factor or a difference: what the digits of a file leave unexplained
 MASSES = {"kg": 1.0, "g": 1e3, "lb": 1.0 / 0.45359237}
 LENGTHS = {"m": 1.0, "cm": 1e2, "mm": 1e3, "in": 1.0 / 0.0254, "ft": 1.0 / 0.3048}
@@ -110,7 +111,7 @@ def steiner(mass: float, offset: Array) -> Array:
 
 def mass_cause(right: MassProperties, wrong: MassProperties, within: float = EXACT) -> Cause | None:
     """Why a mass differs: its unit, or it was overwritten and the inertia was not."""
-    if not (right.mass > 0.0 and wrong.mass > 0.0):
+    if not (right.mass > 0.0 and wrong.mass > 0.0) or abs(wrong.mass / right.mass - 1.0) < SAME:
         return None
     ratio = wrong.mass / right.mass
     unit = other_unit(ratio, MASSES)
@@ -286,8 +287,9 @@ class Causes:
                 if link.inertial is not None and places[link.name].body == number
             })  # fmt: skip
         if len(sides[0]) > 1 and len(sides[1]) > 1:
-            for name in sides[0].keys() & sides[1].keys():
-                yield name, sides[0][name], sides[1][name]
+            for name, right in sides[0].items():
+                if name in sides[1]:
+                    yield name, right, sides[1][name]
 
     def _whole(self, body: int) -> tuple[MassProperties, MassProperties]:
         """A body in both files, in the axes of the link of ``a``."""
