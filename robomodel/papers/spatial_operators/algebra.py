@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -88,6 +88,10 @@ def compatible(left: Space, right: Space, what: str) -> None:
     raise ValueError(f"{what} are not compatible: {left} against {right}")
 
 
+_Factor = TypeVar("_Factor", "BlockDiagonal", "Adjacency", "Operator")
+"""What a product with a block-diagonal operator on its left is, too."""
+
+
 class Operator(ABC):
     """A linear map from stacked vectors of ``cols`` to those of ``rows``."""
 
@@ -108,6 +112,9 @@ class Operator(ABC):
     @abstractmethod
     def _act_transposed(self, y: Array) -> Array:
         """Its transpose on y (..., rows.size)."""
+
+    @overload
+    def __matmul__(self, other: BlockDiagonal) -> Operator: ...  # of a closer type for some
 
     @overload
     def __matmul__(self, other: Operator) -> Operator: ...
@@ -273,14 +280,8 @@ class BlockDiagonal(Operator):
     def _act_transposed(self, y: Array) -> Array:
         return self.T._act(y)
 
-    @overload  # type: ignore[override]
-    def __matmul__(self, other: BlockDiagonal) -> BlockDiagonal: ...
-
     @overload
-    def __matmul__(self, other: Adjacency) -> Adjacency: ...
-
-    @overload
-    def __matmul__(self, other: Operator) -> Operator: ...
+    def __matmul__(self, other: _Factor) -> _Factor: ...
 
     @overload
     def __matmul__(self, other: ArrayLike) -> Array: ...
@@ -375,7 +376,7 @@ class Adjacency(Operator):
                 result[k] = times(transposed(self.weights[k]), parts[parent])
         return self.cols.join(result)
 
-    @overload  # type: ignore[override]
+    @overload
     def __matmul__(self, other: BlockDiagonal) -> Adjacency: ...
 
     @overload
