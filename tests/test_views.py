@@ -20,10 +20,15 @@ import robomodel as rm
 from robomodel.cli import main
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.views import Viewer, draw_cluster, draw_graph
-from robomodel.views.graph import PLAIN, colours_of, lay_out, ties
-from robomodel.views.plots import sweep
-from robomodel.views.solids import ROUND, link_solids
-from robomodel.views.viewer import FIELD, camera_distance, freedoms, link_colours
+from robomodel.views.drawings import PLAIN, colours_of, lay_out, sweep, ties
+from robomodel.views.viewer import (
+    FIELD,
+    ROUND,
+    camera_distance,
+    freedoms,
+    link_colours,
+    link_solids,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -36,11 +36,11 @@ def names() -> list[str]:
 
 def path(name: str) -> Path:
     """The file of the shipped robot ``name``; a ValueError that lists them if there is none."""
-    known = names()
-    if name not in known:
+    shipped = names()
+    if name not in shipped:
         raise ValueError(
-            f"no shipped robot is called '{name}'{did_you_mean(name, known)}"
-            f" (shipped: {', '.join(known)})"
+            f"no shipped robot is called '{name}'{did_you_mean(name, shipped)}"
+            f" (shipped: {', '.join(shipped)})"
         )
     return _directory() / f"{name}.urdf"
 
@@ -56,17 +56,17 @@ def rotors(name: str) -> Path:
     """The extension with the rotors of a stock robot: ``rm.load(stock, extend=rotors("go1"))``.
 
     There are "cassie", "go1", "go2", "mini_cheetah", "solo12" and "talos"; the first comment of
-    each file says which stock file it extends, where its numbers come from, and what is not known.
+    each file says which stock file it extends, where its numbers come from, and which are unknown.
 
     Raises:
         ValueError: There is none of that name; the message lists them.
     """
     folder = _directory() / "rotors"
-    known = sorted(file.stem for file in folder.glob("*.urdf"))
-    if name not in known:
+    extended = sorted(file.stem for file in folder.glob("*.urdf"))
+    if name not in extended:
         raise ValueError(
-            f"there are no rotors of '{name}'{did_you_mean(name, known)}"
-            f" (there are: {', '.join(known)})"
+            f"there are no rotors of '{name}'{did_you_mean(name, extended)}"
+            f" (there are: {', '.join(extended)})"
         )
     return folder / f"{name}.urdf"
 
@@ -77,8 +77,8 @@ def chain(kind: Kind, n: int, *, rng: np.random.Generator | None = None, **optio
     - "plain": n links, n revolute joints.
     - "geared": the same, every joint with its rotor, which stands on the link before (GT).
     - "belt": links in pairs, both rotors of a pair on the link before, with belts to both joints:
-      rotor 1 = g b q1, rotor 2 = g' b1 (q1 + b2 q2) (PBT). The last link of an odd number has a
-      rotor and a belt of its own.
+      rotor 1 = g b q1, rotor 2 = g' b1 (q1 + b2 q2) (PBT). The last link of an odd number has
+      one rotor and one belt.
     - "four_bar": n planar four-bars, the next one on the coupler of the one before.
 
     Without ``rng`` the chain is planar, with axes z: links of 1 m and 1 kg, centre of mass in the

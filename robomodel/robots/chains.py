@@ -1,8 +1,8 @@
 """Serial chains of any length: links in a row, with gears, belts or four-bars at their joints.
 
-They are the chains on which document after document measures how algorithms grow with a robot's
-size: GT and PBT of Chignoli, Adrian, Kim and Wensing (generalized_rbda's RevoluteChainWithRotor and
-RevolutePairChainWithRotor), the open chain, and a chain of closed linkages.
+Papers measure on them how the cost of algorithms grows with a robot's size: GT and PBT of Chignoli,
+Adrian, Kim and Wensing (generalized_rbda's RevoluteChainWithRotor and RevolutePairChainWithRotor),
+the open chain, and a chain of closed linkages.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def describe(kind: str, n: int, *, rng: np.random.Generator | None = None) -> De
     """The description of a chain; see :func:`robomodel.robots.chain`."""
     if kind not in KINDS:
         raise ValueError(
-            f"no chain is of the kind '{kind}'{did_you_mean(kind, KINDS)}; known: "
+            f"no chain is of the kind '{kind}'{did_you_mean(kind, KINDS)}; kinds: "
             f"{', '.join(KINDS)}"
         )
     if n < 1:
@@ -79,7 +79,7 @@ def describe(kind: str, n: int, *, rng: np.random.Generator | None = None) -> De
 
 @dataclass
 class _Chain:
-    """What the chain is made of so far; the next link stands at ``place`` on ``last``."""
+    """Elements of the chain so far; the next link stands at ``place`` on ``last``."""
 
     rng: np.random.Generator | None
     links: list[Link] = field(default_factory=lambda: [Link("base")])
@@ -150,9 +150,9 @@ class _Chain:
         return tuple(float(x) for x in self.rng.integers(1, 6, count))
 
     def _rotor(self, i: int, parent: str, place: Pose) -> None:
-        carried, self.last = self.last, parent
+        last, self.last = self.last, parent
         self._body(f"rotor{i}", f"motor{i}", place, independent=False, rotor=True)
-        self.last = carried
+        self.last = last
 
     def _body(
         self,

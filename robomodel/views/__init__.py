@@ -1,12 +1,10 @@
-"""Pictures: the graphs of a robot, what its clusters do over a range, the robot itself,
-and its motions.
+"""Pictures: a robot's graphs, its clusters over a range, the robot itself, and its motions.
 
-They need matplotlib and viser (the extra ``views``), imported when asked for one.
+They need matplotlib and viser (the extra ``views``), imported at the first picture.
 """
 
 from robomodel.views.animation import Player, play, write_html
-from robomodel.views.graph import draw_graph
-from robomodel.views.plots import draw_cluster, draw_residuals
+from robomodel.views.drawings import draw_cluster, draw_graph, draw_residuals
 from robomodel.views.recorded import read_motion
 from robomodel.views.viewer import Viewer, view
 

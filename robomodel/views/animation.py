@@ -1,7 +1,7 @@
-"""Motions to look at: on the viewer's page, and as one HTML file that needs nothing besides.
+"""Motions on the viewer's page, and as one HTML file that needs nothing besides.
 
 In the file every shape is a convex polyhedron: what boxes, spheres and cylinders are nearly, and
-meshes by their hulls. Robots without shapes are drawn as solids made of joints and inertias.
+meshes by their hulls. Robots without shapes are drawn as solids by joints and inertias.
 """
 
 from __future__ import annotations
@@ -23,8 +23,16 @@ from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.views.solids import ball, hull, link_solids, shape_points
-from robomodel.views.viewer import Viewer, bytes_of, link_colours
+from robomodel.views.viewer import (
+    Solid,
+    Viewer,
+    ball,
+    bytes_of,
+    hull,
+    link_colours,
+    link_solids,
+    shape_points,
+)
 
 if TYPE_CHECKING:
     from robomodel.trajectory import Trajectory
@@ -57,7 +65,7 @@ def frames(trajectory: Trajectory, rate: float) -> Frames:
             "a lower fps"
         )
     indices = np.unique(np.clip(np.searchsorted(times, grid - 1e-9), 0, len(times) - 1))
-    if trajectory.dense is not None:  # whose own steps are few and uneven
+    if trajectory.dense is not None:  # its steps are few and uneven
         shown = grid[grid <= times[-1]]
         q, indices = trajectory.at(shown)[0], np.zeros(len(shown), dtype=int)
     else:
@@ -89,8 +97,8 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
     """An HTML file that plays the motion: a slider for time, dragging turns, the wheel zooms."""
     model = trajectory.model
     shown = frames(trajectory, rate)
-    solids = _drawn(model)
-    names = sorted({name for name, _, _, _ in solids})
+    solids = _coloured_solids(model)
+    names = sorted({solid.link for _, solid in solids})
     number = {name: n for n, name in enumerate(names)}
     poses = np.array([shown.poses[name][:, :3] for name in names])
     poses = poses.transpose(1, 0, 2, 3) if names else np.zeros((len(shown.times), 0, 3, 4))
@@ -99,7 +107,7 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
                   for a in (loop.predecessor, loop.successor)], axis=1)
         for loop in model.description.loops if loop.type == "rod"
     ]  # fmt: skip
-    corners = _extent(shown, solids)
+    corners = _corners_of(shown, [solid for _, solid in solids])
     size = float(max(np.ptp(corners[0], axis=0).max(), 0.05))
     pushing = shown.forces.any(axis=2)
     low = shown.at[pushing][:, 2] if pushing.any() else corners[..., 2]
@@ -110,12 +118,12 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
         "rods": len(rods),
         "solids": [
             {
-                "link": number[name],
+                "link": number[solid.link],
                 "colour": colour,
-                "at": _rounded(points),
-                "faces": faces.tolist(),
+                "at": _rounded(solid.corners),
+                "faces": solid.faces.tolist(),
             }
-            for name, colour, points, faces in solids
+            for colour, solid in solids
         ],
         "poses": _packed(poses),
         "forces": _packed(np.concatenate([shown.at, shown.forces], axis=2)),
@@ -133,7 +141,7 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
 
 
 def _arrow(model: Model, size: float) -> float:
-    """How long arrows are for each newton, in a picture of this size."""
+    """Length of arrows per newton, in a picture of this size."""
     return FORCE * size / (model.mass * float(np.linalg.norm(model.gravity)) or 1.0)
 
 
@@ -145,27 +153,22 @@ def _rounded(values: Array) -> Any:
     return np.round(values, 5).tolist()
 
 
-def _extent(shown: Frames, solids: list[Solid]) -> Array:
-    """Corners of all that is drawn (frames, n, 3)."""
-    corners = [
-        points @ np.swapaxes(shown.poses[name][:, :3, :3], 1, 2) + shown.poses[name][:, None, :3, 3]
-        for name, _, points, _ in solids
-    ]
+def _corners_of(shown: Frames, solids: list[Solid]) -> Array:
+    """Corners of all solids and origins of all links (frames, n, 3)."""
+    corners = []
+    for solid in solids:
+        pose = shown.poses[solid.link]
+        corners.append(solid.corners @ np.swapaxes(pose[:, :3, :3], 1, 2) + pose[:, None, :3, 3])
     corners.append(np.array([pose[:, :3, 3] for pose in shown.poses.values()]).swapaxes(0, 1))
     return np.concatenate(corners, axis=1)
 
 
-Solid = tuple[str, str, Array, Array]  # link, colour, corners (n, 3), triangles (m, 3)
-
-
-def _drawn(model: Model) -> list[Solid]:
-    """Each link's shapes that are seen, else those that touch; else solids made of its joints and
-    inertia.
-    """
+def _coloured_solids(model: Model) -> list[tuple[str, Solid]]:
+    """Each link's visual shapes, else those for collisions; else solids by joints and inertia."""
     from scipy.spatial import QhullError
 
     colours = {name: _code(rgb) for name, rgb in link_colours(model).items()}
-    solids: list[Solid] = []
+    solids: list[tuple[str, Solid]] = []
     missing: list[Issue] = []
     for link in model.description.links:
         shapes = [x for x in link.shapes if x.role == "visual"] or list(link.shapes)
@@ -184,14 +187,11 @@ def _drawn(model: Model) -> list[Solid]:
                 continue
             turn, at = np.array(shape.origin.rotation), np.array(shape.origin.xyz)
             colour = colours[link.name] if shape.rgba is None else _code(bytes_of(shape.rgba))
-            solids.append((link.name, colour, corners @ turn.T + at, faces))
+            solids.append((colour, Solid(link.name, corners @ turn.T + at, faces)))
     warn_of_all(missing, strict=False)
-    shaped = {link for link, _, _, _ in solids}
-    return solids + [
-        (each.link, colours[each.link], each.corners, each.faces)
-        for each in link_solids(model)
-        if each.link not in shaped
-    ]
+    shaped = {solid.link for _, solid in solids}
+    bare = [each for each in link_solids(model) if each.link not in shaped]
+    return solids + [(colours[each.link], each) for each in bare]
 
 
 def _code(rgb: tuple[int, int, int]) -> str:

@@ -1,4 +1,7 @@
-"""A robot's graphs side by side: connectivity, spanning tree, clusters (002, figure 4)."""
+"""Pictures by Matplotlib: a robot's graphs, a cluster over a joint's range, forces of a fit.
+
+Graphs stand side by side: connectivity, spanning tree, clusters (002, figure 4).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,19 @@ from robomodel.reports.document import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from robomodel.dynamics import armature, crba
+from robomodel.dynamics.actuators.envelopes import JointEnvelope, joint_envelopes
+from robomodel.identification import Identified
+from robomodel.model import build
+from robomodel.model.configurations.curves import STEPS, Sweep, curve, sweep
+from robomodel.reports.actuation.document import STEEPEST
+from robomodel.reports.identification import force_plots
+from robomodel.reports.plots import Line, Plot, bounded
 
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#edc948",
            "#ff9da7", "#9c755f")  # fmt: skip
@@ -22,7 +38,7 @@ MARGIN, TITLE, BULGE, POINTS = 0.25, 0.35, 0.55, 7.5
 
 @dataclass(frozen=True)
 class Tie:
-    """A loop or coupling between two bodies, and how it is called."""
+    """A loop or coupling between two bodies, with its name."""
 
     name: str
     ends: tuple[int, int]
@@ -33,7 +49,7 @@ def draw_graph(model: Model, path: str | os.PathLike[str]) -> None:
     """Draw the connectivity graph, the spanning tree and the cluster tree to a picture.
 
     Arrows are tree joints, dashed lines loops, dotted lines couplings; the bodies of a cluster of
-    several have a colour of their own.
+    several have its colour.
 
     Args:
         model: The robot.
@@ -85,7 +101,7 @@ def colours_of(model: Model) -> list[str]:
 
 
 def ties(model: Model) -> Iterator[Tie]:
-    """What holds bodies together besides the tree's joints."""
+    """Loops and couplings between bodies."""
     for loop in model.loops:
         ends = model.frame(loop.predecessor).body, model.frame(loop.successor).body
         yield Tie(loop.name, ends, True)
@@ -96,7 +112,7 @@ def ties(model: Model) -> Iterator[Tie]:
             yield Tie(coupling.name, (first, other), False)
 
 
-def _clusters(model: Model) -> Tree:
+def _clusters(model: Model) -> TreeLayout:
     texts = []
     for cluster in model.clusters:
         bodies = [model.bodies[body].name for body in cluster.bodies]
@@ -113,7 +129,7 @@ class _Panel:
     x: float
     y: float
 
-    def tree(self, tree: Tree, parents: list[int], colours: list[str]) -> None:
+    def tree(self, tree: TreeLayout, parents: list[int], colours: list[str]) -> None:
         """Boxes, and arrows from parents to children."""
         self._box(tree.root, INK)
         for box, parent, colour in zip(tree.boxes, parents, colours, strict=True):
@@ -123,7 +139,7 @@ class _Panel:
             half = (start[0] + end[0]) / 2
             self._line([start, (half, start[1]), (half, end[1]), end], INK, arrow=True)
 
-    def tie(self, tree: Tree, tie: Tie, colour: str) -> None:
+    def tie(self, tree: TreeLayout, tie: Tie, colour: str) -> None:
         """A line that leaves both boxes to the right, with its name where it turns."""
         a, b = (tree.box(i) for i in tie.ends)
         colour = INK if colour == PLAIN else colour
@@ -198,8 +214,8 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Tree:
-    """The root's box, the others in the order given, and the room that all of them take."""
+class TreeLayout:
+    """The root's box, the others in the order of nodes, and the room that all of them take."""
 
     root: Box
     boxes: tuple[Box, ...]
@@ -211,7 +227,7 @@ class Tree:
         return self.root if index < 0 else self.boxes[index]
 
 
-def lay_out(root: str, texts: Sequence[Sequence[str]], parents: Sequence[int]) -> Tree:
+def lay_out(root: str, texts: Sequence[Sequence[str]], parents: Sequence[int]) -> TreeLayout:
     """Boxes for a tree whose nodes come after their parents; -1 is the root."""
     every = [(root,), *(tuple(text) for text in texts)]
     above = [-1, *(parent + 1 for parent in parents)]
@@ -220,7 +236,7 @@ def lay_out(root: str, texts: Sequence[Sequence[str]], parents: Sequence[int]) -
     for i in range(1, count):
         depth[i] = depth[above[i]] + 1
     heights = [LINE * len(lines) + PADDING for lines in every]
-    below = [0.0] * count  # what the children of each take
+    below = [0.0] * count  # height of each node's children
     for i in range(count - 1, 0, -1):
         below[above[i]] += max(heights[i] + GAP, below[i])
     widths = [PADDING + LETTER * max(len(line) for line in lines) for lines in every]
@@ -240,4 +256,125 @@ def lay_out(root: str, texts: Sequence[Sequence[str]], parents: Sequence[int]) -
         used[i] = (room - below[i]) / 2  # children sit in the middle of a taller parent
         boxes.append(Box(every[i], left[depth[i]], top[i] + room / 2, widths[i], heights[i]))
     height = max(heights[0] + GAP, below[0])
-    return Tree(boxes[0], tuple(boxes[1:]), left[-1] + column[-1], height)
+    return TreeLayout(boxes[0], tuple(boxes[1:]), left[-1] + column[-1], height)
+
+
+# ---- clusters over a joint's range, and forces of a fit ------------------------------------------
+
+
+def draw_cluster(
+    model: Model, joint: str, path: str | os.PathLike[str], *, steps: int = STEPS
+) -> Sweep:
+    """Draw positions, transmission ratios (G) and inertias over the range of a joint.
+
+    Three plots: where the other joints of its cluster go; their velocities for unit velocity of
+    this joint (its column of G); and its entry of the mass matrix beside the reflected inertia
+    (armature) in it. They go as far as limits of the cluster's joints and the linkage itself allow,
+    as ``robomodel actuation`` does; lines mark these ends, dead points and change points. A
+    dependent joint becomes independent for it, in the place of the one of its cluster that moves it
+    most at the neutral configuration; q of the result is then that of this other model. Errors as
+    of :func:`sweep`.
+
+    Args:
+        model: The robot.
+        joint: The joint's name.
+        path: The picture; its format is the suffix: .svg, .png or .pdf.
+        steps: Into about how many steps the range is divided.
+
+    Returns:
+        sweep: What is drawn.
+
+    Raises:
+        ImportError: Matplotlib is not installed.
+    """
+    model = _with_independent(model, joint)
+    ends = [each for each in joint_envelopes(model) if each.joint == joint]
+    within = (ends[0].lower, ends[0].upper) if ends else (-math.inf, math.inf)
+    swept = sweep(model, joint, steps=steps, within=within)
+    if any("loop" in (each.lower_by, each.upper_by) for each in ends):
+        swept = replace(swept, closed=False)
+    index = model.dof_names.index(joint)
+    cluster = next(c for c in model.clusters if joint in c.joints)
+    at = model.joint_positions(swept.q)
+    with np.errstate(all="ignore"):
+        ratios = model.constraint_jacobian(swept.q)[:, :, index]
+        inertia = crba(model, swept.q)[:, index, index]
+        reflected = armature(model, swept.q)[:, index]
+    others = [
+        (model.joints[body], model.nodes[body].v)
+        for body in cluster.bodies
+        if model.joints[body].name != joint and model.joints[body].nv == 1
+    ]
+    kinds = {other.units.position for other, _ in others} or {"rad"}
+    units = model.joints[cluster.bodies[cluster.joints.index(joint)]].units
+    x, along = swept.positions, f"{joint} [{units.position}]"
+    positions = [Line(other.name, x, at[other.name]) for other, _ in others]
+    velocities = [Line(other.name, x, bounded(ratios[:, v], STEEPEST)) for other, v in others]
+    inertias = [
+        Line("mass matrix, its entry", x, bounded(inertia, STEEPEST)),
+        Line("of it reflected (armature)", x, bounded(reflected, STEEPEST), dashed=True),
+    ]
+    names: dict[float, list[str]] = {}
+    for position, name in _marks(model, joint, ends):
+        names.setdefault(round(position, 4), []).append(name)
+    marks = [(position, ", ".join(each)) for position, each in names.items()]
+    lines = [(position, "") for position in names]
+    title = model.name if swept.closed else f"{model.name}: as far as its loops close"
+    alone = "no other joint moves with it"
+    pictures.draw_plots(
+        [
+            Plot(title, along, f"position [{', '.join(sorted(kinds, reverse=True))}]", positions,
+                 marks=marks, empty=alone),
+            Plot("", along, f"velocity for {joint} at 1", velocities, marks=lines, empty=alone),
+            Plot("", along, f"inertia [{units.inertia}]", inertias, marks=lines),
+        ],
+        path,
+    )  # fmt: skip
+    return swept
+
+
+def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
+    """Draw measured and predicted forces of each coordinate, and what is left, over time.
+
+    Coordinates without measured forces are left out.
+
+    Args:
+        fit: The result of :func:`robomodel.identify`.
+        path: The picture; its format is the suffix: .svg, .png or .pdf.
+
+    Raises:
+        ImportError: Matplotlib is not installed.
+    """
+    plots = force_plots(fit, fit.model.dof_names)
+    pictures.draw_plots([plot for pair in plots for plot in pair], path, columns=2)
+
+
+def _marks(model: Model, joint: str, ends: Sequence[JointEnvelope]) -> Iterator[tuple[float, str]]:
+    """Position and name of what ends the range, and of singular positions within."""
+    for each in ends:
+        for position, by in ((each.lower, each.lower_by), (each.upper, each.upper_by)):
+            if math.isfinite(position) and by:
+                yield position, "linkage" if by == "loop" else f"limit of {by}"
+    cluster = next(each for each in model.clusters if joint in each.joints)
+    if cluster.implicit:
+        singular = curve(model, cluster, joint).singularities
+        yield from ((each.position, each.kind) for each in singular if each.reached)
+
+
+def _with_independent(model: Model, name: str) -> Model:
+    """The model with this joint among its independent ones."""
+    joint = next((each for each in model.joints if each.name == name), None)
+    if joint is None or joint.nv != 1 or name in model.dof_names:
+        return model
+    cluster = next(c for c in model.clusters if name in c.joints)
+    body = cluster.bodies[cluster.joints.index(name)]
+    row = model.constraint_jacobian(model.neutral())[model.nodes[body].v]
+    if not np.any(row[cluster.v]):
+        return model
+    replaced = model.dof_names[cluster.v.start + int(np.argmax(np.abs(row[cluster.v])))]
+    chosen = {name, *cluster.independent} - {replaced}
+    joints = tuple(
+        replace(each, independent=each.name in chosen) if each.name in cluster.joints else each
+        for each in model.description.joints
+    )
+    return build(replace(model.description, joints=joints))
