@@ -18,11 +18,12 @@ import robomodel as rm
 from robomodel.description import Shape
 from robomodel.dynamics.kinematics import frames
 from robomodel.motion import collision
-from robomodel.motion.capsules import Round, round_contacts
 from robomodel.motion.collision import (
     Collider,
+    Round,
     collision_pairs,
     convex,
+    round_contacts,
     round_pairs,
     shape_contacts,
 )

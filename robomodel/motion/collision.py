@@ -1,9 +1,12 @@
 """Body against body: which links may touch, and where convex collision shapes do.
 
-Spheres and capsules among each other are closed forms (:mod:`robomodel.motion.capsules`). Other
-pairs have their distance and direction from coal (extra ``collision``), and several points of
-contact where faces or edges lie on each other: the parts of both shapes that are nearest to the
-other one are clipped against each other as seen along the normal.
+Spheres and capsules among each other are closed forms without branches, over scalars of any kind: a
+sphere is the points within a radius of a point, a capsule those within a radius of a segment
+(nearest points of segments: Ericson, *Real-time collision detection*, 5.1.9, with the middle of the
+common part where segments are parallel). Other pairs have their distance and direction from coal
+(extra ``collision``), and several points of contact where faces or edges lie on each other: the
+parts of both shapes that are nearest to the other one are clipped against each other as seen along
+the normal.
 """
 
 from __future__ import annotations
@@ -25,11 +28,13 @@ from robomodel.errors import Issue, MissingPackageError, as_real, warn_of_all
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, Floating
 from robomodel.model.model import Model
-from robomodel.motion.capsules import Round, RoundPair, round_contacts
 from robomodel.motion.ground import Contact, check_coefficients
+from robomodel.scalars import Scalar, add, div, maximum, minimum, mul, neg, select, sqrt, sub
+from robomodel.spatial import Mat, Vec, apply, cross, inner, minus, plus, scale
 
 if TYPE_CHECKING:
     import coal
+
 
 LinkPair: TypeAlias = tuple[str, str]
 Collisions: TypeAlias = bool | LinkPair | Iterable[LinkPair] | None
@@ -578,7 +583,7 @@ def round_pairs(
             other shapes are left out, and there are no pairs where these are too many.
 
     Returns:
-        pairs: For :func:`robomodel.motion.capsules.round_contacts`.
+        pairs: For :func:`robomodel.motion.collision.round_contacts`.
 
     Raises:
         ValueError: As of :func:`collision_pairs`, for links with other shapes, and for too many.
@@ -610,3 +615,159 @@ def between_links(
     pairs = round_pairs(model, collisions, only=False, **law)
     collider = Collider(model, collisions, rounds=not pairs, **law)
     return pairs, collider if collider.slots else None
+
+
+# ---- spheres and capsules in kernels -------------------------------------------------------------
+
+PARALLEL = 1e-10  # squared sine below which segments count as parallel
+MEETING = 1e-24  # m²: squared distance of segments that meet
+
+Proximity: TypeAlias = tuple[Scalar, Vec, Vec]
+"""Gap, normal (a unit vector that pushes the first shape) and point, in world axes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A sphere or a capsule on a link.
+
+    Attributes:
+        link: The link's name.
+        ends: The centre, or the ends of the segment, in the link's axes [m].
+        radius: [m].
+    """
+
+    link: str
+    ends: tuple[tuple[float, float, float], ...]
+    radius: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPair:
+    """Two spheres or capsules that may touch.
+
+    Attributes:
+        first: Is pushed along the normal.
+        second: Is pushed the opposite way.
+        friction: Coulomb's coefficient between them.
+        restitution: Newton's between them.
+    """
+
+    first: Round
+    second: Round
+    friction: float
+    restitution: float
+
+    @property
+    def links(self) -> tuple[str, str]:
+        """Both links."""
+        return self.first.link, self.second.link
+
+    @property
+    def count(self) -> int:
+        """Number of contacts that :func:`round_contacts` gives."""
+        return 3 if len(self.first.ends) == len(self.second.ends) == 2 else 1
+
+
+def round_contacts(
+    first: Round, second: Round, pose: tuple[Mat, Vec], other_pose: tuple[Mat, Vec]
+) -> list[Proximity]:
+    """Gaps, normals and points of contact between two spheres or capsules.
+
+    Args:
+        first: Is pushed along the normals.
+        second: Is pushed the opposite way.
+        pose: Rotation (rows) and origin of the first one's link in the world.
+        other_pose: The same of the second one's.
+
+    Returns:
+        contacts: The nearest points; between two capsules further two, where the ends of the part
+            that lies beside the other are, so that parallel capsules do not tip over. Each is a
+            condition of its own: none of the gaps may close. A point is midway between the
+            surfaces. Where the centres meet there is no direction: the normal is perpendicular to
+            both segments, or upwards for spheres.
+    """
+    a, b = _ends(first, pose), _ends(second, other_pose)
+    pairs = [nearest_points(a, b)]
+    if len(a) == len(b) == 2:
+        pairs += [(x := _on_segment(end, a), _on_segment(x, b)) for end in b]
+    away = _perpendicular(a, b)
+    return [_between(x, y, first.radius, second.radius, away) for x, y in pairs]
+
+
+def nearest_points(a: tuple[Vec, ...], b: tuple[Vec, ...]) -> tuple[Vec, Vec]:
+    """The nearest points of two segments, or points where they have one end."""
+    if len(a) == 1:
+        return a[0], _on_segment(a[0], b)
+    if len(b) == 1:
+        return _on_segment(b[0], a), b[0]
+    along, across, apart = minus(a[1], a[0]), minus(b[1], b[0]), minus(a[0], b[0])
+    aa, bb, ab = inner(along, along), inner(across, across), inner(along, across)
+    ar, br = inner(along, apart), inner(across, apart)
+    # the middle of the part of a that lies beside b
+    from_ends = div(neg(ar), aa), div(sub(ab, ar), aa)
+    low, high = (
+        maximum(minimum(*from_ends), 0.0),
+        minimum(maximum(*from_ends), 1.0),
+    )
+    middle = mul(0.5, add(low, high))
+    square = sub(mul(aa, bb), mul(ab, ab))
+    parallel = sub(square, mul(PARALLEL, mul(aa, bb)))  # negative where they are
+    crossing = div(sub(mul(ab, br), mul(ar, bb)), select(parallel, mul(aa, bb), square))
+    s = _share(select(parallel, middle, crossing))
+    t = _share(div(add(mul(ab, s), br), bb))
+    s = select(parallel, s, _share(div(sub(mul(ab, t), ar), aa)))
+    return plus(a[0], scale(s, along)), plus(b[0], scale(t, across))
+
+
+def _ends(shape: Round, pose: tuple[Mat, Vec]) -> tuple[Vec, ...]:
+    rotation, origin = pose
+    return tuple(plus(apply(rotation, end), origin) for end in shape.ends)
+
+
+def _on_segment(x: Vec, ends: tuple[Vec, ...]) -> Vec:
+    """The point of a segment that is nearest to x."""
+    if len(ends) == 1:
+        return ends[0]
+    along = minus(ends[1], ends[0])
+    t = _share(div(inner(minus(x, ends[0]), along), inner(along, along)))
+    return plus(ends[0], scale(t, along))
+
+
+def _share(x: Scalar) -> Scalar:
+    """x, from 0 to 1."""
+    return minimum(maximum(x, 0.0), 1.0)
+
+
+def _between(x: Vec, y: Vec, radius: float, other: float, away: Vec) -> Proximity:
+    """The contact of two spheres about x and y; ``away`` is the normal where these meet."""
+    apart = minus(x, y)
+    square = inner(apart, apart)
+    meets = sub(square, MEETING)  # negative where they do
+    distance = sqrt(maximum(square, MEETING))
+    n: Vec = (
+        select(meets, away[0], div(apart[0], distance)),
+        select(meets, away[1], div(apart[1], distance)),
+        select(meets, away[2], div(apart[2], distance)),
+    )
+    gap = sub(select(meets, 0.0, distance), radius + other)
+    return gap, n, minus(x, scale(add(radius, mul(0.5, gap)), n))
+
+
+def _perpendicular(a: tuple[Vec, ...], b: tuple[Vec, ...]) -> Vec:
+    """A unit vector that is perpendicular to both segments."""
+    sides = [minus(ends[1], ends[0]) for ends in (a, b) if len(ends) == 2]
+    if not sides:
+        return 0.0, 0.0, 1.0
+    x, y, z = sides[0]
+    thin = sub(mul(x, x), mul(z, z))  # negative: the z axis is the better one to leave
+    one: Vec = (select(thin, 0.0, neg(y)), select(thin, neg(z), x), select(thin, y, 0.0))
+    if len(sides) == 2:
+        both = cross(sides[0], sides[1])
+        size = mul(inner(sides[0], sides[0]), inner(sides[1], sides[1]))
+        flat = sub(inner(both, both), mul(PARALLEL, size))
+        one = (
+            select(flat, one[0], both[0]),
+            select(flat, one[1], both[1]),
+            select(flat, one[2], both[2]),
+        )
+    return scale(div(1.0, sqrt(inner(one, one))), one)

@@ -28,6 +28,7 @@ from robomodel.model.derived import LARGE, cache_key, cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.tangent import (
+    StepError,
     in_tangents,
     linkages,
     numbers,
@@ -192,10 +193,6 @@ def renewal(model: Model) -> Function:
         return [*bases, *after, *checks]
 
     return in_tangent(model, "renewal", numbers(model) + model.nv + 3, build)
-
-
-class StepError(Exception):
-    """A step that comes to nothing, and why."""
 
 
 @dataclass(frozen=True)

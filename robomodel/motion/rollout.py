@@ -18,18 +18,19 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import implicit
 from robomodel.motion.collision import Collisions, round_pairs
-from robomodel.motion.forces import Acting, method_of, named
 from robomodel.motion.ground import Ground, Point, as_grounds, touching_points
 from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import (
     ROUNDED,
+    Acting,
     Limits,
     closed_start,
     in_single_precision,
+    method_of,
+    named,
     warn_of_starts_beyond,
 )
-from robomodel.motion.run import Grid
-from robomodel.motion.stepping import SINGULAR, Steps
+from robomodel.motion.stepping import SINGULAR, Grid, Steps
 from robomodel.motion.steps import FEW, SOLVED, SWEEPS, TORN, FixedStep, on_ground
 from robomodel.motion.tangent import UNDETERMINED, linkages
 from robomodel.motion.trajectory import SimulationError

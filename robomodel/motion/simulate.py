@@ -1,10 +1,22 @@
-"""Simulation: one motion, on the configuration manifold, under controllers and external forces."""
+"""Simulation: one motion, on the configuration manifold, under controllers and external forces.
+
+Steps adapted to tolerances: SciPy's solvers move x = (q, z) in tangent coordinates of linkages,
+whose bases are renewed where the linkages have turned on by much; each step is followed by a return
+to closed loops.
+
+A step over a change point (:mod:`robomodel.motion.tangent`) is as long as puts the point into the
+middle of the widest gap between the times at which the method evaluates rates. States within this
+gap are those of a polynomial through states of the same step outside of it. Where the motion ends,
+or forces change, within the gap the step leads beyond, and the state there is the polynomial's.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,18 +26,366 @@ from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import implicit
-from robomodel.motion.adaptive import METHODS as ADAPTIVE
-from robomodel.motion.adaptive import Adaptive
 from robomodel.motion.collision import Collisions, between_links
-from robomodel.motion.forces import Acting, method_of, named
 from robomodel.motion.ground import Contacts, Ground, Point, as_grounds, touching_points
-from robomodel.motion.inputs import Controller, Inputs, Pusher, Wrenches
-from robomodel.motion.limits import Limits, closed_start, in_single_precision, warn_of_starts_beyond
-from robomodel.motion.run import Grid, Run, count_steps
-from robomodel.motion.stepping import Steps
-from robomodel.motion.steps import FixedStep, on_ground
+from robomodel.motion.inputs import Controller, Inputs, Pusher, Signals, Wrenches, stacked
+from robomodel.motion.integrator_functions import (
+    Coordinates,
+    independent_columns,
+    joint_rates,
+)
+from robomodel.motion.limits import (
+    Acting,
+    Limits,
+    closed_start,
+    in_single_precision,
+    method_of,
+    named,
+    warn_of_starts_beyond,
+)
+from robomodel.motion.stepping import Grid, Run, Steps, count_steps
+from robomodel.motion.steps import FixedStep, flow, on_ground
+from robomodel.motion.tangent import StepError, closed_by_least_squares
 from robomodel.motion.trajectory import Trajectory
 from robomodel.running import Progress
+
+ADAPTIVE = ("dop853", "radau")
+RENEWED = 1.2  # growth of ‖G‖² from which on bases are renewed
+TURNED = 4.0  # growth of ‖G‖² that steps are too long for
+REACH = 3.0  # K turns by no more than this much of what the joints do
+PLACED = 0.01  # share of a step to which it is placed: it keeps a tenth and more from change points
+AROUND = 4  # states on each side of a gap: their polynomial is of the order of DOP853's interpolant
+
+
+@cache
+def stages(method: str) -> Array:
+    """When a method evaluates rates, for its interpolant too, as shares of a step."""
+    from scipy.integrate import DOP853
+
+    root = math.sqrt(6.0)
+    radau = (0.0, (4.0 - root) / 10.0, (4.0 + root) / 10.0, 1.0)
+    return np.sort(radau if method == "radau" else [*DOP853.C, *DOP853.C_EXTRA])
+
+
+class NearError(StepError):
+    """A stage that is too near to a change point."""
+
+
+@dataclass(frozen=True)
+class Equations:
+    """The equations of motion in such coordinates, under forces up to ``end``.
+
+    ``least``: the distance from change points that stages must keep, with loops closed at each;
+    None: any. ``start``: a time and x at a change point, and the rate there.
+    """
+
+    step: FixedStep
+    signals: Signals
+    coordinates: Coordinates
+    end: float
+    least: float | None = None
+    start: tuple[float, Array, Array] | None = None
+
+    def rate(self, t: float, x: Array) -> Array:
+        """ẋ."""
+        if self.start is not None and t == self.start[0] and np.array_equal(x, self.start[1]):
+            return self.start[2]
+        if self.least is not None:
+            x = self.settled(x)[0]
+        row = self.coordinates.row(x)
+        tau, pushes = self.signals.at(min(t, self.end), *self.step.independent(row))
+        made = flow(self.step.model, tuple(pushes), passive=self.step.passive)
+        return np.asarray(made(row, tau, *stacked(pushes)))
+
+    def settled(self, x: Array) -> tuple[Array, float]:
+        """x with closed loops, and its distance from change points."""
+        if self.least is None:
+            return self.coordinates.settled(x)
+        try:
+            x, distance = self.coordinates.settled(x)
+        except StepError as error:
+            raise NearError(str(error)) from None
+        if not distance >= self.least:
+            raise NearError("it comes too near to a change point")
+        return x, distance
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A step's interpolant; called, (q, v).
+
+    ``hidden``: the times between which a change point may be.
+    """
+
+    coordinates: Coordinates
+    dense: Callable[[float], Array]
+    span: tuple[float, float]
+    hidden: tuple[float, float] | None = None
+
+    def __call__(self, t: float) -> Array:
+        """(q, v), loops closed."""
+        model = self.coordinates.model
+        state = self.at(float(t))
+        speeds = state[len(state) - model.n_joint_velocities :]
+        return np.concatenate([state[: model.nq], speeds[independent_columns(model)]])
+
+    def at(self, t: float) -> Array:
+        """q, with loops closed, z, the bases and the velocities of all joints."""
+        x, nq = self.dense(t), self.coordinates.model.nq
+        if not self.hides(t):
+            x, _ = self.coordinates.settled(x)
+            speeds = self.coordinates.joint_rates(x)
+        else:
+            around = [np.append(y[:nq], self.coordinates.joint_rates(y)) for y in self._around[1]]
+            q, speeds = np.split(self._polynomial(t, around), [nq])
+            x = np.append(closed_by_least_squares(self.coordinates.model, q), x[nq:])
+        return np.append(self.coordinates.row(x), speeds)
+
+    def hides(self, t: float) -> bool:
+        """Whether a change point may be so near that the equations are singular."""
+        return self.hidden is not None and self.hidden[0] < t < self.hidden[1]
+
+    def rate(self, equations: Equations, t: float) -> Array:
+        """ẋ under other forces at a time at which a change point may be."""
+        return self._polynomial(t, [equations.rate(equations.end, x) for x in self._around[1]])
+
+    @cached_property
+    def _around(self) -> tuple[Array, list[Array]]:
+        assert self.hidden is not None
+        (first, last), (low, high) = self.span, self.hidden
+        before = AROUND if low > first else 0
+        after = np.linspace(high, last, 2 * AROUND - before)
+        times = np.append(np.linspace(first, low, before), after)
+        return times, [self.coordinates.settled(self.dense(t))[0] for t in times.tolist()]
+
+    def _polynomial(self, t: float, values: list[Array]) -> Array:
+        from scipy.interpolate import BarycentricInterpolator
+
+        return np.asarray(BarycentricInterpolator(self._around[0], values)(t))
+
+
+@dataclass
+class Adaptive(Run):
+    """DOP853 or Radau, step by step.
+
+    States are q, z, the bases and the velocities of all joints, one after the other. ``every``: the
+    time between states that are kept; None: at the method's own steps.
+    """
+
+    every: float | None
+    tolerances: tuple[float, float]
+    knots: list[float] = field(default_factory=list, init=False)
+    pieces: list[Piece] = field(default_factory=list, init=False)
+    _length: float | None = field(default=None, init=False)
+    _distance: float = field(default=1.0, init=False)
+    _leading: float = field(default=0.0, init=False)  # length of DOP853's steps beside Radau's
+
+    def _begin(self, x: Array) -> Array:
+        row = self.step.tangent_row(super()._begin(x))
+        return np.concatenate([row, np.asarray(joint_rates(self.model)(row))])
+
+    def _independent(self, state: Array) -> tuple[Array, Array]:
+        return state[: self.model.nq], self._speeds(state)[independent_columns(self.model)]
+
+    def _keep(self, t: float, state: Array, signals: Signals, speeds: Array | None = None) -> None:
+        super()._keep(t, state, signals, self._speeds(state))
+
+    def _speeds(self, state: Array) -> Array:
+        return state[len(state) - self.model.n_joint_velocities :]
+
+    def _trajectory(self, **more: Any) -> Trajectory:
+        if self.pieces:
+            from scipy.integrate import OdeSolution
+
+            more["dense"] = OdeSolution(self.knots, self.pieces)
+        return super()._trajectory(**more)
+
+    def _through(
+        self, signals: Signals, k: int, grid: Grid, state: Array, bar: Progress
+    ) -> tuple[int, Array]:
+        t, end = grid.at(k), grid.at(k + 1)
+        size = self.model.nq + self.model.nv
+        x, bases = state[:size], state[size : len(state) - self.model.n_joint_velocities]
+        coordinates = Coordinates(self.model, bases)
+        equations = Equations(self.step, signals, coordinates, end)
+        if not self.knots:
+            self.knots.append(t)
+        if self.pieces and self.pieces[-1].hides(t):
+            rate = self.pieces[-1].rate(equations, t)
+            equations = replace(equations, start=(t, x, rate))
+        elif not k and not np.all(np.isfinite(equations.rate(t, x))):
+            raise self._failed(t, state, "accelerations are not finite")
+        self._distance = coordinates.distance(x)
+        solver = self._solver(equations, (t, end), x, self._length)
+        if self._length is None:
+            self._length = solver.h_abs
+        while True:
+            try:
+                solver, piece = self._step(solver, equations)
+                now = min(piece.span[1], end)
+                ends = piece.at(now)
+            except StepError as error:
+                what = f"the step from there fails ({error})"
+                raise self._failed(t, state, what) from None
+
+            def at(share: float, t: float = t, h: float = now - t, piece: Piece = piece) -> Array:
+                return piece.at(t + share * h)
+
+            met = self.limits.first(t, now - t, state, ends, at)
+            if met is not None:
+                _, ends, self.stop = met
+                now = self.stop.time
+            if not np.all(np.isfinite(ends)):
+                raise self._error(now, "the state is not finite")
+            if now > self.knots[-1]:
+                self.knots.append(now)
+                self.pieces.append(piece)
+            if self.every is not None:  # the end of a segment is its caller's to keep
+                self._keep_between(signals, t, min(now, end - 2e-9 * self.every), piece)
+            t, state = now, ends
+            if self.stop is not None or now >= end:
+                break
+            if self.every is None:
+                self._keep(now, state, signals)
+            x = state[:size]
+            coordinates, renewed, checks = equations.coordinates.renewed(x)
+            if len(checks) and checks[1] > RENEWED:
+                equations = replace(equations, coordinates=coordinates, start=None)
+                state = np.concatenate([coordinates.row(renewed), self._speeds(state)])
+                solver = self._solver(equations, (now, end), renewed, self._length)
+            else:
+                solver.y, solver.f = x, equations.rate(now, x)
+            bar.at(now)
+        return k + 1, state
+
+    def _solver(
+        self, equations: Equations, span: tuple[float, float], x: Array, length: float | None,
+        method: str | None = None,
+    ) -> Any:  # fmt: skip
+        """A solver over a span of time, with a first step of this length."""
+        from scipy.integrate import DOP853, Radau
+
+        (t, end), (rtol, atol) = span, self.tolerances
+        if equations.least and length is not None:  # below that all errors are rounding's
+            turned = length * self._speed(x, equations) ** 2 / equations.least**2
+            atol = max(atol, float(np.finfo(float).eps) * turned)
+        first = None if length is None or t == end else min(length, end - t)
+        made = Radau if (method or self.step.method) == "radau" else DOP853
+        solver = made(equations.rate, t, x, end, rtol=rtol, atol=atol, first_step=first)
+        if not (math.isfinite(solver.h_abs) and solver.h_abs > 0.0):
+            what = f"no first step is short enough for rtol {rtol:g}, atol {atol:g}"
+            raise self._failed(t, x, what)
+        return solver
+
+    def _step(self, solver: Any, equations: Equations) -> tuple[Any, Piece]:
+        """One step: the solver after it, and its interpolant.
+
+        Steps in which linkages turn by too much, or come nearer to change points than was foreseen,
+        are repeated with half their length. Near change points Radau's steps, of order five, may be
+        shorter than what stages have to keep away by: where DOP853's are longer, these lead over.
+        """
+        t, x, rate = float(solver.t), solver.y, solver.f
+        h, method = self._length, self.step.method
+        assert h is not None
+        starts = equations.start is not None and equations.start[0] == t
+        if starts:  # where DOP853 alone needs no derivatives of rates
+            begin, last = self.pieces[-1].span
+            h, method = last - begin, "dop853"
+        elif method == "radau" and self.step.checks:
+            guess = self._solver(equations, (t, math.inf), x, None, "dop853").h_abs
+            other = max(guess, self._leading)  # near change points guesses become shorter
+            if other > h and self._may_meet(x, other, equations):
+                h, method = other, "dop853"
+        error = StepError("a linkage turns by too much")
+        while t + h > t:
+            near = self._may_meet(x, h, equations)
+            careful, over, end, length = equations, False, equations.end, h
+            if starts:
+                near, over, low, high = True, True, 0.0, float(stages(method)[1])
+                least = 0.5 * equations.coordinates.distance(x + high * h * rate)
+            elif near:
+                n = int(np.argmax(np.diff(stages(method))))
+                low, high = stages(method)[n : n + 2].tolist()
+                length, over, least = self._placed(x, rate, h, equations, (low, high))
+            if near:
+                careful = replace(equations, least=least)
+                end = t + length if over else min(t + length, end)
+            try:
+                if near or h != self._length:
+                    solver = self._solver(careful, (t, end), x, length, method)
+                solver.step()
+                if solver.status == "failed":
+                    raise StepError("steps have become too short")
+                dense, now = solver.dense_output(), float(solver.t)
+                if over and now < end:
+                    raise NearError("it comes too near to a change point")
+                after, self._distance = careful.settled(solver.y)
+            except NearError as reason:
+                error, h = reason, 0.5 * (length if over else h)
+                continue
+            checks = equations.coordinates.renewed(after)[2]
+            if not len(checks) or checks[1] < TURNED:
+                break
+            h *= 0.5
+        else:
+            raise error
+        hidden = (t + low * (now - t), t + high * (now - t)) if over else None
+        self._leading = 0.0 if method == self.step.method else h
+        if method == self.step.method:
+            # the length that errors allow: a step to an end that is set says nothing of longer ones
+            self._length = solver.h_abs if now < end else max(h, solver.h_abs)
+        if near and now < equations.end:
+            equations = replace(equations, start=None)
+            solver = self._solver(equations, (now, equations.end), after, self._length)
+        return solver, Piece(equations.coordinates, dense, (t, now), hidden)
+
+    def _placed(
+        self, x: Array, rate: Array, h: float, equations: Equations, gap: tuple[float, float]
+    ) -> tuple[float, bool, float]:
+        """A step of length h or less from x: how long, whether over a change point, how near to it.
+
+        ``gap``: the widest between the method's stages. The motion is foreseen along its tangent. A
+        step that is not over a change point ends where the next one of length h leads over it.
+        """
+        from scipy.optimize import minimize_scalar
+
+        def distance(time: float) -> float:
+            return equations.coordinates.distance(x + time * rate)
+
+        low, high = gap
+        middle, exact = 0.5 * (low + high), PLACED * h
+        longest = (1.0 + middle) * h
+        ahead = float(minimize_scalar(distance, bounds=(0.0, longest), method="bounded",
+                                      options={"xatol": exact}).x)  # fmt: skip
+        if ahead < 2.0 * exact:
+            return h, False, 0.5 * distance(0.0)
+        if ahead > middle * h + exact:
+            length = min(h, ahead - middle * h)
+            return length, False, 0.5 * distance(length)
+        length = ahead / middle
+        return length, True, 0.5 * min(distance(low * length), distance(high * length))
+
+    def _may_meet(self, x: Array, h: float, equations: Equations) -> bool:
+        """Whether a step of length h from x may come near to a change point."""
+        if not self.step.checks:
+            return False
+        return self._distance < REACH * h * self._speed(x, equations)
+
+    def _speed(self, x: Array, equations: Equations) -> float:
+        """The largest velocity of a joint."""
+        return float(np.max(np.abs(equations.coordinates.joint_rates(x)), initial=0.0))
+
+    def _keep_between(self, signals: Signals, t: float, now: float, piece: Piece) -> None:
+        """Record the states that are asked for in a step, its beginning left out."""
+        every = self.every
+        assert every is not None
+        k = math.floor(t / every + 1e-9) + 1
+        while k * every <= now + 1e-9 * every:
+            self._keep(k * every, piece.at(k * every), signals)
+            k += 1
+
+
+# ---- simulate ------------------------------------------------------------------------------------
 
 Method: TypeAlias = Literal[
     "rk4", "dop853", "radau", "semi_implicit_euler", "variational", "time_stepping"

@@ -44,10 +44,10 @@ from robomodel.dynamics.recursions.rnea import bias_force, rnea
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.motion import tangent
-from robomodel.motion.capsules import Proximity, RoundPair, round_contacts
-from robomodel.motion.forces import Acting
+from robomodel.motion.collision import Proximity, RoundPair, round_contacts
 from robomodel.motion.ground import ContactLaw, Placed
 from robomodel.motion.implicit import Way, press, press_springs
+from robomodel.motion.limits import Acting
 from robomodel.motion.tangent import (
     axes_rates,
     constraint_of,

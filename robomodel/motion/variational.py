@@ -32,11 +32,11 @@ from robomodel.model.model import Model
 from robomodel.motion.inputs import Signals, stacked
 from robomodel.motion.integrator_functions import (
     Coordinates,
-    StepError,
     lagrangian,
     momentum_slopes,
 )
 from robomodel.motion.steps import FixedStep, acting_forces, flow
+from robomodel.motion.tangent import StepError
 from robomodel.scalars import unstack
 
 Places: TypeAlias = NDArray[np.intp]
