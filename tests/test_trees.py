@@ -22,7 +22,7 @@ from oracle import Oracle
 from test_dynamics import compare, named, relative
 
 import robomodel as rm
-from robomodel.dynamics.algorithm import ALGORITHMS, AlgorithmSpec, kernel, traced_algorithm
+from robomodel.dynamics.algorithm import ALGORITHMS, AlgorithmSpec, traced_algorithm
 from robomodel.dynamics.kinematics.frames import frame_keys
 from robomodel.dynamics.recursions.reduced import regrouped
 from robomodel.kernels import Trace
@@ -111,7 +111,7 @@ def by_program(model: rm.Model, task: AlgorithmSpec, given: dict[str, Array]) ->
 
 def by_kernel(model: rm.Model, task: AlgorithmSpec, given: dict[str, Array]) -> Array:
     """Compiled."""
-    found = kernel(model, task)(*given.values())
+    found = traced_algorithm(model, task).kernel()(*given.values())
     parts = found if isinstance(found, tuple) else (found,)
     return np.concatenate([x.reshape(len(given["q"]), -1) for x in parts], axis=-1)
 

@@ -19,8 +19,7 @@ import typer
 from robomodel import dynamics as compute
 from robomodel.cli.common import Result, UserError, blaming
 from robomodel.cli.robot import Robot
-from robomodel.dynamics.algorithm import AlgorithmSpec
-from robomodel.dynamics.algorithm import kernel as kernel_of
+from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.dynamics.recursions.hybrid_dynamics import freedoms
 from robomodel.errors import DescriptionError, DescriptionWarning, did_you_mean
 from robomodel.files import named
@@ -497,7 +496,7 @@ def benchmark(
 
 def _measure(model: Model, algorithm: str, states: int, threads: int) -> dict[str, Any]:
     start = time.perf_counter()
-    kernel = kernel_of(model, AlgorithmSpec(algorithm))
+    kernel = traced_algorithm(model, AlgorithmSpec(algorithm)).kernel()
     seconds = time.perf_counter() - start
     rng = np.random.default_rng(0)
     some = np.array([model.random_configuration(rng) for _ in range(min(states, 16))])

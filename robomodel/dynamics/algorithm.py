@@ -37,8 +37,7 @@ from robomodel.dynamics.recursions.passive import Arguments, Inner
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.errors import as_names, did_you_mean, no_model, warn
 from robomodel.kernels import NoCompilerError
-from robomodel.kernels.function import Kernel, TracedFunction, split
-from robomodel.kernels.program import Dtype
+from robomodel.kernels.function import TracedFunction, split
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.derived import traced
@@ -103,21 +102,6 @@ class Algorithm:
     by_trace: bool = False  # differentiates its own trace, so it runs on traced scalars only
     passive: Passive | None = None  # the same with springs and damping
 
-    def results(self, model: Model, k: int) -> Mapping[str, tuple[int, ...]]:
-        """The results' names and shapes with k frames."""
-        return {
-            name: tuple(n if isinstance(n, int) else AXES[n](model, k) for n in axes)
-            for name, axes in self.axes.items()
-        }
-
-    def compute(
-        self, method: str, model: Model, arguments: Arguments, options: Mapping[str, object]
-    ) -> list[Scalar]:
-        """The numbers of all results, one result after the other, matrices by rows."""
-        run = self.run if method == "cluster" else self.methods[method]
-        options = {name: x for name, x in options.items() if name in self.takes}
-        return _flat([run(model, *(arguments[name] for name in self.arguments), **options)])
-
 
 def _flat(numbers: Sequence[Any]) -> list[Scalar]:
     """The scalars of nested lists and tuples."""
@@ -148,7 +132,8 @@ def declare(
     The recursion's parameters after the model are the algorithm's arguments; ``f_ext`` (wrenches by
     body), ``at`` (a frame), ``places`` (frames) and ``known`` (joints) come behind them.
     """
-    _, *parameters = inspect.signature(recursion).parameters
+    every = inspect.signature(recursion).parameters.values()
+    _, *parameters = (each.name for each in every if each.kind is not each.KEYWORD_ONLY)
     arguments = tuple(each for each in parameters if each not in NOT_NUMBERS)
     takes = NOT_NUMBERS.intersection(parameters) | ({"reference"} if takes_reference else set())
     entry = Algorithm(arguments, axes, recursion, takes, methods or {}, by_trace, passive)
@@ -242,7 +227,10 @@ class AlgorithmSpec:
 
     def results(self, model: Model) -> Mapping[str, tuple[int, ...]]:
         """The results' names and shapes."""
-        return self.algorithm.results(model, len(self.frames))
+        return {
+            name: tuple(n if isinstance(n, int) else AXES[n](model, len(self.frames)) for n in axes)
+            for name, axes in self.algorithm.axes.items()
+        }
 
     def tree(self, model: Model) -> Model:
         """The model with the same equations of motion on which it takes the fewest operations.
@@ -265,10 +253,13 @@ class AlgorithmSpec:
         options["f_ext"] = frames.body_wrenches(model, by_link)
         options["at"] = places[0] if places else None
 
+        options = {name: x for name, x in options.items() if name in entry.takes}
+        recursion = entry.run if self.method == "cluster" else entry.methods[self.method]
+
         def run(x: Arguments) -> Sequence[Scalar]:
             if self.order is not None:
                 return self.order(model, x["q"], x["v"], x["tau"])
-            return entry.compute(self.method, model, x, options)
+            return _flat([recursion(model, *(x[name] for name in entry.arguments), **options)])
 
         if not self.passive:
             return run(arguments)
@@ -310,11 +301,6 @@ def traced_algorithm(model: Model, spec: AlgorithmSpec) -> TracedFunction:
 
     label = spec.name if spec.method == "cluster" else f"{spec.name}:{spec.method}"
     return TracedFunction(spec.name, sizes, spec.results(model), build, label=label)
-
-
-def kernel(model: Model, spec: AlgorithmSpec, dtype: Dtype = "float64") -> Kernel:
-    """The kernel of an algorithm with its options, compiled once a model."""
-    return traced_algorithm(model, spec).kernel(dtype)
 
 
 # ---- options and their documentation -------------------------------------------------------------
@@ -573,20 +559,12 @@ def run(
     forces = {} if f_ext is None else by_name(f_ext, "f_ext")
     if check:
         check_arguments(model, arguments, forces)
-    ready: Callable[..., Any] | None = None
     usual = method == "cluster" and not (frames or known or passive)  # its name alone is the key
     key = algorithm if usual else (algorithm, frames, method, known, passive, reference)
     if backend == "compiled" and not forces:
         try:
-            ready = model.derived.get(key)
-        except TypeError:  # an option without a hash, which AlgorithmSpec refuses in words
-            ready = None
-        except AttributeError:
-            raise no_model(model) from None
-    if ready is not None:
-        try:
-            return ready(*arguments.values())
-        except (TypeError, ValueError):
+            return model.derived[key](*arguments.values())
+        except (AttributeError, KeyError, TypeError, ValueError):
             pass
     if not isinstance(model, Model):
         raise no_model(model)

@@ -23,7 +23,6 @@ from robomodel.dynamics.algorithm import (
     AlgorithmSpec,
     as_spec,
     documented,
-    kernel,
     traced_algorithm,
 )
 from robomodel.errors import did_you_mean, no_model
@@ -110,7 +109,7 @@ def compile(
 
         chosen = as_order(model, order)
         spec = replace(spec, order=chosen)
-        error = order_error(model, chosen, kernel(model, spec))
+        error = order_error(model, chosen, traced_algorithm(model, spec).kernel())
     function = traced_algorithm(model, spec)
     compiled: Kernel | CudaKernel
     compiled = function.kernel(number) if target == "cpu" else function.cuda(number)

@@ -182,13 +182,19 @@ def velocity(model: Model, q: Vector, v: Vector, at: Place) -> tuple[Scalar, ...
     return twist.entries()
 
 
-def acceleration(model: Model, q: Vector, v: Vector, a: Vector, at: Place) -> tuple[Scalar, ...]:
-    """How the frame turns and its origin, a point of its body, accelerates; in its reference."""
+def acceleration(
+    model: Model, q: Vector, v: Vector, a: Vector, at: Place, *, with_gravity: bool = False
+) -> tuple[Scalar, ...]:
+    """How the frame turns and its origin, a point of its body, accelerates; in its reference.
+
+    ``with_gravity``: minus gravity, as accelerometers measure it.
+    """
     if at.body == WORLD:
-        return NO_MOTION.entries()
+        up = at.pose.unrotate(minus(ZERO, model.gravity)) if with_gravity else ZERO
+        return Motion(ZERO, up).entries()
     state = State(model, q, (at.body,), v)
-    moved = list(state.points(state.accelerations(a), with_gravity=False))[at.body]
-    local = Motion(at.pose.unrotate(moved.alpha), moved.at(at.pose))
+    points = list(state.points(state.accelerations(a), with_gravity=with_gravity))[at.body]
+    local = Motion(at.pose.unrotate(points.alpha), points.at(at.pose))
     if at.reference == "local":
         return local.entries()
     rotation, origin = pose_of(state, at)
@@ -233,45 +239,31 @@ def _homogeneous(transform: Transform, batch: tuple[int, ...]) -> Array:
 # ---- what sensors on a frame read ---------------------------------------------------------------
 
 
-def gyroscope(model: Model, q: Vector, v: Vector, at: Place) -> list[Scalar]:
-    """Angular velocity of a frame in its own axes [rad/s]."""
-    if at.body == WORLD:
-        return [0.0, 0.0, 0.0]
-    return list(at.pose.unrotate(State(model, q, (at.body,), v).omega[at.body]))
-
-
-def accelerometer(model: Model, q: Vector, v: Vector, a: Vector, at: Place) -> list[Scalar]:
-    """Specific force at a frame's origin in its axes [m/s²]: acceleration minus gravity.
-
-    That of inverse dynamics: a body's points at r move with acceleration a + ([ω]x² + [α]x) r.
-    """
-    if at.body == WORLD:
-        return list(at.pose.unrotate(minus(ZERO, model.gravity)))
-    state = State(model, q, (at.body,), v)
-    return list(list(state.points(state.accelerations(a)))[at.body].at(at.pose))
-
-
 def gyroscope_derivatives(
     model: Model, q: Sequence[Traced], v: Sequence[Traced], at: Place
 ) -> list[list[Scalar]]:
-    """The measurement (3), then its derivatives by q, in the tangent space, and v: rows of each."""
+    """The angular velocity (3) of a frame in its axes [rad/s], then its derivatives by q and v.
+
+    Rows of each; q varies in the tangent space.
+    """
     directions = position_directions(model, q)
     directions += [{x: 1.0} for x in v]
-    return _with_slopes(model.nv, gyroscope(model, q, v, at), directions, q)
+    return _with_slopes(model.nv, velocity(model, q, v, at)[:3], directions, q)
 
 
 def accelerometer_derivatives(
     model: Model, q: Sequence[Traced], v: Sequence[Traced], a: Sequence[Traced], at: Place
 ) -> list[list[Scalar]]:
-    """The measurement (3), then its derivatives by q, in the tangent space, v and a."""
+    """The specific force (3) at a frame in its axes [m/s²], then its derivatives by q, v and a."""
     directions = position_directions(model, q)
     directions += [{x: 1.0} for x in (*v, *a)]
-    return _with_slopes(model.nv, accelerometer(model, q, v, a, at), directions, q)
+    force = acceleration(model, q, v, a, at, with_gravity=True)[3:]
+    return _with_slopes(model.nv, force, directions, q)
 
 
 def _with_slopes(
-    nv: int, measured: list[Scalar], directions: Sequence[Direction], q: Sequence[Traced]
+    nv: int, measured: Sequence[Scalar], directions: Sequence[Direction], q: Sequence[Traced]
 ) -> list[list[Scalar]]:
     columns = differentiate(q[0].trace, measured, directions)
     parts = [row[i : i + nv] for i in range(0, len(directions), nv) for row in transposed(columns)]
-    return [measured, *parts]
+    return [list(measured), *parts]

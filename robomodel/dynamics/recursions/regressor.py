@@ -16,7 +16,7 @@ that spin are turned, as other inertias than theirs would feel it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.dynamics.recursions.coriolis import changes, origin_rate, rows_rates
@@ -168,16 +168,12 @@ def momentum_regressor(
         weight = _in_link(state, first, ZERO, ZERO, up)
         _project(state, momentum, first, columns)
         _project(state, remainder, first, weight)
-        body = first
-        while body != WORLD:
-            carrier = model.nodes[body]
-            row, linear = model.clusters[carrier.cluster].v.start, state.twists[body].linear
+        for body, row, wrenches in _carriers(state, first, columns):
+            linear = state.twists[body].linear
             for i, (s, ds) in enumerate(zip(motions[body], moved[body], strict=True), row):
-                for c, wrench in enumerate(columns, len(INERTIAL) * first):
+                for c, wrench in enumerate(wrenches, len(INERTIAL) * first):
                     power = add(wrench.dot(ds), inner(s.angular, cross(wrench.force, linear)))
                     remainder[i][c] = sub(remainder[i][c], power)
-            columns = [state.transforms[body].to_parent(wrench) for wrench in columns]
-            body = carrier.parent
     for at, (joint, kind) in enumerate(of_joints(model), len(INERTIAL) * len(model.nodes)):
         for r in model.nodes[joint].freedoms:
             rate = state.velocities[r]
@@ -240,18 +236,23 @@ def _in_link(
     return [link.to_parent(wrench) for wrench in columns]
 
 
-def _project(state: State, matrix: Matrix, first: int, columns: Sequence[Wrench]) -> None:
-    """Add what a body's columns do to every cluster that carries it."""
-    body, start = first, len(INERTIAL) * first
+def _carriers(
+    state: State, body: int, columns: list[Wrench]
+) -> Iterator[tuple[int, int, list[Wrench]]]:
+    """The bodies that carry a body, it first: each with its first row, and the columns there."""
     while body != WORLD:
         node = state.model.nodes[body]
-        for i, motion in enumerate(
-            state.subspace(body), state.model.clusters[node.cluster].v.start
-        ):
-            for c, wrench in enumerate(columns, start):
-                matrix[i][c] = add(matrix[i][c], wrench.dot(motion))
+        yield body, state.model.clusters[node.cluster].v.start, columns
         columns = [state.transforms[body].to_parent(wrench) for wrench in columns]
         body = node.parent
+
+
+def _project(state: State, matrix: Matrix, first: int, columns: list[Wrench]) -> None:
+    """Add what a body's columns do to every cluster that carries it."""
+    for body, row, wrenches in _carriers(state, first, columns):
+        for i, motion in enumerate(state.subspace(body), row):
+            for c, wrench in enumerate(wrenches, len(INERTIAL) * first):
+                matrix[i][c] = add(matrix[i][c], wrench.dot(motion))
 
 
 def _add_joint(
