@@ -11,10 +11,10 @@ from robomodel.spatial.vectors import (
     ZERO,
     Mat,
     Vec,
-    _following,
     apply,
     as_matrix,
     cross,
+    following,
     inner,
     plus,
     scale,
@@ -106,7 +106,7 @@ class RigidInertia:
         i = self.inertia
         moment = []
         for r in range(3):
-            j, k = _following(r)
+            j, k = following(r)
             term = mul(sub(i[k][k], i[j][j]), w[j][k])
             term = add(term, mul(i[j][k], sub(w[j][j], w[k][k])))
             term = add(term, mul(i[r][k], w[r][j]))

@@ -11,9 +11,9 @@ from robomodel.spatial.vectors import (
     UNIT,
     Mat,
     Vec,
-    _following,
     apply,
     as_matrix,
+    following,
     inner,
     matmul,
     symmetric,
@@ -47,7 +47,7 @@ class AxisRotation:
 
     def rotate(self, v: Vec) -> Vec:
         """R v."""
-        i, j = _following(self.k)
+        i, j = following(self.k)
         r = list(v)
         r[i] = sub(mul(self.c, v[i]), mul(self.s, v[j]))
         r[j] = add(mul(self.s, v[i]), mul(self.c, v[j]))
@@ -55,7 +55,7 @@ class AxisRotation:
 
     def unrotate(self, v: Vec) -> Vec:
         """Rᵀ v."""
-        i, j = _following(self.k)
+        i, j = following(self.k)
         r = list(v)
         r[i] = add(mul(self.c, v[i]), mul(self.s, v[j]))
         r[j] = sub(mul(self.c, v[j]), mul(self.s, v[i]))
@@ -64,7 +64,7 @@ class AxisRotation:
     def conjugate_symmetric(self, m: Mat) -> Mat:
         """R M Rᵀ of a symmetric M in eight multiplications."""
         k, c, s = self.k, self.c, self.s
-        i, j = _following(k)
+        i, j = following(k)
         a, b, d = m[i][i], m[i][j], m[j][j]
         turn = add(mul(s, sub(a, d)), mul(c, add(b, b)))
         shift = mul(s, turn)
@@ -78,7 +78,7 @@ class AxisRotation:
     def conjugate(self, m: Mat) -> Mat:
         """R M Rᵀ."""
         k, c, s = self.k, self.c, self.s
-        i, j = _following(k)
+        i, j = following(k)
         turn = add(mul(s, sub(m[i][i], m[j][j])), mul(c, add(m[i][j], m[j][i])))
         s_turn, c_turn = mul(s, turn), mul(c, turn)
         r = [list(row) for row in m]
@@ -180,7 +180,7 @@ def factor(rows: Mat) -> tuple[Rotation, ...]:
         (a,), (b,), (c,) = sources
         return (SignedPermutation((a, b, c), (rows[0][a], rows[1][b], rows[2][c])),)
     for k in range(3):
-        i, j = _following(k)
+        i, j = following(k)
         if rows[i][k] == rows[j][k] == rows[k][i] == rows[k][j] == 0.0 < rows[k][k]:
             return (AxisRotation(k, rows[i][i], rows[j][i]),)
     pitch = math.atan2(-rows[2][0], math.hypot(rows[0][0], rows[1][0]))

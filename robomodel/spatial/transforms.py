@@ -72,7 +72,7 @@ class Wrench:
         return (*self.moment, *self.force)
 
     def turned(self, motion: Motion) -> Wrench:
-        """Motion x* wrench: its change as what it is fixed to moves."""
+        """Motion x* wrench: its change as the body that it is fixed to moves."""
         moment = plus(cross(motion.angular, self.moment), cross(motion.linear, self.force))
         return Wrench(moment, cross(motion.angular, self.force))
 
@@ -82,8 +82,6 @@ class Wrench:
 
 
 NO_MOTION = Motion(ZERO, ZERO)
-
-
 NO_WRENCH = Wrench(ZERO, ZERO)
 UNIT_MOTIONS = (*(Motion(e, ZERO) for e in UNIT), *(Motion(ZERO, e) for e in UNIT))
 UNIT_WRENCHES = (*(Wrench(e, ZERO) for e in UNIT), *(Wrench(ZERO, e) for e in UNIT))

@@ -8,14 +8,9 @@ from typing import TypeAlias
 from robomodel.scalars import Scalar, add, mul, neg, sub
 
 Vec: TypeAlias = tuple[Scalar, Scalar, Scalar]
-
-
 Mat: TypeAlias = tuple[Vec, Vec, Vec]  # rows; symmetric ones hold both halves
 
-
 ZERO: Vec = (0.0, 0.0, 0.0)
-
-
 UNIT: Mat = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
@@ -113,5 +108,6 @@ def skew_squared(w: Vec) -> Mat:
     )
 
 
-def _following(k: int) -> tuple[int, int]:
+def following(k: int) -> tuple[int, int]:
+    """The two axes after axis k, cyclically."""
     return (k + 1) % 3, (k + 2) % 3

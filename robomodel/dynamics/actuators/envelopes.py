@@ -41,21 +41,21 @@ NOTHING = 1e-3  # of the greatest: what counts as a dead point's
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointEnvelope:
-    """What reaches a joint, and how far it goes.
+    """The torque, speed and range of a joint behind its motors.
 
-    ``tree``: it moves in the open tree; of linkages of one freedom all other joints but rotors are
-    told of too.
+    ``tree``: it moves in the open tree; linkages of one freedom have envelopes of all other joints
+    but rotors, too.
     ``positions`` (n,) of the joint at the configurations ``q`` (n, nq); ``ratios`` (n, actuators):
     the motors' rates for unit velocity of the joint, all others standing; ``torque`` and ``speed``
-    (n,): the greatest there, all other joints of the open tree getting nothing, or standing;
+    (n,): the greatest there while all other joints of the open tree have no torque, or stand;
     infinite where nothing limits them.
     ``lower`` and ``upper``: as far as all limits of its cluster let it go; ``lower_by`` and
     ``upper_by`` name the joint whose limit that is, or say "loop" where the linkage, or the curve
     that the joint follows, ends it.
-    ``effort`` and ``velocity``: what there is everywhere, the least of ``torque`` and ``speed``
-    (at the neutral configuration where the range has dead points, at which they vanish).
+    ``effort`` and ``velocity``: available everywhere, the least of ``torque`` and ``speed`` (at the
+    neutral configuration where the range has dead points, at which they vanish).
     ``line``: which of the configurations have all other joints of the tree at neutral, in order.
-    ``file_limits``: the file's own. ``slides``: in metres and newtons, not radians.
+    ``file_limits``: the file's. ``slides``: in metres and newtons, not radians.
     """
 
     joint: str
@@ -79,7 +79,7 @@ class JointEnvelope:
 
     @property
     def limits(self) -> Limits:
-        """What a file of the open tree should say: the tighter of these and the file's own."""
+        """The limits of the open tree: the tighter of these and the file's."""
         file = self.file_limits
         return Limits(
             max(self.lower, file.lower),
@@ -95,7 +95,7 @@ class JointEnvelope:
 
     @property
     def constant(self) -> bool:
-        """Whether what reaches the joint is the same all over its range."""
+        """Whether torque and speed are the same all over its range."""
         return all(bool(np.ptp(x) <= ALIKE * np.max(x)) if np.all(np.isfinite(x)) else True
                    for x in (self.torque, self.speed))  # fmt: skip
 
@@ -103,7 +103,7 @@ class JointEnvelope:
 def _tighter(computed: float, filed: float) -> float:
     """The smaller limit; the file's where it differs by rounding alone.
 
-    Zero, as of joints without a motor of their own, is no limit of what reaches them.
+    Zero, as of joints without a motor of their own, is no limit of the torque there.
     """
     if filed == 0.0 and 0.0 < computed < math.inf:
         return computed
@@ -112,13 +112,13 @@ def _tighter(computed: float, filed: float) -> float:
 
 @cached_on_model
 def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
-    """Of every joint of one freedom that moves in the open tree; made once a model."""
+    """The envelopes of every joint of one freedom that moves in the open tree."""
     moving = _moving(model)
     return tuple(each for cluster in model.clusters for each in _of_cluster(model, cluster, moving))
 
 
 def _moving(model: Model) -> frozenset[int]:
-    """Bodies whose joints move in the open tree; where none stands for a robot, in its own."""
+    """Bodies whose joints move in the open tree; independent joints where there is none."""
     try:
         return select(model).moving
     except ValueError:
@@ -140,13 +140,13 @@ def _of_cluster(model: Model, cluster: Cluster, moving: frozenset[int]) -> list[
         return []
     q, start, ranges, lines = _poses(model, cluster, bodies)
     return [
-        _reach(model, cluster, body, (q, start), rows if body in tree else None,
+        _envelope(model, cluster, body, (q, start), rows if body in tree else None,
                ranges[model.joints[body].name], lines.get(model.joints[body].name, NONE))
         for body in bodies
     ]  # fmt: skip
 
 
-def _reach(
+def _envelope(
     model: Model,
     cluster: Cluster,
     body: int,
@@ -158,7 +158,7 @@ def _reach(
     """Of one joint; ``rows``: spanning velocities of the joints that move with it, None: alone."""
     joint, node, (q, start) = model.joints[body], model.nodes[body], poses
     rates = [node.v] if rows is None else rows
-    b = _in_these(model, q, cluster, rates)
+    b = _tree_maps(model, q, cluster, rates)
     v = cluster.v.start + rates.index(node.v)
     driven = np.any(b[:, v] != 0.0, axis=0)
     speed = np.full(len(q), np.inf)
@@ -184,8 +184,8 @@ def _reach(
         upper=upper,
         lower_by=lower_by,
         upper_by=upper_by,
-        effort=_everywhere(torque, start),
-        velocity=_everywhere(speed, start),
+        effort=_least(torque, start),
+        velocity=_least(speed, start),
         line=line,
         file_limits=Limits(joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit),
         slides=joint.type == "prismatic",
@@ -197,22 +197,17 @@ def _fastest(actuator: Actuator) -> float:
     return min(actuator.velocity_limit, math.inf if free is None else free)
 
 
-def _in_these(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> Array:
+def _tree_maps(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> Array:
     """B (n, nv, nu) over the velocities of the joints that move, in this cluster's place."""
-    b = _actuator_maps(model, q)
+    entries = [x for row in actuation.actuator_map(model, unstack(q)) for x in row]
+    b = stack(entries, q.shape[:-1]).reshape(len(q), model.nv, len(model.actuators))
     if cluster.kind == "joint" or not b.shape[-1]:
         return b
-    kept = model.constraint_jacobian(q)[:, rows, cluster.v]
-    if np.array_equal(kept, np.broadcast_to(np.eye(len(rows)), kept.shape)):
+    rates = model.constraint_jacobian(q)[:, rows, cluster.v]
+    if np.array_equal(rates, np.broadcast_to(np.eye(len(rows)), rates.shape)):
         return b
-    b[:, cluster.v] = np.swapaxes(inverses(kept), 1, 2) @ b[:, cluster.v]
+    b[:, cluster.v] = np.swapaxes(inverses(rates), 1, 2) @ b[:, cluster.v]
     return b
-
-
-def _actuator_maps(model: Model, q: Array) -> Array:
-    entries = [x for row in actuation.actuator_map(model, unstack(q)) for x in row]
-    with np.errstate(all="ignore"):
-        return stack(entries, q.shape[:-1]).reshape(*q.shape[:-1], model.nv, len(model.actuators))
 
 
 def inverses(matrices: Array) -> Array:
@@ -225,7 +220,7 @@ def inverses(matrices: Array) -> Array:
         return np.where(regular[..., None, None], np.linalg.inv(safe), np.nan)
 
 
-def _everywhere(values: Array, start: int) -> float:
+def _least(values: Array, start: int) -> float:
     """The least; where some vanish, that of the start."""
     finite = values[np.isfinite(values)]
     if not len(finite):
@@ -392,7 +387,7 @@ def _along(model: Model, cluster: Cluster, path: Curve) -> tuple[Array, int, tup
     sides, names = [], []
     for end, limit, way in zip(path.ends, (joint.lower, joint.upper), (-free, free), strict=True):
         position, by = end.position, end.by
-        if not by:  # half a turn meets no limit; its own may be farther
+        if not by:  # half a turn meets no limit; the joint's may be farther
             position, by = (limit, joint.name) if math.isfinite(limit) else (path.start + way, "")
         side = path.at(np.linspace(path.start, position, POINTS + 1)[1:])
         if end.by:

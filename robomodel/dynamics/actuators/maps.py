@@ -109,7 +109,7 @@ def reflected(model: Model, q: Vector) -> list[list[list[Scalar]]]:
 
 
 def _shaft(model: Model, actuator: Actuator) -> tuple[float, float, float]:
-    """Moment of inertia, damping and friction at an actuator's own shaft.
+    """Moment of inertia, damping and friction at an actuator's shaft.
 
     Those of its rotor; without one the armature, damping and friction of its joint, before the
     reduction; a sum of several joints has none.
@@ -213,13 +213,13 @@ def broadcast(
 def blocks(pattern: ArrayLike) -> Iterator[tuple[list[int], list[int]]]:
     """Coordinates and actuators that have to do with one another, in the order of the former."""
     columns_of = (np.flatnonzero(row).tolist() for row in np.asarray(pattern))
-    left = {i: set[int](columns) for i, columns in enumerate(columns_of) if columns}
-    while left:
-        first = next(iter(left))
-        rows, columns = {first}, left.pop(first)
-        while tied := {i for i, others in left.items() if others & columns}:
+    unassigned = {i: set[int](columns) for i, columns in enumerate(columns_of) if columns}
+    while unassigned:
+        first = next(iter(unassigned))
+        rows, columns = {first}, unassigned.pop(first)
+        while tied := {i for i, others in unassigned.items() if others & columns}:
             rows |= tied
-            columns = columns.union(*(left.pop(i) for i in tied))
+            columns = columns.union(*(unassigned.pop(i) for i in tied))
         yield sorted(rows), sorted(columns)
 
 
@@ -254,13 +254,13 @@ def _reach(b: Array, unit: Array, lower: Array, upper: Array) -> float:
     from scipy.optimize import linprog
 
     nu = b.shape[1]
-    found = linprog(
+    solution = linprog(
         np.r_[np.zeros(nu), -1.0], A_eq=np.c_[b, -unit], b_eq=np.zeros(len(unit)),
         bounds=[*zip(lower, upper, strict=True), (None, None)], method="highs",
     )  # fmt: skip
-    if found.status == 3:  # unbounded
+    if solution.status == 3:  # unbounded
         return np.inf
-    return float(found.x[-1]) if found.status == 0 else 0.0
+    return float(solution.x[-1]) if solution.status == 0 else 0.0
 
 
 def polytope(b: Array, chosen: Sequence[int], lower: Array, upper: Array) -> Array:
@@ -302,14 +302,14 @@ def _box_in(null: Array, lower: Array, upper: Array) -> Array:
 
     planes = np.concatenate([np.c_[n, -high], np.c_[-n, low]])
     norms = np.linalg.norm(planes[:, :-1], axis=1, keepdims=True)
-    inner = linprog(
+    interior = linprog(
         np.r_[np.zeros(size), -1.0], A_ub=np.c_[planes[:, :-1], norms], b_ub=-planes[:, -1],
         bounds=[(None, None)] * size + [(0.0, None)], method="highs",
     )  # fmt: skip
-    if inner.status != 0 or inner.x[-1] <= 1e-12 * np.abs(high).max():
-        return np.asarray(inner.x[None, :-1]) if inner.status == 0 else np.zeros((0, size))
-    found = HalfspaceIntersection(planes, inner.x[:-1])
-    return np.asarray(found.intersections)
+    if interior.status != 0 or interior.x[-1] <= 1e-12 * np.abs(high).max():
+        return np.asarray(interior.x[None, :-1]) if interior.status == 0 else np.zeros((0, size))
+    corners = HalfspaceIntersection(planes, interior.x[:-1])
+    return np.asarray(corners.intersections)
 
 
 def _hull(points: Array) -> Array:
@@ -326,7 +326,7 @@ def _hull(points: Array) -> Array:
     rank = int(np.sum(values > 1e-9 * max(values[0], 1e-300))) if values[0] > 0.0 else 0
     if rank == 0:
         return points[:1]
-    if rank < points.shape[1]:  # a segment, or a flat: its own hull
+    if rank < points.shape[1]:  # a segment, or a flat: its hull there
         return np.asarray(centre + _hull(spread @ axes[:rank].T) @ axes[:rank])
     try:
         return np.asarray(points[ConvexHull(points).vertices])
@@ -379,7 +379,7 @@ def copper_loss(model: Model, u: ArrayLike) -> Array:
     return np.asarray(np.array(constants) * force * force)
 
 
-# ---- what motors give of the torques asked of them -----------------------------------------------
+# ---- what motors give of required torques -----------------------------------------------
 
 # Motor forces u of least norm with B u = tau are clipped one by one to what each motor can do at
 # its rate, and come back as tau + B (clipped u - u): what no motor gives (a push on a floating
@@ -389,7 +389,7 @@ def copper_loss(model: Model, u: ArrayLike) -> Array:
 def saturated(
     model: Model, q: Vector, v: Vector, tau: Vector
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-    """(tau that acts (nv), motor forces u (nu), what of those wanted is lost (nu)).
+    """(tau that acts (nv), motor forces u (nu), what of the required ones is lost (nu)).
 
     Driving force at a velocity limit falls from all to nothing within its last hundredth, so that
     a motor held at it by its load has a force that integrators can follow.
@@ -403,12 +403,12 @@ def saturated(
         for n in columns:
             rate = dot([matrix[i][n] for i in rows], [v[i] for i in rows])
             ends.append(_ends(model.actuators[n], rate))
-        wanted = _wanted(model, matrix, rows, columns, tau)
-        cut = []
-        for n, (low, high), u in zip(columns, ends, wanted, strict=True):
+        required = _required(model, matrix, rows, columns, tau)
+        excess = []
+        for n, (low, high), u in zip(columns, ends, required, strict=True):
             forces[n] = _within(u, low, high)
             lost[n] = sub(u, forces[n])
-            cut.append(lost[n])
+            excess.append(lost[n])
         if len(rows) == len(columns) == 1:  # without a division, as at dead points none is needed
             (i,), (n,), ((low, high),) = rows, columns, ends
             if not (unlimited(low) and unlimited(high)):
@@ -416,7 +416,7 @@ def saturated(
                 result[i] = _within(tau[i], minimum(a, b), maximum(a, b))
         else:
             for i in rows:
-                result[i] = sub(tau[i], dot([matrix[i][n] for n in columns], cut))
+                result[i] = sub(tau[i], dot([matrix[i][n] for n in columns], excess))
     return result, forces, lost
 
 
@@ -433,7 +433,7 @@ def _within(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
     return x if unlimited(high) else select(sub(high, x), high, x)
 
 
-def _wanted(
+def _required(
     model: Model,
     matrix: Sequence[Sequence[Scalar]],
     rows: Sequence[int],
@@ -446,26 +446,26 @@ def _wanted(
     """
     if len(rows) == len(columns) == 1:
         return [div(tau[rows[0]], matrix[rows[0]][columns[0]])]
-    kept = _basis(model, rows, columns)
-    chosen = [[matrix[i][n] for n in kept] for i in rows]
-    if len(kept) == len(columns):
+    basis = _basis(model, rows, columns)
+    chosen = [[matrix[i][n] for n in basis] for i in rows]
+    if len(basis) == len(columns):
         return [x for (x,) in solve(chosen, [[tau[i]] for i in rows])]
-    found = solve(chosen, [[*(matrix[i][n] for n in columns), tau[i]] for i in rows])
-    spread, along = [row[:-1] for row in found], [row[-1:] for row in found]
+    factors = solve(chosen, [[*(matrix[i][n] for n in columns), tau[i]] for i in rows])
+    spread, along = [row[:-1] for row in factors], [row[-1:] for row in factors]
     gram = [[dot(x, y) for y in spread] for x in spread]
     weights = [x for (x,) in solve(gram, along)]
     return [dot(weights, column) for column in zip(*spread, strict=True)]
 
 
 def _basis(model: Model, rows: Sequence[int], columns: Sequence[int]) -> list[int]:
-    """Actuators of a block of which all others' effects are made, wherever it is regular."""
+    """Actuators of a block whose effects span those of all others, wherever it is regular."""
     from scipy.linalg import qr
 
     best: list[int] = []
     worst = 0.0
     for block in _sampled(model):
-        own = block[np.ix_(rows, columns)]
-        _, r, order = qr(own, mode="economic", pivoting=True)
+        part = block[np.ix_(rows, columns)]
+        _, r, order = qr(part, mode="economic", pivoting=True)
         pivots = np.abs(np.diag(r))
         rank = int(np.count_nonzero(pivots > 1e-9 * pivots[0]))
         least = float(pivots[rank - 1] / pivots[0])
@@ -510,9 +510,9 @@ def limits_alone(
         for j, i in enumerate(rows):
             least[i], most[i] = _ends_alone([row[j] for row in inverse], ends)
         for x, target in zip(block, unit, strict=True):
-            for y, wanted in zip(zip(*inverse, strict=True), target, strict=True):
-                left = sub(dot(x, y), wanted)
-                error = add(error, mul(left, left))
+            for y, expected in zip(zip(*inverse, strict=True), target, strict=True):
+                difference = sub(dot(x, y), expected)
+                error = add(error, mul(difference, difference))
     return least, most, [select(sub(error, REGULAR * REGULAR), 0.0, 1.0)]
 
 

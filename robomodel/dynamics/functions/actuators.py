@@ -1,4 +1,4 @@
-"""Motors behind gears and linkages: maps, limits, what they reflect."""
+"""Motors behind gears and linkages: maps, limits, reflected inertia."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def _inverse_map(model: Model, q: Array, rates: Array) -> Array:
 
 @documented
 def reflected(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Reflected:
-    """What each actuator's shaft puts on each independent velocity, through gears and linkages.
+    """Reflected inertia, damping and friction of each actuator on each independent velocity.
 
     Of coordinate i and actuator n I b², d b² and f |b| with b = B[i, n] of :func:`actuator_map` and
     I, d, f of its rotor (of a joint without one: the joint's armature, damping and friction). The
@@ -255,7 +255,7 @@ def saturate(
     tau: ArrayLike,
     **options: Unpack[Options],
 ) -> tuple[Array, Array, Array]:
-    """What the motors make of the torques asked of them.
+    """Torques that motors give within their limits, where more is required.
 
     The motor forces of least norm with B u = tau, each within its effort limit and what its
     torque-speed curve or velocity limit leaves it at its rate Bᵀ v. Driving force without a curve
@@ -263,10 +263,10 @@ def saturate(
     move under these torques with ``saturate=True``.
 
     Returns:
-        tau: The torques asked for less B times what is lost (..., nv), so that what no motor gives,
-            on a floating base or a joint without an actuator, stays.
+        tau: The required torques less B times ``lost`` (..., nv); torques on a floating base or a
+            joint without an actuator, which no motor gives, stay.
         u: Motor forces (..., nu), within their limits.
-        lost: What of each motor's force is beyond them (..., nu): zero where it is not saturated.
+        lost: The excess of each motor's required force (..., nu): zero where it is not saturated.
     """
     torque, u, lost = run(model, "saturate", {"q": q, "v": v, "tau": tau}, **options)
     nan = np.isnan(as_array(v, model.nv, "v", "nv")).any(axis=-1)
@@ -319,7 +319,7 @@ def torque_polytope(
     v: ArrayLike | None = None,
     **options: Unpack[Options],
 ) -> Array | list[Array]:
-    """The corners of what some coordinates can get together at q, the others nothing.
+    """The corners of the torques that some coordinates can have together at q, the others none.
 
     Args:
         joints: Names of independent coordinates (``model.dof_names``).

@@ -50,7 +50,7 @@ from robomodel.model.model import Model
 
 __all__ = ["contact_aba", "contact_aba_derivatives", "efpa", "impulse"]
 
-MANY = 8  # frames; beyond, programs without the k² entries of their matrix are made sooner
+MANY = 8  # frames; beyond, programs without the k² entries of their matrix compile sooner
 
 declare(
     "efpa",
@@ -157,7 +157,7 @@ def impulse(
     With ``unilateral`` contacts push and never pull, and stick or slip by Coulomb's law: Newton's
     law holds along the normals of points that approach, others may stay or leave. Then no energy is
     gained: where friction between rebounding points would, they rebound less. Solved to 1e-10 of
-    the velocities; a RuntimeWarning tells where not.
+    the velocities; raises a RuntimeWarning where not.
 
     Args:
         frames: The k points that touch something rigid at this instant: links, or (link, offset).
@@ -255,8 +255,8 @@ def contact_aba_derivatives(
 
     q varies in the tangent space. From M ∂a = Jᵀ ∂f - ∂(rnea - Jᵀ f) and J ∂a = -∂(J a + J̇ v).
     Where contacts are redundant those of the forces are of their least-norm solution at fixed J M⁻¹
-    Jᵀ; those of a hold as they are. Where contacts contradict each other, which :func:`contact_aba`
-    tells of, there are none.
+    Jᵀ; those of a hold as they are. Where contacts contradict each other, where
+    :func:`contact_aba` warns, there are none.
 
     Args:
         frames: The k points in contact: links, or (link, offset).

@@ -83,7 +83,7 @@ def rnea(
     method: Method = "cluster",
     **options: Unpack[ForceOptions],
 ) -> Array:
-    """Inverse dynamics: the forces that produce given accelerations.
+    """Inverse dynamics: the forces that produce the accelerations ``a``.
 
     C-RNEA (Chignoli et al., section V-A).
 
@@ -119,7 +119,7 @@ def aba(
     method: Method = "cluster",
     **options: Unpack[ForceOptions],
 ) -> Array:
-    """Forward dynamics: the accelerations under given forces.
+    """Forward dynamics: the accelerations under the forces ``tau``.
 
     States at which a loop is singular give not-a-number for themselves alone. C-ABA (Chignoli et
     al., section V-B).
@@ -154,11 +154,11 @@ def bias_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Force
 
 @algorithm(passive_recursion, tau=("nv",))
 def passive_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]) -> Array:
-    """What the file's springs and damping do to the independent velocities.
+    """Forces of the file's springs and damping on the independent velocities.
 
     Springs between links, at joints (dependent ones and rotors' included) and at the joints of
     loops, each with -stiffness · (x - reference) - damping · ẋ on its own coordinate x, brought to
-    the independent ones by ∂ẋ/∂v. Dry friction is not in it, as at rest it is whatever holds.
+    the independent ones by ∂ẋ/∂v. Dry friction is not in it: at rest it is a constraint force.
     ``rnea``, ``aba``, ``bias_force``, ``hybrid`` and the derivatives count these forces among what
     acts on the robot with ``passive=True``: ``rnea(…, passive=True)`` = rnea - passive_force.
 
@@ -175,7 +175,7 @@ def correction_force(
     tau: ArrayLike,
     **options: Unpack[PassiveOptions],
 ) -> Array:
-    """What joint forces of the open tree lack for it to accelerate as the robot does.
+    """The joint forces that the open tree lacks to accelerate as the robot does.
 
     With the accelerations a of the robot under tau, q̇ₜ = Gₜ v and tau = Gₜᵀ tauₜ, it is
     IDₜ(qₜ, Gₜ v, Gₜ a + gₜ) - tauₜ, of the inverse dynamics IDₜ of the tree: the gyroscopic moments
@@ -233,10 +233,10 @@ def hybrid(
     a: Mapping[str, ArrayLike] | None = None,
     **options: Unpack[ForceOptions],
 ) -> tuple[Array, Array]:
-    """Hybrid dynamics: all forces and accelerations, from forces here and accelerations there.
+    """Hybrid dynamics: all forces and accelerations, from some of each.
 
-    Every set of freedoms of which the accelerations are given is an algorithm of its own, compiled
-    at its first call; see :mod:`robomodel.dynamics.recursions.hybrid_dynamics`.
+    Every set of freedoms with prescribed accelerations is an algorithm of its own, compiled at its
+    first call; see :mod:`robomodel.dynamics.recursions.hybrid_dynamics`.
 
     Args:
         tau: Independent joint → force (...), or (..., n) for a joint with n degrees of freedom, or

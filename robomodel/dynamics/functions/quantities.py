@@ -1,4 +1,4 @@
-"""What controllers ask: terms of the equations of motion, frames, the centre of mass, energy.
+"""Terms of the equations of motion, frames, the centre of mass, energy, as controllers use them.
 
 Arguments, ``backend`` and ``check`` as in :mod:`robomodel.dynamics`. What Pinocchio calls it stands
 in parentheses; its spatial vectors have the linear part first, these the angular.
@@ -132,7 +132,7 @@ def frame_bias(
     reference: Reference = "local",
     **options: Unpack[Options],
 ) -> Array:
-    """:func:`frame_acceleration` at a = 0: what J a lacks, J̇ v of a point.
+    """:func:`frame_acceleration` at a = 0: J̇ v of a point.
 
     frame_acceleration = jacobian · a + frame_bias, in any one ``reference``.
 
@@ -180,7 +180,7 @@ def gravity_force(model: Model, q: ArrayLike, **options: Unpack[ForceOptions]) -
     Args:
         f_ext: Link name → wrench (..., 6) on it, its moment first, in its own axes, held up as well
             (computeStaticTorque).
-        passive: The file's springs help.
+        passive: Forces of the file's springs are subtracted.
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
