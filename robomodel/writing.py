@@ -42,7 +42,7 @@ from robomodel.files import is_no_file, replace_file
 from robomodel.model import Cluster, Model
 from robomodel.model.build import build
 from robomodel.model.options import labels
-from robomodel.parsers.text import difference
+from robomodel.parsers.schema import difference
 from robomodel.spatial import apply, minus
 
 if TYPE_CHECKING:
@@ -244,15 +244,15 @@ def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
     alike: dict[str, list[str]] = {}  # what differs only in the names of meshes and links
     for each in lost:
         alike.setdefault(re.sub(r"(?<!\w)'[^']*'", "", each), []).append(each)
-    told = [
+    messages = [
         first + (f", and {len(others)} more like it" if others else "")
         for first, *others in alike.values()
     ]
-    more = f"; and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
+    more = f"; and {len(messages) - _LISTED} more" if len(messages) > _LISTED else ""
     ways = "drop=True writes the file without"
     if meshes:
         ways += ', meshes="drop" without any mesh'
-    return f"{title} cannot say: {'; '.join(told[:_LISTED])}{more} ({ways})"
+    return f"{title} cannot say: {'; '.join(messages[:_LISTED])}{more} ({ways})"
 
 
 def _warn_of_sensors(description: Description) -> None:
@@ -299,13 +299,13 @@ def with_chosen(model: Model) -> Description:
     summed = {name for tie in ties for name, _ in tie.terms}
     marks: dict[str, bool | tuple[bool, ...]] = {}
     for cluster in model.clusters:
-        own = [joints[name] for name in cluster.joints if name in joints]
+        members = [joints[name] for name in cluster.joints if name in joints]
         if (
             cluster.kind == "loops"
             or len(cluster.independent) > 1
-            or any(joint.type in _COMPOSED or joint.name in summed for joint in own)
+            or any(joint.type in _COMPOSED or joint.name in summed for joint in members)
         ):
-            marks |= _marks(cluster, own, root)
+            marks |= _marks(cluster, members, root)
     if not marks:
         return description
     chosen = (replace(j, independent=marks.get(j.name, j.independent)) for j in description.joints)
@@ -316,16 +316,16 @@ def _marks(cluster: Cluster, joints: list[Joint], root: str) -> dict[str, bool |
     """What to say of a cluster's joints; nothing where the file has, or where nothing could be."""
     if cluster.kind == "joint" or any(joint.independent is not None for joint in joints):
         return {}
-    found: dict[str, bool | tuple[bool, ...]] = {}
+    marks: dict[str, bool | tuple[bool, ...]] = {}
     for joint in joints:
         each = tuple(label in cluster.independent for label in labels(joint))
         if len(set(each)) == 1:
-            found[joint.name] = each[0]
+            marks[joint.name] = each[0]
         elif joint.type == "spherical" or (joint.type == "floating" and joint.parent == root):
-            found[joint.name] = each
+            marks[joint.name] = each
         else:
             return {}
-    return found
+    return marks
 
 
 # --- the configuration that SDF shows -------------------------------------------------------------

@@ -38,8 +38,8 @@ from robomodel.model.build import build
 from robomodel.model.mobility import RigidError
 from robomodel.parsers import open_document, read, urdf
 from robomodel.parsers.mjcf.writer import to_mjcf
+from robomodel.parsers.schema import number, rpy_of
 from robomodel.parsers.sdf.writer import to_sdf
-from robomodel.parsers.text import number, rpy_of
 from robomodel.parsers.urdf.robot import to_urdf
 
 

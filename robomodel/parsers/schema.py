@@ -4,7 +4,8 @@ An :class:`Attribute` is a field of a record of :mod:`robomodel.description` wit
 and bounds, and what files call it. A :class:`Notation` is where a format keeps such numbers:
 ``<e word="1"/>`` in URDF, ``<e><word>1</word></e>`` in SDF, ``<e><word value="1"/></e>`` of Drake
 in URDF, arrays of the compiled model in MJCF. The tables of elements in the documentation are made
-from the declarations.
+from the declarations. Below are also the names, numbers and rotations of writers: as short as reads
+back exactly.
 
 To add an attribute, add the field to the record and a line to the declaration; it is then read and
 written wherever the element is, with its bounds, and stands in the documentation's table.
@@ -13,15 +14,14 @@ written wherever the element is, with its bounds, and stands in the documentatio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from lxml import etree
 
-from robomodel.description import MAX_TOLERANCE
-from robomodel.parsers.text import number
+from robomodel.description import IDENTITY, MAX_TOLERANCE, Rows3, Vec3, rotation_from_rpy
 from robomodel.parsers.xml import Document, Element
 
 LARGEST = 1e308
@@ -262,6 +262,92 @@ def write_mjcf(
     for each, value in declared.of(record, always=False).items():
         if each.mjcf and (not fields or each.field in fields):
             element.set(each.mjcf, number(value))
+
+
+# --- names, numbers and rotations of writers ------------------------------------------------------
+
+_EXACT = 2**53  # whole numbers below are written without a point
+
+
+class Names:
+    """Names that are taken, and fresh ones like them, numbered from ``first`` on."""
+
+    def __init__(self, taken: Iterable[str] = (), first: int = 2) -> None:
+        self.taken = set(taken)
+        self.first = first
+        self._counts: dict[str, int] = {}
+
+    def fresh(self, name: str, between: str = "_") -> str:
+        """The name, with a number after it if it is taken already; it is taken from now on."""
+        fresh, count = name, self._counts.get(name, self.first)
+        while fresh in self.taken:
+            fresh = f"{name}{between}{count}"
+            count += 1
+        self._counts[name] = count
+        self.taken.add(fresh)
+        return fresh
+
+
+def number(value: float) -> str:
+    """The shortest decimal that reads back as this very number."""
+    return str(int(value)) if abs(value) < _EXACT and value == int(value) else repr(float(value))
+
+
+def numbers(values: Iterable[float]) -> str:
+    """Numbers with spaces between."""
+    return " ".join(map(number, values))
+
+
+def rpy_of(rotation: Rows3) -> Vec3:
+    """The roll, pitch and yaw of a rotation matrix (rows), as URDF defines them.
+
+    Of the angles that read back as this very matrix, the shortest in writing; a matrix that no
+    angles give, because it was computed otherwise, is met to its own rounding, about 1e-16.
+    """
+    if rotation == IDENTITY:
+        return (0.0, 0.0, 0.0)
+    nearest, least = (0.0, 0.0, 0.0), math.inf
+    for angles in _candidates(rotation):
+        if (off := difference(rotation_from_rpy(*angles), rotation)) < least:
+            nearest, least = angles, off
+        if off == 0.0:
+            break
+    return nearest
+
+
+def _candidates(rotation: Rows3) -> Iterator[Vec3]:
+    """The triples of angles that give the matrix, rounded to more and more digits."""
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = rotation
+    yaw, pitch = math.atan2(yx, xx), math.atan2(-zx, math.hypot(xx, yx))
+    s, c = math.sin(yaw), math.cos(yaw)
+    triples = []
+    # near pitch = π/2, zy and zz are rounding; what is left without the yaw always says the roll
+    for roll in (math.atan2(zy, zz), math.atan2(s * xz - c * yz, c * yy - s * xy)):
+        triples.append((roll, pitch, yaw))
+        triples.append((_turned(roll), _turned(-pitch), _turned(yaw)))
+    for digits in range(1, 18):
+        for triple in triples:
+            roll, pitch, yaw = (_rounded(angle, digits) for angle in triple)
+            yield roll, pitch, yaw
+
+
+def _rounded(angle: float, digits: int) -> float:
+    """To so many digits; what is a right angle to its last digit is the double nearest to it."""
+    angle = float(f"{angle:.{digits}g}")
+    right = round(angle / (math.pi / 2)) * (math.pi / 2)
+    return right if abs(angle - right) <= 4e-16 * max(1.0, abs(angle)) else angle
+
+
+def _turned(angle: float) -> float:
+    """The angle half a turn on, within [-π, π]."""
+    return angle - math.pi if angle > 0.0 else angle + math.pi
+
+
+def difference(one: Rows3, other: Rows3) -> float:
+    """How much two rotations differ, in the entry that differs most."""
+    return max(
+        abs(a - b) for u, v in zip(one, other, strict=True) for a, b in zip(u, v, strict=True)
+    )
 
 
 # --- declarations ---------------------------------------------------------------------------------

@@ -39,8 +39,7 @@ from robomodel.errors import (
 )
 from robomodel.files import Resources
 from robomodel.parsers import xml
-from robomodel.parsers.schema import LIMIT, MIMIC, SIZES
-from robomodel.parsers.text import number, numbers, rpy_of
+from robomodel.parsers.schema import LIMIT, MIMIC, SIZES, number, numbers, rpy_of
 from robomodel.running import Lock
 
 TEXT = "<text>"  # how messages call a description that is no file

@@ -24,10 +24,9 @@ from robomodel.description import (
 )
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers.mjcf.constraints import Terms, Ties
-from robomodel.parsers.mjcf.elements import Section
-from robomodel.parsers.schema import MOTOR
+from robomodel.parsers.mjcf.source import Section
+from robomodel.parsers.schema import MOTOR, Names
 from robomodel.parsers.shared.motors import motor_fault
-from robomodel.parsers.text import Names
 
 ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
 """Beginnings of ``<custom>`` texts with the numbers of an actuator's or a joint's motor."""
@@ -131,9 +130,6 @@ class Motors(Section):
             voltage = float(max(abs(model.actuator_ctrlrange[number])))
         return Motor(torque_constant=constant, resistance=resistance, voltage=voltage)
 
-
-WORLD = "world"
-"""What MuJoCo calls the body that all others hang on."""
 
 _DRIVES_JOINT, _DRIVES_TENDON = (0, 1), 3  # mjtTrn
 _DRIVES_BODIES = {2: "sites by a crank", 4: "a site", 5: "what touches a body"}

@@ -24,9 +24,8 @@ from robomodel.description import (
 )
 from robomodel.description.poses import align, snapped, vec
 from robomodel.errors import DescriptionError, Source
-from robomodel.parsers.mjcf.elements import Section, pose
-from robomodel.parsers.schema import SPRING, read_arrays
-from robomodel.parsers.text import Names
+from robomodel.parsers.mjcf.source import Section, pose
+from robomodel.parsers.schema import SPRING, Names, read_arrays
 from robomodel.spatial import apply, matmul, minus, transpose
 
 Terms: TypeAlias = tuple[tuple[int, float], ...]

@@ -34,8 +34,14 @@ from robomodel.description.poses import ORIGIN, compose, displacement, inverse, 
 from robomodel.errors import DescriptionError
 from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
 from robomodel.parsers.mjcf.constraints import Springs, Ties
-from robomodel.parsers.mjcf.elements import JOINT_KINDS, Elements, Section, pose
-from robomodel.parsers.mjcf.source import UNNAMED, compile_mjcf
+from robomodel.parsers.mjcf.source import (
+    JOINT_KINDS,
+    UNNAMED,
+    Elements,
+    Section,
+    compile_mjcf,
+    pose,
+)
 from robomodel.parsers.schema import ARMATURE, DYNAMICS, SIZES, read_arrays
 from robomodel.parsers.shared.frames import as_limit, marks_of
 from robomodel.parsers.xml import Document

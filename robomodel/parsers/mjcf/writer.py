@@ -47,7 +47,6 @@ from robomodel.description.inertias import scaled
 from robomodel.description.poses import (
     align,
     along,
-    branches,
     compose,
     distance,
     initial_positions,
@@ -62,10 +61,21 @@ from robomodel.description.poses import (
 )
 from robomodel.description.transmissions import actuator_terms, carried, rotor_name
 from robomodel.parsers.meshes import MUJOCO
-from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR, WORLD
+from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR
 from robomodel.parsers.mjcf.robot import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
-from robomodel.parsers.schema import ARMATURE, DYNAMICS, MOTOR, SIZES, SPRING, add, write_mjcf
-from robomodel.parsers.shared.frames import independent_text, unwritable
+from robomodel.parsers.schema import (
+    ARMATURE,
+    DYNAMICS,
+    MOTOR,
+    SIZES,
+    SPRING,
+    Names,
+    add,
+    number,
+    numbers,
+    write_mjcf,
+)
+from robomodel.parsers.shared.frames import WORLD, independent_text, path_terms, unwritable
 from robomodel.parsers.shared.inertias import (
     NEARLY_NOTHING,
     carriers,
@@ -75,7 +85,6 @@ from robomodel.parsers.shared.inertias import (
     principal,
 )
 from robomodel.parsers.shared.springs import rest_length
-from robomodel.parsers.text import Names, number, numbers
 from robomodel.spatial import apply, inner, matmul, transpose
 
 _SECTIONS = ("default", "asset", "worldbody", "tendon", "equality", "actuator", "custom")
@@ -353,8 +362,7 @@ class Ties:
         if loop.type == "fixed":
             self._tie("weld", name, *ends)
         elif loop.type == "rod":
-            length = distance(*ends, self.at_zero) if loop.length is None else loop.length
-            self._rod(name, *ends, length)
+            self._rod(name, *ends, rest_length(loop, self.at_zero))
         else:
             self._tie("connect", name, *ends)
             axis = unit(loop.axis)
@@ -408,7 +416,9 @@ class Ties:
     def _couplings(self) -> None:
         for coupling in self.description.couplings:
             if isinstance(coupling, LinkCoupling):
-                couple(self.draft, coupling.name, self._paths(coupling), coupling.offset)
+                terms = reversed(path_terms(coupling, self.moved_by))
+                relation = [(joint.name, k) for joint, k in terms]
+                couple(self.draft, coupling.name, relation, coupling.offset)
             elif isinstance(coupling, PolynomialCoupling) and any(coupling.coefficients[2:]):
                 self._polynomial(coupling)
             else:
@@ -434,12 +444,6 @@ class Ties:
         name = self.draft.unused("equality", coupling.name)
         self.draft.add("equality", "joint", name=name, joint1=joint, joint2=of,
                        polycoef=numbers(coefficients))  # fmt: skip
-
-    def _paths(self, coupling: LinkCoupling) -> _Relation:
-        """The joints from the common ancestor to either link, the successor's last one first."""
-        one, other = branches(self.moved_by, coupling.predecessor, coupling.successor)
-        ways = ((other, 1.0), (one, -coupling.ratio))
-        return [(j.name, k) for path, k in ways for j in reversed(path) if j.type != "fixed"]
 
     def _led(self, relation: _Relation) -> _Relation:
         """The relation with that joint first that depends on the others: the reader takes it so."""

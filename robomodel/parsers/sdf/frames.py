@@ -14,7 +14,8 @@ from typing import Literal
 from robomodel.description import Pose
 from robomodel.description.poses import compose, inverse, relative, tidy
 from robomodel.errors import Source, did_you_mean, few
-from robomodel.parsers.sdf.document import BETWEEN, MODEL, WORLD, Placed, SdfDocument
+from robomodel.parsers.sdf.document import BETWEEN, MODEL, Placed, SdfDocument
+from robomodel.parsers.shared.frames import WORLD
 from robomodel.parsers.xml import Element, spelled
 
 _KINDS = ("link", "frame", "model", "joint")  # in the order in which names are looked up

@@ -28,9 +28,9 @@ from robomodel.description import (
 from robomodel.description.poses import branches, cosine, displacement, sine, turned
 from robomodel.errors import Source
 from robomodel.parsers.schema import DYNAMICS, LIMIT, Fields, read_contents
-from robomodel.parsers.sdf.document import BETWEEN, MODEL, WORLD, SdfDocument
+from robomodel.parsers.sdf.document import BETWEEN, MODEL, SdfDocument
 from robomodel.parsers.sdf.frames import Frame, Frames, source_of
-from robomodel.parsers.shared.frames import check_direction, limits_of, read_type
+from robomodel.parsers.shared.frames import WORLD, check_direction, limits_of, read_type
 from robomodel.parsers.shared.motors import drake_armature, read_motor
 from robomodel.parsers.xml import CUSTOM, Element, shown, spelled, words
 

@@ -21,11 +21,19 @@ from robomodel.description import (
 from robomodel.description.inertias import inertial_of, placed, scaled
 from robomodel.description.poses import compose, tidy
 from robomodel.description.shapes import solid
-from robomodel.parsers.schema import INERTIA, SIZES, SURFACE, Fields, add_text
+from robomodel.parsers.schema import (
+    INERTIA,
+    SIZES,
+    SURFACE,
+    Fields,
+    Names,
+    add_text,
+    number,
+    numbers,
+)
 from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed, set_custom
 from robomodel.parsers.sdf.document import pose as add_pose
 from robomodel.parsers.sdf.frames import Frame, Frames, source_of
-from robomodel.parsers.text import Names, number, numbers
 from robomodel.parsers.xml import CUSTOM, Element, words
 from robomodel.spatial import NO_INERTIA, matmul
 

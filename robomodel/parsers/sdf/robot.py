@@ -44,8 +44,8 @@ from robomodel.description.poses import (
 from robomodel.errors import DescriptionError, Source, did_you_mean, few
 from robomodel.files import Resources
 from robomodel.parsers.checks import by_name
-from robomodel.parsers.sdf.document import BETWEEN, WORLD, SdfDocument, read_placed
-from robomodel.parsers.sdf.files import Library, opened
+from robomodel.parsers.schema import Names
+from robomodel.parsers.sdf.document import BETWEEN, Library, SdfDocument, opened, read_placed
 from robomodel.parsers.sdf.frames import Frame, Frames, Scope, source_of
 from robomodel.parsers.sdf.joints import (
     JOINT,
@@ -63,7 +63,7 @@ from robomodel.parsers.sdf.joints import (
     type_of,
 )
 from robomodel.parsers.sdf.links import read_link
-from robomodel.parsers.shared.frames import named_sensors, warn_of_limits
+from robomodel.parsers.shared.frames import WORLD, named_sensors, warn_of_limits
 from robomodel.parsers.shared.motors import read_transmission
 from robomodel.parsers.shared.springs import (
     BALL_CONSTRAINT,
@@ -75,7 +75,6 @@ from robomodel.parsers.shared.springs import (
     read_spring,
     tendon,
 )
-from robomodel.parsers.text import Names
 from robomodel.parsers.xml import CUSTOM, Document, Element, shown, words
 from robomodel.spatial import transpose
 

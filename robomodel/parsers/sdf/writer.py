@@ -54,10 +54,17 @@ from robomodel.description.poses import (
     turned,
     unit,
 )
-from robomodel.parsers.schema import LIMIT, add_text, text_of, write_contents
+from robomodel.parsers.schema import (
+    LIMIT,
+    Names,
+    add_text,
+    number,
+    numbers,
+    text_of,
+    write_contents,
+)
 from robomodel.parsers.sdf.document import (
     BETWEEN,
-    WORLD,
     Draft,
     dynamics,
     pose,
@@ -66,7 +73,7 @@ from robomodel.parsers.sdf.document import (
 )
 from robomodel.parsers.sdf.joints import KINDS
 from robomodel.parsers.sdf.links import add_inertial, add_shape
-from robomodel.parsers.shared.frames import independent_text, unwritable
+from robomodel.parsers.shared.frames import WORLD, independent_text, path_terms, unwritable
 from robomodel.parsers.shared.inertias import physical_inertias
 from robomodel.parsers.shared.motors import add_drake_armature, add_motor, add_transmission
 from robomodel.parsers.shared.springs import (
@@ -75,7 +82,6 @@ from robomodel.parsers.shared.springs import (
     has_dynamics,
     rest_length,
 )
-from robomodel.parsers.text import Names, number, numbers
 from robomodel.parsers.xml import CUSTOM
 
 LOOPS = {kind.loop: name for name, kind in KINDS.items() if kind.loop}
@@ -341,9 +347,7 @@ class Ties:
             if not isinstance(each, LinkCoupling):
                 terms = [(joint, k) for joint, k in each.terms if k]
             elif not self._gears(each):
-                paths = self._paths(each)
-                terms = [(joint.name, -each.ratio) for joint in paths[0]]
-                terms += [(joint.name, 1.0) for joint in paths[1]]
+                terms = [(joint.name, k) for joint, k in path_terms(each, self.plan.above)]
             else:
                 continue
             free = [joint for joint, _ in terms if joint not in mimics]

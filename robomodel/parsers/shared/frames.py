@@ -10,6 +10,7 @@ from robomodel.description import (
     Anchor,
     Joint,
     Limits,
+    LinkCoupling,
     Loop,
     Pose,
     Rows3,
@@ -17,10 +18,9 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
-from robomodel.description.poses import ORIGIN, rotation_of_quaternion
+from robomodel.description.poses import ORIGIN, branches, rotation_of_quaternion
 from robomodel.errors import DescriptionError, did_you_mean
-from robomodel.parsers.schema import add
-from robomodel.parsers.text import number, numbers, rpy_of
+from robomodel.parsers.schema import add, number, numbers, rpy_of
 from robomodel.parsers.xml import Document, Element, attribute_names, shown
 
 ENDS = ("predecessor", "successor")
@@ -32,6 +32,8 @@ XYZ = frozenset(("xyz",))
 _XYZ_RPY = frozenset(("xyz", "rpy"))
 _ORIGIN = _XYZ_RPY | {"quat_xyzw"}
 X: Vec3 = (1.0, 0.0, 0.0)
+WORLD = "world"
+"""What Drake's URDF, SDF and MJCF call the ground."""
 _UNIT_TOLERANCE = 1e-3  # files round 0.57735; more than this is a slip
 
 
@@ -248,6 +250,21 @@ def limits_of(
         for name in ("velocity", "effort")
     )
     return Limits(lower, upper, velocity, effort)
+
+
+def path_terms(coupling: LinkCoupling, above: Mapping[str, Joint]) -> list[tuple[Joint, float]]:
+    """A coupling of links as one of joints, Σ k q = offset, where all turn about parallel axes.
+
+    These are the joints that move, from the common ancestor down to predecessor and successor;
+    ``above`` are joints by their children.
+    """
+    paths = branches(above, coupling.predecessor, coupling.successor)
+    return [
+        (joint, k)
+        for path, k in zip(paths, (-coupling.ratio, 1.0), strict=True)
+        for joint in path
+        if joint.type != "fixed"
+    ]
 
 
 def warn_of_limits(document: Document, joint: Element, limits: Limits) -> None:

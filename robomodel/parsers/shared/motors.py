@@ -20,13 +20,13 @@ from robomodel.description import (
 )
 from robomodel.description.transmissions import SIMPLE, kind_of
 from robomodel.errors import DescriptionError, did_you_mean, warn_at
-from robomodel.parsers.schema import MOTOR, ROTOR, add, add_text, read, write
+from robomodel.parsers.schema import MOTOR, ROTOR, Names, add, add_text, number, read, write
 from robomodel.parsers.shared.frames import read_value
-from robomodel.parsers.text import Names, number
 from robomodel.parsers.xml import DRAKE, Document, Element
 
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
-_SIMPLE = f"transmission_interface/{SIMPLE}"
+SIMPLE_TYPE = f"transmission_interface/{SIMPLE}"
+"""The type of simple transmissions in files."""
 
 
 # --- motors ---------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ def with_motors(description: Description) -> Description:
     for transmission in description.transmissions:
         single = len(transmission.actuators) == len(transmission.joints) == 1
         actuator_of_mjcf = single and "/" not in transmission.type
-        each = replace(transmission, type=_SIMPLE) if actuator_of_mjcf else transmission
+        each = replace(transmission, type=SIMPLE_TYPE) if actuator_of_mjcf else transmission
         ends = [joints.get(end.name) for end in each.joints]
         if ends and single and kind_of(each) == SIMPLE:
             driven.update(end.name for end in each.joints)
@@ -301,7 +301,7 @@ def with_motors(description: Description) -> Description:
             name = names.fresh(f"{joint.name}_transmission")
             motor = Actuator(f"{joint.name}_motor")
             end = TransmittedJoint(joint.name)
-            kept.append(Transmission(name, _SIMPLE, (end,), (motor,), joint.source))
+            kept.append(Transmission(name, SIMPLE_TYPE, (end,), (motor,), joint.source))
     return replace(description, transmissions=tuple(kept))
 
 

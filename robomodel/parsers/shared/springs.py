@@ -32,6 +32,8 @@ from robomodel.parsers.schema import (
     Declaration,
     Fields,
     add,
+    number,
+    numbers,
     read,
     write,
 )
@@ -43,7 +45,6 @@ from robomodel.parsers.shared.frames import (
     read_parts,
     read_term,
 )
-from robomodel.parsers.text import number, numbers
 from robomodel.parsers.xml import CUSTOM, DRAKE, Document, Element, shown
 
 _SPRING_PARTS = frozenset(ENDS)
@@ -103,11 +104,11 @@ def add_spring(root: Element, spring: Spring | JointSpring) -> Element:
     return element
 
 
-def rest_length(spring: Spring, at_zero: dict[str, Pose]) -> float:
-    """The rest length of a spring between points: given, or their distance at position zero."""
-    if spring.length is not None:
-        return spring.length
-    return distance(spring.predecessor, spring.successor, at_zero)
+def rest_length(element: Spring | Loop, at_zero: dict[str, Pose]) -> float:
+    """The length of a rod or a spring between points, by default their distance at zero."""
+    if element.length is not None:
+        return element.length
+    return distance(element.predecessor, element.successor, at_zero)
 
 
 LINEAR_SPRING = "drake:linear_spring_damper"

@@ -25,11 +25,11 @@ from robomodel.description import (
 from robomodel.description.poses import compose, inverse, link_poses
 from robomodel.errors import did_you_mean
 from robomodel.parsers.schema import DYNAMICS
-from robomodel.parsers.sdf.document import WORLD, Placed, SdfDocument, read_placed
+from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed
 from robomodel.parsers.sdf.frames import Frame, Frames, Scope
 from robomodel.parsers.sdf.joints import JOINT, JOINT_IRRELEVANT, KINDS, Step, read_steps
 from robomodel.parsers.sdf.links import read_friction, read_surface
-from robomodel.parsers.shared.frames import warn_of_limits
+from robomodel.parsers.shared.frames import WORLD, warn_of_limits
 from robomodel.parsers.urdf.joints import with_mimics
 from robomodel.parsers.xml import Document, Element
 

@@ -43,6 +43,7 @@ from robomodel.parsers.schema import (
     Fields,
     add,
     add_numbers,
+    numbers,
     read,
     write,
 )
@@ -66,7 +67,6 @@ from robomodel.parsers.shared.frames import (
 )
 from robomodel.parsers.shared.motors import add_motor, add_rotor, read_motor, read_rotor
 from robomodel.parsers.shared.springs import has_dynamics, loop_dynamics
-from robomodel.parsers.text import numbers
 from robomodel.parsers.xml import Document, Element, shown, spelled, words
 from robomodel.spatial import cross
 

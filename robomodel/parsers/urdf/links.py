@@ -16,11 +16,12 @@ from robomodel.parsers.schema import (
     add,
     add_numbers,
     add_text,
+    number,
+    numbers,
     read,
     write,
 )
 from robomodel.parsers.shared.frames import NAME_TYPE, add_origin, read_origin
-from robomodel.parsers.text import number, numbers
 from robomodel.parsers.xml import Document, Element, shown
 
 _LINK_PARTS = frozenset(("inertial", "visual", "collision"))

@@ -24,8 +24,8 @@ from robomodel.description import (
     Spring,
 )
 from robomodel.description.poses import link_poses
-from robomodel.parsers.schema import add, text_of
-from robomodel.parsers.shared.frames import XYZ, named_sensors
+from robomodel.parsers.schema import add, numbers, text_of
+from robomodel.parsers.shared.frames import WORLD, XYZ, named_sensors
 from robomodel.parsers.shared.inertias import carriers, heavy, physical_inertias
 from robomodel.parsers.shared.motors import (
     add_drake_armature,
@@ -35,7 +35,6 @@ from robomodel.parsers.shared.motors import (
 )
 from robomodel.parsers.shared.rotors import driven_by, filled, with_rotor_words
 from robomodel.parsers.shared.springs import add_linear_spring, add_spring, read_spring, rest_length
-from robomodel.parsers.text import numbers
 from robomodel.parsers.urdf.dialects import read_drake, read_loop_joint
 from robomodel.parsers.urdf.joints import (
     UNIVERSAL,
@@ -62,7 +61,6 @@ from robomodel.parsers.urdf.links import (
 from robomodel.parsers.xml import DRAKE, Document, Element, refuse_xacro, words
 
 _ROBOT_PARTS = words("link joint loop loop_joint coupling spring transmission ros2_control gravity")
-_WORLD = "world"
 _ROBOT_IRRELEVANT = frozenset(("material", "sensor", "mujoco", "plugin"))
 
 
@@ -190,11 +188,11 @@ def _changed(document: Document, element: Element, joints: Mapping[str, Joint]) 
 
 def _ground(document: Document, joints: Sequence[Joint], links: Set[str]) -> list[Link]:
     """The link ``world`` if joints hang on it and nobody declares it: Drake's convention."""
-    if _WORLD in links or all(joint.parent != _WORLD for joint in joints):
+    if WORLD in links or all(joint.parent != WORLD for joint in joints):
         return []
-    for element in document.root.iterfind(f"joint/parent[@link='{_WORLD}']"):
+    for element in document.root.iterfind(f"joint/parent[@link='{WORLD}']"):
         document.warn_at(element, "the link 'world' is not declared; it is taken for the ground")
-    return [Link(_WORLD, source=next(joint.source for joint in joints if joint.parent == _WORLD))]
+    return [Link(WORLD, source=next(joint.source for joint in joints if joint.parent == WORLD))]
 
 
 # --- writing --------------------------------------------------------------------------------------

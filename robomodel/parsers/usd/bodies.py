@@ -50,14 +50,14 @@ _UPRIGHT: dict[str, Rows3] = {  # what turns z to an axis
 class Body:
     """A prim that is a link: its pose in the world [m], and the scale of what is on it.
 
-    ``own`` is the element of URDF+ that it stands for, if it has one.
+    ``urdf`` is the element of URDF+ that it stands for, if it has one.
     """
 
     prim: Any
     name: str
     pose: Pose
     scale: Vec3
-    own: Any = None
+    urdf: Any = None
     shapes: list[Shape] = field(default_factory=list)
     colliders: list[tuple[Any, Shape]] = field(default_factory=list)
 
@@ -121,9 +121,13 @@ def add_shapes(reader: Reader, placements: Placements, prim: Any, body: Body) ->
     origin = tidy(compose(relative(body.pose, pose), Pose(rotation=turn)))
     file = None
     if kind == "mesh":
-        own = reader.written(prim, MESH)
-        file = str(own) if own else f"{os.path.basename(reader.file)}{BETWEEN}{prim.GetPath()}"
-        if own and (numbers := reader.numbers(prim, SCALE, 3)):
+        origin_file = reader.written(prim, MESH)
+        file = (
+            str(origin_file)
+            if origin_file
+            else f"{os.path.basename(reader.file)}{BETWEEN}{prim.GetPath()}"
+        )
+        if origin_file and (numbers := reader.numbers(prim, SCALE, 3)):
             size = vec(numbers)
     name = str(reader.written(prim, NAME) or "")
     shape = Shape(
@@ -218,8 +222,8 @@ def _physics_material(prim: Any) -> Any:
     from pxr import UsdPhysics, UsdShade
 
     material = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial("physics")[0]
-    found = material.GetPrim() if material else None
-    return found if found and found.HasAPI(UsdPhysics.MaterialAPI) else None
+    prim = material.GetPrim() if material else None
+    return prim if prim and prim.HasAPI(UsdPhysics.MaterialAPI) else None
 
 
 def _surface(reader: Reader, prim: Any) -> Fields:
@@ -258,7 +262,7 @@ class Masses:
         else:
             whole = self._of_colliders(body)
         if whole is None and mass is None:
-            if moments is None and body.own is None:
+            if moments is None and body.urdf is None:
                 reader.warn(
                     prim,
                     "it has no mass, and no colliders to weigh, and is read without a mass; give "
@@ -312,8 +316,8 @@ class Masses:
             part = solid(shape, self.reader.issues, self.allowance)
             if not part.mass:
                 continue
-            own = self._positive(prim, "physics:mass", self.reader.units.mass)
-            factor = own / part.mass if own else self._density(prim, density)
+            mass = self._positive(prim, "physics:mass", self.reader.units.mass)
+            factor = mass / part.mass if mass else self._density(prim, density)
             parts.append(masses.placed(masses.scaled(part, factor), shape.origin))
         if not parts:
             return None
@@ -322,11 +326,11 @@ class Masses:
     def _density(self, prim: Any, of_body: float | None) -> float:
         """The density of a collider: its own, its body's, or its material's."""
         unit = self.reader.units.density
-        own = self._positive(prim, "physics:density", unit) or of_body
+        of_collider = self._positive(prim, "physics:density", unit) or of_body
         material = _physics_material(prim)
-        if own is None and material is not None:
-            own = self._positive(material, "physics:density", unit)
-        return own or DENSITY
+        if of_collider is None and material is not None:
+            of_collider = self._positive(material, "physics:density", unit)
+        return of_collider or DENSITY
 
 
 def _about(whole: Inertial, centre: Vec3) -> Inertial:

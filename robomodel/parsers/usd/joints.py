@@ -28,7 +28,6 @@ from robomodel.parsers.usd.bodies import Body, Placements
 from robomodel.parsers.usd.schema import AXES, DEGREE, DRIVE, FREEDOMS, NO_LIMIT, WORDS, Reader
 from robomodel.spatial import transpose
 
-WORLD = "world"
 _ON_AXIS = 1e-9  # m: what is rounding of single precision
 _MOVED = 1e-6  # m or rad: from where on a pose that is shown is no rounding of zero
 _SAME_LENGTH = 1e-6  # relative
@@ -41,7 +40,7 @@ End = tuple[Body, Pose]
 class Edge:
     """A joint of a stage between two bodies, as it may become one of the tree, or a loop.
 
-    ``free`` are its freedoms, ``limits`` theirs. ``length`` is that of a rod. ``own`` is the
+    ``free`` are its freedoms, ``limits`` theirs. ``length`` is that of a rod. ``urdf`` is the
     element of URDF+ that it stands for. ``series``: joints of MuJoCo that act one after the other.
     """
 
@@ -54,7 +53,7 @@ class Edge:
     numbers: Mapping[str, float] = field(default_factory=dict)
     excluded: bool = False
     length: float | None = None
-    own: Any = None
+    urdf: Any = None
     series: tuple[Edge, ...] = ()
     drives: bool = False
 
@@ -171,7 +170,7 @@ class Edges:
                 return ((start + axis,), {start + axis: limits}) if limits else ((), {})
         if prim.HasAPI(UsdPhysics.LimitAPI, "distance"):
             reader.warn(prim, "its limit of the distance is left out", "limited distance")
-        free, found = [], {}
+        free, limits_of = [], {}
         for each in FREEDOMS:
             if prim.HasAPI(UsdPhysics.LimitAPI, each):
                 ends = [
@@ -181,9 +180,9 @@ class Edges:
                 limits = self._limits(prim, each, *ends)
                 if limits is None or limits.lower == limits.upper == 0.0:
                     continue
-                found[each] = limits
+                limits_of[each] = limits
             free.append(each)
-        return tuple(free), found
+        return tuple(free), limits_of
 
     def _limits(
         self, prim: Any, freedom: str, low: float | None, high: float | None
@@ -201,7 +200,7 @@ class Edges:
     def _numbers(self, prim: Any, freedom: str) -> dict[str, float]:
         """The numbers of joints that a prim says for a freedom, by their fields."""
         turns = freedom.startswith("rot")
-        found: dict[str, float] = {}
+        numbers: dict[str, float] = {}
         if self.reader.number(prim, "mjc:ref"):
             self.reader.warn(
                 prim,
@@ -212,7 +211,7 @@ class Edges:
             for axis in (freedom, "angular" if turns else "linear"):
                 name = word.name.replace("{axis}", axis)
                 if (
-                    word.field in found
+                    word.field in numbers
                     or (value := self.reader.number(prim, name, infinite=True)) is None
                 ):
                     continue
@@ -231,8 +230,8 @@ class Edges:
                         "it is read as a torque (force)",
                         "jointFriction",
                     )
-                found[word.field] = value * word.factor(self.reader.units, turns=turns)
-        return found
+                numbers[word.field] = value * word.factor(self.reader.units, turns=turns)
+        return numbers
 
 
 # --- joints of the tree ---------------------------------------------------------------------------

@@ -39,14 +39,15 @@ from robomodel.errors import DescriptionError, Issue, Source, warn_of_all
 from robomodel.files import MAX_MESH_BYTES
 from robomodel.parsers import xml
 from robomodel.parsers.checks import by_name
+from robomodel.parsers.schema import Names
+from robomodel.parsers.shared.frames import WORLD
 from robomodel.parsers.shared.motors import read_transmission
 from robomodel.parsers.shared.springs import read_spring
 from robomodel.parsers.sources import TEXT
-from robomodel.parsers.text import Names
 from robomodel.parsers.urdf.joints import read_coupling, read_joint, read_loop
 from robomodel.parsers.urdf.links import Colours, read_link
 from robomodel.parsers.usd.bodies import Body, Masses, Placements, add_shapes
-from robomodel.parsers.usd.joints import WORLD, Edge, Edges, chain, loop
+from robomodel.parsers.usd.joints import Edge, Edges, chain, loop
 from robomodel.parsers.usd.schema import (
     DEGREE,
     DIGEST,
@@ -217,7 +218,7 @@ class _Robot:
         """Add the body of a prim, if it is one."""
         from pxr import UsdPhysics
 
-        own = self.element(prim, "link") if _begins(self.reader, prim, "<link") else None
+        urdf = self.element(prim, "link") if _begins(self.reader, prim, "<link") else None
         rigid = prim.HasAPI(UsdPhysics.RigidBodyAPI)
         if rigid:
             body = UsdPhysics.RigidBodyAPI(prim)
@@ -227,16 +228,16 @@ class _Robot:
                 message = "the body is moved by hand (kinematic); it is read as fixed"
                 self.reader.warn(prim, message, "kinematic")
                 rigid = False
-        if own is None and not rigid:
+        if urdf is None and not rigid:
             return
         pose, scale = self.placements.of(prim)
-        name = own.root.get("name", "") if own else _label(prim)
+        name = urdf.root.get("name", "") if urdf else _label(prim)
         fresh = self.link_names.fresh(name)
-        if own and fresh != name:
+        if urdf and fresh != name:
             raise self.reader.error(
                 prim, f"another prim is the link '{name}', too; load the file of one robot"
             )
-        self.bodies[prim.GetPath()] = Body(prim, fresh, pose, scale, own)
+        self.bodies[prim.GetPath()] = Body(prim, fresh, pose, scale, urdf)
 
     def _body_of(self, prim: Any) -> Body:
         """The body that a prim belongs to, or the ground."""
@@ -257,12 +258,12 @@ class _Robot:
             if self.reader.written(prim, GROUND):
                 self.grounded = prim
                 return
-            own = self.element(prim, "") if _begins(self.reader, prim, "<") else None
-            name = own.root.get("name", "") if own else _label(prim)
+            urdf = self.element(prim, "") if _begins(self.reader, prim, "<") else None
+            name = urdf.root.get("name", "") if urdf else _label(prim)
             edge = edges.read(prim, self.joint_names.fresh(name))
             if edge is not None:
-                edge.own = own
-                edge.name = name if own else edge.name
+                edge.urdf = urdf
+                edge.name = name if urdf else edge.name
                 self.edges.append(edge)
         elif prim.IsA(UsdGeom.Gprim):
             add_shapes(self.reader, self.placements, prim, self._body_of(prim))
@@ -282,8 +283,8 @@ class _Robot:
 
     def _gravity(self, prim: Any) -> Vec3:
         """The gravity of a scene; without numbers the earth's, against the axis that is up."""
-        if (own := self.element(prim, "gravity")) is not None:
-            return own.vector(own.root, "xyz")
+        if (urdf := self.element(prim, "gravity")) is not None:
+            return urdf.vector(urdf.root, "xyz")
         direction = self.reader.numbers(prim, "physics:gravityDirection", 3) or (0.0, 0.0, 0.0)
         size = self.reader.number(prim, "physics:gravityMagnitude", infinite=True)
         if self.reader.written(prim, "newton:gravityEnabled") is False:
@@ -344,15 +345,15 @@ class _Tree:
         """The joints of links of ours that have no prim of their own."""
         names = {body.name: body for body in self.bodies}
         for body in self.bodies:
-            own = self.robot.element(body.prim, "joint", JOINT) if body.own else None
-            if own is not None:
-                joint = read_joint(own, own.root)
+            urdf = self.robot.element(body.prim, "joint", JOINT) if body.urdf else None
+            if urdf is not None:
+                joint = read_joint(urdf, urdf.root)
                 if joint.parent not in names:
                     raise self.reader.error(
                         body.prim, f"{JOINT}: the parent link '{joint.parent}' is not there"
                     )
                 ends = (names[joint.parent], joint.origin), (body, AT_ORIGIN)
-                yield Edge(body.prim, joint.name, self.reader.source(body.prim), ends, own=own)
+                yield Edge(body.prim, joint.name, self.reader.source(body.prim), ends, urdf=urdf)
 
     def _span(self) -> None:
         """Grow from the world, then from the root of each part that is not joined to it.
@@ -379,7 +380,7 @@ class _Tree:
         if self.robot.grounded is not None:
             targets = self.robot.grounded.GetRelationship("physics:body1").GetTargets()
             return bool(targets) and bool(targets[0] == body.prim.GetPath())
-        return body.own is not None and not any(
+        return body.urdf is not None and not any(
             edge.ends[1][0] is body and not edge.excluded for edge in self.at[id(body)]
         )
 
@@ -421,7 +422,7 @@ class _Tree:
                 (one, _), (other, _) = edge.ends
                 backward = other is body
                 beyond = one if backward else other
-                if id(beyond) not in self.reached and not (backward and edge.own):
+                if id(beyond) not in self.reached and not (backward and edge.urdf):
                     self.reached.add(id(beyond))
                     self.steps[id(edge)] = edge, body, beyond, backward
                     queue.append(beyond)
@@ -479,8 +480,8 @@ class _Tree:
 
     def _link(self, body: Body) -> Link:
         source = self.reader.source(body.prim)
-        if body.own is not None:
-            inertial = read_link(body.own, body.own.root, Colours(body.own)).inertial
+        if body.urdf is not None:
+            inertial = read_link(body.urdf, body.urdf.root, Colours(body.urdf)).inertial
             inertial = inertial and replace(inertial, source=source)
         else:
             inertial = self.robot.masses.of(body)
@@ -504,15 +505,15 @@ class _Tree:
         self, edge: Edge, parent: str, child: str, *, backward: bool
     ) -> tuple[list[Link], list[Joint]]:
         """The joints of an edge: its own element, or as USD's words say."""
-        if edge.own is None:
+        if edge.urdf is None:
             return chain(edge, parent, child, backward=backward)
-        return [], [replace(read_joint(edge.own, edge.own.root), source=edge.source)]
+        return [], [replace(read_joint(edge.urdf, edge.urdf.root), source=edge.source)]
 
     def _loop(self, edge: Edge) -> tuple[list[Link], list[Joint], Loop]:
         """The loop that an edge closes."""
         if not _is(edge, "loop"):
             return loop(self.reader, edge)
-        return [], [], replace(read_loop(edge.own, edge.own.root), source=edge.source)
+        return [], [], replace(read_loop(edge.urdf, edge.urdf.root), source=edge.source)
 
     # ---- what ties joints
 
@@ -520,20 +521,20 @@ class _Tree:
         """The description with couplings, springs and transmissions."""
         couplings: list[CouplingElement] = []
         springs, transmissions = [], []
-        for prim, own in self.robot.elements:
+        for prim, urdf in self.robot.elements:
             source = self.reader.source(prim)
-            match own.root.tag:
+            match urdf.root.tag:
                 case "coupling":
-                    couplings.append(replace(read_coupling(own, own.root), source=source))
+                    couplings.append(replace(read_coupling(urdf, urdf.root), source=source))
                 case "spring":
-                    springs.append(replace(read_spring(own, own.root), source=source))
+                    springs.append(replace(read_spring(urdf, urdf.root), source=source))
                 case "transmission":
-                    transmissions.append(replace(read_transmission(own, own.root), source=source))
+                    transmissions.append(replace(read_transmission(urdf, urdf.root), source=source))
                 case tag:
                     raise self.reader.error(prim, f"<{tag}> has no place in {ELEMENT}")
         joints = by_name(description.joints, "joint")
         for edge in self.of_path.values():
-            if edge.own is None and (tie := self._follows(edge, of_prim)) is not None:
+            if edge.urdf is None and (tie := self._follows(edge, of_prim)) is not None:
                 if edge.name not in joints or joints[edge.name].type not in ONE_DOF:
                     raise self.reader.error(
                         edge.prim, "only a joint of the tree of one freedom mimics"
@@ -542,7 +543,7 @@ class _Tree:
                     joints[edge.name] = replace(joints[edge.name], mimic=tie)
                 else:
                     couplings.append(tie)
-        if not any(body.own for body in self.bodies):
+        if not any(body.urdf for body in self.bodies):
             transmissions += self._actuators(joints, of_prim)
         return replace(
             description,
@@ -644,7 +645,7 @@ def _turns(edge: Edge) -> bool:
 
 def _is(edge: Edge, tag: str) -> bool:
     """Whether an edge stands for an element of this tag."""
-    return edge.own is not None and edge.own.root.tag == tag
+    return edge.urdf is not None and edge.urdf.root.tag == tag
 
 
 def _has_root(prim: Any) -> bool:
@@ -665,7 +666,7 @@ def _in_series(edges: list[Edge]) -> list[Edge]:
     for edge in edges:
         key = id(edge.ends[0][0]), id(edge.ends[1][0])
         applied = str(edge.prim.GetMetadata("apiSchemas") or "")
-        if "MjcJointAPI" not in applied or edge.excluded or edge.own or edge.length is not None:
+        if "MjcJointAPI" not in applied or edge.excluded or edge.urdf or edge.length is not None:
             result.append(edge)
         elif key not in whole:
             whole[key] = edge

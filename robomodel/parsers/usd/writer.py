@@ -36,9 +36,7 @@ from robomodel.description import (
 from robomodel.description.poses import (
     Positions,
     align,
-    branches,
     compose,
-    distance,
     link_poses,
     relative,
     rows3,
@@ -48,11 +46,11 @@ from robomodel.description.poses import (
 from robomodel.description.shapes import load_mesh
 from robomodel.description.stages import pxr
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
-from robomodel.parsers.schema import add
+from robomodel.parsers.schema import Names, add, numbers
+from robomodel.parsers.shared.frames import path_terms
 from robomodel.parsers.shared.inertias import NEARLY_NOTHING, physical_inertias, principal
 from robomodel.parsers.shared.motors import add_transmission
-from robomodel.parsers.shared.springs import add_spring
-from robomodel.parsers.text import Names, numbers
+from robomodel.parsers.shared.springs import add_spring, rest_length
 from robomodel.parsers.urdf.joints import add_coupling, add_joint, add_loop
 from robomodel.parsers.urdf.links import add_link
 from robomodel.parsers.usd.schema import (
@@ -151,7 +149,7 @@ class _Writer:
 
         description = self.description
         UsdPhysics.ArticulationRootAPI.Apply(self.root)
-        self.own(self.root, _element("robot", name=description.name))
+        self.set_element(self.root, _element("robot", name=description.name))
         for name, things in ((LINKS, description.links), (JOINTS, description.joints)):
             kind = Sdf.ValueTypeNames.StringArray
             self.root.CreateAttribute(name, kind).Set([each.name for each in things])
@@ -182,10 +180,12 @@ class _Writer:
             *((spring.name, add_spring, spring) for spring in description.springs),
         ]
         for name, write, record in others:
-            self.own(self.define(str(scopes[2].GetPath()), name, ""), _written(write, record))
+            self.set_element(
+                self.define(str(scopes[2].GetPath()), name, ""), _written(write, record)
+            )
         for transmission in description.transmissions:
             prim = self.define(str(scopes[2].GetPath()), transmission.name, "")
-            self.own(prim, _written(add_transmission, transmission, self.lost))
+            self.set_element(prim, _written(add_transmission, transmission, self.lost))
         for prim in (*self.joints.values(), *self.links.values()):
             self.sign(prim)
 
@@ -202,7 +202,7 @@ class _Writer:
             prim.SetMetadata("displayName", name)
         return prim
 
-    def own(self, prim: Any, element: Element, name: str = ELEMENT) -> None:
+    def set_element(self, prim: Any, element: Element, name: str = ELEMENT) -> None:
         """Give a prim its element of URDF+."""
         from pxr import Sdf
 
@@ -237,7 +237,7 @@ class _Writer:
         direction = Gf.Vec3f(*(x / size for x in gravity)) if size else Gf.Vec3f(0, 0, -1)
         scene.CreateGravityDirectionAttr(direction)
         scene.CreateGravityMagnitudeAttr(size)
-        self.own(scene.GetPrim(), _element("gravity", xyz=numbers(gravity)))
+        self.set_element(scene.GetPrim(), _element("gravity", xyz=numbers(gravity)))
 
     # ---- links
 
@@ -259,7 +259,7 @@ class _Writer:
         if not bare:
             UsdPhysics.RigidBodyAPI.Apply(prim)
             self._mass(UsdPhysics.MassAPI.Apply(prim), physical.inertial)
-        self.own(prim, _written(add_link, replace(link, shapes=()), {}))
+        self.set_element(prim, _written(add_link, replace(link, shapes=()), {}))
         for shape in link.shapes:
             self._shape(prim, shape)
         if joint is None and not bare:
@@ -388,7 +388,7 @@ class _Writer:
         fixed = joint.type == "fixed" and not child.HasAPI(UsdPhysics.RigidBodyAPI)
         free = joint.type == "floating" and not self._is_held(joint.parent)
         if fixed or not (joint.type != "floating" or free):
-            self.own(child, element, JOINT)
+            self.set_element(child, element, JOINT)
             return
         k, axes = (
             align(unit(joint.axis))
@@ -398,7 +398,7 @@ class _Writer:
         ends = Anchor(joint.parent, joint.origin), Anchor(joint.child)
         prim = self._connect(scope, joint.name, joint.type, ends, (axes, axes), k)
         self.joints[joint.name] = prim
-        self.own(prim, element)
+        self.set_element(prim, element)
         if joint.type in _TURNING or joint.type == "prismatic":
             unit_ = DEGREE if joint.type in _TURNING else 1.0
             for name, value in (("lower", joint.limits.lower), ("upper", joint.limits.upper)):
@@ -510,8 +510,7 @@ class _Writer:
         prim = self._connect(scope, loop.name, kind, ends, turns, k)
         UsdPhysics.Joint(prim).CreateExcludeFromArticulationAttr(True)
         if kind == "rod":
-            at_zero = link_poses(self.description)
-            length = distance(*ends, at_zero) if loop.length is None else loop.length
+            length = rest_length(loop, link_poses(self.description))
             rod = UsdPhysics.DistanceJoint(prim)
             rod.CreateMinDistanceAttr(length)
             rod.CreateMaxDistanceAttr(length)
@@ -521,7 +520,7 @@ class _Writer:
             reference=loop.reference,
         )  # fmt: skip
         self._numbers(prim, like, "trans" if kind == "prismatic" else "rot", "XYZ"[k])
-        self.own(prim, _written(add_loop, loop))
+        self.set_element(prim, _written(add_loop, loop))
 
 
 _SCOPES = ("joints", "loops", "elements", "materials")
@@ -583,13 +582,7 @@ def _pair(
     if isinstance(coupling, JointCoupling):
         terms = [(joints[name], k) for name, k in coupling.terms if k]
     else:
-        lines = branches(moved_by, coupling.predecessor, coupling.successor)
-        terms = [
-            (joint, k)
-            for line, k in zip(lines, (-coupling.ratio, 1.0), strict=True)
-            for joint in line
-            if joint.type != "fixed"
-        ]
+        terms = path_terms(coupling, moved_by)
     if len(terms) != 2:
         return None, None, 0.0, 0.0
     (leader, k), (follower, divisor) = terms

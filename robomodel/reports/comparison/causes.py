@@ -20,7 +20,7 @@ from robomodel.description import Description, Inertial, rotation_from_rpy
 from robomodel.errors import Source
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.parsers.text import rpy_of
+from robomodel.parsers.schema import rpy_of
 from robomodel.reports.comparison.match import Match, matrix_of
 from robomodel.reports.comparison.report import Difference
 from robomodel.reports.validation.context import CheckContext

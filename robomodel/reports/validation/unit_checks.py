@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from robomodel.description import Pose
 from robomodel.errors import Source
-from robomodel.parsers.text import rpy_of
+from robomodel.parsers.schema import rpy_of
 from robomodel.reports.document import Finding, warning
 from robomodel.reports.validation.context import CheckContext
 
