@@ -85,7 +85,10 @@ class _DrivenJoints:
             if coupling.coefficients:  # no gear
                 continue
             terms = {name: k for name, k in coupling.terms if k}
-            rotors = [name for name in terms if self._is_rotor(name)]
+            rotors = [
+                name for name in terms
+                if self.turns_alone(name) and not self.joints[name].independent
+            ]  # fmt: skip
             declared = self.declared.get(coupling.name)
             if declared in terms:  # however its mass lies
                 rotors = [declared]
@@ -112,9 +115,6 @@ class _DrivenJoints:
                     break
                 shafts[name] = tuple((joint, ratio * k) for joint, k in shafts.pop(wheel))
         return shafts
-
-    def _is_rotor(self, name: str) -> bool:
-        return self.turns_alone(name) and not self.joints[name].independent
 
 
 def find_actuators(

@@ -15,6 +15,7 @@ from robomodel.model.closure import Geometry
 from robomodel.model.constraints import Constraint, Link
 from robomodel.model.joints import Array, JointModel, Planar
 from robomodel.model.mobility import SpanningColumn, column_units
+from robomodel.model.options import LABELS
 from robomodel.spatial import RigidInertia, Transform
 
 if TYPE_CHECKING:
@@ -249,10 +250,12 @@ def columns_of(model: Model, cluster: Cluster) -> list[SpanningColumn]:
         joint, node = model.joints[body], model.nodes[body]
         bounded = joint.type != "continuous" and joint.nv == 1
         limits = (joint.lower, joint.upper) if bounded else (-np.inf, np.inf)
-        for motion in node.joint.subspace:
+        for motion, suffix in zip(node.joint.subspace, LABELS[joint.nv], strict=True):
             length = any(motion.linear) and not any(motion.angular)
             columns.append(
-                SpanningColumn(joint.name, joint.name, i, None, False, False, length, limits)
+                SpanningColumn(
+                    joint.name + suffix, joint.name, i, None, False, False, length, limits
+                )
             )
     return columns
 

@@ -41,7 +41,6 @@ class ClusterMotion:
     cluster: Cluster
     geometry: Geometry
     columns: tuple[SpanningColumn, ...]
-    labels: tuple[str, ...]
     unit: Array
     low: Array
     high: Array
@@ -51,7 +50,12 @@ class ClusterMotion:
         """That of a cluster with loops."""
         columns, unit = tuple(columns_of(model, cluster)), velocity_units(model, cluster)
         limits = column_limits(columns)
-        return ClusterMotion(cluster, cluster.geometry, columns, _labels(columns), unit, *limits)
+        return ClusterMotion(cluster, cluster.geometry, columns, unit, *limits)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(column.label for column in self.columns)
 
     @property
     def rank(self) -> int:
@@ -99,15 +103,6 @@ class ClusterMotion:
     def others(self, column: int) -> list[int]:
         """The independent velocities that rest while one is swept."""
         return [c for c in self.cluster.columns if c != column]
-
-
-def _labels(columns: Sequence[SpanningColumn]) -> tuple[str, ...]:
-    """The columns' names: their joint's, with a number where that has several."""
-    names = [column.joint for column in columns]
-    return tuple(
-        f"{name}.{names[:n].count(name)}" if names.count(name) > 1 else name
-        for n, name in enumerate(names)
-    )
 
 
 def full_rank_rows(matrix: Array, rank: int) -> list[int]:

@@ -632,38 +632,28 @@ def random_configuration(
                 closed, checks = _around(model, rng, pending, near, counts[0])
             fine = (checks[..., 0] <= CLOSED) & (1.0 / checks[..., 2] >= _sampling(model).regular)
             best = fine & (checks[..., 1] <= WITHIN)
-            untried = [cluster for cluster in pending if np.any(fine[:, cluster.index])]
-            while untried:
-                row = np.argmax(np.where(np.any(best, axis=0), best, fine), axis=0).tolist()
-                trial = q.copy()
-                for cluster in untried:
-                    trial[cluster.q] = closed[row[cluster.index], cluster.q]
-                singular = _at_change_points(model, trial, untried)
-                for cluster in untried:
-                    at = row[cluster.index], cluster.index
-                    if cluster in singular:
-                        fine[at] = best[at] = False
-                    elif fine[at]:
-                        q[cluster.q] = trial[cluster.q]
-                untried = [cluster for cluster in singular if np.any(fine[:, cluster.index])]
-            some: Mask = np.any(best, axis=0)
-            pending = [cluster for cluster in pending if not some[cluster.index]]
+            for cluster in pending:
+                rows = np.flatnonzero(fine[:, cluster.index])
+                rows = rows[np.argsort(~best[rows, cluster.index], kind="stable")]
+                for row in rows.tolist():
+                    trial = q.copy()
+                    trial[cluster.q] = closed[row, cluster.q]
+                    if not _at_change_point(model, cluster, trial):
+                        q = trial
+                        break
+                    best[row, cluster.index] = False
+            pending = [cluster for cluster in pending if not np.any(best[:, cluster.index])]
     return q
 
 
-def _at_change_points(model: Model, q: Array, clusters: Sequence[Cluster]) -> list[Cluster]:
-    """Those of the clusters whose constraints lose rank at q (nq,): there G is not unique."""
-    loops = [cluster for cluster in clusters if cluster.implicit]
-    if not loops:
-        return []
-    matrix, result = model.constraint_matrix(q), []
-    for cluster in loops:
-        block = matrix[:, cluster.spanning_v]
-        values = np.linalg.svd(block, compute_uv=False)
-        rank = block.shape[1] - cluster.nv
-        if rank and values[rank - 1] < FULL_RANK * values[0]:
-            result.append(cluster)
-    return result
+def _at_change_point(model: Model, cluster: Cluster, q: Array) -> bool:
+    """Whether a cluster's constraints lose rank at q (nq,): there G is not unique."""
+    rank = cluster.geometry.nv - cluster.nv
+    if not (cluster.implicit and rank):
+        return False
+    block = model.constraint_matrix(q)[:, cluster.spanning_v]
+    values = np.linalg.svd(block, compute_uv=False)
+    return bool(values[rank - 1] < FULL_RANK * values[0])
 
 
 def _anywhere(
