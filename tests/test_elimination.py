@@ -141,7 +141,7 @@ def test_an_orders_source_is_the_recursions(name, view, order):
     rng = np.random.default_rng(4)
     q, (v, a) = model.random_configuration(rng), rng.normal(size=(2, model.nv))
     tau = rm.rnea(model, q, v, a, backend="numpy")
-    free = [piece for piece in Problem.forward(model).pieces if piece.dofs]
+    free = [piece for piece in pieces(model) if piece.dofs]
     for known in ([p.name for p in free], [], [free[-1].name]):
         problem = Problem.hybrid(model, known, view=view)
         given = {p.name: a if p.name in known else tau for p in free}

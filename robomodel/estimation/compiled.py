@@ -43,7 +43,7 @@ from robomodel.estimation.equations import (
 )
 from robomodel.estimation.orders import FactorGraph, anneal
 from robomodel.estimation.orders import order as order_of_graph
-from robomodel.estimation.sensors import Sensor, in_link_axes
+from robomodel.estimation.sensors import Sensor, in_internal_axes, in_link_axes
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
@@ -52,7 +52,6 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, stack, subtracted, unstack
-from robomodel.spatial import Wrench
 
 if TYPE_CHECKING:
     from robomodel.estimation.instant import Problem
@@ -267,11 +266,7 @@ class SolverKernel:
     ) -> tuple[System, dict[str, LinearFactor]]:
         """The system with rows for covariances, and the rows that take variables to link axes."""
         problem, model = self.solver.problem, self.solver.problem.model
-        inside = dict(values)
-        for name, x in values.items():
-            if name.startswith("fx["):
-                pose = model.frame(name[3:-1]).pose
-                inside[name] = list(pose.to_parent(Wrench.of(x)).entries())
+        inside = in_internal_axes(model, values)
         system = problem.system(q, v, inside, readings, turned=self.turned)
         every = range(len(model.nodes)) if self.turned is None else self.turned
         state = State(model, q, every, v)
@@ -466,7 +461,7 @@ def tips(problem: Problem) -> tuple[str, ...]:
     """
     kinds: dict[str, list[str]] = {}
     bodies: list[str] = []
-    passive = [p.name for p in problem.pieces if not p.dofs]
+    passive = [p.name for p in pieces(problem.model) if not p.dofs]
     for name in problem.order("aba"):
         kind, _, owner = name.partition("[")
         if kind in ("a", "f"):

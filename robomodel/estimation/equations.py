@@ -336,7 +336,7 @@ def equations(
             )
         for name, columns in part.motions:
             torque.setdefault(name, {})[f] = [list(motion.entries()) for motion in columns]
-        wrench_blocks.append({f: _diagonal(-1.0, 6)})
+        wrench_blocks.append({f: diagonal_block(-1.0, 6)})
         wrench_constants.append([0.0] * 6)
         if part.inertia is not None:
             mass = transposed([(part.inertia * m).entries() for m in UNIT_MOTIONS])
@@ -344,16 +344,16 @@ def equations(
             if net_forces:
                 net = f"net[{part.name}]"
                 variables.append(Variable(net, "net force", part.name, 6))
-                blocks = {net: _diagonal(-1.0, 6), f"a[{part.name}]": mass}
+                blocks = {net: diagonal_block(-1.0, 6), f"a[{part.name}]": mass}
                 factors.append(LinearFactor(net, "net force", blocks, gyroscopic))
-                push[net] = _diagonal(1.0, 6)
+                push[net] = diagonal_block(1.0, 6)
             else:
                 wrench_constants[-1] = gyroscopic
                 if not all(is_zero(x) for row in mass for x in row):
                     push[f"a[{part.name}]"] = mass
             external = f"fx[{part.name}]"
             variables.append(Variable(external, "external wrench", part.name, 6))
-            push[external] = _diagonal(-1.0, 6)
+            push[external] = diagonal_block(-1.0, 6)
     pushed: dict[str, dict[str, Matrix]] = {}
     for condition in loop_conditions(state, loops) if view == "tree" else ():
         multiplier = f"lambda[{condition.name}]"
@@ -385,7 +385,7 @@ def general_position(model: Model) -> tuple[list[float], list[float]]:
 
 def _acceleration_factor(model: Model, part: Segment, chain: Sequence[Segment]) -> LinearFactor:
     """The acceleration of a segment: that of the one above, and what joints add."""
-    blocks = {f"a[{part.name}]": _diagonal(-1.0, 6)}
+    blocks = {f"a[{part.name}]": diagonal_block(-1.0, 6)}
     bias, carried = part.bias, ""
     if part.above == WORLD:
         gravity = Motion(ZERO, minus(ZERO, model.gravity))
@@ -429,12 +429,12 @@ def _torque_factor(
 ) -> LinearFactor:
     """The torque of joints: what wrenches and multipliers do to them, and their armature."""
     size, qdd = len(piece.freedoms), f"qdd[{piece.name}]"
-    blocks = {f"tau[{piece.name}]": _diagonal(-1.0, size), **wrenches}
+    blocks = {f"tau[{piece.name}]": diagonal_block(-1.0, size), **wrenches}
     constant: list[Scalar] = [0.0] * size
     if view == "cluster":
         constant = _reflected(state, piece, blocks)
     elif armature := state.model.nodes[piece.body].armature:
-        blocks[qdd] = _diagonal(armature, size)
+        blocks[qdd] = diagonal_block(armature, size)
     blocks |= multipliers
     return LinearFactor(f"torque[{piece.name}]", "torque", blocks, constant, qdd)
 
@@ -454,7 +454,8 @@ def _reflected(state: State, piece: Piece, blocks: dict[str, Matrix]) -> list[Sc
     return [bias[i - first][0] for i in piece.dofs]
 
 
-def _diagonal(x: float, size: int) -> Matrix:
+def diagonal_block(x: float, size: int) -> Matrix:
+    """The matrix x 1."""
     return [[x if i == j else 0.0 for j in range(size)] for i in range(size)]
 
 
@@ -503,6 +504,7 @@ class Piece:
     dofs: tuple[int, ...]
 
 
+@cached_on_model
 def pieces(model: Model) -> tuple[Piece, ...]:
     """The joints as variables: one each, or one a component where only some are independent."""
     result = []

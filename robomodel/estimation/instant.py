@@ -32,12 +32,11 @@ from robomodel.estimation.equations import (
 )
 from robomodel.estimation.orders import FactorGraph, scalar_order
 from robomodel.estimation.orders import order as named_order
-from robomodel.estimation.sensors import Sensor, in_link_axes
+from robomodel.estimation.sensors import Sensor, in_internal_axes, in_link_axes
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, stack, unstack
-from robomodel.spatial import Wrench
+from robomodel.scalars import Scalar, Vector, stack, unstack
 
 if TYPE_CHECKING:
     from robomodel.estimation.compiled import Solver
@@ -146,11 +145,6 @@ class Problem:
         return general_position(self.model)
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
-        """The joints as variables."""
-        return pieces(self.model)
-
-    @cached_property
     def written(self) -> System:
         """The equations at a state in general position, all variables unknown."""
         return self._written(*self._sample)
@@ -253,13 +247,10 @@ class Problem:
     def optional(self, name: str) -> bool:
         """Whether a known variable may be left out, and is then zero."""
         kind, _, owner = name.partition("[")
-        joint = owner[:-1]
-        unpushed = joint in self._passive or joint == self.model.floating_base
-        return kind == "fx" or (kind == "tau" and unpushed)
-
-    @cached_property
-    def _passive(self) -> set[str]:
-        return {piece.name for piece in pieces(self.model) if not piece.dofs}
+        undriven = {piece.name for piece in pieces(self.model) if not piece.dofs}
+        return kind == "fx" or (
+            kind == "tau" and owner[:-1] in {*undriven, self.model.floating_base}
+        )
 
     # ---- well-posedness
 
@@ -398,20 +389,14 @@ class Problem:
         readings: Mapping[str, Array],
         batch: tuple[int, ...],
         index: tuple[int, ...],
-    ) -> tuple[list[float], list[float], dict[str, list[float]], dict[str, list[float]]]:
+    ) -> tuple[list[float], list[float], Mapping[str, Vector], dict[str, list[float]]]:
         """One state of a batch as floats, wrenches in the bodies' internal axes."""
 
         def one(x: Array) -> list[float]:
             result: list[float] = np.broadcast_to(x, (*batch, x.shape[-1]))[index].tolist()
             return result
 
-        inside = {}
-        for name, x in values.items():
-            numbers = one(x)
-            if name.startswith("fx["):
-                pose = self.model.frame(name[3:-1]).pose
-                numbers = list(pose.to_parent(Wrench.of(numbers)).entries())
-            inside[name] = numbers
+        inside = in_internal_axes(self.model, {name: one(x) for name, x in values.items()})
         return one(q), one(v), inside, {name: one(x) for name, x in readings.items()}
 
 

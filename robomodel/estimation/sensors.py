@@ -8,7 +8,7 @@ named.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,12 @@ import numpy as np
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.errors import did_you_mean
-from robomodel.estimation.equations import LinearFactor, loop_wrenches
+from robomodel.estimation.equations import LinearFactor, diagonal_block, loop_wrenches
 from robomodel.model.arguments import as_numbers
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.graph import WORLD
-from robomodel.scalars import Scalar, add, dot, neg, transposed
+from robomodel.model.model import Model
+from robomodel.scalars import Scalar, Vector, add, dot, neg, transposed
 from robomodel.spatial import (
     NO_WRENCH,
     UNIT_MOTIONS,
@@ -194,7 +195,7 @@ def in_link_axes(name: str, size: int, state: State) -> LinearFactor:
     kind, _, owner = name.partition("[")
     link = owner[:-1]
     if kind not in ("a", "f", "fx", "net") or ":" in link:
-        unit = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
+        unit = diagonal_block(1.0, size)
         return LinearFactor(f"{name} itself", "output", {name: unit}, [0.0] * size)
     at = place(state.model, link)
     constant: Sequence[Scalar] = [0.0] * 6
@@ -208,10 +209,19 @@ def in_link_axes(name: str, size: int, state: State) -> LinearFactor:
     return LinearFactor(f"{name} itself", "output", {name: transposed(columns)}, constant)
 
 
+def in_internal_axes(model: Model, values: Mapping[str, Vector]) -> dict[str, Vector]:
+    """Values of variables; external wrenches about bodies' origins in their internal axes."""
+    return {
+        name: model.frame(name[3:-1]).pose.to_parent(Wrench.of(x)).entries()
+        if name.startswith("fx[")
+        else x
+        for name, x in values.items()
+    }
+
+
 def _joint(sensor: Sensor, _state: State, _names: Sequence[str]) -> Reading:
-    k = sensor.size
-    unit = [[1.0 if i == j else 0.0 for j in range(k)] for i in range(k)]
-    return {f"{sensor.kind}[{sensor.at}]": unit}, [0.0] * k
+    unit = diagonal_block(1.0, sensor.size)
+    return {f"{sensor.kind}[{sensor.at}]": unit}, [0.0] * sensor.size
 
 
 def _acceleration(sensor: Sensor, state: State, names: Sequence[str]) -> Reading:

@@ -378,8 +378,7 @@ def structure(model: Model, rng: np.random.Generator, start: Array) -> tuple[Arr
         _move(model, cluster, relative[cluster.index], effective, moved)
         for kind in ("damping", "friction"):
             if columns[kind]:
-                make = _resistances if kind == "damping" else _frictions
-                rows = make(samples, cluster, [b for _, b in columns[kind]], rng)
+                rows = _losses(samples, cluster, kind, [b for _, b in columns[kind]], rng)
                 seen, _, sizes, gap = split(rows)
                 narrowest = narrowest.worse(gap)
                 result.append(seen @ (sizes[:, None] * np.vstack(_units(columns[kind], total))))
@@ -516,22 +515,16 @@ def _move(
         effective[ancestor] = effective[ancestor] + turned @ moved[10 * i : 10 * i + 10]
 
 
-def _resistances(
-    samples: Samples, cluster: Cluster, bodies: list[int], _: np.random.Generator
+def _losses(
+    samples: Samples, cluster: Cluster, kind: str, bodies: list[int], rng: np.random.Generator
 ) -> Array:
-    """G_rᵀ G_r of each joint over all configurations, as columns."""
+    """Joints' columns over all configurations: G_rᵀ G_r of damping, |G_r v| of dry friction."""
+    each = [samples.rows[b] for b in bodies]
+    if kind == "damping":
+        return np.column_stack([np.einsum("nri,nrk->nik", g, g).ravel() for g in each])
+    v = rng.normal(size=(len(each[0]), SPEEDS, cluster.nv))
     return np.column_stack(
-        [np.einsum("nri,nrk->nik", samples.rows[b], samples.rows[b]).ravel() for b in bodies]
-    )
-
-
-def _frictions(
-    samples: Samples, cluster: Cluster, bodies: list[int], rng: np.random.Generator
-) -> Array:
-    """|G_r v| of each joint over all configurations and some velocities, as columns."""
-    v = rng.normal(size=(len(samples.rows[0]), SPEEDS, cluster.nv))
-    return np.column_stack(
-        [np.abs(np.einsum("nri,nsi->nsr", samples.rows[b], v)).sum(axis=2).ravel() for b in bodies]
+        [np.abs(np.einsum("nri,nsi->nsr", g, v)).sum(axis=2).ravel() for g in each]
     )
 
 
