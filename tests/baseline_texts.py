@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from documents import URDF_PAGES, robot_files
+from documentation_pages import URDF_PAGES, robot_files
 from numpy.typing import NDArray
 
 import robomodel as rm

@@ -11,8 +11,8 @@ import shutil
 import tempfile
 
 import pytest
+from cli_robot import MIXED
 from hypothesis import settings
-from mixed import MIXED
 
 settings.register_profile("robomodel", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("robomodel")

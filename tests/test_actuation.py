@@ -10,7 +10,7 @@ import pytest
 from cases import few
 from numpy.typing import NDArray
 from scipy.optimize import linprog
-from shipped import MOTOR, motored
+from shipped_robots import MOTOR, motored
 from texts import coupling, four_bar, joint, link, robot
 
 import robomodel as rm

@@ -10,7 +10,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from mujoco_side import MujocoSide, in_world, motions, spanning
+from mujoco_oracle import MujocoSide, in_world, motions, spanning
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm

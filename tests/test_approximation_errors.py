@@ -11,8 +11,8 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+from mujoco_open_tree import Simulator
 from oracle import Oracle
-from simulator import Simulator
 from test_dynamics import named
 from texts import four_bar, joint, link, robot
 

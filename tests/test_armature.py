@@ -11,9 +11,9 @@ import pytest
 from cases import few
 from hypothesis import assume, given, reject, settings
 from mechanisms import Mechanism, mechanisms
+from mujoco_open_tree import Simulator
 from numpy.typing import NDArray
-from shipped import ROBOTS
-from simulator import Simulator
+from shipped_robots import ROBOTS
 from test_dynamics import compare, relative
 from texts import coupling, fan, four_bar, joint, link, robot
 

@@ -11,7 +11,7 @@ from baseline_texts import EXAMPLES, OPEN, TIGHT, Array, states
 from cases import few
 from hypothesis import assume, given, settings
 from mechanisms import KINDS, Mechanism, mechanisms, random_mechanism
-from shipped import ROBOTS
+from shipped_robots import ROBOTS
 from test_dynamics import load, relative
 from texts import joint, link, robot
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shipped import LARGE, ROBOTS
-from targets import COMPILERS, WARNINGS, called, library, pointers
+from compiled_targets import COMPILERS, WARNINGS, called, library, pointers
+from shipped_robots import LARGE, ROBOTS
 
 import robomodel as rm
 from robomodel.cli import main

@@ -9,7 +9,7 @@ import types
 
 import pytest
 from cases import few
-from mixed import joint, link
+from cli_robot import joint, link
 
 import robomodel as rm
 from robomodel.cli import COMMANDS

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from cases import few
-from mixed import joint, link
+from cli_robot import joint, link
 
 import robomodel as rm
 

@@ -7,7 +7,7 @@ from importlib import metadata
 
 import pytest
 from cases import few
-from mixed import MIXED
+from cli_robot import MIXED
 
 from robomodel.errors import MissingPackageError
 

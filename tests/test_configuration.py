@@ -11,7 +11,7 @@ import pytest
 from cases import few
 from hypothesis import given, settings
 from mechanisms import LOOP_KINDS, Mechanism, mechanisms
-from shipped import ROBOTS
+from shipped_robots import ROBOTS
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm

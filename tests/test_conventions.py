@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-from mujoco_side import full_mass_matrix as full
+from mujoco_oracle import full_mass_matrix as full
 
 import robomodel as rm
 

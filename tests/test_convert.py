@@ -8,7 +8,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from mujoco_side import MujocoSide, assert_forward_dynamics, assert_smooth_dynamics
+from mujoco_oracle import MujocoSide, assert_forward_dynamics, assert_smooth_dynamics
 from texts import INERTIAL, four_bar, joint, link, robot
 
 import robomodel as rm

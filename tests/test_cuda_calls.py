@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from card_programs import Card, OnCard, arguments_of
+from cuda_driver import Card, OnCard, arguments_of
 
 import robomodel as rm
 from robomodel.kernels import (

@@ -10,10 +10,10 @@ import pytest
 from cases import few
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loaded import load
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
-from shipped import SMALL
+from random_models import load
+from shipped_robots import SMALL
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cases import few
-from documents import PAGES, ROOT, URDF_PAGES, robot_files
+from documentation_pages import PAGES, ROOT, URDF_PAGES, robot_files
 
 import robomodel as rm
 from robomodel.cli import main

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from mechanisms import KINDS, Mechanism, mechanisms, random_mechanism
 from numpy.typing import NDArray
 from oracle import BASE, Oracle
-from shipped import LARGE, ROBOTS
+from shipped_robots import LARGE, ROBOTS
 
 import robomodel as rm
 

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-import shipped
+import shipped_robots as shipped
 from cases import few
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray

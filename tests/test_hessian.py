@@ -6,10 +6,10 @@ import casadi
 import numpy as np
 import pytest
 from cases import few
-from loaded import load
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
-from shipped import SMALL
+from random_models import load
+from shipped_robots import SMALL
 from test_derivatives import DIFFERENCING, TEXTS, random_states, relative, step
 from texts import four_bar, link
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import few
-from loaded import load
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
+from random_models import load
 from test_regroup import FULL, TEXTS
 from texts import coupling, four_bar, joint, link, robot
 

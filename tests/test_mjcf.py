@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cases import few
 from mjcf_texts import LINK, VERSION, body, files, joint, world
-from mujoco_side import MujocoSide, assert_smooth_dynamics, spanning
+from mujoco_oracle import MujocoSide, assert_smooth_dynamics, spanning
 
 import robomodel as rm
 from robomodel.errors import DescriptionError, DescriptionWarning

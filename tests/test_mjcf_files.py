@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 from mjcf_texts import LINK, VERSION, body, files, joint, world
-from mujoco_side import MujocoSide, assert_smooth_dynamics
+from mujoco_oracle import MujocoSide, assert_smooth_dynamics
 
 import robomodel as rm
 from robomodel.errors import DescriptionError

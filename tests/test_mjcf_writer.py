@@ -12,7 +12,7 @@ import pytest
 from cases import few
 from hypothesis import assume, given, settings
 from mechanisms import KINDS, mechanisms, random_mechanism
-from mujoco_side import (
+from mujoco_oracle import (
     MujocoSide,
     assert_forward_dynamics,
     assert_same_dynamics,

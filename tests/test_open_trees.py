@@ -12,8 +12,8 @@ from baseline_texts import EXAMPLES, OPEN, TIGHT, states
 from cases import few
 from hypothesis import assume, given, settings
 from mechanisms import Mechanism, mechanisms
-from shipped import ROBOTS
-from simulator import Simulator
+from mujoco_open_tree import Simulator
+from shipped_robots import ROBOTS
 from test_dynamics import load, relative
 from texts import coupling, four_bar, joint, link, loop, robot
 

@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 from mechanisms import KINDS, Mechanism, random_mechanism
-from mujoco_side import full_mass_matrix
+from mujoco_oracle import full_mass_matrix
 from oracle import BASE, G_of, Oracle, default_axis2, rank_of
 
 INERTIAL = (

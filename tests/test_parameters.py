@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from cases import few
 from hypothesis import assume, given, settings
-from loaded import load
 from mechanisms import Mechanism, mechanisms
 from numpy.typing import NDArray
-from shipped import ROBOTS
+from random_models import load
+from shipped_robots import ROBOTS
 from test_quantities import close, spatial, states
 
 import robomodel as rm

@@ -5,7 +5,7 @@ import io
 import mujoco
 import numpy as np
 import pytest
-from mujoco_side import full_mass_matrix
+from mujoco_oracle import full_mass_matrix
 from numpy.polynomial import Polynomial
 
 import robomodel as rm

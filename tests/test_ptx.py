@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from card_programs import Card, OnCard, arguments_of
 from cases import few
+from compiled_targets import on_card
+from cuda_driver import Card, OnCard, arguments_of
 from ptx_interpreter import Launch, Module
-from shipped import ROBOTS
-from targets import on_card
+from shipped_robots import ROBOTS
 
 import robomodel as rm
 from robomodel.kernels import Program, Trace, cuda, ptx

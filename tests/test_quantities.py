@@ -9,11 +9,11 @@ import pinocchio as pin
 import pytest
 from cases import few
 from hypothesis import assume, given, settings
-from loaded import load
 from mechanisms import KINDS, Mechanism, mechanisms
 from numpy.typing import NDArray
 from oracle import Oracle
-from shipped import ROBOTS
+from random_models import load
+from shipped_robots import ROBOTS
 
 import robomodel as rm
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import few
-from loaded import load
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
-from shipped import SMALL
+from random_models import load
+from shipped_robots import SMALL
 from texts import coupling, joint, link, robot
 
 import robomodel as rm

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import few
-from shipped import motored
-from targets import COMPILERS, called, library
+from compiled_targets import COMPILERS, called, library
+from shipped_robots import motored
 from texts import joint, link, robot
 
 import robomodel as rm

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from documents import PAGES
+from documentation_pages import PAGES
 
 import robomodel as rm
 from robomodel import description

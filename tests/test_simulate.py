@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from mechanisms import KINDS, Mechanism, random_mechanism
-from simulated import Array, State, crank_rocker, six_bar, tumbling
+from simulation_mechanisms import Array, State, crank_rocker, six_bar, tumbling
 from texts import joint, link, loop, robot
 
 import robomodel as rm

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import few
-from simulated import Array, crank_rocker, six_bar, tumbling
+from simulation_mechanisms import Array, crank_rocker, six_bar, tumbling
 from texts import coupling, fan, four_bar, joint, link, robot
 
 import robomodel as rm

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from targets import TARGETS, exact_turns
+from compiled_targets import TARGETS, exact_turns
 
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.plan import CHUNK

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shipped import ROBOTS
+from shipped_robots import ROBOTS
 
 import robomodel as rm
 from robomodel.dynamics.recursions.aba import aba

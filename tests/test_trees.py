@@ -15,10 +15,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import few
-from loaded import load
 from mechanisms import KINDS, Mechanism, random_mechanism
 from numpy.typing import NDArray
 from oracle import Oracle
+from random_models import load
 from test_dynamics import compare, named, relative
 
 import robomodel as rm

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from documents import URDF_PAGES, robot_files
+from documentation_pages import URDF_PAGES, robot_files
 from scipy.spatial.transform import Rotation
 from urdf_texts import AB, BC, SMALL, first, inertial, joint, loop, refused, robot, warned
 

@@ -20,7 +20,7 @@ from descriptions import descriptions, differences
 from hypothesis import assume, given, settings
 from lxml import etree
 from mechanisms import KINDS, Mechanism, mechanisms, random_mechanism
-from mujoco_side import MujocoSide, assert_smooth_dynamics
+from mujoco_oracle import MujocoSide, assert_smooth_dynamics
 from texts import INERTIAL, fan, four_bar, joint, link, robot
 
 import robomodel as rm

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from mujoco_side import MujocoSide, assert_smooth_dynamics
+from mujoco_oracle import MujocoSide, assert_smooth_dynamics
 
 import robomodel as rm
 from benchmarks import formats
@@ -81,7 +81,7 @@ def open_tree(model):
 
 
 def check_in_drake(model, path, *, tree):
-    from drake_side import DrakeSide, assert_same_mass_matrix
+    from drake_oracle import DrakeSide, assert_same_mass_matrix
 
     lost = rm.write_sdf(model, path, approximate=tree, drop=True)
     found = rm.load(path)
@@ -143,7 +143,7 @@ def test_mujoco_loads_the_mjcf_that_is_written(package, tree, tmp_path):
 
 def check_open_urdf(model, path):
     """Drake has the mass matrix of the tree with its armature, MuJoCo that of the tree without."""
-    from drake_side import DrakeSide, assert_same_mass_matrix
+    from drake_oracle import DrakeSide, assert_same_mass_matrix
 
     rm.write_urdf(model, path, approximate=True, drop=True, meshes="drop")
     expected = build(approximate(model))

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 from cases import few
-from images import mirrored, shuffled
+from equivalent_robots import mirrored, shuffled
 from mechanisms import LOOP_KINDS, Mechanism, linear_hip, random_mechanism
 from texts import coupling, four_bar, joint, link, loop, robot
 

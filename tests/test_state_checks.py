@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from shipped import ROBOTS
+from shipped_robots import ROBOTS
 from texts import coupling, four_bar, joint, link, robot
 
 import robomodel as rm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from targets import on_card
+from compiled_targets import on_card
 
 from robomodel.kernels import Program, Trace, ptx, slices
 from robomodel.kernels.plan import Plan

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from images import mirrored
+from equivalent_robots import mirrored
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
-from mujoco_side import full_mass_matrix
+from mujoco_oracle import full_mass_matrix
 from numpy.typing import NDArray
 
 import robomodel as rm

@@ -11,7 +11,7 @@ import logging
 import numpy as np
 import pytest
 from lxml import etree
-from mujoco_side import State, in_world, rotation, spanning
+from mujoco_oracle import State, in_world, rotation, spanning
 
 import robomodel as rm
 from robomodel.model import Model
