@@ -303,8 +303,6 @@ def _faces(scene: Any) -> int:
 # ---- inertials of shapes -------------------------------------------------------------------------
 
 
-__all__ = ["Role", "load_mesh", "mesh_path", "solid", "with_inertias"]
-
 Role = Literal["collision", "visual"]
 
 
