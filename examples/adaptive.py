@@ -59,7 +59,7 @@ def follow(duration: float = 8.0, learning: bool = True) -> Run:
     gamma = LEARNING * may**2
     near = start
 
-    def wanted(t: float) -> tuple[Array, Array, Array]:
+    def desired(t: float) -> tuple[Array, Array, Array]:
         x, v = SIZES * np.sin(RATES * t), SIZES * RATES * np.cos(RATES * t)
         return x, v, -SIZES * RATES**2 * np.sin(RATES * t)
 
@@ -70,7 +70,7 @@ def follow(duration: float = 8.0, learning: bool = True) -> Run:
 
     def at(t: float, state: Array) -> tuple[Array, Array, Array, Array, Array, Array]:
         q, v, pi = closed(state[:n]), state[n : 2 * n], state[2 * n : -1]
-        x, speed, pull = wanted(t)
+        x, speed, pull = desired(t)
         error, off = state[:n] - x, v - speed
         reference = speed - LAMBDA * error
         pull = pull - LAMBDA * off
@@ -84,15 +84,15 @@ def follow(duration: float = 8.0, learning: bool = True) -> Run:
 
     begin = np.concatenate([np.zeros(n), SIZES * RATES, guess, [0.0]])
     t = np.linspace(0.0, duration, 201)
-    found = solve_ivp(rates, (0.0, duration), begin, "DOP853", t, rtol=1e-8, atol=1e-10)
+    solution = solve_ivp(rates, (0.0, duration), begin, "DOP853", t, rtol=1e-8, atol=1e-10)
     errors, energies, gaps = [], [], []
-    for time, state in zip(t, found.y.T, strict=True):
+    for time, state in zip(t, solution.y.T, strict=True):
         q, _, pi, s, error, _ = at(time, state)
         lacks = (pi - truth)[gamma > 0.0]
         energies.append(0.5 * s @ rm.crba(robot, q) @ s + 0.5 * lacks**2 @ (1 / gamma[gamma > 0.0]))
         errors.append(error)
         gaps.append(np.abs(model.residual(q)).max())
-    return Run(t, np.array(errors), np.array(energies), found.y[-1], found.y[2 * n : -1].T,
+    return Run(t, np.array(errors), np.array(energies), solution.y[-1], solution.y[2 * n : -1].T,
                float(max(gaps)))  # fmt: skip
 
 

@@ -65,11 +65,11 @@ def observed(model: rm.Model, run: rm.Trajectory) -> Array:
     q, v, step = run.q, run.v, run.times[1]
     momentum = np.einsum("tij,tj->ti", rm.crba(model, q), v)
     rest = np.einsum("tji,tj->ti", rm.coriolis(model, q, v), v) - rm.gravity_force(model, q)
-    known = step * (run.tau[:-1] + 0.5 * (rest[:-1] + rest[1:]))
-    r, taken = np.zeros_like(momentum), np.zeros(model.nv)
-    for n in range(len(known)):
-        taken = taken + known[n] + step * r[n]
-        r[n + 1] = K * (momentum[n + 1] - momentum[0] - taken)
+    driven = step * (run.tau[:-1] + 0.5 * (rest[:-1] + rest[1:]))
+    r, integral = np.zeros_like(momentum), np.zeros(model.nv)
+    for n in range(len(driven)):
+        integral = integral + driven[n] + step * r[n]
+        r[n + 1] = K * (momentum[n + 1] - momentum[0] - integral)
     return r
 
 
@@ -88,13 +88,13 @@ def feel(run: rm.Trajectory) -> Run:
 def main() -> None:
     """When it is felt, and how well."""
     run = motion()
-    found = feel(run)
-    before = found.t < FROM
-    alarm = found.t[np.argmax(np.abs(found.felt).max(axis=1) > ALARM)]
-    settled = (found.t > FROM + 5.0 / K) & (found.t < TO)
-    print(f"largest estimate before the push: {np.abs(found.felt[before]).max():.1e} N m")
+    estimate = feel(run)
+    before = estimate.t < FROM
+    alarm = estimate.t[np.argmax(np.abs(estimate.felt).max(axis=1) > ALARM)]
+    settled = (estimate.t > FROM + 5.0 / K) & (estimate.t < TO)
+    print(f"largest estimate before the push: {np.abs(estimate.felt[before]).max():.1e} N m")
     print(f"pushed at {FROM:.3f} s, detected at {alarm:.3f} s")
-    force = found.force[settled].mean(axis=0)
+    force = estimate.force[settled].mean(axis=0)
     print(f"estimated force {force[0]:.2f}, {force[1]:.2f} N; true {PUSH[3]:.2f}, {PUSH[5]:.2f} N")
     model = run.model
     names = rm.parameters(model).names

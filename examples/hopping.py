@@ -66,8 +66,8 @@ def main() -> None:
     """Hop, and tell of it."""
     motion = hopping()
     assert motion.contact_residual is not None
-    found = hops(motion)
-    print(f"{len(found)} hops of {min(found) * 1e3:.0f} to {max(found) * 1e3:.0f} mm")
+    heights = hops(motion)
+    print(f"{len(heights)} hops of {min(heights) * 1e3:.0f} to {max(heights) * 1e3:.0f} mm")
     print(f"loop closed to {motion.residual.max():.0e}, contacts solved to "
           f"{motion.contact_residual.max():.0e}")  # fmt: skip
     if len(sys.argv) > 1:

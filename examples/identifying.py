@@ -92,15 +92,15 @@ def identified(name: str, seed: int = 0) -> Found:
 def main() -> None:
     """A table for each leg."""
     for name in LEGS:
-        found = identified(name)
-        print(f"{found.motion.model.name}: {len(found.motion.t)} samples, condition "
-              f"{found.motion.condition:.1f} of {found.motion.rank} parameters")  # fmt: skip
+        result = identified(name)
+        print(f"{result.motion.model.name}: {len(result.motion.t)} samples, condition "
+              f"{result.motion.condition:.1f} of {result.motion.rank} parameters")  # fmt: skip
         print(f"  {'force of':24} {'file':>8} {'found':>8}   on another motion")
         for joint, old, new in zip(
-            found.motion.model.dof_names, found.before, found.after, strict=True
+            result.motion.model.dof_names, result.before, result.after, strict=True
         ):
             print(f"  {joint:24} {100 * old:7.1f}% {100 * new:7.2f}%")
-        for rotor, error in found.rotors.items():
+        for rotor, error in result.rotors.items():
             print(f"  {rotor:24} inertia off by {100 * error:.1f}%")
 
 

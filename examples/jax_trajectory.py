@@ -61,19 +61,19 @@ def swing(model: rm.Model) -> Swing:
 
     slope = jax.jit(jax.value_and_grad(lambda flat: cost(flat.reshape(STEPS, model.nv))))
     hold = np.tile(rm.bias_force(model, np.asarray(start), np.zeros(model.nv)), STEPS)
-    found = minimize(slope, hold, jac=True, method="L-BFGS-B", options={"maxiter": 200})
-    tau = found.x.reshape(STEPS, model.nv)
+    optimum = minimize(slope, hold, jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    tau = optimum.x.reshape(STEPS, model.nv)
     q, v = jax.jit(motion)(tau)
-    return Swing(tau, np.asarray(q), np.asarray(v), float(miss(q, v)) ** 0.5, int(found.nfev))
+    return Swing(tau, np.asarray(q), np.asarray(v), float(miss(q, v)) ** 0.5, int(optimum.nfev))
 
 
 def main() -> None:
-    """Print what was found."""
+    """Print the result."""
     model = rm.robots.load("planar_leg_linkage")
-    found = swing(model)
+    result = swing(model)
     print(
-        f"missed by {found.miss:.2g} after {found.evaluations} motions with gradients; "
-        f"largest torque {np.abs(found.tau).max():.3g} N m"
+        f"missed by {result.miss:.2g} after {result.evaluations} motions with gradients; "
+        f"largest torque {np.abs(result.tau).max():.3g} N m"
     )
 
 

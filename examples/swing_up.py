@@ -30,7 +30,7 @@ UPRIGHT = {"thigh_joint": np.pi / 2, "shank_driver_joint": 0.5}
 
 @dataclass(frozen=True)
 class Motion:
-    """What was found: q (T+1, nq), v (T+1, nv), tau (T, nv), and what it took."""
+    """The motion: q (T+1, nq), v (T+1, nv), tau (T, nv), and the effort of the solver."""
 
     q: Array
     v: Array
@@ -71,7 +71,7 @@ def swing_up(model: rm.Model, compiled: bool = False) -> Motion:
         problem.subject_to(q[:, k + 1] == moved)
         problem.subject_to(v[:, k + 1] == after)
         problem.subject_to(problem.bounded(-LIMITS, tau[:, k], LIMITS))
-        problem.subject_to(problem.bounded(0.1, q[1, k], 1.4))  # the four-bar's own range
+        problem.subject_to(problem.bounded(0.1, q[1, k], 1.4))  # the range of the four-bar
     problem.subject_to(q[:, 0] == start)
     problem.subject_to(v[:, 0] == 0)
     problem.subject_to(q[:2, -1] == goal[:2])  # the loop's other joints follow
@@ -81,24 +81,24 @@ def swing_up(model: rm.Model, compiled: bool = False) -> Motion:
     options = {"expand": not compiled, "print_time": False}
     problem.solver("ipopt", options, {"print_level": 0, "sb": "yes"})
     solution = problem.solve_limited()
-    found = [solution.value(x).T for x in (q, v, tau)]
-    told = problem.stats()
+    paths = [solution.value(x).T for x in (q, v, tau)]
+    stats = problem.stats()
     return Motion(
-        *found, effort=float(solution.value(problem.f)), iterations=int(told["iter_count"]),
-        solved=bool(told["success"]), seconds=time.perf_counter() - began,
+        *paths, effort=float(solution.value(problem.f)), iterations=int(stats["iter_count"]),
+        solved=bool(stats["success"]), seconds=time.perf_counter() - began,
     )  # fmt: skip
 
 
 def main() -> None:
-    """Solve, and say what was found."""
+    """Solve, and print the motion."""
     model = leg()
-    found = swing_up(model, "--compiled" in sys.argv[1:])
-    gap = np.abs(model.residual(found.q)).max()
-    print(f"solved: {found.solved}, {found.iterations} iterations, {found.seconds:.1f} s in all")
-    print(f"effort {found.effort:.4f} (N m)² s, loops open by {gap:.0e}")
+    motion = swing_up(model, "--compiled" in sys.argv[1:])
+    gap = np.abs(model.residual(motion.q)).max()
+    print(f"solved: {motion.solved}, {motion.iterations} iterations, {motion.seconds:.1f} s in all")
+    print(f"effort {motion.effort:.4f} (N m)² s, loops open by {gap:.0e}")
     for k in range(0, STEPS + 1, 6):
-        thigh, shank = found.q[k, :2]
-        at = "" if k == STEPS else "  ".join(f"{x:7.3f}" for x in found.tau[k])
+        thigh, shank = motion.q[k, :2]
+        at = "" if k == STEPS else "  ".join(f"{x:7.3f}" for x in motion.tau[k])
         print(f"{k * STEP:5.2f} s   thigh {thigh:7.3f}   shank {shank:6.3f} rad   tau {at}")
 
 

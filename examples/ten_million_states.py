@@ -1,7 +1,7 @@
 """Ten million states of Mini Cheetah on Dask: which torques hold it still, wherever it is?
 
 The states are a Dask array that is never whole in memory: each piece is drawn, evaluated by the
-compiled kernel and reduced where it lies, by a process of its own. The machine code is found in
+compiled kernel and reduced where it lies, by a process of its own. The machine code is in
 the cache by every process, so only one compiles. With `--scaling` the same work is done with one
 process, two, and so on to the number of cores, and the speeds are printed side by side.
 
@@ -87,8 +87,8 @@ def timed(processes: int, states: int) -> tuple[Summary, float]:
         client.wait_for_workers(processes)
         client.run(piece, model, 0, 1)  # every process has its kernel
         start = time.perf_counter()
-        found = evaluate(client, model, states)
-        return found, time.perf_counter() - start
+        moments = evaluate(client, model, states)
+        return moments, time.perf_counter() - start
 
 
 def main() -> None:
@@ -103,15 +103,16 @@ def main() -> None:
     for processes in range(
         1 if arguments.scaling else arguments.processes, arguments.processes + 1
     ):
-        found, seconds = timed(processes, arguments.states)
+        moments, seconds = timed(processes, arguments.states)
         first = first or seconds
         print(
-            f"{processes} processes: {found.count} states in {seconds:.2f} s,"
-            f" {1e9 * seconds / found.count:.0f} ns a state; {first / seconds:.2f} times the first"
+            f"{processes} processes: {moments.count} states in {seconds:.2f} s,"
+            f" {1e9 * seconds / moments.count:.0f} ns a state; "
+            f"{first / seconds:.2f} times the first"
         )
     names = rm.robots.load("mini_cheetah").dof_names
     print(f"\n{'torque to stay still':24}{'mean':>10}{'largest':>10}    N m, N")
-    for name, mean, most in zip(names, found.total / found.count, found.largest, strict=True):
+    for name, mean, most in zip(names, moments.total / moments.count, moments.largest, strict=True):
         print(f"{name:24}{mean:10.4f}{most:10.3f}")
 
 

@@ -27,19 +27,19 @@ def touchdown(model: rm.Model, legs: tuple[str, ...]) -> dict[str, list[float]]:
     v = np.zeros(model.nv)
     v[model.dof_names.index(f"{model.floating_base}.vz")] = -SPEED
     feet = [f"{leg}_foot_contact" for leg in legs]
-    found = [  # one state each: not worth a kernel
+    impacts = [  # one state each: not worth a kernel
         rm.impulse(model, q, v, feet, method=method, backend="numpy") for method in METHODS
     ]
 
     rows = {}
     for n, leg in enumerate(legs):
         for axis, i in (("forward", 0), ("upward", 2)):
-            rows[f"{leg} foot, {axis} impulse [N s]"] = [p[n, i] for _, p in found]
+            rows[f"{leg} foot, {axis} impulse [N s]"] = [p[n, i] for _, p in impacts]
     shown = [name for name in joints if name.startswith(legs) and "abad" not in name]
     for name in (*shown, f"{model.floating_base}.wy", f"{model.floating_base}.vz"):
         n = model.dof_names.index(name)
         unit = "m/s" if name.endswith(".vz") else "rad/s"
-        rows[f"{name}, jump [{unit}]"] = [after[n] - v[n] for after, _ in found]
+        rows[f"{name}, jump [{unit}]"] = [after[n] - v[n] for after, _ in impacts]
     return rows
 
 
