@@ -222,7 +222,7 @@ def _of_joints(tree: _DrivenJoints, motors: Mapping[str, Motor]) -> list[Actuato
 
     A joint's effort limit alone makes none where motors elsewhere in its linkage, as many as it has
     freedoms, drive it. Where several rotors turn with several joints (differentials, parallel
-    belts) each joint takes one of those that are left, the one with the fewest other joints first.
+    belts) each joint takes one of those not yet used, the one with the fewest other joints first.
     """
     rotors = tree.shafts(motors)
     motorized = [joint.cluster for joint in tree.joints.values() if joint.name in motors]

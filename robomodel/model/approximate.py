@@ -1,4 +1,4 @@
-"""Open trees that stand for robots with loops and couplings, as simulators without them need.
+"""Open trees that approximate robots with loops and couplings, for simulators without these.
 
 Of every constrained cluster as many joints keep moving as it has freedoms; the others are locked as
 they are at the neutral configuration. The inertia of their bodies' motion comes back as the

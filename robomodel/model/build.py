@@ -477,10 +477,10 @@ class _Builder:
                 )
                 continue
             for body in cluster.bodies:
-                seen = [shaped[link] for link in self.links_of[body] if link in shaped]
-                if seen and not self.heavy[body]:
+                visible = [shaped[link] for link in self.links_of[body] if link in shaped]
+                if visible and not self.heavy[body]:
                     message = f"has shapes and moves, but weighs nothing; {remedy}"
-                    issues.append(Issue(message, seen[0].source))
+                    issues.append(Issue(message, visible[0].source))
         warn_of_all(issues, strict=self.strict)
 
 

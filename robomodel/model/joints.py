@@ -313,14 +313,14 @@ class Floating(JointModel):
         first, second = _left(dot(turn, turn))
         once = cross(turn, slide)
         along = plus(slide, plus(scale(first, once), scale(second, cross(turn, once))))
-        way = from_quaternion(q[3], q[4], q[5], q[6]).rotate(along)
-        return [*(add(x, d) for x, d in zip(_vec(q), way, strict=True)), *turned(q[3:], turn)]
+        shift = from_quaternion(q[3], q[4], q[5], q[6]).rotate(along)
+        return [*(add(x, d) for x, d in zip(_vec(q), shift, strict=True)), *turned(q[3:], turn)]
 
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """Logarithm of SE(3)."""
         turn, half_cotangent = _turn(q0[3:], q1[3:])
-        way = (sub(q1[0], q0[0]), sub(q1[1], q0[1]), sub(q1[2], q0[2]))
-        slide = from_quaternion(q0[3], q0[4], q0[5], q0[6]).unrotate(way)
+        shift = (sub(q1[0], q0[0]), sub(q1[1], q0[1]), sub(q1[2], q0[2]))
+        slide = from_quaternion(q0[3], q0[4], q0[5], q0[6]).unrotate(shift)
         once = cross(_vec(turn), slide)
         square = dot(turn, turn)
         near, _ = _angle(square)
@@ -359,7 +359,7 @@ def relative_motion(joint: JointModel, qd: Vector) -> Motion:
 # ---- exponentials and logarithms ----------------------------------------------------------------
 
 
-NEAR = 2.5e-3  # square of the angle [rad²] below which series serve, to rounding
+NEAR = 2.5e-3  # square of the angle [rad²] below which series are exact to rounding
 
 
 def turned(q: Vector, turn: Vector) -> list[Scalar]:
@@ -389,7 +389,7 @@ def _series(square: Scalar, *coefficients: float) -> Scalar:
 
 
 def _angle(square: Scalar) -> tuple[Scalar, Scalar]:
-    """What is negative where series serve, and the angle where they do not."""
+    """What is negative where series are used, and the angle elsewhere."""
     near = sub(square, NEAR)
     return near, sqrt(select(near, 1.0, square))
 

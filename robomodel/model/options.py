@@ -156,9 +156,9 @@ def welded(description: Description, error: RigidError, *, strict: bool) -> Desc
     Its loops and couplings go. That is warned of, and refused under ``strict``. Raises the error
     itself where couplings alone leave no motion, and for planar and screw joints.
     """
-    stand = error.positions
+    positions = error.positions
     joints = {joint.name: joint for joint in description.joints}
-    if stand is None or any(joints[name].type in ("planar", "screw") for name in stand):
+    if positions is None or any(joints[name].type in ("planar", "screw") for name in positions):
         raise error
     what = error.message.partition(";")[0]
     warn_at(
@@ -170,7 +170,7 @@ def welded(description: Description, error: RigidError, *, strict: bool) -> Desc
     return replace(
         description,
         joints=tuple(
-            fixed(joint, stand[joint.name]) if joint.name in stand else joint
+            fixed(joint, positions[joint.name]) if joint.name in positions else joint
             for joint in description.joints
         ),
         loops=tuple(loop for loop in description.loops if loop.name not in gone),

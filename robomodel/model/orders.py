@@ -75,7 +75,7 @@ class Slot:
 class Part:
     """A joint of ours in the other library's numbers.
 
-    ``q``: where the numbers of its position stand there, ``v``: where its velocities do, each in
+    ``q``: where the numbers of its position are there, ``v``: where its velocities are, each in
     our order. ``form``: how the position is written; ``turned``: which velocities are there in the
     parent's axes. ``advance``: the slide that follows a screw: its position, velocity, and pitch.
     """

@@ -73,7 +73,7 @@ class ClusterMotion:
         return np.swapaxes(right[..., self.rank :, :], -1, -2)
 
     def positions(self, q: Array) -> Array:
-        """Each column's way from the zero position."""
+        """Each column's displacement from the zero position."""
         return self.geometry.difference(np.broadcast_to(self.geometry.zero(), q.shape), q)
 
     def rooms(self, q: Array) -> Array:
@@ -93,15 +93,15 @@ class ClusterMotion:
         )
         return closed, (gap <= CLOSED) & ~self.geometry.flipped(closed)
 
-    def wrapped(self, way: Array) -> Array:
-        """A way in comparable units, full turns taken off."""
+    def wrapped(self, displacement: Array) -> Array:
+        """A displacement in comparable units, without full turns."""
         length = np.array([column.length for column in self.columns])
-        turns = np.where(length, 0.0, np.round(way / (2 * math.pi)))
-        result: Array = (way - turns * 2 * math.pi) / self.unit
+        turns = np.where(length, 0.0, np.round(displacement / (2 * math.pi)))
+        result: Array = (displacement - turns * 2 * math.pi) / self.unit
         return result
 
     def others(self, column: int) -> list[int]:
-        """The independent velocities that rest while one is swept."""
+        """The independent velocities that are zero while one is swept."""
         return [c for c in self.cluster.columns if c != column]
 
 
@@ -134,7 +134,7 @@ class Singularity:
 
 
 class SweepEnd(NamedTuple):
-    """What ends the way of the swept joint: its position, and the cluster's q there.
+    """What ends the travel of the swept joint: its position, and the cluster's q there.
 
     ``by``: the joint whose limit it is, "loop" where the linkage ends it, "" where nothing does.
     """
@@ -177,11 +177,11 @@ class Curve:
 
     @property
     def ahead(self) -> Mask:
-        """Where the curve is on the way to close that it starts on: dead points turn it round."""
+        """Where the curve is on the branch that it starts on: dead points turn it round."""
         travel = np.gradient(self.position)
         start = int(np.argmin(np.abs(self.position - self.start) + ~self.reached * 1e3))
-        way: Mask = travel * (travel[start] or 1.0) >= 0.0
-        return way
+        same: Mask = travel * (travel[start] or 1.0) >= 0.0
+        return same
 
     @property
     def others(self) -> str:
@@ -192,9 +192,9 @@ class Curve:
         """The cluster's q (n, nq) on the branch with the swept joint there (n,); else nan."""
         points, near = self.branch
         nearest = np.argmin(np.abs(position[:, None] - points), axis=1)
-        way = np.zeros((len(position), self.cluster.nv))
-        way[:, self.cluster.independent.index(self.joint)] = position - points[nearest]
-        q, gap = move(self.cluster, near[nearest], way)
+        motion = np.zeros((len(position), self.cluster.nv))
+        motion[:, self.cluster.independent.index(self.joint)] = position - points[nearest]
+        q, gap = move(self.cluster, near[nearest], motion)
         low, high = self.turns
         bad = ~is_closed(self.cluster.geometry, q, gap) | (position < low) | (position > high)
         return np.where(bad[:, None], np.nan, q)
@@ -222,7 +222,7 @@ def curve(model: Model, cluster: Cluster, joint: str) -> Curve:
 class _Trail:
     """One half of a curve, as far as it is followed; ``column`` is the swept velocity.
 
-    ``rows`` of K and of the velocities that rest span the others where the curve starts.
+    ``rows`` of K and of the velocities that are zero span the others where the curve starts.
     """
 
     def __init__(self, motion: ClusterMotion, column: int, start: Array) -> None:
@@ -237,11 +237,11 @@ class _Trail:
     @property
     def done(self) -> bool:
         """Whether it came round, its joint has turned by π, or it is long enough."""
-        turned = not self.motion.columns[self.column].length and abs(self.way) >= math.pi
+        turned = not self.motion.columns[self.column].length and abs(self.travel) >= math.pi
         return self.ring or turned or self.length[-1] >= LONGEST
 
     @property
-    def way(self) -> float:
+    def travel(self) -> float:
         """How far the swept joint is from where it started; 0 of one with several freedoms."""
         if self.link.joint.nq != 1:
             return 0.0
@@ -249,7 +249,7 @@ class _Trail:
 
     @property
     def position(self) -> Array:
-        """Of the swept joint; of a joint with several freedoms, the way travelled."""
+        """Of the swept joint; of a joint with several freedoms, the distance travelled."""
         if self.link.joint.nq == 1:
             return np.array(self.q)[:, self.link.q]
         speed = self.speed * self.motion.unit[self.column]
@@ -271,7 +271,7 @@ class _Trail:
 
 
 def _matrix(motion: ClusterMotion, q: Array, columns: Sequence[int]) -> Array:
-    """K in comparable units above the velocities that rest, one swept column for each q."""
+    """K in comparable units above the velocities that are zero, one swept column for each q."""
     resting = np.eye(len(motion.columns))[[motion.others(column) for column in columns]]
     resting = resting.reshape(len(q), -1, len(motion.columns))
     return np.concatenate([motion.matrix(q), resting], axis=1)
@@ -394,10 +394,10 @@ def _joined(ahead: _Trail, behind: _Trail) -> Curve:
 
 
 def _branch(trail: _Trail) -> tuple[int, float, SweepEnd]:
-    """How many points there are before the first dead point, where that is, and the way's end."""
+    """How many points there are before the first dead point, where that is, and the end."""
     first, limit = next(_events(trail), None), _limit(trail)
     if first is None or first.kind != "dead point":
-        turn = math.copysign(math.inf, trail.way) if trail.done else float(trail.position[-1])
+        turn = math.copysign(math.inf, trail.travel) if trail.done else float(trail.position[-1])
         return len(trail.q), turn, limit
     count = 1 + int(np.argmax(trail.speed[:-1] * trail.speed[1:] < 0.0))
     dead = SweepEnd(first.position, "loop", np.array(first.joints))
@@ -451,7 +451,7 @@ def _events(trail: _Trail) -> Iterator[Singularity]:
 
             q = _crossing(trail, i, value)
             if kind == "change point" and _tangents(motion, q[None], before, [trail])[2][0] > 1e-5:
-                continue  # the rows chosen to stand for K lose rank there, K does not
+                continue  # the rows that represent K lose rank there, K does not
             x = float(q[link.q]) if link.joint.nq == 1 else float(position[i])
             reached = bool(reach[i]) and bool(motion.within(q))
             yield Singularity(kind, x, abs(x - float(position[0])), reached, tuple(q.tolist()))
@@ -525,9 +525,9 @@ def sweep(
     )
     q = np.tile(neutral, (len(positions), 1))
     if not cluster.implicit:
-        way = np.zeros((len(positions), model.nv))
-        way[:, model.dof_names.index(joint)] = positions - at
-        return Sweep(joint, positions, model.integrate(q, way), True)
+        motion = np.zeros((len(positions), model.nv))
+        motion[:, model.dof_names.index(joint)] = positions - at
+        return Sweep(joint, positions, model.integrate(q, motion), True)
     q[:, cluster.q] = curve(model, cluster, joint).at(positions)
     fine = np.isfinite(q).all(axis=1)
     lost = np.flatnonzero(~fine)

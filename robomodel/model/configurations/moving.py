@@ -193,7 +193,7 @@ def difference(model: Model, q0: Array, q1: Array) -> Array:
 # ---- following a motion -------------------------------------------------------------------------
 
 
-MOST = 2000  # closings on one way
+MOST = 2000  # closings of one motion
 FAR = 2 * math.pi  # whole turns are looked for in what is twice as long
 PERIODIC = 1e-6  # gap that rounding may make of many turns, to be closed again
 
@@ -216,8 +216,8 @@ def all_finite(x: Array) -> Mask:
 def move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:
     """Move the independent columns by dv with the loops closed; the result and its largest gap.
 
-    In steps small enough to stay on the branch; a gap on the way is a barrier, whatever is beyond.
-    Rows that are not finite, or of which the way is too long to follow, have an infinite gap. Where
+    In steps small enough to stay on the branch; a gap before the end counts, whatever is beyond it.
+    Rows that are not finite, or whose motion is too long to follow, have an infinite gap. Where
     one joint alone turns, and a turn of it comes back to where it began, whole turns are skipped.
     """
     batch = q.shape[:-1]
@@ -247,7 +247,7 @@ def _follow(
 ) -> tuple[Array, Array]:
     """Rows whose ``columns`` move by dv in so many steps; they are ``begun`` from the origin.
 
-    A row that opens on its way stays where it does.
+    A row that opens stays where it does.
     """
     geometry, closing = cluster.geometry, list(cluster.closing_rows)
     free = [c for c in range(geometry.nv) if c not in set(columns)]
@@ -459,8 +459,8 @@ def _driven(
             at = slice(cluster.q.start + part.start, cluster.q.start + part.stop)
             target[at] = named[body]
             parts.append(at)
-            way = node.joint.difference(q[at], named[body])
-            for column, x in zip(node.freedoms, way, strict=True):
+            displacement = node.joint.difference(q[at], named[body])
+            for column, x in zip(node.freedoms, displacement, strict=True):
                 index = column - cluster.spanning_v.start
                 if index not in cluster.columns:
                     return None
@@ -517,7 +517,7 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
     """Close the loops with the named joints where they shall be, by the damped method.
 
     From a closed guess the named joints are moved there step by step, on its branch;
-    where that way is barred, and from a guess that is not closed, Newton starts at the target, and
+    where a loop opens before, and from a guess that is not closed, Newton starts at the target, and
     at last from configurations around it.
     """
     geometry, rows = cluster.geometry, cluster.closing_rows
@@ -533,11 +533,11 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
     best = np.inf
 
     if float(geometry.gap(start)) <= NEARLY:
-        way = geometry.difference(start, target)
-        way[others] = 0.0
-        steps = max(1, math.ceil(np.max(np.abs(way[held]), initial=0.0) / STEP))
+        displacement = geometry.difference(start, target)
+        displacement[others] = 0.0
+        steps = max(1, math.ceil(np.max(np.abs(displacement[held]), initial=0.0) / STEP))
         if steps <= MOST:
-            origin, dv = start[None], way[None, stay]
+            origin, dv = start[None], displacement[None, stay]
             at, gaps = _follow(cluster, stay, origin, origin, np.zeros_like(dv), dv, steps)
             best = float(gaps[0])
             if is_closed(geometry, at, gaps)[0]:

@@ -3,7 +3,7 @@
 Random ones, whose generic rank of K gives the mobility, and those around the configuration that the
 file closes in; which coordinates are independent, where the file leaves it open; what stays open.
 
-For independent coordinates two things are wanted: a well conditioned G wherever the cluster goes
+Independent coordinates need two things: a well conditioned G wherever the cluster goes
 from the configuration that the file closes in, and the same answer for the same mechanism, whatever
 its joints are called, in which order they stand and whether it is the mirror image. So none of that
 is random.
@@ -286,8 +286,8 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
     """Closed configurations around ``at`` (n, nq), and what moves there (n, columns, mobility).
 
     From there every joint is driven, to and fro, as far as the loops let it; the motion then goes
-    straight on, as a geodesic of the closed configurations in comparable units. A way ends at a
-    joint limit, and where the loops do not follow. Configurations of another rank are left out; the
+    straight on, as a geodesic of the closed configurations in comparable units. It ends at a joint
+    limit, and where the loops do not follow. Configurations of another rank are left out; the
     first one is ``at`` itself, if it is not.
     """
     geometry, unit = problem.geometry, problem.unit
@@ -305,8 +305,8 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
         guess = geometry.integrate(q, STRIDE * ahead * unit)
         q, gap = close(geometry, guess, iterations=3, rank=problem.tolerance.rank)
         scaled = problem.conditions(q)[1]
-        way = np.linalg.norm(geometry.difference(before, q) / unit, axis=1)
-        good = (gap <= closed) & (way < 2 * STRIDE) & ~geometry.flipped(q)
+        distance = np.linalg.norm(geometry.difference(before, q) / unit, axis=1)
+        good = (gap <= closed) & (distance < 2 * STRIDE) & ~geometry.flipped(q)
         good &= ~outside_limits(problem, q, at)
         if not np.any(good):
             break
