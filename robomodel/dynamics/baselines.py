@@ -21,7 +21,7 @@ import numpy as np
 from robomodel.description import Description
 from robomodel.description.poses import compose, inverse
 from robomodel.dynamics.approximation import with_reflected
-from robomodel.dynamics.kinematics.frames import Place, jacobian
+from robomodel.dynamics.kinematics.frames import FramePlacement, jacobian
 from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces, Matrix, State
 from robomodel.dynamics.recursions.aba import aba as forward_dynamics
 from robomodel.dynamics.recursions.crba import crba
@@ -124,13 +124,13 @@ class OpenTree:
     positions: Sequence[int]
     velocities: Sequence[int]
     parts: tuple[tuple[int, ...], ...]
-    places: Mapping[int, Place]
+    places: Mapping[int, FramePlacement]
     method: str
 
-    def place(self, model: Model, body: int) -> Place:
+    def place(self, model: Model, body: int) -> FramePlacement:
         """Where a body of the robot stands; ValueError for one that the tree leaves out."""
         if body == WORLD:
-            return Place(WORLD, Transform((), ZERO))
+            return FramePlacement(WORLD, Transform((), ZERO))
         if body not in self.places:
             raise ValueError(
                 f"method '{self.method}' leaves out the body '{model.bodies[body].name}' of "
@@ -138,14 +138,14 @@ class OpenTree:
             )
         return self.places[body]
 
-    def frames(self, model: Model, places: Sequence[Place]) -> list[Place]:
+    def frames(self, model: Model, places: Sequence[FramePlacement]) -> list[FramePlacement]:
         """Frames of the robot as frames of the tree."""
         frames = []
         for frame in places:
             place = self.place(model, frame.body)
             rotations = (*frame.pose.rotations, *place.pose.rotations)
             pose = Transform(rotations, place.pose.point(frame.pose.offset))
-            frames.append(Place(place.body, pose))
+            frames.append(FramePlacement(place.body, pose))
         return frames
 
     def wrenches(self, model: Model, f_ext: Forces) -> dict[int, Wrench]:
@@ -178,7 +178,9 @@ def open_tree(model: Model, method: str) -> OpenTree:
     """The tree of a method."""
     if method == "projection":
         tree = spanning_tree(model)
-        places = {body: Place(body, Transform((), ZERO)) for body in range(len(tree.nodes))}
+        places = {
+            body: FramePlacement(body, Transform((), ZERO)) for body in range(len(tree.nodes))
+        }
         return OpenTree(tree, range(tree.nq), range(tree.nv), (), places, method)
     return mapped(model, build(DESCRIPTIONS[method](model)), method)
 
@@ -208,14 +210,14 @@ def mapped(model: Model, tree: Model, method: str) -> OpenTree:
     return OpenTree(tree, positions, velocities, tuple(parts), places, method)
 
 
-def _place(model: Model, body: int, tree: Model) -> Place:
+def _place(model: Model, body: int, tree: Model) -> FramePlacement:
     """Where a body's internal frame stands in a tree that has its link."""
     name = model.nodes[body].name
     in_tree, in_robot = tree.frame(name), model.frame(name).placement
     if in_tree.placement == in_robot:
-        return Place(in_tree.body, Transform((), ZERO))
+        return FramePlacement(in_tree.body, Transform((), ZERO))
     pose = compose(in_tree.placement, inverse(in_robot))
-    return Place(in_tree.body, Transform(factor(pose.rotation), pose.xyz))
+    return FramePlacement(in_tree.body, Transform(factor(pose.rotation), pose.xyz))
 
 
 def approximated_in_part(model: Model, cluster: Cluster) -> Model:
@@ -291,7 +293,7 @@ def aba(
     return a
 
 
-def efpa(method: str, model: Model, q: Vector, places: Sequence[Place]) -> Matrix:
+def efpa(method: str, model: Model, q: Vector, places: Sequence[FramePlacement]) -> Matrix:
     """Λ⁻¹ (6k by 6k) of the open tree at these frames, which does not depend on coordinates."""
     tree = open_tree(model, method)
     positions = model.spanning_positions(q)
@@ -300,7 +302,7 @@ def efpa(method: str, model: Model, q: Vector, places: Sequence[Place]) -> Matri
 
 
 def contact(
-    method: str, model: Model, q: Vector, places: Sequence[Place]
+    method: str, model: Model, q: Vector, places: Sequence[FramePlacement]
 ) -> tuple[Matrix, Matrix, Matrix]:
     """Λ⁻¹, J G_k and G_kᵀ M G_k, with the tree's of :func:`.recursions.efpa.contact`."""
     tree, state = open_tree(model, method), Configuration(model, q)
@@ -349,7 +351,7 @@ def projection_aba(
     return Factorization(mass_matrix(state)).solve(subtracted(tau, bias))
 
 
-def projection_efpa(model: Model, q: Vector, places: Sequence[Place]) -> Matrix:
+def projection_efpa(model: Model, q: Vector, places: Sequence[FramePlacement]) -> Matrix:
     """Λ⁻¹ = J G (Gᵀ H G)⁻¹ Gᵀ Jᵀ (6k by 6k) of k frames, with J G the frames' Jacobian."""
     factors = Factorization(mass_matrix(Configuration(model, q)))
     rows = [factors.reduce(row) for at in places for row in jacobian(model, q, at)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from robomodel.dynamics.kinematics.frames import Place
+from robomodel.dynamics.kinematics.frames import FramePlacement
 from robomodel.dynamics.kinematics.state import Configuration, moving
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.program import Program
@@ -96,7 +96,7 @@ def cross_matrices(v: Array) -> Array:
     return block_diagonal([cross_matrix(v[..., 6 * n : 6 * n + 6]) for n in range(count)])
 
 
-def frame_motion(model: Model, at: Place) -> Array:
+def frame_motion(model: Model, at: FramePlacement) -> Array:
     """X (6, 6) from the frame of a body's link to a frame that is fixed to the body."""
     link = model.frame(model.nodes[at.body].name).pose
     return motion_matrix(at.pose) @ inverse_motion(motion_matrix(link))

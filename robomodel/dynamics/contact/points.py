@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.contact.complementarity import Problem, solve
 from robomodel.dynamics.contact.gauss_seidel import Rows, basis
 from robomodel.dynamics.contact.instant import COLLISION, GOAL, STILL, sharer, solver
-from robomodel.dynamics.kinematics.frames import Place, joint_forces
+from robomodel.dynamics.kinematics.frames import FramePlacement, joint_forces
 from robomodel.dynamics.kinematics.state import State, position_directions
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.efpa import point_forces, touching
@@ -72,7 +72,7 @@ def touch_derivatives(
     v: Sequence[Traced],
     a: Vector,
     forces: Vector,
-    places: Sequence[Place],
+    places: Sequence[FramePlacement],
 ) -> list[list[list[Scalar]]]:
     """What the derivatives of held contacts are made of, at traced q and v; a and forces constant.
 
@@ -100,7 +100,7 @@ def touch_derivatives(
 
 
 def points_jacobian(
-    model: Model, state: State, q: Vector, places: Sequence[Place]
+    model: Model, state: State, q: Vector, places: Sequence[FramePlacement]
 ) -> list[list[Scalar]]:
     """J (3k by nv) of points in world axes."""
     forces = point_forces(model, q, places)

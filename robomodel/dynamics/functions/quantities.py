@@ -49,11 +49,11 @@ __all__ = [
 ]
 
 
-def _bias(model: Model, q: Vector, v: Vector, at: frames.Place) -> tuple[Scalar, ...]:
+def _bias(model: Model, q: Vector, v: Vector, at: frames.FramePlacement) -> tuple[Scalar, ...]:
     return frames.acceleration(model, q, v, [0.0] * model.nv, at)
 
 
-def _pose(model: Model, q: Vector, at: frames.Place) -> list[Scalar]:
+def _pose(model: Model, q: Vector, at: frames.FramePlacement) -> list[Scalar]:
     rotation, origin = frames.pose(model, q, at)
     top = [x for row, o in zip(rotation, origin, strict=True) for x in (*row, o)]
     return [*top, 0.0, 0.0, 0.0, 1.0]

@@ -93,7 +93,7 @@ def _is_point(frame: object) -> TypeGuard[tuple[str, Sequence[float]]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FramePlacement:
     """A frame fixed to a body (``WORLD`` for the fixed base), placed in its internal axes.
 
     ``reference``: the axes of its motions: "local", at its origin in its own axes;
@@ -106,12 +106,12 @@ class Place:
     reference: Reference = "local"
 
 
-def place(model: Model, frame: FrameKey, reference: Reference = "local") -> Place:
+def place(model: Model, frame: FrameKey, reference: Reference = "local") -> FramePlacement:
     """The place of a frame: a link's name, or (link, offset) with the link's own axes."""
     name, offset = (frame, ZERO) if isinstance(frame, str) else frame
     link_frame = model.frame(name)
     pose = Transform(link_frame.pose.rotations, link_frame.pose.point(offset))
-    return Place(link_frame.body, pose, reference)
+    return FramePlacement(link_frame.body, pose, reference)
 
 
 def body_wrenches(model: Model, by_link: Mapping[str, Vector]) -> dict[int, Wrench]:
@@ -129,12 +129,12 @@ def body_wrenches(model: Model, by_link: Mapping[str, Vector]) -> dict[int, Wren
     return wrenches
 
 
-def pose(model: Model, q: Vector, at: Place) -> tuple[Mat, Vec]:
+def pose(model: Model, q: Vector, at: FramePlacement) -> tuple[Mat, Vec]:
     """Rotation (rows) and origin of a frame in the world."""
     return pose_of(Configuration(model, q, (at.body,)), at)
 
 
-def pose_of(state: Configuration, at: Place) -> tuple[Mat, Vec]:
+def pose_of(state: Configuration, at: FramePlacement) -> tuple[Mat, Vec]:
     """Rotation (rows) and origin in the world of a frame, whose body is among those ``turned``."""
     rotation, origin, body = at.pose.matrix(), at.pose.offset, at.body
     while body != WORLD:
@@ -146,7 +146,7 @@ def pose_of(state: Configuration, at: Place) -> tuple[Mat, Vec]:
     return rotation, origin
 
 
-def jacobian(model: Model, q: Vector, at: Place) -> list[list[Scalar]]:
+def jacobian(model: Model, q: Vector, at: FramePlacement) -> list[list[Scalar]]:
     """J (6 by nv): the frame's velocity, angular first, in its reference, is J v.
 
     Row r is the unit wrench r at the frame, carried to the base: what it does to each joint passed.
@@ -173,7 +173,7 @@ def joint_forces(model: Model, state: Configuration, body: int, wrench: Wrench) 
     return row
 
 
-def velocity(model: Model, q: Vector, v: Vector, at: Place) -> tuple[Scalar, ...]:
+def velocity(model: Model, q: Vector, v: Vector, at: FramePlacement) -> tuple[Scalar, ...]:
     """The frame's velocity, angular first, in its reference."""
     state = State(model, q, (at.body,), v)
     twist = at.pose.to_child(NO_MOTION if at.body == WORLD else state.twists[at.body])
@@ -183,7 +183,7 @@ def velocity(model: Model, q: Vector, v: Vector, at: Place) -> tuple[Scalar, ...
 
 
 def acceleration(
-    model: Model, q: Vector, v: Vector, a: Vector, at: Place, *, with_gravity: bool = False
+    model: Model, q: Vector, v: Vector, a: Vector, at: FramePlacement, *, with_gravity: bool = False
 ) -> tuple[Scalar, ...]:
     """How the frame turns and its origin, a point of its body, accelerates; in its reference.
 
@@ -206,7 +206,7 @@ def acceleration(
     return Motion(alpha, linear).entries()
 
 
-def _referred(placed: tuple[Mat, Vec], at: Place, motion: Motion) -> Motion:
+def _referred(placed: tuple[Mat, Vec], at: FramePlacement, motion: Motion) -> Motion:
     """A velocity at the frame's origin in its axes as its reference wants it."""
     rotation, origin = placed
     angular, linear = apply(rotation, motion.angular), apply(rotation, motion.linear)
@@ -240,7 +240,7 @@ def _homogeneous(transform: Transform, batch: tuple[int, ...]) -> Array:
 
 
 def gyroscope_derivatives(
-    model: Model, q: Sequence[Traced], v: Sequence[Traced], at: Place
+    model: Model, q: Sequence[Traced], v: Sequence[Traced], at: FramePlacement
 ) -> list[list[Scalar]]:
     """The angular velocity (3) of a frame in its axes [rad/s], then its derivatives by q and v.
 
@@ -252,7 +252,7 @@ def gyroscope_derivatives(
 
 
 def accelerometer_derivatives(
-    model: Model, q: Sequence[Traced], v: Sequence[Traced], a: Sequence[Traced], at: Place
+    model: Model, q: Sequence[Traced], v: Sequence[Traced], a: Sequence[Traced], at: FramePlacement
 ) -> list[list[Scalar]]:
     """The specific force (3) at a frame in its axes [m/s²], then its derivatives by q, v and a."""
     directions = position_directions(model, q)

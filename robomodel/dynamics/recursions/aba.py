@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, Matrix, State
-from robomodel.dynamics.recursions.articulated import Elimination, articulate
+from robomodel.dynamics.recursions.articulated import ClusterElimination, articulate
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
@@ -32,7 +32,7 @@ def accelerations(state: State, tau: Vector, f_ext: Forces) -> list[Scalar]:
         body: inertia.gyroscopic(state.centripetal[body]) - f_ext.get(body, NO_WRENCH)
         for body, inertia in enumerate(state.inertia)
     }
-    systems: dict[int, tuple[Elimination, list[Scalar]]] = {}
+    systems: dict[int, tuple[ClusterElimination, list[Scalar]]] = {}
     for system in articulate(model, state):
         cluster = system.cluster
         drift: dict[int, Motion] = {}

@@ -14,7 +14,7 @@ from robomodel.spatial import NO_WRENCH, ArticulatedInertia, Motion, Wrench
 
 
 @dataclass(frozen=True, slots=True)
-class Elimination:
+class ClusterElimination:
     """The equations D ÿ + Σ_o U_oᵀ a_o = u of one cluster, o running over the bodies it hangs on.
 
     ``unknowns`` are indices into v: the cluster's own and those of ``pending``, the child
@@ -28,7 +28,7 @@ class Elimination:
     state: Configuration
     cluster: Cluster
     unknowns: list[int]
-    pending: list[Elimination]
+    pending: list[ClusterElimination]
     matrix: list[list[Scalar]]
     supports: dict[int, list[Wrench]]
     inertia: dict[int, ArticulatedInertia]
@@ -78,7 +78,7 @@ class Elimination:
             wrench[parent] = wrench.get(parent, NO_WRENCH) + moved
 
 
-def articulate(model: Model, state: Configuration) -> Iterator[Elimination]:
+def articulate(model: Model, state: Configuration) -> Iterator[ClusterElimination]:
     """Eliminate the clusters' independent accelerations, from the tips inwards (002, VII-B).
 
     A cluster's bodies are joined to composites and its accelerations ÿ eliminated: what hangs on a
@@ -87,7 +87,7 @@ def articulate(model: Model, state: Configuration) -> Iterator[Elimination]:
     on several bodies couples them, so its unknowns wait for the parent cluster's elimination.
     """
     inertia = [inertia.articulated() for inertia in state.inertia]
-    waiting: dict[int, list[Elimination]] = {}
+    waiting: dict[int, list[ClusterElimination]] = {}
     for cluster in reversed(model.clusters):
         system = _join(model, state, cluster, inertia, waiting.pop(cluster.index, []))
         if len(cluster.outputs) > 1:
@@ -102,8 +102,8 @@ def _join(
     state: Configuration,
     cluster: Cluster,
     inertia: list[ArticulatedInertia],
-    pending: list[Elimination],
-) -> Elimination:
+    pending: list[ClusterElimination],
+) -> ClusterElimination:
     """Join the cluster's bodies into composites on the bodies it hangs on; project on ÿ."""
     nv = cluster.nv
     armature = state.armature(cluster)
@@ -145,10 +145,12 @@ def _join(
         columns[parent] = [f + x.to_parent(g) for f, g in zip(before, total, strict=True)]
         if parent != WORLD:
             inertia[parent] += inertia[body].in_parent(x)
-    return Elimination(state, cluster, unknowns, pending, matrix, columns, carried, subspace)
+    return ClusterElimination(state, cluster, unknowns, pending, matrix, columns, carried, subspace)
 
 
-def _eliminate(model: Model, system: Elimination, inertia: list[ArticulatedInertia]) -> Elimination:
+def _eliminate(
+    model: Model, system: ClusterElimination, inertia: list[ArticulatedInertia]
+) -> ClusterElimination:
     """Factor D; give the body that the cluster hangs on its articulated inertia."""
     factors = Factorization(system.matrix)
     if system.cluster.parent == WORLD:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from robomodel.dynamics.kinematics.frames import Place, joint_forces, pose
+from robomodel.dynamics.kinematics.frames import FramePlacement, joint_forces, pose
 from robomodel.dynamics.kinematics.state import Configuration, Forces, Matrix, State
 from robomodel.dynamics.recursions.aba import aba
-from robomodel.dynamics.recursions.articulated import Elimination, articulate
+from robomodel.dynamics.recursions.articulated import ClusterElimination, articulate
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
@@ -35,18 +35,20 @@ from robomodel.spatial import NO_WRENCH, UNIT_WRENCHES, ZERO, Wrench, apply, plu
 IMMOBILE = 1e-13  # of a point's Jacobian [m or 1], where it cannot move
 
 
-def efpa(model: Model, q: Vector, places: Sequence[Place]) -> Matrix:
+def efpa(model: Model, q: Vector, places: Sequence[FramePlacement]) -> Matrix:
     """Λ⁻¹ = J M⁻¹ Jᵀ (6k by 6k) of k frames, each in its own axes, angular first (002, VIII)."""
     return mobility(*touched(model, q, places))
 
 
-def efpa_factors(model: Model, q: Vector, places: Sequence[Place]) -> tuple[Matrix, list[Scalar]]:
+def efpa_factors(
+    model: Model, q: Vector, places: Sequence[FramePlacement]
+) -> tuple[Matrix, list[Scalar]]:
     """R (6k by nv) and p (nv) with Λ⁻¹ = R diag(p) Rᵀ."""
     return mobility_factors(*touched(model, q, places))
 
 
 def touched(
-    model: Model, q: Vector, places: Sequence[Place]
+    model: Model, q: Vector, places: Sequence[FramePlacement]
 ) -> tuple[Model, Configuration, list[tuple[int, Wrench]]]:
     """The unit wrenches at each frame, in its own axes, on its body."""
     wrenches = [(at.body, at.pose.to_parent(unit)) for at in places for unit in UNIT_WRENCHES]
@@ -87,9 +89,9 @@ def product(rows: Array, pivots: Array) -> Array:
 
 
 def _rights(
-    system: Elimination,
+    system: ClusterElimination,
     columns: Sequence[dict[int, Wrench]],
-    waited: Sequence[tuple[Elimination, dict[int, list[Scalar]]]],
+    waited: Sequence[tuple[ClusterElimination, dict[int, list[Scalar]]]],
 ) -> dict[int, list[Scalar]]:
     """Sᵀ χ of the columns that a cluster supports, reduced if it is eliminated; χ goes inwards."""
     rights: dict[int, list[Scalar]] = {}
@@ -168,7 +170,9 @@ def mobility(
 # ---- points of a robot that touch something rigid ------------------------------------------------
 
 
-def contact(model: Model, q: Vector, places: Sequence[Place]) -> tuple[Matrix, Matrix, Matrix]:
+def contact(
+    model: Model, q: Vector, places: Sequence[FramePlacement]
+) -> tuple[Matrix, Matrix, Matrix]:
     """Λ⁻¹ (3k by 3k) and J (3k by nv) of k points' velocities in world axes, and M (nv by nv).
 
     Scalars of any kind.
@@ -178,7 +182,7 @@ def contact(model: Model, q: Vector, places: Sequence[Place]) -> tuple[Matrix, M
 
 
 def contact_factors(
-    model: Model, q: Vector, places: Sequence[Place]
+    model: Model, q: Vector, places: Sequence[FramePlacement]
 ) -> tuple[Matrix, list[Scalar], Matrix, Matrix]:
     """R and p with Λ⁻¹ = R diag(p) Rᵀ, J and M, as of :func:`contact`."""
     state, forces, jacobian = _touched(model, q, places)
@@ -186,7 +190,7 @@ def contact_factors(
 
 
 def _touched(
-    model: Model, q: Vector, places: Sequence[Place]
+    model: Model, q: Vector, places: Sequence[FramePlacement]
 ) -> tuple[Configuration, list[tuple[int, Wrench]], Matrix]:
     """Unit forces along the world's axes at each point, and what they do to the freedoms."""
     state = Configuration(model, q, {at.body for at in places})
@@ -194,7 +198,9 @@ def _touched(
     return state, forces, [joint_forces(model, state, body, x) for body, x in forces]
 
 
-def point_forces(model: Model, q: Vector, places: Sequence[Place]) -> list[tuple[int, Wrench]]:
+def point_forces(
+    model: Model, q: Vector, places: Sequence[FramePlacement]
+) -> list[tuple[int, Wrench]]:
     """Unit forces along the world's axes at each point, on its body."""
     return [
         (at.body, at.pose.to_parent(Wrench(ZERO, axis)))
@@ -203,7 +209,9 @@ def point_forces(model: Model, q: Vector, places: Sequence[Place]) -> list[tuple
     ]
 
 
-def response(model: Model, q: Vector, places: Sequence[Place]) -> tuple[Matrix, Matrix, Matrix]:
+def response(
+    model: Model, q: Vector, places: Sequence[FramePlacement]
+) -> tuple[Matrix, Matrix, Matrix]:
     """J M⁻¹ Jᵀ and J (3k by nv) of points' velocities in world axes, and M⁻¹ Jᵀ (nv by 3k).
 
     Rows of points that no motion moves are zero: what rounding leaves there would be divided by.
@@ -230,7 +238,7 @@ def _moving(jacobian: Matrix) -> Matrix:
 
 
 def free_motion(
-    model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces, places: Sequence[Place]
+    model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces, places: Sequence[FramePlacement]
 ) -> tuple[list[Scalar], Matrix, Matrix, list[Scalar], list[Scalar]]:
     """a without contact, J M⁻¹ Jᵀ and M⁻¹ Jᵀ, and the points' velocities and accelerations."""
     a = aba(model, q, v, tau, f_ext)
@@ -249,7 +257,7 @@ def _by_points(jacobian: Matrix) -> Matrix:
 
 
 def touching(
-    model: Model, q: Vector, v: Vector, a: Vector, places: Sequence[Place]
+    model: Model, q: Vector, v: Vector, a: Vector, places: Sequence[FramePlacement]
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(ċ, c̈), each (3k,): velocities and accelerations of points in world axes."""
     state = State(model, q, {at.body for at in places}, v)
