@@ -25,13 +25,12 @@ from robomodel.dynamics.algorithm import (
     run_one,
 )
 from robomodel.dynamics.recursions.aba import aba as aba_recursion
-from robomodel.dynamics.recursions.aba import orthonormal_aba
+from robomodel.dynamics.recursions.aba import freedoms, orthonormal_aba, prescribed
+from robomodel.dynamics.recursions.aba import hybrid as hybrid_recursion
 from robomodel.dynamics.recursions.crba import crba as crba_recursion
 from robomodel.dynamics.recursions.derivatives import aba_derivatives as aba_slopes
 from robomodel.dynamics.recursions.derivatives import rnea_derivatives as rnea_slopes
 from robomodel.dynamics.recursions.derivatives import rnea_hessian_product as hessian_product
-from robomodel.dynamics.recursions.hybrid_dynamics import freedoms, prescribed
-from robomodel.dynamics.recursions.hybrid_dynamics import hybrid as hybrid_recursion
 from robomodel.dynamics.recursions.passive import (
     aba_derivatives_passive,
     aba_passive,
@@ -236,7 +235,7 @@ def hybrid(
     """Hybrid dynamics: all forces and accelerations, from some of each.
 
     Every set of freedoms with prescribed accelerations is an algorithm of its own, compiled at its
-    first call; see :mod:`robomodel.dynamics.recursions.hybrid_dynamics`.
+    first call; see :mod:`robomodel.dynamics.recursions.aba`.
 
     Args:
         tau: Independent joint → force (...), or (..., n) for a joint with n degrees of freedom, or
