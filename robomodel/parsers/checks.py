@@ -114,15 +114,15 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
     warn_of_all(issues, strict=strict)
 
 
-def by_name(things: Iterable[_Named], kind: str) -> dict[str, _Named]:
+def by_name(elements: Iterable[_Named], kind: str) -> dict[str, _Named]:
     """Links, joints or the like by name; refuses a name that is given twice."""
     first_by_name: dict[str, _Named] = {}
-    for thing in things:
-        first = first_by_name.setdefault(thing.name, thing)
-        if first is not thing:
+    for element in elements:
+        first = first_by_name.setdefault(element.name, element)
+        if first is not element:
             raise DescriptionError(
                 f"another {kind} has this name already{beside(first.source)}; rename one of them",
-                thing.source,
+                element.source,
             )
     return first_by_name
 

@@ -53,7 +53,7 @@ class Meshes:
             )
         self._staging: str | None = None
         self._targets: dict[str, str] = {}  # of each mesh file, its name in the folder of copies
-        self._taken: set[str] = set()
+        self._names: set[str] = set()
         self._allowance = Allowance()
 
     def __enter__(self) -> Self:
@@ -168,10 +168,10 @@ class Meshes:
             beside = os.path.dirname(os.path.abspath(self.output or ""))
             self._staging = tempfile.mkdtemp(prefix=f".{self._folder}.", dir=beside)
         name, count = stem + suffix, 1
-        while name.lower() in self._taken:
+        while name.lower() in self._names:
             count += 1
             name = f"{stem}_{count}{suffix}"
-        self._taken.add(name.lower())
+        self._names.add(name.lower())
         with open(os.path.join(self._staging, name), "xb") as stream:
             stream.write(data)
         return name

@@ -270,21 +270,21 @@ _EXACT = 2**53  # whole numbers below are written without a point
 
 
 class Names:
-    """Names that are taken, and fresh ones like them, numbered from ``first`` on."""
+    """Names that are in use, and fresh ones like them, numbered from ``first`` on."""
 
-    def __init__(self, taken: Iterable[str] = (), first: int = 2) -> None:
-        self.taken = set(taken)
+    def __init__(self, used: Iterable[str] = (), first: int = 2) -> None:
+        self.used = set(used)
         self.first = first
         self._counts: dict[str, int] = {}
 
     def fresh(self, name: str, between: str = "_") -> str:
-        """The name, with a number after it if it is taken already; it is taken from now on."""
+        """The name, with a number after it if it is in use already; it is in use from now on."""
         fresh, count = name, self._counts.get(name, self.first)
-        while fresh in self.taken:
+        while fresh in self.used:
             fresh = f"{name}{between}{count}"
             count += 1
         self._counts[name] = count
-        self.taken.add(fresh)
+        self.used.add(fresh)
         return fresh
 
 

@@ -155,8 +155,8 @@ def of_robot_descriptions(name: str, format: str | None) -> tuple[str, dict[str,
             f"robot_descriptions cannot get the robot's files: {error}", place
         ) from error
     files = {"urdf": "URDF_PATH", "mjcf": "MJCF_PATH", "xacro": "XACRO_PATH"}
-    wanted = ("urdf", "xacro", "mjcf") if format is None else (format, "xacro")
-    for kind in wanted:
+    kinds = ("urdf", "xacro", "mjcf") if format is None else (format, "xacro")
+    for kind in kinds:
         if path := getattr(module, files.get(kind, ""), None):
             packages = getattr(module, "XACRO_PACKAGE_PATHS", None)
             folder = getattr(module, "PACKAGE_PATH", None)
@@ -179,14 +179,14 @@ class _Arguments(dict[str, str]):
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__({name: str(value) for name, value in arguments.items()})
-        self.asked: set[str] = set()
+        self.requested: set[str] = set()
 
     def __contains__(self, name: object) -> bool:
-        self.asked.add(str(name))
+        self.requested.add(str(name))
         return super().__contains__(name)
 
     def __getitem__(self, name: str) -> str:
-        self.asked.add(name)
+        self.requested.add(name)
         return super().__getitem__(name)
 
 
@@ -241,9 +241,9 @@ def expanded(
             raise DescriptionError(f"xacro cannot expand this: {message}", Source(inner)) from error
         result = document.toxml()
     issues = [
-        Issue(f"it has no argument '{name}'{did_you_mean(name, mappings.asked)}", Source(file))
+        Issue(f"it has no argument '{name}'{did_you_mean(name, mappings.requested)}", Source(file))
         for name in arguments
-        if name not in mappings.asked
+        if name not in mappings.requested
     ]
     issues += [Issue(f"xacro says: {line}", Source(file)) for line in messages]
     warn_of_all(issues, strict=strict)

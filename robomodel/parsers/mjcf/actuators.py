@@ -227,11 +227,11 @@ class Actuators(Section):
         links: list[Link] = []
         joints: list[Joint] = []
         couplings: list[JointCoupling] = []
-        taken = Names((*self.elements.link_names.taken, *self.elements.joint_names.taken))
+        names = Names((*self.elements.link_names.used, *self.elements.joint_names.used))
         for tendon, source, terms, inertia in self._spinning:
             if len(terms) == 1:
                 continue
-            name = taken.fresh(f"{tendon}_rotor")
+            name = names.fresh(f"{tendon}_rotor")
             links.append(Link(name, None, source))
             joints.append(
                 Joint(

@@ -139,7 +139,7 @@ class Reader:
     strict: bool
     issues: list[Issue]
     seen: set[str] = field(default_factory=set)
-    left: int = xml.MAX_BYTES
+    remaining_bytes: int = xml.MAX_BYTES
 
     def tree(self, document: Document, folder: Folder) -> Node:
         """The document's elements, included ones in the place of their ``<include>``."""
@@ -187,8 +187,8 @@ class Reader:
                 "within itself"
             )
         self.seen.add(real)
-        self.left -= len(data)
-        if self.left < 0:
+        self.remaining_bytes -= len(data)
+        if self.remaining_bytes < 0:
             raise node.error(
                 f"the files of the model are larger than {xml.MAX_BYTES // 2**20} MiB together"
             )
@@ -428,7 +428,7 @@ class Preparation:
         """Put a stand-in into the tree, and keep the element of the file."""
         _name_by_file(node)
         name = mark + node.attributes.get("name", "")
-        kept = Node(node.tag, dict(node.attributes), node.source)
+        mesh = Node(node.tag, dict(node.attributes), node.source)
         path = None
         if file := node.attributes.get("file"):
             folder, strip = assets
@@ -438,15 +438,15 @@ class Preparation:
                 beside = node.folder.joined(file)
                 path = self.folder.first(self.folder.joined(folder, file), beside)
         written = node.attributes.get("scale", scales.get(node.attributes.get("class", "main"), ""))
-        scale = _numbers(written or "1 1 1", kept, "scale")
+        scale = _numbers(written or "1 1 1", mesh, "scale")
         if len(scale) != 3:
-            raise kept.error(f"scale needs three numbers, got {spelled(written)}")
-        for number in _numbers(node.attributes.get("params", ""), kept, "params"):
+            raise mesh.error(f"scale needs three numbers, got {spelled(written)}")
+        for number in _numbers(node.attributes.get("params", ""), mesh, "params"):
             if not abs(number) <= _MAX_MESH_PARAMETER:
-                raise kept.error(f"params of a mesh are read up to {_MAX_MESH_PARAMETER:g}")
+                raise mesh.error(f"params of a mesh are read up to {_MAX_MESH_PARAMETER:g}")
         node.attributes = {"name": name, "scale": "1 1 1", "vertex": _STAND_IN}
         node.children = []
-        self.whole.meshes[name] = Mesh(kept, node, path, (scale[0], scale[1], scale[2]))
+        self.whole.meshes[name] = Mesh(mesh, node, path, (scale[0], scale[1], scale[2]))
         self.whole.names["mesh", name] = node
 
     def _model(self, node: Node) -> None:

@@ -147,12 +147,12 @@ class Shapes:
 
     def write(self, link: Link, body: etree._Element, *, moves: bool) -> None:
         """The link's shapes; one that is seen and touches is a single geom."""
-        left = list(link.shapes)
-        while left:
-            shape = left.pop(0)
-            twin = next((other for other in left if _alike(shape, other)), None)
+        remaining = list(link.shapes)
+        while remaining:
+            shape = remaining.pop(0)
+            twin = next((other for other in remaining if _alike(shape, other)), None)
             if twin is not None:
-                left.remove(twin)
+                remaining.remove(twin)
             size = self._size(shape, link, moves)
             if size is None:
                 continue
@@ -225,7 +225,7 @@ def with_sliders(description: Description) -> Description:
     links = {link.name: link for link in description.links}
     joints = list(description.joints)
     poses = link_poses(description, initial_positions(joints))
-    taken = {joint.name for joint in joints}
+    used = {joint.name for joint in joints}
     loops = []
     for loop in description.loops:
         if loop.type not in ("prismatic", "planar"):
@@ -235,10 +235,10 @@ def with_sliders(description: Description) -> Description:
         if not heavy(links[lender.link].inertial):
             carrier, lender = lender, carrier
         name = loop.name
-        while name in links or name in taken:
+        while name in links or name in used:
             name += ".slider"
         links[name] = Link(name, None, loop.source)
-        taken.add(name)
+        used.add(name)
         if (inertial := links[lender.link].inertial) is not None and heavy(inertial):
             half = scaled(inertial, 0.5)
             links[lender.link] = replace(links[lender.link], inertial=half)
@@ -609,8 +609,8 @@ class _Tree:
         description = self.description
         self.draft = Draft(description.name)
         self.draft.option.set("gravity", numbers(description.gravity or GRAVITY))
-        self.draft.names["body"].taken.add(WORLD)
-        self.draft.names["joint"].taken.update(joint.name for joint in description.joints)
+        self.draft.names["body"].used.add(WORLD)
+        self.draft.names["joint"].used.update(joint.name for joint in description.joints)
         self.shapes = Shapes(self.draft)
         self.links = {link.name: link for link in description.links}
         self.moved_by = {joint.child: joint for joint in description.joints}

@@ -386,7 +386,7 @@ class Draft:
     lost: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
     joints: dict[str, str] = field(default_factory=dict)
-    taken: dict[tuple[str, ...], set[str]] = field(default_factory=lambda: defaultdict(set))
+    used: dict[tuple[str, ...], set[str]] = field(default_factory=lambda: defaultdict(set))
     models: dict[tuple[str, ...], etree._Element] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -396,7 +396,7 @@ class Draft:
     def model(self, scope: tuple[str, ...]) -> etree._Element:
         """The model of these names, one in the other; made where it is not there yet."""
         if scope not in self.models:
-            self.taken[scope[:-1]].add(scope[-1])
+            self.used[scope[:-1]].add(scope[-1])
             self.models[scope] = etree.SubElement(
                 self.model(scope[:-1]), "model", {"name": scope[-1]}
             )
@@ -411,7 +411,7 @@ class Draft:
         *models, last = name.split(BETWEEN)
         scope = tuple(models)
         nested = all(
-            scope[:n] in self.models or scope[n - 1] not in self.taken[scope[: n - 1]]
+            scope[:n] in self.models or scope[n - 1] not in self.used[scope[: n - 1]]
             for n in range(1, len(scope) + 1)
         )
         reached = all(other == WORLD or other.startswith(prefix(name)) for other in others)
@@ -420,11 +420,11 @@ class Draft:
         if last in ("", WORLD) or (last.startswith("__") and last.endswith("__")):
             last = f"{last.strip('_') or 'unnamed'}_"
         fresh, count = last, 0
-        while fresh in self.taken[scope]:
+        while fresh in self.used[scope]:
             fresh = f"{last}_{count}" if count or not more else f"{last}_{more}"
             count += 1
         self.model(scope)
-        self.taken[scope].add(fresh)
+        self.used[scope].add(fresh)
         return BETWEEN.join((*scope, fresh))
 
     def element(self, tag: str, name: str, full_name: str, **attributes: str) -> etree._Element:

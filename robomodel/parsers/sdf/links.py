@@ -62,8 +62,8 @@ def read_link(frames: Frames, link: Frame, grounded: bool) -> Link:
             pose = _stands(frames, link, read_placed(document, child), child)
             role = cast(Literal["visual", "collision"], child.tag)
             shapes.append(read_shape(document, child, role, pose))
-    kept: tuple[Shape, ...] = tuple(shape for shape in shapes if shape is not None)
-    return Link(link.name, inertial, source_of(link), kept)
+    known_shapes = tuple(shape for shape in shapes if shape is not None)
+    return Link(link.name, inertial, source_of(link), known_shapes)
 
 
 def _stands(frames: Frames, link: Frame, placed: Placed, element: Element) -> Pose:

@@ -585,7 +585,7 @@ class _Describer:
 
     def _between(self, each: Connection, *names: str) -> str:
         """A link without mass, of the first of these names that is free, or one like the last."""
-        free = (name for name in names if name not in self.link_names.taken)
+        free = (name for name in names if name not in self.link_names.used)
         fresh = self.link_names.fresh(next(free, names[-1]), BETWEEN)
         self.links.append(Link(fresh, None, source_of(each.frame)))
         return fresh
@@ -729,8 +729,8 @@ class _Describer:
 
 def _stands_for_world(link: Frame) -> bool:
     """Whether a link is the world as old files write it: called so, with nothing to it."""
-    things = ("inertial", "visual", "collision")
-    return link.element.get("name") == WORLD and all(link.element.find(t) is None for t in things)
+    tags = ("inertial", "visual", "collision")
+    return link.element.get("name") == WORLD and all(link.element.find(t) is None for t in tags)
 
 
 def _is_held(frame: Frame) -> bool:

@@ -437,9 +437,9 @@ def _beside_the_world(description: Description) -> Description:
     empty = root.inertial is None and not root.shapes
     if root.name != WORLD or (empty and len(description.links) > 1):
         return description
-    taken = {link.name for link in description.links} | {joint.name for joint in description.joints}
+    used = {link.name for link in description.links} | {joint.name for joint in description.joints}
     name = "scenery"
-    while name in taken or f"{name}_fixed" in taken:
+    while name in used or f"{name}_fixed" in used:
         name += "_"
     links = (Link(WORLD, source=root.source), replace(root, name=name))
     return replace(

@@ -87,27 +87,27 @@ def physical_inertias(description: Description) -> Description:
     directions = _directions(description, moved_by)
     for name, axis in reversed(directions.items()):
         joint, inertial = moved_by.get(name), inertials[name]
-        if joint is None or inertial is None or _taken(inertial):
+        if joint is None or inertial is None or _is_accepted(inertial):
             continue
         if axis is not None:
             inertials[name] = inertial = _round_about(inertial, axis, directions, joint)
-            if _taken(inertial):
+            if _is_accepted(inertial):
                 continue
         loan = _needed(inertial, joint) if joint.type in ("revolute", "continuous") else None
         if loan is None:
             continue
         carrier, pose = _carrier(joint, moved_by, inertials)
         if carrier is not None:
-            rest = _without(inertials[carrier], loan, pose)
-            if rest is None:
+            remainder = _without(inertials[carrier], loan, pose)
+            if remainder is None:
                 continue
-            inertials[carrier] = rest
+            inertials[carrier] = remainder
         inertials[name] = _with(inertial, loan)
     links = tuple(replace(link, inertial=inertials[link.name]) for link in description.links)
     return replace(description, links=links)
 
 
-def _taken(inertial: Inertial, *, moves: bool = True) -> bool:
+def _is_accepted(inertial: Inertial, *, moves: bool = True) -> bool:
     """Whether MuJoCo takes the inertia of a body that moves, or of a fixed one, as it is."""
     moments = principal(inertial)[0]
     weighs = inertial.mass > _TOO_LITTLE if moves else inertial.mass >= NEARLY_NOTHING
@@ -130,7 +130,7 @@ def _joined(description: Description, moved_by: Mapping[str, Joint]) -> dict[str
             continue
         if name in moved_by:
             fixed.setdefault(name, []).append((link.name, pose))
-        elif not _taken(inertial, moves=False):
+        elif not _is_accepted(inertial, moves=False):
             inertials[link.name] = None  # it stands still, so that nothing feels it
     for head, parts in fixed.items():
         odd: list[_Part] = []
@@ -138,12 +138,12 @@ def _joined(description: Description, moved_by: Mapping[str, Joint]) -> dict[str
         for name, pose in parts:
             inertial = inertials[name]
             assert inertial is not None
-            (rest if _taken(inertial, moves=False) else odd).append((name, inertial, pose))
+            (rest if _is_accepted(inertial, moves=False) else odd).append((name, inertial, pose))
         joined_inertial = _sum(inertials[head], odd)
         joined = odd
-        if joined_inertial is not None and not _taken(joined_inertial):
+        if joined_inertial is not None and not _is_accepted(joined_inertial):
             whole = _sum(joined_inertial, rest)
-            if whole is not None and _taken(whole):
+            if whole is not None and _is_accepted(whole):
                 joined_inertial, joined = whole, [*odd, *rest]
         inertials[head] = joined_inertial
         inertials.update((name, None) for name, _, _ in joined)
@@ -286,16 +286,16 @@ def _without(carrier: Inertial | None, loan: _Loan, pose: Pose) -> Inertial | No
     point = turn @ loan.point + np.array(pose.xyz)
     centre = np.array(carrier.origin.xyz)
     inertia = _in_link(carrier) - loan.moment * _across(direction)
-    left = carrier.mass - loan.mass
+    remaining_mass = carrier.mass - loan.mass
     if loan.mass:
         apart = point - centre
-        reduced = loan.mass * carrier.mass / left  # of it, about the centre of what is left
+        reduced = loan.mass * carrier.mass / remaining_mass  # about the new centre
         inertia -= reduced * (apart @ apart * np.eye(3) - np.outer(apart, apart))
-        centre = centre - loan.mass / left * apart
-    rest = _inertial(carrier, left, centre, inertia)
-    was, moments = principal(carrier)[0], principal(rest)[0]
+        centre = centre - loan.mass / remaining_mass * apart
+    remainder = _inertial(carrier, remaining_mass, centre, inertia)
+    was, moments = principal(carrier)[0], principal(remainder)[0]
     takes = of_a_body(moments, moves=True) == moments
-    return rest if takes or of_a_body(was, moves=True) != was else None
+    return remainder if takes or of_a_body(was, moves=True) != was else None
 
 
 def _in_link(inertial: Inertial) -> _Matrix:

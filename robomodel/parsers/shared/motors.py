@@ -277,7 +277,7 @@ def with_motors(description: Description) -> Description:
     each of its joints, and warned of.
     """
     joints = {joint.name: joint for joint in description.joints}
-    kept, driven = [], set[str]()
+    transmissions, driven = [], set[str]()
     for transmission in description.transmissions:
         single = len(transmission.actuators) == len(transmission.joints) == 1
         actuator_of_mjcf = single and "/" not in transmission.type
@@ -293,16 +293,16 @@ def with_motors(description: Description) -> Description:
                 strict=False,
             )
             continue
-        kept.append(each)
-    names = Names(each.name for each in kept)
+        transmissions.append(each)
+    names = Names(each.name for each in transmissions)
     for joint in description.joints:
         needed = _has_effort(joint) or joint.armature > 0.0
         if joint.type in ONE_DOF and joint.name not in driven and needed:
             name = names.fresh(f"{joint.name}_transmission")
             motor = Actuator(f"{joint.name}_motor")
             end = TransmittedJoint(joint.name)
-            kept.append(Transmission(name, SIMPLE_TYPE, (end,), (motor,), joint.source))
-    return replace(description, transmissions=tuple(kept))
+            transmissions.append(Transmission(name, SIMPLE_TYPE, (end,), (motor,), joint.source))
+    return replace(description, transmissions=tuple(transmissions))
 
 
 def _has_effort(joint: Joint) -> bool:

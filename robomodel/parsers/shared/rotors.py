@@ -335,9 +335,9 @@ def _in_order(ends: tuple[Any, ...], what: str, count: int, transmission: Transm
             transmission.source,
         )
     if (ordered := in_order(ends, what)) is None:
-        wanted = " and ".join(f"{what}{i}" for i in range(1, count + 1))
+        roles = " and ".join(f"{what}{i}" for i in range(1, count + 1))
         raise DescriptionError(
-            f"the roles of its {what}s must be {wanted}, "
+            f"the roles of its {what}s must be {roles}, "
             f"got {' and '.join(repr(end.role) for end in ends)}",
             transmission.source,
         )
@@ -446,27 +446,27 @@ def _combined(
 
 def _check_names(added: Iterable[_Body], description: Description) -> None:
     """Refuse rotors whose names are taken."""
-    taken: dict[tuple[str, str], Source] = {}
-    taken |= {("link", each.name): each.source for each in description.links}
-    taken |= {("joint", each.name): each.source for each in description.joints}
-    taken |= {("coupling", each.name): each.source for each in description.couplings}
+    sources: dict[tuple[str, str], Source] = {}
+    sources |= {("link", each.name): each.source for each in description.links}
+    sources |= {("joint", each.name): each.source for each in description.joints}
+    sources |= {("coupling", each.name): each.source for each in description.couplings}
     for each in added:
         name, source = each.coupling.name, each.coupling.source
         if each.link is None:
-            if (other := taken.get(("rotor", each.joint.child))) is not None:
+            if (other := sources.get(("rotor", each.joint.child))) is not None:
                 raise DescriptionError(
                     f"the link '{each.joint.child}' is the {other.element} already", source
                 )
-            taken["rotor", each.joint.child] = source
+            sources["rotor", each.joint.child] = source
         for kind in ("link", "joint", "coupling") if each.link else ("coupling",):
-            if (kind, name) in taken:
-                other = taken[kind, name]
+            if (kind, name) in sources:
+                other = sources[kind, name]
                 raise DescriptionError(
                     f"the rotor would be called '{name}', as a {kind} is already{beside(other)}; "
                     f"rename that {kind}, or the actuator",
                     source,
                 )
-            taken[kind, name] = source
+            sources[kind, name] = source
 
 
 def _check_twice(added: Iterable[_Body], joints: Mapping[str, Joint], strict: bool) -> None:

@@ -117,12 +117,12 @@ def _joint(document: Document, element: Element, elements: Elements) -> None:
 
 
 def _spring_name(element: Element, elements: Elements) -> str:
-    taken = {each.name for each in (*elements.springs, *elements.couplings)}
-    return element.get("name") or _numbered(shown(element).removeprefix("drake:"), taken)
+    used = {each.name for each in (*elements.springs, *elements.couplings)}
+    return element.get("name") or _numbered(shown(element).removeprefix("drake:"), used)
 
 
-def _numbered(kind: str, taken: set[str]) -> str:
-    return next(name for n in count(1) if (name := f"{kind}_{n}") not in taken)
+def _numbered(kind: str, used: set[str]) -> str:
+    return next(name for n in count(1) if (name := f"{kind}_{n}") not in used)
 
 
 # --- Isaac Sim, and Drake before it had constraints -----------------------------------------------

@@ -100,8 +100,8 @@ class Elements:
 
 def has_duplicates(description: Description) -> bool:
     """Whether two links or two joints have one name."""
-    things = (description.links, description.joints)
-    return any(len(each) != len({thing.name for thing in each}) for each in things)
+    groups = (description.links, description.joints)
+    return any(len(each) != len({record.name for record in each}) for each in groups)
 
 
 def with_mimics(

@@ -394,8 +394,8 @@ def loop(reader: Reader, edge: Edge) -> tuple[list[Link], list[Joint], Loop]:
             )  # fmt: skip
     numbers = {k: x for k, x in edge.numbers.items() if k not in ("effort", "velocity") and x}
     words = ("damping", "friction", "stiffness", "reference")
-    kept: Fields = {k: x for k, x in numbers.items() if k in words and kind in LOOP_COORDINATES}
-    if len(kept) < len(numbers):
-        lost = ", ".join(sorted(numbers.keys() - kept.keys()))
+    dynamics: Fields = {k: x for k, x in numbers.items() if k in words and kind in LOOP_COORDINATES}
+    if len(dynamics) < len(numbers):
+        lost = ", ".join(sorted(numbers.keys() - dynamics.keys()))
         reader.warn(edge.prim, f"the joint closes a loop, which has no {lost}", "loop dynamics")
-    return [], [], Loop(edge.name, kind, one, other, axes[0], axis2, source=edge.source, **kept)
+    return [], [], Loop(edge.name, kind, one, other, axes[0], axis2, source=edge.source, **dynamics)

@@ -177,8 +177,8 @@ class _Robot:
         """The prims of the stage, those of instances at each of their places."""
         from pxr import Usd
 
-        wanted = Usd.PrimIsActive & Usd.PrimIsDefined & ~Usd.PrimIsAbstract
-        prims = Usd.PrimRange(self.stage.GetPseudoRoot(), Usd.TraverseInstanceProxies(wanted))
+        predicate = Usd.PrimIsActive & Usd.PrimIsDefined & ~Usd.PrimIsAbstract
+        prims = Usd.PrimRange(self.stage.GetPseudoRoot(), Usd.TraverseInstanceProxies(predicate))
         for count, prim in enumerate(prims):
             if count > MAX_PRIMS:
                 raise DescriptionError(

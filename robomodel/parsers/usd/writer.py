@@ -150,9 +150,9 @@ class _Writer:
         description = self.description
         UsdPhysics.ArticulationRootAPI.Apply(self.root)
         self.set_element(self.root, _element("robot", name=description.name))
-        for name, things in ((LINKS, description.links), (JOINTS, description.joints)):
+        for name, records in ((LINKS, description.links), (JOINTS, description.joints)):
             kind = Sdf.ValueTypeNames.StringArray
-            self.root.CreateAttribute(name, kind).Set([each.name for each in things])
+            self.root.CreateAttribute(name, kind).Set([each.name for each in records])
         self._gravity()
         physical = {link.name: link for link in physical_inertias(description).links}
         links = {link.name: link for link in description.links}
