@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from robomodel import parsers
-from robomodel.description import Rotor
+from robomodel.description import Description, Rotor
 from robomodel.errors import DescriptionError, as_names
 from robomodel.model import Model, build
 from robomodel.model.mobility import RigidError
@@ -35,9 +35,8 @@ def load(
 ) -> Model:
     """Load a robot: a URDF, URDF+, SDF, MJCF or USD file, its text, an open file, or an object.
 
-    Nothing but the named files is read, meshes if they shall say inertias, and layers of USD files
-    from beside them. Suspicions are
-    :class:`robomodel.DescriptionWarning`.
+    Reads the named files only, layers of USD files from beside them, and meshes where
+    ``inertia_from`` needs them. What is suspicious is a :class:`robomodel.DescriptionWarning`.
 
     Args:
         source: The file's path, its text, an open file, or an object of urchin, urdfpy or yourdfpy,
@@ -47,10 +46,9 @@ def load(
             robot_descriptions, which downloads the robot's files if need be.
         extend: One further source, or a list of them, whose rotors, loops, couplings and joint
             attributes are merged into the robot, so that a stock file stays untouched: new links,
-            joints, loops, couplings and transmissions are added (a transmission of a known name
-            takes the place of that one); a ``<joint>`` of a known name takes the limits, mimic,
-            dynamics, initial position, armature, rotor and independence given, a ``<link>`` of a
-            known name the inertial.
+            joints, loops, couplings and transmissions are added. Where the robot has the name, a
+            transmission replaces the robot's, a ``<joint>`` changes its limits, mimic, dynamics,
+            initial position, armature, rotor and independence, a ``<link>`` its inertial.
         floating_base: True adds a free joint above the root link, False fixes a root that floats,
             None follows the file.
         independent: The joint, or joints, that shall be the independent coordinates of their
@@ -97,16 +95,21 @@ def load(
         name=name,
         strict=strict,
     )
+    return _built(
+        description,
+        strict,
+        floating_base=floating_base,
+        independent=chosen,
+        gravity=gravity,
+        tolerance=tolerance,
+    )
+
+
+def _built(description: Description, strict: bool, **options: Any) -> Model:
+    """The model; in files of simulators, the joints of rigid loops are fixed (:func:`welded`)."""
     while True:
         try:
-            return build(
-                description,
-                floating_base=floating_base,
-                independent=chosen,
-                gravity=gravity,
-                strict=strict,
-                tolerance=tolerance,
-            )
+            return build(description, strict=strict, **options)
         except DescriptionError as error:
             error.description = description
             if not isinstance(error, RigidError) or not description.simulated:

@@ -122,11 +122,7 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
                     document.unknown(element, _ROBOT_PARTS)
     links = {*base_links, *(link.name for link in elements.links)}
     elements.links += _ground(document, elements.joints, links)
-    if base is None:
-        name = root.get("name") or "robot"
-        if not root.get("name"):
-            document.warn_at(root, "the robot has no name; it is called 'robot'")
-        base = Description(name, (), source=document.source(root, f"robot '{name}'"))
+    base = base or _empty(document)
     names = {each.name for each in base.transmissions} - {""}
     others = {each.name: each for each in elements.transmissions if each.name in names}
     elements.transmissions = [each for each in elements.transmissions if each.name not in names]
@@ -147,6 +143,14 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
 
         description = with_gazebo(document, gazebo, description)
     return description
+
+
+def _empty(document: Document) -> Description:
+    """A robot of the document's name."""
+    if not (name := document.root.get("name")):
+        name = "robot"
+        document.warn_at(document.root, "the robot has no name; it is called 'robot'")
+    return Description(name, (), source=document.source(document.root, f"robot '{name}'"))
 
 
 def _ros2_control(document: Document, element: Element, elements: Elements) -> None:
