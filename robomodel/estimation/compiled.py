@@ -63,7 +63,7 @@ Named: TypeAlias = Mapping[str, Sequence[Scalar]]
 
 
 @dataclass(frozen=True)
-class Estimate(Mapping[str, Array]):
+class SolverEstimate(Mapping[str, Array]):
     """Values of the requested variables, by name, (..., size), wrenches in link axes.
 
     ``covariances``: (..., size, size) of those requested.
@@ -94,7 +94,7 @@ class EliminationPlan:
 
 
 class Solver:
-    """A problem's program: ``solver(q, v, values, readings) -> Estimate``.
+    """A problem's program: ``solver(q, v, values, readings) -> SolverEstimate``.
 
     Arguments as of :meth:`Problem.solve`, with leading batch axes that broadcast. Made by
     :meth:`Problem.compile`, which documents its arguments. ``plan`` is the order and, but for
@@ -170,7 +170,7 @@ class Solver:
         *,
         mask: Mapping[str, ArrayLike] | None = None,
         threads: int = 1,
-    ) -> Estimate:
+    ) -> SolverEstimate:
         """The unknowns at a state, or a batch of states.
 
         ``values`` (..., size) of known variables, ``readings`` (..., size) of sensors, by name.
@@ -335,7 +335,7 @@ class SolverKernel:
             "solve", arguments, {"d": (numbers,)}, build, owner=model, label="a solver"
         )
 
-    def estimate(self, flat: Array) -> Estimate:
+    def estimate(self, flat: Array) -> SolverEstimate:
         """The program's numbers by name."""
         batch, at = flat.shape[:-1], 0
         sizes = self.solver.problem.graph.sizes
@@ -350,7 +350,7 @@ class SolverKernel:
         worst = float(np.max(np.abs(flat[..., at:]), initial=0.0))
         if worst > CONTRADICTION * max(1.0, float(np.nanmax(np.abs(flat), initial=0.0))):
             raise ContradictionError(worst)
-        return Estimate(values, covariances)
+        return SolverEstimate(values, covariances)
 
     # ---- the choice
 

@@ -520,7 +520,7 @@ def eliminate_scalars(
     may be batches: a pivot must then do for all of them. A column without one waits.
     """
     rows, touching, soft = matrix_of(system)
-    sequence = Choice(system, order, rows, touching, soft) if plan is None else None
+    sequence = PivotChoice(system, order, rows, touching, soft) if plan is None else None
     used: list[Row] = []
     lost: list[tuple[tuple[int, Scalar], ...]] = []
     pivots: list[Pivot] = []
@@ -550,7 +550,7 @@ def plan_pivots(system: System, order: Sequence[Group]) -> PivotSequence:
     return eliminate_scalars(system, order).plan
 
 
-class Choice:
+class PivotChoice:
     """Pivots by Markowitz's count within each variable, among those that are large enough.
 
     Columns of which no entry is large enough at all states wait until the others have gone, and

@@ -401,7 +401,7 @@ def _acceleration_factor(model: Model, part: Segment, chain: Sequence[Segment]) 
     )  # fmt: skip
 
 
-def _loop_factor(model: Model, condition: Conditions, names: Sequence[str]) -> LinearFactor:
+def _loop_factor(model: Model, condition: LoopConditions, names: Sequence[str]) -> LinearFactor:
     """The rows of a loop or coupling on accelerations of bodies, whose ``names`` these are."""
     constants = [neg(x) for x in condition.bias]
     blocks = {}
@@ -592,7 +592,7 @@ LoopRowsKept: TypeAlias = Literal["independent", "all"]
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class LoopConditions:
     """Conditions of a cluster, with their multipliers: Σ W a + k = 0 on bodies, or on joints.
 
     ``wrenches[r]`` are row r's on each body; ``joints[r]`` are row r's on the spanning velocities.
@@ -604,13 +604,13 @@ class Conditions:
     bias: list[Scalar]
 
 
-def loop_conditions(state: State, selection: LoopRowsKept) -> list[Conditions]:
+def loop_conditions(state: State, selection: LoopRowsKept) -> list[LoopConditions]:
     """The loops as wrenches on bodies, couplings as torques at joints.
 
     ``selection`` "independent": rows that are not redundant. "all": each loop's rows, redundant
     ones included; their multipliers are then not determined.
     """
-    result: list[Conditions] = []
+    result: list[LoopConditions] = []
     for cluster in state.model.clusters:
         constraint = cluster.constraint
         if isinstance(constraint, Unconstrained):
@@ -629,13 +629,13 @@ def loop_conditions(state: State, selection: LoopRowsKept) -> list[Conditions]:
                 for row in rows[-couplings:]
             ]
             bias = [neg(k) for k in right[-couplings:]]
-            result.append(Conditions(cluster.name, [{} for _ in joints], joints, bias))
+            result.append(LoopConditions(cluster.name, [{} for _ in joints], joints, bias))
     return result
 
 
 def _loops(
     state: State, cluster: Cluster, constraint: LoopConstraint, selection: LoopRowsKept
-) -> list[Conditions]:
+) -> list[LoopConditions]:
     result = []
     for n, loop in enumerate(constraint.loops):
         rows = [r for r in range(len(loop.rows)) if selection == "all" or (n, r) in constraint.keep]
@@ -644,10 +644,10 @@ def _loops(
             _, slopes, k = loop.evaluate(constraint.links, at, state.velocities[cluster.spanning_v])
             first = cluster.spanning_v.start
             joints = {first + i: x for i, x in slopes.items()}
-            result.append(Conditions(polynomial_name(loop.name), [{}], [joints], [k]))
+            result.append(LoopConditions(polynomial_name(loop.name), [{}], [joints], [k]))
         elif rows and isinstance(loop, LoopJoint):
             wrenches, bias = loop_wrenches(state, cluster, loop, rows)
-            result.append(Conditions(loop.name, wrenches, [{} for _ in rows], bias))
+            result.append(LoopConditions(loop.name, wrenches, [{} for _ in rows], bias))
     dependent = [c for c in range(len(constraint.expand[0])) if c not in constraint.independent]
     if selection == "all" or len(constraint.keep) == len(dependent):
         return result
@@ -674,7 +674,7 @@ def _loops(
         combined.append(total)
         sums.append(on_joints)
         biases.append(dot(weights, bias))
-    return [Conditions(f"{cluster.name} loops", combined, sums, biases)]
+    return [LoopConditions(f"{cluster.name} loops", combined, sums, biases)]
 
 
 def polynomial_name(name: str) -> str:

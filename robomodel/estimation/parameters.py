@@ -130,7 +130,7 @@ def with_unknown_parameters(
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class ParameterEstimate:
     """Parameters ``names`` of a model as estimated: ``values`` (p,), Σ ``covariance`` (p, p)."""
 
     model: Model
@@ -156,11 +156,11 @@ class Estimate:
         return with_parameters(self.model, self.mapping)
 
 
-def estimated(solution: Solution | Incremental) -> Estimate:
+def estimated(solution: Solution | Incremental) -> ParameterEstimate:
     """The parameters that a graph was solved for, as estimated at the last time."""
     for term in solution.graph.terms:
         factor = term.factor
         if isinstance(factor, ParametricDynamics):
             covariance = solution.covariance(factor.p)[-1]
-            return Estimate(factor.model, factor.names, solution[factor.p][-1], covariance)
+            return ParameterEstimate(factor.model, factor.names, solution[factor.p][-1], covariance)
     raise ValueError("the graph has no parameters among its unknowns")

@@ -38,7 +38,7 @@ Quantity = Literal["position", "velocity", "acceleration", "torque", "reach", "t
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class LimitUse:
     """A limit, and how much of it a motion uses.
 
     Attributes:
@@ -96,12 +96,12 @@ class Excitation:
     rank: int
     condition: float
     information: float
-    limits: tuple[Used, ...]
+    limits: tuple[LimitUse, ...]
     margin: float
     notes: tuple[str, ...]
 
     @property
-    def reached(self) -> tuple[Used, ...]:
+    def reached(self) -> tuple[LimitUse, ...]:
         """The limits of which it uses nearly all that ``margin`` allows."""
         return tuple(each for each in self.limits if each.share >= REACHED * self.margin)
 
@@ -199,8 +199,8 @@ def excitation(
     if about.shape != (model.nq,):
         raise ValueError(f"start must be one configuration ({model.nq},), got {about.shape}")
     model.check(about)
-    limits = Limits.of(model, about, moved, reach, velocity, acceleration, torque)
-    search = Search.of(
+    limits = MotionLimits.of(model, about, moved, reach, velocity, acceleration, torque)
+    search = ExcitationSearch.of(
         limits, about, moved, start is not None, period, harmonics, margin, criterion
     )
     motion, scale = search.best(tries, steps, step, seed, progress)
@@ -276,7 +276,9 @@ def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
 # ---- limits --------------------------------------------------------------------------------------
 
 
-def _positions(model: Model, about: Array, moved: tuple[int, ...], reach: float) -> Iterator[Used]:
+def _positions(
+    model: Model, about: Array, moved: tuple[int, ...], reach: float
+) -> Iterator[LimitUse]:
     """The file's, of all joints; of moved ones without, about where they are."""
     at = model.joint_positions(about)
     names = {model.dof_names[i] for i in moved}
@@ -289,7 +291,7 @@ def _positions(model: Model, about: Array, moved: tuple[int, ...], reach: float)
             low, high = -math.inf, math.inf
         if joint.name not in names:
             if math.isfinite(low) or math.isfinite(high):
-                yield Used(joint.name, "position", low, high)
+                yield LimitUse(joint.name, "position", low, high)
             continue
         far = reach * (length if joint.type == "prismatic" else 1.0)
         place = float(at[joint.name])
@@ -298,7 +300,7 @@ def _positions(model: Model, about: Array, moved: tuple[int, ...], reach: float)
             low = (min(high, place + far) - far if math.isfinite(high) else place) - far
         if not math.isfinite(high):
             high = max(low, place - far) + 2.0 * far
-        yield Used(joint.name, kind, low, high)
+        yield LimitUse(joint.name, kind, low, high)
 
 
 def _requested(
@@ -319,33 +321,35 @@ def _requested(
     return result
 
 
-def _rates(model: Model, moved: tuple[int, ...], quantity: Quantity, most: Most) -> Iterator[Used]:
+def _rates(
+    model: Model, moved: tuple[int, ...], quantity: Quantity, most: Most
+) -> Iterator[LimitUse]:
     """Limits of velocities, the file's and requested ones; of accelerations the latter."""
     joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
     limits = _requested(most, quantity, [model.dof_names[i] for i in moved], joints)
     for name, joint in joints.items():
         filed = joint.velocity_limit if quantity == "velocity" else math.inf
         if (limit := min(filed, limits.get(name, math.inf))) < math.inf:
-            yield Used(name, quantity, -limit, limit)
+            yield LimitUse(name, quantity, -limit, limit)
 
 
-def _torques(model: Model, moved: tuple[int, ...], driven: Array, most: Most) -> Iterator[Used]:
+def _torques(model: Model, moved: tuple[int, ...], driven: Array, most: Most) -> Iterator[LimitUse]:
     """Requested limits, and the file's of coordinates that no actuator drives."""
     names = model.dof_names
     limits = _requested(most, "torque", [names[i] for i in moved], names)
     for name, filed, is_driven in zip(names, model.effort_limit.tolist(), driven, strict=True):
         limit = min(math.inf if is_driven else filed, limits.get(name, math.inf))
         if limit < math.inf:
-            yield Used(name, "torque", -limit, limit)
+            yield LimitUse(name, "torque", -limit, limit)
 
 
-def _transmissions(model: Model, about: Array) -> Iterator[Used]:
+def _transmissions(model: Model, about: Array) -> Iterator[LimitUse]:
     """How far loops' joints may move with the independent ones: not as much as at a dead point."""
     jacobian = model.constraint_jacobian(about)
     for cluster in model.clusters:
         if cluster.implicit:
             most = AWAY * float(np.linalg.norm(jacobian[cluster.spanning_v]))
-            yield Used(cluster.name, "transmission", -most, most)
+            yield LimitUse(cluster.name, "transmission", -most, most)
 
 
 def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> tuple[str, ...]:
@@ -368,21 +372,21 @@ def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> t
 
 
 @dataclass(frozen=True)
-class Limits:
+class MotionLimits:
     """Limits of joints and of coordinates' forces, and those of the actuators, by their models.
 
     ``driven`` (nv,): the coordinates that actuators drive.
     """
 
     model: Model
-    bounds: tuple[Used, ...]
+    bounds: tuple[LimitUse, ...]
     driven: Array
 
     @classmethod
     def of(
         cls, model: Model, about: Array, moved: tuple[int, ...], reach: float, velocity: Most,
         acceleration: Most, torque: Most,
-    ) -> Limits:  # fmt: skip
+    ) -> MotionLimits:  # fmt: skip
         """The file's limits and the requested ones."""
         driven = np.any(actuator_map(model, about) != 0.0, axis=-1)
         bounds = (
@@ -394,18 +398,18 @@ class Limits:
         )
         return cls(model, bounds, driven)
 
-    def used(self, shares: Array) -> list[Used]:
+    def used(self, shares: Array) -> list[LimitUse]:
         """All of them, with these shares."""
         pairs = zip(self.all, shares.tolist(), strict=True)
         return [replace(bound, share=share) for bound, share in pairs]
 
     @property
-    def all(self) -> tuple[Used, ...]:
+    def all(self) -> tuple[LimitUse, ...]:
         """All of them, in the order of :meth:`shares`."""
         motors = self.model.actuators
         most = bounds(self.model, None)[1].tolist()
-        torques = [Used(m.name, "torque", -u, u) for m, u in zip(motors, most, strict=True)]
-        rates = [Used(m.name, "velocity", -m.velocity_limit, m.velocity_limit) for m in motors]
+        torques = [LimitUse(m.name, "torque", -u, u) for m, u in zip(motors, most, strict=True)]
+        rates = [LimitUse(m.name, "velocity", -m.velocity_limit, m.velocity_limit) for m in motors]
         return (*self.bounds, *torques, *rates)
 
     def shares(self, q: Array, v: Array, a: Array, tau: Array) -> Array:
@@ -467,14 +471,14 @@ class FourierMotion(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Family:
+class FourierFamily:
     """Motions of some independent joints with one freedom, parametrised by numbers (..., size).
 
     First how far from ``about`` each moved joint begins, then the sizes of its modes, in units of
     ``reach`` (moved,); with ``fixed``, all begin there, and the numbers are sizes alone.
     """
 
-    limits: Limits
+    limits: MotionLimits
     about: Array
     moved: tuple[int, ...]
     reach: Array
@@ -605,7 +609,7 @@ LEAST = 1e-300
 
 
 @dataclass(frozen=True)
-class Scale:
+class RegressorScale:
     """How a regressor's rows and columns count: ``levels`` (nv,) of forces, ``basis`` (p, rank).
 
     Rows @ basis is the regressor of base parameters that are orthonormal combinations of all, in
@@ -616,7 +620,7 @@ class Scale:
     basis: Array
 
     @classmethod
-    def of(cls, motion: FourierMotion) -> Scale:
+    def of(cls, motion: FourierMotion) -> RegressorScale:
         """By motions (m, T): forces' and columns' root mean squares."""
         nv, count = motion.rows.shape[-2:]
         levels = np.sqrt(np.mean(motion.tau**2, axis=(0, 1)))
@@ -634,22 +638,22 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Search:
+class ExcitationSearch:
     """Among motions of a family; ``allowed`` (limits,): the share of each limit that may be used.
 
     ``middle`` (moved,): the middles of positions' ranges, from where the family is about.
     """
 
-    family: Family
+    family: FourierFamily
     allowed: Array
     middle: Array
     criterion: Criterion
 
     @classmethod
     def of(
-        cls, limits: Limits, about: Array, moved: tuple[int, ...], fixed: bool, period: float,
+        cls, limits: MotionLimits, about: Array, moved: tuple[int, ...], fixed: bool, period: float,
         harmonics: int, margin: float, criterion: Criterion,
-    ) -> Search:  # fmt: skip
+    ) -> ExcitationSearch:  # fmt: skip
         """Among motions of these joints about a configuration, in which, ``fixed``, all begin."""
         names = [limits.model.dof_names[i] for i in moved]
         is_position = [b.quantity in ("position", "reach") for b in limits.all]
@@ -657,7 +661,7 @@ class Search:
         low, high = np.array([(places[name].lower, places[name].upper) for name in names]).T
         where = np.array([limits.model.joint_positions(about)[name] for name in names])
         half = 0.5 * (high - low)
-        family = Family(limits, about, moved, half, fixed, period, harmonics)
+        family = FourierFamily(limits, about, moved, half, fixed, period, harmonics)
         standing = family.along(np.zeros(1), np.zeros(family.size)).shares[0]
         allowed = np.where(
             is_position, np.clip(standing, margin, 1.0), margin
@@ -667,13 +671,13 @@ class Search:
     def best(
         self, tries: int, steps: int, step: float, seed: int | np.random.Generator | None,
         progress: bool,
-    ) -> tuple[FourierMotion, Scale]:  # fmt: skip
+    ) -> tuple[FourierMotion, RegressorScale]:  # fmt: skip
         """The best motion within limits, and the scale of its regressor; ValueError without any."""
         family, model = self.family, self.family.model
         scaling, candidates = self.drawn(SEED), self.drawn(seed)
         motions: list[FourierMotion] = []
         if len(scaling) and len(candidates):
-            scale = Scale.of(family.along(self.time, scaling))
+            scale = RegressorScale.of(family.along(self.time, scaling))
             order = np.argsort(self.cost(scale, candidates, 0.0, None))[:tries]
             time = self.times(step)
             with Progress(f"excitation of '{model.name}'", len(order), progress) as bar:
@@ -726,7 +730,7 @@ class Search:
         most: Array = np.max(motion.shares / self.allowed, axis=(-2, -1))
         return np.where(np.isnan(most), np.inf, most)
 
-    def scores(self, scale: Scale, rows: Array) -> Array:
+    def scores(self, scale: RegressorScale, rows: Array) -> Array:
         """What is minimised (m,), of regressors (m, T, nv, p)."""
         singular = scale.singular(rows)
         if self.criterion == "condition":
@@ -734,7 +738,7 @@ class Search:
         return np.asarray(-np.mean(np.log(singular), axis=1))
 
     def cost(
-        self, scale: Scale, numbers: Array, penalty: float, near: FourierMotion | None
+        self, scale: RegressorScale, numbers: Array, penalty: float, near: FourierMotion | None
     ) -> Array:
         """Scores and the penalty on what is beyond limits (m,); infinite where a loop opens."""
         result = np.full(len(numbers), np.inf)
@@ -752,7 +756,7 @@ class Search:
         return result
 
     def descended(
-        self, scale: Scale, numbers: Array, steps: int, bar: Progress, first: int
+        self, scale: RegressorScale, numbers: Array, steps: int, bar: Progress, first: int
     ) -> Array:
         """A local minimum near a motion, which may be beyond limits by a little.
 

@@ -92,7 +92,7 @@ class Fit:
     spread: Array
 
 
-def fitted(data: Data, readings: Sensors, prior: Prior) -> Fit:
+def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
     """Weights and values in turn, until they settle; sensors' unknowns by Gauss-Newton with them.
 
     Forces that hang on a torque constant are compared as the current that would make them: with
@@ -228,7 +228,7 @@ class Cone:
 
 
 @dataclass(frozen=True)
-class Prior:
+class ParameterPrior:
     """γ D of bodies and γ_s (u - 1 - log u), u = x/x⁰, of ``scalars`` (their places in x).
 
     Parameters x (p,) are ``nominal`` + ``directions`` (p, f) · z; ``scalar_weight`` is of each.
@@ -271,7 +271,7 @@ class Prior:
         return gradient, hessian
 
 
-def minimise(gram: Array, slope: Array, prior: Prior, ways: Array, start: Array) -> Array:
+def minimise(gram: Array, slope: Array, prior: ParameterPrior, ways: Array, start: Array) -> Array:
     """z that minimises ½ zᵀ gram z - slope · z + prior(nominal + ways z), from ``start``."""
     z = start
     for _ in range(STEPS):
@@ -325,7 +325,7 @@ POINT = 0.02  # of the robot's longest link: a point mass's extent
 
 def assumptions(
     model: Model, data: Data, changing: Array, named: Array, share: float, balanced: bool
-) -> tuple[Prior, list[str]]:
+) -> tuple[ParameterPrior, list[str]]:
     """The prior of :func:`robomodel.identify`, and notes on where its values are not the model's.
 
     ``changing`` and ``named`` are those of :func:`chosen`; the model's values are assumed to be
@@ -337,7 +337,7 @@ def assumptions(
     scalars = _scalars(filed.names, nominal, changing, data, notes)
     directions = _directions(model, nominal, changing, named, balanced)
     spread = np.where(filed.values[scalars] > 0.0, share, WEAK)
-    return Prior(cones, scalars, nominal, directions, share**-2.0, spread**-2.0), notes
+    return ParameterPrior(cones, scalars, nominal, directions, share**-2.0, spread**-2.0), notes
 
 
 def chosen(model: Model, free: str | Iterable[str] | None) -> tuple[Array, Array]:

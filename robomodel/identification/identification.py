@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.errors import as_real, few, warn
 from robomodel.identification.base import base_parameters
-from robomodel.identification.fit import Data, Prior, assumptions, chosen, fitted, rms
+from robomodel.identification.fit import Data, ParameterPrior, assumptions, chosen, fitted, rms
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.sensors import Sensors, sensors
 from robomodel.model.elements import Joint
@@ -389,7 +389,9 @@ def _folds(folds: int, count: int) -> list[Array]:
     return [np.asarray(each) for each in np.array_split(np.arange(count), folds)] if folds else []
 
 
-def _validated(data: Data, readings: Sensors, assumed: Prior, blocks: list[Array]) -> Array:
+def _validated(
+    data: Data, readings: Sensors, assumed: ParameterPrior, blocks: list[Array]
+) -> Array:
     """Root mean squares (nv,) of what fits to all other blocks leave in each."""
     error = np.zeros(data.forces.shape)
     for block in blocks:

@@ -143,7 +143,7 @@ class Counter:
     def __init__(self, system: System, most: int = 5000) -> None:
         self.system, self.most = system, most
         self.first, self.touching, soft = elimination.matrix_of(system)
-        self.choice = elimination.Choice(system, (), self.first, self.touching, soft)
+        self.choice = elimination.PivotChoice(system, (), self.first, self.touching, soft)
         self._forget()
 
     def _forget(self) -> None:
