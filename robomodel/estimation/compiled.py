@@ -145,7 +145,7 @@ class Solver:
 
     @property
     def program(self) -> Program:
-        """What is compiled; inputs are q, v, the known variables, readings, and the mask."""
+        """The traced program; inputs are q, v, the known variables, readings, and the mask."""
         return self.kernel(()).function.program
 
     def kernel(self, optional: Sequence[str] = ()) -> SolverKernel:
@@ -647,7 +647,7 @@ def search_order(
 
 
 def _units(variables: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """What moves together: accelerations with their wrenches, at the place of the later one."""
+    """Accelerations paired with their wrenches, at the place of the later one; others alone."""
     waiting: dict[str, str] = {}
     for name in variables:
         kind, _, owner = name.partition("[")

@@ -184,7 +184,7 @@ def _unit(size: int) -> Array:
 
 @lru_cache(maxsize=256)
 def _upper(rows: int, columns: int) -> Mask:
-    """Where a triangle has entries."""
+    """A mask of the upper triangle."""
     return ~np.tri(rows, columns, -1, dtype=bool)
 
 
@@ -377,7 +377,7 @@ Pivot = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class PivotSequence:
-    """Which row eliminates which column, in sequence; for any state of the same problem.
+    """Pivots (row, column) in sequence, for any state of the same problem.
 
     ``free``: the columns that exact rows do not determine, where there are measurements.
     """
@@ -582,7 +582,7 @@ class PivotChoice:
         self.free: list[int] = []
 
     def group(self) -> list[int] | None:
-        """What is left of the group whose turn it is; None at the end."""
+        """The remaining columns of the current group; None at the end."""
         while self.queue and not self.queue[0]:
             del self.queue[0]
         return self.queue[0] if self.queue or self._again() else None
@@ -601,7 +601,7 @@ class PivotChoice:
             columns.clear()
 
     def _again(self) -> bool:
-        """Whether columns that had to wait are tried anew, after those that are free have gone."""
+        """Queue postponed columns again, free ones removed; False if there are none."""
         for c in list(self.waiting):
             entries = [self.rows[i][c] for i in self._candidates(c)]
             if not np.any(_size(entries) > SINGULAR * self.scale[c]):
@@ -651,7 +651,7 @@ class PivotChoice:
         return None if best is None else best[1]
 
     def _shares(self, entries: Sequence[Scalar], column: int) -> Sequence[float]:
-        """How large entries are of the largest at the worst state; none where all are rounding."""
+        """Entries relative to the largest, at the worst state; empty where all are rounding."""
         least = SINGULAR * self.scale[column]
         if np.ndim(least) == 0 and all(type(x) is float for x in entries):
             sizes = [abs(x) for x in entries]
@@ -741,7 +741,7 @@ class WeightedElimination:
         return self.done.restore(reduced, self.factors.solve(pull))
 
     def solution(self, *, refine: int = 0) -> dict[str, list[Scalar]]:
-        """The same of D d + b = 0, with so many steps of iterative refinement."""
+        """The solution of D d + b = 0, with ``refine`` steps of iterative refinement."""
         return refined(self.system, self.solve, refine)
 
     def failing(self) -> list[Scalar]:

@@ -62,7 +62,7 @@ from robomodel.spatial import (
 )
 
 Group: TypeAlias = str | tuple[int, ...]
-"""What goes together in an order: a variable by name, or columns by number."""
+"""A group of an order: a variable by name, or columns by number."""
 
 
 class SingularError(ArithmeticError):
@@ -136,7 +136,7 @@ class System:
 
     @cached_property
     def columns(self) -> dict[str, range]:
-        """Where each variable stands in d."""
+        """The columns of each variable."""
         result, at = {}, 0
         for variable in self.variables:
             result[variable.name] = range(at, at + variable.size)
@@ -207,11 +207,11 @@ class System:
         return tuple(groups)
 
     def with_factors(self, more: Iterable[LinearFactor]) -> System:
-        """The same with further factors."""
+        """The system with further factors."""
         return System(self.variables, (*self.factors, *more))
 
     def substituted(self, values: Mapping[str, Vector]) -> System:
-        """The same with values of variables: their columns go into b; empty rows go away."""
+        """The system with values of variables: their columns go into b; empty rows are removed."""
         factors = []
         for factor in self.factors:
             constant, blocks = list(factor.constant), {}
@@ -262,7 +262,7 @@ def residual(system: System, solution: Mapping[str, Sequence[Scalar]]) -> list[S
 def backward_error(
     system: System, solution: Mapping[str, Sequence[Scalar]], *, but: Container[int] = ()
 ) -> Any:
-    """How little D and b must change, by entries, for d to solve D d + b = 0 (batched).
+    """The componentwise backward error of d as a solution of D d + b = 0 (batched).
 
     max |D d + b| / (|D| |d| + |b|) over the exact rows ``but`` these; where that denominator is but
     rounding, |D| |d|max is added to it (Arioli, Demmel and Duff 1989).
@@ -580,7 +580,7 @@ def segments(
 
 
 def tree_state(state: State) -> State:
-    """The same state of the spanning tree: loops and couplings cut, every joint independent."""
+    """The state of the spanning tree: loops and couplings cut, every joint independent."""
     tree = spanning_tree(state.model)
     return State(tree, state.positions, state.turned, state.velocities)
 
@@ -678,7 +678,7 @@ def _loops(
 
 
 def polynomial_name(name: str) -> str:
-    """What the condition of a coupling by a polynomial is called, beside those of loops."""
+    """The name of the condition of a coupling by a polynomial."""
     return f"{name} polynomial"
 
 

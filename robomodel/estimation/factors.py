@@ -401,7 +401,7 @@ class _Instrument(FactorBase):
 
     @property
     def _algorithm(self) -> str:
-        """What gives the three numbers and their derivatives by the state."""
+        """The algorithm of the three numbers and their derivatives by the state."""
         return "gyroscope_derivatives"
 
     def __post_init__(self) -> None:
@@ -409,7 +409,7 @@ class _Instrument(FactorBase):
         self._describe((*self._state, *bias), 3, (self._state[-1], *bias))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """What is measured + bias - data."""
+        """Measured quantity + bias - data."""
         arguments = dict(zip("qva", x[: len(self._state)], strict=False))
         frames = (frame_key(self.frame),)
         result, *slopes = run(self.model, self._algorithm, arguments, "compiled", frames=frames)

@@ -32,7 +32,7 @@ class Noise:
 
     @cached_property
     def hard(self) -> Mask:
-        """Which components (rows,) are exact."""
+        """A mask (rows,) of exact components."""
         result: Mask = self.sigmas == 0.0
         return result
 
@@ -157,7 +157,7 @@ class Term:
         return self.factor.evaluate(x, self.data)
 
     def rows(self, block: Array, kind: int) -> Iterator[tuple[int, Array]]:
-        """Of a block (K, rows, ·) the exact rows (``kind`` 0) or the weighted ones (1), by time."""
+        """Exact rows (``kind`` 0) or weighted ones (1) of a block (K, rows, ·), by time."""
         chosen = self.noise.parts[kind]
         if len(chosen):
             some = block if len(chosen) == block.shape[1] else block[:, chosen]

@@ -46,13 +46,13 @@ class _Placed:
 
     @property
     def key(self) -> tuple[int, int, bool]:
-        """The same for those that one call may evaluate together."""
+        """A key of the factors that one call evaluates together."""
         return id(self.factor), id(self.noise), self.data is None
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What one update did: how many times it linearised anew, eliminated, and corrected at once."""
+    """Numbers of instants that one update linearised anew, eliminated, and corrected."""
 
     relinearized: int
     eliminated: int
@@ -160,7 +160,7 @@ class Incremental:
         self._stale.add(at)
 
     def _reach(self, factor: Factor) -> int:
-        """How far a new factor reaches; the thresholds of its variables come into force."""
+        """The reach of a new factor; sets the thresholds of its variables."""
         reach, affine = 0, getattr(factor, "affine", ())
         for name, offset in factor.variables:
             if name not in self.spaces:

@@ -103,7 +103,7 @@ class Problem:
 
     @classmethod
     def hybrid(cls, model: Model, a: Iterable[str] = (), **how: Any) -> Problem:
-        """Of these independent joints the accelerations known, of all others the torques."""
+        """Accelerations of these independent joints known, and torques of all others."""
         accelerated = set(a)
         view = how.get("view", "tree")
         free = {piece.name for piece in pieces(model) if piece.dofs}
@@ -117,15 +117,15 @@ class Problem:
         return cls(model, frozenset(known), **how)
 
     def having(self, *sensors: Sensor) -> Problem:
-        """The same with further measurements."""
+        """The problem with further measurements."""
         return replace(self, sensors=(*self.sensors, *sensors))
 
     def knowing(self, *names: str) -> Problem:
-        """The same with these variables known too: a floating base's zero force, for instance."""
+        """The problem with these variables known too, as a floating base's zero force."""
         return replace(self, known=self.known | set(names))
 
     def unknown(self, *names: str) -> Problem:
-        """The same with these variables unknown."""
+        """The problem with these variables unknown."""
         check_names(names, self.known, after=" is not known anyway")
         return replace(self, known=self.known - set(names))
 

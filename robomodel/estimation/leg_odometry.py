@@ -1,4 +1,4 @@
-"""Where a walking robot is: feet that stand, an inertial unit with biases, and encoders.
+"""State of a walking robot by feet that stand, an inertial unit with biases, and encoders.
 
 The state of Bloesch et al. (*State estimation for legged robots: consistent fusion of leg
 kinematics and IMU*, RSS 2012) as a graph over time, smoothed as it grows: rotation, position and
@@ -224,7 +224,7 @@ def _ahead(
 
 
 def feet_beside(model: Model, count: int) -> TracedFactor:
-    """Where ``count`` feet are, beside the inertial unit and in its axes: Rᵀ (foot - position).
+    """Positions of ``count`` feet relative to the inertial unit, in its axes: Rᵀ (foot - position).
 
     Data: their positions by the encoders (3k,), and for each L⁻¹ (9,) of its covariance L Lᵀ, with
     which errors are multiplied.
@@ -337,11 +337,11 @@ class _Legs:
         )  # fmt: skip
 
     def data(self, t: int) -> Array:
-        """Of :func:`feet_beside`."""
+        """Data of :func:`feet_beside`."""
         return np.concatenate([self.beside[t], self.whiten[t].ravel()])
 
     def placed(self, t: int, rotation: Array, position: Array) -> Array:
-        """Where the feet (k, 3) are in the world, of an inertial unit placed so."""
+        """Positions of the feet (k, 3) in the world, of an inertial unit at this pose."""
         from scipy.spatial.transform import Rotation
 
         away: Array = Rotation.from_quat(rotation).apply(self.beside[t].reshape(-1, 3))

@@ -483,7 +483,7 @@ class Clique:
 
 @dataclass(frozen=True)
 class Dag:
-    """What an order makes of a graph: each variable's parents, those that determine it.
+    """The directed acyclic graph of an order: each variable's parents, which determine it.
 
     ``rows``: of the factors joined when it was eliminated. Back-substitution goes through the order
     from its end.

@@ -53,7 +53,7 @@ CONSTANT = 1e-12  # how much an actuator's map may change with q and still count
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """What shall be at a time: exactly. All but the time may be left out.
+    """Exact conditions at a time. All but the time are optional.
 
     Attributes:
         time: An index, negative from the end.
@@ -412,7 +412,7 @@ class _PlanningProblem:
         return graph
 
     def where(self, stance: Stance, q: Array) -> Array:
-        """Where a stance's points stand (k, 3)."""
+        """Positions of a stance's points (k, 3)."""
         if stance.at is not None:
             return np.broadcast_to(as_numbers(stance.at, "at"), (len(stance.frames), 3))
         if stance.first > 0:
@@ -643,7 +643,7 @@ def point_velocity(model: Model, frames: tuple[FrameKey, ...]) -> Combination:
 
 
 def joint_margins(model: Model, positions: Bounds, speeds: Bounds) -> Combination:
-    """How far inside their limits positions and speeds of all joints are, dependent ones too.
+    """Distances of positions and speeds of all joints, dependent ones too, to their limits.
 
     ``positions``, ``speeds``: (lower, upper) by joints' names; infinite ones are left out.
     """
@@ -664,7 +664,7 @@ def joint_margins(model: Model, positions: Bounds, speeds: Bounds) -> Combinatio
 
 @dataclass(frozen=True)
 class Clearance(FactorBase):
-    """How far outside of a sphere a point is, to first order [m]: (|p - data|² - r²) / 2r.
+    """Distance of a point to a sphere, to first order [m]: (|p - data|² - r²) / 2r.
 
     ``data``: the centre (3,).
     """

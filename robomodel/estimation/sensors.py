@@ -43,7 +43,7 @@ SIX = (0, 1, 2, 3, 4, 5)
 
 @dataclass(frozen=True, slots=True)
 class Sensor:
-    """What is measured: ``kind`` and where, which components, and how surely.
+    """A measurement: its kind and place, components, and covariance.
 
     ``covariance``: of the components, by rows; None where the reading is exact. ``reads``: whether
     readings come with the state, rather than being zero by themselves. Made by the functions of
@@ -59,11 +59,11 @@ class Sensor:
 
     @property
     def size(self) -> int:
-        """How many numbers it gives."""
+        """Number of components."""
         return len(self.components)
 
     def factor(self, state: State, names: Sequence[str], reading: Sequence[Scalar]) -> LinearFactor:
-        """Its rows at a state; ``names`` are the bodies' segments."""
+        """The rows at a state; ``names`` are the bodies' segments."""
         blocks, constant = _READ[self.kind](self, state, names)
         constant = [add(c, neg(x)) for c, x in zip(constant, reading, strict=True)]
         if self.covariance is None:
@@ -185,7 +185,7 @@ def motion_at(motion: Motion, pose: Transform, centripetal: Any = None) -> Motio
 
 
 def wrench_at(wrench: Wrench, pose: Transform) -> Wrench:
-    """The same wrench about the origin of a frame placed by ``pose``, in its axes."""
+    """A wrench about the origin of a frame placed by ``pose``, in its axes."""
     moment = minus(wrench.moment, cross(pose.offset, wrench.force))
     return Wrench(pose.unrotate(moment), pose.unrotate(wrench.force))
 

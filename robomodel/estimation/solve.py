@@ -195,7 +195,7 @@ class _Point:
 
     @cached_property
     def rounding(self) -> float:
-        """What rounding may open conditions by: by their slopes, and 1 + each variable's size."""
+        """Violation of conditions by rounding: by their slopes, and 1 + each variable's size."""
         sizes = {name: 1.0 + np.max(np.abs(x), initial=0.0) for name, x in self.values.items()}
         each = [sizes[label.rpartition("[")[0]] for label in self.linear.labels]
         total = 0.0
@@ -225,7 +225,7 @@ def warn_unconverged(what: str, iterations: int, violation: float, remedy: str) 
 
 
 def is_small(slices: Mapping[str, slice], values: Values, step: Array, tolerance: float) -> bool:
-    """Whether a step is, in every variable, beside 1 + its largest value."""
+    """Whether a step is small in every variable, relative to 1 + its largest value."""
     return all(
         np.max(np.abs(step[:, part]), initial=0.0)
         <= tolerance * (1.0 + np.max(np.abs(values[name]), initial=0.0))

@@ -27,7 +27,7 @@ NEWTON = 4
 
 
 class Space(Protocol):
-    """Where a variable lives: ``size`` numbers, ``dim`` directions to move in."""
+    """The space of a variable: ``size`` numbers, ``dim`` directions."""
 
     @property
     def size(self) -> int:
@@ -52,7 +52,7 @@ class Space(Protocol):
         ...
 
     def directions(self, x: Sequence[Traced]) -> list[Direction]:
-        """How traced numbers of x change along each direction."""
+        """Rates of traced numbers of x along each direction."""
         ...
 
 
@@ -64,7 +64,7 @@ class Vectors:
 
     @property
     def size(self) -> int:
-        """As many as directions."""
+        """Equal to ``dim``."""
         return self.dim
 
     def retract(self, x: Array, dx: Array) -> Array:

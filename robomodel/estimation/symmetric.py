@@ -159,7 +159,7 @@ def eliminate(system: System, order: Sequence[str]) -> SymmetricElimination:
     related = _related_joints(system)
 
     def massless(joint: str) -> bool:
-        """Whether a joint moves no mass, all that it moves having gone."""
+        """Whether a joint moves no mass, its bodies being eliminated."""
         return joint not in blocks[joint] and blocks[joint].keys().isdisjoint(acceleration_of)
 
     def ready(name: str) -> bool:

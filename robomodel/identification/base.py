@@ -57,7 +57,7 @@ class BaseParameters:
 
     @property
     def rank(self) -> int:
-        """How many there are."""
+        """Number of base parameters."""
         return len(self.matrix)
 
     @cached_property
@@ -312,7 +312,7 @@ def _ten(inertia: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Attained:
-    """What stacked bodies attain (m = 6 times their number): V (m, ·), W (·, m, m), g (m, ·)."""
+    """Spans of stacked bodies (m = 6 times their number): V (m, ·), W (·, m, m), g (m, ·)."""
 
     velocities: Array
     products: Array
@@ -416,7 +416,7 @@ def _relative(model: Model, samples: Samples, cluster: Cluster) -> _Relative:
 
 
 def _attained(model: Model, relative: list[_Relative]) -> list[_Attained]:
-    """What the bodies attain on which each cluster hangs."""
+    """Spans of the bodies on which each cluster hangs."""
     gravity = np.zeros((6, 1))
     gravity[3:, 0] = model.gravity
     world = _Attained(np.zeros((6, 0)), np.zeros((0, 6, 6)), gravity)
@@ -432,7 +432,7 @@ def _attained(model: Model, relative: list[_Relative]) -> list[_Attained]:
 
 
 def _beyond(base: _Attained, relative: _Relative, bodies: tuple[int, ...]) -> _Attained:
-    """What these bodies of a cluster attain, stacked."""
+    """Spans of these bodies of a cluster, stacked."""
     x = np.concatenate([relative.carried[b] for b in bodies], axis=1)  # (n, m', m)
     s = np.concatenate([relative.motions[b] for b in bodies], axis=1)  # (n, m', nv)
     size = x.shape[1]
@@ -606,7 +606,7 @@ class Gap:
 
     @property
     def ratio(self) -> float:
-        """How much they differ: up to 1e17."""
+        """Their ratio, up to 1e17."""
         return self.kept / max(self.dropped, 1e-17)
 
     def worse(self, other: Gap) -> Gap:

@@ -57,7 +57,7 @@ class LimitUse:
     share: float = math.nan
 
     def share_of(self, x: Array) -> Array:
-        """How much of it x uses: 0 in the middle, 1 on it; of a single one, 1 less the distance."""
+        """The share that x uses: 0 in the middle, 1 on it; of a single one, 1 - distance."""
         half = 0.5 * (self.upper - self.lower)
         beyond = np.maximum(x - self.upper, self.lower - x)
         return np.asarray(1.0 + beyond / (max(half, TINY) if math.isfinite(half) else 1.0))
@@ -344,7 +344,7 @@ def _torques(model: Model, moved: tuple[int, ...], driven: Array, most: Most) ->
 
 
 def _transmissions(model: Model, about: Array) -> Iterator[LimitUse]:
-    """How far loops' joints may move with the independent ones: not as much as at a dead point."""
+    """Limits on G of loops, which keep motions away from dead points."""
     jacobian = model.constraint_jacobian(about)
     for cluster in model.clusters:
         if cluster.implicit:
@@ -413,7 +413,7 @@ class MotionLimits:
         return (*self.bounds, *torques, *rates)
 
     def shares(self, q: Array, v: Array, a: Array, tau: Array) -> Array:
-        """How much of each limit (..., n) states and forces use: 1 on it."""
+        """Share of each limit (..., n) that states and forces use: 1 on it."""
         model = self.model
         jacobian = model.constraint_jacobian(q)
         spanning = {
@@ -441,7 +441,7 @@ class MotionLimits:
         return np.stack(result, axis=-1) if result else np.zeros((*q.shape[:-1], 1))
 
     def _motors(self, q: Array, v: Array, tau: Array) -> Array:
-        """Of each actuator's force at its rate, then of its rates (..., 2 nu)."""
+        """Shares of each actuator's force at its rate, then of its rates (..., 2 nu)."""
         matrix = actuator_map(self.model, q)
         u = forces(matrix, np.where(self.driven, tau, 0.0))
         u = np.where(np.isnan(u) & ~np.isnan(tau[..., :1]), np.inf, u)
@@ -488,17 +488,17 @@ class FourierFamily:
 
     @property
     def model(self) -> Model:
-        """Of the robot."""
+        """The robot."""
         return self.limits.model
 
     @property
     def modes(self) -> int:
-        """How many shapes there are for each joint."""
+        """Number of shapes of each joint."""
         return 2 * self.harmonics - 2
 
     @property
     def size(self) -> int:
-        """How many numbers give a motion."""
+        """Number of parameters of a motion."""
         return (self.modes + (not self.fixed)) * len(self.moved)
 
     def split(self, numbers: Array) -> tuple[Array, Array]:
@@ -610,7 +610,7 @@ LEAST = 1e-300
 
 @dataclass(frozen=True)
 class RegressorScale:
-    """How a regressor's rows and columns count: ``levels`` (nv,) of forces, ``basis`` (p, rank).
+    """Scales of a regressor's rows and columns: ``levels`` (nv,) of forces, ``basis`` (p, rank).
 
     Rows @ basis is the regressor of base parameters that are orthonormal combinations of all, in
     units in which each does as much.
@@ -726,12 +726,12 @@ class ExcitationSearch:
         return result[worst <= 1.0]
 
     def worst(self, motion: FourierMotion) -> Array:
-        """Of what is allowed, the largest share (m,) used of any limit; infinite where open."""
+        """The largest share of any limit (m,) over ``allowed``; infinite for open loops."""
         most: Array = np.max(motion.shares / self.allowed, axis=(-2, -1))
         return np.where(np.isnan(most), np.inf, most)
 
     def scores(self, scale: RegressorScale, rows: Array) -> Array:
-        """What is minimised (m,), of regressors (m, T, nv, p)."""
+        """The objective (m,), of regressors (m, T, nv, p)."""
         singular = scale.singular(rows)
         if self.criterion == "condition":
             return np.asarray(np.log(singular[:, -1] / singular[:, 0]))

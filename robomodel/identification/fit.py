@@ -48,7 +48,7 @@ class Data:
 
     @classmethod
     def of(cls, readings: Sensors, robust: bool) -> Data:
-        """Of a measured motion; raises a ValueError without any force."""
+        """The data of a measured motion; raises a ValueError without any force."""
         rows, forces, _ = readings.at(np.zeros(len(readings.unknowns)))
         measured = ~np.isnan(forces)
         if not measured.any():
@@ -56,11 +56,11 @@ class Data:
         return cls(rows, np.where(measured, forces, 0.0), measured, readings.share, robust)
 
     def rms(self, x: Array) -> Array:
-        """Of each coordinate (nv,), over the measured samples; nan without any."""
+        """Root mean squares (nv,) over the measured samples; nan without any."""
         return rms(np.where(self.measured, x, np.nan))
 
     def levels(self, nominal: Array) -> Array:
-        """What acts in each coordinate (nv,), by size: sums of forces may cancel, these do not."""
+        """Sizes of the terms in each coordinate (nv,): sums of forces may cancel, these do not."""
         parts = np.sqrt(np.einsum("tip,p->ti", self.rows**2, nominal**2))
         return np.fmax(np.fmax(self.rms(parts), self.rms(self.forces)), 1e-300)
 
@@ -200,7 +200,7 @@ class Cone:
 
     @classmethod
     def of(cls, at: int, nominal: Array) -> Cone:
-        """Of the body whose ten parameters begin there."""
+        """The cone of the body whose ten parameters begin there."""
         if nominal[0] > 0.0:
             return cls._at(slice(at, at + 10), ENTRIES, nominal)
         return cls._at(slice(at + 4, at + 10), ENTRIES[4:, :3, :3], nominal[4:])
@@ -341,7 +341,7 @@ def assumptions(
 
 
 def chosen(model: Model, free: str | Iterable[str] | None) -> tuple[Array, Array]:
-    """Which parameters (p,) may change, and which of them were named themselves."""
+    """Masks (p,) of parameters that may change, and of those that ``free`` lists by name."""
     names = parameters(model).names
     owners = [name.rpartition(".")[0] for name in names]
     kinds = [name.rpartition(".")[2] for name in names]

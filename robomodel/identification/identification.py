@@ -46,7 +46,7 @@ class Calibrated:
 
     @property
     def title(self) -> str:
-        """What it is, in words."""
+        """Its description."""
         what = {"offset": "zero of the encoder of", "ratio": "ratio of"}
         return f"{what.get(self.kind, 'torque constant of')} {self.name}"
 
@@ -118,7 +118,7 @@ class Identified:
 
     @property
     def samples(self) -> int:
-        """How many states were used."""
+        """Number of states."""
         return len(self.measured)
 
     @property
@@ -133,7 +133,7 @@ class Identified:
 
     @property
     def information_gain(self) -> Array:
-        """Of each value (p,), the share of its assumed variance that the motions took away.
+        """The share of each value's assumed variance (p,) that the motions removed.
 
         0: they do not determine it, and 1: fully.
         """
@@ -197,7 +197,7 @@ class Identified:
         return [int(i) for i in np.argsort(-change)[:MOST] if change[i] > 1.0]
 
     def interval(self, level: float = 0.95) -> Array:
-        """Where each value lies with this probability, of normal errors.
+        """Confidence intervals of the values, for normal errors.
 
         Masses, losses and armatures are not below zero, whatever their deviation.
 
@@ -432,7 +432,7 @@ LONG = 100  # samples, from which a delay can be told from chance
 
 
 def state_warnings(model: Model, log: Log) -> list[str]:
-    """What in a log's positions and velocities cannot be: units, signs, broken limits."""
+    """Implausible positions and velocities of a log: units, signs, broken limits."""
     turned, slid, reversed_, scaled, beyond, fast = [], [], [], [], [], []
     for joint, x, w in _single(model, log):
         gain = _rate_gain(x, w, log.step) or 1.0
@@ -491,7 +491,7 @@ def _single(model: Model, log: Log) -> Iterator[tuple[Joint, Array, Array]]:
 
 
 def _rate_gain(x: Array, w: Array, step: float | None) -> float | None:
-    """How many times the velocities w positions change, where they change alike at all."""
+    """Rate of positions relative to the velocities w; None where they are not correlated."""
     if step is None or not math.isfinite(step) or len(x) < LEAST:
         return None
     change, speed = (x[2:] - x[:-2]) / (2.0 * step), w[1:-1]
@@ -505,7 +505,7 @@ def _rate_gain(x: Array, w: Array, step: float | None) -> float | None:
 def force_warnings(
     names: Sequence[str], measured: Array, predicted: Array, fitted: Array, step: float | None
 ) -> list[str]:
-    """What in measured forces (n, nv) cannot be, beside those that the file's parameters predict.
+    """Implausible measured forces (n, nv), compared with those by the file's parameters.
 
     ``fitted``: forces with the identified parameters. Other friction than the file's looks like a
     delay, but is identified, so that a delay must explain the forces better than these.

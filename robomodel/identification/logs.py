@@ -405,7 +405,7 @@ def _loaded(source: object, topic: str | None) -> _Table:
 
 
 def _of_table(table: Any, file: str = "<table>") -> _Table:
-    """Of a dict of columns, or a data frame: what has ``keys``, ``columns`` or column names."""
+    """The table of a mapping of columns, or of a data frame."""
     names = getattr(table, "column_names", None) or getattr(table, "columns", None)
     if names is None and not isinstance(table, Mapping):
         raise TypeError(

@@ -70,7 +70,7 @@ class CalibrationParameter:
     nominal: float = 0.0
 
     def value(self, x: float) -> float:
-        """In its unit."""
+        """The value in its unit."""
         return x if self.kind == "offset" else self.nominal * math.exp(x)
 
     def slope(self, x: float) -> float:
@@ -100,7 +100,7 @@ class Sensors:
 
     @property
     def share(self) -> float:
-        """What share of the samples counts: noise that was filtered repeats itself for a lag."""
+        """The share of samples that counts: filtered noise is correlated over a lag."""
         if self.pull is not None or self.step is None:
             return 1.0
         return math.tanh(math.pi * self.cutoff * self.step)
@@ -143,7 +143,7 @@ class Sensors:
         return rows.reshape(-1, *rows.shape[-2:]), force.reshape(-1, model.nv), model
 
     def slopes(self, x: Array, values: Array, error: Array) -> Array:
-        """How rows · values - forces changes with each unknown (n, nv, ·); at x it is ``error``."""
+        """Slopes of rows · values - forces by each unknown (n, nv, ·); at x it is ``error``."""
         columns = []
         for i in range(len(x)):
             moved = x.copy()
@@ -153,7 +153,7 @@ class Sensors:
         return np.stack(columns, axis=-1) if columns else np.zeros((*error.shape, 0))
 
     def shares(self) -> Array:
-        """What share of each coordinate's force hangs on each unknown (nv, ·): those of motors."""
+        """The share of each coordinate's force that depends on each torque constant (nv, ·)."""
         result = np.zeros((self.model.nv, len(self.unknowns)))
         if self.constants is None:
             return result
@@ -170,7 +170,7 @@ class Sensors:
         return [(unknown, e) for unknown, e in pairs if unknown.kind == kind]
 
     def _parts(self, model: Model, q: Array) -> Array:
-        """What each motor's current does to each coordinate (n, nv, nu)."""
+        """Forces of each motor's current on each coordinate (n, nv, nu)."""
         assert self.constants is not None
         entries = [x for row in actuator_map(model, unstack(q)) for x in row]
         shape = (model.nv, len(model.actuators))
@@ -245,7 +245,7 @@ def followed(model: Model, encoders: Sequence[str], place: Array) -> Array:
 
 
 def following(model: Model, encoders: Sequence[str], rows: Array) -> Iterator[Array]:
-    """The same one after the other."""
+    """The configurations of :func:`followed`, one after the other."""
     ends = np.cumsum([_joint(model, name)[1] for name in encoders])
     q = model.neutral()
     for row in rows:
@@ -271,7 +271,7 @@ def sensors(
     step: float | None = None,
     cutoff: float = 5.0,
 ) -> Sensors:
-    """What was measured, checked. Arguments and errors as of :func:`robomodel.identify`."""
+    """A measured motion, checked. Arguments and errors as of :func:`robomodel.identify`."""
     if (log.a is None) == (step is None):
         raise ValueError(
             "without accelerations (a=None) step is needed: seconds per sample"
@@ -328,7 +328,7 @@ def sensors(
 
 
 def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
-    """How many positions and velocities these joints have together; they must be as many as nv."""
+    """Numbers of positions and velocities of these joints; the latter must be nv."""
     joints = [_joint(model, name) for name in names]
     nq, nv = sum(each[1] for each in joints), sum(len(each[2]) for each in joints)
     if len(set(names)) < len(names):
@@ -354,7 +354,7 @@ def _joint(model: Model, name: str) -> tuple[int, int, range]:
 def _chosen(
     choice: bool | str | Iterable[str], all_names: Iterable[str], what: str, kind: str
 ) -> list[str]:
-    """Of these names all, none or the chosen ones."""
+    """All of the names, none, or the chosen ones, checked."""
     names = list(all_names)
     if isinstance(choice, bool):
         return names if choice else []
@@ -384,7 +384,7 @@ def _offsets(
 
 
 def _ratios(model: Model, choice: bool | str | Iterable[str]) -> dict[str, float]:
-    """How far the dependent joint of each chosen coupling goes with the next of its joints."""
+    """Ratio of the dependent joint of each chosen coupling to the next of its joints."""
     independent = {joint.name for joint in model.joints if joint.independent}
     ratios = {}
     for coupling in model.couplings:
