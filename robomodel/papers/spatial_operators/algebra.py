@@ -131,18 +131,34 @@ class Operator(ABC):
         return self._act(x)
 
     def _times(self, other: Operator) -> Operator:
-        return Product(self, other)
+        return Action(
+            self.rows,
+            other.cols,
+            lambda x: self._act(other._act(x)),
+            lambda y: other._act_transposed(self._act_transposed(y)),
+        )
 
     @property
     def T(self) -> Operator:
         """The transpose."""
-        return Transpose(self)
+        return Action(self.cols, self.rows, self._act_transposed, self._act)
 
     def __add__(self, other: Operator) -> Operator:
-        return Sum(self, other, 1.0)
+        return self._combine(other, 1.0)
 
     def __sub__(self, other: Operator) -> Operator:
-        return Sum(self, other, -1.0)
+        return self._combine(other, -1.0)
+
+    def _combine(self, other: Operator, factor: float) -> Operator:
+        """The sum of the operator and ``factor`` times another."""
+        compatible(self.rows, other.rows, "the terms of a sum")
+        compatible(self.cols, other.cols, "the terms of a sum")
+        return Action(
+            self.rows,
+            self.cols,
+            lambda x: self._act(x) + factor * other._act(x),
+            lambda y: self._act_transposed(y) + factor * other._act_transposed(y),
+        )
 
     def dense(self) -> Array:
         """The matrix (..., rows.size, cols.size), column by column: for looking at."""
@@ -154,89 +170,20 @@ class Operator(ABC):
         return np.moveaxis(columns, 0, -1).copy()
 
 
-class Derived(Operator):
-    """An operator whose spaces follow from those of others."""
-
-    @property
-    @abstractmethod
-    def spaces(self) -> tuple[Space, Space]:
-        """Its target and its source."""
-
-    @property
-    def rows(self) -> Space:
-        """Its target."""
-        return self.spaces[0]
-
-    @property
-    def cols(self) -> Space:
-        """Its source."""
-        return self.spaces[1]
-
-
 @dataclass(frozen=True)
-class Transpose(Derived):
-    """The transpose of an operator."""
+class Action(Operator):
+    """An operator by its action and that of its transpose: transposes, products and sums."""
 
-    of: Operator
-
-    @property
-    def spaces(self) -> tuple[Space, Space]:
-        """Its target and its source."""
-        return self.of.cols, self.of.rows
-
-    @property
-    def T(self) -> Operator:
-        """The operator itself."""
-        return self.of
+    rows: Space
+    cols: Space
+    act: Callable[[Array], Array]
+    act_transposed: Callable[[Array], Array]
 
     def _act(self, x: Array) -> Array:
-        return self.of._act_transposed(x)
+        return self.act(x)
 
     def _act_transposed(self, y: Array) -> Array:
-        return self.of._act(y)
-
-
-@dataclass(frozen=True)
-class Product(Derived):
-    """``left`` after ``right``."""
-
-    left: Operator
-    right: Operator
-
-    @property
-    def spaces(self) -> tuple[Space, Space]:
-        """Its target and its source."""
-        return self.left.rows, self.right.cols
-
-    def _act(self, x: Array) -> Array:
-        return self.left._act(self.right._act(x))
-
-    def _act_transposed(self, y: Array) -> Array:
-        return self.right._act_transposed(self.left._act_transposed(y))
-
-
-@dataclass(frozen=True)
-class Sum(Derived):
-    """``first`` + ``factor`` · ``second``."""
-
-    first: Operator
-    second: Operator
-    factor: float
-
-    def __post_init__(self) -> None:
-        compatible(self.first.rows, self.second.rows, "the terms of a sum")
-        compatible(self.first.cols, self.second.cols, "the terms of a sum")
-
-    @property
-    def spaces(self) -> tuple[Space, Space]:
-        """Its target and its source."""
-        return self.first.rows, self.first.cols
-
-    def _act(self, x: Array) -> Array:
-        return self.first._act(x) + self.factor * self.second._act(x)
-
-    def _act_transposed(self, y: Array) -> Array:
-        return self.first._act_transposed(y) + self.factor * self.second._act_transposed(y)
+        return self.act_transposed(y)
 
 
 # ---- block-diagonal operators, adjacencies, propagators ------------------------------------------
@@ -326,7 +273,7 @@ class BlockDiagonal(Operator):
         return self._combine(other, -1.0)
 
     def _combine(self, other: Operator, factor: float) -> Operator:
-        total = Sum(self, other, factor)
+        total = super()._combine(other, factor)  # checks the spaces
         if not isinstance(other, BlockDiagonal):
             return total
         blocks = tuple(a + factor * b for a, b in zip(self.blocks, other.blocks, strict=True))
@@ -407,7 +354,7 @@ class Adjacency(Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class Propagator(Derived):
+class Propagator(Operator):
     """𝔸 = (1 - 𝓔)⁻¹ of an SKO operator 𝓔: an SPO operator, by recursion (Lemmas 1 and 2)."""
 
     adjacency: Adjacency
@@ -416,9 +363,11 @@ class Propagator(Derived):
         compatible(self.adjacency.rows, self.adjacency.cols, "rows and columns of an SKO operator")
 
     @property
-    def spaces(self) -> tuple[Space, Space]:
-        """Its target and its source: the same."""
-        return self.adjacency.rows, self.adjacency.cols
+    def rows(self) -> Space:
+        """Its target and its source."""
+        return self.adjacency.rows
+
+    cols = rows
 
     @property
     def tree(self) -> Tree:
