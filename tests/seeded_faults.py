@@ -218,7 +218,7 @@ NAMES = {
     "override": "override",
     "mirrored": "mirrored",
     "axis": "axis",
-    "loop": "open-loop start",
+    "loop": "open-loop start load",
     "degrees": "degrees",
     "rotor": "rotor-inertia",
 }

@@ -21,7 +21,7 @@ from robomodel.description.shapes import solid
 from robomodel.errors import DescriptionError, MissingPackageError
 from robomodel.files import Allowance
 from robomodel.model.joints import Array
-from robomodel.reports.document import Finding, warning
+from robomodel.reports.document import Finding, count, note, warning
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.inertia_checks import is_dummy, is_felt, principal
 
@@ -32,6 +32,7 @@ BEYOND = 5.0  # standard deviations
 SMALLEST = 0.03  # the least standard deviation of the logarithms of these ratios
 TURNED = 0.05  # of the trace of an inertia: the least difference by the signs of its products
 EXPLAINED = 0.4  # of a difference: what its cause leaves at most
+MESHES = 2**23  # bytes of meshes that are read: more take seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,18 @@ class ShapedLink:
 
 def check_shapes(context: CheckContext) -> Iterator[Finding]:
     """Links whose radii of gyration do not fit their shapes as those of the others do."""
-    links = list(_shaped(context))
+    solids = _Solids()
+    links = list(_shaped(context, solids))
+    if solids.unread:
+        yield note(
+            "inertia-shape",
+            context.model.description.source,
+            f"{count(solids.unread, 'mesh', 'meshes')} not compared with inertias: only "
+            f"{MESHES // 2**20} MiB are read",
+            "simplify its meshes",
+            solids.unread,
+            "meshes",
+        )
     if len(links) < FEWEST:
         return
     ratios = np.array([each.ratio for each in links])
@@ -96,12 +108,11 @@ def _median(values: Array, weights: Array) -> float:
     return float(values[order][np.searchsorted(below, below[-1] / 2.0)])
 
 
-def _shaped(context: CheckContext) -> Iterator[ShapedLink]:
+def _shaped(context: CheckContext, solids: _Solids) -> Iterator[ShapedLink]:
     """Links with inertia and with shapes that enclose something, visual ones if there are any."""
     shapes = [shape for link in context.model.description.links for shape in link.shapes]
     role = "visual" if any(shape.role == "visual" for shape in shapes) else "collision"
     rotors = {rotor.body for rotor in context.rotors}
-    solids = _Solids()
     for link in context.model.description.links:
         inertial, body = link.inertial, context.model.frame(link.name).body
         if inertial is None or not inertial.mass > 0.0 or body < 0 or body in rotors:
@@ -118,7 +129,8 @@ class _Solids:
     """Shapes as solids; each mesh is read once."""
 
     def __init__(self) -> None:
-        self._allowance = Allowance()
+        self._allowance = Allowance(MESHES)
+        self.unread = 0  # for their size
         self._read: dict[tuple[object, ...], Inertial | None] = {}
 
     def of(self, shapes: list[Shape]) -> Inertial | None:
@@ -142,6 +154,7 @@ class _Solids:
             try:
                 self._read[key] = solid(shape, [], self._allowance)
             except (DescriptionError, MissingPackageError):  # what is not here says nothing
+                self.unread += self._allowance.bytes < 0
                 self._read[key] = None
         return self._read[key]
 

@@ -31,6 +31,7 @@ PLACE = 2e-3  # of the robot's size: how far apart corresponding places are at m
 EQUAL = 0.02  # relative: numbers of partners, which may be measured
 DIFFERENT = 0.1  # relative: what partners do not have in common
 SIGNS = 0.01  # relative: differences that signs of products explain
+NOTHING = 1e-9  # of mass times the robot's size squared: inertias below are rounding
 EXPLAINED = 0.1  # of a difference: what its cause leaves
 MAPS = tuple(np.diag(signs) for signs in itertools.product((1.0, -1.0), repeat=3))
 """How a limb is made of another, in the root's axes or its own: moved, turned, mirrored."""
@@ -204,7 +205,8 @@ def likeness(one: Limb, other: Limb, by: Array, size: float) -> Likeness | None:
     reach = max(float(np.linalg.norm(one.com)), float(np.linalg.norm(other.com)))
     com = by @ one.com - other.com
     mapped = by @ one.inertia @ by.T
-    scale = max(float(np.trace(one.inertia)), float(np.trace(other.inertia)))
+    scale = max(float(np.trace(one.inertia)), float(np.trace(other.inertia)),
+                NOTHING * max(one.mass, other.mass) * size**2)  # fmt: skip
     placed = _is_placed(one, other, by, size)
     sine = 0.0
     if one.joint.type in ONE_DOF:
@@ -216,7 +218,7 @@ def likeness(one: Limb, other: Limb, by: Array, size: float) -> Likeness | None:
         by,
         abs(one.mass - other.mass) / max(one.mass, other.mass),
         float(np.linalg.norm(com)) / max(reach, PLACE * size),
-        float(np.linalg.norm(mapped - other.inertia)) / scale if scale else 0.0,
+        float(np.linalg.norm(mapped - other.inertia)) / scale,
         sine,
         reach > PLACE * size or placed,
         placed,
