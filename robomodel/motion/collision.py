@@ -76,11 +76,11 @@ def collision_pairs(model: Model, collisions: Collisions) -> tuple[LinkPair, ...
         )
     if not isinstance(collisions, Iterable) or isinstance(collisions, str):
         raise TypeError(f"collisions is a bool or pairs of links, got {collisions!r}")
-    given: list[Any] = list(collisions)
-    if len(given) == 2 and all(isinstance(each, str) for each in given):
-        given = [tuple(given)]
+    named: list[Any] = list(collisions)
+    if len(named) == 2 and all(isinstance(each, str) for each in named):
+        named = [tuple(named)]
     pairs: dict[frozenset[str], LinkPair] = {}
-    for pair in given:
+    for pair in named:
         a, b = _as_pair(model, pair)
         if model.frame(a).body == model.frame(b).body:
             raise ValueError(f"'{a}' and '{b}' are fixed to each other: they cannot collide")
@@ -335,15 +335,15 @@ class Collider:
         centres = np.array([shape.centre for shape in placed])
         i, j = self._tried.T
         apart = np.linalg.norm(centres[i] - centres[j], axis=1) - self._sizes[i] - self._sizes[j]
-        found = []
+        contacts = []
         for n in np.flatnonzero(apart <= self.margin).tolist():
             a, b = placed[i[n]], placed[j[n]]
             law = _law(a, b, self.friction, self.restitution)
-            found += [
+            contacts += [
                 Contact(a.link, point, normal, gap, b.link, *law, (n, name))
                 for gap, normal, point, name in shape_contacts(a, b, self.margin)
             ]
-        return found
+        return contacts
 
 
 def _shape_pairs(model: Model, pairs: Sequence[LinkPair]) -> list[tuple[Convex, Convex]]:
@@ -393,10 +393,10 @@ def shape_contacts(a: Convex, b: Convex, margin: float) -> Manifold:
     gap, normal, (one, other) = _separation(a, b)
     if gap > margin:
         return []
-    made = _clipped(a, b, normal, margin + max(-gap, 0.0))
-    if not made or min(each[0] for each in made) > gap + TOUCH:
-        made.append((gap, normal, 0.5 * (one + other), "nearest"))
-    return _few([each for each in made if each[0] <= margin])
+    manifold = _clipped(a, b, normal, margin + max(-gap, 0.0))
+    if not manifold or min(each[0] for each in manifold) > gap + TOUCH:
+        manifold.append((gap, normal, 0.5 * (one + other), "nearest"))
+    return _few([each for each in manifold if each[0] <= margin])
 
 
 def _separation(a: Convex, b: Convex) -> tuple[float, Array, tuple[Array, Array]]:
@@ -430,11 +430,11 @@ def _clipped(a: Convex, b: Convex, normal: Array, depth: float) -> Manifold:
     axes = np.array(basis(tuple(normal.tolist()))[:2]).T
     upper = _outline(*a.outermost(-normal, depth), -normal, axes)
     lower = _outline(*b.outermost(normal, depth), normal, axes)
-    made: Manifold = []
+    manifold: Manifold = []
 
     def add(name: Hashable, above: Array, below: Array) -> None:
         gap = float((above - below) @ normal)
-        made.append((gap, normal, 0.5 * (above + below), name))
+        manifold.append((gap, normal, 0.5 * (above + below), name))
 
     for place, point, name in upper.corners:
         if lower.contains(place):
@@ -448,7 +448,7 @@ def _clipped(a: Convex, b: Convex, normal: Array, depth: float) -> Manifold:
             if at is not None:
                 add(("e", m, m2, n, n2), above + at[0] * (above2 - above),
                     below + at[1] * (below2 - below))  # fmt: skip
-    return made
+    return manifold
 
 
 Corner: TypeAlias = tuple[complex, Array, Hashable]
@@ -536,20 +536,20 @@ def _crossing(p: complex, q: complex, r: complex, s: complex) -> tuple[float, fl
     return (one, other) if 0.0 < one < 1.0 and 0.0 < other < 1.0 else None
 
 
-def _few(made: Manifold) -> Manifold:
+def _few(manifold: Manifold) -> Manifold:
     """At most four: the deepest, the one farthest from it, and those farthest to both sides."""
-    if len(made) <= MOST:
-        return made
-    points = np.array([point for _, _, point, _ in made])
-    normal = made[0][1]
-    first = min(range(len(made)), key=lambda n: made[n][0])
+    if len(manifold) <= MOST:
+        return manifold
+    points = np.array([point for _, _, point, _ in manifold])
+    normal = manifold[0][1]
+    first = min(range(len(manifold)), key=lambda n: manifold[n][0])
     second = int(np.argmax(np.linalg.norm(points - points[first], axis=1)))
     sides = np.cross(points[second] - points[first], points - points[first]) @ normal
     chosen = [first, second]
     for best in (int(np.argmax(sides)), int(np.argmin(sides))):
         if best not in chosen:
             chosen.append(best)
-    return [made[n] for n in chosen]
+    return [manifold[n] for n in chosen]
 
 
 def _warn_of_others(model: Model, links: Iterable[str]) -> None:

@@ -141,8 +141,8 @@ def rollout_kernel(
         ValueError: What is not known.
     """
     if method not in METHODS:
-        known = " and ".join(map(repr, METHODS))
-        raise ValueError(f"method {method!r} cannot be had on cards; {known} can")
+        methods = " and ".join(map(repr, METHODS))
+        raise ValueError(f"method {method!r} cannot be had on cards; {methods} can")
     if not isinstance(closing, int) or closing < 1:
         raise ValueError(f"closing must be at least one step of Newton's, got {closing!r}")
     if not model.nv:

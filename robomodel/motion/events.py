@@ -119,38 +119,38 @@ def contact_events(
     pushed = np.einsum("tki,tki->tk", force, normal) > 0.0
     away = np.einsum("tki,tki->tk", velocity, normal)
     sliding = np.linalg.norm(velocity - away[..., None] * normal, axis=2)
-    found: list[Event] = []
+    events: list[Event] = []
     for name in dict.fromkeys(names):
-        own = [i for i, each in enumerate(names) if each == name]
-        bears = pushed[:, own]
-        rise = away[:, own] * np.diff(at)[:, None]
-        speed = np.min(np.where(bears, sliding[:, own], np.inf), axis=1, initial=np.inf)
-        found += _of_one(at, bears, rise, speed, name, clearance, slip_speed)
-    return sorted(found, key=lambda event: event.time)
+        columns = [i for i, each in enumerate(names) if each == name]
+        bears = pushed[:, columns]
+        rise = away[:, columns] * np.diff(at)[:, None]
+        speed = np.min(np.where(bears, sliding[:, columns], np.inf), axis=1, initial=np.inf)
+        events += _of_one(at, bears, rise, speed, name, clearance, slip_speed)
+    return sorted(events, key=lambda event: event.time)
 
 
 def _of_one(
     times: Array, bears: Any, rise: Array, speed: Array, name: Any, clearance: float, slip: float
 ) -> list[Event]:
     """Events of one contact, whose points bear a force or not, and rise by so much (T, m)."""
-    found: list[Event] = []
+    events: list[Event] = []
     touches = slides = False
     last, height = times[0], np.zeros(rise.shape[1])
     for n, end in enumerate(times[1:].tolist()):
         if np.any(bears[n]):
             if not touches:
-                found.append(Event(float(times[n]), "touch-down", name))
+                events.append(Event(float(times[n]), "touch-down", name))
                 touches, slides = True, False
             last, height = end, np.zeros(rise.shape[1])
             if not slides and speed[n] > slip:
                 slides = True
-                found.append(Event(end, "slip", name))
+                events.append(Event(end, "slip", name))
             elif slides and speed[n] < STICK * slip:
                 slides = False
-                found.append(Event(end, "stick", name))
+                events.append(Event(end, "stick", name))
         elif touches:
             height = np.maximum(height + rise[n], 0.0)
             if np.min(height) > clearance:
-                found.append(Event(float(last), "lift-off", name))
+                events.append(Event(float(last), "lift-off", name))
                 touches = False
-    return found
+    return events

@@ -169,10 +169,10 @@ class Ground:
             point: Its own coefficients count as those of :class:`Ground` say.
         """
         static = self.friction if self.static_friction is None else self.static_friction
-        own = math.inf if point.friction is None else point.friction
+        friction = math.inf if point.friction is None else point.friction
         return ContactLaw(
-            min(self.friction, own),
-            min(static, own),
+            min(self.friction, friction),
+            min(static, friction),
             max(self.restitution, point.restitution or 0.0),
             self.stiffness,
             self.damping or 0.0,
@@ -462,35 +462,35 @@ def contact_points(model: Model) -> list[Point]:
             restitution), the radius 0 for a point, where the file gives a shape one of these (None:
             it does not).
     """
-    found: list[Point] = []
+    points: list[Point] = []
     issues: list[Issue] = []
     for link in model.description.links:
         if model.frame(link.name).body == WORLD:
             continue
         for shape in link.shapes:
             if shape.role == "collision":
-                found += [(link.name, *point) for point in _points(shape, issues)]
+                points += [(link.name, *point) for point in _points(shape, issues)]
     warn_of_all(issues, strict=False)
-    return found
+    return points
 
 
 def _points(shape: Shape, issues: list[Issue]) -> list[tuple[Any, ...]]:
     """(offset,) or (offset, radius) of a shape."""
-    own: list[tuple[float, float, float]]
+    places: list[tuple[float, float, float]]
     radius: tuple[float | None, ...] = ()
     match shape.kind:
         case "box":
             x, y, z = (a / 2 for a in shape.size)
-            own = [(i * x, j * y, k * z) for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)]
+            places = [(i * x, j * y, k * z) for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)]
         case "sphere":
-            own, radius = [(0.0, 0.0, 0.0)], (shape.size[0],)
+            places, radius = [(0.0, 0.0, 0.0)], (shape.size[0],)
         case "capsule":
-            own = [(0.0, 0.0, end * shape.size[1] / 2) for end in (-1, 1)]
+            places = [(0.0, 0.0, end * shape.size[1] / 2) for end in (-1, 1)]
             radius = (shape.size[0],)
         case "cylinder":
             r, length = shape.size
             turns = [2 * math.pi * n / RIM for n in range(RIM)]
-            own = [
+            places = [
                 (r * math.cos(t), r * math.sin(t), end * length / 2)
                 for end in (-1, 1)
                 for t in turns
@@ -499,14 +499,14 @@ def _points(shape: Shape, issues: list[Issue]) -> list[tuple[Any, ...]]:
             from robomodel.description.shapes import load_mesh
 
             hull = load_mesh(shape).convex_hull
-            own = [(float(x), float(y), float(z)) for x, y, z in hull.vertices]
+            places = [(float(x), float(y), float(z)) for x, y, z in hull.vertices]
         case other:
             issues.append(Issue(f"its {other} touches nothing here", shape.source, "contact"))
             return []
     origin = shape.origin
     if shape.friction is not None or shape.restitution is not None:
         radius = (*(radius or (0.0,)), shape.friction, shape.restitution)
-    return [(plus(origin.xyz, apply(origin.rotation, point)), *radius) for point in own]
+    return [(plus(origin.xyz, apply(origin.rotation, point)), *radius) for point in places]
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,36 +522,36 @@ class Placed:
 
 def as_points(model: Model, points: Sequence[Point]) -> list[Placed]:
     """Points with all that they have; ValueError for what is none, KeyError for unknown links."""
-    made: list[Placed] = []
+    placed: list[Placed] = []
     if isinstance(points, str) or _is_one(points):
         points = [points]
-    for given in points:
-        parts: tuple[Any, ...] = (given,) if isinstance(given, str) else tuple(given)
+    for point in points:
+        parts: tuple[Any, ...] = (point,) if isinstance(point, str) else tuple(point)
         if not 1 <= len(parts) <= 5 or not isinstance(parts[0], str):
             raise ValueError(
                 "a contact point is a link, (link, offset) or (link, offset, radius), with "
-                f"friction and restitution after them where it has its own, got {given!r}"
+                f"friction and restitution after them where it has its own, got {point!r}"
             )
         link = parts[0]
         model.frame(link)  # an UnknownNameError with a hint for unknown ones
         try:
             x, y, z = (float(a) for a in (parts[1] if len(parts) > 1 else (0.0, 0.0, 0.0)))
             radius = float(parts[2]) if len(parts) > 2 else 0.0
-            own = [None if each is None else float(each) for each in parts[3:]]
+            coefficients = [None if each is None else float(each) for each in parts[3:]]
         except (TypeError, ValueError):
             raise ValueError(
                 f"a contact on '{link}' has an offset of three numbers, a radius, friction and "
-                f"restitution, got {given!r}"
+                f"restitution, got {point!r}"
             ) from None
-        friction, restitution = (*own, None, None)[:2]
+        friction, restitution = (*coefficients, None, None)[:2]
         if friction is not None and not (math.isfinite(friction) and friction >= 0.0):
             raise ValueError(f"friction needs a finite number from 0 on, got {friction!r}")
         if restitution is not None and not 0.0 <= restitution <= 1.0:
             raise ValueError(f"restitution is from 0 to 1, got {restitution!r}")
         if not all(map(math.isfinite, (x, y, z, radius))) or radius < 0.0:
-            raise ValueError(f"the offset or the radius of a contact on '{link}' is off: {given!r}")
-        made.append(Placed(link, (x, y, z), radius, friction, restitution))
-    return made
+            raise ValueError(f"the offset or the radius of a contact on '{link}' is off: {point!r}")
+        placed.append(Placed(link, (x, y, z), radius, friction, restitution))
+    return placed
 
 
 def _is_one(points: Any) -> TypeGuard[Point]:
@@ -586,10 +586,10 @@ def touching_points(
         if points is not None:
             raise ValueError("contact points need a ground: give ground=rm.Ground()")
         return []
-    found = as_points(model, contact_points(model) if points is None else points)
-    if not found:
+    placed = as_points(model, contact_points(model) if points is None else points)
+    if not placed:
         raise ValueError(
             f"'{model.name}' has no points that could touch the ground: none of its links has a "
             "collision shape; give contacts=[(link, offset), …]"
         )
-    return found
+    return placed

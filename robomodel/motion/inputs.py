@@ -69,16 +69,16 @@ class Inputs:
         if callable(tau):
             acting = _Controlled(tau, model.nv)
         else:
-            given = np.zeros(model.nv) if tau is None else tau
-            acting = as_array(given, model.nv, "tau", "nv").copy()
+            torques = np.zeros(model.nv) if tau is None else tau
+            acting = as_array(torques, model.nv, "tau", "nv").copy()
             if acting.ndim > 2:
                 raise ValueError(f"tau must be (nv,) or (T, nv), got shape {acting.shape}")
         pushing = _Pushed(model, f_ext) if callable(f_ext) else _wrenches(model, f_ext or {})
-        made = Inputs(model, acting, pushing, hold, saturated)
-        lengths = set(made.lengths)
+        inputs = Inputs(model, acting, pushing, hold, saturated)
+        lengths = set(inputs.lengths)
         if len(lengths) > 1:
             raise ValueError(f"tau and f_ext have different numbers of rows: {sorted(lengths)}")
-        return made
+        return inputs
 
     @property
     def rows(self) -> int | None:
@@ -88,9 +88,9 @@ class Inputs:
     @property
     def lengths(self) -> list[int]:
         """How many rows those inputs have that come by steps."""
-        given = [] if callable(self.tau) else [self.tau]
-        given += [] if callable(self.wrenches) else self.wrenches.values()
-        return [len(x) for x in given if x.ndim == 2]
+        arrays = [] if callable(self.tau) else [self.tau]
+        arrays += [] if callable(self.wrenches) else self.wrenches.values()
+        return [len(x) for x in arrays if x.ndim == 2]
 
     @property
     def stepwise(self) -> bool:
@@ -114,8 +114,8 @@ class Inputs:
         return Signals(tau, pushes)
 
 
-def _row(given: Array, k: int) -> Array:
-    row: Array = given[min(k, len(given) - 1)] if given.ndim == 2 else given
+def _row(rows: Array, k: int) -> Array:
+    row: Array = rows[min(k, len(rows) - 1)] if rows.ndim == 2 else rows
     return row
 
 
@@ -134,14 +134,14 @@ def _wrenches(model: Model, f_ext: Wrenches) -> dict[str, Array]:
     """Wrenches (6,) or (T, 6), all with one T, on links that there are."""
     if not isinstance(f_ext, Mapping):
         raise TypeError(f"f_ext maps links to wrenches, not {type(f_ext).__name__}")
-    given = {link: as_array(x, 6, f"f_ext['{link}']", "6").copy() for link, x in f_ext.items()}
-    for link, x in given.items():
+    wrenches = {link: as_array(x, 6, f"f_ext['{link}']", "6").copy() for link, x in f_ext.items()}
+    for link, x in wrenches.items():
         model.frame(link)  # an UnknownNameError with a hint for unknown ones
         if x.ndim > 2:
             raise ValueError(f"wrenches must be (6,) or (T, 6), got shape {x.shape}")
-    if len({len(x) for x in given.values() if x.ndim == 2}) > 1:
+    if len({len(x) for x in wrenches.values() if x.ndim == 2}) > 1:
         raise ValueError("wrenches must be (6,), or (T, 6) with one T")
-    return given
+    return wrenches
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,15 +190,16 @@ class _Pushed:
     known: list[str] = field(default_factory=list)
 
     def __call__(self, t: float, q: Array, v: Array) -> dict[str, Array]:
-        given = self.pusher(t, _shown(q), _shown(v))
-        if not isinstance(given, Mapping):
-            raise TypeError(f"f_ext must give a mapping of links to wrenches, gave {given!r}")
-        for link in given:
+        wrenches = self.pusher(t, _shown(q), _shown(v))
+        if not isinstance(wrenches, Mapping):
+            raise TypeError(f"f_ext must give a mapping of links to wrenches, gave {wrenches!r}")
+        for link in wrenches:
             if link not in self.known:
                 self.model.frame(link)  # an UnknownNameError with a hint for unknown ones
                 self.known.append(link)
         return {
-            link: _six(link, given[link]) if link in given else np.zeros(6) for link in self.known
+            link: _six(link, wrenches[link]) if link in wrenches else np.zeros(6)
+            for link in self.known
         }
 
 

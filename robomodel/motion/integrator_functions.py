@@ -70,8 +70,8 @@ def function(
             owner=model,
             key=cache_key(model, name),
         )
-    made: TracedFunction = model.derived[key]
-    return made
+    traced: TracedFunction = model.derived[key]
+    return traced
 
 
 # ---- the functions -------------------------------------------------------------------------------

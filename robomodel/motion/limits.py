@@ -31,8 +31,8 @@ class Acting:
         """The friction of each coordinate that has some, in the order of the rows."""
         if not self.friction:
             return []
-        found = [j.friction for j in model.joints for _ in range(j.nv) if j.friction]
-        return found + [spring.friction for spring in model.springs if spring.friction]
+        frictions = [j.friction for j in model.joints for _ in range(j.nv) if j.friction]
+        return frictions + [spring.friction for spring in model.springs if spring.friction]
 
     def bounds(self, model: Model) -> list[tuple[int, float, float]]:
         """The limits that stop joints: which of the stopped joints, the side, the bound."""
@@ -57,12 +57,12 @@ class Acting:
 
 def named(model: Model, wanted: bool | Iterable[str]) -> frozenset[str]:
     """Names of joints: all of them, none, or those given; UnknownNameError for unknown ones."""
-    known = [joint.name for joint in model.joints]
+    joints = [joint.name for joint in model.joints]
     if isinstance(wanted, bool):
-        return frozenset(known if wanted else ())
+        return frozenset(joints if wanted else ())
     names = set(as_names(wanted, "a joint"))
-    for name in sorted(names - set(known)):
-        raise UnknownNameError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, known)}")
+    for name in sorted(names - set(joints)):
+        raise UnknownNameError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, joints)}")
     return frozenset(names)
 
 
@@ -75,8 +75,8 @@ def method_of(
     ValueError where that is not what is wanted, and for methods that are not known.
     """
     if wanted not in (None, *methods):
-        known = ", ".join(f"'{name}'" for name in methods)
-        raise ValueError(f"method '{wanted}' is not known; known are {known}")
+        names = ", ".join(f"'{name}'" for name in methods)
+        raise ValueError(f"method '{wanted}' is not known; known are {names}")
     rubbing = [each.name for each in model.joints if each.friction]
     rubbing += [each.name for each in model.springs if each.friction]
     first = f"the dry friction of '{next(iter(rubbing), '')}' (which friction=False leaves out)"
@@ -113,15 +113,15 @@ class Limits:
         """Those of the joints that are wanted; ValueError where one is beyond its own."""
         if wanted is False:
             return Limits(model)
-        made = Limits.all_of(model, named(model, wanted))
-        beyond = made.margins(start) < -INSIDE
+        limits = Limits.all_of(model, named(model, wanted))
+        beyond = limits.margins(start) < -INSIDE
         if np.any(beyond):
             n = int(np.argmax(beyond))
             raise ValueError(
-                f"joint '{made.joints[n]}' is beyond its {made.side(n)} limit {made.bounds[n]:g} "
-                "at the start"
+                f"joint '{limits.joints[n]}' is beyond its {limits.side(n)} limit "
+                f"{limits.bounds[n]:g} at the start"
             )
-        return made
+        return limits
 
     @staticmethod
     def all_of(model: Model, names: frozenset[str]) -> Limits:
@@ -172,22 +172,22 @@ class Limits:
 def warn_of_starts_beyond(model: Model, stops: frozenset[str], q: Array) -> None:
     """A RuntimeWarning where a motion with stops starts beyond one: the first step moves it there.
 
-    Of batches (..., nq) the state that is furthest beyond each is told of.
+    Of batches (..., nq) the state that is furthest beyond each is named.
     """
     watched = Limits.all_of(model, stops)
     if not watched.places or not q.size:
         return
-    told = []
+    starts = []
     margins = watched.margins(q).reshape(-1, len(watched.places))
     for n, margin in enumerate(np.fmin.reduce(margins)):  # beside those that are not numbers
         if margin < -INSIDE:
             limit = f"{watched.side(n)} limit {watched.bounds[n]:g}"
-            told.append(f"'{watched.joints[n]}' by {-margin:.3g} ({limit})")
-    if told:
+            starts.append(f"'{watched.joints[n]}' by {-margin:.3g} ({limit})")
+    if starts:
         warn(
             RuntimeWarning(
                 f"'{model.name}' starts beyond stops, to which the first step moves it: "
-                + ", ".join(told)
+                + ", ".join(starts)
             )
         )
 

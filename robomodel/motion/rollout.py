@@ -38,7 +38,10 @@ from robomodel.running import Progress
 
 Method: TypeAlias = Literal["rk4", "semi_implicit_euler", "time_stepping"]
 METHODS = ("rk4", "semi_implicit_euler", "time_stepping")
-UNSOLVED = {"float64": 1e-6, "float32": 1e-3}  # contact residual from which on a motion is told of
+UNSOLVED = {
+    "float64": 1e-6,
+    "float32": 1e-3,
+}  # contact residual from which on there is a RuntimeWarning
 OPEN = {"float64": CLOSED, "float32": ROUNDED}  # gap of loops from which on a motion is lost
 CHANGE = {"float64": SINGULAR, "float32": 5e-7}  # regularity below which steps do not end
 WHOLE = 64  # steps in a kernel's call between looks at contact problems that it has not solved
@@ -313,20 +316,20 @@ def _lead(step: FixedStep, rows: Array, force: Array, h: float) -> int:
     steps = Steps(inputs, Limits(model), step)
     try:
         with np.errstate(all="ignore"), Progress("rollout", 0.0, enabled=False) as bar:
-            made = steps.run(rows[0, : model.nq + model.nv], Grid.of(h, len(force) * h), bar)
+            motion = steps.run(rows[0, : model.nq + model.nv], Grid.of(h, len(force) * h), bar)
     except SimulationError as error:
         if error.trajectory is None:
             return 0
-        made = error.trajectory
+        motion = error.trajectory
     except ValueError:
         return 0
-    count = len(made) - 1
-    rows[1 : count + 1, : model.nq] = made.q[1:]
-    rows[1 : count + 1, model.nq : model.nq + model.nv] = made.v[1:]
+    count = len(motion) - 1
+    rows[1 : count + 1, : model.nq] = motion.q[1:]
+    rows[1 : count + 1, model.nq : model.nq + model.nv] = motion.v[1:]
     rows[1 : count + 1, step.size : step.residual] = 0.0, 1.0, 1.0
-    if made.contact_forces is not None and made.contact_residual is not None:
-        rows[1 : count + 1, step.residual] = made.contact_residual[:count]
-        rows[1 : count + 1, step.residual + 1 :] = step.impulses(made.contact_forces[:count], h)
+    if motion.contact_forces is not None and motion.contact_residual is not None:
+        rows[1 : count + 1, step.residual] = motion.contact_residual[:count]
+        rows[1 : count + 1, step.residual + 1 :] = step.impulses(motion.contact_forces[:count], h)
     return count
 
 

@@ -94,8 +94,8 @@ class Equations:
             x = self.settled(x)[0]
         row = self.coordinates.row(x)
         tau, pushes = self.signals.at(min(t, self.end), *self.step.independent(row))
-        made = flow(self.step.model, tuple(pushes), passive=self.step.passive)
-        return np.asarray(made(row, tau, *stacked(pushes)))
+        derivative = flow(self.step.model, tuple(pushes), passive=self.step.passive)
+        return np.asarray(derivative(row, tau, *stacked(pushes)))
 
     def settled(self, x: Array) -> tuple[Array, float]:
         """x with closed loops, and its distance from change points."""
@@ -270,8 +270,8 @@ class Adaptive(Run):
             turned = length * self._speed(x, equations) ** 2 / equations.least**2
             atol = max(atol, float(np.finfo(float).eps) * turned)
         first = None if length is None or t == end else min(length, end - t)
-        made = Radau if (method or self.step.method) == "radau" else DOP853
-        solver = made(equations.rate, t, x, end, rtol=rtol, atol=atol, first_step=first)
+        method_class = Radau if (method or self.step.method) == "radau" else DOP853
+        solver = method_class(equations.rate, t, x, end, rtol=rtol, atol=atol, first_step=first)
         if not (math.isfinite(solver.h_abs) and solver.h_abs > 0.0):
             what = f"no first step is short enough for rtol {rtol:g}, atol {atol:g}"
             raise self._failed(t, x, what)
@@ -548,14 +548,18 @@ def _with_contacts(
     """Time steps with contacts, and the function that gives further ones."""
     if not 0.0 <= as_real(restitution, "stop_restitution") <= 1.0:
         raise ValueError(f"stop_restitution is from 0 to 1, got {restitution!r}")
-    given = contacts if callable(contacts) else None
+    touching_links = contacts if callable(contacts) else None
     plane = grounds[0] if grounds else Ground()
     rounds, collider = between_links(model, collisions, plane.friction, plane.restitution)
     points = []
     if not callable(contacts) and (grounds or contacts is not None):
         points = touching_points(model, grounds, contacts)
     setting = on_ground(acting, grounds, points, rounds=rounds, stop_restitution=float(restitution))
-    touching = _both(collider, given) if collider and given else collider or given
+    touching = (
+        _both(collider, touching_links)
+        if collider and touching_links
+        else collider or touching_links
+    )
     return FixedStep(model, "time_stepping", setting=setting, grounds=tuple(grounds)), touching
 
 

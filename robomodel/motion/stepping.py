@@ -271,7 +271,7 @@ class Steps(Run):
     ) -> tuple[Array, Array]:
         """Velocities of all joints, and (q, v), at t, by cubics between two states.
 
-        Impulses may have changed velocities anywhere in between: these are told by a line then.
+        Impulses may have changed velocities anywhere in between: these are interpolated linearly.
         """
         from scipy.interpolate import CubicHermiteSpline
 
@@ -285,8 +285,8 @@ class Steps(Run):
             accelerations = joint_accelerations(model)(x, rates[nq:])
             values.append(np.concatenate([x[:nq], step.joint_velocities(state)]))
             slopes.append(np.concatenate([rates[:nq], accelerations]))
-        told = CubicHermiteSpline([first[0], last[0]], values, slopes)(t)
-        q, speeds = closed_by_least_squares(model, told[:nq]), told[nq:]
+        row = CubicHermiteSpline([first[0], last[0]], values, slopes)(t)
+        q, speeds = closed_by_least_squares(model, row[:nq]), row[nq:]
         if step.setting is not None:
             share = (t - first[0]) / (last[0] - first[0])
             speeds = (1.0 - share) * values[0][nq:] + share * values[1][nq:]
@@ -398,12 +398,12 @@ class Steps(Run):
     def _adapted(self, state: Array, touches: Sequence[Contact], links: tuple[str, ...]) -> Array:
         """The state for steps with all pairs and wrenches that there have been."""
         old = self.step
-        known = list(self.pairs)
-        known += [pair for pair in _named(touches) if pair not in known]
-        if len(known) == len(self.pairs) and links == old.contact.links:
+        pairs_so_far = list(self.pairs)
+        pairs_so_far += [pair for pair in _named(touches) if pair not in pairs_so_far]
+        if len(pairs_so_far) == len(self.pairs) and links == old.contact.links:
             return state
-        self.pairs[:] = known
-        pairs = tuple((pair.link, pair.other) for pair in known)
+        self.pairs[:] = pairs_so_far
+        pairs = tuple((pair.link, pair.other) for pair in pairs_so_far)
         assert old.setting is not None
         setting = replace(old.setting, pairs=pairs, links=links)
         self.step = replace(old, setting=setting)
@@ -412,10 +412,10 @@ class Steps(Run):
     def _contacts(self, q: Array, v: Array) -> list[Contact]:
         if self.touching is None:
             return []
-        found = self.touching(q, v)
-        if not isinstance(found, Iterable):
-            raise TypeError(f"contacts gives a list of robomodel.Contact, got {found!r}")
-        return [_checked(self.model, contact) for contact in found]
+        touches = self.touching(q, v)
+        if not isinstance(touches, Iterable):
+            raise TypeError(f"contacts gives a list of robomodel.Contact, got {touches!r}")
+        return [_checked(self.model, contact) for contact in touches]
 
     def _touches(self, touches: Sequence[Contact]) -> Array:
         """The argument of a step; pairs that do not touch are far apart."""

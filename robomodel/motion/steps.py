@@ -333,7 +333,7 @@ class FixedStep:
 
     def _runge_kutta(self, state: Vector, tau: Vector, h: Scalar, *more: Vector) -> list[Scalar]:
         """One of four stages; the state moves at the last one."""
-        *given, carried, row = more
+        *arguments, carried, row = more
         share, weight, first, last = row
         start = self.moving(state)
         n = len(start.q)
@@ -344,7 +344,7 @@ class FixedStep:
         if self.careful:
             at, _ = settled(here, at, self.closings)
         v = self._velocities(here, at, speed) if self.saturate else []
-        wrenches = given[0] if given else ()
+        wrenches = arguments[0] if arguments else ()
         slope = [*rates(here, at, speed),
                  *self.accelerations(here, at, v, speed, tau, wrenches)]  # fmt: skip
         total = moved([mul(sub(1.0, first), x) for x in total], weight, slope)
@@ -441,20 +441,20 @@ class FixedStep:
         """(state, tau, step, mean velocity, impulses and slips, …) → result and mean velocity."""
 
         def build(
-            state: Vector, tau: Vector, step: Vector, mean: Vector, given: Vector, *more: Vector
+            state: Vector, tau: Vector, step: Vector, mean: Vector, impulses: Vector, *more: Vector
         ) -> list[Scalar]:
             inputs = self._inputs(tau, step[0], more)
             terms = self._terms(state, inputs, mean)
             n, k = self.rows.size, self.rows.contacts
-            x, slips, residual = given[:n], given[n : n + k], given[n + k]
+            x, slips, residual = impulses[:n], impulses[n : n + k], impulses[n + k]
             return [
                 *self._outcome(terms, x, slips, residual, inputs),
                 *predicted(self.model, terms, x),
             ]
 
         nv = self.model.nv
-        given = self.rows.size + self.rows.contacts + 1
-        sizes = (self.size, nv, 1, nv, given, *self.more, self.results + nv)
+        impulses = self.rows.size + self.rows.contacts + 1
+        sizes = (self.size, nv, 1, nv, impulses, *self.more, self.results + nv)
         return function(self.model, f"with impulses {self.name}", sizes, build,
                         backend=self.backend)  # fmt: skip
 
@@ -472,10 +472,10 @@ class FixedStep:
     def _outcome(
         self, terms: Assembly, x: Vector, slips: Vector, residual: Scalar, inputs: Inputs
     ) -> list[Scalar]:
-        made = finish(self.model, terms, x, slips, residual, inputs, self.contact)
-        row = self._row(made.state, made.v, made.memory.numbers())
+        outcome = finish(self.model, terms, x, slips, residual, inputs, self.contact)
+        row = self._row(outcome.state, outcome.v, outcome.memory.numbers())
         forces = terms.in_world(x[: 3 * self.rows.contacts])
-        return [*row, *made.checks, made.residual, *forces]
+        return [*row, *outcome.checks, outcome.residual, *forces]
 
     def touching(self, state: Array) -> Array:
         """Impulses and velocities of each contact (2, k, 3) along its axes, after a step."""
@@ -604,8 +604,8 @@ class FixedStep:
                 arguments = [np.broadcast_to(x, (*states.shape[:-1], x.shape[-1]))[at]
                              for x in (tau, *more)]  # fmt: skip
                 better = self._solved(states[at], arguments[0], h, arguments[1:])
-                own = better[self.residual]
-                if own < residual[at] or not np.isfinite(residual[at]):
+                better_residual = better[self.residual]
+                if better_residual < residual[at] or not np.isfinite(residual[at]):
                     result[at] = better
 
     def _solved(self, state: Array, tau: Array, h: float, more: Sequence[Array]) -> Array:
@@ -631,9 +631,9 @@ class FixedStep:
             if self.contact.rebounds:
                 rest, _ = solve(replace(problem, b=parts[4]), start, 0.1 * SOLVED)
                 x = problem.without_gain(parts[5], x, rest)
-            given = np.concatenate([x, np.zeros(k), [residual]])
-            found = np.asarray(self.with_impulses(state, tau, length, mean, given, *more))
-            result, mean = found[: self.results], found[self.results :]
+            impulses = np.concatenate([x, np.zeros(k), [residual]])
+            row = np.asarray(self.with_impulses(state, tau, length, mean, impulses, *more))
+            result, mean = row[: self.results], row[self.results :]
         return result
 
 

@@ -152,8 +152,8 @@ def _table(matrix: Array) -> Table:
 
 def numbers(model: Model) -> int:
     """How many numbers the bases of all linkages have."""
-    found = linkages(model)
-    return found[-1].numbers.stop if found else 0
+    every = linkages(model)
+    return every[-1].numbers.stop if every else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,8 +322,8 @@ def forces(model: Model, state: Configuration, tau: Vector) -> list[Scalar]:
     for each in linkages(model):
         cluster = model.clusters[each.index]
         rows = state.rows[cluster.spanning_v]
-        own = [rows[c] for c in cluster.columns]
-        result[cluster.v] = [dot(column, tau[cluster.v]) for column in zip(*own, strict=True)]
+        jacobian = [rows[c] for c in cluster.columns]
+        result[cluster.v] = [dot(column, tau[cluster.v]) for column in zip(*jacobian, strict=True)]
     return result
 
 
@@ -432,9 +432,9 @@ def displaced(model: Model, q: Vector, displacement: Vector) -> list[Scalar]:
         part, at = list(q[cluster.q]), 0
         for body, place, _ in joint_slices(model, cluster):
             joint = model.nodes[body].joint
-            own = speeds[at : at + joint.nv]
+            motion = speeds[at : at + joint.nv]
             at += joint.nv
-            part[place] = added(part[place], joint.rates(part[place], _exponential(joint, own)))
+            part[place] = added(part[place], joint.rates(part[place], _exponential(joint, motion)))
         result[cluster.q] = part
     return result
 
@@ -473,13 +473,13 @@ def settled(model: Model, q: Vector, times: int) -> tuple[list[Scalar], Scalar]:
         constraint = cluster.constraint
         if not isinstance(constraint, TangentConstraint):
             continue
-        own, linear = q[cluster.q], couplings(cluster, constraint.linkage.loop)
+        at, linear = q[cluster.q], couplings(cluster, constraint.linkage.loop)
         for n in range(times):
-            own = coupled(linear, own)
-            step, values = constraint.closing(own)
+            at = coupled(linear, at)
+            step, values = constraint.closing(at)
             gaps += values if n == 0 else []
-            own = stepped(model, cluster, own, step)
-        q[cluster.q] = coupled(linear, own)
+            at = stepped(model, cluster, at, step)
+        q[cluster.q] = coupled(linear, at)
     return q, dot(gaps, gaps)
 
 

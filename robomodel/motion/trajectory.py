@@ -325,5 +325,5 @@ class SimulationError(RuntimeError):
         super().__init__(message)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        made = (str(self), self.time)
-        return type(self), made, {"loops": self.loops, "condition": self.condition}
+        arguments = (str(self), self.time)
+        return type(self), arguments, {"loops": self.loops, "condition": self.condition}

@@ -127,13 +127,13 @@ class VariationalStep:
 
     def _forces(self, t: float, x: Array) -> Array:
         links, arguments = self._acting(t, x)
-        made = acting_forces(self.model, links, passive=self.step.passive)
-        return np.asarray(made(*arguments))
+        traced = acting_forces(self.model, links, passive=self.step.passive)
+        return np.asarray(traced(*arguments))
 
     def _accelerations(self, x: Array) -> Array:
         links, arguments = self._acting(self.t, x)
-        made = flow(self.model, links, passive=self.step.passive)
-        return np.asarray(made(*arguments))[self.model.nq :]
+        traced = flow(self.model, links, passive=self.step.passive)
+        return np.asarray(traced(*arguments))[self.model.nq :]
 
 
 @dataclass(frozen=True)
@@ -308,10 +308,10 @@ def _even_coefficients(count: int) -> tuple[float, ...]:
     """Those of (z/2) coth(z/2) in z²: Bernoulli numbers over factorials."""
     cosh = [Fraction(1, 4**k * factorial(2 * k)) for k in range(count)]
     sinhc = [Fraction(1, 4**k * factorial(2 * k + 1)) for k in range(count)]
-    found: list[Fraction] = []
+    coefficients: list[Fraction] = []
     for k in range(count):
-        found.append(cosh[k] - sum(found[j] * sinhc[k - j] for j in range(k)))
-    return tuple(float(c) for c in found)
+        coefficients.append(cosh[k] - sum(coefficients[j] * sinhc[k - j] for j in range(k)))
+    return tuple(float(c) for c in coefficients)
 
 
 def inverse_jacobian(ad: Array) -> Array:

@@ -265,11 +265,13 @@ class Sweeps:
     @functools.cached_property
     def _contacts(self) -> list[tuple[list[list[Scalar]], Contact]]:
         """Each contact's block of G with the proximal term, and its laws."""
-        made = []
-        for at, mu in zip(self.rows.blocks[: self.rows.contacts], self.friction, strict=True):
-            block = _proximal([row[at] for row in self.matrix[at]])
-            made.append((block, Contact.of(block, mu)))
-        return made
+        blocks = [
+            _proximal([row[at] for row in self.matrix[at]])
+            for at in self.rows.blocks[: self.rows.contacts]
+        ]
+        return [
+            (block, Contact.of(block, mu)) for block, mu in zip(blocks, self.friction, strict=True)
+        ]
 
     def y(self, x: Vector, rows: range | None = None) -> list[Scalar]:
         """G x + b, of some rows."""
@@ -280,9 +282,9 @@ class Sweeps:
         x, slips = list(x), list(slips)
         for i, (block, contact) in enumerate(self._contacts):
             at = self.rows.blocks[i]
-            own = x[at]
+            before = x[at]
             without = [
-                sub(y, dot(row, own))
+                sub(y, dot(row, before))
                 for y, row in zip(self.y(x, range(at.start, at.stop)), block, strict=True)
             ]
             x[at], slips[i] = contact.solve(without, slips[i])
@@ -378,10 +380,10 @@ class Sweeps:
             along = select(slips, share, 0.0)
             for u, w, at in ((u0, u1, k), (u1, u0, k + 1)):
                 other = k + 1 if at == k else k
-                own = sub(share, mul(along, mul(u, u)))
+                slope_at = sub(share, mul(along, mul(u, u)))
                 slope.append(
                     {
-                        at: select(presses, own, 0.0),
+                        at: select(presses, slope_at, 0.0),
                         other: select(presses, neg(mul(along, mul(u, w))), 0.0),
                         k + 2: select(presses, select(slips, mul(mu, u), 0.0), 0.0),
                     }

@@ -138,10 +138,10 @@ def interior_points(problem: ConeProblem, share: float = 1.0) -> Iterator[tuple[
     z = np.zeros_like(problem.h)
     z[:, 2] = 1.0
     for _ in range(STEPS):
-        found = _advanced(problem, x, z, share)
-        if found is None:
+        advance = _advanced(problem, x, z, share)
+        if advance is None:
             return
-        x, z, mu, length = found
+        x, z, mu, length = advance
         if length < SHORT:
             share = min(share, 0.5)
         yield x, mu

@@ -201,7 +201,7 @@ def unilateral(
     normals: Array,
     friction: Array,
 ) -> tuple[Array, Array, str]:
-    """One state's (a, forces (k, 3)), and what is to be told of it, "" where nothing is.
+    """One state's (a, forces (k, 3)), and the text of a warning, "" without one.
 
     Arrays as :func:`held`'s, of one state; ``normals`` (3k,), ``friction`` (k,).
     """
@@ -229,11 +229,11 @@ def unilateral(
     spread = _placed(rows, [*sticking, *sliding], k)
     push = _placed(pushes, [*sticking, *sliding], k)
     matrix, b = spread @ inverse @ push.T, spread @ accelerations
-    told = ""
+    issue = ""
     if not len(b):
         x = np.zeros(0)
     elif sliding and not sticking:
-        x, told = _slid(matrix, b, inverse @ push.T, np.linalg.norm(push, axis=1))
+        x, issue = _slid(matrix, b, inverse @ push.T, np.linalg.norm(push, axis=1))
     else:
         problem = Problem(
             matrix, b, Rows(len(sticking), len(sliding)), friction[sticking], np.empty(0)
@@ -241,9 +241,9 @@ def unilateral(
         x, residual = solve(problem, np.zeros(len(b)), TIGHT)
         if residual > 1e-7:
             x = np.full(len(b), np.nan)
-            told = f"no finite forces were found (residual {residual:.1g}); an impulse comes next"
+            issue = f"no finite forces were found (residual {residual:.1g}); an impulse comes next"
     flat = push.T @ x
-    return free + touch.changes(flat), flat.reshape(k, 3), told
+    return free + touch.changes(flat), flat.reshape(k, 3), issue
 
 
 def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Array, str]:
@@ -260,7 +260,7 @@ def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Arra
         if residual <= 1e-8:
             return x, ""
         return np.full(n, np.nan), "no finite forces were found; an impulse comes next"
-    size, found = np.abs(b).max(), []
+    size, solutions = np.abs(b).max(), []
     for pushing in itertools.product((False, True), repeat=n):
         on = np.array(pushing)
         x = np.zeros(n)
@@ -271,13 +271,13 @@ def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Arra
             x[on] = np.linalg.solve(block, -b[on])
         y = matrix @ x + b
         if np.all(x >= -1e-12 * np.abs(x).max(initial=0.0)) and np.all(y[~on] >= -1e-12 * size):
-            found.append(x)
-    if not found:
+            solutions.append(x)
+    if not solutions:
         return np.full(n, np.nan), (
             "no finite forces obey Coulomb's law here (Painlevé): an impulse without collision"
         )
     apart: list[Array] = []
-    for x in sorted(found, key=lambda x: float(np.linalg.norm(lengths * x))):
+    for x in sorted(solutions, key=lambda x: float(np.linalg.norm(lengths * x))):
         done = [effects @ (x - other) for other in apart]
         if all(np.abs(change).max() > 1e-9 * np.abs(effects @ x).max() for change in done):
             apart.append(x)
@@ -436,18 +436,18 @@ def pushed(
     if left.any():
         for index, state in zip(np.ndindex(left.shape), _states(arrays)[1], strict=True):
             if left[index]:
-                a[index], force, told = unilateral(Touch(*state[:2]), *state[2:])
+                a[index], force, issue = unilateral(Touch(*state[:2]), *state[2:])
                 forces[index] = force.ravel()
-                if told:
-                    warned[told] = warned.get(told, 0) + 1
-    for told, count in warned.items():
-        _tell(told + (f" ({count} of {left.size} states)" if left.size > 1 else ""))
+                if issue:
+                    warned[issue] = warned.get(issue, 0) + 1
+    for issue, count in warned.items():
+        _tell(issue + (f" ({count} of {left.size} states)" if left.size > 1 else ""))
     return a, forces.reshape(*forces.shape[:-1], k, 3)
 
 
-def _states(given: Sequence[tuple[Array, int]]) -> tuple[tuple[int, ...], Iterator[list[Array]]]:
+def _states(arrays: Sequence[tuple[Array, int]]) -> tuple[tuple[int, ...], Iterator[list[Array]]]:
     """The batch's shape, and the arrays of one state after the other; (array, axes of its own)."""
-    batches = [x.shape[: x.ndim - own] for x, own in given]
+    batches = [x.shape[: x.ndim - axes] for x, axes in arrays]
     try:
         batch = np.broadcast_shapes(*batches)
     except ValueError:
@@ -455,7 +455,7 @@ def _states(given: Sequence[tuple[Array, int]]) -> tuple[tuple[int, ...], Iterat
             "batch axes of the states, normals, friction and restitution do not broadcast: "
             + ", ".join(map(str, dict.fromkeys(batches)))
         ) from None
-    wide = [np.broadcast_to(x, (*batch, *x.shape[x.ndim - own :])) for x, own in given]
+    wide = [np.broadcast_to(x, (*batch, *x.shape[x.ndim - axes :])) for x, axes in arrays]
     return batch, ([x[index] for x in wide] for index in np.ndindex(*batch))
 
 
@@ -467,7 +467,7 @@ def _run(function: TracedFunction, arrays: Sequence[tuple[Array, int]]) -> Array
     """A compiled program on arrays of so many axes of their own, which become one."""
     try:
         solution: Array = function(
-            *(x if own == 1 else x.reshape(*x.shape[:-2], -1) for x, own in arrays)
+            *(x if axes == 1 else x.reshape(*x.shape[:-2], -1) for x, axes in arrays)
         )
     except ValueError:
         _states(arrays)  # says which batch axes do not fit
@@ -545,11 +545,11 @@ def solved(mass: Array, right: Array) -> Array:
     unit = np.eye(mass.shape[-1])
     regular = np.asarray(np.isfinite(mass).all(axis=(-1, -2), keepdims=True))
     try:
-        found = np.linalg.solve(np.where(regular, mass, unit), right)
+        result = np.linalg.solve(np.where(regular, mass, unit), right)
     except np.linalg.LinAlgError:  # of the whole batch, where one matrix is singular
         regular &= np.linalg.slogdet(np.where(regular, mass, 0.0))[0][..., None, None] != 0.0
-        found = np.linalg.solve(np.where(regular, mass, unit), right)
-    return np.where(regular, found, np.nan)
+        result = np.linalg.solve(np.where(regular, mass, unit), right)
+    return np.where(regular, result, np.nan)
 
 
 def slopes(
