@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from robomodel.dynamics.contact.complementarity import Problem, _from_inside, solve
-from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, _eliminated
+from robomodel.dynamics.contact import interior_point as cones
+from robomodel.dynamics.contact.complementarity import (
+    Problem,
+    _alart_curnier,
+    _from_inside,
+    _padded,
+    solve,
+)
+from robomodel.dynamics.contact.gauss_seidel import OPEN, Rows, Sweeps, _eliminated
 
 Array = NDArray[np.float64]
 
@@ -194,6 +201,12 @@ def test_the_kernels_sweep_is_numpys() -> None:
         assert residual[i] == pytest.approx(problem.residual(got), abs=1e-12)
 
 
+def test_sizes_that_sweeps_are_compiled_for() -> None:
+    assert _padded(Rows(3, 1, 0)) == Rows(4, 1, 0)
+    assert _padded(Rows(32, 5, 9)) == Rows(32, 6, 12)
+    assert _padded(Rows(33)) is None
+
+
 def test_nothing_to_solve() -> None:
     problem = Problem(np.eye(3), np.zeros(3), Rows(1), np.array([0.5]), np.empty(0))
     x, residual = solve(problem, np.ones(3))
@@ -207,3 +220,96 @@ def test_elimination_in_the_order_of_the_rows() -> None:
     matrix, right = rng.standard_normal((5, 5)) + 5.0 * np.eye(5), rng.standard_normal(5)
     found = _eliminated(matrix.tolist(), right.tolist())
     np.testing.assert_allclose(found, np.linalg.solve(matrix, right), rtol=0, atol=1e-14)
+
+
+def in_cones(rng: np.random.Generator, m: int) -> Array:
+    """Interior points (m, 3) of Lorentz's cones."""
+    x = rng.standard_normal((m, 3))
+    x[:, 2] = np.hypot(x[:, 0], x[:, 1]) + rng.uniform(0.05, 1.0, m)
+    return x
+
+
+def test_algebra_of_cones() -> None:
+    """Jordan's product and quotient, Nesterov and Todd's scaling, the way to the boundaries."""
+    rng = np.random.default_rng(0)
+    x, z, v = in_cones(rng, 6), in_cones(rng, 6), rng.standard_normal((6, 3))
+    products = np.sum(x * v, axis=1), x[:, 2:] * v[:, :2] + v[:, 2:] * x[:, :2]
+    np.testing.assert_allclose(cones._product(x, v)[:, 2], products[0], atol=1e-14)
+    np.testing.assert_allclose(cones._product(x, v)[:, :2], products[1], atol=1e-14)
+    np.testing.assert_allclose(cones._product(x, cones._quotient(x, v)), v, atol=1e-12)
+    scaling = cones.Scaling.of(x, z)
+    np.testing.assert_allclose(scaling.times(z), scaling.times(x, -1.0), atol=1e-13)
+    np.testing.assert_allclose(scaling.times(scaling.times(v), -1.0), v, atol=1e-13)
+    twice = scaling.times(scaling.times(v, -1.0), -1.0)
+    np.testing.assert_allclose(
+        np.einsum("mij,mj->mi", scaling.inverse_square(), v), twice, atol=1e-12
+    )
+    for one, way in ((x, v), (z, -v), (x[:1], v[:1])):
+        length = cones._reach(one, way)
+        ends = one + length * way
+        margins = ends[:, 2] - np.hypot(ends[:, 0], ends[:, 1])
+        assert abs(margins.min()) < 1e-13
+    assert cones._reach(x, z) == np.inf
+    eigenvalues = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 1.0]])  # of the products: 3 · 1, 1 · 1
+    ones = np.array([[0.0, 0.0, 1.0]] * 2)
+    assert cones._is_central(eigenvalues, ones)
+    assert not cones._is_central(eigenvalues, ones * [[1.0], [1e-3]])
+
+
+def test_slopes_of_newtons_equations() -> None:
+    """Alart and Curnier's F by differences, with contacts that stick, slide, part; stops; boxes."""
+    rng = np.random.default_rng(3)
+    seen = set()
+    for _ in range(40):
+        problem = random_problem(rng, 2, 2, 2, 12)
+        x, n = rng.standard_normal(problem.rows.size), problem.rows.size
+        _, slope = _alart_curnier(problem, x)
+        drift = np.eye(n) - problem.matrix / problem.traces[:, None]  # of x - d y by x
+        h = 1e-7
+        for j, unit in enumerate(np.eye(n)):
+            ends = [_alart_curnier(problem, x + s * h * unit)[0] for s in (1.0, -1.0)]
+            rate = (ends[0] - ends[1]) / (2 * h)
+            np.testing.assert_allclose((np.eye(n) - slope @ drift)[:, j], rate, atol=1e-6)
+        a = x - (problem.matrix @ x + problem.b) / problem.traces
+        for i in range(2):
+            push = np.hypot(*a[3 * i : 3 * i + 2]) > problem.friction[i] * a[3 * i + 2]
+            seen.add((a[3 * i + 2] > 0.0, bool(push)))
+        seen |= {("stop", bool(s > 0.0)) for s in a[6:8]}
+        seen |= {("box", bool(abs(s) < m)) for s, m in zip(a[8:], problem.bounds, strict=True)}
+    assert len(seen) >= 7
+
+
+def test_rows_that_nothing_moves_and_narrow_bounds() -> None:
+    """Without inverse inertia nothing is divided by it; the middle of small intervals is inside."""
+    rng = np.random.default_rng(4)
+    problem = random_problem(rng, 2, 1, 2, 12)
+    for at in (slice(0, 3), slice(6, 7)):
+        problem.matrix[at], problem.matrix[:, at] = 0.0, 0.0
+        problem.b[at] = 0.0
+    assert np.all(problem.traces[[0, 1, 2, 6]] == 1.0)
+    x, residual = solve(problem, np.zeros(9))
+    assert residual <= 1e-10
+    obeys(problem, x, 1e-7)
+    problem = random_problem(rng, 0, 0, 3, 8)
+    problem.bounds[:] = 1e-3
+    size = np.abs(problem.b).max()
+    x = min(_from_inside(problem, 1e-12 * size, 1.0), key=problem.residual)
+    assert problem.residual(x) <= 1e-10 * size
+    np.testing.assert_allclose(abs(x), 1e-3, rtol=1e-9)
+
+
+def test_contacts_apart_take_no_part() -> None:
+    """Of three contacts one is apart: the others' impulses are those without it, its own zero."""
+    rng = np.random.default_rng(5)
+    problem = random_problem(rng, 3, 2, 1, 18)
+    problem.b[5], problem.b[10] = 2.0 * OPEN, 2.0 * OPEN
+    x, residual = solve(problem, np.zeros(12))
+    assert residual <= 1e-10
+    acting = np.ones(12, dtype=bool)
+    acting[[3, 4, 5, 10]] = False
+    np.testing.assert_array_equal(x[~acting], 0.0)
+    few = Problem(
+        problem.matrix[np.ix_(acting, acting)], problem.b[acting], Rows(2, 1, 1),
+        problem.friction[[0, 2]], problem.bounds,
+    )  # fmt: skip
+    np.testing.assert_allclose(solve(few, np.zeros(8))[0], x[acting], atol=1e-12)
