@@ -130,37 +130,33 @@ def follow(model: Model, q: Array, dv: Array) -> tuple[Array, Array]:
 
 def _integrate(model: Model, q: Array, dv: Array, total: int, *, whole: bool) -> Array:
     """The same in as many steps as it takes, each closed by the damped method."""
-    q = q.copy()
     failures = Failures(~(all_finite(q) & all_finite(dv)), total)
     with np.errstate(all="ignore"):
+        result = integrate_open(model, q, dv)
         for cluster in model.clusters:
-            moved = q[..., cluster.q]
             if cluster.implicit:
-                moved, gap = move(cluster, moved, dv[..., cluster.v])
+                motion = dv[..., cluster.v]
+                moved, gap = move(cluster, q[..., cluster.q], motion)
                 bad = ~is_closed(cluster.geometry, moved, gap)
-                failures.record(bad, partial(_not_followed, cluster, gap, dv[..., cluster.v]))
-                q[..., cluster.q] = moved
-                continue
-            for body, at, along in joint_slices(model, cluster):
-                motion = dv[..., cluster.v][..., along]
-                moved[..., at] = model.nodes[body].joint.integrate(moved[..., at], motion)
-            q[..., cluster.q] = moved
-    return failures.result(q, whole=whole)
+                failures.record(bad, partial(_not_followed, cluster, gap, motion))
+                result[..., cluster.q] = moved
+    return failures.result(result, whole=whole)
 
 
 def integrate_open(model: Model, q: Array, dv: Array) -> Array:
-    """q (nq,) with its independent joints moved along dv; the others of loops stay.
+    """q (..., nq) with its independent joints moved along dv; the others of loops stay.
 
     For what looks at independent joints alone, as :func:`difference` does: no loop is solved for.
     """
     q = q.copy()
     for cluster in model.clusters:
-        start, motion = q[cluster.q], dv[cluster.v]
+        part, motion = q[..., cluster.q], dv[..., cluster.v]  # the former is a view
         if cluster.implicit:
-            motion = np.zeros(cluster.geometry.nv)
-            motion[list(cluster.columns)] = dv[cluster.v]
+            motion = np.zeros((*dv.shape[:-1], cluster.geometry.nv))
+            motion[..., list(cluster.columns)] = dv[..., cluster.v]
         for body, at, along in joint_slices(model, cluster):
-            start[at] = model.nodes[body].joint.integrate(start[at], motion[along])
+            joint = model.nodes[body].joint
+            part[..., at] = joint.integrate(part[..., at], motion[..., along])
     return q
 
 
