@@ -336,7 +336,7 @@ class Problem:
         fewest operations among a few.
         ``masked``: single measurements may be missing. ``refine``: steps of iterative refinement
         (default: one where there are measurements with covariances). See
-        :class:`.problem.solver.Solver`, and for errors :meth:`solve`; they come now.
+        :class:`.compiled.Solver`, and for errors :meth:`solve`; they come now.
         """
         from robomodel.estimation.compiled import Solver
 
