@@ -105,13 +105,13 @@ def _work(name: str, pipe: Connection) -> None:
             warnings.simplefilter("always")
             try:
                 reader(path, form)
-                said = "; ".join(str(each.message) for each in caught)
-                outcome = "warned" if said else "loaded"
+                reason = "; ".join(str(each.message) for each in caught)
+                outcome = "warned" if reason else "loaded"
             except Exception as error:
-                said = f"{type(error).__name__}: {error}"
+                reason = f"{type(error).__name__}: {error}"
                 refusal = name != "robomodel" or type(error).__name__ == "DescriptionError"
                 outcome = "refused" if refusal else "crashed"
-        pipe.send(Outcome(outcome, said, time.perf_counter() - start))
+        pipe.send(Outcome(outcome, reason, time.perf_counter() - start))
 
 
 class Worker:
@@ -165,24 +165,24 @@ class File:
 
 def of_package(names: Iterable[str]) -> list[Path] | None:
     """All files of these distributions; None if none is installed."""
-    found = []
+    files = []
     for name in names:
         try:
-            found += [Path(str(f.locate())) for f in metadata.distribution(name).files or ()]
+            files += [Path(str(f.locate())) for f in metadata.distribution(name).files or ()]
         except metadata.PackageNotFoundError:
             continue
-    return found or None
+    return files or None
 
 
 def robot_files(package: str, paths: Iterable[Path]) -> list[File]:
     """Of these paths those that hold a robot, by the root element."""
-    found = []
+    files = []
     for path in sorted(paths):
         if path.suffix in (".urdf", ".sdf", ".world", ".xml", ".mjcf") and path.is_file():
             form = _format(path)
             if form:
-                found.append(File(package, path, form))
-    return found
+                files.append(File(package, path, form))
+    return files
 
 
 def _format(path: Path) -> str:
@@ -275,10 +275,10 @@ def show(console: Console, files: list[File], results: dict[str, dict[File, Outc
         table.add_row(package, form, str(len(group)), *cells)
     console.print(table)
     for outcome in OUTCOMES[2:]:
-        found = [(file, ours[file].reason) for file in ours if ours[file].outcome == outcome]
-        kinds = Counter(kind_of(reason) for _, reason in found)
+        reasons = [(file, ours[file].reason) for file in ours if ours[file].outcome == outcome]
+        kinds = Counter(kind_of(reason) for _, reason in reasons)
         for kind, count in kinds.most_common():
-            example = next(file.path for file, reason in found if kind_of(reason) == kind)
+            example = next(file.path for file, reason in reasons if kind_of(reason) == kind)
             console.print(
                 f"{outcome}, {count}: {kind}\n    {example}", highlight=False, markup=False
             )

@@ -53,9 +53,9 @@ OF_MOTORS = {"actuator_map", "reflected", "saturate"}
 
 def names() -> dict[str, list[str]]:
     """Public names by package, and those of a model."""
-    found = {name: sorted(importlib.import_module(name).__all__) for name in PACKAGES}
-    found["Model"] = sorted(name for name in dir(rm.Model) if not name.startswith("_"))
-    return found
+    public = {name: sorted(importlib.import_module(name).__all__) for name in PACKAGES}
+    public["Model"] = sorted(name for name in dir(rm.Model) if not name.startswith("_"))
+    return public
 
 
 def tasks(model: rm.Model) -> Iterator[tuple[str, AlgorithmSpec]]:

@@ -133,12 +133,12 @@ def _one_angle(weight: float, inertia: float, start: float, speed: float) -> Cal
     """The end of a rod whose angle φ has φ̈ = -weight g cos φ / inertia."""
 
     def way(times: Any) -> Any:
-        found = solve_ivp(
+        solution = solve_ivp(
             lambda _, y: [y[1], -weight * GRAVITY * math.cos(y[0]) / inertia],
             (0.0, float(times[-1])), [start, speed], t_eval=times, method="DOP853",
             rtol=1e-13, atol=1e-13,
         )  # fmt: skip
-        angle = found.y[0]
+        angle = solution.y[0]
         return np.stack([np.cos(angle), np.sin(angle), np.zeros_like(angle)], axis=-1)
 
     return way
@@ -146,18 +146,18 @@ def _one_angle(weight: float, inertia: float, start: float, speed: float) -> Cal
 
 def problems(sizes: Iterable[int] = (2, 5, 10, 40)) -> list[Problem]:
     """All of them; A02 of these sizes."""
-    found = [
+    result = [
         Problem("A01", pendulum(), (0.0,), 10.0, 400, "rod", (1.0, 0.0, 0.0),
                 _one_angle(1.0, 1.0, 0.0, 0.0))
     ]  # fmt: skip
     for n in sizes:
         weight, inertia = (n + 1) / 2 + n, (n + 1) / 3 + n
-        found.append(
+        result.append(
             Problem(f"A02, N = {n}", n_four_bar(n), (-1.0,), 20.0 if n == 40 else 10.0, 400, "rod0",
                     (1.0, 0.0, 0.0), _one_angle(weight, inertia, math.pi / 2, -1.0))
         )  # fmt: skip
-    found.append(Problem("A04", bricard(), (0.0,), 10.0, 400, "rod3", (0.0, 0.0, 1.0), None))
-    return found
+    result.append(Problem("A04", bricard(), (0.0,), 10.0, 400, "rod3", (0.0, 0.0, 1.0), None))
+    return result
 
 
 @dataclass(frozen=True)

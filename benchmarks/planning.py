@@ -168,10 +168,10 @@ class Transcription:
                      for foot in self.feet]  # fmt: skip
 
         def errors(q: Any, v: Any, a: Any, tau: Any, f: Any = None) -> Any:
-            found = rnea(q, v, a) - tau
+            residual = rnea(q, v, a) - tau
             for i, jacobian in enumerate(jacobians):
-                found -= jacobian(q)[3:, :].T @ f[3 * i : 3 * i + 3]
-            return found
+                residual -= jacobian(q)[3:, :].T @ f[3 * i : 3 * i + 3]
+            return residual
 
         dynamics = self.made("dynamics", names, errors)
         opti.subject_to(x["q"][:, 0] == case.start)
@@ -212,10 +212,10 @@ class Transcription:
         t = case.goal.time % case.count
         q, v = self.at("q v", t)
         if case.goal.q is not None:  # in the directions in which it can move
-            wanted, h = np.asarray(case.goal.q), 1e-4
-            across = np.array([(model.integrate(wanted, d) - model.integrate(wanted, -d)) / (2 * h)
+            goal, h = np.asarray(case.goal.q), 1e-4
+            across = np.array([(model.integrate(goal, d) - model.integrate(goal, -d)) / (2 * h)
                                for d in h * np.eye(model.nv)])  # fmt: skip
-            opti.subject_to(casadi.DM(across) @ (q - wanted) == 0)
+            opti.subject_to(casadi.DM(across) @ (q - goal) == 0)
         if case.goal.v is not None:
             opti.subject_to(v == np.asarray(case.goal.v))
         for frame, point in case.goal.points.items():
@@ -254,11 +254,13 @@ class Transcription:
         for name, values in start.items():
             self.opti.set_initial(self.x[name], values.T)
         begun = spent()
-        found = self.opti.solve_limited()
-        stats, total = found.stats(), spent() - begun
+        solution = self.opti.solve_limited()
+        stats, total = solution.stats(), spent() - begun
         solving = min(float(stats["t_proc_total"]), total)
-        motion = {name: np.array(found.value(x)).reshape(x.shape).T for name, x in self.x.items()}
-        row = Row(way, total - solving, solving, float(found.value(self.cost)),
+        motion = {
+            name: np.array(solution.value(x)).reshape(x.shape).T for name, x in self.x.items()
+        }
+        row = Row(way, total - solving, solving, float(solution.value(self.cost)),
                   int(stats["iter_count"]), str(stats["return_status"]))  # fmt: skip
         return row, motion
 
@@ -273,14 +275,14 @@ def begin(case: Case) -> dict[str, Array]:
     )
     none = np.zeros((count, model.nv))
     tau = rm.rnea(model, at, none, none)
-    found = {"q": at, "v": none, "a": none, "tau": tau}
+    start = {"q": at, "v": none, "a": none, "tau": tau}
     if case.stance is not None:
         tau[:, :6] = 0.0
         force = np.zeros((count, len(FEET), 3))
         weight = model.mass * float(np.linalg.norm(model.gravity))
         force[case.stance.first : case.stance.stop, :, 2] = weight / len(FEET)
-        found["f"] = force.reshape(count, -1)
-    return found
+        start["f"] = force.reshape(count, -1)
+    return start
 
 
 def ended(found: Plan) -> str:
@@ -307,10 +309,10 @@ def compared(case: Case, *, compiled: bool) -> tuple[Plan, list[Row]]:
         rows.append(replace(row, ready=built + row.ready))
         if how:
             continue
-        own = {"q": mine.q, "v": mine.v, "a": mine.a, "tau": mine.tau}
+        start = {"q": mine.q, "v": mine.v, "a": mine.a, "tau": mine.tau}
         if mine.points:
-            own["f"] = mine.forces.reshape(case.count, -1)
-        rows.append(problem.solve("IPOPT, from the factor graph's result", own)[0])
+            start["f"] = mine.forces.reshape(case.count, -1)
+        rows.append(problem.solve("IPOPT, from the factor graph's result", start)[0])
         begun = spent()
         again = case.plan(theirs)
         rows.append(Row("factor graph, from IPOPT's result", 0.0, spent() - begun, again.cost,
@@ -333,12 +335,12 @@ def played(case: Case, found: Plan) -> list[tuple[str, str, float, float, float]
             duration=case.step * (case.count - 1), step=step, progress=False, **ground,
         )  # fmt: skip
         off = np.abs(model.difference(found.q, moved.q[::every]))
-        said = f"stiffness {gains[0]:g}, damping {gains[1]:g}" if any(gains) else "torques alone"
+        law = f"stiffness {gains[0]:g}, damping {gains[1]:g}" if any(gains) else "torques alone"
         last = case.count - 1
         for when in (stand.stop - 1, last) if stand else (last // 2, last):
             here = off[: when + 1].max(axis=0)
             base = model.floating_base is not None
-            rows.append((said, f"{found.times[when]:.3f} s", float(here[6 if base else 0 :].max()),
+            rows.append((law, f"{found.times[when]:.3f} s", float(here[6 if base else 0 :].max()),
                          float(here[3:6].max()) if base else 0.0,
                          float(here[:3].max()) if base else 0.0))  # fmt: skip
     return rows
@@ -349,15 +351,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", default=list(CASES), metavar="case")
     parser.add_argument("--without", choices=["compiled"], help="leave compiled functions out")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     replays, plans = [], []
     print(
         "| | solver | setup, s | solving, s | cost | iterations | status |\n"
         "|---|---|---:|---:|---:|---:|---|"
     )
-    for name in asked.cases:
+    for name in arguments.cases:
         case = CASES[name]()
-        mine, rows = compared(case, compiled=asked.without is None)
+        mine, rows = compared(case, compiled=arguments.without is None)
         for row in rows:
             print(f"| {name} | {row.way} | {row.ready:.1f} | {row.seconds:.2f} | {row.cost:.6g} | "
                   f"{row.iterations} | {row.status} |", flush=True)  # fmt: skip

@@ -207,14 +207,14 @@ class Theirs:
     def end(self) -> Array:
         """Spanning positions at the end; of joints that it does not have, the true ones."""
         self.run()
-        model, found = self.batch.model, self.batch.end.copy()
+        model, states = self.batch.model, self.batch.end.copy()
         for body, address, _ in self._known():
             node, at = model.nodes[body], address + 1  # time comes first
-            own = [at]
+            columns = [at]
             if node.joint.nv == 6:
-                own = [*range(at, at + 3), *range(at + 4, at + 7), at + 3]
-            found[:, node.q : node.q + node.joint.nq] = self.out[:, -1][:, own]
-        return found
+                columns = [*range(at, at + 3), *range(at + 4, at + 7), at + 3]
+            states[:, node.q : node.q + node.joint.nq] = self.out[:, -1][:, columns]
+        return states
 
 
 def competitors(batch: Motions) -> Iterator[tuple[str, Callable[[], object], Callable[[], Array]]]:
@@ -255,9 +255,9 @@ def measure(name: str, count: int, steps: tuple[float, ...], rounds: int) -> lis
             times[n].append((time.process_time_ns() - start) / batch.tau[..., 0].size)
     rows = []
     for n, (batch, by, _, end) in enumerate(entries):
-        found = end()
-        gap = None if by.endswith("armature") else gap_of(batch.model, found)
-        error = away(batch.model, found, batch.end)
+        end_state = end()
+        gap = None if by.endswith("armature") else gap_of(batch.model, end_state)
+        error = away(batch.model, end_state, batch.end)
         rows.append(Row(name, by, batch.step, statistics.median(times[n][1:]), error, gap))
     return rows
 
@@ -304,13 +304,13 @@ def measure_contact(count: int, rounds: int, step: float = 1e-3) -> dict[str, fl
             start = time.thread_time_ns()
             each()
             times[by].append((time.thread_time_ns() - start) / batch.tau[..., 0].size)
-    made = run()
-    found = {by: statistics.median(each[1:]) for by, each in times.items()}
-    found["times as fast"] = found["MuJoCo Euler, armature"] / found["robomodel"]
-    found["residual, largest"] = float(made.contact_residual.max())
-    found["residual, 99 of 100 steps"] = float(np.quantile(made.contact_residual, 0.99))
-    found["share of contacts that push"] = float((made.contact_forces[..., 2] > 0.0).mean())
-    return found
+    motion = run()
+    report = {by: statistics.median(each[1:]) for by, each in times.items()}
+    report["times as fast"] = report["MuJoCo Euler, armature"] / report["robomodel"]
+    report["residual, largest"] = float(motion.contact_residual.max())
+    report["residual, 99 of 100 steps"] = float(np.quantile(motion.contact_residual, 0.99))
+    report["share of contacts that push"] = float((motion.contact_forces[..., 2] > 0.0).mean())
+    return report
 
 
 def main() -> None:

@@ -88,10 +88,10 @@ def exact(seconds: float, gravity: float = GRAVITY) -> tuple[Array, Array]:
 
     times = np.arange(round(seconds / STEP) + 1) * STEP
     begin = np.concatenate([start(mechanism), still])
-    found = solve_ivp(
+    solution = solve_ivp(
         flow, (0.0, times[-1]), begin, method="DOP853", rtol=1e-12, atol=1e-12, t_eval=times
     )
-    return found.y[:4].T, found.y[4:].T
+    return solution.y[:4].T, solution.y[4:].T
 
 
 def rmse(a: Array, b: Array) -> float:
@@ -139,13 +139,13 @@ def forward(
                 begin |= {"z": q[4:], "zd": v[4:], "zdd": a[4:]}
                 pairs.append(("z", "zd", "zdd"))
             begun = time.perf_counter()
-            found = fixed_lag(graph, begin, window, predict=ahead(pairs), tolerance=1e-7)
+            estimate = fixed_lag(graph, begin, window, predict=ahead(pairs), tolerance=1e-7)
             spent = time.perf_counter() - begun
-            at, rate = found.newest["q"][:, :4], found.newest["v"][:, :4]
+            at, rate = estimate.newest["q"][:, :4], estimate.newest["v"][:, :4]
             published = PUBLISHED.get(window, (math.nan, math.nan))[name != "dependent"]
             print(
                 f"{window:4d}    {name:18s} {rmse(at, q_exact):11.3e} {rmse(rate, v_exact):11.3e}"
-                f"      {published:9.6f}      {found.iterations.mean():8.2f} {spent:8.1f} s",
+                f"      {published:9.6f}      {estimate.iterations.mean():8.2f} {spent:8.1f} s",
                 flush=True,
             )
             if folder is not None:
@@ -171,7 +171,7 @@ def inverse(seconds: float, folder: Path | None) -> None:
     theta, rate, acceleration = prescribed(times)
     mechanism = four_bar(angle=True)
     begun = time.perf_counter()
-    found = planar.inverse(
+    result = planar.inverse(
         mechanism,
         ["theta"],
         theta[:, np.newaxis],
@@ -182,26 +182,28 @@ def inverse(seconds: float, folder: Path | None) -> None:
     spent = time.perf_counter() - begun
     model = rm.robots.load("crank_rocker")
     q = model.integrate(np.tile(model.neutral(), (len(times), 1)), theta[:, np.newaxis])
-    wanted = rm.rnea(model, q, rate[:, np.newaxis], acceleration[:, np.newaxis])[:, 0]
-    torque = found["Q"][:, 4]
+    required = rm.rnea(model, q, rate[:, np.newaxis], acceleration[:, np.newaxis])[:, 0]
+    torque = result["Q"][:, 4]
     driven = replay(times, torque)
-    ideal = replay(times, wanted)
+    ideal = replay(times, required)
     print(f"inverse, {seconds:g} s at 5 ms, {len(times)} samples, four stages, {spent:.1f} s")
-    print(f"  exact factors' violation {found.violation:.1e}, last stage {found.iterations} steps")
-    error = np.abs(torque - wanted)
     print(
-        f"  torque: RMSE {rmse(torque, wanted):.2e} N m, largest {error.max():.2e} N m"
-        f" (at {times[np.argmax(error)]:.3f} s), peak torque {np.abs(wanted).max():.2f} N m"
+        f"  exact factors' violation {result.violation:.1e}, last stage {result.iterations} steps"
     )
-    print(f"  crank of the graph: off by {np.abs(found['q'][:, 4] - theta).max():.1e} rad")
+    error = np.abs(torque - required)
+    print(
+        f"  torque: RMSE {rmse(torque, required):.2e} N m, largest {error.max():.2e} N m"
+        f" (at {times[np.argmax(error)]:.3f} s), peak torque {np.abs(required).max():.2f} N m"
+    )
+    print(f"  crank of the graph: off by {np.abs(result['q'][:, 4] - theta).max():.1e} rad")
     until = [times[np.argmax(np.abs(x - theta) > 1e-3)] for x in (driven, ideal)]
     print(
         f"  crank driven by the torque without control: within 1 mrad until {until[0]:.2f} s; "
         f"by the exact torque at the samples until {until[1]:.2f} s (the motion is unstable)"
     )
     if folder is not None:
-        table = np.column_stack([times, theta, found["q"][:, 4], driven, torque, wanted])
-        header = "time, crank wanted, of the graph, driven by the torque, torque, exact torque"
+        table = np.column_stack([times, theta, result["q"][:, 4], driven, torque, required])
+        header = "time, crank prescribed, of the graph, driven by the torque, torque, exact torque"
         np.savetxt(folder / "figure8.csv", table, delimiter=",", header=header)
 
 
@@ -219,7 +221,7 @@ def replay(times: Array, torque: Array) -> Array:
         return np.concatenate([x[5:], mechanism.accelerations(x[:5], x[5:], forces)[0]])
 
     begin = np.concatenate([start(mechanism), np.zeros(5)])
-    found = solve_ivp(
+    solution = solve_ivp(
         flow,
         (0.0, float(times[-1])),
         begin,
@@ -228,7 +230,7 @@ def replay(times: Array, torque: Array) -> Array:
         atol=1e-10,
         t_eval=times,
     )
-    return found.y[4]
+    return solution.y[4]
 
 
 def leg() -> rm.Model:
@@ -263,14 +265,14 @@ def spatial(windows: Iterable[int], seconds: float) -> None:
     begin = {"q": q[0], "v": v[0], "a": a[0]}
     for window in windows:
         begun = time.perf_counter()
-        found = fixed_lag(graph, begin, window, predict=rolled_out(STEP, graph.spaces["q"]))
+        estimate = fixed_lag(graph, begin, window, predict=rolled_out(STEP, graph.spaces["q"]))
         spent = time.perf_counter() - begun
-        off = model.difference(q, found.newest["q"])
-        gap = np.abs(model.residual(found.newest["q"])).max()
+        off = model.difference(q, estimate.newest["q"])
+        gap = np.abs(model.residual(estimate.newest["q"])).max()
         print(
             f"  window {window:2d}: q {np.sqrt(np.mean(off**2)):.3e} rad, "
-            f"v {rmse(found.newest['v'], v):.3e} rad/s, loops' largest gap {gap:.1e}, "
-            f"{found.iterations.mean():.2f} iterations, {spent:.1f} s",
+            f"v {rmse(estimate.newest['v'], v):.3e} rad/s, loops' largest gap {gap:.1e}, "
+            f"{estimate.iterations.mean():.2f} iterations, {spent:.1f} s",
             flush=True,
         )
     step = 5e-3
@@ -336,9 +338,9 @@ def incremental(seconds: float) -> None:
             done.append(smoother.update())
             last = {name: x[np.newaxis] for name, x in smoother.newest.items()}
             spent.append(1e6 * (time.thread_time() - begun))
-        found = {name: smoother[name] for name in graph.spaces}
-        batch = solve(graph, found)
-        off = rmse(model.difference(batch["q"], found["q"]), np.zeros(1))
+        values = {name: smoother[name] for name in graph.spaces}
+        batch = solve(graph, values)
+        off = rmse(model.difference(batch["q"], values["q"]), np.zeros(1))
         print(
             f"  {model.name:14s} {graph.n:3d} unknowns a time: median {np.median(spent):5.0f} µs, "
             f"99 % {np.percentile(spent, 99):5.0f} µs; {np.mean([x.eliminated for x in done]):.2f} "
@@ -395,27 +397,27 @@ def threads(seconds: float) -> None:
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    known = ("forward", "gravity", "inverse", "leg", "incremental", "threads")
-    parser.add_argument("what", nargs="*", choices=known, default=known)
+    experiments = ("forward", "gravity", "inverse", "leg", "incremental", "threads")
+    parser.add_argument("what", nargs="*", choices=experiments, default=experiments)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--windows", type=int, nargs="+", default=list(PUBLISHED))
     parser.add_argument("--coordinates", nargs="+", choices=COORDINATES, default=COORDINATES)
     parser.add_argument("--csv", type=Path)
-    given = parser.parse_args()
-    if given.csv is not None:
-        given.csv.mkdir(parents=True, exist_ok=True)
-    if "gravity" in given.what:
-        gravity(given.seconds)
-    if "inverse" in given.what:
-        inverse(2 * given.seconds, given.csv)
-    if "incremental" in given.what:
-        incremental(given.seconds)
-    if "threads" in given.what:
-        threads(given.seconds)
-    if "leg" in given.what:
-        spatial([w for w in given.windows if w in (2, 10)], given.seconds)
-    if "forward" in given.what:
-        forward(given.windows, given.coordinates, given.seconds, given.csv)
+    arguments = parser.parse_args()
+    if arguments.csv is not None:
+        arguments.csv.mkdir(parents=True, exist_ok=True)
+    if "gravity" in arguments.what:
+        gravity(arguments.seconds)
+    if "inverse" in arguments.what:
+        inverse(2 * arguments.seconds, arguments.csv)
+    if "incremental" in arguments.what:
+        incremental(arguments.seconds)
+    if "threads" in arguments.what:
+        threads(arguments.seconds)
+    if "leg" in arguments.what:
+        spatial([w for w in arguments.windows if w in (2, 10)], arguments.seconds)
+    if "forward" in arguments.what:
+        forward(arguments.windows, arguments.coordinates, arguments.seconds, arguments.csv)
 
 
 if __name__ == "__main__":

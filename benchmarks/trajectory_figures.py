@@ -76,7 +76,9 @@ def forward_curves(folder: Path, curves: Path) -> None:
 
 def inverse_curves(folder: Path, curves: Path) -> None:
     """Figure 8: the torque by inverse dynamics, its error, and where it leads without control."""
-    times, wanted, _, driven, torque, exact = np.loadtxt(curves / "figure8.csv", delimiter=",").T
+    times, prescribed, _, driven, torque, exact = np.loadtxt(
+        curves / "figure8.csv", delimiter=","
+    ).T
     figure = Figure(figsize=(8.0, 7.0), layout="constrained")
     above, off, crank = figure.subplots(3, 1, sharex=True)
     above.plot(times, torque, label="of the graph")
@@ -84,15 +86,15 @@ def inverse_curves(folder: Path, curves: Path) -> None:
     above.set_ylabel("torque [N m]")
     off.semilogy(times, np.abs(torque - exact), color="black")
     off.set_ylabel("difference [N m]")
-    crank.plot(times, wanted, label="prescribed")
-    crank.plot(times, inside(driven, wanted), label="driven by the torque, without control")
+    crank.plot(times, prescribed, label="prescribed")
+    crank.plot(times, inside(driven, prescribed), label="driven by the torque, without control")
     crank.set(xlabel="time [s]", ylabel="crank [rad]")
     finish(figure, folder / "trajectory_figure8.png")
 
 
-def inside(driven: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
+def inside(driven: NDArray[np.float64], prescribed: NDArray[np.float64]) -> NDArray[np.float64]:
     """The driven crank until it has left the prescribed one by 3 rad."""
-    gone = np.cumsum(np.abs(driven - wanted) > 3.0) > 0
+    gone = np.cumsum(np.abs(driven - prescribed) > 3.0) > 0
     return np.where(gone, np.nan, driven)
 
 

@@ -152,8 +152,8 @@ def join_pinocchio(race: Race, items: Sequence[Entry], libraries: Sequence[Libra
     robots = [(library, library.robot(rival)) for library in libraries]
     for item in items:
         name, algorithm = f"{item.key} pin", item.algorithm
-        own = {"frame": rival.frame} if algorithm == "jacobian" else {}
-        kernel = rm.compile(tree, algorithm, **own)
+        options = {"frame": rival.frame} if algorithm == "jacobian" else {}
+        kernel = rm.compile(tree, algorithm, **options)
         numbers = by_numpy(kernel, states.first(64).arguments(kernel))
         expected = rival.ordered(algorithm, numbers)
         if robot in (GEARED, HUMANOID) and algorithm in ("aba", "rnea", "crba"):
@@ -223,12 +223,12 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         restrict_to_avx2()
     where = {"processor": processor(), "platform": platform.platform(), **versions()}
     print(", ".join(f"{name} {value}" for name, value in where.items()))
-    libraries, said = ([], ["not wanted"]) if arguments.no_cpp else build(arguments.cxx or ())
-    for line in said:
+    libraries, notes = ([], ["not wanted"]) if arguments.no_cpp else build(arguments.cxx or ())
+    for line in notes:
         print(f"Pinocchio in C++: {line}")
     if not libraries:
         print("Batches are compared with Pinocchio called from Python.")
-    machine, found = Machine(), dict[str, Row]()
+    machine, rows = Machine(), dict[str, Row]()
     rounds = 7 if arguments.quick else 31
     rates: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -250,7 +250,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
                 row["bodies"] = [len(item.kernel.model.bodies), len(tree.bodies)]
                 if item.robot in (GEARED, HUMANOID):
                     row["large"] = measure_large(item)
-                found[item.key] = row
+                rows[item.key] = row
                 print(kernels_tables.line(row), flush=True)
     print(
         f"One core, {machine.width} doubles a vector, {rates['GHz']:.2f} GHz,"
@@ -259,39 +259,39 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         f" {rates['fma and add']:.2f}, division {rates['div']:.1f} (latency"
         f" {rates['div latency']:.1f})\nBatches of {arguments.states} states; {rounds} rounds\n"
     )
-    kernels_tables.print_tables(list(found.values()))
-    print_verdict(found)
+    kernels_tables.print_tables(list(rows.values()))
+    print_verdict(rows)
     return {
         "machine": where | {"width": machine.width} | rates,
-        "pinocchio": said,
+        "pinocchio": notes,
         "states": arguments.states,
         "rounds": rounds,
-        "kernels": list(found.values()),
+        "kernels": list(rows.values()),
     }
 
 
 def report(item: Entry, times: Mapping[str, Timing], rates: Mapping[str, float], width: int) -> Row:
     """One kernel's numbers. What limits it is told from the least disturbed rounds."""
-    own, program = times[item.key], item.kernel.program
+    measured, program = times[item.key], item.kernel.program
     work, tile = Work.of(program), rates["GHz"] * width
     row: Row = {
         "robot": item.robot,
         "algorithm": item.algorithm,
-        "ns": own.minimum,
-        "ns median": own.median,
+        "ns": measured.minimum,
+        "ns median": measured.median,
         "flops": program.flops,
         "steps": len(program.steps),
-        "share of peak": program.flops / own.minimum / rates["GFLOP/s"],
+        "share of peak": program.flops / measured.minimum / rates["GFLOP/s"],
         "ceiling": work.ceiling,
         "operations": work.operations(rates),
-        "ps an operation": 1e3 * own.minimum / max(1.0, work.operations(rates)),
+        "ps an operation": 1e3 * measured.minimum / max(1.0, work.operations(rates)),
         "first use s": item.first_use,
         "cached s": item.again,
     }
     if f"{item.key} rows" in times:
         easy = times.get(f"{item.key} unhindered")
         bounds = Bounds(
-            measured=own.minimum * tile,
+            measured=measured.minimum * tile,
             rows=times[f"{item.key} rows"].minimum * tile,
             fill=times[f"{item.key} fill"].minimum * tile,
             unhindered=easy.minimum * tile if easy else None,
@@ -312,7 +312,7 @@ def report(item: Entry, times: Mapping[str, Timing], rates: Mapping[str, float],
         row["rivals ns"] = rivals
         row["rival"] = min(rivals, key=lambda name: rivals[name])
         row["rival ns"] = min(rivals.values())
-        row["ratio"] = row["rival ns"] / own.minimum
+        row["ratio"] = row["rival ns"] / measured.minimum
     for name in ("one", "one out", "one checked", "pin one"):
         if (timing := times.get(f"{item.key} {name}")) is not None:
             row[f"{name} ns"] = timing.minimum
@@ -346,8 +346,8 @@ def main() -> None:
     if arguments.json:
         arguments.json.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
     if arguments.docs:
-        made = kernels_tables.markdown(numbers)
-        DOCS.write_text(kernels_tables.fill(DOCS.read_text("utf-8"), made), "utf-8")
+        tables = kernels_tables.markdown(numbers)
+        DOCS.write_text(kernels_tables.fill(DOCS.read_text("utf-8"), tables), "utf-8")
 
 
 if __name__ == "__main__":

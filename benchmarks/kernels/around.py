@@ -47,7 +47,7 @@ def calls(model: rm.Model, batch: int | None) -> dict[str, Callable[[], object]]
     name = model.frames[-1].name
     feet = rm.contact_points(model)[:4] or [(name, (0.0, 0.0, 0.0))]
     joint = next(j.name for j in model.joints if j.independent and j.nv == 1)
-    made: dict[str, Callable[[], object]] = {
+    calls_of: dict[str, Callable[[], object]] = {
         "aba": lambda: rm.aba(model, q, v, tau),
         "residual": lambda: model.residual(q),
         "constraint_jacobian": lambda: model.constraint_jacobian(q),
@@ -62,11 +62,11 @@ def calls(model: rm.Model, batch: int | None) -> dict[str, Callable[[], object]]
         "torque_limits": lambda: rm.torque_limits(model, q),
     }
     if batch is None:
-        made |= {
+        calls_of |= {
             "configuration": lambda: model.configuration({joint: 0.1}),
             "random_configuration": lambda: model.random_configuration(1),
         }
-    return made
+    return calls_of
 
 
 def main(names: list[str]) -> None:
@@ -76,13 +76,13 @@ def main(names: list[str]) -> None:
         print(f"{name}: times of one rm.aba call; in batches of {BATCH}")
         tables = []
         for batch in (None, BATCH):
-            taken = {}
+            times = {}
             for label, call in calls(model, batch).items():
                 try:
-                    taken[label] = duration(call)
+                    times[label] = duration(call)
                 except (rm.ClosureError, ValueError) as error:
                     print(f"  {label}: {error}")
-            tables.append(taken)
+            tables.append(times)
         one, many = tables
         print(f"  aba takes {one['aba'] * 1e6:.2f} µs, {many['aba'] / BATCH * 1e9:.0f} ns a state")
         for label in one:

@@ -39,10 +39,10 @@ def generated(model: rm.Model, compiler: str, folder: Path) -> ctypes.CDLL:
         for name in ALGORITHMS
     ]
     (folder / "loops.c").write_text("\n".join(['#include "robot.h"', *loops, ""]))
-    made = folder / f"{compiler}.so"
+    library = folder / f"{compiler}.so"
     line = [compiler, "-O3", "-march=native", "-shared", "-fPIC", source, folder / "loops.c"]
-    subprocess.run([*map(str, line), "-o", str(made), "-lm"], check=True)
-    return ctypes.CDLL(str(made))
+    subprocess.run([*map(str, line), "-o", str(library), "-lm"], check=True)
+    return ctypes.CDLL(str(library))
 
 
 def called(function: Callable[..., None], states: States) -> Callable[[], object]:

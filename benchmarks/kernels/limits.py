@@ -181,13 +181,13 @@ class Bounds:
             parts["latency and registers"] = self.measured - self.unhindered
         else:
             parts["instruction issue, latency and registers"] = self.measured - self.rows
-        found = []
+        limits = []
         for name, cycles in sorted(parts.items(), key=lambda part: -part[1]):
             text = f"{name} {cycles / self.measured:.0%}"
             if name.startswith("instruction issue"):
                 text += f" ({port} alone {ports[port] / self.measured:.0%})"
-            found.append(text)
-        return ", ".join(found)
+            limits.append(text)
+        return ", ".join(limits)
 
 
 @dataclass(frozen=True)

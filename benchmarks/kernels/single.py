@@ -23,9 +23,9 @@ ALGORITHMS = ("aba", "rnea", "crba")
 def losses(narrow: rm.Kernel, wide: rm.Kernel, arguments: list[Array]) -> Array:
     """Of each state."""
     count = len(arguments[0])
-    found = narrow(*arguments).reshape(count, -1)
+    narrowed = narrow(*arguments).reshape(count, -1)
     expected = wide(*(x.astype(np.float64) for x in arguments)).reshape(count, -1)
-    size: Array = np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)
+    size: Array = np.linalg.norm(narrowed - expected, axis=1) / np.linalg.norm(expected, axis=1)
     return size
 
 
@@ -33,15 +33,15 @@ def times(kernels: list[rm.Kernel], arguments: list[list[Array]], rounds: int) -
     """Nanoseconds a state of each, in turns."""
     count = len(arguments[0][0])
     outs = [np.empty((count, *k.shapes[0]), k.dtype) for k in kernels]
-    taken: list[list[float]] = [[] for _ in kernels]
+    samples: list[list[float]] = [[] for _ in kernels]
     for _ in range(rounds):
-        for k, given, out, found in zip(kernels, arguments, outs, taken, strict=True):
-            k(*given, out=out)  # others were here since
+        for k, states, out, durations in zip(kernels, arguments, outs, samples, strict=True):
+            k(*states, out=out)  # others were here since
             start = time.thread_time_ns()
             for _turn in range(4):
-                k(*given, out=out)
-            found.append((time.thread_time_ns() - start) / 4 / count)
-    return [statistics.median(found) for found in taken]
+                k(*states, out=out)
+            durations.append((time.thread_time_ns() - start) / 4 / count)
+    return [statistics.median(durations) for durations in samples]
 
 
 def main() -> None:

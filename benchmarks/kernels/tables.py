@@ -15,10 +15,10 @@ fill = paper_docs.fill
 
 def line(row: Row) -> str:
     """A kernel beside Pinocchio."""
-    found = f"{name_of(row):42s} {row['ns']:8.1f} {row['ns median']:8.1f}"
+    text = f"{name_of(row):42s} {row['ns']:8.1f} {row['ns median']:8.1f}"
     if "ratio" in row:
-        found += f"  {row['rival ns']:9.0f} {row['ratio']:6.1f}  {row['rival']}"
-    return found
+        text += f"  {row['rival ns']:9.0f} {row['ratio']:6.1f}  {row['rival']}"
+    return text
 
 
 def print_tables(found: Sequence[Row]) -> None:
@@ -57,8 +57,8 @@ def print_tables(found: Sequence[Row]) -> None:
             print(f"{name_of(row):42s} {row['operations']:10.0f} {row['ps an operation']:7.1f}")
     print(f"\n{'one state a call, from Python, ns':42s} kernel    out=    rm.…     pin.…  rm/pin")
     for row in (x for x in found if "one ns" in x):
-        own, checked = row["one ns"], row["one checked ns"]
-        text = f"{name_of(row):42s} {own:6.0f} {row['one out ns']:7.0f} {checked:7.0f}"
+        single, checked = row["one ns"], row["one checked ns"]
+        text = f"{name_of(row):42s} {single:6.0f} {row['one out ns']:7.0f} {checked:7.0f}"
         if "pin one ns" in row:
             text += f" {row['pin one ns']:9.0f} {checked / row['pin one ns']:7.2f}"
         print(text)
@@ -73,13 +73,13 @@ def print_tables(found: Sequence[Row]) -> None:
 def markdown(numbers: Mapping[str, Any]) -> dict[str, str]:
     """The tables of docs/benchmarks.md, by the names of their marks."""
     rows: Sequence[Row] = numbers["kernels"]
-    found = {name_of(row): row for row in rows}
+    by_name = {name_of(row): row for row in rows}
     return {
         "machine": _machine(numbers),
         "kernels": _beside(rows),
         "limits": _limits(rows),
         "calls": _calls(rows),
-        "goals": _goals(found),
+        "goals": _goals(by_name),
     }
 
 
@@ -105,8 +105,11 @@ def _beside(rows: Sequence[Row]) -> str:
     lines: dict[str, list[str]] = {}
     for row in rows:
         if row["robot"] not in lines:
-            own, tree = row["bodies"]
-            lines[row["robot"]] = [f"{row['robot']} ({own} / {tree})", *[""] * len(ALGORITHMS)]
+            mechanism, tree = row["bodies"]
+            lines[row["robot"]] = [
+                f"{row['robot']} ({mechanism} / {tree})",
+                *[""] * len(ALGORITHMS),
+            ]
         cell = f"{row['ns']:.0f}"
         by: dict[str, float] = {}
         for name, ns in row.get("rivals ns", {}).items():

@@ -49,7 +49,7 @@ def measure(effort: experiments.Effort) -> dict[str, Any]:
     }
     say(f"{facts['processor']}, {facts['GHz'][0]:.2f} GHz, load average {facts['load'][0]:.1f}")
     models = experiments.robots()
-    searched, found = {}, []
+    searched, reports = {}, []
     for name, steps in effort.searched:
 
         def progress(step: int, fewest: int, name: str = name, steps: int = steps) -> None:
@@ -57,7 +57,7 @@ def measure(effort: experiments.Effort) -> dict[str, Any]:
                 say(f"search, {name}: {fewest} operations after {step} of {steps} steps")
 
         searched[name], report = experiments.search(models[name], steps, progress)
-        found.append({"system": name, **report})
+        reports.append({"system": name, **report})
     robots: list[experiments.Row] = []
     for name, model in models.items():
         orders = {order: as_order(model, order) for order in experiments.ORDERS}
@@ -88,7 +88,7 @@ def measure(effort: experiments.Effort) -> dict[str, Any]:
     say("all done")
     return {
         "machine": facts,
-        "search": found,
+        "search": reports,
         "robots": [asdict(row) for row in robots],
         "chains": [asdict(row) for row in chains],
         "serial": serial,
@@ -99,13 +99,13 @@ def measure(effort: experiments.Effort) -> dict[str, Any]:
 
 def installed(*names: str) -> dict[str, str]:
     """Versions of those that are."""
-    found = {}
+    versions = {}
     for name in names:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -123,8 +123,8 @@ def main(words: Sequence[str] | None = None) -> None:
         results = json.loads(arguments.source.read_text("utf-8"))
     else:
         results = measure(experiments.QUICK if arguments.quick else experiments.Effort())
-    made = orders_docs.tables(results)
-    for name, text in made.items():
+    tables = orders_docs.tables(results)
+    for name, text in tables.items():
         print(f"\n# {name}\n\n{text}")
     files = [file for file in (arguments.json, DOCS / "orders.json" if arguments.docs else None)
              if file is not None]  # fmt: skip
@@ -132,7 +132,7 @@ def main(words: Sequence[str] | None = None) -> None:
         file.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     if arguments.docs:
         page = DOCS / "orders.md"
-        page.write_text(paper_docs.fill(page.read_text("utf-8"), made), "utf-8")
+        page.write_text(paper_docs.fill(page.read_text("utf-8"), tables), "utf-8")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ def tables(results: Mapping[str, Any]) -> dict[str, str]:
     """All tables as Markdown, by the names of their marks."""
     robots = [Row(**row) for row in results["robots"]]
     chains = [Row(**row) for row in results["chains"]]
-    made = {mark: robot([r for r in robots if r.system == name]) for mark, name in ROBOTS.items()}
-    return made | {
+    texts = {mark: robot([r for r in robots if r.system == name]) for mark, name in ROBOTS.items()}
+    return texts | {
         "machine": machine(results["machine"], [*robots, *chains]),
         "operations": by_links(chains, "operations"),
         "times": by_links(chains, "ns"),
@@ -78,13 +78,13 @@ def by_links(rows: Sequence[Row], quantity: str) -> str:
     links = sorted({row.links for row in rows})
     lines = []
     for name in dict.fromkeys(row.name for row in rows):
-        own = {row.links: row for row in rows if row.name == name}
-        values = [getattr(own[n], quantity) if n in own else None for n in links]
+        by_size = {row.links: row for row in rows if row.name == name}
+        values = [getattr(by_size[n], quantity) if n in by_size else None for n in links]
         if all(x is None for x in values):
             continue
         line = [name, *("" if x is None else shown(x) for x in values)]
         if quantity != "error":
-            fit = growth(list(own.values()), quantity, GROWING)
+            fit = growth(list(by_size.values()), quantity, GROWING)
             line.append("" if fit is None else f"{fit[0]:.2f}")
         lines.append(line)
     growing = [] if quantity == "error" else [f"growth exponent from {GROWING} links"]
@@ -180,20 +180,22 @@ def graphs(rows: Sequence[Mapping[str, Any]]) -> str:
     head = ["problem, order", "published, µs"]
     for system, noise in columns:
         head += [f"{system}, {noise}, µs", "error"]
-    own = {(r["problem"], r["order"], r["system"], r["noise"]): r for r in rows}
+    by_case = {(r["problem"], r["order"], r["system"], r["noise"]): r for r in rows}
     paper = {(row["problem"], row["order"]): row["paper"] for row in rows}
     lines = []
     for (problem, order), theirs in paper.items():
         line = [f"{problem}, {order}", f"{theirs:g}"]
         for column in columns:
-            row = own[problem, order, *column]
+            row = by_case[problem, order, *column]
             line += [f"{row['ns'] / 1e3:.1f}", f"{row['error']:.0e}"]
         lines.append(line)
     for problem, slow in (("inverse", "rnea"), ("forward", "aba")):
         line = [f"{problem}, {slow} ÷ COLAMD",
                 f"{paper[problem, slow] / paper[problem, 'COLAMD']:.1f}"]  # fmt: skip
         for column in columns:
-            ratio = own[problem, slow, *column]["ns"] / own[problem, "COLAMD", *column]["ns"]
+            ratio = (
+                by_case[problem, slow, *column]["ns"] / by_case[problem, "COLAMD", *column]["ns"]
+            )
             line += [f"**{ratio:.2f}**", ""]
         lines.append(line)
     return table(head, lines)
@@ -201,7 +203,7 @@ def graphs(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def goals(rows: Sequence[Row]) -> str:
     """The counts of an earlier study at scalar level, and these."""
-    found = {row.name: row.operations for row in rows}
+    operations = {row.name: row.operations for row in rows}
     goal = {"ABA": 808, "CRBA + LDLᵀ": 698, SCALAR: 1197, "searched": 661}
     return table(["PUMA 560, operations", "scalar prototype", "this package"],
-                 [[name, str(x), str(found[name])] for name, x in goal.items()])  # fmt: skip
+                 [[name, str(x), str(operations[name])] for name, x in goal.items()])  # fmt: skip

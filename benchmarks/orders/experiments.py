@@ -193,9 +193,9 @@ def scalar_lu(forward: Forward, plan: elimination.PivotSequence) -> Program:
     """Forward dynamics by Gaussian elimination of scalars with these pivots."""
     model, trace = forward.problem.model, Trace()
     q, v, tau = (trace.inputs(n) for n in (model.nq, model.nv, model.nv))
-    found = elimination.eliminate_scalars(forward(q, v, tau), (), plan).solution()
+    solution = elimination.eliminate_scalars(forward(q, v, tau), (), plan).solution()
     joints = [piece for piece in pieces(model) if piece.dofs]
-    values = {i: x for p in joints for i, x in zip(p.dofs, found[f"qdd[{p.name}]"], strict=True)}
+    values = {i: x for p in joints for i, x in zip(p.dofs, solution[f"qdd[{p.name}]"], strict=True)}
     return trace.program([values[i] for i in range(model.nv)])
 
 
@@ -249,8 +249,8 @@ def speed(
     rows: dict[str, Row] = {}
     race = Race(effort.rounds)
 
-    def add(what: str, found: Program, run: Callable[..., Array], forward: bool = True) -> None:
-        row = Row.of(name, links, what, found)
+    def add(what: str, lowered: Program, run: Callable[..., Array], forward: bool = True) -> None:
+        row = Row.of(name, links, what, lowered)
         out = run(q, v, tau)
         if forward:
             row = replace(row, error=float(order_backward_error(model, q, v, tau, out).max()))
@@ -258,23 +258,23 @@ def speed(
         race.add(what, lambda: run(q, v, tau, out=out), len(q))
 
     for what, (algorithm, how) in CORE.items():
-        found = traced(model, AlgorithmSpec(algorithm, **how))
-        add(what, found, rm.compile(model, algorithm, **how).ufunc, algorithm == "aba")
+        lowered = traced(model, AlgorithmSpec(algorithm, **how))
+        add(what, lowered, rm.compile(model, algorithm, **how).ufunc, algorithm == "aba")
     for what, order in orders.items():
-        found = program(model, order)
+        lowered = program(model, order)
         label = what if what == "searched" else f"order {what}"
-        if found.flops > effort.compiled and links:
-            rows[label] = Row.of(name, links, label, found)
+        if lowered.flops > effort.compiled and links:
+            rows[label] = Row.of(name, links, label, lowered)
             continue
-        add(label, found, rm.compile(model, "aba", order=order).ufunc)
+        add(label, lowered, rm.compile(model, "aba", order=order).ufunc)
     system = Forward.of(model, view="cluster")
     plan = system.permutation(scalar=not links)
-    found = scalar_lu(system, plan)
-    if found.flops <= effort.compiled or not links:
-        content = hashlib.sha256(repr((found.steps, found.outputs)).encode()).hexdigest()
-        kernel = compile_program(found.fused, [model.nq, model.nv, model.nv, model.nv],
+    lowered = scalar_lu(system, plan)
+    if lowered.flops <= effort.compiled or not links:
+        content = hashlib.sha256(repr((lowered.steps, lowered.outputs)).encode()).hexdigest()
+        kernel = compile_program(lowered.fused, [model.nq, model.nv, model.nv, model.nv],
                                  name=f"scalar LU {content}")  # fmt: skip
-        add(SCALAR, found, kernel.ufunc)
+        add(SCALAR, lowered, kernel.ufunc)
     solvers = matrix_solvers(system, plan, effort, dense=links <= effort.dense)
     for what, (run, solved) in solvers.items():
         few = [x[: len(solved)] for x in (q, v, tau)]
@@ -306,7 +306,7 @@ def matrix_solvers(
         q, v, tau = every
         return np.linalg.solve(crba(q), (tau - bias(q, v))[..., None])[..., 0]
 
-    found: dict[str, Solver] = {"LAPACK on M": (lapack, lapack())}
+    solvers: dict[str, Solver] = {"LAPACK on M": (lapack, lapack())}
     q, v, tau = (x[: effort.singles] for x in every)
     matrix, right, place = as_arrays(forward(*(unstack(x) for x in (q, v, tau))), len(q))
     joints = {
@@ -318,7 +318,7 @@ def matrix_solvers(
         def whole() -> Array:
             return np.linalg.solve(matrix, right[..., None])[..., 0]
 
-        found["LAPACK on D"] = whole, whole()[:, at]
+        solvers["LAPACK on D"] = whole, whole()[:, at]
     rows, columns = (list(x) for x in zip(*plan.pivots, strict=True))
     pattern = sp.csc_array((matrix != 0.0).any(axis=0)[np.ix_(rows, columns)])
     i = np.array(rows)[pattern.indices]
@@ -340,9 +340,9 @@ def matrix_solvers(
         return [splu(m).solve(b) for m, b in zip(plain, right, strict=True)]
 
     back = np.argsort(columns)
-    found["SuperLU on D, fixed permutation"] = fixed, np.array(fixed())[:, back][:, at]
-    found["SuperLU on D, COLAMD"] = colamd, np.array(colamd())[:, at]
-    return found
+    solvers["SuperLU on D, fixed permutation"] = fixed, np.array(fixed())[:, back][:, at]
+    solvers["SuperLU on D, COLAMD"] = colamd, np.array(colamd())[:, at]
+    return solvers
 
 
 def as_arrays(system: System, count: int) -> tuple[Array, Array, dict[str, range]]:
@@ -377,20 +377,20 @@ def serial(links: int) -> dict[str, float]:
     """
     model = tapered(links)
     at = [x[0].tolist() for x in states(model, 1)]
-    found: dict[str, float] = {"links": links, "closed form": closed_form(links)}
+    counts_of: dict[str, float] = {"links": links, "closed form": closed_form(links)}
     for net in (True, False):
         forward = Forward.of(model, net_forces=net)
         plan = forward.permutation(1)
         done = elimination.eliminate_scalars(forward(*at), (), plan)
         if net:
-            found["elementwise"] = elementwise_operations(done)
-            found["counted"] = done.operations
+            counts_of["elementwise"] = elementwise_operations(done)
+            counts_of["counted"] = done.operations
         else:
-            found["without"] = done.operations
-            found["traced"] = scalar_lu(forward, plan).flops
+            counts_of["without"] = done.operations
+            counts_of["traced"] = scalar_lu(forward, plan).flops
     for name, (algorithm, how) in CORE.items():
-        found[name] = traced(model, AlgorithmSpec(algorithm, **how)).flops
-    return found
+        counts_of[name] = traced(model, AlgorithmSpec(algorithm, **how)).flops
+    return counts_of
 
 
 def load_cells(links: int) -> dict[str, int]:
@@ -404,11 +404,11 @@ def load_cells(links: int) -> dict[str, int]:
     problem = Problem.inverse(free).knowing(f"tau[{free.floating_base}]")
     problem = problem.unknown(*(f"fx[{link}]" for link in ends))
     problem = problem.having(*(contact(link, components=(0, 1, 3, 4, 5)) for link in ends))
-    found = {"links": links, "unknowns": problem.structure.unknowns}
+    cells = {"links": links, "unknowns": problem.structure.unknowns}
     for name in ("rnea", "aba", "colamd", *(f"scalar {name}" for name in SCALAR_ORDERS)):
         done = problem.factorize(name)
-        found |= {f"{name}, operations": done.operations, f"{name}, fill": done.fill}
-    return found
+        cells |= {f"{name}, operations": done.operations, f"{name}, fill": done.fill}
+    return cells
 
 
 def zero_fill(links: int) -> dict[str, float]:
@@ -417,7 +417,7 @@ def zero_fill(links: int) -> dict[str, float]:
     problem = Problem.inverse(model)
     start = time.perf_counter()
     plan = elimination.plan_pivots(problem.structure, scalar_order(problem.structure, "markowitz"))
-    taken = time.perf_counter() - start
+    seconds = time.perf_counter() - start
     done = elimination.eliminate_scalars(problem.structure, (), plan)
     entries = len(problem.structure.pattern())
     return {
@@ -427,7 +427,7 @@ def zero_fill(links: int) -> dict[str, float]:
         "fill": done.fill,
         "counted": done.operations,
         "RNEA": traced(model, AlgorithmSpec("rnea")).flops,
-        "seconds": taken,
+        "seconds": seconds,
     }
 
 
@@ -449,7 +449,7 @@ def factor_graphs(model: rm.Model, effort: Effort) -> Iterator[dict[str, object]
 
     Factors as constraints, which it eliminates by QR, and of unit variance, where it prefers
     Cholesky's factorisation of the normal equations. Error: of joint accelerations or torques,
-    relative to the largest. Orders are found beforehand; all of a problem's take turns.
+    relative to the largest. Orders are searched beforehand; all of a problem's take turns.
     """
     q, v, tau = states(model, effort.singles)
     a = rm.aba(model, q, v, tau)
@@ -482,8 +482,10 @@ def factor_graphs(model: rm.Model, effort: Effort) -> Iterator[dict[str, object]
                 def run(graphs: list = graphs, ordering: object = ordering) -> list:
                     return [g.eliminateSequential(ordering).optimize() for g in graphs]
 
-                found = [[x.at(keys[f"{unknown}[{j}]"])[0] for j in joints] for x in run()]
-                errors[order, noise] = float(np.abs(found - answer).max() / np.abs(answer).max())
+                solutions = [[x.at(keys[f"{unknown}[{j}]"])[0] for j in joints] for x in run()]
+                errors[order, noise] = float(
+                    np.abs(solutions - answer).max() / np.abs(answer).max()
+                )
                 race.add(f"{order}/{noise}", run, len(graphs))
         times = race.run()
         for (order, noise), error in errors.items():
@@ -523,12 +525,12 @@ def search(
 
     start = time.perf_counter()
     found = search_order(model, steps=steps, progress=note)
-    taken = time.perf_counter() - start
+    seconds = time.perf_counter() - start
     named = {name: program(model, as_order(model, name)).flops for name in ORDERS}
     best = min(named, key=lambda name: named[name])
     return found, {
         "steps": steps,
-        "seconds": taken,
+        "seconds": seconds,
         "best named": best,
         "named": named[best],
         "core": {

@@ -107,12 +107,12 @@ def main(words: Sequence[str] | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n", "utf-8")
 
-    made = paper_docs.tables(results)
-    for name, text in made.items():
+    tables = paper_docs.tables(results)
+    for name, text in tables.items():
         print(f"\n# {name}\n\n{text}")
     if arguments.docs:
         page = DOCS / "paper.md"
-        page.write_text(paper_docs.fill(page.read_text("utf-8"), made), "utf-8")
+        page.write_text(paper_docs.fill(page.read_text("utf-8"), tables), "utf-8")
     try:
         rows = {name: [experiments.Row(**row) for row in results[name]]
                 for name in ("robots", "chains")}  # fmt: skip

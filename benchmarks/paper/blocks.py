@@ -63,16 +63,18 @@ def tables(model: rm.Model, clustered: bool) -> list[Array]:
             size = c.spanning_v.stop - c.spanning_v.start
             nodes.append([c.parent, c.v.start, c.nv, c.spanning_v.start, size])
     else:
-        for n, own in zip(model.nodes, joints, strict=True):
-            size = own.stop - own.start
-            nodes.append([n.parent, own.start, size, own.start, size])
+        for n, constraint in zip(model.nodes, joints, strict=True):
+            size = constraint.stop - constraint.start
+            nodes.append([n.parent, constraint.start, size, constraint.start, size])
     matrix = np.zeros((model.n_joint_positions, model.nq))
     g = np.zeros((model.n_joint_velocities, model.nv))
     for c in model.clusters:
-        own = c.constraint
-        free = isinstance(own, Unconstrained)
-        g[c.spanning_v, c.v] = np.eye(c.nv) if free else own.matrix
-        matrix[c.spanning_q, c.q] = np.eye(c.q.stop - c.q.start) if free else own.position_matrix
+        constraint = c.constraint
+        free = isinstance(constraint, Unconstrained)
+        g[c.spanning_v, c.v] = np.eye(c.nv) if free else constraint.matrix
+        matrix[c.spanning_q, c.q] = (
+            np.eye(c.q.stop - c.q.start) if free else constraint.position_matrix
+        )
     return [
         np.array(bodies, np.int32), np.array(placements, float), np.array(inertias, float),
         np.array(nodes, np.int32), matrix, g, np.array(model.gravity, float),
@@ -115,16 +117,16 @@ def _pointer(x: Array) -> ctypes.c_void_p:
 
 def measure(effort: experiments.Effort) -> list[dict[str, object]]:
     """Nanoseconds a state on the paper's robots whose G is constant; empty without a compiler."""
-    made, _ = built(SOURCE)
-    found: list[dict[str, object]] = []
-    for system in experiments.robots() if made else ():
+    libraries, _ = built(SOURCE)
+    rows: list[dict[str, object]] = []
+    for system in experiments.robots() if libraries else ():
         model = system.model
         if not linear(model):
             continue
         states = experiments.random_states(model, effort.states, effort.poses)
         expected = rm.compile(model, "rnea")(*states)
         race = Race(effort.rounds)
-        for library, compiler in made:
+        for library, compiler in libraries:
             blocks = Blocks(library)
             for name, where in WHERE.items():
                 out = np.zeros_like(expected)
@@ -133,22 +135,22 @@ def measure(effort: experiments.Effort) -> list[dict[str, object]]:
                 agree(f"{system.name}, {name}", out, expected, 1e-10)
                 race.add(f"{compiler}: {name}", action, effort.states)
         times = race.run()
-        for _, compiler in made:
+        for _, compiler in libraries:
             ns = {name: times[f"{compiler}: {name}"].minimum for name in WHERE}
-            found.append({"system": system.name, "compiler": compiler, "ns": ns})
-    return found
+            rows.append({"system": system.name, "compiler": compiler, "ns": ns})
+    return rows
 
 
 def lines(rows: list[dict[str, object]]) -> list[str]:
     """What was measured, a line a robot and compiler."""
-    said = []
+    texts = []
     for row in rows:
         ns = row["ns"]
         assert isinstance(ns, Mapping)
         share = [f"{name} {x:.0f} ({100 * (x / ns['clusters'] - 1):+.0f} %)"
                  for name, x in ns.items()]  # fmt: skip
-        said.append(f"{row['system']}, {row['compiler']}: {', '.join(share)} ns a state")
-    return said
+        texts.append(f"{row['system']}, {row['compiler']}: {', '.join(share)} ns a state")
+    return texts
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ def tables(results: Mapping[str, Any]) -> dict[str, str]:
     """All tables as Markdown, by the names of their marks."""
     robots = [Row(**row) for row in results["robots"]]
     chains = [Row(**row) for row in results["chains"]]
-    made = {algorithm: against_paper(robots, algorithm) for algorithm in TABLES}
-    return made | {
+    texts = {algorithm: against_paper(robots, algorithm) for algorithm in TABLES}
+    return texts | {
         "results": summary(robots, results["leg"]),
         "machine": machine(results["machine"], [*robots, *chains]),
         "growth": exponents(chains),
@@ -110,23 +110,23 @@ def machine(facts: Mapping[str, Any], rows: Sequence[Row]) -> str:
 
 def against_paper(rows: Sequence[Row], algorithm: str) -> str:
     """One of the paper's tables: percent relative to the cluster algorithm; and what differs."""
-    found = {(row.system, row.method): row for row in rows if row.algorithm == algorithm}
-    exact = [found[name, "cluster"] for name in SYSTEMS]
+    by_method = {(row.system, row.method): row for row in rows if row.algorithm == algorithm}
+    exact = [by_method[name, "cluster"] for name in SYSTEMS]
     lines = [
         ["cluster, ns per state", *(f"{row.ns:.0f}" for row in exact)],
         ["cluster, authors' C++, ns per state", *(f"{x:.0f}" for x in NANOSECONDS[algorithm])],
         ["cluster, operations", *(str(row.flops) for row in exact)],
     ]
     for method in (m for m in METHODS[algorithm] if m != "cluster"):
-        own = [found[name, method] for name in SYSTEMS]
-        times = [percent(a.ns, b.ns) for a, b in zip(own, exact, strict=True)]
-        flops = [percent(a.flops, b.flops) for a, b in zip(own, exact, strict=True)]
+        measured = [by_method[name, method] for name in SYSTEMS]
+        times = [percent(a.ns, b.ns) for a, b in zip(measured, exact, strict=True)]
+        flops = [percent(a.flops, b.flops) for a, b in zip(measured, exact, strict=True)]
         lines.append([f"**{method}**, time", *(f"**{x:+.0f} %**" for x in times)])
         lines.append([f"{method}, operations", *(f"{x:+.0f} %" for x in flops)])
         published = PERCENT.get((algorithm, method))
         if published:
             lines.append([f"{method}, time in the paper", *(f"{x:+.0f} %" for x in published)])
-    differing = [f"- {line}" for line in differences(found, algorithm)]
+    differing = [f"- {line}" for line in differences(by_method, algorithm)]
     return "\n".join(
         [
             table(["method, quantity", *SYSTEMS], lines),
@@ -181,14 +181,16 @@ def differences(found: Mapping[tuple[str, str], Row], algorithm: str) -> Iterato
 
 def blocks(rows: Sequence[Mapping[str, Any]], robots: Sequence[Row]) -> str:
     """Inverse dynamics over dense blocks, by compilers; ours beside it."""
-    own = {row.system: row for row in robots if (row.algorithm, row.method) == ("rnea", "cluster")}
+    by_system = {
+        row.system: row for row in robots if (row.algorithm, row.method) == ("rnea", "cluster")
+    }
     names = list(rows[0]["ns"]) if rows else []
     lines = []
     for row in rows:
         first = row["ns"][names[0]]
         shares = [f"{row['ns'][x]:.0f} ({percent(row['ns'][x], first):+.0f} %)" for x in names[1:]]
         lines.append([f"{row['system']}, {row['compiler']}", f"{first:.0f}", *shares,
-                      f"{own[row['system']].ns:.0f}"])  # fmt: skip
+                      f"{by_system[row['system']].ns:.0f}"])  # fmt: skip
     return table(["ns per state", *names, "kernel of this package"], lines)
 
 
@@ -207,9 +209,9 @@ def exponents(rows: Sequence[Row]) -> str:
     ]
     lines = []
     for (algorithm, kind, method), authors in EXPONENTS.items():
-        own = [r for r in rows if (r.algorithm, r.system, r.method) == (algorithm, kind, method)]
-        ranges = [growth(own, "ns", 12, 24), (authors, 0, 0), growth(own, "flops", 12, 24),
-                  growth(own, "flops", 24), growth(own, "ns", 24)]  # fmt: skip
+        chosen = [r for r in rows if (r.algorithm, r.system, r.method) == (algorithm, kind, method)]
+        ranges = [growth(chosen, "ns", 12, 24), (authors, 0, 0), growth(chosen, "flops", 12, 24),
+                  growth(chosen, "flops", 24), growth(chosen, "ns", 24)]  # fmt: skip
         cells = ["" if fit is None else f"{fit[0]:.2f}" for fit in ranges]
         for n in (3, 4):
             if (fit := ranges[n]) is not None:
@@ -224,10 +226,10 @@ def lengths(rows: Sequence[Row]) -> str:
     lines = []
     for kind in ("geared", "belt"):
         for algorithm in ("aba", "efpa"):
-            found = {(r.links, r.method): r for r in rows
+            by_method = {(r.links, r.method): r for r in rows
                      if (r.system, r.algorithm) == (kind, algorithm)}  # fmt: skip
             name = f"{CHAINS[kind]}, {algorithm}"
-            cluster = [found[n, "cluster"] for n in links]
+            cluster = [by_method[n, "cluster"] for n in links]
             lines.append([f"{name}, cluster, µs", *(f"{r.ns / 1e3:.3g}" for r in cluster if r.ns)])
             for method in METHODS[algorithm]:
                 if method not in ("projection", "lagrange"):
@@ -235,7 +237,7 @@ def lengths(rows: Sequence[Row]) -> str:
                 for quantity in ("ns", "flops"):
                     cells = []
                     for n, exact in zip(links, cluster, strict=True):
-                        row = found.get((n, method))
+                        row = by_method.get((n, method))
                         value = None if row is None else getattr(row, quantity)
                         cells.append("" if value is None else
                                      f"{value / getattr(exact, quantity):.2f}")  # fmt: skip
@@ -246,11 +248,11 @@ def lengths(rows: Sequence[Row]) -> str:
 
 def depth(rows: Sequence[Row]) -> str:
     """C-EFPA of one frame at the tip, by depth: operations and time, and the growth of both."""
-    own = [row for row in rows if (row.algorithm, row.method) == ("efpa", "cluster")]
-    links = sorted({row.links for row in own if row.system == "plain"})
+    chosen = [row for row in rows if (row.algorithm, row.method) == ("efpa", "cluster")]
+    links = sorted({row.links for row in chosen if row.system == "plain"})
     lines = []
     for kind in CHAINS:
-        by = {row.links: row for row in own if row.system == kind}
+        by = {row.links: row for row in chosen if row.system == kind}
         for quantity, name in (("flops", "operations"), ("ns", "ns")):
             cells = [f"{getattr(by[n], quantity):.0f}" for n in links]
             fit = growth(list(by.values()), quantity, links[0])

@@ -265,9 +265,9 @@ def errors(name: str, model: rm.Model, configurations: int) -> dict[str, object]
     for method in ("unconstrained", "approximate"):
         for algorithm, given, exact in (("rnea", a, tau), ("aba", tau, a)):
             with np.errstate(all="ignore"):  # at dead points, where they come
-                found = rm.compile(model, algorithm, method=method)(q, v, given)
+                computed = rm.compile(model, algorithm, method=method)(q, v, given)
                 sizes = np.linalg.norm(exact[:, base:], axis=1)
-                error = 100.0 * np.linalg.norm((found - exact)[:, base:], axis=1) / sizes
+                error = 100.0 * np.linalg.norm((computed - exact)[:, base:], axis=1) / sizes
             row[f"{algorithm} {method}"] = [float(np.median(error)), float(np.max(error))]
     return row
 

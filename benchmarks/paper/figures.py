@@ -47,12 +47,12 @@ def draw(
     spots(systems, "Figure 8: nonzero entries of the methods' matrices", files[-1])
     for number, algorithm in ((9, "rnea"), (10, "aba"), (12, "efpa")):
         files.append(folder / f"figure{number}.png")
-        own = [row for row in robots if row.algorithm == algorithm]
-        bars(own, f"Figure {number}: {TITLES[algorithm]}", files[-1])
+        chosen = [row for row in robots if row.algorithm == algorithm]
+        bars(chosen, f"Figure {number}: {TITLES[algorithm]}", files[-1])
     for number, algorithm in ((11, "aba"), (13, "efpa")):
         files.append(folder / f"figure{number}.png")
-        own = [row for row in chains if row.algorithm == algorithm]
-        lines(own, f"Figure {number}: {TITLES[algorithm]}", files[-1])
+        chosen = [row for row in chains if row.algorithm == algorithm]
+        lines(chosen, f"Figure {number}: {TITLES[algorithm]}", files[-1])
     files.append(folder / "figure14.png")
     torques(*leg, f"Figure 14: torques of {LEG}, and their errors", files[-1])
     return files
@@ -116,12 +116,12 @@ def lines(rows: Sequence[Row], title: str, file: Path) -> None:
     for line, system in zip(charts, systems, strict=True):
         for axes, quantity, unit in zip(line, ("ns", "flops"), (UNIT, "operations"), strict=True):
             for method in METHODS["aba"]:
-                own = [r for r in rows if (r.system, r.method) == (system, method)]
-                points = [(r.links, y) for r in own if (y := getattr(r, quantity)) is not None]
+                chosen = [r for r in rows if (r.system, r.method) == (system, method)]
+                points = [(r.links, y) for r in chosen if (y := getattr(r, quantity)) is not None]
                 if not points:
                     continue
                 label = LABELS.get(method, method)
-                if (fit := growth(own, quantity, FITTED_FROM)) is not None:
+                if (fit := growth(chosen, quantity, FITTED_FROM)) is not None:
                     label += f": links^{fit[0]:.2f}"
                     ends = np.array([fit[1], fit[2]], dtype=float)
                     level = np.mean([np.log(y) - fit[0] * np.log(x) for x, y in points

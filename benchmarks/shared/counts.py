@@ -46,7 +46,7 @@ def print_counts() -> list[dict[str, object]]:
     """The table."""
     print(f"{'':36s}          as traced         |           fused")
     print(f"{'operations':36s}    mul    add  div trig |    mul    add    fma  div |  flops")
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     for robot in ROBOTS:
         model = rm.robots.load(robot)
         for name, task in TASKS.items():
@@ -58,10 +58,10 @@ def print_counts() -> list[dict[str, object]]:
                 f" {a['trig']:4d} | {b['mul']:6d} {b['add']:6d} {b['fma']:6d} {b['div']:4d}"
                 f" | {after.flops:6d}"
             )
-            found.append(
+            rows.append(
                 {"robot": robot, "algorithm": name, "before": a, "after": b, "flops": after.flops}
             )
-    return found
+    return rows
 
 
 if __name__ == "__main__":

@@ -19,25 +19,25 @@ ROOT = Path(robomodel.__file__).parent
 @cache
 def modules(root: Path = ROOT) -> dict[str, Path]:
     """Every module's file, by its name without the package's."""
-    found = {}
+    paths = {}
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name or "robomodel"] = path
-    return found
+        paths[name or "robomodel"] = path
+    return paths
 
 
 @cache
 def imports(name: str, root: Path = ROOT) -> frozenset[str]:
     """The modules of the package that a module imports."""
-    found = set()
+    imported = set()
     for node in _statements(ast.parse(modules(root)[name].read_text(encoding="utf-8"))):
         for full in _imported(node):
             at = full.removeprefix("robomodel").removeprefix(".") or "robomodel"
             while at not in modules(root):
                 at = at.rpartition(".")[0] or "robomodel"
-            found.add(at)
-    return frozenset(found - {name})
+            imported.add(at)
+    return frozenset(imported - {name})
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
@@ -78,7 +78,7 @@ def circles(root: Path = ROOT) -> list[set[str]]:
     number: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
-    found: list[set[str]] = []
+    result: list[set[str]] = []
 
     def visit(name: str) -> None:
         number[name] = low[name] = len(number)
@@ -92,10 +92,10 @@ def circles(root: Path = ROOT) -> list[set[str]]:
         if low[name] == number[name]:
             at = stack.index(name)
             if len(stack) - at > 1:
-                found.append(set(stack[at:]))
+                result.append(set(stack[at:]))
             del stack[at:]
 
     for name in modules(root):
         if name not in number:
             visit(name)
-    return found
+    return result

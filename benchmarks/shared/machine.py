@@ -141,10 +141,10 @@ def processor() -> str:
 
 def versions() -> dict[str, str]:
     """Of everything that matters here."""
-    found = {"Python": platform.python_version(), "robomodel": rm.__version__}
+    releases = {"Python": platform.python_version(), "robomodel": rm.__version__}
     for name in ("numpy", "llvmlite", "pin"):
         try:
-            found[name] = importlib.metadata.version(name)
+            releases[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found | {"LLVM": ".".join(str(x) for x in llvm.llvm_version_info)}
+    return releases | {"LLVM": ".".join(str(x) for x in llvm.llvm_version_info)}

@@ -49,19 +49,19 @@ class Race:
                 start = time.thread_time_ns()
                 for _turn in turns:
                     action()
-                taken = time.thread_time_ns() - start
-                times[name].append(taken / (repeats[name] * units))
+                elapsed = time.thread_time_ns() - start
+                times[name].append(elapsed / (repeats[name] * units))
         return {name: Timing(statistics.median(x), min(x)) for name, x in times.items()}
 
 
 def _repeats(action: Callable[[], object]) -> int:
     action()
-    taken = []
+    durations = []
     for _ in range(3):
         start = time.thread_time()
         action()
-        taken.append(time.thread_time() - start)
-    return max(1, round(SLICE / min(taken)))
+        durations.append(time.thread_time() - start)
+    return max(1, round(SLICE / min(durations)))
 
 
 def agree(what: str, found: Array, expected: Array, tolerance: float) -> float:

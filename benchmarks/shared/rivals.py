@@ -142,13 +142,13 @@ class Rival:
 
     def results(self, algorithm: str, states: States) -> Array:
         """A batch, from Python; flat."""
-        found = []
+        rows = []
         for q, v, x in zip(states.q, states.v, states.x, strict=True):
             parts = self._call(algorithm, q, v, x)
             parts = [parts] if isinstance(parts, np.ndarray) else parts
             order = "F" if algorithm == "jacobian" else "C"
-            found.append(np.concatenate([np.ravel(y, order) for y in parts]))
-        return np.array(found)
+            rows.append(np.concatenate([np.ravel(y, order) for y in parts]))
+        return np.array(rows)
 
 
 class Library:
@@ -179,9 +179,9 @@ class Library:
         ]
         arrays = [np.ascontiguousarray(x) for x in parts]
         pointers = (ctypes.c_void_p(x.ctypes.data) for x in arrays)
-        made = self._library.make(n, rival.joint, *pointers)
-        assert isinstance(made, int)
-        return made
+        handle = self._library.make(n, rival.joint, *pointers)
+        assert isinstance(handle, int)
+        return handle
 
     def batch(self, robot: int, what: int, states: States, out: Array) -> Callable[[], object]:
         """One pass over a batch; ``out`` (n, numbers of a result) holds zeros before."""
@@ -208,70 +208,76 @@ class Compiler:
     @property
     def release(self) -> tuple[int, ...]:
         """Its version's numbers."""
-        found = re.search(r"\d+(\.\d+)+", self.version)
-        return tuple(int(x) for x in found[0].split(".")) if found else ()
+        match = re.search(r"\d+(\.\d+)+", self.version)
+        return tuple(int(x) for x in match[0].split(".")) if match else ()
 
     @classmethod
     def find(cls, command: str) -> Compiler | None:
         """None where the command does not run."""
         words = tuple(shlex.split(command))
         try:
-            said = subprocess.run([*words, "--version"], capture_output=True, text=True, check=True)
+            output = subprocess.run(
+                [*words, "--version"], capture_output=True, text=True, check=True
+            )
         except (OSError, subprocess.CalledProcessError):
             return None
-        return cls(words, said.stdout.splitlines()[0] if said.stdout else command)
+        return cls(words, output.stdout.splitlines()[0] if output.stdout else command)
 
 
 def compilers(commands: Sequence[str]) -> list[Compiler]:
     """Those wished for; otherwise $CXX, or one clang and the system's compiler."""
     wish = list(commands) or [x for x in [os.environ.get("CXX")] if x]
     if wish:
-        return [found for x in wish if (found := Compiler.find(x))]
+        return [chosen for x in wish if (chosen := Compiler.find(x))]
     places = os.environ.get("PATH", "").split(os.pathsep)
     clangs = {x.name for place in places for x in Path(place).glob("clang++*")}
     clangs = {x for x in clangs if re.fullmatch(r"clang\+\+(-\d+)?", x)}
-    known = [compiler for x in clangs if (compiler := Compiler.find(x))]
-    names = [max(known, key=lambda x: x.release).words[0]] if known else []
+    installed = [compiler for x in clangs if (compiler := Compiler.find(x))]
+    names = [max(installed, key=lambda x: x.release).words[0]] if installed else []
     if not names and importlib.util.find_spec("ziglang"):
         names = [f"{shlex.quote(sys.executable)} -m ziglang c++"]
     names += [x for x in ("g++", "c++") if shutil.which(x)][:1]
-    found = [compiler for x in names if (compiler := Compiler.find(x))]
-    return list({compiler.version: compiler for compiler in found}.values())
+    chosen = [compiler for x in names if (compiler := Compiler.find(x))]
+    return list({compiler.version: compiler for compiler in chosen}.values())
 
 
 def headers() -> list[Path] | None:
     """Include folders of Pinocchio, Boost and Eigen, from the packages that are installed."""
-    found: dict[str, Path] = {}
-    wanted = ("pinocchio/algorithm/aba.hpp", "boost/variant.hpp", "Eigen/Core")
+    folder_of: dict[str, Path] = {}
+    needed = ("pinocchio/algorithm/aba.hpp", "boost/variant.hpp", "Eigen/Core")
     for package in importlib.metadata.distributions():
         for file in package.files or ():
             name = file.as_posix()
-            for want in wanted:
-                if want not in found and name.endswith(f"/{want}") and "unsupported" not in name:
-                    found[want] = Path(str(file.locate())).resolve().parents[want.count("/")]
-        if len(found) == len(wanted):
+            for want in needed:
+                if (
+                    want not in folder_of
+                    and name.endswith(f"/{want}")
+                    and "unsupported" not in name
+                ):
+                    folder_of[want] = Path(str(file.locate())).resolve().parents[want.count("/")]
+        if len(folder_of) == len(needed):
             break
-    if "Eigen/Core" not in found and (tool := shutil.which("pkg-config")):
+    if "Eigen/Core" not in folder_of and (tool := shutil.which("pkg-config")):
         answer = subprocess.run(
             [tool, "--cflags-only-I", "eigen3"], capture_output=True, text=True, check=False
         )
         if folders := shlex.split(answer.stdout):
-            found["Eigen/Core"] = Path(folders[0].removeprefix("-I"))
-    return list(dict.fromkeys(found.values())) if len(found) == len(wanted) else None
+            folder_of["Eigen/Core"] = Path(folders[0].removeprefix("-I"))
+    return list(dict.fromkeys(folder_of.values())) if len(folder_of) == len(needed) else None
 
 
 def build(commands: Sequence[str]) -> tuple[list[Library], list[str]]:
-    """Pinocchio's side by each compiler, and what to say about it: how it was made, or why not."""
+    """Pinocchio compiled by each compiler, and notes: how it was compiled, or why not."""
     if pin is None:
         return [], ["pin is not installed"]
-    made, said = built(SOURCE, commands)
-    return [Library(*x) for x in made], said
+    libraries, notes = built(SOURCE, commands)
+    return [Library(*x) for x in libraries], notes
 
 
 def built(source: Path, commands: Sequence[str] = ()) -> tuple[list[tuple[Path, str]], list[str]]:
     """Libraries of a C++ file and their compilers' names, and what to say about each."""
-    found, folders = compilers(commands), headers()
-    if not found:
+    chosen, folders = compilers(commands), headers()
+    if not chosen:
         return [], ["no C++ compiler was found"]
     if folders is None:
         return [], ["the headers of Pinocchio, Boost and Eigen are not all installed"]
@@ -281,9 +287,9 @@ def built(source: Path, commands: Sequence[str] = ()) -> tuple[list[tuple[Path, 
 
     def one(compiler: Compiler) -> tuple[tuple[Path, str] | None, str]:
         text = source.read_text("utf-8")
-        made = (compiler.version, *FLAGS, processor(), packages, text)
-        target = place / f"{hashlib.sha256(repr(made).encode()).hexdigest()[:32]}.so"
-        said = "kept from an earlier run"
+        key = (compiler.version, *FLAGS, processor(), packages, text)
+        target = place / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.so"
+        status = "kept from an earlier run"
         if not target.exists():
             start, fresh = time.perf_counter(), target.with_suffix(f".{os.getpid()}")
             line = [*compiler.words, *FLAGS, *(f"-I{x}" for x in folders), str(source)]
@@ -294,10 +300,10 @@ def built(source: Path, commands: Sequence[str] = ()) -> tuple[list[tuple[Path, 
                 error = next((x for x in run.stderr.splitlines() if "error" in x), "no message")
                 return None, f"{compiler.version}: failed: {error[:200]}"
             fresh.replace(target)
-            said = f"compiled in {time.perf_counter() - start:.0f} s"
+            status = f"compiled in {time.perf_counter() - start:.0f} s"
         name = re.sub(r"\s*\([^()]*\)|-\S*", "", compiler.version).replace(" version", "")
-        return (target, name), f"{compiler.version}, -O3 -march=native, {said}"
+        return (target, name), f"{compiler.version}, -O3 -march=native, {status}"
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        made = list(pool.map(one, found))
-    return [library for library, _ in made if library], [said for _, said in made]
+        key = list(pool.map(one, chosen))
+    return [library for library, _ in key if library], [status for _, status in key]
