@@ -12,7 +12,7 @@ import robomodel
 
 
 class DeclaredAlgorithms(griffe.Extension):
-    """Functions under a decorator of declaration.py have the imported ones' signatures and docs."""
+    """Functions under a decorator of dynamics.algorithm have the imported signatures and docs."""
 
     def on_function_instance(self, *, func: griffe.Function, **_: Any) -> None:
         """Replace the declaration's by what ``help`` shows."""

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from robomodel.description import Limits
 from robomodel.dynamics.actuators import maps as actuation
-from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import select
 from robomodel.model.configurations.curves import FREE_LENGTH, Curve, curve, grid, sweep
 from robomodel.model.derived import cached_on_model
@@ -166,7 +165,10 @@ def _envelope(
     if np.any(driven):
         with np.errstate(all="ignore"):
             low, high = actuation.limits(b, *actuation.bounds(model, None))
-            fastest = np.array([_fastest(actuator) for actuator in model.actuators])
+            fastest = np.array([
+                a.velocity_limit if a.no_load_speed is None
+                else min(a.velocity_limit, a.no_load_speed) for a in model.actuators
+            ])  # fmt: skip
             speed = np.min(fastest[driven] / np.abs(b[:, v][:, driven]), axis=-1)
         torque = np.minimum(high[:, v], -low[:, v])
     (lower, lower_by), (upper, upper_by) = ends
@@ -190,11 +192,6 @@ def _envelope(
         file_limits=Limits(joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit),
         slides=joint.type == "prismatic",
     )
-
-
-def _fastest(actuator: Actuator) -> float:
-    free = actuator.no_load_speed
-    return min(actuator.velocity_limit, math.inf if free is None else free)
 
 
 def _tree_maps(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> Array:

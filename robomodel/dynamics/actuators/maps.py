@@ -402,7 +402,9 @@ def saturated(
         ends = []
         for n in columns:
             rate = dot([matrix[i][n] for i in rows], [v[i] for i in rows])
-            ends.append(_ends(model.actuators[n], rate))
+            actuator = model.actuators[n]
+            braking = neg(driving(actuator, neg(rate), BAND))
+            ends.append((braking, driving(actuator, rate, BAND)))
         required = _required(model, matrix, rows, columns, tau)
         excess = []
         for n, (low, high), u in zip(columns, ends, required, strict=True):
@@ -418,12 +420,6 @@ def saturated(
             for i in rows:
                 result[i] = sub(tau[i], dot([matrix[i][n] for n in columns], excess))
     return result, forces, lost
-
-
-def _ends(actuator: Actuator, rate: Scalar) -> tuple[Scalar, Scalar]:
-    """The least and the greatest force at this rate; infinite floats where nothing limits it."""
-    back = sub(0.0, rate)
-    return mul(-1.0, driving(actuator, back, BAND)), driving(actuator, rate, BAND)
 
 
 def _within(x: Scalar, low: Scalar, high: Scalar) -> Scalar:

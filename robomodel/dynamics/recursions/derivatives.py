@@ -416,7 +416,7 @@ def aba_derivatives(
     ``f_ext`` as in :func:`rnea_derivatives`. M is factored once, sparse as the tree's branches make
     it, for the accelerations, their derivatives, and M⁻¹.
     """
-    nv, trace = model.nv, _trace(q)
+    nv, trace = model.nv, q[0].trace if q else Trace()
     factors = Factorization(crba(model, q))
     bias = bias_force(model, q, v, f_ext)
     a = factors.solve(subtracted(tau, bias))
@@ -439,10 +439,6 @@ def _columns(
     """Change of tau along each direction, those of q and then those of v."""
     matrices = tau_derivatives(model, q, v, a, f_ext)
     return [column for matrix in matrices for column in transposed(matrix)]
-
-
-def _trace(q: Sequence[Traced]) -> Trace:
-    return q[0].trace if q else Trace()
 
 
 def _shifts(model: Model, q: Sequence[Traced], v: Vector) -> dict[int, list[Scalar]]:

@@ -25,7 +25,6 @@ from robomodel.scalars import (
     dot,
     gram,
     mul,
-    neg,
     select,
     sub,
     transposed,
@@ -214,46 +213,47 @@ def response(
 ) -> tuple[Matrix, Matrix, Matrix]:
     """J M⁻¹ Jᵀ and J (3k by nv) of points' velocities in world axes, and M⁻¹ Jᵀ (nv by 3k).
 
-    Rows of points that no motion moves are zero: what rounding leaves there would be divided by.
+    Rows of points that no motion moves are zero: rounding there would be divided by.
     """
-    state = Configuration(model, q, {at.body for at in places})
-    forces = point_forces(model, q, places)
-    jacobian = _moving([joint_forces(model, state, body, x) for body, x in forces])
+    return _response(model, q, places)[:3]
+
+
+def _response(
+    model: Model, q: Vector, places: Sequence[FramePlacement]
+) -> tuple[Matrix, Matrix, Matrix, list[Scalar]]:
+    """The same, and for each row 1, or 0 where its point cannot move."""
+    _, _, jacobian = _touched(model, q, places)
+    moves: list[Scalar] = []
+    for i in range(0, len(jacobian), 3):
+        entries = [x for row in jacobian[i : i + 3] for x in row]
+        moves += [select(sub(IMMOBILE * IMMOBILE, dot(entries, entries)), 1.0, 0.0)] * 3
+    jacobian = [[mul(m, x) for x in row] for m, row in zip(moves, jacobian, strict=True)]
     mass = Factorization(crba(model, q))
     reduced = [mass.reduce(row) for row in jacobian]
     scaled = [mass.weighted(row) for row in reduced]
     columns = [mass.back(row) for row in scaled]
-    return gram(scaled, reduced), jacobian, transposed(columns)
-
-
-def _moving(jacobian: Matrix) -> Matrix:
-    """The Jacobian, zero where its point cannot move."""
-    result: Matrix = []
-    for i in range(0, len(jacobian), 3):
-        point = jacobian[i : i + 3]
-        square = dot([x for row in point for x in row], [x for row in point for x in row])
-        moves = select(sub(IMMOBILE * IMMOBILE, square), 1.0, 0.0)
-        result += [[mul(moves, x) for x in row] for row in point]
-    return result
+    return gram(scaled, reduced), jacobian, transposed(columns), moves
 
 
 def free_motion(
-    model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces, places: Sequence[FramePlacement]
+    model: Model,
+    q: Vector,
+    v: Vector,
+    tau: Vector,
+    f_ext: Forces,
+    places: Sequence[FramePlacement],
 ) -> tuple[list[Scalar], Matrix, Matrix, list[Scalar], list[Scalar]]:
-    """a without contact, J M⁻¹ Jᵀ and M⁻¹ Jᵀ, and the points' velocities and accelerations."""
+    """a without contact, J M⁻¹ Jᵀ and M⁻¹ Jᵀ, and the points' velocities and accelerations.
+
+    The latter are zero for points that no motion moves.
+    """
     a = aba(model, q, v, tau, f_ext)
-    inverse, jacobian, columns = response(model, q, places)
-    rates, accelerations = touching(model, q, v, a, places)
-    # of points that no motion moves there is rounding alone
-    felt = [select(neg(dot(row, row)), 1.0, 0.0) for row in _by_points(jacobian)]
-    felt = [x for x in felt for _ in range(3)]
-    rates = [mul(s, x) for s, x in zip(felt, rates, strict=True)]
-    accelerations = [mul(s, x) for s, x in zip(felt, accelerations, strict=True)]
+    inverse, _, columns, moves = _response(model, q, places)
+    rates, accelerations = (
+        [mul(m, x) for m, x in zip(moves, values, strict=True)]
+        for values in touching(model, q, v, a, places)
+    )
     return a, inverse, columns, rates, accelerations
-
-
-def _by_points(jacobian: Matrix) -> Matrix:
-    return [[x for row in jacobian[i : i + 3] for x in row] for i in range(0, len(jacobian), 3)]
 
 
 def touching(
