@@ -19,7 +19,7 @@ from robomodel.reports.comparison.study import open_tree
 from robomodel.reports.document import Finding
 from robomodel.reports.validation import mechanism_checks
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.inertia_checks import principal
+from robomodel.reports.validation.number_checks import principal
 from robomodel.reports.validation.study import CHECKS, differences, of_error
 from robomodel.reports.validation.symmetry_checks import _matched, _pairs, limbs
 

@@ -53,13 +53,13 @@ def test_rates_in_one_file() -> None:
     """Two seeds of each kind in each shipped robot: without another link like it, none is named."""
     named: Counter[str] = Counter()
     seeds: Counter[str] = Counter()
+    alike = {name: counterparts(shipped(name)[0]) for name in rm.robots.names()}
     for name, (kind, fault), seed in itertools.product(rm.robots.names(), KINDS.items(), range(2)):
         if kind == "loop":
             continue  # checks of linkages are slow, and have a test of their own
         model, _ = shipped(name)
         if (seeded := fault(Seeds(model, seed))) is not None:
-            alike = counterparts(model)
-            key = f"{kind}, counterpart" if set(seeded[1]) & alike else kind
+            key = f"{kind}, counterpart" if set(seeded[1]) & alike[name] else kind
             seeds[key] += 1
             named[key] += bool(is_named_alone(kind, name, seed))
     rates = {key: named[key] / count for key, count in seeds.items()}

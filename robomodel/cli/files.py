@@ -11,9 +11,10 @@ from robomodel.cli.robot import Robot
 from robomodel.description.stages import SUFFIXES as STAGES
 from robomodel.model import Model
 from robomodel.parsers.meshes import How, folder_of
-from robomodel.reports.approximation.errors import ApproximationErrors, approximation_errors
-from robomodel.reports.approximation.soft_constraints import (
+from robomodel.reports.approximation.errors import (
+    ApproximationErrors,
     SoftConstraintErrors,
+    approximation_errors,
     soft_constraint_errors,
 )
 from robomodel.reports.document import Bullets, Document, Section, count

@@ -23,7 +23,7 @@ from robomodel.model.joints import Array
 from robomodel.parsers.schema import rpy_of
 from robomodel.reports.comparison.match import Match, matrix_of
 from robomodel.reports.comparison.report import Difference
-from robomodel.reports.validation.context import CheckContext
+from robomodel.reports.validation.context import CheckContext, steiner
 
 SAME = 1e-9  # relative: equal but for rounding
 EXACT = 1e-3  # of a factor or a difference: what the digits of a file leave unexplained
@@ -102,11 +102,6 @@ class MassProperties:
         moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         com = turn @ np.array(inertial.origin.xyz)
         return cls(inertial.mass, com, np.asarray(inner @ moments @ inner.T), written=inner)
-
-
-def steiner(mass: float, offset: Array) -> Array:
-    """The inertia (3, 3) of a point mass about the origin: the parallel-axis term."""
-    return np.asarray(mass * (offset @ offset * np.eye(3) - np.outer(offset, offset)))
 
 
 def mass_cause(right: MassProperties, wrong: MassProperties, within: float = EXACT) -> Cause | None:

@@ -57,7 +57,7 @@ class Places:
             turns[k], origins[k] = turn, offset
             mass[k] = float(node.inertia.mass)
             local = np.array(node.inertia.h, dtype=float) / (mass[k] or 1.0)
-            about = np.array(node.inertia.inertia, dtype=float) - _steiner(mass[k], local)
+            about = np.array(node.inertia.inertia, dtype=float) - steiner(mass[k], local)
             com[k] = offset + turn @ local
             inertia[k] = turn @ about @ turn.T
         return cls(turns, origins, mass, com, inertia)
@@ -68,7 +68,7 @@ class Places:
         mass = float(np.sum(self.mass[at]))
         com = self.mass[at] @ self.com[at] / (mass or 1.0)
         inertia = sum(
-            (self.inertia[k] + _steiner(self.mass[k], self.com[k] - com) for k in at),
+            (self.inertia[k] + steiner(self.mass[k], self.com[k] - com) for k in at),
             start=np.zeros((3, 3)),
         )
         return mass, inertia
@@ -84,8 +84,8 @@ class Places:
         )
 
 
-def _steiner(mass: float, offset: Array) -> Array:
-    """The inertia of a point mass about the origin."""
+def steiner(mass: float, offset: Array) -> Array:
+    """The inertia (3, 3) of a point mass about the origin: the parallel-axis term."""
     result: Array = mass * (offset @ offset * np.eye(3) - np.outer(offset, offset))
     return result
 

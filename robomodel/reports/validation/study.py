@@ -15,12 +15,10 @@ from robomodel.reports.comparison.match import Robot
 from robomodel.reports.comparison.report import UNITS, shown
 from robomodel.reports.comparison.study import compare_robots, open_tree
 from robomodel.reports.document import SEVERITIES, Finding, note
-from robomodel.reports.validation import inertia_checks as matter
 from robomodel.reports.validation import mechanism_checks as mechanics
+from robomodel.reports.validation import number_checks as numbers
 from robomodel.reports.validation import rotor_checks as rotors
-from robomodel.reports.validation import shape_checks as shapes
 from robomodel.reports.validation import symmetry_checks as symmetry
-from robomodel.reports.validation import unit_checks as units
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.report import Report
 
@@ -31,12 +29,12 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
     mechanics.check_singularities,
     mechanics.check_coordinates,
     mechanics.check_limits,
-    matter.check_inertias,
-    matter.check_centres,
+    numbers.check_inertias,
+    numbers.check_centres,
     symmetry.check_symmetry,
-    shapes.check_shapes,
+    numbers.check_shapes,
     rotors.check_rotors,
-    units.check_units,
+    numbers.check_units,
 )
 """All checks; docs/validate.md explains them by the ids of their findings."""
 

@@ -82,18 +82,16 @@ def limbs(context: CheckContext) -> list[list[Limb]]:
             path += [joint.type, round(math.hypot(*joint.origin.xyz) / step)]
             name = joint.parent
         turn = np.array(poses[link.name].rotation)
-        inner = turn @ np.array(link.inertial.origin.rotation)
-        xx, xy, xz, yy, yz, zz = link.inertial.inertia
-        moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        matter = MassProperties.of(link.inertial, turn)
         groups[(*path, below[link.name])].append(
             Limb(
                 link,
                 above[link.name],
                 turn,
                 np.array(poses[link.name].xyz),
-                link.inertial.mass,
-                turn @ np.array(link.inertial.origin.xyz),
-                inner @ moments @ inner.T,
+                matter.mass,
+                matter.com,
+                matter.inertia,
                 turn @ np.array(above[link.name].axis),
                 np.array(tips[link.name] or [(0.0, 0.0, 0.0)]) @ turn.T,
             )

@@ -1,0 +1,518 @@
+"""Checks of numbers: units, inertias, centres of mass, and inertias against shapes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+import numpy as np
+
+from robomodel.description import Inertial, Link, Pose, Shape, Vec3
+from robomodel.description import inertias as masses
+from robomodel.description.shapes import solid
+from robomodel.errors import DescriptionError, MissingPackageError, Source
+from robomodel.files import Allowance
+from robomodel.model.joints import Array
+from robomodel.parsers.schema import rpy_of
+from robomodel.reports.comparison.causes import MassProperties
+from robomodel.reports.document import Finding, count, note, warning
+from robomodel.reports.validation.context import CheckContext
+from robomodel.spatial import apply, plus
+
+LONG = 20.0  # m: a robot's joints are nearer to each other
+ENDLESS = 1e4  # m: limits beyond are those of no slide, but written for none
+TURNS = (4 * math.pi, 3600.0)  # rad: limits beyond two turns; beyond ten turns of degrees: for none
+BROKEN = 1440.0  # rad: four turns in degrees, for limits that are no whole numbers of them
+USUAL = 0.8  # of the other hinges with limits: so many stay below two turns where one does not
+HEAVY = 2000.0  # kg, of one link
+STEEL = 7850.0  # kg/m³: no link is heavier than a cube of it as long as the robot's longest link
+DEGREES = (10, 15, 20, 30, 36, 40, 45, 50, 60, 70, 72, 75, 80, 90, 100, 105, 110, 120, 135, 144,
+           150, 160, 165, 180, 270, 360)  # fmt: skip
+SAME = 1e-9
+
+TOLD = 4 / 3  # beyond this excess over the triangle inequality, files are warned of when read
+ROUNDED = 1e-6  # relative excess that digits of a file make
+SLIGHT = 0.01  # an excess that is noted, but does no harm
+OUT = 0.5  # of a body's extent: a centre of mass so far outside of it
+MARKER = 0.1  # of the robot's longest link: shapes so small may be there to mark a place
+WIDE = 3.0  # times the robot's longest link: a radius of gyration, or a lonely centre of mass
+POINT = 1e-8  # m: a radius of gyration that is written for none
+DENSEST = 22600.0  # kg/m³, osmium
+FELT = 0.1  # of what hangs on a body: a link's share of inertia that matters
+DUMMY = (1e-4, 1e-5)  # of the robot's mass, and of mass times size²: links that only hold a name
+
+FEWEST = 4  # links with shapes, of which one can stand out
+LEAST = math.log(1.7)  # more than the ratio of radii of gyration of a thin shell and its solid
+CORE = math.log(4.0)  # that of a solid and a heavy core in it, a motor in its cover
+BEYOND = 5.0  # standard deviations
+SMALLEST = 0.03  # the least standard deviation of the logarithms of these ratios
+TURNED = 0.05  # of the trace of an inertia: the least difference by the signs of its products
+EXPLAINED = 0.4  # of a difference: what its cause leaves at most
+MESHES = 2**23  # bytes of meshes that are read: more take seconds
+
+
+# ---- units ---------------------------------------------------------------------------------------
+
+
+def check_units(context: CheckContext) -> Iterator[Finding]:
+    """Numbers that look like millimetres, grams or degrees."""
+    yield from _degrees(context)
+    description = context.model.description
+    inertials = [link.inertial for link in description.links if link.inertial is not None]
+    for what, whence, things in (
+        ("is", "its parent's frame", description.joints),
+        ("its centre of mass is", "the link's frame", inertials),
+    ):
+        for each in things:
+            length = math.hypot(*each.origin.xyz)
+            if length > LONG:
+                yield warning(
+                    "millimetres",
+                    each.source,
+                    f"{what} {length:.4g} m from {whence}",
+                    f"write metres ({length / 1000:.4g} if these are millimetres)",
+                    length,
+                    "m",
+                )
+    for joint in description.joints:
+        ends = [end for end in (joint.limits.lower, joint.limits.upper) if math.isfinite(end)]
+        if joint.type == "prismatic" and any(LONG < abs(end) < ENDLESS for end in ends):
+            yield warning(
+                "millimetres",
+                joint.source,
+                f"slides by up to {max(map(abs, ends)):.4g} m",
+                "write limits in metres",
+                max(map(abs, ends)),
+                "m",
+            )
+    for inertial in inertials:
+        if inertial.mass > max(HEAVY, STEEL * context.size**3):
+            yield warning(
+                "grams",
+                inertial.source,
+                f"weighs {inertial.mass:.4g} kg",
+                f"write kilograms ({inertial.mass / 1000:.4g} if these are grams)",
+                inertial.mass,
+                "kg",
+            )
+
+
+def _degrees(context: CheckContext) -> Iterator[Finding]:
+    rotors = {context.model.joints[rotor.body].name for rotor in context.rotors}
+    limits = {
+        joint.name: max(abs(joint.limits.lower), abs(joint.limits.upper))
+        for joint in context.model.description.joints
+        if joint.type == "revolute" and joint.name not in rotors
+    }
+    for joint in context.model.description.joints:
+        if joint.type in ("revolute", "screw", "continuous") and joint.name not in rotors:
+            other = [limit for name, limit in limits.items() if name != joint.name]
+            usual = bool(other) and sum(x <= TURNS[0] for x in other) >= USUAL * len(other)
+            values = [("limit", joint.limits.lower), ("limit", joint.limits.upper)]
+            values += [("initial position", joint.initial)] if joint.initial is not None else []
+            values += [("mimic offset", joint.mimic.offset)] if joint.mimic else []
+            for what, value in values:
+                most = TURNS[1] if value == float(f"{value:.0f}") else BROKEN * usual
+                if TURNS[0] < abs(value) <= most:
+                    yield warning(
+                        "degrees",
+                        joint.source,
+                        f"its {what} is {value:.6g} rad, {abs(value) / (2 * math.pi):.3g} turns",
+                        f"write radians ({math.radians(value):.6g} if these are degrees)",
+                        value,
+                        "rad",
+                    )
+                    break
+        yield from _turned_in_degrees(joint.origin, joint.source, "its origin")
+    for link in context.model.description.links:
+        if link.inertial is not None:
+            yield from _turned_in_degrees(
+                link.inertial.origin, link.inertial.source, "its inertial's origin"
+            )
+    for loop in context.model.description.loops:
+        for end in (loop.predecessor, loop.successor):
+            yield from _turned_in_degrees(end.origin, loop.source, f"its end on '{end.link}'")
+
+
+def _turned_in_degrees(pose: Pose, source: Source, what: str) -> Iterator[Finding]:
+    """An angle of so many radians as right angles and their fractions have degrees.
+
+    Turned by 90 rad looks like an arbitrary angle, but it is 90 less 28π to the last digit.
+    """
+    roll, pitch, yaw = rpy_of(pose.rotation)
+    same = (roll + math.pi, math.pi - pitch, yaw + math.pi)  # the other angles of this rotation
+    for name, angle in zip(("roll", "pitch", "yaw") * 2, (roll, pitch, yaw, *same), strict=True):
+        for radians in (sign * degrees for degrees in DEGREES for sign in (1, -1)):
+            if angle and abs(math.remainder(angle - radians, 2 * math.pi)) < SAME:
+                yield warning(
+                    "degrees",
+                    source,
+                    f"{what} is turned by {radians} rad ({name} {angle:.6g})",
+                    f"write radians ({math.radians(radians):.6g} if these are degrees)",
+                    radians,
+                    "rad",
+                )
+                return
+
+
+# ---- inertias ------------------------------------------------------------------------------------
+
+
+def check_inertias(context: CheckContext) -> Iterator[Finding]:
+    """Moments that no body has, zeros, and radii of gyration that the robot's size does not fit.
+
+    What does not turn has no say in the motion, and is left alone, as are dummies; rotors have
+    checks of their own.
+    """
+    rotors = {rotor.body for rotor in context.rotors}
+    for link in context.model.description.links:
+        if (inertial := link.inertial) is None:
+            continue
+        moments = principal(inertial)
+        yield from _triangle(inertial, moments)
+        body = context.model.frame(link.name).body
+        if body < 0 or body in rotors or inertial.mass <= 0.0 or not context.turning[body]:
+            continue
+        if is_dummy(context, inertial.mass, moments[2]):
+            continue
+        radius = math.sqrt(max(moments[2], 0.0) / inertial.mass)
+        reach = math.hypot(*inertial.origin.xyz)
+        extent = max(context.size, reach, _extent(_points(context, link)))
+        if radius > WIDE * extent and is_felt(context, body, moments[2]):
+            yield warning(
+                "inertia-size",
+                inertial.source,
+                f"its radius of gyration is {radius:.3g} m, in a robot whose links are up to "
+                f"{context.size:.3g} m long",
+                "moments of inertia are in kg m² (1 kg mm² is 1e-6, 1 g mm² is 1e-9), masses in kg",
+                radius,
+                "m",
+            )
+    yield from _points_of_mass(context)
+
+
+def _triangle(inertial: Inertial, moments: Vec3) -> Iterator[Finding]:
+    a, b, c = moments
+    if a >= 0.0 and b > 0.0 and c <= TOLD * (a + b):
+        excess = c / (a + b) - 1.0
+        if excess > ROUNDED:
+            yield Finding(
+                "warning" if excess > SLIGHT else "note",
+                "triangle",
+                inertial.source,
+                f"its largest principal moment of inertia exceeds the sum of the others by "
+                f"{100 * excess:.3g} % ({a:.4g}, {b:.4g}, {c:.4g} kg m²), which no body's does",
+                "check the numbers; MuJoCo and others refuse such a body",
+                excess,
+                "relative",
+            )
+
+
+def _points_of_mass(context: CheckContext) -> Iterator[Finding]:
+    """Bodies, with what is fixed to them, that are smaller than any matter of their mass."""
+    rotors = {rotor.body for rotor in context.rotors}
+    for body, name in enumerate(each.name for each in context.model.bodies):
+        mass, inertia = context.places.together([body])
+        largest = float(np.linalg.eigvalsh(inertia)[-1])
+        if not 0.0 < mass <= HEAVY or body in rotors or not context.turning[body]:
+            continue
+        if is_dummy(context, mass, largest):
+            continue
+        radius = math.sqrt(max(largest, 0.0) / mass)
+        ball = 0.4 * (3.0 * mass / (4.0 * math.pi * DENSEST)) ** (2 / 3)  # its r² · 2/5
+        links = [context.links[each] for each in context.model.bodies[body].links]
+        source = max(links, key=lambda link: link.inertial.mass if link.inertial else 0.0)
+        where = source.inertial.source if source.inertial else context.links[name].source
+        if radius < POINT:
+            yield note(
+                "point-mass",
+                where,
+                f"is a point of {mass:.4g} kg, without moments of inertia",
+                "give it its moments of inertia, unless it is a model's point mass",
+                mass,
+                "kg",
+            )
+        elif radius**2 < 0.5 * ball:
+            yield warning(
+                "inertia-size",
+                where,
+                f"its radius of gyration is {radius:.3g} m; {mass:.4g} kg of the densest metal, "
+                f"as a ball, have {math.sqrt(ball):.3g} m",
+                "moments of inertia are in kg m², masses in kg",
+                radius,
+                "m",
+            )
+
+
+def principal(inertial: Inertial) -> Vec3:
+    """The principal moments, ascending."""
+    xx, xy, xz, yy, yz, zz = inertial.inertia
+    a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).tolist()
+    return a, b, c
+
+
+def is_dummy(context: CheckContext, mass: float, moment: float) -> bool:
+    """Whether so little is there only because some program wants every link to have a mass."""
+    whole = context.mass
+    return mass < DUMMY[0] * whole and moment < DUMMY[1] * whole * context.size**2
+
+
+def is_felt(context: CheckContext, body: int, moment: float) -> bool:
+    """Whether a moment is a good share of that of its body and what hangs on it."""
+    _, inertia = context.places.together(context.beyond[body] or [body])
+    return moment > FELT * (float(np.linalg.eigvalsh(inertia)[-1]) - moment)
+
+
+# ---- centres of mass -----------------------------------------------------------------------------
+
+
+def check_centres(context: CheckContext) -> Iterator[Finding]:
+    """Centres of mass far outside of the extent that the file gives a body."""
+    model = context.model
+    points: list[list[Array]] = [[] for _ in model.bodies]
+    for link in model.description.links:
+        frame = model.frame(link.name)
+        if frame.body >= 0:
+            points[frame.body] += [_in_body(context, link, at) for at in _points(context, link)]
+    for link in model.description.links:
+        inertial, body = link.inertial, model.frame(link.name).body
+        if inertial is None or body < 0:
+            continue
+        if not inertial.mass or is_dummy(context, inertial.mass, 0.0):
+            continue
+        around = np.array(points[body])
+        low, high = np.min(around, axis=0), np.max(around, axis=0)
+        extent = float(np.linalg.norm(high - low))
+        shaped = any(_corners(shape.kind, shape.size) for shape in link.shapes)
+        if shaped and all(shape.kind != "mesh" for shape in link.shapes):
+            room = max(OUT * extent, MARKER * context.size)
+        else:  # all that is known of a foot or a hand may be where it hangs
+            room = max(extent, context.size) if extent > 0.0 else WIDE * context.size
+        centre = _in_body(context, link, inertial.origin.xyz)
+        out = float(np.linalg.norm(centre - np.clip(centre, low, high)))
+        if out > room + 1e-6:
+            by = "its shapes and joints" if shaped else "its joints"
+            yield warning(
+                "centre-of-mass",
+                inertial.source,
+                f"its centre of mass is {out:.3g} m outside of {by}, which extend over "
+                f"{extent:.3g} m",
+                "check the <origin> of its inertial: metres, in the link's frame",
+                out,
+                "m",
+            )
+
+
+def _in_body(context: CheckContext, link: Link, point: Vec3) -> Array:
+    """A point of a link in the axes of its body."""
+    pose = context.model.frame(link.name).pose
+    turned = np.array(pose.matrix(), dtype=float) @ np.array(point)
+    result: Array = turned + np.array(pose.offset, dtype=float)
+    return result
+
+
+def _points(context: CheckContext, link: Link) -> list[Vec3]:
+    """Points known of a link: its frame, joints, loop anchors, corners of shapes."""
+    points: list[Vec3] = [(0.0, 0.0, 0.0), *context.anchors[link.name]]
+    for shape in link.shapes:
+        points += [
+            plus(apply(shape.origin.rotation, corner), shape.origin.xyz)
+            for corner in _corners(shape.kind, shape.size)
+        ]
+    return points
+
+
+def _extent(points: Sequence[Vec3]) -> float:
+    low, high = np.min(points, axis=0), np.max(points, axis=0)
+    return float(np.linalg.norm(high - low))
+
+
+def _corners(kind: str, size: tuple[float, ...]) -> list[Vec3]:
+    """The corners of a box around a shape; none for meshes, which are not opened, and planes."""
+    match kind:
+        case "box":
+            x, y, z = (s / 2 for s in size)
+        case "sphere":
+            x = y = z = size[0]
+        case "ellipsoid":
+            x, y, z = size
+        case "cylinder":
+            x, y, z = size[0], size[0], size[1] / 2
+        case "capsule":
+            x, y, z = size[0], size[0], size[1] / 2 + size[0]
+        case _:
+            return []
+    return [(i * x, j * y, k * z) for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)]
+
+
+# ---- inertias against shapes ---------------------------------------------------------------------
+#
+# What a link would have as a solid of one density: no link is that solid, but the radii of gyration
+# of a robot's links are nearly the same multiple of those of their shapes. A link that is far from
+# the others has another inertia, mass or unit.
+
+
+@dataclass(frozen=True, eq=False)
+class ShapedLink:
+    """A link, its inertia per mass and that of its shapes as a solid [m²], about their centres."""
+
+    body: int
+    inertial: Inertial
+    gyration: Array
+    solid: Array
+
+    @property
+    def ratio(self) -> float:
+        """The logarithm of the ratio of radii of gyration."""
+        return _ratio(self.gyration, self.solid)
+
+
+def check_shapes(context: CheckContext) -> Iterator[Finding]:
+    """Links whose radii of gyration do not fit their shapes as those of the others do."""
+    solids = _Solids()
+    links = list(_shaped(context, solids))
+    if solids.unread:
+        yield note(
+            "inertia-shape",
+            context.model.description.source,
+            f"{count(solids.unread, 'mesh', 'meshes')} not compared with inertias: only "
+            f"{MESHES // 2**20} MiB are read",
+            "simplify its meshes",
+            solids.unread,
+            "meshes",
+        )
+    if len(links) < FEWEST:
+        return
+    ratios = np.array([each.ratio for each in links])
+    weights = np.array([each.inertial.mass for each in links])
+    weights = np.minimum(weights, np.mean(weights))  # placeholders count for little, bases for one
+    usual = _median(ratios, weights)
+    spread = max(1.4826 * _median(np.abs(ratios - usual), weights), SMALLEST)
+    for each in links:
+        off = each.ratio - usual
+        if abs(off) > max(BEYOND * spread, LEAST) and not -CORE < each.ratio < LEAST:
+            moment = principal(each.inertial)[2]
+            if off > 0.0 and not is_felt(context, each.body, moment):
+                continue
+            yield warning(
+                "inertia-shape",
+                each.inertial.source,
+                f"its radius of gyration is {math.exp(each.ratio):.3g} times that of its shapes as "
+                f"a solid, where most of the robot's {len(links)} links with shapes have "
+                f"{math.exp(usual - spread):.3g} to {math.exp(usual + spread):.3g} times"
+                f"{_cause(each, usual, max(2.0 * spread, 0.25 * abs(off)))}",
+                "check its mass, its inertia and their units",
+                math.exp(each.ratio),
+                "ratio",
+            )
+        elif off := _mirrored(each):
+            yield warning(
+                "inertia-shape",
+                each.inertial.source,
+                "the signs of its products of inertia are not those of its shapes: "
+                f"{100 * off:.3g} % of its inertia",
+                "it may be mirrored, in other axes, or of the other sign convention: ixy is "
+                "-∫ x y dm",
+                off,
+                "relative",
+            )
+
+
+def _median(values: Array, weights: Array) -> float:
+    """The middle one by weight."""
+    order = np.argsort(values)
+    below = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(below, below[-1] / 2.0)])
+
+
+def _shaped(context: CheckContext, solids: _Solids) -> Iterator[ShapedLink]:
+    """Links with inertia and with shapes that enclose something, visual ones if there are any."""
+    shapes = [shape for link in context.model.description.links for shape in link.shapes]
+    role = "visual" if any(shape.role == "visual" for shape in shapes) else "collision"
+    rotors = {rotor.body for rotor in context.rotors}
+    for link in context.model.description.links:
+        inertial, body = link.inertial, context.model.frame(link.name).body
+        if inertial is None or not inertial.mass > 0.0 or body < 0 or body in rotors:
+            continue
+        moments = principal(inertial)
+        if not sum(moments) > 0.0 or is_dummy(context, inertial.mass, moments[2]):
+            continue
+        whole = solids.of([shape for shape in link.shapes if shape.role == role])
+        if whole is not None:
+            yield ShapedLink(body, inertial, _gyration(inertial), _gyration(whole))
+
+
+class _Solids:
+    """Shapes as solids; each mesh is read once."""
+
+    def __init__(self) -> None:
+        self._allowance = Allowance(MESHES)
+        self.unread = 0  # for their size
+        self._read: dict[tuple[object, ...], Inertial | None] = {}
+
+    def of(self, shapes: list[Shape]) -> Inertial | None:
+        """All shapes together; None where they enclose nothing, or one cannot be read."""
+        parts = []
+        for shape in shapes:
+            part = self._solid(shape)
+            if part is None:
+                return None
+            parts.append(masses.placed(part, shape.origin))
+        whole = masses.inertial_of(reduce(add, parts)) if parts else None
+        if whole is None or not whole.mass > 0.0 or not np.all(np.isfinite(whole.inertia)):
+            return None
+        if not min(principal(whole)) > 0.0:
+            return None
+        return whole
+
+    def _solid(self, shape: Shape) -> Inertial | None:
+        key = (shape.kind, shape.size, shape.file, shape.package)
+        if key not in self._read:
+            try:
+                self._read[key] = solid(shape, [], self._allowance)
+            except (DescriptionError, MissingPackageError):  # what is not here says nothing
+                self.unread += self._allowance.bytes < 0
+                self._read[key] = None
+        return self._read[key]
+
+
+def _gyration(inertial: Inertial) -> Array:
+    """The inertia per mass about the centre of mass, in the axes of the link [m²]."""
+    return MassProperties.of(inertial).inertia / inertial.mass
+
+
+def _ratio(one: Array, other: Array) -> float:
+    return 0.5 * math.log(float(np.trace(one) / np.trace(other)))
+
+
+def _cause(each: ShapedLink, usual: float, near: float) -> str:
+    """What would make the inertia usual."""
+    c = np.array(each.inertial.origin.xyz)
+    lever = c @ c * np.eye(3) - np.outer(c, c)
+    about_com = each.gyration - lever
+    if np.linalg.eigvalsh(about_com)[0] > 0.0 and abs(_ratio(about_com, each.solid) - usual) < near:
+        return "; it would be usual if it were about the link's origin: move it to the centre"
+    if abs(_ratio(each.gyration + lever, each.solid) - usual) < near:
+        return "; it would be usual with mass · (distance of the centre of mass)² added"
+    factor = math.exp(2.0 * (each.ratio - usual))
+    return f"; its inertia is {factor:.3g} times what would be usual, or its mass {1 / factor:.3g}"
+
+
+def _mirrored(each: ShapedLink) -> float:
+    """By how much, of its trace, signs of products are off, where other signs fit the shapes."""
+    trace = float(np.trace(each.gyration))
+    usual = each.solid * (trace / float(np.trace(each.solid)))
+    off = float(np.linalg.norm(each.gyration - usual))
+    for signs in itertools.product((1.0, -1.0), repeat=2):
+        by = np.diag((1.0, *signs))
+        turned = by @ each.gyration @ by
+        if (
+            float(np.linalg.norm(turned - each.gyration)) > TURNED * trace
+            and float(np.linalg.norm(turned - usual)) < EXPLAINED * off
+        ):
+            return off / trace
+    return 0.0
