@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from robomodel.kernels import Program, compile_program, lanes
+from robomodel.kernels import Iteration, Program, Trace, compile_program, lanes
+from robomodel.kernels.llvm.emit import CACHED, STEPS_PER_RESULT, emit
 
 
 def placed(count: int, size: int, offset: int, gap: int = 0) -> np.ndarray:
@@ -59,7 +60,36 @@ def test_large_results_are_the_same_as_small_ones() -> None:
 def test_constants_keep_their_signs_and_unused_arguments_are_not_read() -> None:
     outputs = [0.0, -0.0, float("nan"), float("inf"), 2, 2, -0.0]
     compiled = compile_program(Program(3, (), tuple(outputs)), [1, 2, 7])
-    found = compiled.ufunc(np.full((9, 1), np.nan), np.ones((9, 2)))
-    for row in found:
+    numbers = compiled.ufunc(np.full((9, 1), np.nan), np.ones((9, 2)))
+    for row in numbers:
         np.testing.assert_array_equal(row, [0, 0, np.nan, np.inf, 1, 1, 0])
         np.testing.assert_array_equal(np.signbit(row[[0, 1, 6]]), [False, True, True])
+
+
+def test_programs_that_outgrow_the_instruction_cache_are_cut() -> None:
+    """Unless they have many results, or run over time; the numbers are the same."""
+
+    def polynomials(results: int) -> Program:
+        trace = Trace()
+        (x, y), outputs = trace.inputs(2), []
+        for k in range(results):
+            outputs.append(y * (1.0 + k))
+            for _ in range((CACHED + 2) // results):
+                outputs[-1] = outputs[-1] * x + 0.25
+        return trace.program(outputs).fused()
+
+    def pieces(program: Program, iteration: Iteration | None = None) -> int:
+        sizes = [1, 1, len(program.outputs)] if iteration else [2, len(program.outputs)]
+        return emit(program, sizes, lanes(), iteration).count("define internal void @piece")
+
+    few, many = 4, CACHED // STEPS_PER_RESULT + 1
+    program = polynomials(few)
+    assert len(program.steps) > CACHED
+    assert pieces(program) > 2
+    assert pieces(polynomials(many)) == pieces(program, Iteration((1,))) == 1
+    x = np.random.default_rng(0).uniform(-0.9, 0.9, (5 * lanes() + 3, 2))
+    compiled = compile_program(program, [2, few])
+    numbers = compiled.ufunc(x)
+    np.testing.assert_allclose(numbers, np.stack(program([*x.T]), axis=-1), rtol=1e-13, atol=0)
+    for row, each in zip(numbers, x, strict=True):
+        np.testing.assert_array_equal(compiled.ufunc(each), row)  # without a second tile
