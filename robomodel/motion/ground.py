@@ -345,8 +345,8 @@ class Ground:
                 corners -= x[part, None, None]
                 a, b = corners[:, :-1, :-1], corners[:, 1:, :-1]
                 c, d = corners[:, :-1, 1:], corners[:, 1:, 1:]
-                made = np.stack([np.stack([a, b, d], -2), np.stack([a, d, c], -2)], -3)
-                yield part, made.reshape(len(part), -1, 3, 3)
+                triangles = np.stack([np.stack([a, b, d], -2), np.stack([a, d, c], -2)], -3)
+                yield part, triangles.reshape(len(part), -1, 3, 3)
 
     def _normals(self, nearest: Array, inside: Mask, outwards: Array, distance: Array) -> Array:
         """Normals: the faces', and beside edges and corners the directions to the points.
