@@ -196,6 +196,15 @@ def read_contents(document: Document, element: Element | None, declared: Declara
     return checked(document, element, declared, numbers)
 
 
+def read_by(declared: Declaration, number: Callable[[str, float], float]) -> Fields:
+    """The numbers of an element by fields; ``number`` reads one by its name and its default."""
+    return {
+        each.field: number(each.name, each.default)
+        for each in declared.attributes
+        if each.default is not None
+    }
+
+
 def checked(
     document: Document, element: Element, declared: Declaration, numbers: Mapping[str, float]
 ) -> Fields:

@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 from robomodel.description import (
@@ -27,7 +28,7 @@ from robomodel.description import (
 )
 from robomodel.description.poses import branches, cosine, displacement, sine, turned
 from robomodel.errors import Source
-from robomodel.parsers.schema import DYNAMICS, LIMIT, Fields, read_contents
+from robomodel.parsers.schema import DYNAMICS, LIMIT, MIMIC, Fields, read_by, read_contents
 from robomodel.parsers.sdf.document import BETWEEN, MODEL, SdfDocument
 from robomodel.parsers.sdf.frames import Frame, Frames, source_of
 from robomodel.parsers.shared.frames import WORLD, check_direction, limits_of, read_type
@@ -66,7 +67,7 @@ class Axis:
 
 _AXIS = words("xyz dynamics limit mimic use_parent_model_frame initial_position")
 _AXIS_LIMIT = replace(LIMIT, unused=("stiffness", "dissipation"))
-_AXIS_MIMIC = frozenset(("multiplier", "offset", "reference"))
+_AXIS_MIMIC = MIMIC.names | {"reference"}
 
 
 def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) -> Axis:
@@ -120,23 +121,19 @@ def _mimic(document: SdfDocument, element: Element) -> AxisMimic:
     leader = element.get("axis", "axis")
     if leader not in ("axis", "axis2"):
         raise document.error(element, f"axis of <mimic> is axis or axis2, not {spelled(leader)}")
-    multiplier = document.value(element, "multiplier", 1.0)
-    offset = document.value(element, "offset") - multiplier * document.value(element, "reference")
+    numbers = read_by(MIMIC, partial(document.value, element))
+    numbers["offset"] -= numbers["multiplier"] * document.value(element, "reference")
     joint = document.text(element, "joint")
-    return AxisMimic(joint, leader == "axis2", multiplier, offset, document.place(element))
+    return AxisMimic(joint, leader == "axis2", **numbers, source=document.place(element))
 
 
 def drake_mimic(document: SdfDocument, joint: Element) -> AxisMimic | None:
     """Drake's ``<drake:mimic joint multiplier offset>`` of a joint; None where there is none."""
     for element in joint:
         if shown(element) == "drake:mimic":
-            return AxisMimic(
-                document.text(element, "joint"),
-                False,
-                document.number(element, "multiplier", 1.0),
-                document.number(element, "offset", 0.0),
-                document.place(element),
-            )
+            joint_name = document.text(element, "joint")
+            numbers = read_by(MIMIC, partial(document.number, element))
+            return AxisMimic(joint_name, False, **numbers, source=document.place(element))
     return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from robomodel.description import (
     AT_ORIGIN,
@@ -24,7 +25,7 @@ from robomodel.description import (
 )
 from robomodel.description.poses import compose, inverse, link_poses
 from robomodel.errors import did_you_mean
-from robomodel.parsers.schema import DYNAMICS
+from robomodel.parsers.schema import DYNAMICS, MIMIC, read_by
 from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed
 from robomodel.parsers.sdf.frames import Frame, Frames, Scope
 from robomodel.parsers.sdf.joints import JOINT, JOINT_IRRELEVANT, KINDS, Step, read_steps
@@ -60,11 +61,8 @@ def with_gazebo(
 
 def _mimic(document: SdfDocument, plugin: Element) -> tuple[str, Mimic, Element]:
     """A mimic plugin: ``mimicJoint`` follows ``joint``."""
-    mimic = Mimic(
-        document.required(plugin, "joint"),
-        document.value(plugin, "multiplier", 1.0),
-        document.value(plugin, "offset", 0.0),
-    )
+    leader = document.required(plugin, "joint")
+    mimic = Mimic(leader, **read_by(MIMIC, partial(document.value, plugin)))
     return document.required(plugin, "mimicJoint"), mimic, plugin
 
 

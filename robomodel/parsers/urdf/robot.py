@@ -24,7 +24,7 @@ from robomodel.description import (
     Spring,
 )
 from robomodel.description.poses import link_poses
-from robomodel.parsers.schema import add, numbers, text_of
+from robomodel.parsers.schema import MIMIC, add, numbers, text_of
 from robomodel.parsers.shared.frames import WORLD, XYZ, named_sensors
 from robomodel.parsers.shared.inertias import carriers, heavy, physical_inertias
 from robomodel.parsers.shared.motors import (
@@ -160,11 +160,12 @@ def _ros2_control(document: Document, element: Element, elements: Elements) -> N
     for joint in element.iterfind("joint"):
         values = {part.get("name"): part for part in joint.iterfind("param")}
         if (leader := values.get("mimic")) is not None:
-            factor, offset = (
-                document.content(values[word]) if word in values else default
-                for word, default in (("multiplier", 1.0), ("offset", 0.0))
-            )
-            mimic = Mimic((leader.text or "").strip(), factor, offset)
+            numbers = {
+                each.field: document.content(values[each.name])
+                for each in MIMIC.attributes
+                if each.name in values
+            }
+            mimic = Mimic((leader.text or "").strip(), **numbers)
             elements.mimics.append((joint.get("name", ""), mimic, leader))
 
 
