@@ -11,7 +11,6 @@ Every word is described in ``docs/sdf.md``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,7 +36,6 @@ from robomodel.description.poses import (
     cosine,
     displacement,
     inverse,
-    off_axis,
     tidy,
     turned,
 )
@@ -63,7 +61,7 @@ from robomodel.parsers.sdf.joints import (
     type_of,
 )
 from robomodel.parsers.sdf.links import read_link
-from robomodel.parsers.shared.frames import WORLD, named_sensors, warn_of_limits
+from robomodel.parsers.shared.frames import WORLD, is_on_joint, named_sensors, warn_of_limits
 from robomodel.parsers.shared.motors import read_transmission
 from robomodel.parsers.shared.springs import (
     BALL_CONSTRAINT,
@@ -561,7 +559,7 @@ class _Describer:
         step = steps[-1]
         standing = compose(standing, step.undone())
         inner = self.frames.pose(each.frame, end)
-        if _fits(step, inner):
+        if is_on_joint(step.joint.type, step.joint.axis, inner.xyz, _ON_AXIS):
             axis = turned(transpose(inner.rotation), step.joint.axis)
             self._add(each, step, at, end.name, tidy(compose(standing, inner)), axis)
             return
@@ -755,15 +753,3 @@ def _welded(spanned: Span, world: Frame, held: Sequence[Frame]) -> Callable[[Fra
             one, other = together(each.parent), together(each.child)
             leader[other if one is world else one] = one if one is world else other
     return together
-
-
-# --- joints: where they are -----------------------------------------------------------------------
-
-
-def _fits(step: Step, inner: Pose) -> bool:
-    """Whether a link at ``inner`` in the joint's frame moves as if the joint were at its origin."""
-    if step.joint.type == "prismatic":
-        return True
-    if step.joint.type == "spherical":
-        return math.hypot(*inner.xyz) <= _ON_AXIS
-    return off_axis(inner.xyz, step.joint.axis) <= _ON_AXIS

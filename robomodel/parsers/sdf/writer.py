@@ -73,7 +73,13 @@ from robomodel.parsers.sdf.document import (
 )
 from robomodel.parsers.sdf.joints import KINDS
 from robomodel.parsers.sdf.links import add_inertial, add_shape
-from robomodel.parsers.shared.frames import WORLD, independent_text, path_terms, unwritable
+from robomodel.parsers.shared.frames import (
+    WORLD,
+    independent_text,
+    is_on_joint,
+    path_terms,
+    unwritable,
+)
 from robomodel.parsers.shared.inertias import physical_inertias
 from robomodel.parsers.shared.motors import add_drake_armature, add_motor, add_transmission
 from robomodel.parsers.shared.springs import (
@@ -174,9 +180,7 @@ class Plan:
         if name != (f"{first}{BETWEEN}frame" if first in self.links and first != name else first):
             return False
         inner = self.carriers[name][1].xyz
-        if joint.type == "spherical":
-            return math.hypot(*inner) > _ON_AXIS
-        return joint.type != "prismatic" and off_axis(inner, joint.axis) > _ON_AXIS
+        return not is_on_joint(joint.type, joint.axis, inner, _ON_AXIS)
 
     def body(self, link: str) -> str:
         """The link of the file that carries a link."""

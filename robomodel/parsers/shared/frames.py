@@ -18,7 +18,7 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
-from robomodel.description.poses import ORIGIN, branches, rotation_of_quaternion
+from robomodel.description.poses import ORIGIN, branches, off_axis, rotation_of_quaternion
 from robomodel.errors import DescriptionError, did_you_mean
 from robomodel.parsers.schema import add, number, numbers, rpy_of
 from robomodel.parsers.xml import Document, Element, attribute_names, shown
@@ -250,6 +250,15 @@ def limits_of(
         for name in ("velocity", "effort")
     )
     return Limits(lower, upper, velocity, effort)
+
+
+def is_on_joint(kind: str, axis: Vec3, xyz: Vec3, tolerance: float) -> bool:
+    """Whether a link at ``xyz`` in a joint's frame moves as if the joint were at its origin."""
+    if kind in ("prismatic", "fixed"):
+        return True
+    if kind in ("spherical", "floating"):
+        return math.hypot(*xyz) <= tolerance
+    return off_axis(xyz, axis) <= tolerance
 
 
 def path_terms(coupling: LinkCoupling, above: Mapping[str, Joint]) -> list[tuple[Joint, float]]:

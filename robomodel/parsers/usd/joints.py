@@ -20,10 +20,10 @@ from robomodel.description import (
     Pose,
     Vec3,
 )
-from robomodel.description.poses import compose, inverse, off_axis, relative, scaled, turned, vec
+from robomodel.description.poses import compose, inverse, relative, scaled, turned, vec
 from robomodel.errors import Source
 from robomodel.parsers.schema import Fields
-from robomodel.parsers.shared.frames import as_limit
+from robomodel.parsers.shared.frames import as_limit, is_on_joint
 from robomodel.parsers.usd.bodies import Body, Placements
 from robomodel.parsers.usd.schema import AXES, DEGREE, DRIVE, FREEDOMS, NO_LIMIT, WORDS, Reader
 from robomodel.spatial import transpose
@@ -264,7 +264,7 @@ def chain(edge: Edge, parent: str, child: str, *, backward: bool) -> tuple[list[
     at = AT_ORIGIN
     for step in steps:
         at = compose(at, step.before)
-        last = step is steps[-1] and _passes(step, after)
+        last = step is steps[-1] and is_on_joint(step.kind, step.axis, after.xyz, _ON_AXIS)
         origin, axis = at, step.axis
         end = child
         if last:
@@ -310,15 +310,6 @@ def _kinds(free: Sequence[str]) -> list[tuple[str, JointType]]:
     if len(turns) == 3:
         return [*of_slides, ("", "spherical")]
     return [*of_slides, *((each, "revolute") for each in turns)]
-
-
-def _passes(step: _Step, after: Pose) -> bool:
-    """Whether the frame of the child may be that of the joint: it is on the joint's axis."""
-    if step.kind in ("prismatic", "fixed"):
-        return True
-    if step.kind in ("spherical", "floating"):
-        return math.hypot(*after.xyz) <= _ON_AXIS
-    return off_axis(after.xyz, step.axis) <= _ON_AXIS
 
 
 def _joint(step: _Step, parent: str, child: str, origin: Pose, axis: Vec3) -> Joint:
