@@ -153,19 +153,22 @@ def _handler(
     return address, (alive, kernel)
 
 
+def _field(name: str, record: str, offset: int, kind: str = "ptr") -> tuple[str, str]:
+    """IR that loads a field of a record, so many bytes behind its beginning."""
+    place = f"%{name}.at = getelementptr i8, ptr %{record}, i64 {offset}"
+    return place, f"%{name} = load {kind}, ptr %{name}.at"
+
+
 def _metadata_ir() -> list[str]:
     """The answer to XLA's query for the handler's metadata: the version that XLA has itself."""
     return [
         "extended:",
-        "%kind.at = getelementptr i8, ptr %extension, i64 8",
-        "%kind = load i32, ptr %kind.at",
+        *_field("kind", "extension", 8, "i32"),
         "%metadata.query = icmp eq i32 %kind, 1",
         "br i1 %metadata.query, label %answer, label %run",
         "answer:",
-        "%metadata.at = getelementptr i8, ptr %extension, i64 24",
-        "%metadata = load ptr, ptr %metadata.at",
-        f"%api.at = getelementptr i8, ptr %frame, i64 {FRAME_API}",
-        "%api = load ptr, ptr %api.at",
+        *_field("metadata", "extension", 24),
+        *_field("api", "frame", FRAME_API),
         "%no.api = icmp eq ptr %api, null",  # older JAX, of version 0.1
         f"%newer.at = getelementptr i8, ptr %api, i64 {API_VERSION}",
         "%version.at = select i1 %no.api, ptr %old, ptr %newer.at",
@@ -189,29 +192,24 @@ def _handler_ir(loop: int, sizes: Sequence[int], width: int) -> str:
         "%old = alloca i64",
         f"store i64 {1 << 32}, ptr %old",
         f"%steps = alloca [{2 * count} x i64]",
-        f"%extension.at = getelementptr i8, ptr %frame, i64 {FRAME_EXTENSION}",
-        "%extension = load ptr, ptr %extension.at",
+        *_field("extension", "frame", FRAME_EXTENSION),
         "%plain = icmp eq ptr %extension, null",
         "br i1 %plain, label %run, label %extended",
         *_metadata_ir(),
         "run:",
-        f"%stage.at = getelementptr i8, ptr %frame, i64 {FRAME_STAGE}",
-        "%stage = load i32, ptr %stage.at",
+        *_field("stage", "frame", FRAME_STAGE, "i32"),
         f"%now = icmp eq i32 %stage, {EXECUTE}",
         "br i1 %now, label %rows.before, label %done",
         "rows.before:",
-        f"%arguments.at = getelementptr i8, ptr %frame, i64 {FRAME_ARGUMENTS}",
-        "%arguments = load ptr, ptr %arguments.at",
-        f"%results.at = getelementptr i8, ptr %frame, i64 {FRAME_RESULTS}",
-        "%results = load ptr, ptr %results.at",
+        *_field("arguments", "frame", FRAME_ARGUMENTS),
+        *_field("results", "frame", FRAME_RESULTS),
     ]
     for k, size in enumerate(sizes):
         of, i = ("arguments", k) if k < count - 1 else ("results", 0)
         lines += [
             f"%buffer.at{k} = getelementptr ptr, ptr %{of}, i64 {i}",
             f"%buffer{k} = load ptr, ptr %buffer.at{k}",
-            f"%data.at{k} = getelementptr i8, ptr %buffer{k}, i64 {BUFFER_DATA}",
-            f"%data{k} = load ptr, ptr %data.at{k}",
+            *_field(f"data{k}", f"buffer{k}", BUFFER_DATA),
             f"%arg{k} = getelementptr ptr, ptr %args, i64 {k}",
             f"store ptr %data{k}, ptr %arg{k}",
             f"%outer{k} = getelementptr i64, ptr %steps, i64 {k}",
@@ -222,10 +220,8 @@ def _handler_ir(loop: int, sizes: Sequence[int], width: int) -> str:
     result = count - 1
     return "\n".join([
         *lines,
-        f"%rank.at = getelementptr i8, ptr %buffer{result}, i64 {BUFFER_RANK}",
-        "%rank = load i64, ptr %rank.at",
-        f"%shape.at = getelementptr i8, ptr %buffer{result}, i64 {BUFFER_DIMENSIONS}",
-        "%shape = load ptr, ptr %shape.at",
+        *_field("rank", f"buffer{result}", BUFFER_RANK, "i64"),
+        *_field("shape", f"buffer{result}", BUFFER_DIMENSIONS),
         "%leading = sub i64 %rank, 1",
         "br label %rows",
         "rows:",
