@@ -26,8 +26,7 @@ import numpy as np
 from robomodel.errors import Source
 from robomodel.reports import drawings, html, plots
 from robomodel.reports.drawings import Drawings
-from robomodel.reports.pictures import draw_plots
-from robomodel.reports.plots import Plot
+from robomodel.reports.plots import Plot, draw_plots
 
 Cell: TypeAlias = str | float | None
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from robomodel.model import Model
-from robomodel.reports import pictures
 from robomodel.reports.document import count
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ from robomodel.model import build
 from robomodel.model.configurations.curves import STEPS, Sweep, curve, sweep
 from robomodel.reports.actuation.document import STEEPEST
 from robomodel.reports.identification import force_plots
-from robomodel.reports.plots import Line, Plot, bounded
+from robomodel.reports.plots import Line, Plot, bounded, draw_plots, figure, save
 
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#edc948",
            "#ff9da7", "#9c755f")  # fmt: skip
@@ -73,7 +72,7 @@ def draw_graph(model: Model, path: str | os.PathLike[str]) -> None:
     of_bodies = [colours[node.cluster] for node in model.nodes]
     width = sum(tree.width for _, tree in panels) + MARGIN * 4 + BULGE * 3
     height = max(tree.height for _, tree in panels) + TITLE + 2 * MARGIN
-    drawn = pictures.figure(width, height)
+    drawn = figure(width, height)
     axes = drawn.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
@@ -90,7 +89,7 @@ def draw_graph(model: Model, path: str | os.PathLike[str]) -> None:
                     panel.tie(tree, tie, of_bodies[at])
             panel.tree(tree, parents, of_bodies)
         x += tree.width + BULGE + MARGIN
-    pictures.save(drawn, path)
+    save(drawn, path)
 
 
 def colours_of(model: Model) -> list[str]:
@@ -321,7 +320,7 @@ def draw_cluster(
     lines = [(position, "") for position in names]
     title = model.name if swept.closed else f"{model.name}: as far as its loops close"
     alone = "no other joint moves with it"
-    pictures.draw_plots(
+    draw_plots(
         [
             Plot(title, along, f"position [{', '.join(sorted(kinds, reverse=True))}]", positions,
                  marks=marks, empty=alone),
@@ -346,7 +345,7 @@ def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
         ImportError: Matplotlib is not installed.
     """
     plots = force_plots(fit, fit.model.dof_names)
-    pictures.draw_plots([plot for pair in plots for plot in pair], path, columns=2)
+    draw_plots([plot for pair in plots for plot in pair], path, columns=2)
 
 
 def _marks(model: Model, joint: str, ends: Sequence[JointEnvelope]) -> Iterator[tuple[float, str]]:
