@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cases import few
 from lxml import etree
+from mechanisms import random_mechanism
 from numpy.typing import NDArray
 from test_papers_clusters import ball
 
@@ -14,6 +15,8 @@ from robomodel.estimation.factors import Gyroscope
 from robomodel.estimation.graph import Factor
 from robomodel.estimation.problems import rolled_out, undisturbed
 from robomodel.estimation.solve import fixed_lag
+from robomodel.estimation.spaces import Configurations
+from robomodel.model.constraints import LinearConstraint
 from robomodel.papers.natural_coordinates.spatial import (
     LoopAccelerations,
     LoopPositions,
@@ -91,6 +94,33 @@ def test_errors_and_jacobians(name: str) -> None:
                 wanted = (8 * near - far) / 12e-3
                 size = max(1.0, float(np.abs(wanted).max()))
                 assert slope[..., j] == pytest.approx(wanted, abs=1e-7 * size)
+
+
+@pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
+@pytest.mark.parametrize("name", ["coupling", "balls", "floating"])
+def test_derivatives_of_differences(name: str) -> None:
+    """Of configurations with ball joints on their own, in a loop and in a cluster of couplings."""
+    if name == "coupling":
+        generator = np.random.default_rng(33)
+        model = rm.load(random_mechanism(generator, ["coupling"], n_joints=5).text)
+        balls = [c for c in model.clusters if any(model.nodes[b].joint.nv == 3 for b in c.bodies)]
+        assert any(isinstance(c.constraint, LinearConstraint) for c in balls)
+    else:
+        model = robot(name)
+    rng = np.random.default_rng(1)
+    space, step = Configurations(model), 1e-6
+    q0 = model.random_configuration(rng)
+    q1 = space.retract(q0, 0.05 * rng.standard_normal(model.nv))
+    for k, jacobian in enumerate(space.local_jacobians(q0, q1)):
+        ahead, behind = (
+            np.array([
+                space.local(space.retract(q0, h * e), q1) if k == 0
+                else space.local(q0, space.retract(q1, h * e))
+                for e in np.eye(model.nv)
+            ])
+            for h in (step, -step)
+        )  # fmt: skip
+        np.testing.assert_allclose(jacobian, (ahead - behind).T / (2 * step), atol=2e-8)
 
 
 @pytest.mark.slow
