@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from robomodel.interop.casadi import to_casadi
     from robomodel.motion.cuda import rollout_kernel
     from robomodel.reports.actuation.study import actuation
-    from robomodel.reports.approximation.errors import approximation_errors
+    from robomodel.reports.approximation import approximation_errors
     from robomodel.reports.comparison.study import compare
     from robomodel.reports.validation.study import validate
     from robomodel.trajectory import (
@@ -110,7 +110,7 @@ _LATE = {
         "trajectory",
     ),
     "actuation": "reports.actuation.study",
-    "approximation_errors": "reports.approximation.errors",
+    "approximation_errors": "reports.approximation",
     "compare": "reports.comparison.study",
     "validate": "reports.validation.study",
     "rollout_kernel": "motion.cuda",

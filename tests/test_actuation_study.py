@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import robomodel as rm
 from robomodel.cli import app, main
 from robomodel.dynamics.actuators.envelopes import JointEnvelope
-from robomodel.reports.actuation.four_bars import grashof
+from robomodel.reports.actuation.study import grashof
 
 Array = NDArray[np.float64]
 HINGE = '<axis xyz="0 1 0"/>'

@@ -22,8 +22,15 @@ from robomodel.dynamics.baselines import approximated_in_part
 from robomodel.errors import DescriptionError
 from robomodel.model import build
 from robomodel.model.approximate import approximate
-from robomodel.reports.approximation.errors import _bounds, spins, states
-from robomodel.reports.approximation.files import Motor, annotate_drake, annotate_mjcf, motors
+from robomodel.reports.approximation import (
+    Motor,
+    _bounds,
+    annotate_drake,
+    annotate_mjcf,
+    motors,
+    spins,
+    states,
+)
 
 ROTOR = 6.3e-05  # kg m², of Mini Cheetah
 LEGS = ("HR", "HL", "FR", "FL")

@@ -12,7 +12,7 @@ from mujoco_oracle import MujocoSide, assert_forward_dynamics, assert_smooth_dyn
 from texts import INERTIAL, four_bar, joint, link, robot
 
 import robomodel as rm
-from robomodel.reports.approximation.errors import soft_constraint_errors
+from robomodel.reports.approximation import soft_constraint_errors
 
 ROBOTS = ("mini_cheetah", "mit_humanoid_leg", "four_bar", "teleop_arm", "belt_leg")
 

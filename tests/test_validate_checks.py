@@ -11,7 +11,7 @@ from validation_texts import DOG, ROTOR, gravest, kinds, only
 
 import robomodel as rm
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.report import Report
+from robomodel.reports.validation.study import Report
 
 # ---- three faulty files, and more ----------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from texts import four_bar, joint, link
 
 from robomodel.reports.document import Finding
-from robomodel.reports.validation.report import Report
+from robomodel.reports.validation.study import Report
 
 
 def kinds(report: Report) -> list[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ from robomodel.cli.robot import Robot
 from robomodel.description.stages import SUFFIXES as STAGES
 from robomodel.model import Model
 from robomodel.parsers.meshes import How, folder_of
-from robomodel.reports.approximation.errors import (
+from robomodel.reports.approximation import (
     ApproximationErrors,
     SoftConstraintErrors,
     approximation_errors,

@@ -25,13 +25,15 @@ from robomodel.errors import DescriptionError, DescriptionWarning
 from robomodel.files import named
 from robomodel.model import Model
 from robomodel.parsers import xml
-from robomodel.reports.approximation.errors import (
+from robomodel.reports.approximation import Annotated as AnnotatedFile
+from robomodel.reports.approximation import (
     ApproximationErrors,
+    annotate_drake,
+    annotate_mjcf,
     approximation_errors,
     csv_of,
+    motors,
 )
-from robomodel.reports.approximation.files import Annotated as AnnotatedFile
-from robomodel.reports.approximation.files import annotate_drake, annotate_mjcf, motors
 from robomodel.reports.document import Bullets, Section
 from robomodel.reports.validation.study import of_error, of_model
 

@@ -12,8 +12,6 @@ import numpy as np
 from robomodel.dynamics.actuators.envelopes import JointEnvelope
 from robomodel.model.elements import units_of
 from robomodel.model.joints import Array
-from robomodel.reports.actuation.four_bars import LOW, FourBar
-from robomodel.reports.actuation.workspace import Workspace
 from robomodel.reports.document import (
     Bullets,
     Cell,
@@ -27,9 +25,17 @@ from robomodel.reports.document import (
 from robomodel.reports.plots import Line, Plot, bounded
 
 if TYPE_CHECKING:
-    from robomodel.reports.actuation.study import Actuation, Drive, Polygon, SpeedTorque
+    from robomodel.reports.actuation.study import (
+        Actuation,
+        Drive,
+        FourBar,
+        Polygon,
+        SpeedTorque,
+        Workspace,
+    )
 
 STEEPEST = 30.0  # times the median: beyond it curves near dead points are cut off
+LOW = math.radians(40.0)  # transmission angle below which the bars mostly load their hinges
 SIDES = ("lower", "upper")
 
 

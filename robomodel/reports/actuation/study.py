@@ -1,4 +1,10 @@
-"""What motors do through gears and linkages: ratios, torque, speed, range, polygons."""
+"""What motors do through gears and linkages: ratios, torque, speed, range, polygons; four-bars.
+
+Four-bars have a class after Grashof and a transmission angle. A loop of four parallel hinges is
+one, in whatever words the file says it: hinges of the tree from the ends of a loop up to where its
+branches meet, and the closing joint where that leaves a turn. A foot's workspace is where it gets
+to while two joints move, with the curves on which it is singular.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
-from robomodel.dynamics import actuator_map, armature
+from robomodel.description.poses import unit
+from robomodel.dynamics import actuator_map, armature, frame_pose, jacobian
 from robomodel.dynamics.actuators import maps as motors
 from robomodel.dynamics.actuators.envelopes import (
     JointEnvelope,
@@ -20,13 +27,13 @@ from robomodel.dynamics.actuators.envelopes import (
     tree_rows,
 )
 from robomodel.dynamics.kinematics.frames import FrameLike
-from robomodel.errors import ClosureError
+from robomodel.errors import ClosureError, as_names, did_you_mean
 from robomodel.model import Model
-from robomodel.model.elements import units_of
-from robomodel.model.joints import Array
+from robomodel.model.configurations.curves import grid
+from robomodel.model.constraints import LoopJoint
+from robomodel.model.elements import Cluster, units_of
+from robomodel.model.joints import Array, Revolute
 from robomodel.reports.actuation import document as actuation_document
-from robomodel.reports.actuation.four_bars import FourBar, four_bars
-from robomodel.reports.actuation.workspace import Workspace, workspace
 from robomodel.reports.document import Document, HasDocument
 
 SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
@@ -302,3 +309,346 @@ def _turned(model: Model, joints: tuple[JointEnvelope, JointEnvelope]) -> Array:
                 position = low + share * (high - low)
                 poses.append(model.configuration({joint.joint: position}))
     return np.array(poses)
+
+
+# ---- four-bars -----------------------------------------------------------------------------------
+
+
+PARALLEL = 1e-6  # sine of the angle between axes
+ALIKE = 1e-6  # relative: lengths, or sums of them, that count as equal
+TURNING = ("revolute", "continuous", "spherical", "universal")  # loops that leave a turn
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """An angle [rad] and the position of the input at which it is that."""
+
+    angle: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FourBar:
+    """Four hinges in a loop.
+
+    ``joints`` go round, from the ``input`` on; the closing one is called by its loop. ``lengths``
+    [m] are those of the bars between them: ``lengths[i]`` from ``joints[i]`` to the next. ``frame``
+    is the number of the bar that carries the others. ``kind`` is the class: crank-rocker,
+    double-crank, double-rocker, triple-rocker, parallelogram, or kite; the last two can fold flat.
+    ``margin`` [m]: by how much the longest and the shortest together are less than the others
+    (Grashof's condition; negative where no bar can turn all round).
+    ``positions`` and ``angles`` (n,): the input's, and the transmission angle, at the joint
+    opposite the input between the bars that meet there, 0 to π/2; ``least``, ``most`` of it.
+    """
+
+    cluster: str
+    loop: str
+    joints: tuple[str, str, str, str]
+    lengths: tuple[float, float, float, float]
+    frame: int
+    kind: str
+    margin: float
+    positions: Array
+    angles: Array
+    least: Extreme
+    most: Extreme
+
+    @property
+    def input(self) -> str:
+        """The joint that drives it: an actuator's, else an independent one."""
+        return self.joints[0]
+
+
+def four_bars(model: Model, cluster: Cluster, q: Array) -> list[FourBar]:
+    """Those of a cluster with loops, measured at closed configurations q (n, nq)."""
+    kinds = {loop.name: loop.type for loop in model.loops}
+    bars = []
+    for loop in cluster.geometry.loop_joints:
+        hinges = _hinges(cluster, loop, kinds.get(loop.name, ""))
+        if hinges is not None:
+            bar = _measured(model, cluster, loop.name, hinges, q)
+            if bar is not None:
+                bars.append(bar)
+    return bars
+
+
+def _hinges(cluster: Cluster, loop: LoopJoint, kind: str) -> tuple[int, ...] | None:
+    """Those of a loop: of the first branch downwards, the closing one (-1), upwards again."""
+    down, up = loop.branches
+    hinges = (*down, *((-1,) if kind in TURNING else ()), *reversed(up))
+    if len(hinges) != 4 or (kind not in TURNING and kind != "fixed"):
+        return None
+    revolute = (isinstance(cluster.geometry.links[i].joint, Revolute) for i in hinges if i >= 0)
+    return hinges if all(revolute) else None
+
+
+def _measured(
+    model: Model, cluster: Cluster, loop: str, hinges: tuple[int, ...], q: Array
+) -> FourBar | None:
+    names = [loop if i < 0 else cluster.joints[i] for i in hinges]
+    places, axes = _places(model, names, q)
+    normal = axes[:, 0]
+    bent = max(float(np.max(np.linalg.norm(np.cross(normal, axes[:, i]), axis=-1)))
+               for i in range(axes.shape[1]))  # fmt: skip
+    if bent > PARALLEL:
+        return None
+    bars = np.roll(places, -1, axis=1) - places
+    bars -= np.sum(bars * normal[:, None], axis=-1, keepdims=True) * normal[:, None]
+    sizes = np.linalg.norm(bars, axis=-1)
+    length = np.median(sizes, axis=0)
+    if np.min(length) <= ALIKE * np.max(length):
+        return None
+    if float(np.max(np.abs(sizes - length))) > ALIKE * float(np.max(length)):
+        return None  # not in one plane
+    first = _input(model, names)
+    order = [(first + i) % 4 for i in range(4)]
+    frame = order.index(3)  # the bar from the last joint of one branch to the first of the other
+    lengths = tuple(float(length[i]) for i in order)
+    kind, margin = grashof(lengths, frame)
+    opposite = order[2]
+    a, b = -bars[:, order[1]], bars[:, opposite]
+    cosine = np.abs(np.sum(a * b, axis=-1)) / (sizes[:, order[1]] * sizes[:, opposite])
+    angles = np.arccos(np.minimum(cosine, 1.0))
+    joint = names[first] if names[first] in model.joint_names else cluster.independent[0]
+    at = np.asarray(model.joint_positions(q).get(joint, np.arange(len(q), dtype=float)))
+    along = np.argsort(at, kind="stable") if cluster.nv > 1 else np.arange(len(q))
+    sampled = [Extreme(float(x), float(y)) for x, y in zip(angles, at, strict=True)]
+    if cluster.nv == 1:
+        turn = _turn(bars[:, order[0]], -bars[:, order[3]], normal)
+        sampled += _between(_four(lengths), turn, at)
+    one, two, three, four = (names[i] for i in order)
+    return FourBar(
+        cluster.name, loop, (one, two, three, four), _four(lengths), frame, kind, margin,
+        at[along], angles[along], min(sampled, key=lambda each: each.angle),
+        max(sampled, key=lambda each: each.angle),
+    )  # fmt: skip
+
+
+def _turn(one: Array, other: Array, normal: Array) -> Array:
+    """The angle (n,) about a normal from one bar to another, without jumps."""
+    sine = np.sum(np.cross(one, other) * normal, axis=-1)
+    return np.unwrap(np.arctan2(sine, np.sum(one * other, axis=-1)))
+
+
+def _between(lengths: tuple[float, ...], turn: Array, at: Array) -> list[Extreme]:
+    """Where the transmission angle has its extremes between samples of the input's ``turn``.
+
+    With the input's bar in line with the one before it, and where the angle is right.
+    """
+    a, b, c, d = lengths
+
+    def cosine(input_cosine: Array) -> Array:
+        return (b * b + c * c - a * a - d * d + 2.0 * a * d * input_cosine) / (2.0 * b * c)
+
+    low, high = float(np.min(turn)), float(np.max(turn))
+    order = np.argsort(turn, kind="stable")
+    extremes = []
+    for k in range(math.ceil(low / math.pi), math.floor(high / math.pi) + 1):
+        size = min(abs(float(cosine(np.array(math.cos(k * math.pi))))), 1.0)
+        where = float(np.interp(k * math.pi, turn[order], at[order]))
+        extremes.append(Extreme(math.acos(size), where))
+    signs = cosine(np.cos(turn))
+    for n in np.flatnonzero(signs[1:] * signs[:-1] < 0.0).tolist():
+        share = float(signs[n] / (signs[n] - signs[n + 1]))
+        extremes.append(Extreme(math.pi / 2, float(at[n] + share * (at[n + 1] - at[n]))))
+    return extremes
+
+
+def _four(x: tuple[float, ...]) -> tuple[float, float, float, float]:
+    a, b, c, d = x
+    return a, b, c, d
+
+
+def _places(model: Model, names: Sequence[str], q: Array) -> tuple[Array, Array]:
+    """Points (n, 4, 3) on hinges, by the joints' names and the loop's, and axes of the joints."""
+    joints = {joint.name: joint for joint in model.description.joints}
+    anchors = {loop.name: loop.predecessor for loop in model.description.loops}
+    places, axes = [], []
+    for name in names:
+        if name in joints:
+            pose = frame_pose(model, q, joints[name].child, backend="numpy")
+            axes.append(pose[:, :3, :3] @ unit(joints[name].axis))
+        else:
+            anchor = anchors[name]
+            pose = frame_pose(model, q, (anchor.link, anchor.origin.xyz), backend="numpy")
+        places.append(pose[:, :3, 3])
+    return np.stack(places, axis=1), np.stack(axes, axis=1)
+
+
+def _input(model: Model, names: list[str]) -> int:
+    """Which joint drives: an actuator's, else an independent one, else the first."""
+    pushed = {actuator.joint for actuator in model.actuators}
+    pushed |= {name for actuator in model.actuators for name, _ in actuator.terms}
+    independent = {joint.name for joint in model.joints if joint.independent}
+    for preferred in (pushed, independent):
+        for n, name in enumerate(names):
+            if name in preferred:
+                return n
+    return 0
+
+
+def grashof(lengths: tuple[float, ...], frame: int) -> tuple[str, float]:
+    """The class of a four-bar by its lengths, in order round it, and Grashof's margin [m]."""
+    shortest, _, _, longest = sorted(lengths)
+    margin = sum(lengths) - 2.0 * (shortest + longest)
+    tolerance = ALIKE * longest
+    if abs(margin) <= tolerance:
+        a, b, c, d = lengths
+        if abs(a - c) <= tolerance and abs(b - d) <= tolerance:
+            return "parallelogram", 0.0
+        beside = (abs(a - b) <= tolerance and abs(c - d) <= tolerance) or (
+            abs(b - c) <= tolerance and abs(d - a) <= tolerance
+        )
+        return ("kite" if beside else "change point"), 0.0
+    if margin < 0.0:
+        return "triple-rocker", margin
+    place = min(range(4), key=lambda i: lengths[i])
+    if place == frame:
+        return "double-crank", margin
+    return ("double-rocker" if (place - frame) % 4 == 2 else "crank-rocker"), margin
+
+
+# ---- the workspace of a foot ---------------------------------------------------------------------
+
+
+GRID = 25  # configurations along each of two coordinates
+TURN = 3.0  # radians, or metres, either way of coordinates without limits
+MOVES = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workspace:
+    """Where a link's origin gets to while two coordinates (or one) move, all others at neutral.
+
+    In the plane that its ways span best: ``points`` (n, m, 2) [m] by the coordinates' positions,
+    not-a-number where loops do not close or limits are left. The plane's origin is the point of it
+    nearest to the base's: ``origin`` + ``points`` @ ``axes`` (2, 3) are in the base's coordinates.
+    ``singular`` (k, 2, 2): segments of the curves where the foot can move in one direction only.
+    """
+
+    foot: str
+    coordinates: tuple[str, ...]
+    points: Array
+    origin: Array
+    axes: Array
+    singular: Array
+
+    @property
+    def axis_names(self) -> tuple[str, str]:
+        """Which of the base's axes the plane's are: ``z``, ``-x``, or a direction in them."""
+        first, second = (_axis_name(axis) for axis in self.axes)
+        return first, second
+
+    @property
+    def extent(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The least and greatest of both plane coordinates [m]."""
+        flat = self.points.reshape(-1, 2)
+        flat = flat[np.all(np.isfinite(flat), axis=1)]
+        (a, b), (c, d) = np.min(flat, axis=0).tolist(), np.max(flat, axis=0).tolist()
+        return (a, c), (b, d)
+
+
+def _axis_name(axis: Array) -> str:
+    k = int(np.argmax(np.abs(axis)))
+    if abs(axis[k]) > 1.0 - 1e-9:
+        return f"{'-' if axis[k] < 0.0 else ''}{'xyz'[k]}"
+    return f"along ({', '.join(f'{x:g}' for x in (np.round(axis, 2) + 0.0).tolist())})"
+
+
+def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Workspace:
+    """Of a link's origin, or of (link, offset); UnknownNameError for unknown ones.
+
+    ``joints``: one or two of the joints that move in the open tree, or of linkages of one freedom;
+    by default the last two that move the foot. ValueError where there are none.
+    """
+    envelopes = {each.joint: each for each in joint_envelopes(model)}
+    link = foot if isinstance(foot, str) else foot[0]
+    model.frame(link)  # an UnknownNameError with a hint for unknown ones
+    chosen = as_names(joints, "joints") or _movers(model, foot, list(envelopes.values()))
+    for name in chosen:
+        if name not in envelopes:
+            raise ValueError(
+                f"'{name}' is no joint of one freedom that moves in the open tree of "
+                f"'{model.name}'{did_you_mean(name, envelopes)}"
+            )
+    if not 1 <= len(chosen) <= 2 or len(set(chosen)) < len(chosen):
+        if not chosen:
+            raise ValueError(f"no joint of one freedom moves '{link}'; name one or two others")
+        raise ValueError(f"joints are one or two, each once, got {list(chosen)}")
+    poses = grid(model, chosen, [_positions(envelopes[name]) for name in chosen])
+    lost = ~np.all(np.isfinite(poses), axis=-1)
+    if np.all(lost):
+        raise ValueError(f"'{model.name}' is nowhere within its limits")
+    safe = np.where(lost[..., None], model.neutral(), poses)
+    pose = frame_pose(model, safe, foot, backend="numpy")
+    places = np.where(lost[..., None], np.nan, pose[..., :3, 3])
+    flat = places[~lost]
+    middle = np.mean(flat, axis=0)
+    plane = _upright(np.linalg.svd(flat - middle, full_matrices=True)[2][:2])
+    origin = middle - (middle @ plane.T) @ plane
+    points = (places - origin) @ plane.T
+    singular = np.zeros((0, 2, 2))
+    if len(chosen) == 2:
+        moving = pose[..., :3, :3] @ _ways(model, safe, foot, chosen)
+        with np.errstate(invalid="ignore"):
+            sign = np.linalg.det(plane @ moving)
+        singular = _zeros(points, np.where(lost, np.nan, sign))
+    return Workspace(link, chosen, points, origin, plane, singular)
+
+
+def _ways(model: Model, q: Array, foot: FrameLike, joints: Sequence[str]) -> Array:
+    """The foot's velocities (..., 3, len(joints)) for unit rates of joints, all others standing."""
+    names = list(model.joint_names)
+    bodies = [names.index(name) for name in joints]
+    rows = tree_rows(model, bodies)
+    v = tree_rates(model, q, rows)[..., [rows.index(model.nodes[b].v) for b in bodies]]
+    linear = np.array(jacobian(model, q, foot, backend="numpy"))[..., 3:, :]
+    return np.asarray(linear @ v)
+
+
+def _upright(plane: Array) -> Array:
+    """Axes of the same plane, the second one as nearly along z as there is one, else along y."""
+    z, y = (plane.T @ plane[:, k] for k in (2, 1))
+    up = z if np.linalg.norm(z) > 1e-6 else y
+    second = up / np.linalg.norm(up)
+    normal = np.cross(plane[0], plane[1])
+    first = np.cross(second, normal)
+    if first[int(np.argmax(np.abs(first)))] < 0.0:
+        first = -first
+    return np.array([first, second])
+
+
+def _movers(model: Model, foot: FrameLike, envelopes: Sequence[JointEnvelope]) -> tuple[str, ...]:
+    """The last two joints of the open tree that move a foot, its base held."""
+    q = model.neutral()
+    names = [each.joint for each in envelopes if each.tree]
+    moves = [name for name in names if np.max(np.abs(_ways(model, q, foot, [name]))) > MOVES]
+    return tuple(moves[-2:])
+
+
+def _positions(reach: JointEnvelope) -> Array:
+    """Positions of a coordinate within its range."""
+    low, high = reach.lower, reach.upper
+    start = float(reach.positions[0])
+    first = low if np.isfinite(low) else (high if np.isfinite(high) else start) - TURN
+    last = high if np.isfinite(high) else (low if np.isfinite(low) else start) + TURN
+    return np.linspace(first, last, GRID)
+
+
+def _zeros(points: Array, values: Array) -> Array:
+    """Segments (k, 2, 2) where a function on a grid of points is zero, cell by cell."""
+    segments = []
+    for i in range(values.shape[0] - 1):
+        for j in range(values.shape[1] - 1):
+            corners = [(i, j), (i + 1, j), (i + 1, j + 1), (i, j + 1)]
+            f = [float(values[c]) for c in corners]
+            if not np.all(np.isfinite(f)):
+                continue
+            crossed = []
+            for k in range(4):
+                a, b = f[k], f[(k + 1) % 4]
+                if (a < 0.0) != (b < 0.0):
+                    p, q = points[corners[k]], points[corners[(k + 1) % 4]]
+                    crossed.append(p + (q - p) * (a / (a - b)))
+            segments += [crossed[k : k + 2] for k in range(0, len(crossed) - 1, 2)]
+    return np.array(segments).reshape(-1, 2, 2)

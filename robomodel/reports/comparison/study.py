@@ -33,7 +33,7 @@ from robomodel.loading import load
 from robomodel.model import Model, build
 from robomodel.model.graph import WORLD, spanning_tree
 from robomodel.model.joints import Array
-from robomodel.reports.comparison.causes import Causes
+from robomodel.reports.comparison.differences import Causes, Comparison, Difference, Value
 from robomodel.reports.comparison.match import (
     ROUNDING,
     Match,
@@ -47,7 +47,6 @@ from robomodel.reports.comparison.match import (
     moved_point,
     pose_of,
 )
-from robomodel.reports.comparison.report import Comparison, Difference, Value
 
 LOOP_AXES = ("revolute", "prismatic", "planar", "universal")
 TOLERANCE = 1e-6

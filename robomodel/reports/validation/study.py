@@ -1,26 +1,49 @@
-"""Validation: every check on a model, and what reading its file has to say."""
+"""Validation: every check on a model, what reading its file has to say, and the report of both."""
 
 from __future__ import annotations
 
 import math
+import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from robomodel.errors import DescriptionError, DescriptionWarning, Source
+import numpy as np
+
+from robomodel.description.transmissions import rotor_name
+from robomodel.errors import DescriptionError, DescriptionWarning, Source, few
 from robomodel.loading import load
 from robomodel.model import Model, build
+from robomodel.model.closure import CLOSED
+from robomodel.model.configurations.curves import Curve
+from robomodel.model.joints import Array
 from robomodel.parsers.checks import check_plausible
+from robomodel.reports.comparison.differences import UNITS, shown
 from robomodel.reports.comparison.match import Robot
-from robomodel.reports.comparison.report import UNITS, shown
 from robomodel.reports.comparison.study import compare_robots, open_tree
-from robomodel.reports.document import SEVERITIES, Finding, note
+from robomodel.reports.document import (
+    SEVERITIES,
+    Document,
+    Finding,
+    Findings,
+    HasDocument,
+    Section,
+    Severity,
+    Table,
+    count,
+    note,
+    picked,
+)
+from robomodel.reports.drawings import Drawings
+from robomodel.reports.plots import Line, Plot
 from robomodel.reports.validation import mechanism_checks as mechanics
 from robomodel.reports.validation import number_checks as numbers
-from robomodel.reports.validation import rotor_checks as rotors
 from robomodel.reports.validation import symmetry_checks as symmetry
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.report import Report
+from robomodel.reports.validation.linkage import Linkage
 
 CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
     mechanics.check_redundancy,
@@ -33,7 +56,7 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
     numbers.check_centres,
     symmetry.check_symmetry,
     numbers.check_shapes,
-    rotors.check_rotors,
+    numbers.check_rotors,
     numbers.check_units,
 )
 """All checks; docs/validate.md explains them by the ids of their findings."""
@@ -152,3 +175,244 @@ def _as_finding(message: Warning | str) -> Finding:
     if isinstance(message, DescriptionWarning):
         return Finding("warning", "file", message.source, message.message)
     return Finding("warning", "file", Source(), str(message))
+
+
+# ---- the report ----------------------------------------------------------------------------------
+
+
+STEEPEST = 1.5  # times the rates' usual size: where plots of G are cut off
+USUAL = 0.9  # the share of points that say what that is
+NUMBERS = frozenset(
+    ("triangle", "inertia-size", "point-mass", "centre-of-mass", "ratio", "rotor-mass",
+     "rotor-inertia", "rotor-twice", "armature", "millimetres", "grams", "degrees")
+)  # fmt: skip
+"""Checks of single numbers, which files have wrong in many places at once."""
+NAMES_AND_NUMBERS = re.compile(r"(?<!\w)'[^']*'|-?\d[\d.e+-]*")
+KEY = "Dashed: the other way to close. Red: singular positions. Grey: beyond the limits."
+
+
+@dataclass(frozen=True)
+class Report(HasDocument):
+    """The findings on a robot, and the study of each cluster with loops.
+
+    Attributes:
+        robot: The robot's name.
+        file: Its file.
+        findings: The findings, the gravest first.
+        linkages: The study of each cluster with loops.
+    """
+
+    robot: str
+    file: str
+    findings: tuple[Finding, ...]
+    linkages: tuple[Linkage, ...] = ()
+
+    @cached_property
+    def counts(self) -> dict[Severity, int]:
+        """The number of findings of each severity."""
+        counter = Counter(finding.severity for finding in self.findings)
+        return {severity: counter[severity] for severity in SEVERITIES}
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are at most notes."""
+        return all(finding.severity == "note" for finding in self.findings)
+
+    @cached_property
+    def alike(self) -> list[Findings]:
+        """The findings, those together that differ only in where they are, and by how much."""
+        groups: dict[tuple[object, ...], list[Finding]] = {}
+        for each in self.findings:
+            words = (each.message, each.remedy)
+            if each.check in NUMBERS:
+                words = (NAMES_AND_NUMBERS.sub("", each.message), "")
+            groups.setdefault((each.severity, each.check, *words), []).append(each)
+        return [Findings(first, others) for first, *others in groups.values()]
+
+    @property
+    def summary(self) -> str:
+        """The counts, in words."""
+        if not self.findings:
+            return "nothing found"
+        return ", ".join(count(n, severity) for severity, n in self.counts.items() if n)
+
+    @cached_property
+    def document(self) -> Document:
+        """The report as text, JSON and a page."""
+        sections = [Section("", self.alike)]
+        sections += [part for linkage in self.linkages for part in _sections(linkage)]
+        return Document(
+            self.robot or self.file, self.summary, sections, self._data(), self.file, "validation"
+        )
+
+    def _data(self) -> dict[str, Any]:
+        names = ("severity", "check", "message", "remedy", "value", "unit")
+        return picked(self, "robot", "file", "ok", "counts") | {
+            "findings": [
+                picked(each, *names) | picked(each.source, "element", "file", "line")
+                for each in self.findings
+            ],
+            "linkages": [linkage.as_dict() for linkage in self.linkages],
+            "warnings": [
+                f"{each.source}: {each.message}" for each in self.findings if each.check == "file"
+            ],
+        }
+
+
+def _sections(linkage: Linkage) -> Iterator[Section]:
+    """What was measured of a linkage, in words, numbers, drawings and plots."""
+    yield Section(
+        f"Cluster {linkage.cluster}",
+        [_words(linkage), _numbers(linkage), _ranges(linkage),
+         Drawings(linkage.sketches, linkage.ghosts, KEY if linkage.other_sweeps else "")],
+    )  # fmt: skip
+    for number, sweep in enumerate(linkage.sweeps[: linkage.mobility]):
+        turned = not np.all(sweep.ahead)  # it has met the other way itself
+        others = () if turned else linkage.other_sweeps[number : number + 1]
+        yield Section(_title(sweep), list(_plots(linkage, sweep, others)), level=3)
+
+
+def _words(linkage: Linkage) -> str:
+    """What the linkage is and does, before the numbers."""
+    independent, n = linkage.independent, linkage.mobility
+    others = [name for name in linkage.joints if name not in independent]
+    moved = few(others)
+    words = [
+        f"{count(n, 'freedom')}: {few(independent)} "
+        f"move{'s' if len(independent) == 1 else ''} {moved}.",
+        f"The loops close to {linkage.gap:.0e} m (or as the sine of an angle) over the whole range."
+        if linkage.gap < CLOSED
+        else f"The loops do not close everywhere: they stay open by {linkage.gap:.2g}.",
+    ]
+    if linkage.branches > 1:
+        words.append(
+            f"With the independent joints at neutral it can be put together in {linkage.branches} "
+            "ways; the first drawing is the one that the model uses."
+        )
+    met = [each for sweep in linkage.sweeps for each in sweep.singularities]
+    within = sum(each.reached for each in met)
+    if within:
+        words.append(
+            f"{count(within, 'singular position')} within the limits, where the "
+            "independent joints no longer say how it moves."
+        )
+    elif met:
+        words.append("Its singular positions are all beyond the limits.")
+    else:
+        words.append("It has no singular positions.")
+    return " ".join(words)
+
+
+def _numbers(linkage: Linkage) -> Table:
+    chosen, best = linkage.chosen, linkage.best
+    rows = [
+        ["joint velocities, conditions, freedoms",
+         f"{linkage.velocities} - {linkage.rank} = {linkage.mobility} ({linkage.rows} rows)"],
+        ["motion per unit of the independent joints (1/σ)",
+         f"median {chosen.median:.3g}, worst {chosen.worst:.3g} of {linkage.samples} samples"],
+    ]  # fmt: skip
+    if best is not None and best.joints != chosen.joints:
+        words = f"{few(best.joints)}: median {best.median:.3g}, worst {best.worst:.3g}"
+        rows.append(["the best choice of independent joints", words])
+    return Table(["", ""], rows)
+
+
+def _ranges(linkage: Linkage) -> Table:
+    """The first sweeps, and those further ones with singular positions."""
+    units = linkage.units
+    rows: list[list[str | float]] = []
+    for i, sweep in enumerate(linkage.sweeps):
+        if i >= linkage.mobility and not sweep.singularities:
+            continue
+        points = ", ".join(
+            f"{each.kind} at {round(each.position, 9) + 0.0:.4g}"
+            + ("" if each.reached else " (out of reach)")
+            for each in sweep.singularities
+        )
+        rows.append([sweep.joint, *sweep.range, units[sweep.joint], sweep.others, points or "none"])
+    columns = ["joint", "reaches from", "to", "", "with", "singular positions"]
+    return Table(columns, rows, digits=4)
+
+
+def _title(sweep: Curve) -> str:
+    low, high = sweep.range
+    return f"{sweep.joint} from {low:.4g} to {high:.4g}" + (
+        f", with {sweep.others}" if sweep.others else ""
+    )
+
+
+def _plots(linkage: Linkage, sweep: Curve, others: Sequence[Curve]) -> Iterator[Plot]:
+    """Positions and ratios of the dependent joints, and the condition, along a sweep."""
+    unit = linkage.units
+    along = f"{sweep.joint} [{unit[sweep.joint]}]"
+    # the other freedoms' own joints rest, and rotors turn in proportion to theirs
+    rotors = {rotor_name(name) for name in linkage.labels}
+    moving = [
+        c for c, name in enumerate(linkage.labels) if name not in {*linkage.independent, *rotors}
+    ]
+    marks = [(each.position, each.kind) for each in sweep.singularities]
+    marks = [mark for mark in marks if _shown(mark[0], sweep)]
+    for kind in ("rad", "m"):
+        shown = [c for c in moving if unit[linkage.labels[c]] == kind]
+        if not shown:
+            continue
+        yield Plot(
+            "dependent joints: position",
+            along,
+            f"position [{kind}]",
+            _lines(linkage, shown, sweep, others, "positions"),
+            marks=marks,
+            reached=sweep.range,
+        )
+        yield Plot(
+            "dependent joints: ratio",
+            along,
+            f"ratio [{kind}/{unit[sweep.joint]}]",
+            _lines(linkage, shown, sweep, others, "rates"),
+            marks=marks,
+            reached=sweep.range,
+            limits=_steepest(sweep.rates[:, shown]),
+        )
+    yield Plot(
+        "motion of the cluster per unit of its inputs",
+        along,
+        "1/σ",
+        [
+            Line("1/σ", each.position, np.minimum(each.condition, 1e6), 0, dashed=each is not sweep)
+            for each in (sweep, *others)
+        ],
+        marks=marks,
+        reached=sweep.range,
+        log=True,
+    )
+
+
+def _lines(
+    linkage: Linkage, columns: Sequence[int], sweep: Curve, others: Sequence[Curve], what: str
+) -> list[Line]:
+    """The columns of ``what`` along a sweep, and dashed on the other way to close."""
+    lines = []
+    for each in (sweep, *others):
+        ahead = each.ahead if each is sweep else np.zeros(len(each.position), dtype=bool)
+        for dashed, part in ((False, ahead), (True, ~ahead)):
+            if np.any(part):
+                lines += [
+                    Line(linkage.labels[c], each.position,
+                         np.where(part, getattr(each, what)[:, c], np.nan), n, dashed)
+                    for n, c in enumerate(columns)
+                ]  # fmt: skip
+    return lines
+
+
+def _steepest(rates: Array) -> tuple[float, float]:
+    """Where ratios that go to infinity are cut off."""
+    finite = rates[np.isfinite(rates)]
+    if not len(finite):
+        return (-1.0, 1.0)
+    size = STEEPEST * max(float(np.quantile(np.abs(finite), USUAL)), 1e-3)
+    return max(-size, float(finite.min())), min(size, float(finite.max()))
+
+
+def _shown(position: float, sweep: Curve) -> bool:
+    low, high = float(np.min(sweep.position)), float(np.max(sweep.position))
+    return low - 0.1 <= position <= high + 0.1

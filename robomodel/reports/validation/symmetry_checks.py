@@ -18,7 +18,7 @@ import numpy as np
 from robomodel.description import ONE_DOF, Description, Joint, Link, Vec3
 from robomodel.description.poses import link_poses
 from robomodel.model.joints import Array
-from robomodel.reports.comparison.causes import (
+from robomodel.reports.comparison.differences import (
     Cause,
     MassProperties,
     inertia_cause,

@@ -1,1 +1,0 @@
-"""Approximation errors of an open tree with armature, and files that have it."""
