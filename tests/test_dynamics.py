@@ -147,7 +147,7 @@ def test_every_kind_of_mechanism(kind: str) -> None:
     pytest.fail(f"only {checked} mechanisms of this kind move")
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(mechanisms())
 def test_random_mechanisms(mechanism: Mechanism) -> None:
     assume(check(mechanism, np.random.default_rng(1)))

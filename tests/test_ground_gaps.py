@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import few
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 from texts import INERTIAL
@@ -161,7 +162,7 @@ def hilly(steep: float = 0.3, seed: int = 0) -> rm.Ground:
     return rm.Ground(height=heights, spacing=0.5, origin=(-1.0, 0.5))
 
 
-@pytest.mark.parametrize("steep", [0.3, 2.0])
+@pytest.mark.parametrize("steep", few([0.3, 2.0], 2.0))
 def test_gaps_are_to_the_nearest_of_all_triangles(steep: float) -> None:
     ground, rng = hilly(steep), np.random.default_rng(1)
     faces = triangles(ground)

@@ -53,10 +53,10 @@ def ball(*, floating: bool = False) -> rm.Model:
     return rm.load(BALL.format(*((TORSO, "</body>") if floating else ("", ""))))
 
 
-def models() -> list[rm.Model]:
+@pytest.fixture(params=few(["tello", "mini_cheetah", "four_bar", "balls"], "four_bar", "balls"))
+def model(request: pytest.FixtureRequest) -> rm.Model:
     """A humanoid with differentials, a floating base, a loop, and ball joints with armature."""
-    return [rm.robots.load("tello"), rm.robots.load("mini_cheetah"), rm.robots.load("four_bar"),
-            ball()]  # fmt: skip
+    return ball() if request.param == "balls" else rm.robots.load(request.param)
 
 
 def bodies_of(objects: tuple[ClusterOperators, ...]) -> dict[str, tuple[int, slice]]:
@@ -70,7 +70,6 @@ def bodies_of(objects: tuple[ClusterOperators, ...]) -> dict[str, tuple[int, sli
 # ---- operators -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
 def test_velocities_are_those_of_links(model: rm.Model) -> None:
     """(33), in the frames of links."""
     q, v, *_ = states(model)
@@ -80,7 +79,6 @@ def test_velocities_are_those_of_links(model: rm.Model) -> None:
             assert np.abs(o.velocity[6 * n : 6 * n + 6] - expected).max() < TIGHT
 
 
-@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
 def test_transforms_have_one_block_a_row_at_the_output_body(model: rm.Model) -> None:
     """(16)-(18), (20), (23): X X' = 1 of each block's rotation, unit lower triangular remap."""
     q, v, *_ = states(model)
@@ -127,7 +125,6 @@ def test_remapped_forces_are_statically_equivalent() -> None:
     assert np.abs(net - across).max() < TIGHT
 
 
-@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
 def test_subspaces_and_their_duals(model: rm.Model) -> None:
     """(8)-(10), (24), (29)-(31)."""
     q, v, *_ = states(model)
@@ -145,7 +142,6 @@ def test_subspaces_and_their_duals(model: rm.Model) -> None:
         assert m == len(o.dofs)
 
 
-@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
 def test_the_ring_derivative_is_the_components_rate(model: rm.Model) -> None:
     """(25), (26): against differences along the motion."""
     q, v, *_ = states(model)
@@ -234,7 +230,6 @@ def subtree(objects: tuple[ClusterOperators, ...], root: int) -> tuple[list[int]
     return inside, found
 
 
-@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
 def test_articulated_inertia_is_what_the_subtree_resists_with(model: rm.Model) -> None:
     """(38): the Schur complement of the subtree's mass matrix with the cluster joint removed."""
     q, v, tau, _ = states(model)
@@ -252,7 +247,6 @@ def test_articulated_inertia_is_what_the_subtree_resists_with(model: rm.Model) -
         assert relative(objects[k].articulated_inertia, rest) < TIGHT
 
 
-@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
 def test_the_motion_is_gausss_least_cost(model: rm.Model) -> None:
     """(39): of all accelerations, those of forward dynamics; costs to go add up (42)."""
     q, v, tau, other = states(model)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from cases import few
@@ -92,8 +94,7 @@ def test_shipped_robots(name: str) -> None:
     check(model, states(model))
 
 
-@pytest.mark.parametrize("base", [False, True])
-@pytest.mark.parametrize("kind", few(TEXTS, "spherical"))
+@pytest.mark.parametrize(("kind", "base"), few(product(TEXTS, (False, True)), ("spherical", True)))
 def test_every_joint(kind: str, base: bool) -> None:
     text = TEXTS[kind].replace('<link name="base"/>', link("base", FULL) if base else link("base"))
     model = rm.load(text, floating_base=base, gravity=(1.0, -2.0, 3.0))
