@@ -184,7 +184,7 @@ def test_rotors_out_of_proportion(inertia: float, hint: str) -> None:
     report = with_rotors(inertia)
     assert {each[:2] for each in kinds(report)} == {("warning", "rotor-inertia")}
     assert len(report.findings) == 12
-    (group,) = report.alike  # told once
+    (group,) = report.alike
     assert hint in group.first.remedy
     for each in (group.first, *group.others):
         assert "g cm²" in each.remedy

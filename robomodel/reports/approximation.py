@@ -1,6 +1,6 @@
 """Approximation errors of an open tree with constant armature, and its armatures in files.
 
-Errors are measured in the robot's own independent velocities, over random states, against the exact
+Errors are measured in the robot's independent velocities, over random states, against the exact
 model: the mass matrix, the torques of inverse dynamics, the accelerations of forward dynamics.
 Armatures are written into MJCF (the attribute) and URDF (Drake's tags), text in, text out: only
 armatures change; all else stays to the last blank (:class:`Markup`).
@@ -119,11 +119,11 @@ class Spin:
 
 @dataclass(frozen=True, eq=False)
 class ApproximationErrors(HasDocument):
-    """Errors of the open tree; see docs/armature.md for how errors are made relative.
+    """Errors of the open tree; docs/armature.md defines the relative errors.
 
     Attributes:
         robot: The robot's name.
-        samples: How many states there were; more than asked for where errors are at the tolerance.
+        samples: Number of states; more than requested where errors are at the tolerance.
         seed: Seed of the states.
         tolerance: The median error above which a joint should not be approximated.
         armatures: The range of each joint's armature.
@@ -131,7 +131,7 @@ class ApproximationErrors(HasDocument):
         torque: Error of the whole vector, ‖error‖ / ‖exact‖.
         acceleration: The same of accelerations.
         tendons: The same of accelerations with the inertia between joints, by method="tendons".
-        spins: Rotors on carriers that move, with what no armature says of them.
+        spins: Rotors on moving carriers, whose effect no armature describes.
         dof_names: Names of the independent velocities.
         dense: The reflected inertia between them at the neutral configuration (nv, nv).
         file: The robot's file.
@@ -214,7 +214,7 @@ def _document(errors: ApproximationErrors) -> Document:
         rows.append(["all, with tendons", "", "", _pair(errors.tendons), ""])
     dense, names = errors.dense, errors.dof_names
     pairs = np.argwhere(np.triu(np.abs(dense) > 1e-12 * np.max(np.abs(dense), initial=1e-300), 1))
-    kept = (
+    keep_exact_title = (
         f"Should not be approximated (median error above {errors.tolerance:g}, or ten times "
         "that in one of a hundred states)"
     )
@@ -241,7 +241,7 @@ def _document(errors: ApproximationErrors) -> Document:
             [Bullets([f"{names[i]}, {names[j]}: {dense[i, j]:.6g}" for i, j in pairs.tolist()])],
         ),
         Section("What no armature can say", [Bullets([*spinning, *turning])]),
-        Section(kept, [Bullets(errors.keep_exact)]),
+        Section(keep_exact_title, [Bullets(errors.keep_exact)]),
         Section("", ["", errors.verdict]),
     ]  # fmt: skip
     data = picked(errors, "robot", "file", "dof_names", "dense", "spins", armature="armatures")
@@ -284,9 +284,9 @@ def approximation_errors(
     """What it costs to approximate a robot by an open tree with constant armature.
 
     Errors of mass matrix, inverse and forward dynamics (``method="approximate"``) over random
-    states, joint by joint, and the range of each joint's armature there. Where an error is above
-    its limit, or cannot be told from it by these states, 4 and then 16 times as many are taken, and
-    each cluster is approximated alone to find the one that makes the error. See docs/armature.md.
+    states, joint by joint, and the range of each joint's armature there. Where the states do not
+    decide whether an error is above its limit, 4 and then 16 times as many are drawn. Where one may
+    be, each cluster is approximated alone to find the cause. See docs/armature.md.
 
     Args:
         model: The robot.
@@ -441,10 +441,10 @@ def errors(model: Model, q: Array, v: Array, a: Array) -> dict[str, Array]:
     """
     # a few hundred states are not worth compiling for: backend="numpy" throughout
     exact = dynamics.crba(model, q, backend="numpy")
-    rest = np.zeros((1, 1, model.nv))
+    zero = np.zeros((1, 1, model.nv))
     units = np.eye(model.nv)[None]
-    at_rest = dynamics.rnea(model, q[:, None], rest, rest, method="approximate", backend="numpy")
-    pushed = dynamics.rnea(model, q[:, None], rest, units, method="approximate", backend="numpy")
+    at_rest = dynamics.rnea(model, q[:, None], zero, zero, method="approximate", backend="numpy")
+    pushed = dynamics.rnea(model, q[:, None], zero, units, method="approximate", backend="numpy")
     off = np.abs(np.swapaxes(pushed - at_rest, 1, 2) - exact)
     root = np.sqrt(np.diagonal(exact, axis1=1, axis2=2))
     tau = dynamics.rnea(model, q, v, a, backend="numpy")
@@ -493,9 +493,9 @@ def armatures(model: Model, q: Array) -> tuple[Armature, ...]:
     for cluster in model.clusters:
         bodies = [body for body in cluster.bodies if body in select(model).moving]
         rows = [v for body in bodies for v in model.nodes[body].freedoms]
-        block, kept = dense[:, cluster.v, cluster.v], g[:, rows, cluster.v]
-        if not np.array_equal(kept, np.broadcast_to(np.eye(len(rows)), kept.shape)):
-            inverse = inverses(kept)
+        block, map_to_tree = dense[:, cluster.v, cluster.v], g[:, rows, cluster.v]
+        if not np.array_equal(map_to_tree, np.broadcast_to(np.eye(len(rows)), map_to_tree.shape)):
+            inverse = inverses(map_to_tree)
             block = np.swapaxes(inverse, 1, 2) @ block @ inverse
             block = block[np.isfinite(block).all(axis=(1, 2))]
         at = 0
@@ -548,7 +548,7 @@ def soft_constraint_errors(
     contacts, limits, friction and damping, as the exact model has none.
     """
     if any(loop.type in ("prismatic", "planar") for loop in model.description.loops):
-        return None  # a sliding loop is a body of its own there
+        return None  # MuJoCo's file has an additional body for a sliding loop
     if any(joint.type not in SIMPLE for joint in model.joints):
         return None
     try:
@@ -621,22 +621,22 @@ def annotate_drake(text: str, file: str, motors: Mapping[str, Motor]) -> Annotat
     markup = Markup(text, file, "robot")
     root = markup.root
     joints = {joint.attributes.get("name") for joint in root.all("joint")}
-    taken = {each.attributes.get("name") for each in root.all("transmission")}
+    names = {each.attributes.get("name") for each in root.all("transmission")}
     written = [joint for joint in motors if joint in joints]
     if written and "xmlns:drake" not in root.attributes:
         markup.set(root, "xmlns:drake", DRAKE)
     for joint in written:
         motor = motors[joint]
-        words = {"rotor_inertia": number(motor.inertia), "gear_ratio": number(abs(motor.ratio))}
+        tags = {"rotor_inertia": number(motor.inertia), "gear_ratio": number(abs(motor.ratio))}
         actuator = _actuator(root, joint)
         if actuator is None:
-            markup.append(root, _transmission(joint, words, taken))
+            markup.append(root, _transmission(joint, tags, names))
             continue
         missing = []
-        for tag, value in words.items():
-            tags = actuator.all(f"drake:{tag}")
-            if tags:
-                markup.set(tags[0], "value", value)
+        for tag, value in tags.items():
+            elements = actuator.all(f"drake:{tag}")
+            if elements:
+                markup.set(elements[0], "value", value)
             else:
                 missing.append(f'<drake:{tag} value="{value}"/>')
         if missing:
@@ -656,13 +656,13 @@ def _actuator(root: Tag, joint: str) -> Tag | None:
     return None
 
 
-def _transmission(joint: str, words: Mapping[str, str], taken: set[str | None]) -> str:
-    """A simple transmission that a joint is given."""
+def _transmission(joint: str, tags: Mapping[str, str], names: set[str | None]) -> str:
+    """The text of a simple transmission of a joint; its name is added to ``names``."""
     name = f"{joint}_transmission"
-    while name in taken:
+    while name in names:
         name += "_"
-    taken.add(name)
-    parts = "".join(f'\n    <drake:{tag} value="{value}"/>' for tag, value in words.items())
+    names.add(name)
+    parts = "".join(f'\n    <drake:{tag} value="{value}"/>' for tag, value in tags.items())
     return (
         f"<transmission name={quoteattr(name)}>\n"
         f"  <type>{SIMPLE_TYPE}</type>\n"
@@ -843,7 +843,7 @@ class Markup:
         """The document with all changes."""
         data, changes = self.data, sorted(enumerate(self._changes), key=lambda x: (x[1][:2], x[0]))
         parts, at = [], 0
-        for _, (begin, end, words) in changes:
-            parts += [data[at:begin], words.encode()]
+        for _, (begin, end, replacement) in changes:
+            parts += [data[at:begin], replacement.encode()]
             at = end
         return b"".join([*parts, data[at:]]).decode()

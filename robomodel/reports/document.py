@@ -1,7 +1,7 @@
 """A report: title, summary and sections of paragraphs, lists, tables, plots and drawings.
 
 Every report of the package is one :class:`Document`: :meth:`Document.text` is for terminals,
-:meth:`Document.as_dict` for JSON, :meth:`Document.html` a page that needs nothing besides, and
+:meth:`Document.as_dict` for JSON, a self-contained :meth:`Document.html` page, and
 :meth:`Document.write_plots` writes the plots as pictures or as CSV.
 """
 
@@ -308,7 +308,7 @@ class Document:
         return result
 
     def html(self) -> str:
-        """One HTML page with plots and drawings, which needs nothing besides."""
+        """One self-contained HTML page with plots and drawings."""
         about = ": ".join(filter(None, (self.file, self.summary)))
         body = (element for section in self.sections for element in section.html())
         return page(self.title, self.kind, about, body)
@@ -320,7 +320,7 @@ class Document:
                 if isinstance(part, Plot)]  # fmt: skip
 
     def write_plots(self, folder: Path, suffix: str) -> list[Path]:
-        """Write each plot to a file in the folder, which is made if need be; their paths.
+        """Write each plot to a file in the folder, creating it if missing; return the paths.
 
         Args:
             folder: The folder.
@@ -360,7 +360,7 @@ class HasDocument(ABC):
         return self.document.as_dict()
 
     def html(self) -> str:
-        """One HTML page with pictures, which needs nothing besides."""
+        """One self-contained HTML page with pictures."""
         return self.document.html()
 
 
@@ -408,7 +408,7 @@ def plain(value: Any) -> Any:
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """A number of things."""
+    """A number with its noun, as ``1 joint`` or ``2 joints``."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 

@@ -71,7 +71,7 @@ class Drawings:
 
 
 def sketch(model: Model, cluster: Cluster, positions: Sequence[float], title: str) -> Sketch:
-    """The cluster at positions of its own (its part of q), the rest of the robot at neutral."""
+    """The cluster at ``positions`` (its part of q), all other clusters at neutral."""
     plane = _plane(model, cluster)
     poses = _poses(model, cluster, positions)
     body_of = {frame.name: frame.body for frame in model.frames}
@@ -225,7 +225,7 @@ def _names(each: Sketch, place: _Place) -> Iterator[str]:
     """Names beside the joints, outwards, and above each other where joints are in one place."""
     names = [str(n) if _numbered(each) else pin.name for n, pin in enumerate(each.pins, 1)]
     at = np.array([place(pin.at) for pin in each.pins]).reshape(-1, 2)
-    taken: list[tuple[float, float, float]] = []
+    occupied: list[tuple[float, float, float]] = []
     for name, (x, y) in zip(names, at, strict=True):
         right = x >= WIDTH / 2
         width = 5.6 * len(name)
@@ -233,20 +233,20 @@ def _names(each: Sketch, place: _Place) -> Iterator[str]:
         left = x + 10 if right else x - 10 - width
         line = float(y) - 6.0
         while any(abs(line - other) < 11.0 and left < b and a < left + width
-                  for other, a, b in taken):  # fmt: skip
+                  for other, a, b in occupied):  # fmt: skip
             line -= 11.0
-        taken.append((line, float(left), float(left + width)))
+        occupied.append((line, float(left), float(left + width)))
         anchor = "" if right else ' text-anchor="end"'
         edge = x + 10 if right else x - 10
         yield f'<text x="{edge:.1f}" y="{line:.1f}"{anchor}>{escape(name)}</text>'
 
 
 def _distinct(points: Sequence[Point]) -> list[Point]:
-    kept: list[Point] = []
+    distinct: list[Point] = []
     for x, y in points:
-        if all(abs(x - a) + abs(y - b) > SAME * WIDTH for a, b in kept):
-            kept.append((x, y))
-    return kept
+        if all(abs(x - a) + abs(y - b) > SAME * WIDTH for a, b in distinct):
+            distinct.append((x, y))
+    return distinct
 
 
 def _around(points: list[Point]) -> list[Point]:

@@ -79,7 +79,7 @@ def _groups(groups: Sequence[IdentifiedGroup]) -> Table:
 
 
 def _residuals(fit: Identified, model: Model) -> Table:
-    """Of each coordinate, in its own unit."""
+    """Of each coordinate, in its unit."""
     checked = bool(np.any(np.isfinite(fit.validation)))
     joints = {joint.name: joint for joint in model.joints}
     columns = ["coordinate", "forces", "left by the file", "left by the fit", "unit", "share"]

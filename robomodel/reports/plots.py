@@ -1,5 +1,5 @@
 """Line plots as SVG, which follows the page's light or dark colours and needs no package, and as
-pictures by Matplotlib, which is imported when one is made, without a window or global state.
+pictures by Matplotlib, which is imported when one is drawn, without a window or global state.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Plot:
     """Lines over a coordinate. Labels of axes end in their unit.
 
     ``marks`` (position and name) are drawn across, the range ``reached`` is on white ground.
-    ``limits`` of y cut off lines that go to infinity; by default they are the lines' own.
+    ``limits`` of y cut off lines that go to infinity; by default those of the lines.
     ``log``: of y. ``equal``: one scale for both axes. ``name`` is the stem of a file.
-    ``empty``: what a picture says of a plot without lines.
+    ``empty``: the text in place of a plot without lines.
     """
 
     title: str
@@ -176,12 +176,12 @@ def _colour(number: int, line: Line) -> str:
 
 def _path(x: Array, y: Array, inside: Mask) -> str:
     """Move to the first point inside, lines from then on, anew after each that is not."""
-    words, down = [], False
+    commands, down = [], False
     for px, py, is_inside in zip(x.tolist(), y.tolist(), inside.tolist(), strict=True):
         if is_inside:
-            words.append(f"{'L' if down else 'M'}{px:.1f} {py:.1f}")
+            commands.append(f"{'L' if down else 'M'}{px:.1f} {py:.1f}")
         down = is_inside
-    return "".join(words)
+    return "".join(commands)
 
 
 def _span(values: Array) -> tuple[float, float]:

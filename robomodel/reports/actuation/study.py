@@ -1,9 +1,9 @@
 """What motors do through gears and linkages: ratios, torque, speed, range, polygons; four-bars.
 
-Four-bars have a class after Grashof and a transmission angle. A loop of four parallel hinges is
-one, in whatever words the file says it: hinges of the tree from the ends of a loop up to where its
-branches meet, and the closing joint where that leaves a turn. A foot's workspace is where it gets
-to while two joints move, with the curves on which it is singular.
+Four-bars have a class after Grashof and a transmission angle. Any loop of four parallel hinges is
+one: the hinges of the tree from the ends of a loop up to where its branches meet, and the closing
+joint where that can turn. A foot's workspace is the set of its positions while two joints move,
+with the curves on which it is singular.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ def actuation(
 
     Args:
         model: The robot.
-        foot: A link, or (link, offset), whose workspace is found, with its singular curves, while
-            two ``joints`` move.
+        foot: A link, or (link, offset), whose workspace is computed, with its singular curves,
+            while two ``joints`` move.
         joints: These two, by default the last two that move it.
 
     Returns:
@@ -316,7 +316,7 @@ def _turned(model: Model, joints: tuple[JointEnvelope, JointEnvelope]) -> Array:
 
 PARALLEL = 1e-6  # sine of the angle between axes
 ALIKE = 1e-6  # relative: lengths, or sums of them, that count as equal
-TURNING = ("revolute", "continuous", "spherical", "universal")  # loops that leave a turn
+TURNING = ("revolute", "continuous", "spherical", "universal")  # of closing joints
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +366,7 @@ def four_bars(model: Model, cluster: Cluster, q: Array) -> list[FourBar]:
     for loop in cluster.geometry.loop_joints:
         hinges = _hinges(cluster, loop, kinds.get(loop.name, ""))
         if hinges is not None:
-            bar = _measured(model, cluster, loop.name, hinges, q)
+            bar = _four_bar(model, cluster, loop.name, hinges, q)
             if bar is not None:
                 bars.append(bar)
     return bars
@@ -382,7 +382,7 @@ def _hinges(cluster: Cluster, loop: LoopJoint, kind: str) -> tuple[int, ...] | N
     return hinges if all(revolute) else None
 
 
-def _measured(
+def _four_bar(
     model: Model, cluster: Cluster, loop: str, hinges: tuple[int, ...], q: Array
 ) -> FourBar | None:
     names = [loop if i < 0 else cluster.joints[i] for i in hinges]
@@ -518,9 +518,9 @@ MOVES = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workspace:
-    """Where a link's origin gets to while two coordinates (or one) move, all others at neutral.
+    """The positions of a link's origin while two coordinates (or one) move, others at neutral.
 
-    In the plane that its ways span best: ``points`` (n, m, 2) [m] by the coordinates' positions,
+    In the plane that fits them best: ``points`` (n, m, 2) [m] by the coordinates' positions,
     not-a-number where loops do not close or limits are left. The plane's origin is the point of it
     nearest to the base's: ``origin`` + ``points`` @ ``axes`` (2, 3) are in the base's coordinates.
     ``singular`` (k, 2, 2): segments of the curves where the foot can move in one direction only.
@@ -575,28 +575,28 @@ def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Work
         if not chosen:
             raise ValueError(f"no joint of one freedom moves '{link}'; name one or two others")
         raise ValueError(f"joints are one or two, each once, got {list(chosen)}")
-    poses = grid(model, chosen, [_positions(envelopes[name]) for name in chosen])
-    lost = ~np.all(np.isfinite(poses), axis=-1)
-    if np.all(lost):
+    configurations = grid(model, chosen, [_positions(envelopes[name]) for name in chosen])
+    invalid = ~np.all(np.isfinite(configurations), axis=-1)
+    if np.all(invalid):
         raise ValueError(f"'{model.name}' is nowhere within its limits")
-    safe = np.where(lost[..., None], model.neutral(), poses)
+    safe = np.where(invalid[..., None], model.neutral(), configurations)
     pose = frame_pose(model, safe, foot, backend="numpy")
-    places = np.where(lost[..., None], np.nan, pose[..., :3, 3])
-    flat = places[~lost]
+    places = np.where(invalid[..., None], np.nan, pose[..., :3, 3])
+    flat = places[~invalid]
     middle = np.mean(flat, axis=0)
     plane = _upright(np.linalg.svd(flat - middle, full_matrices=True)[2][:2])
     origin = middle - (middle @ plane.T) @ plane
     points = (places - origin) @ plane.T
     singular = np.zeros((0, 2, 2))
     if len(chosen) == 2:
-        moving = pose[..., :3, :3] @ _ways(model, safe, foot, chosen)
+        moving = pose[..., :3, :3] @ _foot_velocities(model, safe, foot, chosen)
         with np.errstate(invalid="ignore"):
             sign = np.linalg.det(plane @ moving)
-        singular = _zeros(points, np.where(lost, np.nan, sign))
+        singular = _zeros(points, np.where(invalid, np.nan, sign))
     return Workspace(link, chosen, points, origin, plane, singular)
 
 
-def _ways(model: Model, q: Array, foot: FrameLike, joints: Sequence[str]) -> Array:
+def _foot_velocities(model: Model, q: Array, foot: FrameLike, joints: Sequence[str]) -> Array:
     """The foot's velocities (..., 3, len(joints)) for unit rates of joints, all others standing."""
     names = list(model.joint_names)
     bodies = [names.index(name) for name in joints]
@@ -622,14 +622,14 @@ def _movers(model: Model, foot: FrameLike, envelopes: Sequence[JointEnvelope]) -
     """The last two joints of the open tree that move a foot, its base held."""
     q = model.neutral()
     names = [each.joint for each in envelopes if each.tree]
-    moves = [name for name in names if np.max(np.abs(_ways(model, q, foot, [name]))) > MOVES]
-    return tuple(moves[-2:])
+    v = _foot_velocities(model, q, foot, names)
+    return tuple([name for n, name in enumerate(names) if np.max(np.abs(v[:, n])) > MOVES][-2:])
 
 
-def _positions(reach: JointEnvelope) -> Array:
+def _positions(joint: JointEnvelope) -> Array:
     """Positions of a coordinate within its range."""
-    low, high = reach.lower, reach.upper
-    start = float(reach.positions[0])
+    low, high = joint.lower, joint.upper
+    start = float(joint.positions[0])
     first = low if np.isfinite(low) else (high if np.isfinite(high) else start) - TURN
     last = high if np.isfinite(high) else (low if np.isfinite(low) else start) + TURN
     return np.linspace(first, last, GRID)

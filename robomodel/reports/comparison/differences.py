@@ -32,7 +32,7 @@ UNITS = {
     "armature": "kg m² or kg", "stiffness": "N m/rad or N/m", "reference": "rad or m",
     "deadband": "rad or m", "pitch": "m/rad", "length": "m", "gravity": "m/s²",
 }  # fmt: skip
-"""Of quantities; those without have none, or say it themselves."""
+"""Units of quantities; others have none, or their value includes it."""
 
 Value = float | str | tuple[float, ...] | None
 
@@ -56,7 +56,7 @@ class Difference:
             that are missing, another mobility); zero for limits.
         cause: What fault of an export would make ``b`` of ``a``: an id of docs/compare.md, empty
             if the numbers show none.
-        explanation: The cause in words.
+        explanation: The cause as a phrase.
         source: Where the element stands in ``b``, in ``a`` if ``b`` lacks it.
     """
 
@@ -88,7 +88,7 @@ class Comparison(HasDocument):
         a: The first robot's file, or its name.
         b: The second one's.
         differences: The differences.
-        joints: Pairs of joints (and loops) of different names that are taken for the same.
+        joints: Pairs of joints (and loops) of different names that are matched.
         tolerance: The relative difference that counts for none.
     """
 
@@ -167,14 +167,14 @@ PATTERNS = tuple(
 
 
 class Cause(NamedTuple):
-    """What makes one number of the other: an id of docs/compare.md, and words."""
+    """The fault that explains a difference: an id of docs/compare.md, and a phrase."""
 
     id: str
-    words: str
+    explanation: str
 
 
 def other_unit(ratio: float, units: Mapping[str, float]) -> Cause | None:
-    """The unit for which the base unit, the first, was taken, or the reverse, by this ratio."""
+    """The unit that was mistaken for the base unit, the first, or the reverse, by this ratio."""
     base = next(iter(units))
     for unit, factor in units.items():
         if factor != 1.0:
@@ -264,9 +264,9 @@ def inertia_cause(
         return None
     best, least = None, within
     for cause, inertia in _inertias(right, wrong):
-        rest = round(float(np.linalg.norm(wrong.inertia - inertia)) / off, 6)
-        if rest < least:
-            best, least = cause, rest
+        residual = round(float(np.linalg.norm(wrong.inertia - inertia)) / off, 6)
+        if residual < least:
+            best, least = cause, residual
     return best if best and best.id else None
 
 
@@ -281,36 +281,38 @@ def _inertias(right: MassProperties, wrong: MassProperties) -> Iterator[tuple[Ca
     if unit := other_unit(ratio, INERTIAS):
         yield unit, ratio * inertia
     for n, power in itertools.product(map(abs, right.ratios), (2, -2, 1, -1)):
-        words = f"{n**power:.4g} times as large: the rotor turns {n:.4g} times as far as its joint"
-        yield Cause("rotor-inertia", words), n**power * inertia
+        explanation = (
+            f"{n**power:.4g} times as large: the rotor turns {n:.4g} times as far as its joint"
+        )
+        yield Cause("rotor-inertia", explanation), n**power * inertia
         if right.axis is not None:
             about = float(right.axis @ inertia @ right.axis)
             spin = (n**power - 1.0) * about * np.outer(right.axis, right.axis)
-            yield Cause("rotor-inertia", words), inertia + spin
+            yield Cause("rotor-inertia", explanation), inertia + spin
     if right.mass > 0.0:
         denser = wrong.mass / right.mass
         yield Cause("", "denser"), denser * inertia
     for mass in dict.fromkeys((wrong.mass, right.mass)):
         lever = steiner(mass, wrong.com)
-        words = "about the link's origin, not about the centre of mass"
-        yield Cause("composite", words), inertia + lever
-        words = "moved from the link's origin to the centre of mass twice"
-        yield Cause("composite", words), inertia - lever
+        explanation = "about the link's origin, not about the centre of mass"
+        yield Cause("composite", explanation), inertia + lever
+        explanation = "moved from the link's origin to the centre of mass twice"
+        yield Cause("composite", explanation), inertia - lever
     if right.parts:
         parts = np.sum([part.inertia for part in right.parts], axis=0)
-        words = "the sum of its parts' inertias, not moved to the common centre of mass"
-        yield Cause("composite", words), parts
+        explanation = "the sum of its parts' inertias, not moved to the common centre of mass"
+        yield Cause("composite", explanation), parts
     yield _turned(right, wrong)
     yield _with_term(right, wrong)
-    words = f"{ratio:.4g} times as large, with the same mass: one was overwritten alone"
-    yield Cause("override" if _near(wrong.mass, right.mass) else "", words), ratio * inertia
+    explanation = f"{ratio:.4g} times as large, with the same mass: one was overwritten alone"
+    yield Cause("override" if _near(wrong.mass, right.mass) else "", explanation), ratio * inertia
 
 
 def _turned(right: MassProperties, wrong: MassProperties) -> tuple[Cause, Array]:
     """The principal moments of the right inertia about the axes of the wrong one."""
     moments, (_, axes) = np.linalg.eigvalsh(right.inertia), np.linalg.eigh(wrong.inertia)
-    words = "the principal moments are the same, but about other axes"
-    return Cause("axes", words), np.asarray(axes @ np.diag(moments) @ axes.T)
+    explanation = "the principal moments are the same, but about other axes"
+    return Cause("axes", explanation), np.asarray(axes @ np.diag(moments) @ axes.T)
 
 
 def _with_term(right: MassProperties, wrong: MassProperties) -> tuple[Cause, Array]:
@@ -319,14 +321,14 @@ def _with_term(right: MassProperties, wrong: MassProperties) -> tuple[Cause, Arr
     along = int(np.argmin(np.abs(moments)))
     term = float(np.sum(moments) - moments[along]) / 2.0
     arm = math.sqrt(abs(term) / right.mass) if right.mass > 0.0 else math.inf
-    words = (
+    explanation = (
         f"about a point {arm:.4g} m beside the centre of mass"
         if term > 0.0
         else f"without a parallel-axis term of {-term:.4g} kg m², its mass at {arm:.4g} m: parts "
         "not moved to the common centre of mass"
     )
     across = np.eye(3) - np.outer(axes[:, along], axes[:, along])
-    return Cause("composite", words), right.inertia + term * across
+    return Cause("composite", explanation), right.inertia + term * across
 
 
 # ---- differences ---------------------------------------------------------------------------------
@@ -352,8 +354,8 @@ class Causes:
         return self._with(difference, cause, self._source(difference))
 
     def _with(self, difference: Difference, cause: Cause | None, source: Source) -> Difference:
-        fault, words = cause or ("", "")
-        return replace(difference, cause=fault, explanation=words, source=source)
+        fault, explanation = cause or ("", "")
+        return replace(difference, cause=fault, explanation=explanation, source=source)
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -384,9 +386,9 @@ class Causes:
         for link, right, wrong in self._lumped(body):
             for quantity in (difference.quantity, "mass", "inertia", "com"):
                 if cause := _cause(quantity, right, wrong):
-                    words = f"{quantity} of its link '{link}' {cause.words}"
+                    explanation = f"{quantity} of its link '{link}' {cause.explanation}"
                     source = _link_source(b.description, link)
-                    return self._with(difference, Cause(cause.id, words), source)
+                    return self._with(difference, Cause(cause.id, explanation), source)
         return self._with(difference, _cause(difference.quantity, *self._whole(body)), place)
 
     def _lumped(self, body: int) -> Iterator[tuple[str, MassProperties, MassProperties]]:
@@ -453,13 +455,13 @@ class Causes:
         elif quantity == "armature":
             for n, power in itertools.product(self._gears(difference.element), (2, -2, 1, -1)):
                 if _near(b / a, n**power):
-                    words = f"{b / a:.4g} times as large: its gear has the ratio {n:.4g}"
-                    return Cause("rotor-inertia", words)
+                    explanation = f"{b / a:.4g} times as large: its gear has the ratio {n:.4g}"
+                    return Cause("rotor-inertia", explanation)
             units = MASSES if slides else INERTIAS
         elif quantity.startswith("ratio"):
             return _ratio_cause(a, b)
         cause = other_unit(b / a, units) if units else None
-        return Cause("degrees", cause.words) if cause and units is ANGLES else cause
+        return Cause("degrees", cause.explanation) if cause and units is ANGLES else cause
 
     def _gears(self, joint: str) -> set[float]:
         """Ratios of the actuators that move a joint, in either file."""
@@ -477,8 +479,8 @@ class Causes:
             angle = math.degrees(math.atan2(float(np.linalg.norm(np.cross(a, b))), float(a @ b)))
             if abs(angle - 180.0) < 1e-3:
                 return Cause("axis", "it points the other way")
-            words = f"{angle:.4g}° off: {_named(b)} in place of {_named(a)}"
-            return Cause("axis", words) if angle > 1.0 else None
+            explanation = f"{angle:.4g}° off: {_named(b)} in place of {_named(a)}"
+            return Cause("axis", explanation) if angle > 1.0 else None
         if difference.quantity == "orientation":
             pair = [
                 next((x.origin.rotation for x in side.description.joints if x.name == name), None)

@@ -58,7 +58,7 @@ class Robot:
 
     @classmethod
     def of(cls, model: Model) -> Robot:
-        """A model that moves as its file says."""
+        """A model that moves as in its file."""
         return cls(model, model.description)
 
     @property
@@ -245,15 +245,15 @@ class Match:
     def loops(self) -> Pairs:
         """Loops, and joints that close loops in the other file."""
         matched = [{pair[side].name for pair in self.joints} for side in (0, 1)]
-        rest = [
+        unmatched = [
             [*side.loops, *(place for place in side.joints if place.name not in names)]
             for side, names in zip((self.a, self.b), matched, strict=True)
         ]
-        return _pairs(rest[0], rest[1], self._base_shift, self.size)
+        return _pairs(unmatched[0], unmatched[1], self._base_shift, self.size)
 
     @cached_property
     def bodies(self) -> dict[int, int]:
-        """Bodies of ``a`` and the same of ``b``: what joints move, else what links' names say."""
+        """Bodies of ``a`` → those of ``b``, matched by their joints, else by names of links."""
         pairs = {self.a.base: self.b.base} | {one.child: other.child for one, other in self.joints}
         if self.a.base == self.b.base:
             pairs[WORLD] = WORLD

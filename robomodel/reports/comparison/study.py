@@ -312,7 +312,7 @@ class _Differences:
             yield Difference(a.name, "joint", name, x, y, effect)
 
     def couplings(self) -> Iterator[Difference]:
-        """The ratios by which joints follow others, whichever relations say them."""
+        """The ratios by which joints follow others, by any kind of relation."""
         names = {other.name: one.name for one, other in self.match.joints}
         a, b = self.match.a.model, self.match.b.model
         extra = [name for name in b.joint_names if name not in names]

@@ -1,4 +1,4 @@
-"""What the checks look at: a model, where its parts stand in the file and in space."""
+"""The model as the checks use it: its elements' places in the file and in space."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def steiner(mass: float, offset: Array) -> Array:
 
 @dataclass(frozen=True)
 class Rotor:
-    """A body on its own axis that a gear or belt turns, and how far for each joint that it drives.
+    """A body that a gear or belt turns about its axis, and its ratio to each joint that it drives.
 
     ``ratios``: joint that moves in the open tree → how far the rotor turns for it.
     """
@@ -106,7 +106,7 @@ class Rotor:
 
 @dataclass(frozen=True)
 class CheckContext:
-    """A model, with what several checks need."""
+    """A model, with properties that several checks use."""
 
     model: Model
 
@@ -127,7 +127,7 @@ class CheckContext:
 
     @cached_property
     def anchors(self) -> dict[str, list[Vec3]]:
-        """Where joints and loops hold on to each link, in its frame."""
+        """Where joints and loops are attached to each link, in its frame."""
         points: dict[str, list[Vec3]] = {name: [] for name in self.links}
         for joint in self.model.description.joints:
             points[joint.parent].append(joint.origin.xyz)
@@ -232,7 +232,7 @@ class CheckContext:
 
     @cached_property
     def turning(self) -> list[bool]:
-        """Whether each body can turn: only then its moments of inertia have a say."""
+        """Whether each body can turn: only then its moments of inertia matter."""
         turns: list[bool] = []
         for node in self.model.nodes:
             turns_itself = any(any(motion.angular) for motion in node.joint.subspace)
@@ -246,9 +246,11 @@ class CheckContext:
         linkage at closed ones, as what resists a torque on the joint.
         """
         if self.model.clusters[self.model.nodes[body].cluster].kind == "loops":
-            felt = self._felt[:, self.model.nodes[body].v]
-            felt = felt[np.isfinite(felt)]
-            return (float(felt.min()), float(felt.max())) if len(felt) else (0.0, math.inf)
+            inertias = self._effective_inertias[:, self.model.nodes[body].v]
+            inertias = inertias[np.isfinite(inertias)]
+            return (
+                (float(inertias.min()), float(inertias.max())) if len(inertias) else (0.0, math.inf)
+            )
         bodies = self.beyond[body]
         moments = []
         for places in self._poses:
@@ -260,7 +262,7 @@ class CheckContext:
         return min(moments), max(moments)
 
     @cached_property
-    def _felt(self) -> Array:
+    def _effective_inertias(self) -> Array:
         """1 / (G M⁻¹ Gᵀ) of each spanning velocity at closed configurations, without rotors."""
         rng = np.random.default_rng(0)
         poses = [self.model.neutral()]
@@ -296,7 +298,7 @@ class CheckContext:
         """Balanced bodies that carry nothing, and that gears or belts turn.
 
         What turns no farther than twice the joint that it mimics is a finger or a lever, and so it
-        is in formats of simulators, which have one word for all that follows a joint.
+        is in formats of simulators, which have one element for all that follows a joint.
         """
         model = self.model
         carriers = {node.parent for node in model.nodes}
@@ -336,11 +338,11 @@ class CheckContext:
                 moving = select_in(model, cluster, g[cluster.spanning_v, cluster.v])
             except ValueError:  # parts of joints lead, which no gear does
                 return
-            kept = [body for body in cluster.bodies if body in moving]
+            leading = [body for body in cluster.bodies if body in moving]
             inverse = np.linalg.inv(
-                g[[v for body in kept for v in model.nodes[body].freedoms], cluster.v]
+                g[[v for body in leading for v in model.nodes[body].freedoms], cluster.v]
             )
-            names = [model.joints[body].name for body in kept]
+            names = [model.joints[body].name for body in leading]
             for body in cluster.bodies:
                 if body not in moving:
                     ratios = (g[model.nodes[body].v, cluster.v] @ inverse).tolist()

@@ -132,8 +132,8 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> Linkage:
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     near = samples[side == side[0]]
     chosen, best = _choices(motion, near, leading)
-    ways = _branches(motion, start, rng)
-    other = ways[1:2]
+    branches = _branches(motion, start, rng)
+    other = branches[1:2]
     others = curves(motion, other) if other else []
     file_start = _file_start(model, cluster, rotors)
     reached = sweeps[0].joints[sweeps[0].reached]
@@ -148,7 +148,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> Linkage:
         start_condition=_start_condition(motion, file_start, leading),
         gap=max(gaps),
         outside=max(0.0, -float(np.min(motion.rooms(start)))),
-        branches=len(ways),
+        branches=len(branches),
         samples=len(near),
         chosen=chosen,
         best=best,
@@ -176,7 +176,7 @@ def _sketches(
 
 
 def _file_start(model: Model, cluster: Cluster, rotors: Turned) -> Array:
-    """Where the file puts the joints: their initial positions, else zero, or as their gears say."""
+    """The joints' initial positions in the file, else zero, or by their gears' ratios."""
     joints = {joint.name: joint.initial for joint in model.description.joints}
     q = cluster.geometry.zero()
     for name, link in zip(cluster.joints, cluster.geometry.links, strict=True):
@@ -216,9 +216,11 @@ def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> 
     q, closed = motion.close(guesses, held=columns)
     configurations: list[Array] = [start]
     for each in q[closed]:
-        ways = [motion.wrapped(motion.geometry.difference(q0, each)) for q0 in configurations]
-        if min(float(np.max(np.abs(way))) for way in ways) > 1e-4:
-            configurations.append(motion.geometry.integrate(start, ways[0] * motion.unit))
+        differences = [
+            motion.wrapped(motion.geometry.difference(q0, each)) for q0 in configurations
+        ]
+        if min(float(np.max(np.abs(x))) for x in differences) > 1e-4:
+            configurations.append(motion.geometry.integrate(start, differences[0] * motion.unit))
     if len(configurations) >= count // 4:
         return []
     return sorted(
@@ -227,10 +229,10 @@ def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> 
 
 
 class _Leading:
-    """How well columns lead a cluster: (configurations, columns) → σ_min(N_I) of each.
+    """How well columns determine a cluster's motion: (configurations, columns) → each σ_min(N_I).
 
     Of the motion without rotors that are not independent: these turn so far that they would drown
-    all others, and their own condition is better by their ratios.
+    all others, and their condition is better by their ratios.
     """
 
     def __init__(self, motion: ClusterMotion, rotors: Turned) -> None:
@@ -258,12 +260,12 @@ def _choices(
         choices += itertools.combinations(leading.columns, nv)
     with np.errstate(divide="ignore"):
         conditions = (1.0 / leading(samples, *choices)).reshape(len(choices), -1)
-    judged = [
+    rated = [
         Choice(tuple(motion.labels[n] for n in choice), float(np.max(each)), float(np.median(each)))
         for choice, each in zip(choices, conditions, strict=True)
     ]
-    best = min(judged[1:], key=lambda each: (each.worst, each.median)) if few else None
-    return judged[0], best
+    best = min(rated[1:], key=lambda each: (each.worst, each.median)) if few else None
+    return rated[0], best
 
 
 def _sides(motion: ClusterMotion, q: Array) -> Array:
@@ -274,9 +276,9 @@ def _sides(motion: ClusterMotion, q: Array) -> Array:
     rows = full_rank_rows(motion.matrix(q[0]), motion.rank)
     unit = np.zeros((motion.cluster.nv, len(motion.columns)))
     unit[range(motion.cluster.nv), list(motion.cluster.columns)] = 1.0
-    kept = motion.matrix(q)[:, rows]
-    whole = np.concatenate([kept, np.broadcast_to(unit, (len(q), *unit.shape))], axis=1)
-    sign: Array = np.sign(np.linalg.det(whole))
+    full_rank = motion.matrix(q)[:, rows]
+    square = np.concatenate([full_rank, np.broadcast_to(unit, (len(q), *unit.shape))], axis=1)
+    sign: Array = np.sign(np.linalg.det(square))
     return sign
 
 

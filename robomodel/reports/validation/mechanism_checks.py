@@ -23,8 +23,8 @@ from robomodel.reports.validation.linkage import Linkage
 OPEN = 1e-3  # of a cluster's size: files round positions, but not by more
 DIGITS = 2e-5  # of the robot's size: what five digits of lengths and angles leave open
 APART = 5e-3  # of the robot's size: what is farther open is not closed where the file puts it
-NEAR = 0.1  # rad or m: singularities beyond the limits, but nearer to them than this, are told
-BETTER = 10.0  # times better conditioned: other independent coordinates are worth telling
+NEAR = 0.1  # rad or m: singularities beyond the limits, but nearer to them than this, are findings
+BETTER = 10.0  # times better conditioned: other independent coordinates are a finding
 PARALLEL = 1e-6
 ROUNDED = 0.01  # of a range: limits of files are those at the ends, however curves bend near them
 POOR = 10.0  # times the usual condition: a start that is nearly singular
@@ -37,7 +37,7 @@ def check_redundancy(context: CheckContext) -> Iterator[Finding]:
     """Loops with conditions that repeat others, and why."""
     for loop in context.model.loops:
         if not loop.redundant or not loop.rank:
-            continue  # what adds nothing at all is told when the model is built
+            continue  # building the model warns of loops that add nothing
         cause, harmless = _cause(context, context.loops[loop.name])
         yield Finding(
             "note" if harmless else "warning",

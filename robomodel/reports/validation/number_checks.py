@@ -35,7 +35,7 @@ DEGREES = (10, 15, 20, 30, 36, 40, 45, 50, 60, 70, 72, 75, 80, 90, 100, 105, 110
            150, 160, 165, 180, 270, 360)  # fmt: skip
 SAME = 1e-9
 
-TOLD = 4 / 3  # beyond this excess over the triangle inequality, files are warned of when read
+WARNED = 4 / 3  # beyond this excess over the triangle inequality, files are warned of when read
 ROUNDED = 1e-6  # relative excess that digits of a file make
 SLIGHT = 0.01  # an excess that is noted, but does no harm
 OUT = 0.5  # of a body's extent: a centre of mass so far outside of it
@@ -64,17 +64,17 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
     yield from _degrees(context)
     description = context.model.description
     inertials = [link.inertial for link in description.links if link.inertial is not None]
-    for what, whence, things in (
+    for what, reference, elements in (
         ("is", "its parent's frame", description.joints),
         ("its centre of mass is", "the link's frame", inertials),
     ):
-        for each in things:
+        for each in elements:
             length = math.hypot(*each.origin.xyz)
             if length > LONG:
                 yield warning(
                     "millimetres",
                     each.source,
-                    f"{what} {length:.4g} m from {whence}",
+                    f"{what} {length:.4g} m from {reference}",
                     f"write metres ({length / 1000:.4g} if these are millimetres)",
                     length,
                     "m",
@@ -166,8 +166,7 @@ def _turned_in_degrees(pose: Pose, source: Source, what: str) -> Iterator[Findin
 def check_inertias(context: CheckContext) -> Iterator[Finding]:
     """Moments that no body has, zeros, and radii of gyration that the robot's size does not fit.
 
-    What does not turn has no say in the motion, and is left alone, as are dummies; rotors have
-    checks of their own.
+    Bodies that cannot turn and dummies are not checked; rotors have separate checks.
     """
     rotors = {rotor.body for rotor in context.rotors}
     for link in context.model.description.links:
@@ -181,8 +180,8 @@ def check_inertias(context: CheckContext) -> Iterator[Finding]:
         if is_dummy(context, inertial.mass, moments[2]):
             continue
         radius = math.sqrt(max(moments[2], 0.0) / inertial.mass)
-        reach = math.hypot(*inertial.origin.xyz)
-        extent = max(context.size, reach, _extent(_points(context, link)))
+        offset = math.hypot(*inertial.origin.xyz)
+        extent = max(context.size, offset, _extent(_points(context, link)))
         if radius > WIDE * extent and is_felt(context, body, moments[2]):
             yield warning(
                 "inertia-size",
@@ -198,7 +197,7 @@ def check_inertias(context: CheckContext) -> Iterator[Finding]:
 
 def _triangle(inertial: Inertial, moments: Vec3) -> Iterator[Finding]:
     a, b, c = moments
-    if a >= 0.0 and b > 0.0 and c <= TOLD * (a + b):
+    if a >= 0.0 and b > 0.0 and c <= WARNED * (a + b):
         excess = c / (a + b) - 1.0
         if excess > ROUNDED:
             yield Finding(
@@ -214,7 +213,7 @@ def _triangle(inertial: Inertial, moments: Vec3) -> Iterator[Finding]:
 
 
 def _points_of_mass(context: CheckContext) -> Iterator[Finding]:
-    """Bodies, with what is fixed to them, that are smaller than any matter of their mass."""
+    """Bodies, with what is fixed to them, that are denser than any material."""
     rotors = {rotor.body for rotor in context.rotors}
     for body, name in enumerate(each.name for each in context.model.bodies):
         mass, inertia = context.places.together([body])
@@ -291,7 +290,7 @@ def check_centres(context: CheckContext) -> Iterator[Finding]:
         shaped = any(_corners(shape.kind, shape.size) for shape in link.shapes)
         if shaped and all(shape.kind != "mesh" for shape in link.shapes):
             room = max(OUT * extent, MARKER * context.size)
-        else:  # all that is known of a foot or a hand may be where it hangs
+        else:  # the file may have no other point of a foot or a hand than its joint
             room = max(extent, context.size) if extent > 0.0 else WIDE * context.size
         centre = _in_body(context, link, inertial.origin.xyz)
         out = float(np.linalg.norm(centre - np.clip(centre, low, high)))
@@ -317,7 +316,7 @@ def _in_body(context: CheckContext, link: Link, point: Vec3) -> Array:
 
 
 def _points(context: CheckContext, link: Link) -> list[Vec3]:
-    """Points known of a link: its frame, joints, loop anchors, corners of shapes."""
+    """Points of a link in the file: its frame, joints, loop anchors, corners of shapes."""
     points: list[Vec3] = [(0.0, 0.0, 0.0), *context.anchors[link.name]]
     for shape in link.shapes:
         points += [
@@ -475,7 +474,10 @@ class _Solids:
         if key not in self._read:
             try:
                 self._read[key] = solid(shape, [], self._allowance)
-            except (DescriptionError, MissingPackageError):  # what is not here says nothing
+            except (
+                DescriptionError,
+                MissingPackageError,
+            ):  # meshes that cannot be read are not checked
                 self.unread += self._allowance.bytes < 0
                 self._read[key] = None
         return self._read[key]
@@ -526,13 +528,13 @@ RADIUS = (5e-4, 0.25)  # m: radii of gyration between which rotors of robots are
 LENGTH = (1e-3, 20.0)  # radii: lengths between which a rotor's are, were it a solid of steel
 WEIGHTLESS = 1e-9  # kg: masses up to this are written for simulators that ask for one
 
-# What a rotor's reflected inertia may be of what its joint carries, and the rotor's own of the
+# Shares: a rotor's reflected inertia in what its joint carries, and its inertia in the
 # robot's mass times size². Of the robots tried, an iiwa's last joint reflects most, 1200 times what
 # it carries, and JVRC-1's hips least, 1e-4; the belt leg's rotors are the largest part, 2e-3, and
 # those of two iiwas on a table the smallest, 4e-7.
 LARGE_SHARE, LARGEST_SHARE, LARGE_PART = 10.0, 1e4, 0.01
 SMALL_SHARE, SMALL_PART = 1e-3, 1e-7
-_NOTHING = 1e-300
+_TINY = 1e-300
 
 # The same of armatures, which files often choose for the solver's sake: of 866 in 47 MJCF files of
 # public packages the shares are from 1e-3 up, and beyond 1e4 only for what carries next to nothing.
@@ -736,8 +738,8 @@ def _reflected(
         return
     carried = {joint: context.carried(body_of[joint]) for joint in rotor.ratios}
     # per unit of its inertia: the least that it makes of what a joint carries, and the most
-    least = min(k * k / max(carried[joint][1], _NOTHING) for joint, k in rotor.ratios.items())
-    most = max(k * k / max(carried[joint][0], _NOTHING) for joint, k in rotor.ratios.items())
+    least = min(k * k / max(carried[joint][1], _TINY) for joint, k in rotor.ratios.items())
+    most = max(k * k / max(carried[joint][0], _TINY) for joint, k in rotor.ratios.items())
 
     def large(inertia: float) -> bool:
         part = inertia / whole > LARGE_PART

@@ -1,4 +1,4 @@
-"""Validation: every check on a model, what reading its file has to say, and the report of both."""
+"""Validation: every check on a model, the warnings of reading its file, and the report."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _recorded() -> warnings.catch_warnings[list[warnings.WarningMessage]]:
 
 
 def _issues(model: Model) -> list[warnings.WarningMessage]:
-    """What would be warned of if the model were read again, but for its file's words."""
+    """The warnings of checking and building the model's description again."""
     with _recorded() as caught:
         check_plausible(model.description)
         build(model.description)
@@ -181,7 +181,7 @@ def _as_finding(message: Warning | str) -> Finding:
 
 
 STEEPEST = 1.5  # times the rates' usual size: where plots of G are cut off
-USUAL = 0.9  # the share of points that say what that is
+USUAL = 0.9  # the share of points that define the usual size
 NUMBERS = frozenset(
     ("triangle", "inertia-size", "point-mass", "centre-of-mass", "ratio", "rotor-mass",
      "rotor-inertia", "rotor-twice", "armature", "millimetres", "grams", "degrees")
@@ -223,10 +223,10 @@ class Report(HasDocument):
         """The findings, those together that differ only in where they are, and by how much."""
         groups: dict[tuple[object, ...], list[Finding]] = {}
         for each in self.findings:
-            words = (each.message, each.remedy)
+            text = (each.message, each.remedy)
             if each.check in NUMBERS:
-                words = (NAMES_AND_NUMBERS.sub("", each.message), "")
-            groups.setdefault((each.severity, each.check, *words), []).append(each)
+                text = (NAMES_AND_NUMBERS.sub("", each.message), "")
+            groups.setdefault((each.severity, each.check, *text), []).append(each)
         return [Findings(first, others) for first, *others in groups.values()]
 
     @property
@@ -260,10 +260,10 @@ class Report(HasDocument):
 
 
 def _sections(linkage: Linkage) -> Iterator[Section]:
-    """What was measured of a linkage, in words, numbers, drawings and plots."""
+    """The measurements of a linkage as text, tables, drawings and plots."""
     yield Section(
         f"Cluster {linkage.cluster}",
-        [_words(linkage), _numbers(linkage), _ranges(linkage),
+        [_summary(linkage), _numbers(linkage), _ranges(linkage),
          Drawings(linkage.sketches, linkage.ghosts, KEY if linkage.other_sweeps else "")],
     )  # fmt: skip
     for number, sweep in enumerate(linkage.sweeps[: linkage.mobility]):
@@ -272,12 +272,12 @@ def _sections(linkage: Linkage) -> Iterator[Section]:
         yield Section(_title(sweep), list(_plots(linkage, sweep, others)), level=3)
 
 
-def _words(linkage: Linkage) -> str:
+def _summary(linkage: Linkage) -> str:
     """What the linkage is and does, before the numbers."""
     independent, n = linkage.independent, linkage.mobility
     others = [name for name in linkage.joints if name not in independent]
     moved = few(others)
-    words = [
+    sentences = [
         f"{count(n, 'freedom')}: {few(independent)} "
         f"move{'s' if len(independent) == 1 else ''} {moved}.",
         f"The loops close to {linkage.gap:.0e} m (or as the sine of an angle) over the whole range."
@@ -285,22 +285,22 @@ def _words(linkage: Linkage) -> str:
         else f"The loops do not close everywhere: they stay open by {linkage.gap:.2g}.",
     ]
     if linkage.branches > 1:
-        words.append(
+        sentences.append(
             f"With the independent joints at neutral it can be put together in {linkage.branches} "
             "ways; the first drawing is the one that the model uses."
         )
     met = [each for sweep in linkage.sweeps for each in sweep.singularities]
     within = sum(each.reached for each in met)
     if within:
-        words.append(
+        sentences.append(
             f"{count(within, 'singular position')} within the limits, where the "
             "independent joints no longer say how it moves."
         )
     elif met:
-        words.append("Its singular positions are all beyond the limits.")
+        sentences.append("Its singular positions are all beyond the limits.")
     else:
-        words.append("It has no singular positions.")
-    return " ".join(words)
+        sentences.append("It has no singular positions.")
+    return " ".join(sentences)
 
 
 def _numbers(linkage: Linkage) -> Table:
@@ -312,8 +312,8 @@ def _numbers(linkage: Linkage) -> Table:
          f"median {chosen.median:.3g}, worst {chosen.worst:.3g} of {linkage.samples} samples"],
     ]  # fmt: skip
     if best is not None and best.joints != chosen.joints:
-        words = f"{few(best.joints)}: median {best.median:.3g}, worst {best.worst:.3g}"
-        rows.append(["the best choice of independent joints", words])
+        condition = f"{few(best.joints)}: median {best.median:.3g}, worst {best.worst:.3g}"
+        rows.append(["the best choice of independent joints", condition])
     return Table(["", ""], rows)
 
 
@@ -345,7 +345,7 @@ def _plots(linkage: Linkage, sweep: Curve, others: Sequence[Curve]) -> Iterator[
     """Positions and ratios of the dependent joints, and the condition, along a sweep."""
     unit = linkage.units
     along = f"{sweep.joint} [{unit[sweep.joint]}]"
-    # the other freedoms' own joints rest, and rotors turn in proportion to theirs
+    # the other freedoms' joints stand still, and rotors turn in proportion to theirs
     rotors = {rotor_name(name) for name in linkage.labels}
     moving = [
         c for c, name in enumerate(linkage.labels) if name not in {*linkage.independent, *rotors}

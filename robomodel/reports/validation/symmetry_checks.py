@@ -34,10 +34,10 @@ SIGNS = 0.01  # relative: differences that signs of products explain
 NOTHING = 1e-9  # of mass times the robot's size squared: inertias below are rounding
 EXPLAINED = 0.1  # of a difference: what its cause leaves
 MAPS = tuple(np.diag(signs) for signs in itertools.product((1.0, -1.0), repeat=3))
-"""How a limb is made of another, in the root's axes or its own: moved, turned, mirrored."""
+"""Maps of a limb to another, in the root's axes or its link's: moved, turned, mirrored."""
 
 
-# ---- what corresponds ----------------------------------------------------------------------------
+# ---- correspondence ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,16 +82,16 @@ def limbs(context: CheckContext) -> list[list[Limb]]:
             path += [joint.type, round(math.hypot(*joint.origin.xyz) / step)]
             name = joint.parent
         turn = np.array(poses[link.name].rotation)
-        matter = MassProperties.of(link.inertial, turn)
+        properties = MassProperties.of(link.inertial, turn)
         groups[(*path, below[link.name])].append(
             Limb(
                 link,
                 above[link.name],
                 turn,
                 np.array(poses[link.name].xyz),
-                matter.mass,
-                matter.com,
-                matter.inertia,
+                properties.mass,
+                properties.com,
+                properties.inertia,
                 turn @ np.array(above[link.name].axis),
                 np.array(tips[link.name] or [(0.0, 0.0, 0.0)]) @ turn.T,
             )
@@ -136,11 +136,11 @@ def _below(description: Description) -> dict[str, tuple[object, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class Likeness:
-    """Two limbs, one taken to the other by a map; relative differences of what they have.
+    """Two limbs and a map from one to the other; relative differences of their properties.
 
-    ``axis`` is the sine of the angle between the axes as lines. ``telling``: that the limbs have
-    something in common is no matter of course; ``placed``: that the map takes the place of the one
-    to that of the other.
+    ``axis`` is the sine of the angle between the axes as lines. ``significant``: a small difference
+    of centres of mass is evidence of symmetry; ``placed``: the map takes the position of the one
+    limb to that of the other.
     """
 
     one: Limb
@@ -150,7 +150,7 @@ class Likeness:
     com: float
     inertia: float
     axis: float
-    telling: bool
+    significant: bool
     placed: bool
 
     @property
@@ -178,29 +178,29 @@ class Likeness:
     @cached_property
     def cause(self) -> Cause | None:
         """What makes the inertia of the other of that of the one."""
-        return inertia_cause(self.image, _matter(self.other), EXPLAINED)
+        return inertia_cause(self.image, _mass_properties(self.other), EXPLAINED)
 
     @property
     def image(self) -> MassProperties:
-        """The one's mass properties, taken to the other."""
-        return _matter(self.one, self.map)
+        """The mass properties of ``one``, mapped."""
+        return _mass_properties(self.one, self.map)
 
 
-def _matter(limb: Limb, by: Array | None = None) -> MassProperties:
+def _mass_properties(limb: Limb, by: Array | None = None) -> MassProperties:
     assert limb.link.inertial is not None
     turn = limb.turn if by is None else by @ limb.turn
     return MassProperties.of(limb.link.inertial, turn)
 
 
 def likeness(one: Limb, other: Limb, by: Array, size: float) -> Likeness | None:
-    """How alike two limbs are; None where they carry joints in other places."""
+    """The likeness of two limbs under a map; None where they carry joints in other places."""
     tips = one.tips @ by.T
     far = np.linalg.norm(tips[:, None] - other.tips[None], axis=2)
     if len(tips) != len(other.tips) or max(far.min(axis=0).max(), far.min(axis=1).max()) > (
         PLACE * size
     ):
         return None
-    reach = max(float(np.linalg.norm(one.com)), float(np.linalg.norm(other.com)))
+    offset = max(float(np.linalg.norm(one.com)), float(np.linalg.norm(other.com)))
     com = by @ one.com - other.com
     mapped = by @ one.inertia @ by.T
     scale = max(float(np.trace(one.inertia)), float(np.trace(other.inertia)),
@@ -215,10 +215,10 @@ def likeness(one: Limb, other: Limb, by: Array, size: float) -> Likeness | None:
         other,
         by,
         abs(one.mass - other.mass) / max(one.mass, other.mass),
-        float(np.linalg.norm(com)) / max(reach, PLACE * size),
+        float(np.linalg.norm(com)) / max(offset, PLACE * size),
         float(np.linalg.norm(mapped - other.inertia)) / scale,
         sine,
-        reach > PLACE * size or placed,
+        offset > PLACE * size or placed,
         placed,
     )
 
@@ -231,7 +231,7 @@ def _is_placed(one: Limb, other: Limb, by: Array, size: float) -> bool:
     )
 
 
-# ---- what differs --------------------------------------------------------------------------------
+# ---- differences ---------------------------------------------------------------------------------
 
 
 def check_symmetry(context: CheckContext) -> Iterator[Finding]:
@@ -263,7 +263,7 @@ def check_symmetry(context: CheckContext) -> Iterator[Finding]:
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """Two limbs, and how alike they are by each map that takes one's centre to the other's.
+    """Two limbs, and their likeness under each map that takes one's centre to the other's.
 
     ``maps``: by their number, those in the root's axes first.
     """
@@ -302,10 +302,10 @@ def _pairs(group: Sequence[Limb], size: float) -> Iterator[_Pair]:
     for one, other in itertools.combinations(group, 2):
         maps = (*MAPS, *(other.turn @ by @ one.turn.T for by in MAPS))
         candidates = {n: likeness(one, other, by, size) for n, by in enumerate(maps)}
-        alike = {n: each for n, each in candidates.items() if each is not None}
-        if any(each.telling for each in alike.values()):
-            most = max(min(each.com for each in alike.values()), EQUAL)
-            yield _Pair({n: each for n, each in alike.items() if each.com <= most})
+        mapped = {n: each for n, each in candidates.items() if each is not None}
+        if any(each.significant for each in mapped.values()):
+            most = max(min(each.com for each in mapped.values()), EQUAL)
+            yield _Pair({n: each for n, each in mapped.items() if each.com <= most})
 
 
 def _matched(pairs: Iterable[Likeness]) -> set[str]:
@@ -319,29 +319,29 @@ def _swapped(pair: Likeness) -> Likeness:
 
 
 def _differences(pair: Likeness) -> Iterator[Finding]:
-    """What the other limb of a pair has otherwise than the one."""
+    """Findings on a pair that differs in one property."""
     wrong, right = pair.other, pair.one
     assert wrong.link.inertial is not None
     if pair.only("mass"):
-        cause = mass_cause(pair.image, _matter(wrong), EQUAL) or Cause(
+        cause = mass_cause(pair.image, _mass_properties(wrong), EQUAL) or Cause(
             "override", f"{wrong.mass / right.mass:.4g} times as large with the same inertia"
         )
         yield warning(
             cause.id,
             wrong.link.inertial.source,
             f"weighs {wrong.mass:.4g} kg and '{right.name}', its counterpart, {right.mass:.4g} kg, "
-            f"with the same centre of mass: {cause.words}",
+            f"with the same centre of mass: {cause.explanation}",
             "write the inertia that belongs to the mass: it grows with it",
             wrong.mass / right.mass,
             "ratio",
         )
     elif pair.mirrored or pair.only("inertia"):
-        check, words = pair.cause or ("asymmetry", "")
+        check, explanation = pair.cause or ("asymmetry", "")
         yield warning(
             check,
             wrong.link.inertial.source,
             f"has the mass and centre of mass of '{right.name}', its counterpart, but an inertia "
-            f"that differs by {100 * pair.inertia:.3g} %{words and ': ' + words}",
+            f"that differs by {100 * pair.inertia:.3g} %{explanation and ': ' + explanation}",
             "check the inertias of both",
             pair.inertia,
             "relative",
