@@ -356,20 +356,43 @@ def test_ranges_of_linkages_that_are_nowhere_within_limits() -> None:
     assert (crank.lower, crank.upper) == (1.0, 1.2)
 
 
-@pytest.mark.parametrize("start", [0.0, 0.4])
-def test_ranges_of_joints_that_turn_back(start: float) -> None:
-    """A slider at the end of a rod of 0.3 m on a crank of 0.1 m, which goes round."""
-    model = rm.load(
+def slider(start: float, **limits: tuple[float, float]) -> rm.Model:
+    """A slider at the end of a rod of 0.3 m on a crank of 0.1 m."""
+    bounds = {
+        name: f'<limit lower="{lower}" upper="{upper}" effort="1" velocity="1"/>'
+        for name, (lower, upper) in limits.items()
+    }
+    kinds = {name: "revolute" if name in bounds else "continuous" for name in ("turn", "pin")}
+    return rm.load(
         robot(
             link("crank"), link("rod"), link("slide"),
-            joint("turn", "base", "crank", axis="0 1 0", mark=True,
-                  more=f'<initial position="{start}"/>'),
-            joint("pin", "crank", "rod", "0.1 0 0", axis="0 1 0"),
+            joint("turn", "base", "crank", axis="0 1 0", mark=True, kind=kinds["turn"],
+                  more=f'<initial position="{start}"/>' + bounds.get("turn", "")),
+            joint("pin", "crank", "rod", "0.1 0 0", axis="0 1 0", kind=kinds["pin"],
+                  more=bounds.get("pin", "")),
             joint("way", "base", "slide", axis="1 0 0", kind="prismatic",
                   more='<limit lower="0" upper="1"/>'),
             loop("end", "revolute", "rod", "slide", "0.3 0 0", "0 0 0", HINGE),
         )
     )  # fmt: skip
-    found = reach(model, "way")
-    assert (found.lower, found.upper) == pytest.approx((0.2, 0.4), abs=1e-12)
-    assert (found.lower_by, found.upper_by) == ("loop", "loop")
+
+
+@pytest.mark.parametrize("start", [0.0, 0.4])
+def test_ranges_of_joints_that_turn_back(start: float) -> None:
+    way = reach(slider(start), "way")
+    assert (way.lower, way.upper) == pytest.approx((0.2, 0.4), abs=1e-12)
+    assert (way.lower_by, way.upper_by) == ("loop", "loop")
+
+
+@pytest.mark.parametrize(
+    ("first", "upper", "bounds"),
+    [(0.3, 0.1 * math.cos(0.3) + math.sqrt(0.09 - 0.01 * math.sin(0.3) ** 2), ("pin", "turn")),
+     (-1.0, 0.4, ("pin", "loop"))],
+)  # fmt: skip
+def test_each_end_of_a_range_names_its_bound(
+    first: float, upper: float, bounds: tuple[str, str]
+) -> None:
+    """The pin ends one end, the crank's lower limit or the stretched rod the other."""
+    way = reach(slider(0.8, turn=(first, 2.5), pin=(-2.5, 5.0)), "way")
+    assert (way.lower_by, way.upper_by) == bounds
+    assert way.upper == pytest.approx(upper, abs=1e-9)

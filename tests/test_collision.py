@@ -239,6 +239,10 @@ def test_centres_that_meet_have_a_normal_all_the_same() -> None:
         _, normal, _ = round_contacts(rod(-axis, axis), rod([0, 0, 0]), HERE, HERE)[0]
         assert np.linalg.norm(normal) == pytest.approx(1.0)
         assert abs(normal @ axis) < 1e-12
+    first, second = np.array([0.3, -0.5, 0.8]), np.array([-0.9, 0.2, 0.4])
+    _, normal, _ = round_contacts(rod(-first, first), rod(-second, second), HERE, HERE)[0]
+    across = np.cross(first, second) / np.linalg.norm(np.cross(first, second))
+    assert abs(normal @ across) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_the_same_for_a_batch() -> None:

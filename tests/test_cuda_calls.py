@@ -146,7 +146,7 @@ def on_this(capsule: Any) -> np.ndarray:
 
 
 def test_several_results_are_views_of_one_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = rm.robots.load("four_bar")
+    model = rm.robots.load("five_bar")
     kernel = rm.compile(model, "aba_derivatives", target="cuda", dtype="float32")
     monkeypatch.setattr(
         cuda, "driver", lambda: cuda.Driver(Card(kernel.ptx, pointers=len(kernel.sizes) + 1))

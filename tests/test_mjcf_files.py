@@ -142,9 +142,10 @@ def test_meshes_and_what_is_fitted_to_them(tmp_path, words):
         main_xml=world(
             f'<body name="a"><joint name="j" axis="1 1 0"/><geom {words} mesh="t" pos="1 2 3" '
             'euler="30 20 10"/></body>',
-            before='<default><mesh scale="2 1 3"/></default><asset><mesh file="t.obj"/></asset>',
+            before='<default><mesh scale="2 1 3"/></default>'
+            '<asset><mesh file="parts/t.obj"/></asset>',
         ),
-        t_obj=TETRAHEDRON,
+        parts__t_obj=TETRAHEDRON,
     )
     side = MujocoSide.of(path)
     assert_smooth_dynamics(rm.load(path), side)

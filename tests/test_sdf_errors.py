@@ -12,6 +12,10 @@ from robomodel.parsers import read
 
 
 class TestRefusals:
+    def test_another_root_element(self):
+        with pytest.raises(DescriptionError, match=r"root element <sdf>, not <robot>"):
+            read('<robot name="a"><link name="b"/></robot>', format="sdf")
+
     @pytest.mark.parametrize(
         ("parts", "said", "line", "element"),
         [

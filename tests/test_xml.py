@@ -72,6 +72,12 @@ class TestSafety:
         assert error.line == 2
         assert "attribute defaults" in error.message
 
+    @pytest.mark.parametrize("place", ['<link name="b&foo;"/>', "<link/>&foo;"])
+    def test_entities_of_an_external_dtd_are_refused(self, place):
+        error = refused(f'<!DOCTYPE robot SYSTEM "x.dtd">\n<robot name="a">{place}</robot>')
+        assert error.line == 2
+        assert "entit" in error.message
+
     def test_an_external_dtd_is_not_loaded(self, tmp_path):
         dtd = tmp_path / "robot.dtd"
         dtd.write_text('<!ATTLIST robot name CDATA "from the DTD">')
