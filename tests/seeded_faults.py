@@ -14,7 +14,7 @@ import robomodel as rm
 from robomodel.description import Description, Inertial, Link
 from robomodel.model import build
 from robomodel.model.joints import Array
-from robomodel.reports.comparison.match import Robot
+from robomodel.reports.comparison.match import RobotAtZero
 from robomodel.reports.comparison.study import open_tree
 from robomodel.reports.document import Finding
 from robomodel.reports.validation import mechanism_checks
@@ -241,11 +241,11 @@ def against(model: rm.Model, description: Description) -> Named:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            robot: Robot | None = Robot.of(build(description))
+            robot: RobotAtZero | None = RobotAtZero.of(build(description))
         except rm.DescriptionError:
             robot = open_tree(description)
     assert robot is not None
-    return gravest(differences(Robot.of(model), robot))
+    return gravest(differences(RobotAtZero.of(model), robot))
 
 
 def alone(kind: str, description: Description) -> Named:

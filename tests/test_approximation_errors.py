@@ -23,11 +23,11 @@ from robomodel.errors import DescriptionError
 from robomodel.model import build
 from robomodel.model.approximate import approximate
 from robomodel.reports.approximation import (
-    Motor,
+    DrakeRotor,
     _bounds,
     annotate_drake,
     annotate_mjcf,
-    motors,
+    drake_rotors,
     spins,
     states,
 )
@@ -314,7 +314,7 @@ URDF = """<?xml version="1.0"?>
 
 
 def test_drakes_words_are_put_where_they_belong() -> None:
-    result = annotate_drake(URDF, "f.urdf", {"j": Motor(1e-4, 6.0)})
+    result = annotate_drake(URDF, "f.urdf", {"j": DrakeRotor(1e-4, 6.0)})
     expected = URDF.replace('<robot name="r">', '<robot name="r" xmlns:drake="{}">', 1)
     expected = expected.format("http://drake.mit.edu").replace(
         '<actuator name="m" />',
@@ -322,15 +322,15 @@ def test_drakes_words_are_put_where_they_belong() -> None:
         '<drake:gear_ratio value="6"/>\n        </actuator>',
     )
     assert result.text == expected
-    other = annotate_drake(result.text, "f.urdf", {"j": Motor(2e-4, 6.0)})
+    other = annotate_drake(result.text, "f.urdf", {"j": DrakeRotor(2e-4, 6.0)})
     assert other.text == expected.replace("0.0001", "0.0002")
-    assert annotate_drake(URDF, "f.urdf", {"absent": Motor(1.0, 1.0)}).text == URDF
+    assert annotate_drake(URDF, "f.urdf", {"absent": DrakeRotor(1.0, 1.0)}).text == URDF
 
 
 def test_a_transmission_is_added_in_the_file_s_own_way() -> None:
     start = URDF.index("    <transmission")
     text = URDF[:start] + URDF[URDF.index("\n</robot>") + 1 :]
-    result = annotate_drake(text, "f.urdf", {"j": Motor(1e-4, 6.0)})
+    result = annotate_drake(text, "f.urdf", {"j": DrakeRotor(1e-4, 6.0)})
     before, _, after = result.text.partition("</joint>\n    <transmission")
     assert (
         before.replace(' xmlns:drake="http://drake.mit.edu"', "")
@@ -359,7 +359,7 @@ def stock_urdf() -> str:
 
 
 def test_drakes_tags_are_written_and_read_back() -> None:
-    tags = {"j": Motor(1e-4, -6.0), "k": Motor(2e-4, 5.0)}
+    tags = {"j": DrakeRotor(1e-4, -6.0), "k": DrakeRotor(2e-4, 5.0)}
     result = annotate_drake(stock_urdf(), "f.urdf", tags)
     assert (result.written, result.missing) == (("j", "k"), ())
     assert 'xmlns:drake="http://drake.mit.edu"' in result.text
@@ -378,10 +378,10 @@ def test_motors_are_those_of_the_robot() -> None:
         each.joint: each.value
         for each in approximation_errors(model, samples=1, tolerance=10).armatures
     }
-    found = motors(model, armature)
-    assert found["HR_hip_link_joint"] == Motor(ROTOR, 6.0)
+    rotors = drake_rotors(model, armature)
+    assert rotors["HR_hip_link_joint"] == DrakeRotor(ROTOR, 6.0)
     linkage = rm.load(four_bar(marks=(True, False, False)))
-    assert motors(linkage, {"j_crank": 0.7}) == {"j_crank": Motor(0.7, 1.0)}
+    assert drake_rotors(linkage, {"j_crank": 0.7}) == {"j_crank": DrakeRotor(0.7, 1.0)}
 
 
 def test_drake_on_the_command_line(run, tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def test_what_a_joint_carries_is_what_resists_it() -> None:
             assert low <= rm.crba(model, model.neutral())[at, at] * (1 + 1e-12)
             assert high >= rm.crba(model, model.neutral())[at, at] * (1 - 1e-12)
     for body in range(len(model.bodies)):
-        mass, inertia = context.places.together(context.beyond[body])
+        mass, inertia = context.placements.together(context.beyond[body])
         if body == 0:
             assert mass == pytest.approx(model.mass)
         assert np.linalg.eigvalsh(inertia)[0] > 0.0

@@ -32,7 +32,7 @@ from robomodel.reports.approximation import (
     annotate_mjcf,
     approximation_errors,
     csv_of,
-    motors,
+    drake_rotors,
 )
 from robomodel.reports.document import Bullets, Section
 from robomodel.reports.validation.study import of_error, of_model
@@ -167,7 +167,7 @@ def _write(
     if into_mjcf:
         result = annotate_mjcf(text, str(file), constants)
     else:
-        result = annotate_drake(text, str(file), motors(model, constants))
+        result = annotate_drake(text, str(file), drake_rotors(model, constants))
     if not result.written:
         raise UserError(
             f"{file}: none of its joints has a name of '{model.name}': "

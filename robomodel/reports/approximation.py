@@ -84,7 +84,7 @@ class Armature:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DofErrors:
     """The errors at an independent velocity, and what they come from.
 
     ``cause``: where one of them is above its limit, the cluster that alone makes most of it, by the
@@ -142,7 +142,7 @@ class ApproximationErrors(HasDocument):
     seed: int
     tolerance: float
     armatures: tuple[Armature, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[DofErrors, ...]
     torque: Error
     acceleration: Error
     dof_names: tuple[str, ...]
@@ -162,21 +162,21 @@ class ApproximationErrors(HasDocument):
         worst = max(self.torque.worst, self.acceleration.worst)
         if worst == 0.0:
             return "Armature is exact: nothing of the robot is approximated"
-        off = (
+        summary = (
             f"torques are off by {_percent(self.torque.median)} in the median "
             f"({_percent(self.torque.worst)} at worst), accelerations by "
             f"{_percent(self.acceleration.median)} ({_percent(self.acceleration.worst)})"
         )
         if self.tendons.median < 0.99 * self.acceleration.median:
-            off += f"; with inertia between joints (tendons) by {_percent(self.tendons.median)}"
+            summary += f"; with inertia between joints (tendons) by {_percent(self.tendons.median)}"
         wrong = self.keep_exact
         if not wrong:
-            return f"Armature will do: {off}"
+            return f"Armature will do: {summary}"
         more = f" and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
         names = ", ".join(wrong[:_NAMED]) + more
         return (
             f"Armature will not do for {len(wrong)} of {len(self.rows)} freedoms, which should "
-            f"stay exact ({names}): {off}"
+            f"stay exact ({names}): {summary}"
         )
 
     @cached_property
@@ -259,7 +259,7 @@ def csv_of(errors: ApproximationErrors) -> str:
     return "\n".join(lines)
 
 
-def _remark(row: Row) -> str:
+def _remark(row: DofErrors) -> str:
     if row.keep_exact:
         return "keep exact" + (", error at the tolerance" if row.uncertain else "")
     return f"by {', '.join(row.cause)}" if row.cause else ""
@@ -317,7 +317,7 @@ def approximation_errors(
     for i, name in enumerate(model.dof_names):
         mass, torque, acceleration = (_error(per_joint[quantity][:, i]) for quantity in QUANTITIES)
         cause, uncertain = causes.get(name, ()), _uncertain(limits[i])
-        rows.append(Row(name, mass, torque, acceleration, name in guilty, cause, uncertain))
+        rows.append(DofErrors(name, mass, torque, acceleration, name in guilty, cause, uncertain))
     whole = {quantity: per_joint[f"{quantity} as a whole"] for quantity in QUANTITIES[1:]}
     tau = dynamics.rnea(model, q, v, a, backend="numpy")
     with_tendons = dynamics.aba(model, q, v, tau, method="tendons", backend="numpy")
@@ -445,7 +445,7 @@ def errors(model: Model, q: Array, v: Array, a: Array) -> dict[str, Array]:
     units = np.eye(model.nv)[None]
     at_rest = dynamics.rnea(model, q[:, None], zero, zero, method="approximate", backend="numpy")
     pushed = dynamics.rnea(model, q[:, None], zero, units, method="approximate", backend="numpy")
-    off = np.abs(np.swapaxes(pushed - at_rest, 1, 2) - exact)
+    error = np.abs(np.swapaxes(pushed - at_rest, 1, 2) - exact)
     root = np.sqrt(np.diagonal(exact, axis1=1, axis2=2))
     tau = dynamics.rnea(model, q, v, a, backend="numpy")
     torque = dynamics.rnea(model, q, v, a, method="approximate", backend="numpy") - tau
@@ -453,7 +453,9 @@ def errors(model: Model, q: Array, v: Array, a: Array) -> dict[str, Array]:
     acceleration = dynamics.aba(model, q, v, tau, method="approximate", backend="numpy") - push
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
-            "mass_matrix": np.max(off / (root[:, :, None] * root[:, None, :]), axis=2, initial=0.0),
+            "mass_matrix": np.max(
+                error / (root[:, :, None] * root[:, None, :]), axis=2, initial=0.0
+            ),
             "torque": np.abs(torque) / _usual(tau),
             "acceleration": np.abs(acceleration) / _usual(push),
             "torque as a whole": _relative(torque, tau),
@@ -560,7 +562,7 @@ def soft_constraint_errors(
         written.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}", 0))
     data = mujoco.MjData(written)
     rng = np.random.default_rng(seed)
-    off = []
+    errors = []
     for _ in range(samples):
         q = model.random_configuration(rng)
         v, tau = rng.standard_normal((2, model.nv))
@@ -569,8 +571,8 @@ def soft_constraint_errors(
             "mujoco", q, v, a=a, tau=tau, joints=written
         )
         mujoco.mj_forward(written, data)
-        off.append(float(np.linalg.norm(data.qacc - exact) / np.linalg.norm(exact)))
-    return SoftConstraintErrors(samples, float(np.median(off)), float(np.max(off)))
+        errors.append(float(np.linalg.norm(data.qacc - exact) / np.linalg.norm(exact)))
+    return SoftConstraintErrors(samples, float(np.median(errors)), float(np.max(errors)))
 
 
 # ---- armatures written into files ----------------------------------------------------------------
@@ -580,7 +582,7 @@ _AGREES = 1e-9  # relative: an armature that is that of one rotor through one ge
 
 
 @dataclass(frozen=True, slots=True)
-class Motor:
+class DrakeRotor:
     """A rotor's inertia about its axis, and how far it turns for its joint."""
 
     inertia: float
@@ -613,7 +615,7 @@ def _in_a_body(tag: Tag) -> bool:
     return tag.parent is not None and tag.parent.name in ("body", "frame", "replicate")
 
 
-def annotate_drake(text: str, file: str, motors: Mapping[str, Motor]) -> Annotated:
+def annotate_drake(text: str, file: str, rotors: Mapping[str, DrakeRotor]) -> Annotated:
     """A URDF file with Drake's rotor_inertia and gear_ratio in the actuators of these joints.
 
     Joints without a simple transmission get one.
@@ -622,12 +624,12 @@ def annotate_drake(text: str, file: str, motors: Mapping[str, Motor]) -> Annotat
     root = markup.root
     joints = {joint.attributes.get("name") for joint in root.all("joint")}
     names = {each.attributes.get("name") for each in root.all("transmission")}
-    written = [joint for joint in motors if joint in joints]
+    written = [joint for joint in rotors if joint in joints]
     if written and "xmlns:drake" not in root.attributes:
         markup.set(root, "xmlns:drake", DRAKE)
     for joint in written:
-        motor = motors[joint]
-        tags = {"rotor_inertia": number(motor.inertia), "gear_ratio": number(abs(motor.ratio))}
+        rotor = rotors[joint]
+        tags = {"rotor_inertia": number(rotor.inertia), "gear_ratio": number(abs(rotor.ratio))}
         actuator = _actuator(root, joint)
         if actuator is None:
             markup.append(root, _transmission(joint, tags, names))
@@ -641,7 +643,7 @@ def annotate_drake(text: str, file: str, motors: Mapping[str, Motor]) -> Annotat
                 missing.append(f'<drake:{tag} value="{value}"/>')
         if missing:
             markup.append(actuator, *missing)
-    return _annotated(markup, written, motors)
+    return _annotated(markup, written, rotors)
 
 
 def _actuator(root: Tag, joint: str) -> Tag | None:
@@ -675,19 +677,19 @@ def _transmission(joint: str, tags: Mapping[str, str], names: set[str | None]) -
     )
 
 
-def motors(model: Model, armature: Mapping[str, float]) -> dict[str, Motor]:
+def drake_rotors(model: Model, armature: Mapping[str, float]) -> dict[str, DrakeRotor]:
     """The rotor and gear that make these armatures; one of ratio 1 where there is no such one."""
-    of_joint: dict[str, list[Motor]] = {}
+    of_joint: dict[str, list[DrakeRotor]] = {}
     for rotor in CheckContext(model).rotors:
         for joint, ratio in rotor.ratios.items():
-            of_joint.setdefault(joint, []).append(Motor(rotor.inertia, ratio))
+            of_joint.setdefault(joint, []).append(DrakeRotor(rotor.inertia, ratio))
     result = {}
     for joint, value in armature.items():
         rotors = of_joint.get(joint, [])
         geared = len(rotors) == 1 and math.isclose(
             rotors[0].ratio ** 2 * rotors[0].inertia, value, rel_tol=_AGREES
         )
-        result[joint] = rotors[0] if geared else Motor(value, 1.0)
+        result[joint] = rotors[0] if geared else DrakeRotor(value, 1.0)
     return result
 
 

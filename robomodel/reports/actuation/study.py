@@ -19,7 +19,7 @@ import numpy as np
 
 from robomodel.description.poses import unit
 from robomodel.dynamics import actuator_map, armature, frame_pose, jacobian
-from robomodel.dynamics.actuators import maps as motors
+from robomodel.dynamics.actuators import maps as actuator_maps
 from robomodel.dynamics.actuators.envelopes import (
     JointEnvelope,
     joint_envelopes,
@@ -217,11 +217,11 @@ def _alone(model: Model, joint: JointEnvelope, q: Array) -> tuple[list[int], int
 
 def _reflected(model: Model, joint: JointEnvelope) -> Array:
     rows, place = _alone(model, joint, joint.q)
-    moved = tree_rates(model, joint.q, rows)[..., place]
+    rates = tree_rates(model, joint.q, rows)[..., place]
     dense = np.asarray(armature(model, joint.q, kind="dense", backend="numpy"))
     with np.errstate(all="ignore"):
-        inertia: Array = np.einsum("...i,...ij,...j->...", moved, dense, moved)
-        fastest = np.max(np.abs(moved), axis=-1)
+        inertia: Array = np.einsum("...i,...ij,...j->...", rates, dense, rates)
+        fastest = np.max(np.abs(rates), axis=-1)
     return np.where(fastest < INFINITE, inertia, np.nan)
 
 
@@ -238,8 +238,8 @@ def _speed_torque(model: Model, joint: JointEnvelope) -> Iterator[SpeedTorque]:
     maps = _tree_map(model, joint.q[at], rows)
     speeds = np.linspace(0.0, joint.speed[at], SPEEDS).T
     rates = speeds[..., None] * maps[:, None, place]
-    lower, upper = motors.bounds(model, rates)
-    most = motors.limits(maps[:, None], lower, upper)[1][..., place]
+    lower, upper = actuator_maps.bounds(model, rates)
+    most = actuator_maps.limits(maps[:, None], lower, upper)[1][..., place]
     yield SpeedTorque(joint.joint, joint.positions[at], speeds, most, joint.slides)
 
 
@@ -258,7 +258,7 @@ def _polygons(model: Model, envelopes: Sequence[JointEnvelope]) -> list[Polygon]
     }
     spread = _tree_map(model, np.concatenate([each.q for each in by_row.values()][:1] or []), rows)
     polygons = []
-    for group, columns in motors.blocks(np.any(np.nan_to_num(spread) != 0.0, axis=0)):
+    for group, columns in actuator_maps.blocks(np.any(np.nan_to_num(spread) != 0.0, axis=0)):
         if len(group) < 2 or any(i not in by_row for i in group):
             continue
         for i, j in list(itertools.combinations(group, 2))[:PAIRS]:
@@ -279,7 +279,7 @@ def _polygon(
     joints: tuple[JointEnvelope, JointEnvelope],
     columns: Sequence[int],
 ) -> Polygon:
-    lower, upper = motors.bounds(model, None)
+    lower, upper = actuator_maps.bounds(model, None)
     unit = not np.all(np.isfinite(upper[columns]))
     if unit:
         lower, upper = -np.ones_like(upper), np.ones_like(upper)
@@ -288,7 +288,7 @@ def _polygon(
     regular = np.flatnonzero(np.all(np.isfinite(maps), axis=(1, 2)))
     if len(regular) and np.ptp(maps[regular], axis=0).max() <= SAME * np.abs(maps[regular]).max():
         regular = regular[:1]
-    shapes = [motors.polytope(maps[n], pair, lower, upper) for n in regular]
+    shapes = [actuator_maps.polytope(maps[n], pair, lower, upper) for n in regular]
     at = model.joint_positions(poses[regular])
     one, two = (each.joint for each in joints)
     positions = zip(at[one].tolist(), at[two].tolist(), strict=True)
@@ -386,13 +386,13 @@ def _four_bar(
     model: Model, cluster: Cluster, loop: str, hinges: tuple[int, ...], q: Array
 ) -> FourBar | None:
     names = [loop if i < 0 else cluster.joints[i] for i in hinges]
-    places, axes = _places(model, names, q)
+    points, axes = _hinge_lines(model, names, q)
     normal = axes[:, 0]
     bent = max(float(np.max(np.linalg.norm(np.cross(normal, axes[:, i]), axis=-1)))
                for i in range(axes.shape[1]))  # fmt: skip
     if bent > PARALLEL:
         return None
-    bars = np.roll(places, -1, axis=1) - places
+    bars = np.roll(points, -1, axis=1) - points
     bars -= np.sum(bars * normal[:, None], axis=-1, keepdims=True) * normal[:, None]
     sizes = np.linalg.norm(bars, axis=-1)
     length = np.median(sizes, axis=0)
@@ -459,11 +459,11 @@ def _four(x: tuple[float, ...]) -> tuple[float, float, float, float]:
     return a, b, c, d
 
 
-def _places(model: Model, names: Sequence[str], q: Array) -> tuple[Array, Array]:
+def _hinge_lines(model: Model, names: Sequence[str], q: Array) -> tuple[Array, Array]:
     """Points (n, 4, 3) on hinges, by the joints' names and the loop's, and axes of the joints."""
     joints = {joint.name: joint for joint in model.description.joints}
     anchors = {loop.name: loop.predecessor for loop in model.description.loops}
-    places, axes = [], []
+    points, axes = [], []
     for name in names:
         if name in joints:
             pose = frame_pose(model, q, joints[name].child, backend="numpy")
@@ -471,8 +471,8 @@ def _places(model: Model, names: Sequence[str], q: Array) -> tuple[Array, Array]
         else:
             anchor = anchors[name]
             pose = frame_pose(model, q, (anchor.link, anchor.origin.xyz), backend="numpy")
-        places.append(pose[:, :3, 3])
-    return np.stack(places, axis=1), np.stack(axes, axis=1)
+        points.append(pose[:, :3, 3])
+    return np.stack(points, axis=1), np.stack(axes, axis=1)
 
 
 def _input(model: Model, names: list[str]) -> int:
@@ -581,12 +581,12 @@ def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Work
         raise ValueError(f"'{model.name}' is nowhere within its limits")
     safe = np.where(invalid[..., None], model.neutral(), configurations)
     pose = frame_pose(model, safe, foot, backend="numpy")
-    places = np.where(invalid[..., None], np.nan, pose[..., :3, 3])
-    flat = places[~invalid]
+    positions = np.where(invalid[..., None], np.nan, pose[..., :3, 3])
+    flat = positions[~invalid]
     middle = np.mean(flat, axis=0)
     plane = _upright(np.linalg.svd(flat - middle, full_matrices=True)[2][:2])
     origin = middle - (middle @ plane.T) @ plane
-    points = (places - origin) @ plane.T
+    points = (positions - origin) @ plane.T
     singular = np.zeros((0, 2, 2))
     if len(chosen) == 2:
         moving = pose[..., :3, :3] @ _foot_velocities(model, safe, foot, chosen)

@@ -238,18 +238,18 @@ def mass_cause(right: MassProperties, wrong: MassProperties, within: float = EXA
 
 def com_cause(right: Array, wrong: Array, within: float = EXACT) -> Cause | None:
     """Why a point differs: its unit, or the sign of a coordinate."""
-    off = float(np.linalg.norm(wrong - right))
-    if not right.any() or not off:
+    size = float(np.linalg.norm(wrong - right))
+    if not right.any() or not size:
         return None
     ratio = float(right @ wrong / (right @ right))
     if ratio > 0.0 and np.linalg.norm(wrong - ratio * right) < EXACT * np.linalg.norm(wrong):
         return other_unit(ratio, LENGTHS)
     for signs in itertools.product((1.0, -1.0), repeat=3):
-        if np.linalg.norm(wrong - right * signs) < within * off:
+        if np.linalg.norm(wrong - right * signs) < within * size:
             names = " and ".join(
                 name
                 for name, sign, x in zip("xyz", signs, right.tolist(), strict=True)
-                if sign < 0.0 and abs(x) > within * off
+                if sign < 0.0 and abs(x) > within * size
             )
             return Cause("mirrored", f"the sign of {names} is turned round")
     return None
@@ -259,12 +259,12 @@ def inertia_cause(
     right: MassProperties, wrong: MassProperties, within: float = EXACT
 ) -> Cause | None:
     """Why an inertia differs: what explains it best, and leaves ``within`` of the difference."""
-    off = float(np.linalg.norm(wrong.inertia - right.inertia))
-    if not off:
+    size = float(np.linalg.norm(wrong.inertia - right.inertia))
+    if not size:
         return None
     best, least = None, within
     for cause, inertia in _inertias(right, wrong):
-        residual = round(float(np.linalg.norm(wrong.inertia - inertia)) / off, 6)
+        residual = round(float(np.linalg.norm(wrong.inertia - inertia)) / size, 6)
         if residual < least:
             best, least = cause, residual
     return best if best and best.id else None

@@ -31,7 +31,7 @@ ROUNDING = 1e-9  # relative: of what is the same but for rounding
 
 
 @dataclass(frozen=True)
-class Place:
+class PlacedJoint:
     """A joint or a loop at zero: where it is and along what, in the axes of the root link."""
 
     name: str
@@ -43,11 +43,11 @@ class Place:
     com: Array | None = None  # of what a joint moves
 
 
-Pairs: TypeAlias = list[tuple[Place, Place]]
+Pairs: TypeAlias = list[tuple[PlacedJoint, PlacedJoint]]
 
 
 @dataclass(frozen=True)
-class Robot:
+class RobotAtZero:
     """A robot with all its joints at zero; bodies by number, ``WORLD`` among them.
 
     ``model`` may be the open tree of a ``description`` whose loops make no mechanism.
@@ -57,7 +57,7 @@ class Robot:
     description: Description
 
     @classmethod
-    def of(cls, model: Model) -> Robot:
+    def of(cls, model: Model) -> RobotAtZero:
         """A model that moves as in its file."""
         return cls(model, model.description)
 
@@ -87,10 +87,10 @@ class Robot:
         return WORLD if self.model.floating_base is None else 0
 
     @cached_property
-    def joints(self) -> list[Place]:
+    def joints(self) -> list[PlacedJoint]:
         """The joints that move, but a floating base's."""
         return [
-            Place(each.name, kind_of(each.type), self.poses[body][:3, 3],
+            PlacedJoint(each.name, kind_of(each.type), self.poses[body][:3, 3],
                    direction(self.poses[body], each.axis), self.tree.parents[body], body,
                    self.com(body))
             for body, each in enumerate(self.tree.joints)
@@ -98,14 +98,14 @@ class Robot:
         ]  # fmt: skip
 
     @cached_property
-    def loops(self) -> list[Place]:
+    def loops(self) -> list[PlacedJoint]:
         """The loops, each where its predecessor has it."""
         places = []
         for loop in self.description.loops:
             one, other = loop.predecessor, loop.successor
             pose = self.anchor(one)
             places.append(
-                Place(loop.name, kind_of(loop.type), pose[:3, 3], direction(pose, loop.axis),
+                PlacedJoint(loop.name, kind_of(loop.type), pose[:3, 3], direction(pose, loop.axis),
                        self.tree.places[one.link].body, self.tree.places[other.link].body)
             )  # fmt: skip
         return places
@@ -171,19 +171,19 @@ def inverse(matrix: Array) -> Array:
 
 
 def moved_point(pose: Array, point: Array) -> Array:
-    """A point that a motion (4, 4) takes along."""
+    """A point moved by a motion (4, 4)."""
     return np.asarray(pose[:3, :3] @ point + pose[:3, 3])
 
 
 def direction(pose: Array, axis: Sequence[float] | Array) -> Array:
-    """A direction that a motion (4, 4) takes along, of length 1."""
+    """A direction turned by a motion (4, 4), of length 1."""
     return np.asarray(pose[:3, :3] @ np.array(axis) / np.linalg.norm(axis))
 
 
-# ---- what corresponds ----------------------------------------------------------------------------
+# ---- correspondence ------------------------------------------------------------------------------
 
 
-def _pairs(a: Sequence[Place], b: Sequence[Place], shift: Array, size: float) -> Pairs:
+def _pairs(a: Sequence[PlacedJoint], b: Sequence[PlacedJoint], shift: Array, size: float) -> Pairs:
     """The places that are the same by name, and of the others those of one kind that are near."""
     by_name = {place.name: place for place in b}
     pairs = [(place, by_name[place.name]) for place in a if place.name in by_name]
@@ -198,7 +198,7 @@ def _pairs(a: Sequence[Place], b: Sequence[Place], shift: Array, size: float) ->
     return pairs + [(left[i], right[j]) for i, j in near if far[i, j] < NEAR]
 
 
-def _apart(one: Place, other: Place, shift: Array, size: float) -> float:
+def _apart(one: PlacedJoint, other: PlacedJoint, shift: Array, size: float) -> float:
     """How far two joints are apart, of the size: between their axes where these turn or slide."""
     if one.type != other.type:
         return math.inf
@@ -228,8 +228,8 @@ class Match:
     where it is, and not for all that hangs on it.
     """
 
-    a: Robot
-    b: Robot
+    a: RobotAtZero
+    b: RobotAtZero
 
     @cached_property
     def size(self) -> float:
@@ -283,7 +283,7 @@ class Match:
         shifts = {self.a.base: self._base_shift}
         if WORLD in self.bodies:
             shifts[WORLD] = self._base_shift if self.a.base == WORLD else np.eye(4)
-        attached: dict[int, list[tuple[Place, Place]]] = defaultdict(list)
+        attached: dict[int, list[tuple[PlacedJoint, PlacedJoint]]] = defaultdict(list)
         for one, other in self.joints:
             attached[one.parent].append((one, other))
         for body in sorted(self.bodies.keys() - shifts.keys()):
@@ -307,7 +307,7 @@ class Match:
         return shifts
 
 
-def _shift(a: Robot, b: Robot, body: int, other: int) -> Array:
+def _shift(a: RobotAtZero, b: RobotAtZero, body: int, other: int) -> Array:
     """The motion between the frames of two links."""
     shift: Array = b.poses[other] @ inverse(a.poses[body])
     return shift

@@ -37,8 +37,8 @@ from robomodel.reports.comparison.differences import Causes, Comparison, Differe
 from robomodel.reports.comparison.match import (
     ROUNDING,
     Match,
-    Place,
-    Robot,
+    PlacedJoint,
+    RobotAtZero,
     beside_axis,
     direction,
     inverse,
@@ -63,8 +63,8 @@ ACTS_AS = {name: name for name in ("damping", "armature", "stiffness", "referenc
 }
 """The attributes that take part in torques, and what their change is computed as."""
 
-UNSAID = {"mjcf": {"velocity_limit"}, "sdf": {"armature"}}
-"""What a format has no word for: no difference where either file is of that format."""
+UNSUPPORTED = {"mjcf": {"velocity_limit"}, "sdf": {"armature"}}
+"""Quantities that a format cannot express: no difference where either file is of that format."""
 
 _InertialChange = tuple[str, str, Value, Value, Inertial]
 Change = Callable[[Description], Description]
@@ -94,11 +94,13 @@ def compare(a: object, b: object, *, tolerance: float = TOLERANCE) -> Comparison
     if not tolerance > 0.0:
         raise ValueError(f"tolerance is positive, not {tolerance!r}")
     one, other = (each if isinstance(each, Model) else load(each) for each in (a, b))
-    return compare_robots(Robot.of(one), Robot.of(other), tolerance)
+    return compare_robots(RobotAtZero.of(one), RobotAtZero.of(other), tolerance)
 
 
-def compare_robots(one: Robot, other: Robot, tolerance: float = TOLERANCE) -> Comparison:
-    """What differs between two robots, with the causes."""
+def compare_robots(
+    one: RobotAtZero, other: RobotAtZero, tolerance: float = TOLERANCE
+) -> Comparison:
+    """The differences between two robots, with the causes."""
     match = Match(one, other)
     renamed = [(x.name, y.name) for x, y in (*match.joints, *match.loops) if x.name != y.name]
     files = [each.description.source.file or each.model.name for each in (one, other)]
@@ -106,17 +108,17 @@ def compare_robots(one: Robot, other: Robot, tolerance: float = TOLERANCE) -> Co
     return Comparison(files[0], files[1], tuple(differences), tuple(renamed), tolerance)
 
 
-def open_tree(description: Description) -> Robot | None:
+def open_tree(description: Description) -> RobotAtZero | None:
     """A robot whose loops make no mechanism, with its loops open; None if that is none either."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Robot(build(replace(description, loops=())), description)
+            return RobotAtZero(build(replace(description, loops=())), description)
     except DescriptionError:
         return None
 
 
-# ---- what differs --------------------------------------------------------------------------------
+# ---- differences ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -142,10 +144,10 @@ class _Differences:
         return self.match.a.model.description.format != self.match.b.model.description.format
 
     @cached_property
-    def unsaid(self) -> set[str]:
-        """The quantities that one of the formats has no word for."""
+    def unsupported(self) -> set[str]:
+        """The quantities that one of the formats cannot express."""
         files = (self.match.a.model.description, self.match.b.model.description)
-        return {name for file in files for name in UNSAID.get(file.format, ())}
+        return {name for file in files for name in UNSUPPORTED.get(file.format, ())}
 
     def differ(self, a: float, b: float, scale: float = 0.0) -> bool:
         """Whether two numbers differ, relative to themselves or to ``scale``."""
@@ -188,7 +190,7 @@ class _Differences:
         if self.formats_differ and whole:
             effect = self.torques.of(partial(_with_inertials, inertials=whole))
             if effect <= ROUNDING:
-                return  # written so that the other format takes them, and no motion tells
+                return  # inertials rewritten for the other format, with the same dynamics
         for name, quantity, x, y, inertial in changes:
             if quantity != "all":
                 change = partial(_with_inertials, inertials={name: inertial})
@@ -239,7 +241,7 @@ class _Differences:
                 yield from self._place(one, other)
             yield from self._numbers(one, other)
 
-    def _place(self, one: Place, other: Place) -> Iterator[Difference]:
+    def _place(self, one: PlacedJoint, other: PlacedJoint) -> Iterator[Difference]:
         """Origin, orientation, zero and axis of a joint, in the axes of links of ``a``."""
         match, element = self.match, self.match.a.tree.joints[one.child]
         parent, child = match.shift[one.parent], match.shift[one.child]
@@ -253,8 +255,8 @@ class _Differences:
         def placed(d: Description) -> Description:
             pose = pose_of(inverse(above) @ moved @ below)
             joint = next(each for each in d.joints if each.name == one.name)
-            held = match.a.tree.places[joint.parent].pose
-            origin = pose_of(inverse(matrix_of(held)) @ matrix_of(pose))
+            link_pose = match.a.tree.places[joint.parent].pose
+            origin = pose_of(inverse(matrix_of(link_pose)) @ matrix_of(pose))
             return _with_joint(d, one.name, origin=origin)
 
         zero = 0.0
@@ -295,7 +297,7 @@ class _Differences:
             effect = self.torques.of(lambda d: _with_joint(d, one.name, pitch=pitch))
             yield Difference(one.name, "joint", "pitch", element.pitch, pitch, effect)
 
-    def _numbers(self, one: Place, other: Place) -> Iterator[Difference]:
+    def _numbers(self, one: PlacedJoint, other: PlacedJoint) -> Iterator[Difference]:
         """Limits, damping, friction, armature and spring of a joint."""
         a = self.match.a.model.joints[one.child]
         b = self.match.b.model.joints[other.child]
@@ -303,7 +305,7 @@ class _Differences:
             x, y = getattr(a, name), getattr(b, name)
             unused = name in ("reference", "deadband") and not (a.stiffness and b.stiffness)
             scale = 1.0 if name in ("lower", "upper", "reference") else 0.0
-            if name in self.unsaid or unused or not self.differ(x, y, scale):
+            if name in self.unsupported or unused or not self.differ(x, y, scale):
                 continue
             effect = 0.0
             if name in ACTS_AS:  # dry friction as damping does at 1 rad/s or m/s
@@ -344,7 +346,7 @@ class _Differences:
 
     def _polynomials(self, names: Mapping[str, str]) -> Iterator[Difference]:
         """The coefficients of joints that are polynomials of others; ``names`` of b's joints."""
-        ours, theirs = (
+        in_a, in_b = (
             {
                 tuple(renamed.get(name, name) for name, _ in each.terms): each.coefficients
                 for each in side.model.couplings
@@ -352,8 +354,8 @@ class _Differences:
             }
             for side, renamed in ((self.match.a, {}), (self.match.b, names))
         )
-        for joint, of in dict.fromkeys([*ours, *theirs]):
-            one, other = ours.get((joint, of)), theirs.get((joint, of))
+        for joint, of in dict.fromkeys([*in_a, *in_b]):
+            one, other = in_a.get((joint, of)), in_b.get((joint, of))
             if one is None or other is None:
                 a, b = (each and f"a polynomial of {of}" for each in (one, other))
                 yield Difference(joint, "joint", "follows", a, b, math.inf)
@@ -394,26 +396,28 @@ class _Differences:
             yield Difference(one.name, "loop", "links", names[0], names[1], math.inf)
             return
         kind = kind_of(one.type)
-        slid = 0.0  # along the axis, which is no difference where both ends are as far
-        for end, frame, theirs in zip(("predecessor", "successor"), frames, anchors, strict=True):
-            ours = getattr(one, end)
+        slide = 0.0  # along the axis, which is no difference where both ends are as far
+        for end, frame, anchor_b in zip(("predecessor", "successor"), frames, anchors, strict=True):
+            anchor = getattr(one, end)
             link = match.a.poses[frame.body] @ matrix_of(frame.pose)
-            pose = inverse(match.shift[frame.body] @ link) @ match.b.anchor(theirs)
-            mine = matrix_of(ours.origin)
-            axis = [direction(each, axis) for each, axis in ((mine, one.axis), (pose, other.axis))]
+            pose = inverse(match.shift[frame.body] @ link) @ match.b.anchor(anchor_b)
+            frame_a = matrix_of(anchor.origin)
+            axis = [
+                direction(each, axis) for each, axis in ((frame_a, one.axis), (pose, other.axis))
+            ]
             if flipped or axis[0] @ axis[1] < 0.0:
                 axis[1] = axis[1] * np.sign(axis[0] @ axis[1])
-            off = pose[:3, 3] - mine[:3, 3]
-            gap = beside_axis(kind, axis[0], off)
+            offset = pose[:3, 3] - frame_a[:3, 3]
+            gap = beside_axis(kind, axis[0], offset)
             if kind == "revolute":
-                along, slid = float(axis[0] @ off) - slid, float(axis[0] @ off)
+                along, slide = float(axis[0] @ offset) - slide, float(axis[0] @ offset)
                 gap = gap + along * axis[0] if end == "successor" else gap
             if float(np.linalg.norm(gap)) > self.tolerance * match.size:
-                moved = mine.copy()
+                moved = frame_a.copy()
                 moved[:3, 3] += gap
-                to = replace(ours, origin=pose_of(moved))
-                effect = self.torques.of(partial(_with_loop, name=one.name, **{end: to}))
-                values = (ours.origin.xyz, _tuple(moved[:3, 3]))
+                moved_anchor = replace(anchor, origin=pose_of(moved))
+                effect = self.torques.of(partial(_with_loop, name=one.name, **{end: moved_anchor}))
+                values = (anchor.origin.xyz, _tuple(moved[:3, 3]))
                 yield Difference(one.name, "loop", end, values[0], values[1], effect)
             if kind in LOOP_AXES and float(np.linalg.norm(axis[1] - axis[0])) > self.tolerance:
                 yield Difference(
@@ -425,27 +429,27 @@ class _Differences:
             yield Difference(one.name, "loop", "length", lengths[0], lengths[1], effect)
 
     def actuators(self) -> Iterator[Difference]:
-        """Those of files, by name or by the joints that they move and that follow no others."""
+        """Those in the files, matched by name or by the independent joints that they move."""
         if not any(s.model.description.transmissions for s in (self.match.a, self.match.b)):
             return  # they are the joints'
         names = {other.name: one.name for one, other in self.match.joints}
-        ours, theirs = (
+        in_a, in_b = (
             {each.name: (each, _moved(each.terms, side.model, renamed))
              for each in side.model.actuators}
             for side, renamed in ((self.match.a, {}), (self.match.b, names))
         )  # fmt: skip
-        same = {frozenset(terms): name for name, (_, terms) in theirs.items()}
-        pairs = {name: name if name in theirs else same.get(frozenset(terms))
-                 for name, (_, terms) in ours.items()}  # fmt: skip
+        same = {frozenset(terms): name for name, (_, terms) in in_b.items()}
+        pairs = {name: name if name in in_b else same.get(frozenset(terms))
+                 for name, (_, terms) in in_a.items()}  # fmt: skip
         yield from _missing(
             "actuator",
             {name: 0.0 for name, other in pairs.items() if other is None},
-            {name: 0.0 for name in theirs if name not in pairs.values()},
+            {name: 0.0 for name in in_b if name not in pairs.values()},
         )
         for name, other in pairs.items():
             if other is None:
                 continue
-            (one, a), (two, b) = ours[name], theirs[other]
+            (one, a), (two, b) = in_a[name], in_b[other]
             for joint in dict.fromkeys([*a, *b]):
                 x, y = a.get(joint, 0.0), b.get(joint, 0.0)
                 if self.differ(x, y):
@@ -453,7 +457,7 @@ class _Differences:
             for limit in ("effort_limit", "velocity_limit", "stall_torque", "no_load_speed"):
                 x, y = (math.inf if (value := getattr(each, limit)) is None else value
                         for each in (one, two))  # fmt: skip
-                if limit not in self.unsaid and self.differ(x, y):
+                if limit not in self.unsupported and self.differ(x, y):
                     yield Difference(name, "actuator", limit, x, y, 0.0)
 
 
@@ -472,7 +476,7 @@ def _moved(
 
 
 def _missing(kind: str, a: Mapping[str, float], b: Mapping[str, float]) -> Iterator[Difference]:
-    """What one file has and the other lacks, with its effect."""
+    """Elements that only one file has, with their effect."""
     for name, effect in a.items():
         yield Difference(name, kind, "missing", "present", None, effect)
     for name, effect in b.items():
@@ -514,7 +518,7 @@ def _follows(
     }  # fmt: skip
 
 
-# ---- what a difference does to torques -----------------------------------------------------------
+# ---- the effect of a difference on torques -------------------------------------------------------
 
 
 class _Torques:
@@ -536,7 +540,7 @@ class _Torques:
         return np.asarray(torques)
 
     def of(self, change: Change) -> float:
-        """What a change of the description does; infinite where it is no such robot any more."""
+        """The relative change of torques; infinite for an invalid robot or another nv."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -562,9 +566,9 @@ def _with_axis_at(d: Description, name: str, point: Array) -> Description:
     there, back = (Pose(vec((sign * point).tolist())) for sign in (1.0, -1.0))
     joint = next(each for each in d.joints if each.name == name)
     middle = f"{joint.child} of {name}"
-    held = JointElement(f"{name} of {joint.child}", "fixed", middle, joint.child, back)
+    fixed = JointElement(f"{name} of {joint.child}", "fixed", middle, joint.child, back)
     d = _with_joint(d, name, origin=compose(joint.origin, there), child=middle)
-    return replace(d, links=(*d.links, LinkElement(middle)), joints=(*d.joints, held))
+    return replace(d, links=(*d.links, LinkElement(middle)), joints=(*d.joints, fixed))
 
 
 def _with_inertials(d: Description, inertials: Mapping[str, Inertial]) -> Description:

@@ -19,7 +19,7 @@ from robomodel.model.approximate import select_in
 from robomodel.model.elements import Cluster, Node
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.reports.validation.linkage import Linkage, study
+from robomodel.reports.validation.linkage import LinkageStudy, study
 from robomodel.scalars import Scalar
 
 BALANCED = 1e-3  # m: a centre of mass so near to the axis is on it
@@ -28,7 +28,7 @@ POSES = 8  # besides neutral
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class BodyPlacements:
     """All bodies in the world at one configuration, in the model's order.
 
     ``turns`` (n, 3, 3) and ``origins`` (n, 3): their internal axes; ``mass`` (n,), ``com`` (n, 3),
@@ -42,7 +42,7 @@ class Places:
     inertia: Array
 
     @classmethod
-    def at(cls, model: Model, spanning: Array) -> Places:
+    def at(cls, model: Model, spanning: Array) -> BodyPlacements:
         """At these positions of all joints, whether loops close or not."""
         positions: list[Scalar] = [float(x) for x in spanning]
         n = len(model.nodes)
@@ -91,7 +91,7 @@ def steiner(mass: float, offset: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Rotor:
+class GearedRotor:
     """A body that a gear or belt turns about its axis, and its ratio to each joint that it drives.
 
     ``ratios``: joint that moves in the open tree → how far the rotor turns for it.
@@ -162,7 +162,7 @@ class CheckContext:
         return joint in self.file_joints and self.file_joints[joint].mimic is not None
 
     @cached_property
-    def linkages(self) -> dict[str, Linkage]:
+    def linkages(self) -> dict[str, LinkageStudy]:
         """The study of each cluster with loops, by its name."""
         turned = {self.model.joints[rotor.body].name: rotor.ratios for rotor in self.rotors}
         return {
@@ -174,9 +174,9 @@ class CheckContext:
     # ---- space
 
     @cached_property
-    def places(self) -> Places:
+    def placements(self) -> BodyPlacements:
         """All bodies at neutral."""
-        return Places.at(self.model, self.spanning)
+        return BodyPlacements.at(self.model, self.spanning)
 
     @cached_property
     def spanning(self) -> Array:
@@ -186,7 +186,7 @@ class CheckContext:
 
     def axis(self, body: int) -> Array:
         """The direction of a one-freedom joint in the world, at neutral."""
-        direction: Array = self.places.turns[body] @ self._direction(body)
+        direction: Array = self.placements.turns[body] @ self._direction(body)
         return direction
 
     def _direction(self, body: int) -> Array:
@@ -253,12 +253,12 @@ class CheckContext:
             )
         bodies = self.beyond[body]
         moments = []
-        for places in self._poses:
+        for placements in self._poses:
             if self.slides(body):
-                moments.append(float(np.sum(places.mass[bodies])))
+                moments.append(float(np.sum(placements.mass[bodies])))
             else:
-                axis = places.turns[body] @ self._direction(body)
-                moments.append(places.about(places.origins[body], axis, bodies))
+                axis = placements.turns[body] @ self._direction(body)
+                moments.append(placements.about(placements.origins[body], axis, bodies))
         return min(moments), max(moments)
 
     @cached_property
@@ -280,21 +280,21 @@ class CheckContext:
             return np.asarray(1.0 / np.einsum("nsi,nij,nsj->ns", g, inverse, g))
 
     @cached_property
-    def _poses(self) -> list[Places]:
+    def _poses(self) -> list[BodyPlacements]:
         rng = np.random.default_rng(0)
-        result = [self.places]
+        result = [self.placements]
         for _ in range(POSES):
             spanning = self.spanning.copy()
             for body, node in enumerate(self.model.nodes):
                 if node.joint.nv == 1 and not self.slides(body):
                     spanning[node.q] = rng.uniform(-math.pi, math.pi)
-            result.append(Places.at(self.model, spanning))
+            result.append(BodyPlacements.at(self.model, spanning))
         return result
 
     # ---- transmissions
 
     @cached_property
-    def rotors(self) -> list[Rotor]:
+    def rotors(self) -> list[GearedRotor]:
         """Balanced bodies that carry nothing, and that gears or belts turn.
 
         What turns no farther than twice the joint that it mimics is a finger or a lever, and so it
@@ -315,7 +315,9 @@ class CheckContext:
                 k = next(i for i, x in enumerate(node.joint.subspace[0].angular) if x)
                 inertia = float(node.inertia.inertia[k][k])
                 link = self.links[model.bodies[body].name]
-                rotors.append(Rotor(body, ratios, inertia, model.bodies[body].mass, link.source))
+                rotors.append(
+                    GearedRotor(body, ratios, inertia, model.bodies[body].mass, link.source)
+                )
         return rotors
 
     def _ends(self, loop: str) -> tuple[int, int]:

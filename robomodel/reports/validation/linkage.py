@@ -35,7 +35,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Linkage:
+class LinkageStudy:
     """A cluster with loops, as measured.
 
     ``labels`` name its spanning velocities, ``lengths`` says which are in metres.
@@ -110,7 +110,7 @@ Turned: TypeAlias = Mapping[str, Mapping[str, float]]
 """Joints of rotors → how far they turn for each joint that drives them."""
 
 
-def study(model: Model, cluster: Cluster, rotors: Turned) -> Linkage:
+def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     """Measure a cluster with loops."""
     motion = ClusterMotion.of(model, cluster)
     start = np.array(cluster.start)
@@ -137,7 +137,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> Linkage:
     others = curves(motion, other) if other else []
     file_start = _file_start(model, cluster, rotors)
     reached = sweeps[0].joints[sweeps[0].reached]
-    return Linkage(
+    return LinkageStudy(
         cluster=cluster.name,
         joints=cluster.joints,
         labels=motion.labels,

@@ -18,7 +18,7 @@ from robomodel.model.mobility.analysis import REAL, follower_curves
 from robomodel.model.tree_constraints import find_tree_constraints
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.linkage import Linkage
+from robomodel.reports.validation.linkage import LinkageStudy
 
 OPEN = 1e-3  # of a cluster's size: files round positions, but not by more
 DIGITS = 2e-5  # of the robot's size: what five digits of lengths and angles leave open
@@ -100,13 +100,15 @@ def _meet(context: CheckContext, bodies: Sequence[int]) -> bool:
     """Whether the axes of hinges meet in one point, at neutral: the nearest point is on all."""
     matrix, right = np.zeros((3, 3)), np.zeros(3)
     for body in bodies:
-        axis, place = context.axis(body), context.places.origins[body]
+        axis, place = context.axis(body), context.placements.origins[body]
         across = np.eye(3) - np.outer(axis, axis)
         matrix += across
         right += across @ place
     point = np.linalg.lstsq(matrix, right, rcond=1e-9)[0]
     return all(
-        float(np.linalg.norm(np.cross(context.axis(body), point - context.places.origins[body])))
+        float(
+            np.linalg.norm(np.cross(context.axis(body), point - context.placements.origins[body]))
+        )
         < PARALLEL * context.size
         for body in bodies
     )
@@ -245,7 +247,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-def _linkages(context: CheckContext) -> Iterator[tuple[Cluster, Linkage]]:
+def _linkages(context: CheckContext) -> Iterator[tuple[Cluster, LinkageStudy]]:
     for cluster in context.model.clusters:
         if cluster.name in context.linkages:
             yield cluster, context.linkages[cluster.name]
@@ -292,7 +294,7 @@ def _beyond(event: Singularity, sweep: Curve) -> float:
 
 def _singular(
     context: CheckContext,
-    linkage: Linkage,
+    linkage: LinkageStudy,
     reached: list[tuple[Singularity, Curve]],
     *,
     limited: bool,

@@ -21,7 +21,7 @@ from robomodel.model.joints import Array
 from robomodel.parsers.schema import rpy_of
 from robomodel.reports.comparison.differences import MassProperties
 from robomodel.reports.document import Finding, count, note, warning
-from robomodel.reports.validation.context import CheckContext, Rotor
+from robomodel.reports.validation.context import CheckContext, GearedRotor
 from robomodel.spatial import apply, plus
 
 LONG = 20.0  # m: a robot's joints are nearer to each other
@@ -216,7 +216,7 @@ def _points_of_mass(context: CheckContext) -> Iterator[Finding]:
     """Bodies, with what is fixed to them, that are denser than any material."""
     rotors = {rotor.body for rotor in context.rotors}
     for body, name in enumerate(each.name for each in context.model.bodies):
-        mass, inertia = context.places.together([body])
+        mass, inertia = context.placements.together([body])
         largest = float(np.linalg.eigvalsh(inertia)[-1])
         if not 0.0 < mass <= HEAVY or body in rotors or not context.turning[body]:
             continue
@@ -263,7 +263,7 @@ def is_dummy(context: CheckContext, mass: float, moment: float) -> bool:
 
 def is_felt(context: CheckContext, body: int, moment: float) -> bool:
     """Whether a moment is a good share of that of its body and what hangs on it."""
-    _, inertia = context.places.together(context.beyond[body] or [body])
+    _, inertia = context.placements.together(context.beyond[body] or [body])
     return moment > FELT * (float(np.linalg.eigvalsh(inertia)[-1]) - moment)
 
 
@@ -548,7 +548,7 @@ def check_rotors(context: CheckContext) -> Iterator[Finding]:
     """Ratios against axes and reductions, rotors counted twice, rotors that are none."""
     model, rotors = context.model, context.rotors
     body_of = {joint.name: body for body, joint in enumerate(model.joints)}
-    senses: list[tuple[Rotor, str, float]] = []
+    senses: list[tuple[GearedRotor, str, float]] = []
     for rotor in rotors:
         node = model.nodes[rotor.body]
         masses = list(_rotor_masses(context, rotor))
@@ -599,7 +599,7 @@ def check_rotors(context: CheckContext) -> Iterator[Finding]:
     yield from _armatures(context)
 
 
-def _rotor_masses(context: CheckContext, rotor: Rotor) -> Iterator[Finding]:
+def _rotor_masses(context: CheckContext, rotor: GearedRotor) -> Iterator[Finding]:
     """A rotor as heavy as what carries it, and one whose moment its mass cannot have."""
     model = context.model
     parent = model.nodes[rotor.body].parent
@@ -636,7 +636,9 @@ def _rotor_masses(context: CheckContext, rotor: Rotor) -> Iterator[Finding]:
             )
 
 
-def _reduction(context: CheckContext, rotor: Rotor, joint: str, ratio: float) -> Iterator[Finding]:
+def _reduction(
+    context: CheckContext, rotor: GearedRotor, joint: str, ratio: float
+) -> Iterator[Finding]:
     """A transmission of the same joint with another ratio."""
     for each in context.model.description.transmissions:
         if kind_of(each) != SIMPLE or [end.name for end in each.joints] != [joint]:
@@ -658,7 +660,7 @@ def _reduction(context: CheckContext, rotor: Rotor, joint: str, ratio: float) ->
             )
 
 
-def _against_the_others(senses: list[tuple[Rotor, str, float]]) -> Iterator[Finding]:
+def _against_the_others(senses: list[tuple[GearedRotor, str, float]]) -> Iterator[Finding]:
     """Rotors that turn against their joints where nearly all others turn with theirs."""
     for sense in (1.0, -1.0):
         odd = [each for each in senses if each[2] == sense]
@@ -706,7 +708,7 @@ def _unlike_the_others(context: CheckContext) -> Iterator[Finding]:
 
 def _twins(context: CheckContext) -> Iterator[Finding]:
     """Two rotors that are the same in all numbers on one joint."""
-    seen: dict[tuple[object, ...], Rotor] = {}
+    seen: dict[tuple[object, ...], GearedRotor] = {}
     for rotor in context.rotors:
         if len(rotor.ratios) != 1:
             continue
@@ -726,7 +728,7 @@ def _twins(context: CheckContext) -> Iterator[Finding]:
 
 
 def _reflected(
-    context: CheckContext, rotor: Rotor, body_of: Mapping[str, int]
+    context: CheckContext, rotor: GearedRotor, body_of: Mapping[str, int]
 ) -> Iterator[Finding]:
     """A rotor that its joints feel far more or far less than what they carry.
 

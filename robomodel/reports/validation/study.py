@@ -22,7 +22,7 @@ from robomodel.model.configurations.curves import Curve
 from robomodel.model.joints import Array
 from robomodel.parsers.checks import check_plausible
 from robomodel.reports.comparison.differences import UNITS, shown
-from robomodel.reports.comparison.match import Robot
+from robomodel.reports.comparison.match import RobotAtZero
 from robomodel.reports.comparison.study import compare_robots, open_tree
 from robomodel.reports.document import (
     SEVERITIES,
@@ -43,7 +43,7 @@ from robomodel.reports.validation import mechanism_checks as mechanics
 from robomodel.reports.validation import number_checks as numbers
 from robomodel.reports.validation import symmetry_checks as symmetry
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.linkage import Linkage
+from robomodel.reports.validation.linkage import LinkageStudy
 
 CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
     mechanics.check_redundancy,
@@ -110,7 +110,7 @@ def of_model(
     for check in CHECKS:
         findings += check(context)
     if reference is not None:
-        findings += differences(Robot.of(reference), Robot.of(model))
+        findings += differences(RobotAtZero.of(reference), RobotAtZero.of(model))
     return Report(
         model.name,
         model.description.source.file,
@@ -127,11 +127,11 @@ def of_error(error: DescriptionError, reference: Model | None = None) -> Report:
     findings = [Finding("error", "load", error.source, error.message)]
     if reference is not None and error.description is not None:
         other = open_tree(error.description)
-        findings += differences(Robot.of(reference), other) if other else ()
+        findings += differences(RobotAtZero.of(reference), other) if other else ()
     return Report("", error.file, tuple(findings))
 
 
-def differences(reference: Robot, robot: Robot) -> Iterator[Finding]:
+def differences(reference: RobotAtZero, robot: RobotAtZero) -> Iterator[Finding]:
     """What differs from a reference: warnings where the cause shows, else notes."""
     for each in compare_robots(reference, robot).differences:
         if each.quantity == "missing":
@@ -205,7 +205,7 @@ class Report(HasDocument):
     robot: str
     file: str
     findings: tuple[Finding, ...]
-    linkages: tuple[Linkage, ...] = ()
+    linkages: tuple[LinkageStudy, ...] = ()
 
     @cached_property
     def counts(self) -> dict[Severity, int]:
@@ -259,7 +259,7 @@ class Report(HasDocument):
         }
 
 
-def _sections(linkage: Linkage) -> Iterator[Section]:
+def _sections(linkage: LinkageStudy) -> Iterator[Section]:
     """The measurements of a linkage as text, tables, drawings and plots."""
     yield Section(
         f"Cluster {linkage.cluster}",
@@ -272,7 +272,7 @@ def _sections(linkage: Linkage) -> Iterator[Section]:
         yield Section(_title(sweep), list(_plots(linkage, sweep, others)), level=3)
 
 
-def _summary(linkage: Linkage) -> str:
+def _summary(linkage: LinkageStudy) -> str:
     """What the linkage is and does, before the numbers."""
     independent, n = linkage.independent, linkage.mobility
     others = [name for name in linkage.joints if name not in independent]
@@ -303,7 +303,7 @@ def _summary(linkage: Linkage) -> str:
     return " ".join(sentences)
 
 
-def _numbers(linkage: Linkage) -> Table:
+def _numbers(linkage: LinkageStudy) -> Table:
     chosen, best = linkage.chosen, linkage.best
     rows = [
         ["joint velocities, conditions, freedoms",
@@ -317,7 +317,7 @@ def _numbers(linkage: Linkage) -> Table:
     return Table(["", ""], rows)
 
 
-def _ranges(linkage: Linkage) -> Table:
+def _ranges(linkage: LinkageStudy) -> Table:
     """The first sweeps, and those further ones with singular positions."""
     units = linkage.units
     rows: list[list[str | float]] = []
@@ -341,7 +341,7 @@ def _title(sweep: Curve) -> str:
     )
 
 
-def _plots(linkage: Linkage, sweep: Curve, others: Sequence[Curve]) -> Iterator[Plot]:
+def _plots(linkage: LinkageStudy, sweep: Curve, others: Sequence[Curve]) -> Iterator[Plot]:
     """Positions and ratios of the dependent joints, and the condition, along a sweep."""
     unit = linkage.units
     along = f"{sweep.joint} [{unit[sweep.joint]}]"
@@ -388,7 +388,7 @@ def _plots(linkage: Linkage, sweep: Curve, others: Sequence[Curve]) -> Iterator[
 
 
 def _lines(
-    linkage: Linkage, columns: Sequence[int], sweep: Curve, others: Sequence[Curve], what: str
+    linkage: LinkageStudy, columns: Sequence[int], sweep: Curve, others: Sequence[Curve], what: str
 ) -> list[Line]:
     """The columns of ``what`` along a sweep, and dashed on the other way to close."""
     lines = []

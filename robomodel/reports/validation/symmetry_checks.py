@@ -262,7 +262,7 @@ def check_symmetry(context: CheckContext) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair:
+class _LimbPair:
     """Two limbs, and their likeness under each map that takes one's centre to the other's.
 
     ``maps``: by their number, those in the root's axes first.
@@ -297,7 +297,7 @@ class _Pair:
         return round(self.maps[number].total, 3), not self.maps[number].placed
 
 
-def _pairs(group: Sequence[Limb], size: float) -> Iterator[_Pair]:
+def _pairs(group: Sequence[Limb], size: float) -> Iterator[_LimbPair]:
     """The limbs of a group that have something in common, two and two."""
     for one, other in itertools.combinations(group, 2):
         maps = (*MAPS, *(other.turn @ by @ one.turn.T for by in MAPS))
@@ -305,7 +305,7 @@ def _pairs(group: Sequence[Limb], size: float) -> Iterator[_Pair]:
         mapped = {n: each for n, each in candidates.items() if each is not None}
         if any(each.significant for each in mapped.values()):
             most = max(min(each.com for each in mapped.values()), EQUAL)
-            yield _Pair({n: each for n, each in mapped.items() if each.com <= most})
+            yield _LimbPair({n: each for n, each in mapped.items() if each.com <= most})
 
 
 def _matched(pairs: Iterable[Likeness]) -> set[str]:
