@@ -119,10 +119,13 @@ def test_new_arrays_of_other_libraries_are_handed_over(
     assert (told["shape"], told["typestr"], told["stream"]) == ((4, 2), "<f8", 17)
     part = found[..., 1:2].reshape((4, 1, 1))
     np.testing.assert_array_equal(on_this(part.__dlpack__(stream=-1)), expected[:, 1:, None])
+    folded = found.reshape((4, 1, 2))
+    assert cuda.tensor(folded.__dlpack__(stream=-1)).strides == (2, 2, 1)
+    np.testing.assert_array_equal(on_this(folded.__dlpack__(stream=-1)), expected[:, None])
     assert "cuStreamSynchronize" not in card.log
     capsule = found.__dlpack__()
     assert card.log.count("cuStreamSynchronize") == 1  # for whom it does not say
-    del found, part, told
+    del found, folded, part, told
     assert len(card.memory) == 1
     np.testing.assert_array_equal(on_this(capsule), expected)
     del capsule
@@ -146,7 +149,7 @@ def on_this(capsule: Any) -> np.ndarray:
 
 
 def test_several_results_are_views_of_one_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = rm.robots.load("five_bar")
+    model = rm.robots.load("four_bar")
     kernel = rm.compile(model, "aba_derivatives", target="cuda", dtype="float32")
     monkeypatch.setattr(
         cuda, "driver", lambda: cuda.Driver(Card(kernel.ptx, pointers=len(kernel.sizes) + 1))
