@@ -161,6 +161,11 @@ class TestWorlds:
         assert named(description.joints, "floating_base").origin.xyz == (0.0, 0.0, 0.5)
         assert rm.load(alone, name="arm").nv == 7
 
+    def test_a_joint_between_the_model_and_the_world_is_the_models(self):
+        bolt = joint("bolt", "fixed", "table::top", "arm::base", "")
+        bolted = WORLD.replace(bolt, joint("bolt", "fixed", "world", "arm::base", ""))
+        assert rm.load(bolted, name="arm").nv == 1
+
     def test_a_joint_to_another_model_is_told(self):
         with pytest.warns(DescriptionWarning, match="ties 'arm' to another model.*name='w'"):
             read(WORLD, name="arm")
