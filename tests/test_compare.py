@@ -16,6 +16,7 @@ from robomodel.cli import main
 from robomodel.description import Anchor, Description, Pose, rotation_from_rpy
 from robomodel.description.poses import about, compose
 from robomodel.model import build
+from robomodel.reports.comparison.study import SAMPLES, _Torques
 from tests.cases import few
 
 PENDULUM = """<robot name="pendulum">
@@ -306,3 +307,10 @@ def test_the_command(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["compare", str(stock), str(other), "--html", str(page)])
     assert "mass" in page.read_text()
+
+
+def test_torques_change_at_as_many_configurations_as_the_page_states() -> None:
+    for model in (rm.load(PENDULUM), rm.load(rm.robots.path("four_bar"))):
+        q = _Torques(model).q
+        assert len(np.unique(q, axis=0)) == SAMPLES == 8
+        assert np.allclose(model.close(q), q, atol=1e-9)

@@ -528,7 +528,7 @@ class _Torques:
         rng = np.random.default_rng(0)
         self.description = model.description
         try:
-            self.q = model.random_configuration(rng)
+            self.q = np.array([model.random_configuration(rng) for _ in range(SAMPLES)])
         except ValueError:  # nowhere closed within the limits
             self.q = np.tile(model.neutral(), (SAMPLES, 1))
         self.v, self.a = rng.normal(size=(2, SAMPLES, model.nv))
