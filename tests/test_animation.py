@@ -147,6 +147,7 @@ def test_on_the_page() -> None:
         player.stop()
 
 
+@pytest.mark.slow
 def test_a_plot_has_forces() -> None:
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("Agg")
@@ -259,6 +260,7 @@ def test_samples_between_which_loops_do_not_close_are_shown_as_they_are() -> Non
     np.testing.assert_array_equal(read_motion(model, log).at(0.8)[0], ends[1])
 
 
+@pytest.mark.slow
 def test_the_command_line_plays_logs(run: Any, tmp_path: Path) -> None:
     model = rm.robots.load("four_bar")
     motion = rm.simulate(model, model.neutral(), duration=0.05)

@@ -92,6 +92,7 @@ def test_random_mechanisms(kind: str) -> None:
     assert tried
 
 
+@pytest.mark.slow
 def test_clusters_that_hang_on_several_bodies() -> None:
     """Their unknowns wait for the parent cluster's elimination; so do their frames' propagators."""
     seen = 0

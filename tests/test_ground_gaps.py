@@ -377,6 +377,7 @@ def test_a_ball_in_a_groove_is_carried_by_both_sides() -> None:
     assert np.abs(rolled[1] - rolled[0] - [0.0, 0.3, *[0.0] * 5]).max() < 1e-10
 
 
+@pytest.mark.slow
 def test_a_floor_with_heights_and_a_wall() -> None:
     """A ball slides over a floor into a wall and rebounds there; on a plateau it stays."""
     model, v = ball(), np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])

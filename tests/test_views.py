@@ -92,6 +92,7 @@ def test_ties_and_colours() -> None:
         assert any(of_clusters[c] != PLAIN for c in clusters)
 
 
+@pytest.mark.slow
 def test_picture_files(tmp_path: Path) -> None:
     model = rm.robots.load("four_bar")
     draw_graph(model, tmp_path / "graph.png")

@@ -27,9 +27,13 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
     return paths
 
 
-@cache
 def imports(name: str, root: Path = ROOT) -> frozenset[str]:
     """The modules of the package that a module imports."""
+    return _imports(name, root)  # cached for both ways to call it
+
+
+@cache
+def _imports(name: str, root: Path) -> frozenset[str]:
     imported = set()
     for node in _statements(ast.parse(modules(root)[name].read_text(encoding="utf-8"))):
         for full in _imported(node):
