@@ -345,7 +345,7 @@ def test_propagation_counts_fewer_operations_where_branches_meet() -> None:
         assert relative(found, expected) < TIGHT
         count[method] = program.flops
     assert count["pv-osim"] < 0.8 * count["efpa"]
-    with pytest.raises(ValueError, match="known are 'efpa', 'pv-osim'"):
+    with pytest.raises(ValueError, match="'efpa' and 'pv-osim' are"):
         clusters.propagation(model, frames, "aba")
 
 
