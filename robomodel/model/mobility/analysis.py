@@ -205,7 +205,8 @@ def _loop_neutral(
     typical = conditioning(explored.null, independent)
     if float(np.max(typical)) < 1e-6:  # all of another branch
         typical = conditioning(explored.around[1], independent)
-    good = float(np.median(typical[typical >= 1e-6]))
+    regular = typical[typical >= 1e-6]
+    good = float(np.median(regular)) if regular.size else 0.0  # 0: none counts as irregular
 
     def best(candidates: Array) -> tuple[tuple[bool, bool], Array]:
         """What is wrong with the best of the candidates, and that one."""
