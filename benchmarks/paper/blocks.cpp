@@ -1,4 +1,4 @@
-// Inverse dynamics over matrices whose sizes are known at run time, for benchmarks/blocks.py.
+// Inverse dynamics over matrices whose sizes are known at run time, for benchmarks/paper/blocks.py.
 //
 // One recursion (Newton-Euler over nodes) serves both methods that the cluster paper compares: nodes
 // are clusters, each with its own G; or nodes are single bodies, and G is one matrix outside.

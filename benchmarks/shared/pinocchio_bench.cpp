@@ -1,4 +1,4 @@
-// Pinocchio's algorithms over a batch of states, for benchmarks/kernels.py to time.
+// Pinocchio's algorithms over a batch of states, for benchmarks/kernels to time.
 //
 // Pinocchio is header-only here: its templates are compiled with the flags given, not taken from
 // the library in the wheel. The collection holds only the joints of the benchmarks, so that this
