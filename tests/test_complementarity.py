@@ -99,7 +99,7 @@ def test_redundant_contacts() -> None:
 def test_the_interior_point_method_alone() -> None:
     """With stops, dry friction, dry friction without bound, and contacts without friction."""
     rng = np.random.default_rng(2)
-    for _ in range(10):
+    for _ in range(30):
         problem = random_problem(rng, 4, 2, 3, 8)
         problem.friction[1], problem.bounds[0] = 0.0, 0.0
         size = np.abs(problem.b).max()

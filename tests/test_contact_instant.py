@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import few
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 from test_contact import BOTTOM, at_rest, block
@@ -171,13 +172,18 @@ def test_painleve() -> None:
         assert not forces.any()
 
 
-@pytest.mark.slow
-def test_derivatives_of_held_points() -> None:
-    model = rm.robots.load("mini_cheetah")
+@pytest.mark.parametrize(
+    ("name", "frames"),
+    few(
+        [("mini_cheetah", ("FR_foot_contact", "HL_foot_contact")), ("puma560", ("link6",))],
+        ("puma560", ("link6",)),
+    ),
+)
+def test_derivatives_of_held_points(name: str, frames: tuple[str, ...]) -> None:
+    model = rm.robots.load(name)
     rng = np.random.default_rng(0)
     q = model.random_configuration(rng)
     v, tau = rng.standard_normal((2, model.nv))
-    frames = ["FR_foot_contact", "HL_foot_contact"]
 
     def run(q: Array, v: Array, tau: Array) -> Array:
         a, forces = rm.contact_aba(model, q, v, tau, frames, unilateral=False)

@@ -21,7 +21,7 @@ from mujoco_oracle import (
     motions,
     spanning,
 )
-from texts import four_bar
+from texts import four_bar, joint, link, robot
 
 import robomodel as rm
 from robomodel.model.approximate import approximate
@@ -132,6 +132,14 @@ def test_constraints_yield_little(name):
         side.data.qfrc_applied[:] = np.linalg.lstsq(T.T, tau, rcond=None)[0]
         mujoco.mj_forward(side.model, side.data)
         assert np.max(np.abs(side.data.qacc - exact)) < YIELDING[name] * np.max(np.abs(exact))
+
+
+def test_limits_without_room_between_them(tmp_path):
+    """A range of one value is none in MuJoCo."""
+    limit = '<limit lower="0.3" upper="0.3" effort="1" velocity="1"/>'
+    model = rm.load(robot(link("a"), joint("j", "base", "a", kind="revolute", more=limit)))
+    with pytest.raises(rm.DescriptionError, match="limits of the joint 'j', which leave no room"):
+        rm.write_mjcf(model, tmp_path / "out.xml")
 
 
 @pytest.mark.parametrize("name", sorted(UNSAYABLE))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import few
-from test_passive import ROBOTS, sprung, states
+from test_passive import ROBOTS, spring, sprung, states
 from texts import joint, link, robot
 
 import robomodel as rm
@@ -21,6 +21,16 @@ def damped(damping: float, stiffness: float = 3.0) -> rm.Model:
             joint("k", "a", "b", "0.3 0 0", axis="0 1 0"),
         )
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("attributes", "faster"), [('damping="2"', 0), ('stiffness="30"', 1)])
+def test_a_spring_or_a_damper_alone_acts(attributes: str, faster: int) -> None:
+    """Dampers give a rate of decay, springs one of swinging."""
+    cord = spring("cord", ("base", "0.2 0 -1"), ("a", "0.3 0 0"), attributes)
+    model = rm.load(robot(link("a"), joint("j", "base", "a", axis="0 1 0"), cord))
+    rates = implicit.rates(model, np.array([0.4]))
+    assert rates[faster] > 0.0
+    assert rates[1 - faster] == 0.0
 
 
 START, SPEED = np.array([0.3, 0.2]), np.array([0.0, 1.0])
