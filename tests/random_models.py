@@ -15,7 +15,11 @@ Array = NDArray[np.float64]
 
 
 def load(mechanism: Mechanism) -> tuple[rm.Model, Array] | None:
-    """Its model, and the configuration that it was built at; None where nothing can move."""
+    """Its model, and the configuration that it was built at.
+
+    None where nothing, or one of its clusters, can move: a gear and a rod on the same two joints,
+    say, which is refused, and rightly.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DescriptionWarning)  # axes of any length
         try:

@@ -11,8 +11,9 @@ from baseline_texts import EXAMPLES, OPEN, TIGHT, Array, states
 from cases import few
 from hypothesis import assume, given, settings
 from mechanisms import KINDS, Mechanism, mechanisms, random_mechanism
+from random_models import load
 from shipped_robots import ROBOTS
-from test_dynamics import load, relative
+from test_dynamics import relative
 from texts import joint, link, robot
 
 import robomodel as rm

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from cases import few
 from hypothesis import assume, given, settings
 from mechanisms import KINDS, Mechanism, mechanisms, random_mechanism
 from numpy.typing import NDArray
-from oracle import BASE, Oracle
+from oracle import Oracle
+from random_models import load
 from shipped_robots import LARGE, ROBOTS
 
 import robomodel as rm
@@ -99,27 +98,6 @@ def test_shipped_robots_agree_with_the_oracle(name: str) -> None:
 @pytest.mark.parametrize("name", rm.robots.names())
 def test_many_states_agree_with_the_oracle(name: str) -> None:
     against_the_oracle(name, STATES // 10 if name in LARGE else STATES)
-
-
-def load(mechanism: Mechanism) -> tuple[rm.Model, Array] | None:
-    """A random mechanism's model, and the configuration that it was built at.
-
-    None where nothing, or one of its clusters, can move: a gear and a rod on the same two joints,
-    say, which is refused, and rightly.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rm.DescriptionWarning)  # axes of any length
-        try:
-            model = rm.load(mechanism.text, floating_base=mechanism.floating_base or None)
-        except rm.DescriptionError as error:
-            if "mobility 0" not in str(error):
-                raise
-            return None
-    base = mechanism.closed.get(BASE)
-    joints = {name: x for name, x in mechanism.closed.items() if name in model.joint_names}
-    if model.floating_base in joints:
-        base = joints.pop(model.floating_base)
-    return (model, model.configuration(joints, base_pose=base)) if model.nv else None
 
 
 def check(mechanism: Mechanism, rng: np.random.Generator) -> bool:

@@ -13,8 +13,9 @@ from cases import few
 from hypothesis import assume, given, settings
 from mechanisms import Mechanism, mechanisms
 from mujoco_open_tree import Simulator
+from random_models import load
 from shipped_robots import ROBOTS
-from test_dynamics import load, relative
+from test_dynamics import relative
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
