@@ -20,8 +20,8 @@ The library asks for errors of 1e-1 m (low precision) and 1e-3 m (high).
 
 from __future__ import annotations
 
+import argparse
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -214,4 +214,6 @@ def main(sizes: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(n) for n in sys.argv[1:]])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sizes", type=int, nargs="*", metavar="N", help="four-bars of A02")
+    main(parser.parse_args().sizes)
