@@ -47,7 +47,10 @@ def compile(
     dtype: DTypeLike = "float64",
     target: Literal["cpu"] = "cpu",
     **options: Unpack[AlgorithmOptions],
-) -> Kernel: ...
+) -> Kernel:
+    """For processors."""
+
+
 @overload
 def compile(
     model: Model,
@@ -57,7 +60,10 @@ def compile(
     dtype: DTypeLike = "float64",
     target: Literal["cuda"],
     **options: Unpack[AlgorithmOptions],
-) -> CudaKernel: ...
+) -> CudaKernel:
+    """For NVIDIA's cards."""
+
+
 @documented
 def compile(
     model: Model,
