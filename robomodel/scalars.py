@@ -1,10 +1,12 @@
 """Arithmetic over scalars of any kind: floats, NumPy arrays (a batch), CasADi SX, traced handles.
 
-A plain Python ``float`` is a *structural constant*: zeros and ones vanish from the arithmetic, so
-an algorithm written once for the general case costs each robot only what its numbers require.
-Everything else is an opaque scalar with the operators ``+ - * /`` and the methods ``sin``, ``cos``
-and ``sqrt``, and ``select`` where it is used (NumPy's types aside). No function here
-branches on the value of a scalar other than a structural constant.
+Algorithms are written in the operators ``+ - *``. A plain Python ``float`` is a *structural
+constant*: a trace drops its zeros and ones, so that an algorithm written once for the general case
+costs each robot only what its numbers require. Everything else is an opaque scalar with the
+operators and the methods ``sin``, ``cos`` and ``sqrt``, and ``select`` where it is used (NumPy's
+types aside). The functions here are those that Python's operators do not give: quotients by zero,
+functions of one scalar, selections and small dense systems. None of them branches on the value of
+a scalar other than a structural constant.
 """
 
 from __future__ import annotations
@@ -20,48 +22,6 @@ TINY = 1e-290  # what is positive is above it
 
 Scalar: TypeAlias = Any
 Vector: TypeAlias = Sequence[Scalar]
-
-
-def add(x: Scalar, y: Scalar) -> Scalar:
-    """X + y."""
-    if type(x) is float and x == 0.0:
-        return y
-    if type(y) is float and y == 0.0:
-        return x
-    return x + y
-
-
-def sub(x: Scalar, y: Scalar) -> Scalar:
-    """X - y."""
-    if type(y) is float and y == 0.0:
-        return x
-    if type(x) is float and x == 0.0:
-        return -y
-    return x - y
-
-
-def mul(x: Scalar, y: Scalar) -> Scalar:
-    """X · y; a structural zero makes a structural zero."""
-    if type(x) is float:
-        if x == 0.0:
-            return 0.0
-        if x == 1.0:
-            return y
-        if x == -1.0:
-            return -y
-    if type(y) is float:
-        if y == 0.0:
-            return 0.0
-        if y == 1.0:
-            return x
-        if y == -1.0:
-            return -x
-    return x * y
-
-
-def neg(x: Scalar) -> Scalar:
-    """-x; zero stays zero, without a sign."""
-    return 0.0 if type(x) is float and x == 0.0 else -x
 
 
 def div(x: Scalar, y: Scalar) -> Scalar:
@@ -102,35 +62,35 @@ def select(x: Scalar, a: Scalar, b: Scalar) -> Scalar:
 
 def minimum(x: Scalar, y: Scalar) -> Scalar:
     """The smaller of two; y where one is not a number."""
-    return select(sub(x, y), x, y)
+    return select(x - y, x, y)
 
 
 def maximum(x: Scalar, y: Scalar) -> Scalar:
     """The greater of two; y where one is not a number."""
-    return select(sub(y, x), x, y)
+    return select(y - x, x, y)
 
 
 def dot(a: Iterable[Scalar], b: Iterable[Scalar]) -> Scalar:
     """Σ aᵢ bᵢ."""
-    total: Scalar = 0.0
+    total: Scalar = 0.0  # Python's sum rounds floats otherwise from 3.12 on
     for x, y in zip(a, b, strict=True):
-        total = add(total, mul(x, y))
+        total = total + x * y
     return total
 
 
 def added(a: Vector, b: Vector) -> list[Scalar]:
     """A + b, entry by entry."""
-    return [add(x, y) for x, y in zip(a, b, strict=True)]
+    return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def moved(x: Vector, h: Scalar, dx: Vector) -> list[Scalar]:
     """X + h dx, entry by entry."""
-    return [add(a, mul(h, d)) for a, d in zip(x, dx, strict=True)]
+    return [a + h * d for a, d in zip(x, dx, strict=True)]
 
 
 def subtracted(a: Vector, b: Vector) -> list[Scalar]:
     """A - b, entry by entry."""
-    return [sub(x, y) for x, y in zip(a, b, strict=True)]
+    return [x - y for x, y in zip(a, b, strict=True)]
 
 
 def transposed(rows: Iterable[Vector]) -> list[list[Scalar]]:
@@ -171,24 +131,24 @@ def solve(
     rows, columns = len(matrix), len(matrix[0])
     if rows == columns == 1:
         inverse = div(1.0, matrix[0][0])
-        return [[mul(inverse, b) for b in right[0]]]
+        return [[inverse * b for b in right[0]]]
     if rows == columns == 2:
         (a, b), (c, d) = matrix
-        determinant = sub(mul(a, d), mul(b, c))
+        determinant = a * d - b * c
         inverse = div(1.0, determinant)
         if floor:
-            size = mul(dot((a, c), (a, c)), dot((b, d), (b, d)))
-            inverse = _regular(inverse, mul(determinant, determinant), size, floor)
+            size = dot((a, c), (a, c)) * dot((b, d), (b, d))
+            inverse = _regular(inverse, determinant * determinant, size, floor)
         return [
-            [mul(inverse, sub(mul(d, x), mul(b, y))) for x, y in zip(*right, strict=True)],
-            [mul(inverse, sub(mul(a, y), mul(c, x))) for x, y in zip(*right, strict=True)],
+            [inverse * (d * x - b * y) for x, y in zip(*right, strict=True)],
+            [inverse * (a * y - c * x) for x, y in zip(*right, strict=True)],
         ]
     return _gram_schmidt(matrix, right, floor)
 
 
 def _regular(inverse: Scalar, square: Scalar, size: Scalar, floor: float) -> Scalar:
     """The inverse of a pivot; not-a-number where its square is below floor² of ``size``."""
-    below = sub(square, add(mul(floor**2, size), TINY))
+    below = square - (floor**2 * size + TINY)
     return select(below, math.nan, inverse)
 
 
@@ -213,15 +173,15 @@ def _gram_schmidt(
             before = [row[j] for row in matrix]
             inverse = _regular(inverse, square, dot(before, before), floor)
         for k in range(j + 1, n):
-            upper[j][k] = factor = mul(inverse, dot(pivot, columns[k]))
-            columns[k] = [sub(x, mul(factor, p)) for x, p in zip(columns[k], pivot, strict=True)]
+            upper[j][k] = factor = inverse * dot(pivot, columns[k])
+            columns[k] = [x - factor * p for x, p in zip(columns[k], pivot, strict=True)]
         for r, column in enumerate(rights):
-            solution[j][r] = factor = mul(inverse, dot(pivot, column))
-            rights[r] = [sub(x, mul(factor, p)) for x, p in zip(column, pivot, strict=True)]
+            solution[j][r] = factor = inverse * dot(pivot, column)
+            rights[r] = [x - factor * p for x, p in zip(column, pivot, strict=True)]
     for j in reversed(range(n)):
         for k in range(j + 1, n):
             for r in range(len(rights)):
-                solution[j][r] = sub(solution[j][r], mul(upper[j][k], solution[k][r]))
+                solution[j][r] = solution[j][r] - upper[j][k] * solution[k][r]
     return solution
 
 
@@ -250,21 +210,21 @@ class Factorization:
         for k in reversed(range(n)):
             inverse = div(1.0, work[k][k])
             if floor:
-                above = sub(work[k][k], add(mul(floor, matrix[k][k]), TINY))
+                above = work[k][k] - (floor * matrix[k][k] + TINY)
                 inverse = select(above, math.nan, inverse)
             self.inverse_pivots[k] = inverse
             for i in range(k):
-                self.lower[k][i] = mul(inverse, work[k][i])
+                self.lower[k][i] = inverse * work[k][i]
             for i in range(k):
                 for j in range(i + 1):
-                    work[i][j] = sub(work[i][j], mul(self.lower[k][i], work[k][j]))
+                    work[i][j] = work[i][j] - self.lower[k][i] * work[k][j]
 
     def reduce(self, right: Vector) -> list[Scalar]:
         """L⁻ᵀ right."""
         x = [right[i] for i in self.order]
         for k in reversed(range(len(x))):
             for i in range(k):
-                x[i] = sub(x[i], mul(self.lower[k][i], x[k]))
+                x[i] = x[i] - self.lower[k][i] * x[k]
         return x
 
     def solve(self, right: Vector) -> list[Scalar]:
@@ -282,14 +242,14 @@ class Factorization:
             inverse: list[Scalar] = [1.0 if i == k else 0.0 for i in range(len(row))]
             for i in range(k):
                 for j in range(i + 1):
-                    inverse[j] = sub(inverse[j], mul(row[i], rows[i][j]))
+                    inverse[j] = inverse[j] - row[i] * rows[i][j]
             rows.append(inverse)
         return rows
 
     def inverse(self) -> list[list[Scalar]]:
         """(LᵀΛL)⁻¹, symmetric."""
         lower, n = self.unlower(), len(self.lower)
-        weighted = [[mul(x, p) for x, p in zip(r, self.inverse_pivots, strict=True)] for r in lower]
+        weighted = [[x * p for x, p in zip(r, self.inverse_pivots, strict=True)] for r in lower]
         result: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
         for i in range(n):
             for j in range(i + 1):
@@ -298,7 +258,7 @@ class Factorization:
 
     def weighted(self, reduced: Vector) -> list[Scalar]:
         """Λ⁻¹ reduced."""
-        return [mul(p, y) for p, y in zip(self.inverse_pivots, reduced, strict=True)]
+        return [p * y for p, y in zip(self.inverse_pivots, reduced, strict=True)]
 
     def restore(self, reduced: Vector) -> list[Scalar]:
         """(ΛL)⁻¹ reduced: what remains of :meth:`solve` after :meth:`reduce`."""
@@ -309,7 +269,7 @@ class Factorization:
         x = list(right)
         for k in range(len(x)):
             for i in range(k):
-                x[k] = sub(x[k], mul(self.lower[k][i], x[i]))
+                x[k] = x[k] - self.lower[k][i] * x[i]
         result = list(x)
         for i, value in zip(self.order, x, strict=True):
             result[i] = value

@@ -24,7 +24,7 @@ from robomodel.dynamics.recursions.derivatives import aba_derivatives, rnea_deri
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.differentiate import differentiate
-from robomodel.scalars import add, div, mul, neg, sincos, sqrt, sub
+from robomodel.scalars import div, sincos, sqrt
 from robomodel.spatial import Wrench
 
 Array = NDArray[np.float64]
@@ -137,19 +137,19 @@ def test_random_programs(recipe: list[tuple[int, int, int]], inputs: list[float]
     traced: list = [*trace.inputs(3), 1.0, -0.5]
     duals: list = [*((np.float64(x), i + 1.0) for i, x in enumerate(inputs)), (1.0, 0), (-0.5, 0)]
     rules: list[Callable] = [
-        lambda x, y: (add(x, y), lambda a, b, da, db: (a + b, da + db)),
-        lambda x, y: (sub(x, y), lambda a, b, da, db: (a - b, da - db)),
-        lambda x, y: (mul(x, y), lambda a, b, da, db: (a * b, da * b + a * db)),
+        lambda x, y: (x + y, lambda a, b, da, db: (a + b, da + db)),
+        lambda x, y: (x - y, lambda a, b, da, db: (a - b, da - db)),
+        lambda x, y: (x * y, lambda a, b, da, db: (a * b, da * b + a * db)),
         lambda x, y: (
-            div(x, add(2.5, mul(y, y))),
+            div(x, 2.5 + y * y),
             lambda a, b, da, db: (
                 a / (2.5 + b * b),
                 da / (2.5 + b * b) - 2 * a * b * db / (2.5 + b * b) ** 2,
             ),
         ),
-        lambda x, _: (neg(x), lambda a, _b, da, _db: (-a, -da)),
+        lambda x, _: (-x, lambda a, _b, da, _db: (-a, -da)),
         lambda x, _: (
-            sqrt(add(1.0, mul(x, x))),
+            sqrt(1.0 + x * x),
             lambda a, _b, da, _db: (math.sqrt(1 + a * a), a * da / math.sqrt(1 + a * a)),
         ),
         lambda x, _: (

@@ -28,7 +28,7 @@ from robomodel.kernels import Iteration, NoCompilerError, Trace, compile_program
 from robomodel.kernels import compile as compiling
 from robomodel.kernels.llvm.emit import emit
 from robomodel.kernels.threads import share
-from robomodel.scalars import add, mul, sincos
+from robomodel.scalars import sincos
 
 # ---- one state -----------------------------------------------------------------------------------
 
@@ -417,10 +417,10 @@ def test_tiles_that_take_turns_keep_apart(count: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(plan, "PIECE", 1)
     trace = Trace()
     x, y, t = trace.inputs(3)
-    both = mul(x, y)
+    both = x * y
     chain = [both]
     for k in range(6):
-        chain.append(add(mul(chain[-1], t), float(k)))
+        chain.append(chain[-1] * t + float(k))
     program = trace.program([chain[-1], both, 0.0, 4.0, x])
     compiled = compile_program(program, [2, 1, 5])
     rng = np.random.default_rng(count)

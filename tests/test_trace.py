@@ -15,7 +15,7 @@ from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.kernels import Program, Trace, Traced
-from robomodel.scalars import add, div, mul, neg, select, sincos, sqrt, sub
+from robomodel.scalars import div, select, sincos, sqrt
 
 
 def trace_of(algorithm: str, model: rm.Model) -> Program:
@@ -30,12 +30,13 @@ def trace_of(algorithm: str, model: rm.Model) -> Program:
 def test_zeros_and_ones_vanish() -> None:
     trace = Trace()
     (x,) = trace.inputs(1)
-    assert add(x, 0.0) is x
-    assert sub(x, 0.0) is x
-    assert mul(x, 1.0) is x
-    assert mul(x, 0.0) == 0.0
+    assert x + 0.0 is x
+    assert x - 0.0 is x
+    assert x * 1.0 is x
+    assert x * 0.0 == 0.0
     assert x - x == 0.0
-    assert neg(neg(x)) is x
+    negative = -x
+    assert -negative is x
     assert 0.0 + x is x
     assert 1.0 * x is x
     assert div(x, 1.0) is x
@@ -143,19 +144,19 @@ def test_random_programs_keep_their_meaning(
     def apply(operation: str, x: object, y: object) -> object:
         match operation:
             case "add":
-                return add(x, y)
+                return x + y
             case "sub":
-                return sub(x, y)
+                return x - y
             case "mul":
-                return mul(x, y)
+                return x * y
             case "div":
-                return div(x, add(2.5, mul(y, y)))
+                return div(x, 2.5 + y * y)
             case "neg":
-                return neg(x)
+                return -x
             case "sqrt":
-                return sqrt(add(1.0, mul(x, x)))
+                return sqrt(1.0 + x * x)
             case "select":
-                return select(sub(x, 0.377), y, neg(x))
+                return select(x - 0.377, y, -x)
         s, c = sincos(x)
         return s if operation == "sin" else c
 

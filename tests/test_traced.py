@@ -12,7 +12,6 @@ import robomodel as rm
 from robomodel.kernels import Iteration
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.configurations import functions, moving
-from robomodel.scalars import add, mul, sub
 
 LINKAGES = ("four_bar", "five_bar", "six_bar", "planar_leg_linkage", "tello")
 
@@ -21,8 +20,8 @@ def doubled() -> TracedFunction:
     """(x, y) → x + 2 y and the sum of x - y's entries."""
 
     def build(x, y):
-        left = [add(a, mul(2.0, b)) for a, b in zip(x, y, strict=True)]
-        return [*left, sub(x[0], y[0])]
+        left = [a + 2.0 * b for a, b in zip(x, y, strict=True)]
+        return [*left, x[0] - y[0]]
 
     return TracedFunction("doubled", {"x": 2, "y": 2}, {"sum": (2,), "off": ()}, build)
 
@@ -43,7 +42,7 @@ def test_calls_broadcast_and_give_results_of_their_shapes() -> None:
 
 def test_iterations_by_machine_code_and_by_numpy() -> None:
     def build(x, u):
-        return [add(x[0], u[0]), mul(0.5, x[1])]
+        return [x[0] + u[0], 0.5 * x[1]]
 
     f = TracedFunction("steps", {"x": 2, "u": 1}, {"y": (2,)}, build, Iteration((1,)))
     u = np.arange(6.0).reshape(2, 3, 1)

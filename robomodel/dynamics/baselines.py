@@ -50,14 +50,11 @@ from robomodel.scalars import (
     Factorization,
     Scalar,
     Vector,
-    add,
     added,
     dot,
     gram,
     is_zero,
-    mul,
     solve,
-    sub,
     subtracted,
     transposed,
 )
@@ -289,7 +286,7 @@ def aba(
     a: list[Scalar] = []
     for part in tree.parts:
         rows = [state.rows[tree.velocities[i]] for i in part]
-        a += _solved(rows, [sub(qdd[i], state.bias[tree.velocities[i]]) for i in part])
+        a += _solved(rows, [qdd[i] - state.bias[tree.velocities[i]] for i in part])
     return a
 
 
@@ -399,9 +396,9 @@ def lagrange_aba(
     z = [factors.reduce(row) for row in k_matrix]
     scaled = [factors.weighted(row) for row in z]
     system = Factorization(gram(scaled, z))
-    multipliers = system.solve([sub(x, dot(row, y)) for x, row in zip(k, scaled, strict=True)])
+    multipliers = system.solve([x - dot(row, y) for x, row in zip(k, scaled, strict=True)])
     for row, multiplier in zip(z, multipliers, strict=True):
-        y = [add(x, mul(multiplier, part)) for x, part in zip(y, row, strict=True)]
+        y = [x + multiplier * part for x, part in zip(y, row, strict=True)]
     qdd = factors.restore(y)
     return [qdd[c.spanning_v.start + column] for c in model.clusters for column in c.columns]
 
@@ -426,9 +423,9 @@ def _augment(
     for row, value, w in zip(rows, k, weight, strict=True):
         for i, x in enumerate(row):
             if w and not is_zero(x):
-                right[i] = add(right[i], mul(w, mul(x, value)))
+                right[i] = right[i] + w * (x * value)
                 for j, other in enumerate(row):
-                    mass[i][j] = add(mass[i][j], mul(w, mul(x, other)))
+                    mass[i][j] = mass[i][j] + w * (x * other)
 
 
 @cached_on_model

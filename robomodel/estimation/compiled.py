@@ -51,7 +51,7 @@ from robomodel.model.arguments import as_array
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, stack, subtracted, unstack
+from robomodel.scalars import Scalar, Vector, dot, stack, subtracted, unstack
 
 if TYPE_CHECKING:
     from robomodel.estimation.instant import Problem
@@ -315,9 +315,7 @@ class SolverKernel:
                 factor = shown[name]
                 total = list(factor.constant)
                 for other, rows in factor.blocks.items():
-                    total = [
-                        add(t, dot(r, solution[other])) for t, r in zip(total, rows, strict=True)
-                    ]
+                    total = [t + dot(r, solution[other]) for t, r in zip(total, rows, strict=True)]
                 outputs += total
             if estimation is not None:
                 for name in solver.covariances:

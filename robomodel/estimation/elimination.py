@@ -26,7 +26,7 @@ from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.estimation.equations import Group, SingularError, System, refined
 from robomodel.estimation.graph import Graph, Linear, Values
 from robomodel.model.joints import Array, Mask
-from robomodel.scalars import Factorization, Scalar, add, div, dot, is_zero, mul, neg, sub
+from robomodel.scalars import Factorization, Scalar, div, dot, is_zero
 
 RANK = 1e-10  # of a condition's row, scaled to length 1
 DETERMINED = 1e-13  # of a column's norm before the others were eliminated from it
@@ -434,7 +434,7 @@ class Elimination:
         reduced = list(right)
         for (r, _), steps in zip(self.plan.pivots, self.lost, strict=True):
             for target, factor in steps:
-                reduced[target] = sub(reduced[target], mul(factor, reduced[r]))
+                reduced[target] = reduced[target] - factor * reduced[r]
         return reduced
 
     def restore(self, reduced: Sequence[Scalar], free: Sequence[Scalar]) -> dict[str, list[Scalar]]:
@@ -444,7 +444,7 @@ class Elimination:
             total = reduced[r]
             for other, x in row.items():
                 if other != column:
-                    total = sub(total, mul(x, value[other]))
+                    total = total - x * value[other]
             value[column] = div(total, row[column])
         return {name: [value[c] for c in at] for name, at in self.system.columns.items()}
 
@@ -493,13 +493,13 @@ def take(
     inverse = div(1.0, row[c]) if touching[c] else 1.0
     for target in sorted(touching[c]):
         work = rows[target]
-        factor = mul(work.pop(c), inverse)
+        factor = work.pop(c) * inverse
         touching[c].discard(target)
         for other, x in row.items():
             if other == c:
                 continue
             entry = work.get(other)
-            result = neg(mul(factor, x)) if entry is None else sub(entry, mul(factor, x))
+            result = -(factor * x) if entry is None else entry - factor * x
             if is_zero(result):
                 if entry is not None:
                     del work[other]
@@ -714,13 +714,13 @@ class WeightedElimination:
             for r, deviation in zip(self.at[factor.name], factor.deviation or (), strict=False):
                 if math.isinf(deviation):
                     continue
-                weight = mul((present or {}).get(factor.name, 1.0), 1.0 / deviation**2)
+                weight = (present or {}).get(factor.name, 1.0) * (1.0 / deviation**2)
                 row = self._row(r)
-                scaled = [mul(weight, x) for x in row]
+                scaled = [weight * x for x in row]
                 self.weighted.append((r, scaled))
                 for i, x in enumerate(scaled):
                     for j in range(i + 1):
-                        normal[i][j] = add(normal[i][j], mul(x, row[j]))
+                        normal[i][j] = normal[i][j] + x * row[j]
         for i, c in enumerate(free):
             if type(normal[i][i]) is float and normal[i][i] == 0.0:
                 name = next(n for n, at in system.columns.items() if c in at)
@@ -737,7 +737,7 @@ class WeightedElimination:
         reduced = self.done.reduce(right)
         pull: list[Scalar] = [0.0] * len(self.done.plan.free)
         for r, scaled in self.weighted:
-            pull = [add(p, mul(x, reduced[r])) for p, x in zip(pull, scaled, strict=True)]
+            pull = [p + x * reduced[r] for p, x in zip(pull, scaled, strict=True)]
         return self.done.restore(reduced, self.factors.solve(pull))
 
     def solution(self, *, refine: int = 0) -> dict[str, list[Scalar]]:
@@ -746,7 +746,7 @@ class WeightedElimination:
 
     def failing(self) -> list[Scalar]:
         """Residuals of the redundant exact rows: zero, but where rows contradict."""
-        reduced = self.done.reduce([neg(x) for f in self.system.factors for x in f.constant])
+        reduced = self.done.reduce([-x for f in self.system.factors for x in f.constant])
         return [reduced[r] for r in self.done.left]
 
     def covariance(self, name: str) -> Matrix:

@@ -39,7 +39,7 @@ from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, added, dot, is_zero, mul, neg, transposed
+from robomodel.scalars import Scalar, Vector, added, dot, is_zero, transposed
 from robomodel.spatial import (
     NO_MOTION,
     NO_WRENCH,
@@ -220,7 +220,7 @@ class System:
                     blocks[name] = block
                     continue
                 constant = [
-                    add(c, dot(row, values[name])) for c, row in zip(constant, block, strict=True)
+                    c + dot(row, values[name]) for c, row in zip(constant, block, strict=True)
                 ]
             if blocks:
                 factors.append(replace(factor, blocks=blocks, constant=constant))
@@ -239,9 +239,9 @@ def refined(
     ``result``: a first solution, if there is one already.
     """
     if result is None:
-        result = solve([neg(x) for f in system.factors for x in f.constant])
+        result = solve([-x for f in system.factors for x in f.constant])
     for _ in range(steps):
-        correction = solve([neg(x) for x in residual(system, result)])
+        correction = solve([-x for x in residual(system, result)])
         result = {name: added(values, correction[name]) for name, values in result.items()}
     return result
 
@@ -254,7 +254,7 @@ def residual(system: System, solution: Mapping[str, Sequence[Scalar]]) -> list[S
             total = factor.constant[i]
             for name, block in factor.blocks.items():
                 for x, y in zip(block[i], solution[name], strict=True):
-                    total = add(total, mul(x, y))
+                    total = total + x * y
             result.append(total)
     return result
 
@@ -403,7 +403,7 @@ def _acceleration_factor(model: Model, part: Segment, chain: Sequence[Segment]) 
 
 def _loop_factor(model: Model, condition: LoopConditions, names: Sequence[str]) -> LinearFactor:
     """The rows of a loop or coupling on accelerations of bodies, whose ``names`` these are."""
-    constants = [neg(x) for x in condition.bias]
+    constants = [-x for x in condition.bias]
     blocks = {}
     for body in sorted({b for row in condition.wrenches for b in row if b != WORLD}):
         rows = [list(row.get(body, NO_WRENCH).entries()) for row in condition.wrenches]
@@ -411,7 +411,7 @@ def _loop_factor(model: Model, condition: LoopConditions, names: Sequence[str]) 
     for r, row in enumerate(condition.wrenches):
         if WORLD in row:
             lift = row[WORLD].dot(Motion(ZERO, minus(ZERO, model.gravity)))
-            constants[r] = add(constants[r], neg(lift))
+            constants[r] = constants[r] + (-lift)
     for piece in pieces(model):
         rows = [[row.get(i, 0.0) for i in piece.freedoms] for row in condition.joints]
         if any(not is_zero(x) for row in rows for x in row):
@@ -460,7 +460,7 @@ def diagonal_block(x: float, size: int) -> Matrix:
 
 
 def _negative(rows: Matrix) -> Matrix:
-    return [[neg(x) for x in row] for row in rows]
+    return [[-x for x in row] for row in rows]
 
 
 # ---- segments ------------------------------------------------------------------------------------
@@ -628,7 +628,7 @@ def loop_conditions(state: State, selection: LoopRowsKept) -> list[LoopCondition
                 {first + i: x for i, x in enumerate(row) if not is_zero(x)}
                 for row in rows[-couplings:]
             ]
-            bias = [neg(k) for k in right[-couplings:]]
+            bias = [-k for k in right[-couplings:]]
             result.append(LoopConditions(cluster.name, [{} for _ in joints], joints, bias))
     return result
 
@@ -670,7 +670,7 @@ def _loops(
             for body, wrench in row.items():
                 total[body] = total.get(body, NO_WRENCH) + wrench.scaled(weight)
             for joint, x in entries.items():
-                on_joints[joint] = add(on_joints.get(joint, 0.0), mul(weight, x))
+                on_joints[joint] = on_joints.get(joint, 0.0) + weight * x
         combined.append(total)
         sums.append(on_joints)
         biases.append(dot(weights, bias))

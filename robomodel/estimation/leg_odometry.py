@@ -28,7 +28,7 @@ from robomodel.model.joints import Array, Mask, Spherical
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import function
 from robomodel.motion.variational import adjoint
-from robomodel.scalars import Scalar, Vector, added, dot, mul, subtracted
+from robomodel.scalars import Scalar, Vector, added, dot, subtracted
 from robomodel.spatial.rotations import from_quaternion
 
 LAG = 20  # times that are linearised anew
@@ -212,15 +212,15 @@ def _ahead(
     velocity_end: Vector | None = None,
 ) -> list[Scalar]:
     """Rotation, position and velocity after a step, whose ``end`` may be known."""
-    turn = [mul(step, x) for x in subtracted(data[:3], bias[:3])]
+    turn = [step * x for x in subtracted(data[:3], bias[:3])]
     turned = TURN.moved(rotation, turn)
     total: list[Scalar] = [2.0 * g for g in model.gravity]
     for q, first in ((rotation, 3), (turned if end is None else end, 6)):
         x, y, z = subtracted(data[first : first + 3], bias[3:])
         total = added(total, from_quaternion(q[0], q[1], q[2], q[3]).rotate((x, y, z)))
-    faster = added(velocity, [mul(0.5 * step, x) for x in total])
+    faster = added(velocity, [0.5 * step * x for x in total])
     mean = added(velocity, faster if velocity_end is None else velocity_end)
-    return [*turned, *added(position, [mul(0.5 * step, x) for x in mean]), *faster]
+    return [*turned, *added(position, [0.5 * step * x for x in mean]), *faster]
 
 
 def feet_beside(model: Model, count: int) -> TracedFactor:

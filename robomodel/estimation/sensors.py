@@ -22,7 +22,7 @@ from robomodel.model.arguments import as_numbers
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, neg, transposed
+from robomodel.scalars import Scalar, Vector, dot, transposed
 from robomodel.spatial import (
     NO_WRENCH,
     UNIT_MOTIONS,
@@ -65,7 +65,7 @@ class Sensor:
     def factor(self, state: State, names: Sequence[str], reading: Sequence[Scalar]) -> LinearFactor:
         """The rows at a state; ``names`` are the bodies' segments."""
         blocks, constant = _READ[self.kind](self, state, names)
-        constant = [add(c, neg(x)) for c, x in zip(constant, reading, strict=True)]
+        constant = [c + (-x) for c, x in zip(constant, reading, strict=True)]
         if self.covariance is None:
             return LinearFactor(self.name, "measurement", blocks, constant)
         lower = np.linalg.cholesky(np.array(self.covariance))

@@ -21,13 +21,9 @@ from robomodel.estimation.equations import LinearFactor, SingularError, System, 
 from robomodel.scalars import (
     Factorization,
     Scalar,
-    add,
     added,
     dot,
     is_zero,
-    mul,
-    neg,
-    sub,
     subtracted,
     transposed,
 )
@@ -86,7 +82,7 @@ class SymmetricElimination:
         held: dict[str, tuple[list[Scalar], list[Scalar]] | list[Scalar]] = {}
         for p in self.pivots:
             if isinstance(p, _Pair):
-                motion = [neg(x) for x in forward[p.wrench]]
+                motion = [-x for x in forward[p.wrench]]
                 force = subtracted(_rows_dot(p.inertia, motion), forward[p.acceleration])
                 held[p.acceleration] = motion, force
                 for name, block in p.of_wrench.items():
@@ -279,7 +275,7 @@ def _single(blocks: dict[str, dict[str, Matrix]], name: str) -> _Single:
         blocks[other].pop(name)
         half = transposed([factors.reduce(column) for column in transposed(block)])
         scaled = [
-            [1.0 if len(pivot) == 1 and x is pivot[0][0] else mul(p, x) for x in row]
+            [1.0 if len(pivot) == 1 and x is pivot[0][0] else p * x for x in row]
             for p, row in zip(factors.inverse_pivots, half, strict=True)
         ]
         reduced[other] = half, scaled
@@ -307,7 +303,7 @@ def _less(x: Scalar, p: Scalar, s: Scalar) -> Scalar:
         return 0.0
     if type(s) is float and is_zero(s):
         return x
-    return sub(x, mul(p, s))
+    return x - p * s
 
 
 # ---- blocks --------------------------------------------------------------------------------------
@@ -322,7 +318,7 @@ def _accumulate(blocks: dict[str, dict[str, Matrix]], x: str, y: str, part: Matr
         rows = [
             added(row, more)
             if x != y
-            else [add(row[c], more[c]) if c >= r else 0.0 for c in range(len(row))]
+            else [row[c] + more[c] if c >= r else 0.0 for c in range(len(row))]
             for r, (row, more) in enumerate(zip(before, part, strict=True))
         ]
     if x == y:
@@ -371,9 +367,9 @@ def _in_parent(m: Matrix, carry: Transform) -> Matrix:
     """
     inertia = _articulated(m)
     b, c = inertia.b, inertia.c
-    skew = all(is_zero(add(b[i][j], b[j][i])) for i in range(3) for j in range(i, 3))
+    skew = all(is_zero(b[i][j] + b[j][i]) for i in range(3) for j in range(i, 3))
     scalar = all(is_zero(c[i][j]) for i in range(3) for j in range(3) if i != j) and all(
-        is_zero(sub(c[0][0], c[i][i])) for i in (1, 2)
+        is_zero(c[0][0] - c[i][i]) for i in (1, 2)
     )
     if not (skew and scalar):
         return _rows_of(inertia.in_parent(carry))
@@ -474,7 +470,7 @@ def _remaining(factor: LinearFactor, values: Mapping[str, Sequence[Scalar]]) -> 
     """The right-hand side that remains of a factor's rows."""
     if factor.kind in ("acceleration", "wrench"):
         return [0.0] * factor.rows
-    total = [neg(x) for x in factor.constant]
+    total = [-x for x in factor.constant]
     for name, block in factor.blocks.items():
         if name in values:
             _subtract(total, _rows_dot(block, values[name]))

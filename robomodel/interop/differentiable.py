@@ -38,7 +38,7 @@ from robomodel.model.derived import cache_key
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.joints import Floating, Planar, Spherical
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sqrt, sub
+from robomodel.scalars import Scalar, Vector, div, dot, sqrt
 
 Matrix: TypeAlias = list[list[Scalar]]
 Inputs: TypeAlias = Mapping[str, Sequence[Traced]]
@@ -70,7 +70,7 @@ def curvature(model: Model, name: str, at: Inputs, w: Vector, plain_q: Vector, p
     if z is not None:
         unit = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
         change = _blocks([[unit, zero, zero], [zero, unit, zero], z])
-        whole = [[mul(sign, x) for x in row] for row in _product(_turned(change), whole, change)]
+        whole = [[sign * x for x in row] for row in _product(_turned(change), whole, change)]
     _bend(model, whole, slopes)
     others = range(2 * n)
     wide = [[*row, *[0.0] * (2 * n)] for row in p]
@@ -116,9 +116,9 @@ def _bend(model: Model, whole: Matrix, slopes: Vector) -> None:
                 case _:
                     continue
             for turn, slide, k, sign in terms:
-                x = mul(-0.5 * sign, slopes[k])
-                whole[turn][slide] = add(whole[turn][slide], x)
-                whole[slide][turn] = add(whole[slide][turn], x)
+                x = -0.5 * sign * slopes[k]
+                whole[turn][slide] = whole[turn][slide] + x
+                whole[slide][turn] = whole[slide][turn] + x
 
 
 CROSS = [(i, (i + 1) % 3, (i + 2) % 3, 1.0) for i in range(3)]
@@ -136,8 +136,8 @@ def _lengths(model: Model, hessian: Matrix, slopes: Vector, q: Vector) -> None:
             square = dot([q[i] for i in at], [q[i] for i in at])
             for i in at:
                 for j in at:
-                    both = add(mul(slopes[i], q[j]), mul(q[i], slopes[j]))
-                    hessian[i][j] = sub(hessian[i][j], div(both, square))
+                    both = slopes[i] * q[j] + q[i] * slopes[j]
+                    hessian[i][j] = hessian[i][j] - div(both, square)
 
 
 OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}
@@ -380,7 +380,7 @@ def tangents(model: Model, q: Vector, closed: Vector) -> Matrix:
                     quaternion = [q[i] for i in at][-4:]
                     # q̇ is half of what turns: four times the transpose undoes it
                     share = div(4.0, sqrt(dot(quaternion, quaternion)))
-                    rates = [mul(share, x) for x in rates]
+                    rates = [share * x for x in rates]
                 for i, x in zip(at, rates, strict=True):
                     result[row][i] = x
     return result

@@ -21,7 +21,7 @@ from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.options import fixed
-from robomodel.scalars import Scalar, Vector, add, mul
+from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import Motion
 
 REGULAR = 1e-6  # joints whose velocities are this near to depending on each other do not both move
@@ -176,8 +176,8 @@ def reflected(model: Model, q: Vector) -> list[list[Scalar]]:
             for i in range(cluster.nv):
                 for j in range(cluster.nv):
                     # the product of ratios first: 6² · I is exact to the last digit
-                    term = mul(mul(g[r - start][i], g[s - start][j]), inertia)
-                    result[first + i][first + j] = add(result[first + i][first + j], term)
+                    term = g[r - start][i] * g[s - start][j] * inertia
+                    result[first + i][first + j] = result[first + i][first + j] + term
     return result
 
 
@@ -202,7 +202,7 @@ def _inertias(
             wrench = node.inertia * one
             for s, other in motions[body].items():
                 if r not in free or s not in free:
-                    entries[r, s] = add(entries.get((r, s), 0.0), wrench.dot(other))
+                    entries[r, s] = entries.get((r, s), 0.0) + wrench.dot(other)
     return entries
 
 

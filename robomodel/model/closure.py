@@ -18,7 +18,7 @@ from robomodel.model.constraints import (
     evaluate_loops,
 )
 from robomodel.model.joints import Array, Mask
-from robomodel.scalars import Scalar, Vector, add, mul, neg, stack, unstack
+from robomodel.scalars import Scalar, Vector, stack, unstack
 
 CLOSED = 1e-10  # a gap [m, or sine of an angle] below this counts as closed
 
@@ -97,11 +97,11 @@ class Geometry:
             total: Scalar = -coupling.offset
             row: list[Scalar] = [0.0] * self.nv
             for link, coefficient in coupling.terms:
-                total = add(total, mul(coefficient, q[self.links[link].q]))
+                total = total + coefficient * q[self.links[link].q]
                 row[self.links[link].v] += coefficient
             values.append(total)
             jacobian.append(row)
-        return values, jacobian, [*(neg(x) for x in loops.bias), *([0.0] * len(self.linear))]
+        return values, jacobian, [*(-x for x in loops.bias), *([0.0] * len(self.linear))]
 
     def evaluate(self, q: Array, qd: Array | None = None) -> tuple[Array, Array, Array]:
         """Values φ, Jacobian K and bias k = -K̇ q̇ (zero without q̇) of every condition."""

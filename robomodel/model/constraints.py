@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from robomodel.model.joints import JointModel, relative_motion
-from robomodel.scalars import Scalar, Vector, add, dot, is_zero, mul, neg, solve, sub, transposed
+from robomodel.scalars import Scalar, Vector, dot, is_zero, solve, transposed
 from robomodel.spatial import (
     UNIT,
     ZERO,
@@ -77,8 +77,8 @@ class Coincident:
 
     def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
         """φ = e · (x_s - x_p)."""
-        value = sub(s.x[self.k], p.x[self.k])
-        bias = sub(s.acceleration[self.k], p.acceleration[self.k])
+        value = s.x[self.k] - p.x[self.k]
+        bias = s.acceleration[self.k] - p.acceleration[self.k]
         return RowEvaluation(value, UNIT[self.k], ZERO, ZERO, bias)
 
 
@@ -91,12 +91,9 @@ class InPlane:
     def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
         """φ = u · (x_s - x_p), u fixed to the predecessor."""
         u, d = p.axes[self.k], minus(s.x, p.x)
-        bias = add(
-            inner(u, minus(s.acceleration, p.acceleration)),
-            add(
-                mul(2.0, inner(cross(p.omega, u), minus(s.velocity, p.velocity))),
-                inner(apply(p.turning, u), d),
-            ),
+        bias = inner(u, minus(s.acceleration, p.acceleration)) + (
+            2.0 * inner(cross(p.omega, u), minus(s.velocity, p.velocity))
+            + inner(apply(p.turning, u), d)
         )
         return RowEvaluation(inner(u, d), u, ZERO, cross(u, d), bias)
 
@@ -111,14 +108,13 @@ class Perpendicular:
     def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
         """φ = a · b, a fixed to the predecessor and b to the successor."""
         a, b = p.axes[self.i], s.axes[self.j]
-        bias = add(
-            add(inner(apply(p.turning, a), b), inner(a, apply(s.turning, b))),
-            mul(2.0, inner(cross(p.omega, a), cross(s.omega, b))),
+        bias = (
+            inner(apply(p.turning, a), b)
+            + inner(a, apply(s.turning, b))
+            + 2.0 * inner(cross(p.omega, a), cross(s.omega, b))
         )
         moment = cross(b, a)
-        return RowEvaluation(
-            inner(a, b), ZERO, moment, (neg(moment[0]), neg(moment[1]), neg(moment[2])), bias
-        )
+        return RowEvaluation(inner(a, b), ZERO, moment, (-moment[0], -moment[1], -moment[2]), bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +127,9 @@ class Distance:
         """φ with its gradient along the rod."""
         d, rate = minus(s.x, p.x), minus(s.velocity, p.velocity)
         inverse = 1.0 / self.length
-        value = mul(0.5 * inverse, sub(inner(d, d), self.length**2))
-        bias = add(inner(d, minus(s.acceleration, p.acceleration)), inner(rate, rate))
-        return RowEvaluation(value, scale(inverse, d), ZERO, ZERO, mul(inverse, bias))
+        value = 0.5 * inverse * (inner(d, d) - self.length**2)
+        bias = inner(d, minus(s.acceleration, p.acceleration)) + inner(rate, rate)
+        return RowEvaluation(value, scale(inverse, d), ZERO, ZERO, inverse * bias)
 
 
 ROWS: Mapping[str, tuple[LoopRow, ...]] = {
@@ -208,7 +204,7 @@ class Polynomial:
         """The polynomial, or a derivative of it, at q(of) = x, by Horner's scheme."""
         total: Scalar = 0.0
         for power, coefficient in reversed(list(enumerate(self.coefficients))[order:]):
-            total = add(mul(total, x), coefficient * math.perm(power, order))
+            total = total * x + coefficient * math.perm(power, order)
         return total
 
     def evaluate(
@@ -219,9 +215,9 @@ class Polynomial:
         x, bias = q[other.q], 0.0
         if qd is not None:
             rate = qd[other.v]
-            bias = neg(mul(self.derivative(x, 2), mul(rate, rate)))
-        slopes = {link.v: 1.0, other.v: neg(self.derivative(x, 1))}
-        return sub(q[link.q], self.derivative(x)), slopes, bias
+            bias = -(self.derivative(x, 2) * (rate * rate))
+        slopes = {link.v: 1.0, other.v: -self.derivative(x, 1)}
+        return q[link.q] - self.derivative(x), slopes, bias
 
 
 LoopCondition: TypeAlias = LoopJoint | Polynomial
@@ -377,10 +373,9 @@ def evaluate_loops(
                     # power of (force at x, moment) on each of the joint's motions
                     about = plus(cross(minus(x, pose.origin), force), moment)
                     for i, motion in enumerate(link.joint.subspace):
-                        entries[link.v + i] = add(
-                            inner(about, apply(pose.rotation, motion.angular)),
-                            inner(force, apply(pose.rotation, motion.linear)),
-                        )
+                        entries[link.v + i] = inner(
+                            about, apply(pose.rotation, motion.angular)
+                        ) + inner(force, apply(pose.rotation, motion.linear))
             result.values.append(row_at.value)
             result.jacobian.append(entries)
             result.bias.append(row_at.bias if qd is not None else 0.0)
@@ -493,7 +488,7 @@ class LinearConstraint:
     def positions(self, q: Vector) -> list[Scalar]:
         """Spanning positions, linear in the independent ones."""
         return [
-            add(dot(row, q), offset)
+            dot(row, q) + offset
             for row, offset in zip(self.position_matrix, self.offset, strict=True)
         ]
 
@@ -527,7 +522,7 @@ class PolynomialConstraint:
         z = list(q)
         for each in self.polynomials:
             row = self.links[each.of].q
-            x = add(dot(self.linear.position_matrix[row][: len(z)], z), self.linear.offset[row])
+            x = dot(self.linear.position_matrix[row][: len(z)], z) + self.linear.offset[row]
             z.append(each.derivative(x))
         return self.linear.positions(z)
 
@@ -539,7 +534,7 @@ class PolynomialConstraint:
             link = self.links[each.of]
             slope, weights = each.derivative(positions[link.q], 1), self.linear.matrix[link.v]
             columns = transposed(rows)
-            rows.append([mul(slope, dot(weights[: len(rows)], column)) for column in columns])
+            rows.append([slope * dot(weights[: len(rows)], column) for column in columns])
         columns = transposed(rows)
         return [[dot(row, column) for column in columns] for row in self.linear.matrix]
 
@@ -549,15 +544,15 @@ class PolynomialConstraint:
         for each in self.polynomials:
             link = self.links[each.of]
             x, rate = positions[link.q], velocities[link.v]
-            inner = mul(each.derivative(x, 1), dot(self.linear.matrix[link.v][: len(z)], z))
-            z.append(add(inner, mul(each.derivative(x, 2), mul(rate, rate))))
+            inner = each.derivative(x, 1) * dot(self.linear.matrix[link.v][: len(z)], z)
+            z.append(inner + each.derivative(x, 2) * (rate * rate))
         return [dot(row, z) for row in self.linear.matrix]
 
     def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
         """What is linear in z, and each polynomial."""
         powers = evaluate_loops(self.links, self.polynomials, positions, velocities)
         rows, right = self.linear.conditions(positions, velocities)
-        return [*rows, *powers.jacobian], [*right, *(neg(b) for b in powers.bias)]
+        return [*rows, *powers.jacobian], [*right, *(-b for b in powers.bias)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -600,8 +595,7 @@ class LoopConstraint:
                 for column, solved in solution.items():
                     if not is_zero(reduced[r][column]):
                         side = [
-                            sub(b, mul(reduced[r][column], x))
-                            for b, x in zip(side, solved, strict=True)
+                            b - reduced[r][column] * x for b, x in zip(side, solved, strict=True)
                         ]
                 sides.append(side)
             matrix = [[reduced[r][c] for c in block.columns] for r in block.rows]
@@ -611,7 +605,7 @@ class LoopConstraint:
     def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
         """The loops' rows, and what the couplings say; redundant rows are combined by K_dᵀ."""
         loops = evaluate_loops(self.links, self.loops, positions, velocities, keep=self.keep)
-        rows, right = loops.jacobian, [neg(b) for b in loops.bias]
+        rows, right = loops.jacobian, [-b for b in loops.bias]
         columns = list(zip(*self.expand, strict=True))
         dependent = [c for c in range(len(columns)) if c not in self.independent]
         if len(rows) > len(dependent):
@@ -629,7 +623,7 @@ class LoopConstraint:
         rows = evaluate_loops(self.links, self.loops, positions, keep=self.keep).jacobian
         m = len(self.independent)
         columns = list(zip(*self.expand, strict=True))
-        right = [[neg(dot(row, columns[i])) for i in self.independent] for row in rows]
+        right = [[-dot(row, columns[i]) for i in self.independent] for row in rows]
         solution = self._dependent(rows, right)
         for n, i in enumerate(self.independent):
             solution[i] = [1.0 if n == j else 0.0 for j in range(m)]
@@ -640,7 +634,7 @@ class LoopConstraint:
     def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
         """g = expand · [0; K_d⁻¹ k]."""
         loops = evaluate_loops(self.links, self.loops, positions, velocities, keep=self.keep)
-        return self._held(loops.jacobian, [neg(b) for b in loops.bias])
+        return self._held(loops.jacobian, [-b for b in loops.bias])
 
     def rows(self, positions: Vector) -> tuple[list[Scalar], list[list[Scalar]]]:
         """Values and Jacobian of the independent loop rows."""
@@ -650,7 +644,7 @@ class LoopConstraint:
     def closing(self, positions: Vector) -> list[Scalar]:
         """Newton's step of the spanning joints to closed loops, independent joints held."""
         values, jacobian = self.rows(positions)
-        return self._held(jacobian, [neg(x) for x in values])
+        return self._held(jacobian, [-x for x in values])
 
     def _held(self, jacobian: Rows, right: Vector) -> list[Scalar]:
         """expand · [0; K_d⁻¹ right]."""
@@ -677,6 +671,6 @@ def dependent_rows(matrix: Sequence[Sequence[float]]) -> list[list[Scalar]]:
             condition: list[Scalar] = [0.0] * len(matrix)
             condition[i] = 1.0
             for at, x in zip(first, row, strict=True):
-                condition[at] = neg(x)
+                condition[at] = -x
             rows.append(condition)
     return rows

@@ -27,16 +27,12 @@ from robomodel.description import inertias as masses
 from robomodel.scalars import (
     Scalar,
     Vector,
-    add,
     added,
     div,
     dot,
-    mul,
-    neg,
     select,
     sincos,
     sqrt,
-    sub,
     subtracted,
 )
 from robomodel.spatial import (
@@ -149,7 +145,7 @@ class Revolute(_VectorSpace):
 
     def placement(self, q: Vector) -> tuple[tuple[Rotation, ...], Vec]:
         """Rotation by q + offset."""
-        return (about_axis(self.k, add(q[0], self.offset)),), ZERO
+        return (about_axis(self.k, q[0] + self.offset),), ZERO
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,35 +212,35 @@ class Planar(JointModel):
     def rates(self, q: Vector, v: Vector) -> list[Scalar]:
         """The velocity turned into the parent's axes."""
         s, c = sincos(q[2])
-        return [sub(mul(c, v[0]), mul(s, v[1])), add(mul(s, v[0]), mul(c, v[1])), v[2]]
+        return [c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]]
 
     def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
         """Exponential of SE(2), the angle unwrapped."""
         x, y, turn = dv
-        square = mul(turn, turn)
+        square = turn * turn
         first, second = _left(square)
-        sinc, cosc = sub(1.0, mul(square, second)), mul(turn, first)
-        along, aside = sub(mul(sinc, x), mul(cosc, y)), add(mul(cosc, x), mul(sinc, y))
+        sinc, cosc = 1.0 - square * second, turn * first
+        along, aside = sinc * x - cosc * y, cosc * x + sinc * y
         s, c = sincos(q[2])
         return [
-            add(q[0], add(mul(c, along), neg(mul(s, aside)))),
-            add(q[1], add(mul(s, along), mul(c, aside))),
-            add(q[2], turn),
+            q[0] + (c * along + (-(s * aside))),
+            q[1] + (s * along + c * aside),
+            q[2] + turn,
         ]
 
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """Logarithm of SE(2), the angle unwrapped."""
-        turn = sub(q1[2], q0[2])
+        turn = q1[2] - q0[2]
         s, c = sincos(q0[2])
-        x, y = sub(q1[0], q0[0]), sub(q1[1], q0[1])
-        along, aside = add(mul(c, x), mul(s, y)), sub(mul(c, y), mul(s, x))
-        square = mul(turn, turn)
+        x, y = q1[0] - q0[0], q1[1] - q0[1]
+        along, aside = c * x + s * y, c * y - s * x
+        square = turn * turn
         first, second = _left(square)
-        sinc, cosc = sub(1.0, mul(square, second)), mul(turn, first)
-        inverse = div(1.0, add(mul(sinc, sinc), mul(cosc, cosc)))
+        sinc, cosc = 1.0 - square * second, turn * first
+        inverse = div(1.0, sinc * sinc + cosc * cosc)
         return [
-            mul(inverse, add(mul(sinc, along), mul(cosc, aside))),
-            mul(inverse, sub(mul(sinc, aside), mul(cosc, along))),
+            inverse * (sinc * along + cosc * aside),
+            inverse * (sinc * aside - cosc * along),
             turn,
         ]
 
@@ -314,18 +310,18 @@ class Floating(JointModel):
         once = cross(turn, slide)
         along = plus(slide, plus(scale(first, once), scale(second, cross(turn, once))))
         shift = from_quaternion(q[3], q[4], q[5], q[6]).rotate(along)
-        return [*(add(x, d) for x, d in zip(_vec(q), shift, strict=True)), *turned(q[3:], turn)]
+        return [*(x + d for x, d in zip(_vec(q), shift, strict=True)), *turned(q[3:], turn)]
 
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """Logarithm of SE(3)."""
         turn, half_cotangent = _turn(q0[3:], q1[3:])
-        shift = (sub(q1[0], q0[0]), sub(q1[1], q0[1]), sub(q1[2], q0[2]))
+        shift = (q1[0] - q0[0], q1[1] - q0[1], q1[2] - q0[2])
         slide = from_quaternion(q0[3], q0[4], q0[5], q0[6]).unrotate(shift)
         once = cross(_vec(turn), slide)
         square = dot(turn, turn)
         near, _ = _angle(square)
         series = _series(square, 1 / 12, 1 / 720, 1 / 30240, 1 / 1209600)
-        exact = div(sub(1.0, half_cotangent), select(near, 1.0, square))
+        exact = div(1.0 - half_cotangent, select(near, 1.0, square))
         twice = scale(select(near, series, exact), cross(_vec(turn), once))
         return [*turn, *plus(slide, plus(scale(-0.5, once), twice))]
 
@@ -341,13 +337,13 @@ def axisymmetric(joint: JointModel, inertia: RigidInertia) -> bool:
 
 def _quaternion_rates(q: Vector, omega: Vector) -> list[Scalar]:
     """q ω / 2: the norm stays as it is."""
-    x, y, z, w = (mul(0.5, c) for c in q)
+    x, y, z, w = (0.5 * c for c in q)
     a, b, c = omega
     return [
-        sub(add(mul(w, a), mul(y, c)), mul(z, b)),
-        sub(add(mul(w, b), mul(z, a)), mul(x, c)),
-        sub(add(mul(w, c), mul(x, b)), mul(y, a)),
-        neg(add(add(mul(x, a), mul(y, b)), mul(z, c))),
+        w * a + y * c - z * b,
+        w * b + z * a - x * c,
+        w * c + x * b - y * a,
+        -(x * a + y * b + z * c),
     ]
 
 
@@ -366,14 +362,14 @@ def turned(q: Vector, turn: Vector) -> list[Scalar]:
     """A quaternion turned: q Exp(turn), of unit length."""
     square = dot(turn, turn)
     near, angle = _angle(square)
-    s, c = sincos(mul(0.5, angle))
+    s, c = sincos(0.5 * angle)
     share = select(near, _series(square, 1 / 2, -1 / 48, 1 / 3840, -1 / 645120), div(s, angle))
     w = select(near, _series(square, 1.0, -1 / 8, 1 / 384, -1 / 46080, 1 / 10321920), c)
     step, p = scale(share, _vec(turn)), _vec(q)
     vector = plus(plus(scale(q[3], step), scale(w, p)), cross(p, step))
-    result = [*vector, sub(mul(q[3], w), dot(p, step))]
+    result = [*vector, q[3] * w - dot(p, step)]
     inverse = div(1.0, sqrt(dot(result, result)))
-    return [mul(inverse, x) for x in result]
+    return [inverse * x for x in result]
 
 
 def _vec(x: Vector) -> Vec:
@@ -384,31 +380,31 @@ def _series(square: Scalar, *coefficients: float) -> Scalar:
     """Horner's rule in the square of an angle, the lowest coefficient first."""
     result: Scalar = coefficients[-1]
     for c in reversed(coefficients[:-1]):
-        result = add(c, mul(square, result))
+        result = c + square * result
     return result
 
 
 def _angle(square: Scalar) -> tuple[Scalar, Scalar]:
     """What is negative where series are used, and the angle elsewhere."""
-    near = sub(square, NEAR)
+    near = square - NEAR
     return near, sqrt(select(near, 1.0, square))
 
 
 def _left(square: Scalar) -> tuple[Scalar, Scalar]:
     """(1 - cos θ)/θ² and (θ - sin θ)/θ³ at the square of θ."""
     near, angle = _angle(square)
-    half, _ = sincos(mul(0.5, angle))
+    half, _ = sincos(0.5 * angle)
     whole, _ = sincos(angle)
     inverse = div(1.0, angle)
-    share = mul(half, inverse)
+    share = half * inverse
     first = select(
-        near, _series(square, 1 / 2, -1 / 24, 1 / 720, -1 / 40320), mul(2.0, mul(share, share))
+        near, _series(square, 1 / 2, -1 / 24, 1 / 720, -1 / 40320), 2.0 * (share * share)
     )
-    cube = mul(inverse, mul(inverse, inverse))
+    cube = inverse * (inverse * inverse)
     second = select(
         near,
         _series(square, 1 / 6, -1 / 120, 1 / 5040, -1 / 362880),
-        mul(sub(angle, whole), cube),
+        (angle - whole) * cube,
     )
     return first, second
 
@@ -420,24 +416,24 @@ def _turn(q0: Vector, q1: Vector) -> tuple[list[Scalar], Scalar]:
     square, which needs no root; beyond, the arctangent is that of (n - w)/(n + w) or -w/n.
     """
     p0, p1 = _vec(q0), _vec(q1)
-    vector = plus(plus(scale(q0[3], p1), scale(neg(q1[3]), p0)), scale(-1.0, cross(p0, p1)))
-    scalar = add(mul(q0[3], q1[3]), dot(p0, p1))
+    vector = plus(plus(scale(q0[3], p1), scale(-q1[3], p0)), scale(-1.0, cross(p0, p1)))
+    scalar = q0[3] * q1[3] + dot(p0, p1)
     sign = select(scalar, -1.0, 1.0)
-    w, v = mul(sign, scalar), scale(sign, vector)
+    w, v = sign * scalar, scale(sign, vector)
     square = dot(v, v)
-    near = sub(square, mul(SMALL**2, mul(w, w)))
+    near = square - SMALL**2 * (w * w)
     n = sqrt(select(near, 1.0, square))
-    far = sub(n, mul(LARGE, w))  # negative where n/w is not large
-    above = select(near, 0.0, select(far, sub(n, w), neg(w)))
-    below = select(near, 1.0, select(far, add(n, w), n))
+    far = n - LARGE * w  # negative where n/w is not large
+    above = select(near, 0.0, select(far, n - w, -w))
+    below = select(near, 1.0, select(far, n + w, n))
     tangent = div(above, below)
     whole = select(near, 1.0, w)
     cosine = select(near, w, 1.0)
-    z = select(near, div(square, mul(cosine, cosine)), mul(tangent, tangent))
+    z = select(near, div(square, cosine * cosine), tangent * tangent)
     share = _arctangent(z)
-    beyond = add(select(far, math.pi / 4, math.pi / 2), mul(tangent, share))
-    ratio = mul(2.0, select(near, div(share, cosine), div(beyond, n)))  # θ/n
-    half_cotangent = select(near, share, div(mul(beyond, whole), n))
+    beyond = select(far, math.pi / 4, math.pi / 2) + tangent * share
+    ratio = 2.0 * select(near, div(share, cosine), div(beyond, n))  # θ/n
+    half_cotangent = select(near, share, div(beyond * whole, n))
     return list(scale(ratio, v)), half_cotangent
 
 
@@ -452,4 +448,4 @@ def _arctangent(z: Scalar) -> Scalar:
     below = _series(z, 1.945506571482613964425e2, 4.853903996359136964868e2,
                     4.328810604912902668951e2, 1.650270098316988542046e2,
                     2.485846490142306297962e1, 1.0)  # fmt: skip
-    return add(1.0, div(mul(z, above), below))
+    return 1.0 + div(z * above, below)

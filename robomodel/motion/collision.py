@@ -29,7 +29,7 @@ from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, Floating
 from robomodel.model.model import Model
 from robomodel.motion.ground import Contact, check_coefficients
-from robomodel.scalars import Scalar, add, div, maximum, minimum, mul, neg, select, sqrt, sub
+from robomodel.scalars import Scalar, div, maximum, minimum, select, sqrt
 from robomodel.spatial import Mat, Vec, apply, cross, inner, minus, plus, scale
 
 if TYPE_CHECKING:
@@ -704,18 +704,18 @@ def nearest_points(a: tuple[Vec, ...], b: tuple[Vec, ...]) -> tuple[Vec, Vec]:
     aa, bb, ab = inner(along, along), inner(across, across), inner(along, across)
     ar, br = inner(along, apart), inner(across, apart)
     # the middle of the part of a that lies beside b
-    from_ends = div(neg(ar), aa), div(sub(ab, ar), aa)
+    from_ends = div(-ar, aa), div(ab - ar, aa)
     low, high = (
         maximum(minimum(*from_ends), 0.0),
         minimum(maximum(*from_ends), 1.0),
     )
-    middle = mul(0.5, add(low, high))
-    square = sub(mul(aa, bb), mul(ab, ab))
-    parallel = sub(square, mul(PARALLEL, mul(aa, bb)))  # negative where they are
-    crossing = div(sub(mul(ab, br), mul(ar, bb)), select(parallel, mul(aa, bb), square))
+    middle = 0.5 * (low + high)
+    square = aa * bb - ab * ab
+    parallel = square - PARALLEL * (aa * bb)  # negative where they are
+    crossing = div(ab * br - ar * bb, select(parallel, aa * bb, square))
     s = _share(select(parallel, middle, crossing))
-    t = _share(div(add(mul(ab, s), br), bb))
-    s = select(parallel, s, _share(div(sub(mul(ab, t), ar), aa)))
+    t = _share(div(ab * s + br, bb))
+    s = select(parallel, s, _share(div(ab * t - ar, aa)))
     return plus(a[0], scale(s, along)), plus(b[0], scale(t, across))
 
 
@@ -742,15 +742,15 @@ def _between(x: Vec, y: Vec, radius: float, other: float, away: Vec) -> Proximit
     """The contact of two spheres about x and y; ``away`` is the normal where these meet."""
     apart = minus(x, y)
     square = inner(apart, apart)
-    meets = sub(square, MEETING)  # negative where they do
+    meets = square - MEETING  # negative where they do
     distance = sqrt(maximum(square, MEETING))
     n: Vec = (
         select(meets, away[0], div(apart[0], distance)),
         select(meets, away[1], div(apart[1], distance)),
         select(meets, away[2], div(apart[2], distance)),
     )
-    gap = sub(select(meets, 0.0, distance), radius + other)
-    return gap, n, minus(x, scale(add(radius, mul(0.5, gap)), n))
+    gap = select(meets, 0.0, distance) - (radius + other)
+    return gap, n, minus(x, scale(radius + 0.5 * gap, n))
 
 
 def _perpendicular(a: tuple[Vec, ...], b: tuple[Vec, ...]) -> Vec:
@@ -759,12 +759,12 @@ def _perpendicular(a: tuple[Vec, ...], b: tuple[Vec, ...]) -> Vec:
     if not sides:
         return 0.0, 0.0, 1.0
     x, y, z = sides[0]
-    thin = sub(mul(x, x), mul(z, z))  # negative: the z axis is the better one to leave
-    one: Vec = (select(thin, 0.0, neg(y)), select(thin, neg(z), x), select(thin, y, 0.0))
+    thin = x * x - z * z  # negative: the z axis is the better one to leave
+    one: Vec = (select(thin, 0.0, -y), select(thin, -z, x), select(thin, y, 0.0))
     if len(sides) == 2:
         both = cross(sides[0], sides[1])
-        size = mul(inner(sides[0], sides[0]), inner(sides[1], sides[1]))
-        flat = sub(inner(both, both), mul(PARALLEL, size))
+        size = inner(sides[0], sides[0]) * inner(sides[1], sides[1])
+        flat = inner(both, both) - PARALLEL * size
         one = (
             select(flat, one[0], both[0]),
             select(flat, one[1], both[1]),

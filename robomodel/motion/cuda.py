@@ -18,7 +18,7 @@ from robomodel.model.derived import cache_key, cached_on_model
 from robomodel.model.model import Model
 from robomodel.motion.rollout import OPEN
 from robomodel.motion.steps import TORN, FixedStep
-from robomodel.scalars import Scalar, Vector, add, select, sub
+from robomodel.scalars import Scalar, Vector, select
 
 METHODS = ("rk4", "semi_implicit_euler")
 
@@ -109,8 +109,8 @@ def _lost(state: Vector, checks: Vector, limit: float) -> list[Scalar]:
     if not checks:
         return list(state)
     gap, growth, _ = checks
-    bad = add(select(sub(limit, gap), math.nan, 0.0), select(sub(TORN, growth), math.nan, 0.0))
-    return [add(x, bad) for x in state]
+    bad = select(limit - gap, math.nan, 0.0) + select(TORN - growth, math.nan, 0.0)
+    return [x + bad for x in state]
 
 
 def rollout_kernel(

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
@@ -35,16 +34,12 @@ from robomodel.scalars import (
     Factorization,
     Scalar,
     Vector,
-    add,
     div,
     dot,
     elimination_order,
     maximum,
-    mul,
-    neg,
     select,
     sqrt,
-    sub,
     subtracted,
 )
 
@@ -80,12 +75,12 @@ def acceleration(
     ways: list[Way] = []
     for element in elements(Configuration(model, q)):
         if element.damping:
-            pull = neg(mul(element.damping, element.rate(v)))
-            press(matrix, force, element.row, mul(element.damping, h), pull)
+            pull = -(element.damping * element.rate(v))
+            press(matrix, force, element.row, element.damping * h, pull)
         if element.stiffness:
-            half = mul(mul(0.5, h), element.rate(v))
-            start, end = sub(element.stretch, half), add(element.stretch, half)
-            ways.append(Way(element, start, end, mul(0.5, mul(h, h)), end, 1.0))
+            half = 0.5 * h * element.rate(v)
+            start, end = element.stretch - half, element.stretch + half
+            ways.append(Way(element, start, end, 0.5 * (h * h), end, 1.0))
     return press_springs(matrix, force, ways).solve(force)
 
 
@@ -106,7 +101,7 @@ class Way:
 
     def at(self, x: Vector) -> Scalar:
         """The stretch at the end."""
-        return add(self.end, mul(self.gain, self.element.rate(x)))
+        return self.end + self.gain * self.element.rate(x)
 
     def guess(self, inertia: Scalar) -> Scalar:
         """The end of the spring alone against an inertia that would go on to ``free``.
@@ -116,24 +111,24 @@ class Way:
         it is b + x/2, and b²/2x, x negative, where that leads back into the play.
         """
         half = 0.5 * self.element.deadband
-        strength = mul(mul(self.time, self.element.stiffness), self.gain)
-        sum_ = add(mul(2.0, inertia), strength)
-        both = div(1.0, mul(inertia, sum_))  # one division for κ and 1/(2 + κ)
-        kappa, inverse = mul(strength, mul(sum_, both)), mul(mul(inertia, inertia), both)
+        strength = self.time * self.element.stiffness * self.gain
+        sum_ = 2.0 * inertia + strength
+        both = div(1.0, inertia * sum_)  # one division for κ and 1/(2 + κ)
+        kappa, inverse = strength * (sum_ * both), inertia * inertia * both
         side = select(self.start, -1.0, 1.0)
-        b = sub(mul(side, self.start), half)
-        r = mul(side, sub(self.free, self.start))
-        returning = add(mul(r, r), mul(mul(2.0, kappa), mul(b, b)))
+        b = side * self.start - half
+        r = side * (self.free - self.start)
+        returning = r * r + 2.0 * kappa * (b * b)
         to = select(self.free, -1.0, 1.0)
-        p, past = sub(half, mul(to, self.start)), sub(mul(to, self.free), half)
-        apart = sub(past, p)
-        entering = add(mul(apart, apart), mul(mul(2.0, add(2.0, kappa)), mul(past, p)))
-        root = sqrt(select(neg(b), returning, maximum(entering, 0.0)))
-        x = mul(mul(2.0, inverse), sub(r, mul(kappa, b)))
-        x = select(add(b, x), mul(0.5, sub(r, root)), x)
-        outside = add(self.start, mul(side, x))
-        entered = mul(to, add(half, mul(inverse, add(apart, root))))
-        return select(neg(b), outside, select(past, self.free, entered))
+        p, past = half - to * self.start, to * self.free - half
+        apart = past - p
+        entering = apart * apart + 2.0 * (2.0 + kappa) * (past * p)
+        root = sqrt(select(-b, returning, maximum(entering, 0.0)))
+        x = 2.0 * inverse * (r - kappa * b)
+        x = select(b + x, 0.5 * (r - root), x)
+        outside = self.start + side * x
+        entered = to * (half + inverse * (apart + root))
+        return select(-b, outside, select(past, self.free, entered))
 
     def mean(self, end: Scalar) -> tuple[Scalar, Scalar]:
         """D, the mean of what is beyond the play on the way to ``end``, and ∂D/∂end.
@@ -142,28 +137,25 @@ class Way:
         the same of the three ranges make it exact, however short the way is.
         """
         if not self.element.deadband:
-            return mul(0.5, add(self.start, end)), 0.5
+            return 0.5 * (self.start + end), 0.5
         ends = (self.start, end)
         within = [self.element.within(s) for s in ends]
-        between = mul(0.5, reduce(add, map(sub, ends, within)))
-        length = sub(end, self.start)
-        length = select(sub(mul(length, length), STILL**2), 1.0, length)
+        between = 0.5 * ((ends[0] - within[0]) + (ends[1] - within[1]))
+        length = end - self.start
+        length = select(length * length - STILL**2, 1.0, length)
         inverse = div(1.0, length)
-        share = mul(sub(within[1], within[0]), inverse)
-        inside = select(sub(mul(end, end), (0.5 * self.element.deadband) ** 2), 1.0, 0.0)
-        beyond = sub(1.0, share)
-        slope = add(
-            mul(0.5, mul(sub(1.0, inside), beyond)),
-            mul(between, mul(sub(share, inside), inverse)),
-        )
-        return mul(between, beyond), slope
+        share = (within[1] - within[0]) * inverse
+        inside = select(end * end - (0.5 * self.element.deadband) ** 2, 1.0, 0.0)
+        beyond = 1.0 - share
+        slope = 0.5 * ((1.0 - inside) * beyond) + between * ((share - inside) * inverse)
+        return between * beyond, slope
 
     def press(self, matrix: list[list[Scalar]], force: list[Scalar], end: Scalar) -> None:
         """Add the mean force, linear about ``end``, to M x = f."""
         mean, slope = self.mean(end)
-        strength = mul(self.element.stiffness, self.time)
-        weight = mul(strength, mul(slope, self.gain))
-        pull = neg(mul(strength, add(mean, mul(slope, sub(self.end, end)))))
+        strength = self.element.stiffness * self.time
+        weight = strength * (slope * self.gain)
+        pull = -(strength * (mean + slope * (self.end - end)))
         press(matrix, force, self.element.row, weight, pull)
 
 
@@ -199,7 +191,7 @@ def _inertia(matrix: list[list[Scalar]], row: Mapping[int, Scalar]) -> Scalar:
     """J M Jᵀ / (J Jᵀ)²: at least the inertia that a force on a coordinate moves."""
     square = dot(row.values(), row.values())
     moved = [dot(row.values(), [matrix[i][j] for j in row]) for i in row]
-    return div(dot(row.values(), moved), mul(square, square))
+    return div(dot(row.values(), moved), square * square)
 
 
 def press(
@@ -208,9 +200,9 @@ def press(
 ) -> None:  # fmt: skip
     """Add to a matrix weight · rowᵀ row, and to forces pull · row."""
     for i, a in row.items():
-        force[i] = add(force[i], mul(a, pull))
+        force[i] = force[i] + a * pull
         for j, b in row.items():
-            matrix[i][j] = add(matrix[i][j], mul(weight, mul(a, b)))
+            matrix[i][j] = matrix[i][j] + weight * (a * b)
 
 
 def too_stiff(model: Model, states: Array, step: float) -> bool:

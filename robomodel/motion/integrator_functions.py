@@ -36,7 +36,7 @@ from robomodel.motion.tangent import (
     renewed,
     settled,
 )
-from robomodel.scalars import Scalar, Vector, sub
+from robomodel.scalars import Scalar, Vector
 
 Function = TracedFunction
 
@@ -94,9 +94,9 @@ def lagrangian(model: Model) -> Function:
 
     def build(q: Sequence[Traced], v: Vector) -> list[Scalar]:
         kinetic, potential = energy(model, q, v)
-        potential = sub(potential, spring_energy(Configuration(model, q)))
+        potential = potential - spring_energy(Configuration(model, q))
         directions = position_directions(model, q)
-        slopes = differentiate(q[0].trace, [sub(kinetic, potential)], directions)
+        slopes = differentiate(q[0].trace, [kinetic - potential], directions)
         return [*(x for row in crba(model, q) for x in row), *(slope for (slope,) in slopes)]
 
     nv = model.nv

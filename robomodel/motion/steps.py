@@ -57,7 +57,7 @@ from robomodel.motion.time_stepping import (
     finish,
     predicted,
 )
-from robomodel.scalars import Scalar, Vector, added, div, dot, moved, mul, sub, subtracted
+from robomodel.scalars import Scalar, Vector, added, div, dot, moved, subtracted
 
 SWEEPS = 4  # of Gauss-Seidel on a contact problem, from the last step's impulses on
 POLISH = 2  # steps of Newton's method after these: 4 + 2 solve what 8 sweeps leave at 1e-10
@@ -232,7 +232,7 @@ class FixedStep:
 
         def build(state: Vector, step: Vector, carried: Vector, row: Vector) -> list[Scalar]:
             start = self.moving(state)
-            here, part, n = in_tangents(self.model, start.bases), mul(row[0], step[0]), len(start.q)
+            here, part, n = in_tangents(self.model, start.bases), row[0] * step[0], len(start.q)
             q = moved(start.q, part, carried[:n])
             z = moved(start.z, part, carried[n : n + len(start.z)])
             return [*q, *self._velocities(here, q, z)]
@@ -339,7 +339,7 @@ class FixedStep:
         n = len(start.q)
         here = self.here(start.bases)
         slope, total = carried[: n + len(start.z)], carried[n + len(start.z) :]
-        part = mul(share, h)
+        part = share * h
         at, speed = moved(start.q, part, slope[:n]), moved(start.z, part, slope[n:])
         if self.careful:
             at, _ = settled(here, at, self.closings)
@@ -347,8 +347,8 @@ class FixedStep:
         wrenches = arguments[0] if arguments else ()
         slope = [*rates(here, at, speed),
                  *self.accelerations(here, at, v, speed, tau, wrenches)]  # fmt: skip
-        total = moved([mul(sub(1.0, first), x) for x in total], weight, slope)
-        end = mul(last, h)
+        total = moved([(1.0 - first) * x for x in total], weight, slope)
+        end = last * h
         q, _ = settled(here, moved(start.q, end, total[:n]), self.closings)
         return [*self._ended(here, q, moved(start.z, end, total[n:])), *slope, *total]
 
@@ -383,7 +383,7 @@ class FixedStep:
             terms = self._terms(state, inputs, mean)
             if rows.size:
                 start = x
-                goal = mul(SOLVED, terms.size)
+                goal = SOLVED * terms.size
                 x, slips = self._swept(terms.problem(rows), start, slips, goal)
                 residual = div(terms.problem(rows).residual(x), terms.size)
                 if self.contact.rebounds:

@@ -44,20 +44,16 @@ from robomodel.scalars import (
     Factorization,
     Scalar,
     Vector,
-    add,
     added,
     div,
     dot,
     maximum,
     minimum,
     moved,
-    mul,
-    neg,
     sincos,
     solve,
     sqrt,
     stack,
-    sub,
     subtracted,
     transposed,
     unstack,
@@ -101,16 +97,16 @@ class Linkage:
         at = evaluate_loops(loop.links, loop.loops, positions, keep=loop.keep)
         columns = list(zip(*self.expand, strict=True))
         rows = [
-            [mul(weight, dot(row, column)) for column in columns]
+            [weight * dot(row, column) for column in columns]
             for row, weight in zip(at.jacobian, self.weights, strict=True)
         ]
-        return rows, [mul(w, x) for w, x in zip(self.weights, at.values, strict=True)]
+        return rows, [w * x for w, x in zip(self.weights, at.values, strict=True)]
 
     def products(self, positions: Vector, velocities: Vector) -> list[Scalar]:
         """k: what velocities alone ask of the rows' accelerations."""
         loop = self.loop
         at = evaluate_loops(loop.links, loop.loops, positions, velocities, keep=loop.keep)
-        return [neg(mul(w, x)) for w, x in zip(self.weights, at.bias, strict=True)]
+        return [-(w * x) for w, x in zip(self.weights, at.bias, strict=True)]
 
     def spanning(self, y: Vector) -> list[Scalar]:
         """Joint velocities."""
@@ -199,7 +195,7 @@ class _Loops:
             y = added(y, self._least(subtracted(right, self._times(y))))
         z = [dot(column, y) for column in self.basis]
         for column, share in zip(self.motions(), z, strict=True):
-            y = moved(y, neg(share), column)
+            y = moved(y, -share, column)
         return y
 
     def regularity(self) -> Scalar:
@@ -257,7 +253,7 @@ class TangentConstraint:
     def closing(self, positions: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Newton's step to closed loops at z = 0, as joint motion for unit time; and the gaps."""
         values = self.linkage.rows(positions)[1]
-        y = self.loops(positions).held([neg(x) for x in values])
+        y = self.loops(positions).held([-x for x in values])
         return self.linkage.spanning(y), values
 
 
@@ -290,9 +286,9 @@ def transported(columns: Sequence[Vector]) -> list[list[Scalar]]:
         x = list(column)
         for other in result:
             share = dot(other, x)
-            x = [sub(a, mul(share, b)) for a, b in zip(x, other, strict=True)]
+            x = [a - share * b for a, b in zip(x, other, strict=True)]
         inverse = div(1.0, sqrt(dot(x, x)))
-        result.append([mul(inverse, a) for a in x])
+        result.append([inverse * a for a in x])
     return result
 
 
@@ -356,7 +352,7 @@ def renewed(
         bases.append(basis)
         gaps += each.rows(q[cluster.q])[1]
         square = dot([dot(c, c) for c in columns], [1.0] * each.mobility)
-        growth = maximum(mul(1.0 / each.mobility, square), growth)
+        growth = maximum(1.0 / each.mobility * square, growth)
     checks = [dot(gaps, gaps), growth, regularity(model, here, q)] if bases else []
     return flat(bases), after, checks
 
@@ -456,8 +452,8 @@ def _exponential(joint: JointModel, motion: Vector) -> Vector:
         return motion
     square = dot(motion[:3], motion[:3])
     # tan(θ/2) / (θ/2) = 1 + θ²/12 + θ⁴/120 + 17 θ⁶/20160
-    factor = add(1.0, mul(square, add(1 / 12, mul(square, add(1 / 120, mul(17 / 20160, square))))))
-    return [*(mul(factor, x) for x in motion[:3]), *motion[3:]]
+    factor = 1.0 + square * (1 / 12 + square * (1 / 120 + 17 / 20160 * square))
+    return [*(factor * x for x in motion[:3]), *motion[3:]]
 
 
 def settled(model: Model, q: Vector, times: int) -> tuple[list[Scalar], Scalar]:
@@ -509,20 +505,20 @@ def in_turned_axes(
             turned = rotation.rotate(linear) if back else rotation.unrotate(linear)
             result[at.start + 3 : at.stop] = turned
         else:
-            s, c = sincos(neg(turn[2]) if back else turn[2])
+            s, c = sincos(-turn[2] if back else turn[2])
             x, y = part[0], part[1]
             result[at.start : at.start + 2] = [
-                add(mul(c, x), mul(s, y)),
-                sub(mul(c, y), mul(s, x)),
+                c * x + s * y,
+                c * y - s * x,
             ]
     return result
 
 
 def _turn(rotation_vector: Sequence[Scalar]) -> Rotation:
     """The rotation by which :func:`displaced` turns a quaternion."""
-    x, y, z = (mul(0.5, each) for each in _exponential(Spherical(), rotation_vector))
-    inverse = div(1.0, sqrt(add(1.0, inner((x, y, z), (x, y, z)))))
-    return from_quaternion(mul(inverse, x), mul(inverse, y), mul(inverse, z), inverse)
+    x, y, z = (0.5 * each for each in _exponential(Spherical(), rotation_vector))
+    inverse = div(1.0, sqrt(1.0 + inner((x, y, z), (x, y, z))))
+    return from_quaternion(inverse * x, inverse * y, inverse * z, inverse)
 
 
 def axes_rates(model: Model, v: Vector) -> list[Scalar]:
@@ -535,12 +531,12 @@ def axes_rates(model: Model, v: Vector) -> list[Scalar]:
         if isinstance(joint, Floating):
             (a, b, c), (x, y, z) = part[:3], part[3:]
             rates[at.start + 3 : at.stop] = [
-                sub(mul(b, z), mul(c, y)),
-                sub(mul(c, x), mul(a, z)),
-                sub(mul(a, y), mul(b, x)),
+                b * z - c * y,
+                c * x - a * z,
+                a * y - b * x,
             ]
         else:
-            rates[at.start : at.start + 2] = neg(mul(part[2], part[1])), mul(part[2], part[0])
+            rates[at.start : at.start + 2] = -(part[2] * part[1]), part[2] * part[0]
     return rates
 
 

@@ -61,17 +61,13 @@ from robomodel.scalars import (
     Factorization,
     Scalar,
     Vector,
-    add,
     added,
     div,
     dot,
     maximum,
     minimum,
     moved,
-    mul,
-    neg,
     select,
-    sub,
     subtracted,
 )
 from robomodel.spatial import ZERO, Vec, Wrench, apply, inner, minus, scale, transpose
@@ -293,7 +289,7 @@ def assemble(
     h, nv = inputs.h, model.nv
     here = in_tangents(model, start.bases)
     expected = list(mean) if mean is not None else moved(start.z, 0.5, memory.change)
-    middle = [mul(mul(0.5, h), x) for x in expected]
+    middle = [0.5 * h * x for x in expected]
     q, _ = settled(here, displaced(here, start.q, middle), setting.closing)
     z, expected = (in_turned_axes(model, x, middle) for x in (start.z, expected))
     bodies = {model.frame(p.link).body for p in setting.points}
@@ -314,11 +310,10 @@ def assemble(
         a = factors.solve(momentum)
         leaving = subtracted(speeds, _spanning(state, a))
         inside = {i for x in linked for i in range(*model.clusters[x.index].v.indices(nv))}
-        rest = [0.0 if i in inside else sub(z[i], a[i]) for i in range(nv)]
+        rest = [0.0 if i in inside else z[i] - a[i] for i in range(nv)]
     turning = axes_rates(model, expected)
     right = [
-        add(p, mul(h, add(f, dot(row, turning))))
-        for p, f, row in zip(momentum, acting, mass, strict=True)
+        p + h * (f + dot(row, turning)) for p, f, row in zip(momentum, acting, mass, strict=True)
     ]
     passives = list(elements(state))
     if setting.acting.passive:
@@ -344,7 +339,7 @@ def assemble(
         plain.append(b[-1])
         size = maximum(_magnitude(b[-1]), size)
     work = [dot(row, a) for row in matrix]
-    bounds = [mul(h, f) for f in setting.acting.rubbing(model)]
+    bounds = [h * f for f in setting.acting.rubbing(model)]
     return Assembly(
         start, state, h, middle, a, leaving, rest, free, factors, weighted, delassus, matrix,
         gaps, slow, collides, b, friction, bounds, size, plain, work,
@@ -356,16 +351,16 @@ def _with_passive(
     right: list[Scalar],
 ) -> Factorization | None:  # fmt: skip
     """M̂, where there are springs or dampers; the forces on the right get what these add."""
-    half, ways = mul(0.5, h), list[Way]()
+    half, ways = 0.5 * h, list[Way]()
     dampers = [each for each in acting if each.damping]
     for each in dampers:
-        press(mass, right, each.row, mul(h, each.damping), 0.0)
+        press(mass, right, each.row, h * each.damping, 0.0)
     for each in acting:
         if each.stiffness:
-            first = sub(each.stretch, mul(half, each.rate(expected)))
-            way = mul(half, each.rate(a))
-            middle = add(first, way)
-            ways.append(Way(each, first, middle, half, add(middle, way), h))
+            first = each.stretch - half * each.rate(expected)
+            way = half * each.rate(a)
+            middle = first + way
+            ways.append(Way(each, first, middle, half, middle + way, h))
     if ways:
         return press_springs(mass, right, ways)
     return Factorization(mass) if dampers else None
@@ -441,7 +436,7 @@ def _contacts(
         """Of links at offsets in their axes, their ``gap`` that after a share of the step."""
         axes = basis(normal)
         rows, slow = _velocity_rows(model, state, moving, sides, axes)
-        gap = sub(gap, mul(mul(ahead, inputs.h), dot(rows[2], expected)))
+        gap = gap - ahead * inputs.h * dot(rows[2], expected)
         surface: list[Scalar] = [*(inner(axis, law.velocity) for axis in axes[:2]), 0.0]
         result.append(Gap(rows, slow, surface, gap, law, axes, jumps))
 
@@ -453,7 +448,7 @@ def _contacts(
         rotation, origin = frames.pose_of(state, frames.place(model, (at.link, at.offset)))
         normal, height = _plane(inputs, setting, n, origin)
         lowest = minus(at.offset, scale(at.radius, apply(transpose(rotation), normal)))
-        contact([(at.link, lowest)], normal, sub(height, at.radius), law)
+        contact([(at.link, lowest)], normal, height - at.radius, law)
     for pair in setting.rounds:
         law = ContactLaw(pair.friction, pair.friction, pair.restitution)
         for n, (gap, normal, point) in enumerate(between(model, state, pair)):
@@ -487,7 +482,7 @@ def _velocity_rows(
             rows[n] = moved(rows[n], sign, joint_forces(model, state, place.body, wrench))
             if moving is not None and place.body != WORLD:
                 linear = place.pose.to_child(moving.twists[place.body]).linear
-                slow[n] = add(slow[n], mul(sign, inner(along, linear)))
+                slow[n] = slow[n] + sign * inner(along, linear)
     return rows, slow
 
 
@@ -501,10 +496,10 @@ def _stops(
         node = model.nodes[stopped[n]]
         row: list[Scalar] = [0.0] * model.nv
         for i, x in enumerate(state.rows[node.v], model.clusters[node.cluster].v.start):
-            row[i] = mul(side, x)
-        gap = mul(side, sub(state.positions[node.q], bound))
-        gap = sub(gap, mul(mul(0.5, h), dot(row, expected)))
-        slow = mul(side, leaving[node.v]) if leaving else 0.0
+            row[i] = side * x
+        gap = side * (state.positions[node.q] - bound)
+        gap = gap - 0.5 * h * dot(row, expected)
+        slow = side * leaving[node.v] if leaving else 0.0
         law = ContactLaw(0.0, 0.0, setting.stop_restitution)
         result.append(Gap([row], [slow], [0.0], gap, law))
     return result
@@ -519,7 +514,7 @@ def _plane(inputs: Inputs, setting: Setting, n: int, origin: Vec) -> tuple[Vec, 
     plane: Vector = (0.0, 0.0, 1.0, setting.height)
     if setting.height is None:
         plane = inputs.planes[PLANE * n : PLANE * n + PLANE]
-    return _vec(plane), sub(inner(_vec(plane), origin), plane[3])
+    return _vec(plane), inner(_vec(plane), origin) - plane[3]
 
 
 # ---- laws ----------------------------------------------------------------------------------------
@@ -537,7 +532,7 @@ def _laws(
     """Of rows that keep distances: velocities beside those by z, collisions, b, b without
     restitution, friction, scale.
     """
-    slowest = mul(2.0 * (math.hypot(*model.gravity) or 9.81), h)
+    slowest = 2.0 * (math.hypot(*model.gravity) or 9.81) * h
     size: Scalar = 1e-12
     slow: list[Scalar] = []
     collides: list[Scalar] = []
@@ -548,51 +543,50 @@ def _laws(
         at, law = slice(len(b), len(b) + len(each.rows)), each.law
         last = at.stop - 1
         block = [line[at] for line in delassus[at]]
-        still = [neg(add(w, v)) for w, v in zip(each.leaving, each.surface, strict=True)]
+        still = [-(w + v) for w, v in zip(each.leaving, each.surface, strict=True)]
         speeds = [
-            sub(add(dot(row, a), w), v)
+            dot(row, a) + w - v
             for row, w, v in zip(each.rows, each.leaving, each.surface, strict=True)
         ]
         change: list[Scalar] = [0.0] * len(speeds)
         if not each.jumps:  # half of what the rows have turned by since the step before
-            change = [mul(0.5, x) for x in subtracted(speeds, memory.rates[at])]
+            change = [0.5 * x for x in subtracted(speeds, memory.rates[at])]
         if each.axes:
             change = within_reach(block, change)
-        acted = neg(memory.impulses[last])
+        acted = -memory.impulses[last]
         turned = [select(acted, x, 0.0) for x in change]
         *across, closing = subtracted(speeds, turned)  # at the beginning of the step
         *tangents, ahead = [
-            add(dot(row, free), add(x, y))
-            for row, x, y in zip(each.rows, turned, still, strict=True)
+            dot(row, free) + (x + y) for row, x, y in zip(each.rows, turned, still, strict=True)
         ]
-        closes = add(each.gap, mul(h, ahead))
+        closes = each.gap + h * ahead
         if law.stiffness is None:
             keeps = div(maximum(each.gap, 0.0), h)
-            collides.append(maximum(closes, add(closing, slowest)))
+            collides.append(maximum(closes, closing + slowest))
         else:
-            compliance = div(1.0, add(mul(h, law.stiffness), law.damping))
-            delassus[last][last] = add(delassus[last][last], div(compliance, h))
-            keeps = mul(law.stiffness, mul(each.gap, compliance))
+            compliance = div(1.0, h * law.stiffness + law.damping)
+            delassus[last][last] = delassus[last][last] + div(compliance, h)
+            keeps = law.stiffness * (each.gap * compliance)
             collides.append(0.0)
         beta, mu = keeps, law.friction
         if law.static_friction is not mu:
-            slip = sub(dot(across, across), STICKING**2)
+            slip = dot(across, across) - STICKING**2
             mu = select(slip, law.static_friction, mu)
         if not (type(law.restitution) is float and law.restitution == 0.0):
-            rebounds = add(mul(law.restitution, closing), slowest)
-            back = sub(mul(law.restitution, closing), minimum(sub(ahead, closing), 0.0))
+            rebounds = law.restitution * closing + slowest
+            back = law.restitution * closing - minimum(ahead - closing, 0.0)
             beta = select(closes, select(rebounds, back, beta), beta)
             if each.axes:
                 slick = select(wedged(block, mu), 0.0, mu)
                 mu = select(closes, select(rebounds, slick, mu), mu)
         if each.axes:
             friction.append(mu)
-        far = sub(NEAR, closes)
-        for x in (*tangents, add(ahead, beta)):
+        far = NEAR - closes
+        for x in (*tangents, ahead + beta):
             size = maximum(select(far, 0.0, _magnitude(x)), size)
         slow += still
-        b += [*tangents, select(far, OPEN, add(ahead, beta))]
-        plain += [*tangents, select(far, OPEN, add(ahead, keeps))]
+        b += [*tangents, select(far, OPEN, ahead + beta)]
+        plain += [*tangents, select(far, OPEN, ahead + keeps)]
     return slow, collides, b, plain, friction, size
 
 
@@ -601,7 +595,7 @@ def _laws(
 
 def predicted(model: Model, terms: Assembly, impulses: Vector) -> list[Scalar]:
     """The mean velocity of a step with these impulses, in the axes of its beginning."""
-    mean = [mul(0.5, add(x, y)) for x, y in zip(terms.a, terms.after(impulses), strict=True)]
+    mean = [0.5 * (x + y) for x, y in zip(terms.a, terms.after(impulses), strict=True)]
     return in_turned_axes(model, mean, terms.middle, back=True)
 
 
@@ -621,9 +615,9 @@ def finish(
     struck: Scalar = 0.0  # negative where a row collides
     for n, collides in enumerate(terms.collides):
         row = 3 * n + 2 if n < rows.contacts else 2 * rows.contacts + n
-        struck = minimum(struck, select(neg(impulses[row]), minimum(collides, 0.0), 0.0))
+        struck = minimum(struck, select(-impulses[row], minimum(collides, 0.0), 0.0))
     beyond = in_turned_axes(model, after, terms.middle, back=True)
-    travel = [mul(h, select(struck, x, y)) for x, y in zip(beyond, mean, strict=True)]
+    travel = [h * select(struck, x, y) for x, y in zip(beyond, mean, strict=True)]
     q, _ = settled(here, displaced(here, start.q, travel), setting.closing + 1)
     end = in_turned_axes(model, subtracted(after, terms.rest), terms.middle, back=True)
     end = in_turned_axes(model, end, travel)
@@ -632,8 +626,8 @@ def finish(
         q, _ = settled(here, displaced(here, q, correction), setting.closing + 1)
         end = in_turned_axes(model, end, correction)
     state, checks = _at_end(model, terms, q, end)
-    rates = [add(dot(row, after), slow) for row, slow in zip(terms.rows, terms.slow, strict=False)]
-    change = [select(struck, 0.0, mul(2.0, sub(x, y))) for x, y in zip(mean, start.z, strict=True)]
+    rates = [dot(row, after) + slow for row, slow in zip(terms.rows, terms.slow, strict=False)]
+    change = [select(struck, 0.0, 2.0 * (x - y)) for x, y in zip(mean, start.z, strict=True)]
     v = tangent.independent_velocities(model, q, state.z, state.bases)
     memory = Memory(list(impulses), list(slips), rates, change)
     return Outcome(state, v, memory, checks, residual)
@@ -686,25 +680,25 @@ def _correction(
         if later < 0:
             at = setting.points[n]
             _, origin = frames.pose_of(state, frames.place(model, (at.link, at.offset)))
-            gaps.append(sub(_plane(inputs, setting, n, origin)[1], at.radius))
+            gaps.append(_plane(inputs, setting, n, origin)[1] - at.radius)
         elif later < len(now):
             gaps.append(now[later])
         else:
-            gaps.append(add(gap.gap, dot(gap.rows[2], moved_)))
+            gaps.append(gap.gap + dot(gap.rows[2], moved_))
         gaps[-1] = maximum(gaps[-1], -NEAR)
         normal.append(3 * n + 2)
     stopped = setting.acting.stopped(model)
     for k, (n, side, bound) in enumerate(setting.acting.bounds(model)):
-        gaps.append(mul(side, sub(state.positions[model.nodes[stopped[n]].q], bound)))
+        gaps.append(side * (state.positions[model.nodes[stopped[n]].q] - bound))
         normal.append(3 * setting.contacts + k)
     if not gaps:
         return None
     y: list[Scalar] = [0.0] * len(gaps)
     for _ in range(CORRECTIONS):
         for i, gap in enumerate(gaps):
-            left = add(gap, dot([terms.delassus[normal[i]][m] for m in normal], y))
-            y[i] = maximum(sub(y[i], div(left, terms.delassus[normal[i]][normal[i]])), 0.0)
-            y[i] = select(sub(SLOP, gap), 0.0, y[i])
+            left = gap + dot([terms.delassus[normal[i]][m] for m in normal], y)
+            y[i] = maximum(y[i] - div(left, terms.delassus[normal[i]][normal[i]]), 0.0)
+            y[i] = select(SLOP - gap, 0.0, y[i])
     change = terms.factors.back(_sum([terms.weighted[n] for n in normal], y))
     return in_turned_axes(model, change, terms.middle, back=True)
 
@@ -728,4 +722,4 @@ def _sum(rows: Sequence[Vector], x: Vector) -> list[Scalar]:
 
 
 def _magnitude(x: Scalar) -> Scalar:
-    return select(x, neg(x), x)
+    return select(x, -x, x)

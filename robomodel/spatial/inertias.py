@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from robomodel.scalars import Scalar, add, mul, neg, sub
+from robomodel.scalars import Scalar
 from robomodel.spatial.transforms import Motion, Transform, Wrench
 from robomodel.spatial.vectors import (
     ZERO,
@@ -36,7 +36,7 @@ class RigidInertia:
 
     def __add__(self, other: RigidInertia) -> RigidInertia:
         return RigidInertia(
-            add(self.mass, other.mass),
+            self.mass + other.mass,
             plus(self.h, other.h),
             sum_symmetric(self.inertia, other.inertia),
         )
@@ -57,15 +57,15 @@ class RigidInertia:
         p = x.offset
         moved = scale(self.mass, p)
         s = plus(h, scale(0.5, moved))
-        diagonal = [mul(mul(2.0, p[i]), s[i]) for i in range(3)]
-        mixed = [[add(mul(p[i], s[j]), mul(p[j], s[i])) for j in range(3)] for i in range(3)]
+        diagonal = [2.0 * p[i] * s[i] for i in range(3)]
+        mixed = [[p[i] * s[j] + p[j] * s[i] for j in range(3)] for i in range(3)]
         steiner = symmetric(
-            add(diagonal[1], diagonal[2]),
-            neg(mixed[0][1]),
-            neg(mixed[0][2]),
-            add(diagonal[0], diagonal[2]),
-            neg(mixed[1][2]),
-            add(diagonal[0], diagonal[1]),
+            diagonal[1] + diagonal[2],
+            -mixed[0][1],
+            -mixed[0][2],
+            diagonal[0] + diagonal[2],
+            -mixed[1][2],
+            diagonal[0] + diagonal[1],
         )
         return RigidInertia(self.mass, plus(h, moved), sum_symmetric(inertia, steiner))
 
@@ -73,15 +73,15 @@ class RigidInertia:
     def second_moments(self) -> Mat:
         """Σ = ½ tr(I) 1 - I, the second moments of mass; constants that are rounding are zero."""
         i = self.inertia
-        half_trace = mul(0.5, add(add(i[0][0], i[1][1]), i[2][2]))
+        half_trace = 0.5 * (i[0][0] + i[1][1] + i[2][2])
 
         def diagonal(r: int) -> Scalar:
-            moment = sub(half_trace, i[r][r])
+            moment = half_trace - i[r][r]
             rounding = type(moment) is float and abs(moment) <= 1e-15 * abs(half_trace)
             return 0.0 if rounding else moment
 
         return symmetric(
-            *(diagonal(r) if r == s else neg(i[r][s]) for r in range(3) for s in range(r, 3))
+            *(diagonal(r) if r == s else -i[r][s] for r in range(3) for s in range(r, 3))
         )
 
     def newton_euler(self, a: Vec, u: Mat) -> Wrench:
@@ -95,9 +95,9 @@ class RigidInertia:
             return inner(u[r], second[s])
 
         twist = (
-            sub(product(2, 1), product(1, 2)),
-            sub(product(0, 2), product(2, 0)),
-            sub(product(1, 0), product(0, 1)),
+            product(2, 1) - product(1, 2),
+            product(0, 2) - product(2, 0),
+            product(1, 0) - product(0, 1),
         )
         return Wrench(plus(twist, cross(self.h, a)), plus(scale(self.mass, a), apply(u, self.h)))
 
@@ -107,10 +107,10 @@ class RigidInertia:
         moment = []
         for r in range(3):
             j, k = following(r)
-            term = mul(sub(i[k][k], i[j][j]), w[j][k])
-            term = add(term, mul(i[j][k], sub(w[j][j], w[k][k])))
-            term = add(term, mul(i[r][k], w[r][j]))
-            moment.append(sub(term, mul(i[r][j], w[r][k])))
+            term = (i[k][k] - i[j][j]) * w[j][k]
+            term = term + i[j][k] * (w[j][j] - w[k][k])
+            term = term + i[r][k] * w[r][j]
+            moment.append(term - i[r][j] * w[r][k])
         return Wrench((moment[0], moment[1], moment[2]), apply(w, self.h))
 
     def articulated(self) -> ArticulatedInertia:
@@ -163,11 +163,9 @@ class ArticulatedInertia:
         v = u.scaled(inverse)
 
         def half(m: Mat, x: Vec, y: Vec) -> Mat:
-            return symmetric(
-                *(sub(m[i][j], mul(x[i], y[j])) for i in range(3) for j in range(i, 3))
-            )
+            return symmetric(*(m[i][j] - x[i] * y[j] for i in range(3) for j in range(i, 3)))
 
-        b = [[sub(self.b[i][j], mul(v.moment[i], u.force[j])) for j in range(3)] for i in range(3)]
+        b = [[self.b[i][j] - v.moment[i] * u.force[j] for j in range(3)] for i in range(3)]
         return ArticulatedInertia(
             half(self.a, u.moment, v.moment), as_matrix(b), half(self.c, u.force, v.force)
         )

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from robomodel.scalars import Scalar, add, mul, sincos, sub
+from robomodel.scalars import Scalar, sincos
 from robomodel.spatial.vectors import (
     UNIT,
     Mat,
@@ -49,16 +49,16 @@ class AxisRotation:
         """R v."""
         i, j = following(self.k)
         r = list(v)
-        r[i] = sub(mul(self.c, v[i]), mul(self.s, v[j]))
-        r[j] = add(mul(self.s, v[i]), mul(self.c, v[j]))
+        r[i] = self.c * v[i] - self.s * v[j]
+        r[j] = self.s * v[i] + self.c * v[j]
         return r[0], r[1], r[2]
 
     def unrotate(self, v: Vec) -> Vec:
         """Rᵀ v."""
         i, j = following(self.k)
         r = list(v)
-        r[i] = add(mul(self.c, v[i]), mul(self.s, v[j]))
-        r[j] = sub(mul(self.c, v[j]), mul(self.s, v[i]))
+        r[i] = self.c * v[i] + self.s * v[j]
+        r[j] = self.c * v[j] - self.s * v[i]
         return r[0], r[1], r[2]
 
     def conjugate_symmetric(self, m: Mat) -> Mat:
@@ -66,28 +66,28 @@ class AxisRotation:
         k, c, s = self.k, self.c, self.s
         i, j = following(k)
         a, b, d = m[i][i], m[i][j], m[j][j]
-        turn = add(mul(s, sub(a, d)), mul(c, add(b, b)))
-        shift = mul(s, turn)
+        turn = s * (a - d) + c * (b + b)
+        shift = s * turn
         r = [list(row) for row in m]
-        r[i][i], r[j][j] = sub(a, shift), add(d, shift)
-        r[i][j] = r[j][i] = sub(mul(c, turn), b)
-        r[k][i] = r[i][k] = sub(mul(c, m[k][i]), mul(s, m[k][j]))
-        r[k][j] = r[j][k] = add(mul(s, m[k][i]), mul(c, m[k][j]))
+        r[i][i], r[j][j] = a - shift, d + shift
+        r[i][j] = r[j][i] = c * turn - b
+        r[k][i] = r[i][k] = c * m[k][i] - s * m[k][j]
+        r[k][j] = r[j][k] = s * m[k][i] + c * m[k][j]
         return as_matrix(r)
 
     def conjugate(self, m: Mat) -> Mat:
         """R M Rᵀ."""
         k, c, s = self.k, self.c, self.s
         i, j = following(k)
-        turn = add(mul(s, sub(m[i][i], m[j][j])), mul(c, add(m[i][j], m[j][i])))
-        s_turn, c_turn = mul(s, turn), mul(c, turn)
+        turn = s * (m[i][i] - m[j][j]) + c * (m[i][j] + m[j][i])
+        s_turn, c_turn = s * turn, c * turn
         r = [list(row) for row in m]
-        r[i][i], r[j][j] = sub(m[i][i], s_turn), add(m[j][j], s_turn)
-        r[i][j], r[j][i] = sub(c_turn, m[j][i]), sub(c_turn, m[i][j])
-        r[k][i] = sub(mul(c, m[k][i]), mul(s, m[k][j]))
-        r[k][j] = add(mul(s, m[k][i]), mul(c, m[k][j]))
-        r[i][k] = sub(mul(c, m[i][k]), mul(s, m[j][k]))
-        r[j][k] = add(mul(s, m[i][k]), mul(c, m[j][k]))
+        r[i][i], r[j][j] = m[i][i] - s_turn, m[j][j] + s_turn
+        r[i][j], r[j][i] = c_turn - m[j][i], c_turn - m[i][j]
+        r[k][i] = c * m[k][i] - s * m[k][j]
+        r[k][j] = s * m[k][i] + c * m[k][j]
+        r[i][k] = c * m[i][k] - s * m[j][k]
+        r[j][k] = s * m[i][k] + c * m[j][k]
         return as_matrix(r)
 
 
@@ -101,24 +101,24 @@ class SignedPermutation:
     def rotate(self, v: Vec) -> Vec:
         """R v."""
         (a, b, c), (x, y, z) = self.source, self.sign
-        return mul(x, v[a]), mul(y, v[b]), mul(z, v[c])
+        return x * v[a], y * v[b], z * v[c]
 
     def unrotate(self, v: Vec) -> Vec:
         """Rᵀ v."""
         r: list[Scalar] = [0.0, 0.0, 0.0]
         for i in range(3):
-            r[self.source[i]] = mul(self.sign[i], v[i])
+            r[self.source[i]] = self.sign[i] * v[i]
         return r[0], r[1], r[2]
 
     def conjugate(self, m: Mat) -> Mat:
         """R M Rᵀ."""
         s, g = self.source, self.sign
-        return as_matrix([[mul(g[i] * g[j], m[s[i]][s[j]]) for j in range(3)] for i in range(3)])
+        return as_matrix([[g[i] * g[j] * m[s[i]][s[j]] for j in range(3)] for i in range(3)])
 
     def conjugate_symmetric(self, m: Mat) -> Mat:
         """R M Rᵀ of a symmetric M."""
         s, g = self.source, self.sign
-        return symmetric(*(mul(g[i] * g[j], m[s[i]][s[j]]) for i in range(3) for j in range(i, 3)))
+        return symmetric(*(g[i] * g[j] * m[s[i]][s[j]] for i in range(3) for j in range(i, 3)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +154,15 @@ def about_axis(k: int, angle: Scalar) -> AxisRotation:
 
 def from_quaternion(x: Scalar, y: Scalar, z: Scalar, w: Scalar) -> MatrixRotation:
     """Rotation of the unit quaternion x, y, z, w."""
-    x2, y2, z2 = mul(2.0, x), mul(2.0, y), mul(2.0, z)
-    xx, yy, zz = mul(x2, x), mul(y2, y), mul(z2, z)
-    xy, xz, yz = mul(x2, y), mul(x2, z), mul(y2, z)
-    wx, wy, wz = mul(x2, w), mul(y2, w), mul(z2, w)
+    x2, y2, z2 = 2.0 * x, 2.0 * y, 2.0 * z
+    xx, yy, zz = x2 * x, y2 * y, z2 * z
+    xy, xz, yz = x2 * y, x2 * z, y2 * z
+    wx, wy, wz = x2 * w, y2 * w, z2 * w
     return MatrixRotation(
         (
-            (sub(1.0, add(yy, zz)), sub(xy, wz), add(xz, wy)),
-            (add(xy, wz), sub(1.0, add(xx, zz)), sub(yz, wx)),
-            (sub(xz, wy), add(yz, wx), sub(1.0, add(xx, yy))),
+            (1.0 - (yy + zz), xy - wz, xz + wy),
+            (xy + wz, 1.0 - (xx + zz), yz - wx),
+            (xz - wy, yz + wx, 1.0 - (xx + yy)),
         )
     )
 

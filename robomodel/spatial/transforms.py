@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from robomodel.scalars import Scalar, add
+from robomodel.scalars import Scalar
 from robomodel.spatial.rotations import Rotation
 from robomodel.spatial.vectors import (
     UNIT,
@@ -78,7 +78,7 @@ class Wrench:
 
     def dot(self, motion: Motion) -> Scalar:
         """Power: the scalar product with a motion."""
-        return add(inner(self.moment, motion.angular), inner(self.force, motion.linear))
+        return inner(self.moment, motion.angular) + inner(self.force, motion.linear)
 
 
 NO_MOTION = Motion(ZERO, ZERO)

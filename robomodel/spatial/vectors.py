@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from robomodel.scalars import Scalar, add, mul, neg, sub
+from robomodel.scalars import Scalar
 
 Vec: TypeAlias = tuple[Scalar, Scalar, Scalar]
 Mat: TypeAlias = tuple[Vec, Vec, Vec]  # rows; symmetric ones hold both halves
@@ -16,31 +16,31 @@ UNIT: Mat = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 def plus(a: Vec, b: Vec) -> Vec:
     """A + b."""
-    return add(a[0], b[0]), add(a[1], b[1]), add(a[2], b[2])
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 def minus(a: Vec, b: Vec) -> Vec:
     """A - b."""
-    return sub(a[0], b[0]), sub(a[1], b[1]), sub(a[2], b[2])
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 def scale(k: Scalar, a: Vec) -> Vec:
     """K a."""
-    return mul(k, a[0]), mul(k, a[1]), mul(k, a[2])
+    return k * a[0], k * a[1], k * a[2]
 
 
 def cross(a: Vec, b: Vec) -> Vec:
     """A x b."""
     return (
-        sub(mul(a[1], b[2]), mul(a[2], b[1])),
-        sub(mul(a[2], b[0]), mul(a[0], b[2])),
-        sub(mul(a[0], b[1]), mul(a[1], b[0])),
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
     )
 
 
 def inner(a: Vec, b: Vec) -> Scalar:
     """a · b."""
-    return add(add(mul(a[0], b[0]), mul(a[1], b[1])), mul(a[2], b[2]))
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def apply(m: Mat, a: Vec) -> Vec:
@@ -87,24 +87,24 @@ def symmetric(xx: Scalar, xy: Scalar, xz: Scalar, yy: Scalar, yz: Scalar, zz: Sc
 
 def sum_symmetric(m: Mat, n: Mat) -> Mat:
     """M + N for symmetric matrices, adding one half."""
-    return symmetric(*(add(m[i][j], n[i][j]) for i in range(3) for j in range(i, 3)))
+    return symmetric(*(m[i][j] + n[i][j] for i in range(3) for j in range(i, 3)))
 
 
 def skew(a: Vec) -> Mat:
     """[a]x, so that [a]x b = a x b."""
-    return (0.0, neg(a[2]), a[1]), (a[2], 0.0, neg(a[0])), (neg(a[1]), a[0], 0.0)
+    return (0.0, -a[2], a[1]), (a[2], 0.0, -a[0]), (-a[1], a[0], 0.0)
 
 
 def skew_squared(w: Vec) -> Mat:
     """[w]x² = w wᵀ - (w·w) 1: what centripetal acceleration does to an offset."""
-    xx, yy, zz = mul(w[0], w[0]), mul(w[1], w[1]), mul(w[2], w[2])
+    xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
     return symmetric(
-        neg(add(yy, zz)),
-        mul(w[0], w[1]),
-        mul(w[0], w[2]),
-        neg(add(xx, zz)),
-        mul(w[1], w[2]),
-        neg(add(xx, yy)),
+        -(yy + zz),
+        w[0] * w[1],
+        w[0] * w[2],
+        -(xx + zz),
+        w[1] * w[2],
+        -(xx + yy),
     )
 
 

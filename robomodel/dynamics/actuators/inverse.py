@@ -30,17 +30,13 @@ from robomodel.scalars import (
     Factorization,
     Scalar,
     Vector,
-    add,
     added,
     div,
     dot,
     maximum,
-    mul,
-    neg,
     select,
     solve,
     sqrt,
-    sub,
     subtracted,
     transposed,
 )
@@ -138,15 +134,15 @@ def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
         for values, sizes, rows in ((left, positions, checked), (slip, velocities, redundant)):
             off = [values[n] for n in rows]
             size = [sizes[n] for n in rows]
-            bound = mul(FITS**2, add(1.0, dot(size, size)))
-            lost = maximum(lost, sub(dot(off, off), bound)) if rows else lost
-        lost = maximum(lost, sub(longest, SETTLED**2))
-        lost = maximum(lost, sub(left_open(model, q), FITS**2))
+            bound = FITS**2 * (1.0 + dot(size, size))
+            lost = maximum(lost, dot(off, off) - bound) if rows else lost
+        lost = maximum(lost, longest - SETTLED**2)
+        lost = maximum(lost, left_open(model, q) - FITS**2)
         for cluster in model.clusters:
             for x in cluster.geometry.alignments(q[cluster.q]) if cluster.implicit else ():
-                lost = maximum(lost, neg(x))
+                lost = maximum(lost, -x)
         every = [*q, *v]
-        lost = select(sub(dot(every, every), FINITE), lost, 1.0)
+        lost = select(dot(every, every) - FINITE, lost, 1.0)
         return [select(lost, x, math.nan) for x in every]
 
     sizes = {"positions": nu, "velocities": nu, "guess": model.nq}
@@ -178,7 +174,7 @@ def _step(model: Model, q: Vector, target: Vector, *, first: bool) -> tuple[list
         if isinstance(cluster.constraint, LoopConstraint):
             closing[cluster.spanning_v] = cluster.constraint.closing(q[cluster.q])
     left = [
-        sub(x, dot([k for _, k in actuator.rows], [closing[row] for row, _ in actuator.rows]))
+        x - dot([k for _, k in actuator.rows], [closing[row] for row, _ in actuator.rows])
         for x, actuator in zip(
             subtracted(target, maps.positions(model, q)), model.actuators, strict=True
         )
@@ -196,7 +192,7 @@ def _step(model: Model, q: Vector, target: Vector, *, first: bool) -> tuple[list
             way = _of_linkage(cluster, moved)
             square = dot(way, way)
             share = div(STEP, sqrt(maximum(square, STEP**2)))
-            moved = [mul(share, x) for x in moved]
+            moved = [share * x for x in moved]
             longest = maximum(longest, square)
         result[cluster.q] = _along(model, cluster, q[cluster.q], moved)
     return result, longest

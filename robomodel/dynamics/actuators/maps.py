@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -20,17 +19,13 @@ from robomodel.model.model import Model
 from robomodel.scalars import (
     Scalar,
     Vector,
-    add,
     div,
     dot,
     is_zero,
     maximum,
     minimum,
-    mul,
-    neg,
     select,
     solve,
-    sub,
 )
 
 HUGE = 1e150  # in the place of no limit, where it is multiplied
@@ -52,7 +47,7 @@ def actuator_map(model: Model, q: Vector) -> list[list[Scalar]]:
     for n, actuator in enumerate(model.actuators):
         for row, k in actuator.rows:
             for i, g in enumerate(state.rows[row], first[row]):
-                result[i][n] = add(result[i][n], mul(k, g))
+                result[i][n] = result[i][n] + k * g
     return result
 
 
@@ -61,7 +56,7 @@ def positions(model: Model, q: Vector) -> list[Scalar]:
     at = {node.v: node.q for node in model.nodes}
     spanning = model.spanning_positions(q)
     return [
-        reduce(add, [mul(k, spanning[at[row]]) for row, k in actuator.rows], 0.0)
+        sum((k * spanning[at[row]] for row, k in actuator.rows), 0.0)
         for actuator in model.actuators
     ]
 
@@ -69,7 +64,7 @@ def positions(model: Model, q: Vector) -> list[Scalar]:
 def velocities(model: Model, q: Vector, v: Vector) -> list[Scalar]:
     """The actuators' rates (nu): Bᵀ v."""
     columns = zip(*actuator_map(model, q), strict=True)
-    return [reduce(add, map(mul, column, v), 0.0) for column in columns]
+    return [dot(column, v) for column in columns]
 
 
 def gains(
@@ -79,12 +74,11 @@ def gains(
     b = actuator_map(model, q)
     stiffness, damping = (
         [
-            [reduce(add, [mul(mul(x, k), y) for x, k, y in zip(one, gain, other, strict=True)], 0.0)
-             for other in b]
+            [sum((x * k * y for x, k, y in zip(one, gain, other, strict=True)), 0.0) for other in b]
             for one in b
         ]
         for gain in (kp, kd)
-    )  # fmt: skip
+    )
     return stiffness, damping
 
 
@@ -100,10 +94,10 @@ def reflected(model: Model, q: Vector) -> list[list[list[Scalar]]]:
     """Inertia I b², viscous damping d b² and dry friction f |b| of each actuator's shaft."""
     matrix = actuator_map(model, q)
     shafts = [_shaft(model, actuator) for actuator in model.actuators]
-    squares = [[mul(b, b) for b in row] for row in matrix]
-    sizes = [[select(b, neg(b), b) for b in row] for row in matrix]
+    squares = [[b * b for b in row] for row in matrix]
+    sizes = [[select(b, -b, b) for b in row] for row in matrix]
     return [
-        [[mul(shaft[k], x) for shaft, x in zip(shafts, row, strict=True)] for row in rows]
+        [[shaft[k] * x for shaft, x in zip(shafts, row, strict=True)] for row in rows]
         for k, rows in enumerate((squares, squares, sizes))
     ]
 
@@ -170,16 +164,16 @@ def driving(actuator: Actuator, rate: Scalar, band: float = 0.0) -> Scalar:
     """
     force: Scalar = actuator.effort_limit
     if actuator.stall_torque is not None and actuator.no_load_speed is not None:
-        share = sub(1.0, div(maximum(rate, 0.0), actuator.no_load_speed))
-        force = minimum(mul(actuator.stall_torque, maximum(share, 0.0)), force)
+        share = 1.0 - div(maximum(rate, 0.0), actuator.no_load_speed)
+        force = minimum(actuator.stall_torque * maximum(share, 0.0), force)
     limit = actuator.velocity_limit
     if not math.isfinite(limit):
         return force
     if not band or not limit:
-        return select(sub(rate, limit), force, 0.0)
-    share = div(sub(limit, rate), band * limit)
+        return select(rate - limit, force, 0.0)
+    share = div(limit - rate, band * limit)
     force = HUGE if unlimited(force) else force
-    return mul(force, maximum(minimum(share, 1.0), 0.0))
+    return force * maximum(minimum(share, 1.0), 0.0)
 
 
 def unlimited(force: Scalar) -> bool:
@@ -403,30 +397,30 @@ def saturated(
         for n in columns:
             rate = dot([matrix[i][n] for i in rows], [v[i] for i in rows])
             actuator = model.actuators[n]
-            braking = neg(driving(actuator, neg(rate), BAND))
+            braking = -driving(actuator, -rate, BAND)
             ends.append((braking, driving(actuator, rate, BAND)))
         required = _required(model, matrix, rows, columns, tau)
         excess = []
         for n, (low, high), u in zip(columns, ends, required, strict=True):
             forces[n] = _within(u, low, high)
-            lost[n] = sub(u, forces[n])
+            lost[n] = u - forces[n]
             excess.append(lost[n])
         if len(rows) == len(columns) == 1:  # without a division, as at dead points none is needed
             (i,), (n,), ((low, high),) = rows, columns, ends
             if not (unlimited(low) and unlimited(high)):
-                a, b = mul(matrix[i][n], low), mul(matrix[i][n], high)
+                a, b = matrix[i][n] * low, matrix[i][n] * high
                 result[i] = _within(tau[i], minimum(a, b), maximum(a, b))
         else:
             for i in rows:
-                result[i] = sub(tau[i], dot([matrix[i][n] for n in columns], excess))
+                result[i] = tau[i] - dot([matrix[i][n] for n in columns], excess)
     return result, forces, lost
 
 
 def _within(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
     """X, or the end that it is beyond; not-a-number stays that."""
     if not unlimited(low):
-        x = select(sub(x, low), low, x)
-    return x if unlimited(high) else select(sub(high, x), high, x)
+        x = select(x - low, low, x)
+    return x if unlimited(high) else select(high - x, high, x)
 
 
 def _required(
@@ -491,7 +485,7 @@ def limits_alone(
     least: list[Scalar] = [0.0] * model.nv
     most: list[Scalar] = [0.0] * model.nv
     error = dot(v, v)  # not a number where a rate is none
-    error = select(sub(error, HUGE), 0.0, 1.0)
+    error = select(error - HUGE, 0.0, 1.0)
     for rows, columns in blocks([[not is_zero(x) for x in row] for row in matrix]):
         if len(rows) != len(columns):
             return least, most, [1.0]
@@ -499,7 +493,7 @@ def limits_alone(
         ends = []
         for n, column in zip(columns, zip(*block, strict=True), strict=True):
             rate, each = dot(column, [v[i] for i in rows]), model.actuators[n]
-            back, ahead = driving(each, neg(rate)), driving(each, rate)
+            back, ahead = driving(each, -rate), driving(each, rate)
             ends.append([HUGE if unlimited(x) else minimum(x, HUGE) for x in (back, ahead)])
         unit = [[1.0 if i == j else 0.0 for j in range(len(rows))] for i in range(len(rows))]
         inverse = solve(block, unit)
@@ -507,23 +501,23 @@ def limits_alone(
             least[i], most[i] = _ends_alone([row[j] for row in inverse], ends)
         for x, target in zip(block, unit, strict=True):
             for y, expected in zip(zip(*inverse, strict=True), target, strict=True):
-                difference = sub(dot(x, y), expected)
-                error = add(error, mul(difference, difference))
-    return least, most, [select(sub(error, REGULAR * REGULAR), 0.0, 1.0)]
+                difference = dot(x, y) - expected
+                error = error + difference * difference
+    return least, most, [select(error - REGULAR * REGULAR, 0.0, 1.0)]
 
 
 def _ends_alone(share: Vector, ends: Sequence[Vector]) -> tuple[Scalar, Scalar]:
     """How far a coordinate gets, from its motors' forces for a unit of it and their limits."""
     low: Scalar = -HUGE
     high: Scalar = HUGE
-    sizes = [select(s, neg(s), s) for s in share]
+    sizes = [select(s, -s, s) for s in share]
     largest: Scalar = 0.0
     for size in sizes:
         largest = maximum(size, largest)
     for s, size, (back, ahead) in zip(share, sizes, ends, strict=True):
-        unused = sub(size, mul(UNFELT, largest))  # negative where it is
+        unused = size - UNFELT * largest  # negative where it is
         down = div(select(s, ahead, back), size)
         up = div(select(s, back, ahead), size)
-        low = select(unused, low, maximum(low, neg(down)))
+        low = select(unused, low, maximum(low, -down))
         high = select(unused, high, minimum(high, up))
     return low, high

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from robomodel.scalars import Scalar, Vector, add, div, dot, maximum, minimum, mul, neg, select, sub
+from robomodel.scalars import Scalar, Vector, div, dot, maximum, minimum, select
 from robomodel.scalars import sqrt as root_of
 from robomodel.spatial import Vec, cross, inner, scale
 
@@ -78,43 +78,41 @@ class Contact:
         """From the contact's block of G."""
         (a, b, c), (_, d, e), (_, _, g) = block
         per = div(1.0, g)
-        s00, s01, s11 = (
-            sub(x, mul(per, mul(w, z))) for x, w, z in ((a, c, c), (b, c, e), (d, e, e))
-        )
+        s00, s01, s11 = (x - per * (w * z) for x, w, z in ((a, c, c), (b, c, e), (d, e, e)))
         # the inverse by blocks: with t = S⁻¹, [[t, -t w/g], [., 1/g + wᵀ t w/g²]]
-        per_area = div(1.0, sub(mul(s00, s11), mul(s01, s01)))
-        t00, t01, t11 = mul(per_area, s11), neg(mul(per_area, s01)), mul(per_area, s00)
-        u0, u1 = mul(per, c), mul(per, e)
-        n0 = neg(add(mul(t00, u0), mul(t01, u1)))
-        n1 = neg(add(mul(t01, u0), mul(t11, u1)))
+        per_area = div(1.0, s00 * s11 - s01 * s01)
+        t00, t01, t11 = per_area * s11, -(per_area * s01), per_area * s00
+        u0, u1 = per * c, per * e
+        n0 = -(t00 * u0 + t01 * u1)
+        n1 = -(t01 * u0 + t11 * u1)
         inverse = [
             [t00, t01, n0],
             [t01, t11, n1],
-            [n0, n1, sub(per, add(mul(u0, n0), mul(u1, n1)))],
+            [n0, n1, per - (u0 * n0 + u1 * n1)],
         ]
-        half = mul(0.5, sub(s00, s11))
-        spread = root_of(add(mul(half, half), mul(s01, s01)))
+        half = 0.5 * (s00 - s11)
+        spread = root_of(half * half + s01 * s01)
         per_spread = div(1.0, maximum(spread, TINY))
-        size = mul(per_spread, select(half, neg(half), half))  # |cos 2θ|
-        size = select(sub(spread, TINY), 1.0, size)
-        long = root_of(mul(0.5, add(1.0, size)))
-        short = div(mul(0.5, mul(s01, per_spread)), long)
+        size = per_spread * select(half, -half, half)  # |cos 2θ|
+        size = select(spread - TINY, 1.0, size)
+        long = root_of(0.5 * (1.0 + size))
+        short = div(0.5 * (s01 * per_spread), long)
         cosine, sine = select(half, short, long), select(half, long, short)
         return Contact(
-            friction, inverse, g, (c, e), mul(0.5, add(s00, s11)), spread, cosine, sine,
-            (add(mul(cosine, c), mul(sine, e)), sub(mul(cosine, e), mul(sine, c))),
+            friction, inverse, g, (c, e), 0.5 * (s00 + s11), spread, cosine, sine,
+            (cosine * c + sine * e, cosine * e - sine * c),
         )  # fmt: skip
 
     def solve(self, b: Vector, slip: Scalar) -> tuple[list[Scalar], Scalar]:
         """x, and σ, from which the next sweep starts; ``b`` is y without the contact's own x."""
-        x0, x1, x2 = (neg(dot(row, b)) for row in self.inverse)
-        sticks = sub(_length(x0, x1), mul(self.friction, x2))
+        x0, x1, x2 = (-dot(row, b) for row in self.inverse)
+        sticks = _length(x0, x1) - self.friction * x2
         per = div(1.0, self.normal)
-        down = mul(per, b[2])
-        t0, t1 = sub(b[0], mul(self.cross[0], down)), sub(b[1], mul(self.cross[1], down))
+        down = per * b[2]
+        t0, t1 = b[0] - self.cross[0] * down, b[1] - self.cross[1] * down
         turned = (
-            add(mul(self.cosine, t0), mul(self.sine, t1)),
-            sub(mul(self.cosine, t1), mul(self.sine, t0)),
+            self.cosine * t0 + self.sine * t1,
+            self.cosine * t1 - self.sine * t0,
         )
         low: Scalar = 0.0
         high: Scalar = 1.0
@@ -122,9 +120,9 @@ class Contact:
         for _ in range(SLIPS):
             f, slope = self._excess(turned, down, per, s)
             low, high = select(f, s, low), select(f, high, s)
-            ahead = sub(s, div(f, slope))
-            inside = minimum(sub(ahead, low), sub(high, ahead))
-            s = select(inside, mul(0.5, add(low, high)), ahead)
+            ahead = s - div(f, slope)
+            inside = minimum(ahead - low, high - ahead)
+            s = select(inside, 0.5 * (low + high), ahead)
         slide = self._slide(turned, down, per, s)
         x = [
             select(b[2], select(sticks, stick, slip_), 0.0)
@@ -136,21 +134,21 @@ class Contact:
         self, turned: tuple[Scalar, Scalar], down: Scalar, per: Scalar, slip: Scalar
     ) -> Scalar:
         """The σ of the sweep before; of one at its ends, that of an isotropic S, f being linear."""
-        at_zero = mul(self.friction, down)
-        y = [neg(div(t, self.mean)) for t in turned]
-        at_one = add(_length(*y), add(at_zero, mul(mul(self.friction, per), dot(self.gamma, y))))
-        linear = minimum(maximum(div(neg(at_zero), sub(at_one, at_zero)), 0.0), 1.0)
-        inside = minimum(slip, sub(1.0, slip))
-        return select(neg(inside), slip, linear)
+        at_zero = self.friction * down
+        y = [-div(t, self.mean) for t in turned]
+        at_one = _length(*y) + (at_zero + self.friction * per * dot(self.gamma, y))
+        linear = minimum(maximum(div(-at_zero, at_one - at_zero), 0.0), 1.0)
+        inside = minimum(slip, 1.0 - slip)
+        return select(-inside, slip, linear)
 
     def _excess(
         self, turned: tuple[Scalar, Scalar], down: Scalar, per: Scalar, s: Scalar
     ) -> tuple[Scalar, Scalar]:
         """f(σ) = |x_t| - μ x_n, and its slope."""
         y, dy = self._tangent(turned, s)
-        size = add(_length(*y), TINY)
-        f = add(size, mul(self.friction, add(down, mul(per, dot(self.gamma, y)))))
-        slope = add(div(dot(y, dy), size), mul(mul(self.friction, per), dot(self.gamma, dy)))
+        size = _length(*y) + TINY
+        f = size + self.friction * (down + per * dot(self.gamma, y))
+        slope = div(dot(y, dy), size) + self.friction * per * dot(self.gamma, dy)
         return f, slope
 
     def _tangent(
@@ -158,10 +156,10 @@ class Contact:
     ) -> tuple[list[Scalar], list[Scalar]]:
         """x_t in the turned axes, -B σ/(mean ± σ spread), and its derivative by σ."""
         y, dy = [], []
-        for t, e in zip(turned, (self.spread, neg(self.spread)), strict=True):
-            q = div(1.0, add(self.mean, mul(e, s)))
-            y.append(neg(mul(mul(t, s), q)))
-            dy.append(neg(mul(mul(t, self.mean), mul(q, q))))
+        for t, e in zip(turned, (self.spread, -self.spread), strict=True):
+            q = div(1.0, self.mean + e * s)
+            y.append(-(t * s * q))
+            dy.append(-(t * self.mean * (q * q)))
         return y, dy
 
     def _slide(
@@ -169,18 +167,18 @@ class Contact:
     ) -> tuple[Scalar, Scalar, Scalar]:
         """The impulse of a sliding contact, brought onto the cone."""
         y, _ = self._tangent(turned, s)
-        n = maximum(neg(add(down, mul(per, dot(self.gamma, y)))), 0.0)
-        x0 = sub(mul(self.cosine, y[0]), mul(self.sine, y[1]))
-        x1 = add(mul(self.cosine, y[1]), mul(self.sine, y[0]))
-        share = minimum(div(mul(self.friction, n), maximum(_length(x0, x1), TINY)), 1.0)
-        return mul(share, x0), mul(share, x1), n
+        n = maximum(-(down + per * dot(self.gamma, y)), 0.0)
+        x0 = self.cosine * y[0] - self.sine * y[1]
+        x1 = self.cosine * y[1] + self.sine * y[0]
+        share = minimum(div(self.friction * n, maximum(_length(x0, x1), TINY)), 1.0)
+        return share * x0, share * x1, n
 
 
 def basis(normal: Vec) -> tuple[Vec, Vec, Vec]:
     """Two tangents and the normal; the world's axes where that is z."""
     x, y, z = normal
-    steep = sub(mul(y, y), 0.81)  # negative where y is far enough from the normal, else x is taken
-    first: Vec = (select(steep, z, 0.0), select(steep, 0.0, neg(z)), select(steep, neg(x), y))
+    steep = y * y - 0.81  # negative where y is far enough from the normal, else x is taken
+    first: Vec = (select(steep, z, 0.0), select(steep, 0.0, -z), select(steep, -x, y))
     first = scale(div(1.0, root_of(inner(first, first))), first)
     return first, cross(normal, first), normal
 
@@ -192,33 +190,33 @@ def without_gain(matrix: Sequence[Vector], work: Vector, x: Vector, x0: Vector) 
     ``work`` being the velocities of the rows before. The sets of impulses being convex, x0 + t (x -
     x0) with the one root t in [0, 1] of W = 0 is allowed.
     """
-    d = [sub(a, b) for a, b in zip(x, x0, strict=True)]
+    d = [a - b for a, b in zip(x, x0, strict=True)]
     gd = [dot(row, d) for row in matrix]
     g0 = [dot(row, x0) for row in matrix]
-    square = mul(0.5, dot(d, gd))
-    linear = add(dot(d, work), dot(d, g0))
-    first = add(dot(x0, work), mul(0.5, dot(x0, g0)))
-    last = add(add(square, linear), first)
-    inside = sub(mul(linear, linear), mul(4.0, mul(square, first)))
-    root = div(sub(root_of(maximum(inside, 0.0)), linear), mul(2.0, maximum(square, TINY)))
-    share = select(neg(last), minimum(maximum(root, 0.0), 1.0), 1.0)
-    return [add(a, mul(share, b)) for a, b in zip(x0, d, strict=True)]
+    square = 0.5 * dot(d, gd)
+    linear = dot(d, work) + dot(d, g0)
+    first = dot(x0, work) + 0.5 * dot(x0, g0)
+    last = square + linear + first
+    inside = linear * linear - 4.0 * (square * first)
+    root = div(root_of(maximum(inside, 0.0)) - linear, 2.0 * maximum(square, TINY))
+    share = select(-last, minimum(maximum(root, 0.0), 1.0), 1.0)
+    return [a + share * b for a, b in zip(x0, d, strict=True)]
 
 
 def _length(x: Scalar, y: Scalar) -> Scalar:
-    return root_of(add(mul(x, x), mul(y, y)))
+    return root_of(x * x + y * y)
 
 
 def _project(x: Vector, friction: Scalar) -> list[Scalar]:
     """On the cone |x_t| <= μ x_n."""
     r, n = _length(x[0], x[1]), x[2]
-    height = div(add(mul(friction, r), n), add(1.0, mul(friction, friction)))
+    height = div(friction * r + n, 1.0 + friction * friction)
     height = maximum(height, 0.0)
-    outside = minimum(sub(mul(friction, n), r), n)  # negative out of the cone, a ray included
-    share = div(mul(friction, height), maximum(r, TINY))
+    outside = minimum(friction * n - r, n)  # negative out of the cone, a ray included
+    share = div(friction * height, maximum(r, TINY))
     return [
-        select(outside, mul(share, x[0]), x[0]),
-        select(outside, mul(share, x[1]), x[1]),
+        select(outside, share * x[0], x[0]),
+        select(outside, share * x[1], x[1]),
         select(outside, height, n),
     ]
 
@@ -229,26 +227,26 @@ def wedged(block: Sequence[Vector], friction: Scalar) -> Scalar:
     Its point moves along a line, or in a plane, so steep that friction holds it there whatever
     pushes: impulses that do not move it are inside of the cone.
     """
-    trace = add(add(block[0][0], block[1][1]), block[2][2])
+    trace = block[0][0] + block[1][1] + block[2][2]
     at_one = [row[2] for row in Contact.of(_proximal(block), friction).inverse]
-    outside = maximum(sub(_length(at_one[0], at_one[1]), mul(friction, at_one[2])), 0.0)
-    return add(sub(FASTENED, mul(trace, at_one[2])), mul(1e12, mul(trace, outside)))
+    outside = maximum(_length(at_one[0], at_one[1]) - friction * at_one[2], 0.0)
+    return FASTENED - trace * at_one[2] + 1e12 * (trace * outside)
 
 
 def within_reach(block: Sequence[Vector], velocity: Vector) -> list[Scalar]:
     """The part of a velocity in the range of a contact's block of G: what impulses there can do."""
     inverse, more = Contact.of(_proximal(block), 0.0).inverse, _proximal_term(block)
-    return [sub(x, mul(more, dot(row, velocity))) for x, row in zip(velocity, inverse, strict=True)]
+    return [x - more * dot(row, velocity) for x, row in zip(velocity, inverse, strict=True)]
 
 
 def _proximal_term(block: Sequence[Vector]) -> Scalar:
-    return mul(PROXIMAL, add(add(block[0][0], block[1][1]), block[2][2]))
+    return PROXIMAL * (block[0][0] + block[1][1] + block[2][2])
 
 
 def _proximal(block: Sequence[Vector]) -> list[list[Scalar]]:
     """A contact's block of G with the proximal term."""
     more = _proximal_term(block)
-    return [[add(x, more) if i == j else x for j, x in enumerate(row)]
+    return [[x + more if i == j else x for j, x in enumerate(row)]
             for i, row in enumerate(block)]  # fmt: skip
 
 
@@ -275,7 +273,7 @@ class Sweeps:
 
     def y(self, x: Vector, rows: range | None = None) -> list[Scalar]:
         """G x + b, of some rows."""
-        return [add(dot(self.matrix[i], x), self.b[i]) for i in rows or range(self.rows.size)]
+        return [dot(self.matrix[i], x) + self.b[i] for i in rows or range(self.rows.size)]
 
     def sweep(self, x: Vector, slips: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Every block's own solution in turn, with the others as they are by then."""
@@ -284,7 +282,7 @@ class Sweeps:
             at = self.rows.blocks[i]
             before = x[at]
             without = [
-                sub(y, dot(row, before))
+                y - dot(row, before)
                 for y, row in zip(self.y(x, range(at.start, at.stop)), block, strict=True)
             ]
             x[at], slips[i] = contact.solve(without, slips[i])
@@ -296,12 +294,10 @@ class Sweeps:
 
     def _alone(self, j: int, x: Scalar, y: Scalar) -> Scalar:
         """The solution of a stop's row, or one of dry friction, with the others as they are."""
-        free = sub(x, div(y, self.matrix[j][j]))
+        free = x - div(y, self.matrix[j][j])
         n = j - 3 * self.rows.contacts - self.rows.stops
         return (
-            maximum(free, 0.0)
-            if n < 0
-            else minimum(maximum(free, neg(self.bounds[n])), self.bounds[n])
+            maximum(free, 0.0) if n < 0 else minimum(maximum(free, -self.bounds[n]), self.bounds[n])
         )
 
     def newton(self, x: Vector, steps: int, goal: Scalar = 0.0) -> list[Scalar]:
@@ -315,7 +311,7 @@ class Sweeps:
         """
         n = self.rows.size
         total = dot([self.matrix[i][i] for i in range(n)], [1.0] * n)
-        more = mul(1e-6 / n, total)
+        more = 1e-6 / n * total
         d = self._scales
         before, x = list(x), list(x)
         for _ in range(steps):
@@ -326,28 +322,25 @@ class Sweeps:
                 line = []
                 for j in range(n):
                     moved = dot(
-                        [mul(s, d[k]) for k, s in row.items()],
-                        [
-                            add(self.matrix[k][j], more) if k == j else self.matrix[k][j]
-                            for k in row
-                        ],
+                        [s * d[k] for k, s in row.items()],
+                        [self.matrix[k][j] + more if k == j else self.matrix[k][j] for k in row],
                     )
-                    line.append(add(sub(1.0 if i == j else 0.0, row.get(j, 0.0)), moved))
-                line[i] = add(line[i], 1e-14)
+                    line.append((1.0 if i == j else 0.0) - row.get(j, 0.0) + moved)
+                line[i] = line[i] + 1e-14
                 system.append(line)
-            change = _eliminated(system, [neg(each) for each in f])
-            ways = [[add(a, mul(share, b)) for a, b in zip(x, change, strict=True)]
+            change = _eliminated(system, [-each for each in f])
+            ways = [[a + share * b for a, b in zip(x, change, strict=True)]
                     for share in (1.0, 0.5, 0.25)]  # fmt: skip
             sizes = [self._size_of(way) for way in ways]
             now = self._size_of(x)
             best, size = ways[2], sizes[2]
             for way, other in ((ways[1], sizes[1]), (ways[0], sizes[0])):
-                take = sub(other, minimum(size, now))
+                take = other - minimum(size, now)
                 best = [select(take, a, b) for a, b in zip(way, best, strict=True)]
                 size = select(take, other, size)
             x = best
         left = self.residual(before)
-        better = select(sub(goal, left), sub(self.residual(x), left), 1.0)
+        better = select(goal - left, self.residual(x) - left, 1.0)
         return [select(better, a, b) for a, b in zip(x, before, strict=True)]
 
     @functools.cached_property
@@ -357,35 +350,35 @@ class Sweeps:
         for at in self.rows.blocks:
             trace: Scalar = 0.0
             for i in range(at.start, at.stop):
-                trace = add(trace, self.matrix[i][i])
+                trace = trace + self.matrix[i][i]
             result += [div(1.0, trace)] * (at.stop - at.start)
         return result
 
     def _alart_curnier(self, x: Vector, y: Vector) -> tuple[list[Scalar], list[dict[int, Scalar]]]:
         """F, and the slope of P by rows."""
         d = self._scales
-        a = [sub(u, mul(s, v)) for u, s, v in zip(x, d, y, strict=True)]
+        a = [u - s * v for u, s, v in zip(x, d, y, strict=True)]
         f: list[Scalar] = []
         slope: list[dict[int, Scalar]] = []
         for i, mu in enumerate(self.friction):
             k = 3 * i
             t0, t1, n = a[k], a[k + 1], maximum(a[k + 2], 0.0)
             size = maximum(_length(t0, t1), TINY)
-            radius = mul(mu, n)
-            slips = sub(radius, size)  # negative where it does
+            radius = mu * n
+            slips = radius - size  # negative where it does
             share = select(slips, div(radius, size), 1.0)
             u0, u1 = div(t0, size), div(t1, size)
-            presses = neg(a[k + 2])  # negative where it does
-            f += [sub(x[k], mul(share, t0)), sub(x[k + 1], mul(share, t1)), sub(x[k + 2], n)]
+            presses = -a[k + 2]  # negative where it does
+            f += [x[k] - share * t0, x[k + 1] - share * t1, x[k + 2] - n]
             along = select(slips, share, 0.0)
             for u, w, at in ((u0, u1, k), (u1, u0, k + 1)):
                 other = k + 1 if at == k else k
-                slope_at = sub(share, mul(along, mul(u, u)))
+                slope_at = share - along * (u * u)
                 slope.append(
                     {
                         at: select(presses, slope_at, 0.0),
-                        other: select(presses, neg(mul(along, mul(u, w))), 0.0),
-                        k + 2: select(presses, select(slips, mul(mu, u), 0.0), 0.0),
+                        other: select(presses, -(along * (u * w)), 0.0),
+                        k + 2: select(presses, select(slips, mu * u, 0.0), 0.0),
                     }
                 )
             slope.append({k + 2: select(presses, 1.0, 0.0)})
@@ -393,11 +386,11 @@ class Sweeps:
         for j in range(first, self.rows.size):
             m = j - first - self.rows.stops
             if m < 0:
-                p, inside = maximum(a[j], 0.0), neg(a[j])
+                p, inside = maximum(a[j], 0.0), -a[j]
             else:
-                p = minimum(maximum(a[j], neg(self.bounds[m])), self.bounds[m])
-                inside = sub(_size(a[j]), self.bounds[m])
-            f.append(sub(x[j], p))
+                p = minimum(maximum(a[j], -self.bounds[m]), self.bounds[m])
+                inside = _size(a[j]) - self.bounds[m]
+            f.append(x[j] - p)
             slope.append({j: select(inside, 1.0, 0.0)})
         return f, slope
 
@@ -415,20 +408,19 @@ class Sweeps:
         y, first = self.y(x), 3 * self.rows.contacts
         for i, mu in enumerate(self.friction):
             at = self.rows.blocks[i]
-            trace = add(add(*(self.matrix[n][n] for n in range(at.start, at.start + 2))),
-                        self.matrix[at.stop - 1][at.stop - 1])  # fmt: skip
-            c = [*y[at.start : at.stop - 1], add(y[at.stop - 1], mul(mu, _length(*y[at][:2])))]
-            moved = [sub(a, div(e, trace)) for a, e in zip(x[at], c, strict=True)]
+            trace = sum((self.matrix[n][n] for n in range(at.start, at.stop)), 0.0)
+            c = [*y[at.start : at.stop - 1], y[at.stop - 1] + mu * _length(*y[at][:2])]
+            moved = [a - div(e, trace) for a, e in zip(x[at], c, strict=True)]
             for a, p in zip(x[at], _project(moved, mu), strict=True):
-                worst = maximum(_size(mul(trace, sub(a, p))), worst)
+                worst = maximum(_size(trace * (a - p)), worst)
         for j in range(first, self.rows.size):
             held = self._alone(j, x[j], y[j])
-            worst = maximum(_size(mul(self.matrix[j][j], sub(x[j], held))), worst)
+            worst = maximum(_size(self.matrix[j][j] * (x[j] - held)), worst)
         return worst
 
 
 def _size(x: Scalar) -> Scalar:
-    return select(x, neg(x), x)
+    return select(x, -x, x)
 
 
 def _eliminated(matrix: list[list[Scalar]], right: Vector) -> list[Scalar]:
@@ -438,11 +430,11 @@ def _eliminated(matrix: list[list[Scalar]], right: Vector) -> list[Scalar]:
     for k in range(n):
         inverse = div(1.0, work[k][k])
         for i in range(k + 1, n):
-            factor = mul(work[i][k], inverse)
+            factor = work[i][k] * inverse
             for j in range(k + 1, n):
-                work[i][j] = sub(work[i][j], mul(factor, work[k][j]))
-            x[i] = sub(x[i], mul(factor, x[k]))
+                work[i][j] = work[i][j] - factor * work[k][j]
+            x[i] = x[i] - factor * x[k]
         work[k][k] = inverse
     for k in reversed(range(n)):
-        x[k] = mul(work[k][k], sub(x[k], dot(work[k][k + 1 :], x[k + 1 :])))
+        x[k] = work[k][k] * (x[k] - dot(work[k][k + 1 :], x[k + 1 :]))
     return x

@@ -24,16 +24,12 @@ from robomodel.scalars import (
     Factorization,
     Scalar,
     Vector,
-    add,
     added,
     div,
     dot,
     maximum,
-    mul,
-    neg,
     select,
     sqrt,
-    sub,
     subtracted,
 )
 
@@ -71,11 +67,11 @@ class Kinds(Sweeps):
         for i, (block, contact) in enumerate(self._contacts):
             at = self.rows.blocks[i]
             y = self.y(x, range(at.start, at.stop))
-            others = [sub(e, dot(row, x[at])) for e, row in zip(y, block, strict=True)]
+            others = [e - dot(row, x[at]) for e, row in zip(y, block, strict=True)]
             sticking, slips[i] = contact.solve(others, slips[i])
             push = self.pushes[i]
-            normal = maximum(neg(div(others[2], dot(block[2], push))), 0.0)
-            x[at] = [self._of_kind(i, s, mul(p, normal), 0.0)
+            normal = maximum(-div(others[2], dot(block[2], push)), 0.0)
+            x[at] = [self._of_kind(i, s, p * normal, 0.0)
                      for s, p in zip(sticking, push, strict=True)]  # fmt: skip
         return x, slips
 
@@ -84,10 +80,10 @@ class Kinds(Sweeps):
         f, slope = super()._alart_curnier(x, y)
         for i, push in enumerate(self.pushes):
             k, n = 3 * i, 3 * i + 2
-            a = sub(x[n], mul(self._scales[n], y[n]))
-            force, presses = maximum(a, 0.0), neg(a)
+            a = x[n] - self._scales[n] * y[n]
+            force, presses = maximum(a, 0.0), -a
             for r in range(3):
-                f[k + r] = self._of_kind(i, f[k + r], sub(x[k + r], mul(push[r], force)), x[k + r])
+                f[k + r] = self._of_kind(i, f[k + r], x[k + r] - push[r] * force, x[k + r])
                 slid = {n: select(presses, push[r], 0.0)}
                 slope[k + r] = {
                     c: self._of_kind(i, slope[k + r].get(c, 0.0), slid.get(c, 0.0), 0.0)
@@ -118,7 +114,7 @@ def least(matrix: Matrix, blocks: Sequence[Matrix], right: Vector) -> tuple[list
             square[i][j] = square[j][i] = dot(b[i], b[j])
     trace = dot([square[i][i] for i in range(n)], [1.0] * n)
     for i in range(n):
-        square[i][i] = add(square[i][i], add(mul(REGULAR, trace), TINY))
+        square[i][i] = square[i][i] + (REGULAR * trace + TINY)
     factors, columns = Factorization(square), list(zip(*b, strict=True))
     x: list[Scalar] = [0.0] * n
     change: Scalar = 0.0
@@ -127,19 +123,19 @@ def least(matrix: Matrix, blocks: Sequence[Matrix], right: Vector) -> tuple[list
         weights = factors.solve(left)
         step = [dot(column, weights) for column in columns]
         x, change = added(x, step), _largest(step)
-    return x, div(change, add(_largest(x), TINY))
+    return x, div(change, _largest(x) + TINY)
 
 
 def _largest(x: Vector) -> Scalar:
     worst: Scalar = 0.0
     for each in x:
-        worst = maximum(select(each, neg(each), each), worst)
+        worst = maximum(select(each, -each, each), worst)
     return worst
 
 
 def _of_numbers(x: Vector, residual: Scalar) -> Scalar:
     """The residual of x; 1 where x is no number, which no comparison sees."""
-    return select(sub(dot(x, x), HUGE), residual, 1.0)
+    return select(dot(x, x) - HUGE, residual, 1.0)
 
 
 def _turned(bases: Sequence[Matrix], x: Vector) -> list[Scalar]:
@@ -170,36 +166,36 @@ def forces(
     parts, slides, pushes, nearest = [], [], [], speeds[2]
     for i, mu in enumerate(friction):
         u, w, n = speeds[3 * i : 3 * i + 3]
-        slip = sqrt(add(mul(u, u), mul(w, w)))
-        parts.append(sub(STILL, n))
-        slides.append(sub(STILL, slip))
+        slip = sqrt(u * u + w * w)
+        parts.append(STILL - n)
+        slides.append(STILL - slip)
         per = div(mu, maximum(slip, TINY))
-        pushes.append([neg(mul(per, u)), neg(mul(per, w)), 1.0])
-        nearest = select(sub(n, nearest), n, nearest)
+        pushes.append([-(per * u), -(per * w), 1.0])
+        nearest = select(n - nearest, n, nearest)
     problem = Kinds(Rows(k), matrix, b, friction, (), parts, slides, pushes)
     x: list[Scalar] = [0.0] * (3 * k)
     slips: list[Scalar] = [0.0] * k
     for _ in range(SWEEPS):
         x, slips = problem.sweep(x, slips)
     x = problem.newton(x, NEWTON)
-    size = add(_largest(b), TINY)
+    size = _largest(b) + TINY
     y, blocks = problem.y(x), []
     for i in range(k):
         at = slice(3 * i, 3 * i + 3)
-        stuck = sub(sqrt(dot(y[at][:2], y[at][:2])), mul(SLIDING, size))
-        per = div(1.0, add(dot(x[at], x[at]), TINY))
-        ray = [[mul(per, mul(p, r)) for p in x[at]] for r in x[at]]
+        stuck = sqrt(dot(y[at][:2], y[at][:2])) - SLIDING * size
+        per = div(1.0, dot(x[at], x[at]) + TINY)
+        ray = [[per * (p * r) for p in x[at]] for r in x[at]]
         blocks.append([
-            [select(neg(x[at][2]), select(stuck, 1.0 if r == c else 0.0, ray[r][c]), 0.0)
+            [select(-x[at][2], select(stuck, 1.0 if r == c else 0.0, ray[r][c]), 0.0)
              for c in range(3)] for r in range(3)
         ])  # fmt: skip
     shared, change = least(matrix, blocks, subtracted(y, b))
-    moved = div(_largest(subtracted(shared, x)), add(_largest(x), TINY))
-    residual = maximum(div(problem.residual(shared), size), mul(0.1, change))
+    moved = div(_largest(subtracted(shared, x)), _largest(x) + TINY)
+    residual = maximum(div(problem.residual(shared), size), 0.1 * change)
     doubtful = _doubtful(problem, moved)
     residual = _of_numbers(shared, select(doubtful, 1.0, residual))
-    finite = sub(residual, COLLISION)  # negative where it is
-    residual = select(add(nearest, STILL), select(finite, COLLISION, residual), residual)
+    finite = residual - COLLISION  # negative where it is
+    residual = select(nearest + STILL, select(finite, COLLISION, residual), residual)
     return [*_back(bases, shared), residual]
 
 
@@ -220,12 +216,12 @@ def _doubtful(problem: Kinds, moved: Scalar) -> Scalar:
     for i in range(k):
         both.append([])
         for j in range(k):
-            pair = select(sliding[i], select(sliding[j], add(a[i][j], a[j][i]), 0.0), 0.0)
+            pair = select(sliding[i], select(sliding[j], a[i][j] + a[j][i], 0.0), 0.0)
             both[i].append(select(sliding[i], pair, 1.0) if i == j else pair)
     worst: Scalar = 1.0
     for i, pivot in enumerate(Factorization(both).inverse_pivots):
-        worst = select(sub(div(1.0, pivot), mul(1e-9, both[i][i])), -1.0, worst)
-    return select(some, select(sub(1e-6, moved), -1.0, worst), 1.0)
+        worst = select(div(1.0, pivot) - 1e-9 * both[i][i], -1.0, worst)
+    return select(some, select(1e-6 - moved, -1.0, worst), 1.0)
 
 
 @functools.cache
@@ -257,17 +253,17 @@ def sharing(
     for i in range(k):
         normal, rate = normals[3 * i : 3 * i + 3], rates[3 * i : 3 * i + 3]
         approach = dot(normal, rate)
-        along = mul(restitution[i] if sticking else add(1.0, restitution[i]), approach)
-        wanted = [neg(mul(along, e)) for e in normal]
+        along = (restitution[i] if sticking else 1.0 + restitution[i]) * approach
+        wanted = [-(along * e) for e in normal]
         right += subtracted(wanted, rate) if sticking else wanted
         blocks.append([[1.0 if r == c else 0.0 for c in range(3)] if sticking
-                       else [mul(normal[r], e) for e in normal] for r in range(3)])  # fmt: skip
+                       else [normal[r] * e for e in normal] for r in range(3)])  # fmt: skip
     if not sticking:  # only what is along the normals matters
         matrix = [list(row) for row in zip(*(_projected(blocks, c)
                   for c in zip(*matrix, strict=True)), strict=True)]  # fmt: skip
     x, change = least(matrix, blocks, right)
     left = subtracted(right, [dot(row, x) for row in matrix])
-    doubt = maximum(change, div(_largest(left), add(_largest(right), TINY)))
+    doubt = maximum(change, div(_largest(left), _largest(right) + TINY))
     return [*x, _of_numbers(x, doubt)]
 
 

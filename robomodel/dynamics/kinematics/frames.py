@@ -16,7 +16,7 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, stack, transposed, unstack
+from robomodel.scalars import Scalar, Vector, stack, transposed, unstack
 from robomodel.spatial import (
     NO_MOTION,
     NO_WRENCH,
@@ -167,7 +167,7 @@ def joint_forces(model: Model, state: Configuration, body: int, wrench: Wrench) 
         node = model.nodes[body]
         first = model.clusters[node.cluster].v.start
         for i, motion in enumerate(state.subspace(body)):
-            row[first + i] = add(row[first + i], wrench.dot(motion))
+            row[first + i] = row[first + i] + wrench.dot(motion)
         wrench = state.transforms[body].to_parent(wrench)
         body = node.parent
     return row

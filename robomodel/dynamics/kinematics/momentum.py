@@ -9,7 +9,7 @@ from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.passive import spring_energy
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, mul, neg, transposed
+from robomodel.scalars import Scalar, Vector, dot, transposed
 from robomodel.spatial import (
     NO_INERTIA,
     NO_WRENCH,
@@ -129,11 +129,11 @@ def energy(model: Model, q: Vector, v: Vector) -> tuple[Scalar, Scalar]:
     state = State(model, q, (), v)
     kinetic: Scalar = 0.0
     for node, inertia, twist in zip(model.nodes, state.inertia, state.twists, strict=True):
-        kinetic = add(kinetic, (inertia * twist).dot(twist))
+        kinetic = kinetic + (inertia * twist).dot(twist)
         rates = [state.velocities[r] for r in node.freedoms]
-        kinetic = add(kinetic, mul(node.armature, dot(rates, rates)))
-    weight = neg(dot(model.gravity, _first_moment(state)))
-    return mul(0.5, kinetic), add(weight, spring_energy(state))
+        kinetic = kinetic + node.armature * dot(rates, rates)
+    weight = -dot(model.gravity, _first_moment(state))
+    return 0.5 * kinetic, weight + spring_energy(state)
 
 
 def centroidal_momentum(model: Model, q: Vector, v: Vector) -> tuple[Scalar, ...]:

@@ -16,7 +16,7 @@ from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import JointModel, relative_motion
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, added, dot, mul
+from robomodel.scalars import Scalar, Vector, added, dot
 from robomodel.spatial import (
     NO_MOTION,
     ZERO,
@@ -111,7 +111,7 @@ class Configuration:
             for node in (self.model.nodes[body] for body in cluster.bodies)
             for _ in node.freedoms
         ]
-        weighted = [[mul(w, x) for w, x in zip(weights, column, strict=True)] for column in g]
+        weighted = [[w * x for w, x in zip(weights, column, strict=True)] for column in g]
         return [[dot(row, column) for column in columns or g] for row in weighted]
 
 

@@ -16,7 +16,7 @@ from robomodel.errors import did_you_mean
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, added, div, dot, mul, sqrt, sub, transposed
+from robomodel.scalars import Scalar, Vector, added, div, dot, sqrt, transposed
 from robomodel.spatial import NO_MOTION, NO_WRENCH, ZERO, Motion, minus
 
 
@@ -51,13 +51,11 @@ def accelerations(state: State, tau: Vector, f_ext: Forces) -> list[Scalar]:
         for child in system.pending:
             right = systems.pop(child.cluster.index)[1]
             for body, supports in child.supports.items():
-                right = [
-                    sub(r, u.dot(bias_motion[body])) for r, u in zip(right, supports, strict=True)
-                ]
+                right = [r - u.dot(bias_motion[body]) for r, u in zip(right, supports, strict=True)]
             forces += right
         armature_force = state.armature(cluster, [state.bias[cluster.spanning_v]])
         for i, (bias,) in enumerate(armature_force):
-            forces[i] = sub(forces[i], bias)
+            forces[i] = forces[i] - bias
         right = system.project(wrench, forces)
         if system.factors is not None:
             system.release(wrench, system.factors.reduce(right), forces)
@@ -77,7 +75,7 @@ def accelerations(state: State, tau: Vector, f_ext: Forces) -> list[Scalar]:
                     at = state.transforms[body].to_child(carrier(model.nodes[body].parent))
                 else:
                     at = carrier(body)
-                right = [sub(r, u.dot(at)) for r, u in zip(right, supports, strict=True)]
+                right = [r - u.dot(at) for r, u in zip(right, supports, strict=True)]
             assert system.factors is not None
             for i, x in zip(system.unknowns, system.factors.solve(right), strict=True):
                 ydd[i] = x
@@ -168,10 +166,10 @@ def _factored(rows: Sequence[Vector]) -> tuple[Matrix, Matrix]:
         column = columns[j]
         for i, unit in enumerate(columns[:j]):
             part = triangle[i][j] = dot(unit, column)
-            column = [sub(x, mul(part, y)) for x, y in zip(column, unit, strict=True)]
+            column = [x - part * y for x, y in zip(column, unit, strict=True)]
         length = triangle[j][j] = sqrt(dot(column, column))
         inverse = div(1.0, length)
-        columns[j] = [mul(inverse, x) for x in column]
+        columns[j] = [inverse * x for x in column]
     return transposed(columns), triangle
 
 
@@ -180,7 +178,7 @@ def _solved(triangle: Matrix, right: Vector) -> list[Scalar]:
     result = list(right)
     for i in reversed(range(len(result))):
         solved = dot(triangle[i][i + 1 :], result[i + 1 :])
-        result[i] = div(sub(result[i], solved), triangle[i][i])
+        result[i] = div(result[i] - solved, triangle[i][i])
     return result
 
 
@@ -189,7 +187,7 @@ def _solved_transposed(triangle: Matrix, right: Vector) -> list[Scalar]:
     result = list(right)
     for i in range(len(result)):
         solved = dot([triangle[k][i] for k in range(i)], result[:i])
-        result[i] = div(sub(result[i], solved), triangle[i][i])
+        result[i] = div(result[i] - solved, triangle[i][i])
     return result
 
 

@@ -9,7 +9,7 @@ from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Factorization, Scalar, Vector, add, mul, sub
+from robomodel.scalars import Factorization, Scalar, Vector
 from robomodel.spatial import NO_WRENCH, ArticulatedInertia, Motion, Wrench
 
 
@@ -49,7 +49,7 @@ class ClusterElimination:
             if body not in wrench:
                 continue
             for i, motion in enumerate(self.subspace[body]):
-                right[i] = sub(right[i], wrench[body].dot(motion))
+                right[i] = right[i] - wrench[body].dot(motion)
             if not self.alone:
                 self._carry(wrench, body)
         return right
@@ -62,7 +62,7 @@ class ClusterElimination:
         (site,) = self.supports
         total = wrench.get(site, NO_WRENCH)
         for u, inverse, r in zip(self.reduced, self.factors.inverse_pivots, reduced, strict=True):
-            total += u.scaled(mul(inverse, r))
+            total += u.scaled(inverse * r)
         entries = list(total.entries())
         for direction, force in zip(self.exact, forces, strict=False):
             entries[direction] = force  # Sᵀ p = forces, as Sᵀ I = 0
@@ -133,10 +133,10 @@ def _join(
         total = [below[i] + inertia[body] * s[i] if i < nv else below[i] for i in range(size)]
         for i in range(nv):
             for j in range(size):
-                matrix[i][j] = add(matrix[i][j], total[j].dot(s[i]))
+                matrix[i][j] = matrix[i][j] + total[j].dot(s[i])
         for i in range(size):
             for j in range(nv):
-                matrix[i][j] = add(matrix[i][j], below[i].dot(s[j]))
+                matrix[i][j] = matrix[i][j] + below[i].dot(s[j])
         if alone:
             columns[body] = total
             break

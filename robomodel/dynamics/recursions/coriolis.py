@@ -33,7 +33,7 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, add, dot, mul, sub
+from robomodel.scalars import Scalar, dot
 from robomodel.spatial import (
     NO_WRENCH,
     ZERO,
@@ -74,7 +74,7 @@ class _Column:
 
     def after(self, motion: Motion, rate: Motion) -> Scalar:
         """∫ ẇᵒ · w dm."""
-        return add(self.force.dot(rate), inner(self.turn, motion.angular))
+        return self.force.dot(rate) + inner(self.turn, motion.angular)
 
 
 def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
@@ -107,8 +107,8 @@ def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
             ]
             for i in range(count):
                 for j in range(count):
-                    entry = add(total[j].rate.dot(s[i]), below[i].after(s[j], ds[j]))
-                    block[i][j] = add(block[i][j], entry)
+                    entry = total[j].rate.dot(s[i]) + below[i].after(s[j], ds[j])
+                    block[i][j] = block[i][j] + entry
             _carry(state, body, total, carried)
             parent, x = model.nodes[body].parent, state.transforms[body]
             if parent != WORLD:
@@ -128,8 +128,8 @@ def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
                     zip(motions[body], turning[body], strict=True), other.v.start
                 ):
                     for j, column in enumerate(columns, first):
-                        matrix[i][j] = add(matrix[i][j], column.rate.dot(s_i))
-                        matrix[j][i] = add(matrix[j][i], column.after(s_i, ds_i))
+                        matrix[i][j] = matrix[i][j] + column.rate.dot(s_i)
+                        matrix[j][i] = matrix[j][i] + column.after(s_i, ds_i)
                 _carry(state, body, columns, carried)
             above = other.parent
     return matrix
@@ -205,9 +205,9 @@ def christoffel(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matri
     for i in range(n):
         row: list[Scalar] = []
         for j in range(n):
-            entry = add(along[i][j], sub(lowered[j][i], lowered[i][j]))
-            entry = add(entry, sub(dot(towards[j], mass[i]), dot(towards[i], mass[j])))
-            row.append(mul(0.5, sub(entry, dot(brackets[j][i], momentum))))
+            entry = along[i][j] + (lowered[j][i] - lowered[i][j])
+            entry = entry + (dot(towards[j], mass[i]) - dot(towards[i], mass[j]))
+            row.append(0.5 * (entry - dot(brackets[j][i], momentum)))
         matrix.append(row)
     return matrix
 

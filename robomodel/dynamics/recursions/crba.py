@@ -5,7 +5,7 @@ from __future__ import annotations
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add
+from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import NO_WRENCH, Wrench
 
 
@@ -38,8 +38,8 @@ def crba(model: Model, q: Vector) -> list[list[Scalar]]:
                 for j in range(i, count):
                     entry = total[j].dot(s[i])
                     if below is not None:
-                        entry = add(entry, below[i].dot(s[j]))
-                    block[i][j] = add(block[i][j], entry)
+                        entry = entry + below[i].dot(s[j])
+                    block[i][j] = block[i][j] + entry
             parent, x = model.nodes[body].parent, at.transforms[body]
             if parent != WORLD:
                 inertia[parent] += inertia[body].in_parent(x)
@@ -56,7 +56,7 @@ def crba(model: Model, q: Vector) -> list[list[Scalar]]:
                 for i, motion in enumerate(subspace[body]):
                     row = mass[other.v.start + i]
                     for j, wrench in enumerate(wrenches):
-                        row[first + j] = add(row[first + j], wrench.dot(motion))
+                        row[first + j] = row[first + j] + wrench.dot(motion)
                 parent, x = model.nodes[body].parent, at.transforms[body]
                 _carry(carried, parent, [x.to_parent(f) for f in wrenches])
             above = other.parent

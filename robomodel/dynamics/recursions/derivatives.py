@@ -72,12 +72,8 @@ from robomodel.scalars import (
     Factorization,
     Scalar,
     Vector,
-    add,
     dot,
     is_zero,
-    mul,
-    neg,
-    sub,
     subtracted,
     transposed,
 )
@@ -175,8 +171,8 @@ class MomentumMoments:
         """(tr(m) 1 - m) t, without what cancels on the diagonal."""
         result = []
         for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-            along = mul(add(self.moment[j][j], self.moment[k][k]), t[i])
-            result.append(sub(along, add(mul(m[i][j], t[j]), mul(m[i][k], t[k]))))
+            along = (self.moment[j][j] + self.moment[k][k]) * t[i]
+            result.append(along - (m[i][j] * t[j] + m[i][k] * t[k]))
         return result[0], result[1], result[2]
 
 
@@ -214,7 +210,7 @@ class ForceColumn:
 
     def force_change(self, variation: Variation) -> Scalar:
         """How the row changes."""
-        return add(self.force.dot(variation.motion), inner(self.turn, variation.turning))
+        return self.force.dot(variation.motion) + inner(self.turn, variation.turning)
 
 
 def tau_derivatives(
@@ -249,8 +245,8 @@ def tau_derivatives(
             variations = _variations(state, changes, body, points[body], still=still)
             for j, column in columns.items():
                 for i, (q_i, v_i, _) in zip(along, variations, strict=True):
-                    by_q[j][i] = add(by_q[j][i], column.force_change(q_i))
-                    by_v[j][i] = add(by_v[j][i], column.force_change(v_i))
+                    by_q[j][i] = by_q[j][i] + column.force_change(q_i)
+                    by_v[j][i] = by_v[j][i] + column.force_change(v_i)
             for i, (q_i, v_i, motion) in zip(along, variations, strict=True):
                 if all(is_zero(n) for n in (*q_i.entries(), *v_i.entries(), *motion.entries())):
                     continue
@@ -262,16 +258,16 @@ def tau_derivatives(
                 )
                 columns[i] = columns[i] + column if i in columns else column
             for r, s in zip(node.freedoms, node.joint.subspace, strict=True):
-                forces[r] = add(wrench[body].dot(s), mul(node.armature, rates[r]))
+                forces[r] = wrench[body].dot(s) + node.armature * rates[r]
                 for j, column in columns.items():
                     at_q, at_v = column.by_q.dot(s), column.by_v.dot(s)
                     if j in along:
                         k = j - along.start
-                        at_q = add(at_q, mul(node.armature, changes.accelerations[r][k]))
-                        at_v = add(at_v, mul(node.armature, changes.bias[r][k]))
+                        at_q = at_q + node.armature * changes.accelerations[r][k]
+                        at_v = at_v + node.armature * changes.bias[r][k]
                     for i, weight in zip(along, state.rows[r], strict=True):
-                        by_q[i][j] = add(by_q[i][j], mul(weight, at_q))
-                        by_v[i][j] = add(by_v[i][j], mul(weight, at_v))
+                        by_q[i][j] = by_q[i][j] + weight * at_q
+                        by_v[i][j] = by_v[i][j] + weight * at_v
             if (parent := node.parent) == WORLD:
                 continue
             if not still:
@@ -292,7 +288,7 @@ def tau_derivatives(
             wrench[parent] += x.to_parent(wrench[body])
         for i, row in zip(along, changes.weights(state, forces), strict=True):
             for j, change in zip(along, row, strict=True):
-                by_q[i][j] = add(by_q[i][j], change)
+                by_q[i][j] = by_q[i][j] + change
     return by_q, by_v
 
 
@@ -404,7 +400,7 @@ def rnea_derivatives(
     shifts = _shifts(model, q, v)
     columns = _columns(model, q, v, a, f_ext)
     for n, shift in shifts.items():
-        columns[n] = [neg(dot(row, shift)) for row in mass]
+        columns[n] = [-dot(row, shift) for row in mass]
     return transposed(columns[: model.nv]), transposed(columns[model.nv :]), mass
 
 
@@ -425,10 +421,10 @@ def aba_derivatives(
     columns = _columns(model, q, v, constant_a, f_ext)
     lower = factors.unlower()
     # constants to the trace, so that signs stay with them
-    negative = [trace.stop_gradient(neg(p)) for p in factors.inverse_pivots]
+    negative = [trace.stop_gradient(-p) for p in factors.inverse_pivots]
     solved = []
     for n, column in enumerate(columns):
-        scaled = [mul(p, y) for p, y in zip(negative, factors.reduce(column), strict=True)]
+        scaled = [p * y for p, y in zip(negative, factors.reduce(column), strict=True)]
         solved.append(shifts[n] if n in shifts else [dot(row, scaled) for row in lower])
     return transposed(solved[:nv]), transposed(solved[nv:]), factors.inverse()
 
@@ -510,7 +506,7 @@ def rnea_hessian_product(
         commute = all(model.nodes[body].joint.nv == 1 for body in cluster.bodies)
         for j in freedoms:
             for k in range(j, cluster.v.stop):
-                both = qq[j][k] if commute or j == k else mul(0.5, add(qq[j][k], qq[k][j]))
+                both = qq[j][k] if commute or j == k else 0.5 * (qq[j][k] + qq[k][j])
                 qq[j][k] = qq[k][j] = both
     return qq, vv, qv, aq
 

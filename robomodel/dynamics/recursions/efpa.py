@@ -21,12 +21,9 @@ from robomodel.scalars import (
     Factorization,
     Scalar,
     Vector,
-    add,
     dot,
     gram,
-    mul,
     select,
-    sub,
     transposed,
 )
 from robomodel.spatial import NO_WRENCH, UNIT_WRENCHES, ZERO, Wrench, apply, plus
@@ -147,7 +144,7 @@ def mobility(
         for a, right in rights.items():
             scaled = system.factors.weighted(right)
             for b in (b for b in rights if b <= a):
-                lower[a][b] = add(lower[a][b], dot(scaled, rights[b]))
+                lower[a][b] = lower[a][b] + dot(scaled, rights[b])
 
     def entry(a: int, b: int) -> Scalar:
         return lower[max(a, b)][min(a, b)]
@@ -159,10 +156,10 @@ def mobility(
             mixed = [dot(weights, [entry(i, j) for j in units]) for i in units]
             for b, other in here.items():
                 if b <= a:
-                    lower[a][b] = add(lower[a][b], dot(other.entries(), mixed))
+                    lower[a][b] = lower[a][b] + dot(other.entries(), mixed)
             for c in set(range(first)) - here.keys():
                 shared = dot(weights, [entry(i, c) for i in units])
-                lower[max(a, c)][min(a, c)] = add(entry(a, c), shared)
+                lower[max(a, c)][min(a, c)] = entry(a, c) + shared
     return [[entry(a, b) for b in range(len(wrenches))] for a in range(len(wrenches))]
 
 
@@ -226,8 +223,8 @@ def _response(
     moves: list[Scalar] = []
     for i in range(0, len(jacobian), 3):
         entries = [x for row in jacobian[i : i + 3] for x in row]
-        moves += [select(sub(IMMOBILE * IMMOBILE, dot(entries, entries)), 1.0, 0.0)] * 3
-    jacobian = [[mul(m, x) for x in row] for m, row in zip(moves, jacobian, strict=True)]
+        moves += [select(IMMOBILE * IMMOBILE - dot(entries, entries), 1.0, 0.0)] * 3
+    jacobian = [[m * x for x in row] for m, row in zip(moves, jacobian, strict=True)]
     mass = Factorization(crba(model, q))
     reduced = [mass.reduce(row) for row in jacobian]
     scaled = [mass.weighted(row) for row in reduced]
@@ -250,7 +247,7 @@ def free_motion(
     a = aba(model, q, v, tau, f_ext)
     inverse, _, columns, moves = _response(model, q, places)
     rates, accelerations = (
-        [mul(m, x) for m, x in zip(moves, values, strict=True)]
+        [m * x for m, x in zip(moves, values, strict=True)]
         for values in touching(model, q, v, a, places)
     )
     return a, inverse, columns, rates, accelerations

@@ -26,17 +26,13 @@ from robomodel.model.springs import Spring
 from robomodel.scalars import (
     Scalar,
     Vector,
-    add,
     added,
     div,
     dot,
     maximum,
     minimum,
-    mul,
-    neg,
     select,
     sqrt,
-    sub,
     subtracted,
     transposed,
 )
@@ -61,7 +57,7 @@ class Element:
     @property
     def stretch(self) -> Scalar:
         """x - x₀."""
-        return sub(self.x, self.reference)
+        return self.x - self.reference
 
     def rate(self, v: Vector) -> Scalar:
         """J v."""
@@ -69,13 +65,13 @@ class Element:
 
     def force(self, v: Vector) -> Scalar:
         """-k s - d J v; friction is not in it."""
-        pull = mul(self.stiffness, self.beyond(self.stretch)) if self.stiffness else 0.0
-        drag = mul(self.damping, self.rate(v)) if self.damping else 0.0
-        return neg(add(pull, drag))
+        pull = self.stiffness * self.beyond(self.stretch) if self.stiffness else 0.0
+        drag = self.damping * self.rate(v) if self.damping else 0.0
+        return -(pull + drag)
 
     def beyond(self, stretch: Scalar) -> Scalar:
         """What of a stretch is beyond the play: s, of which the spring's energy is ½ k s²."""
-        return sub(stretch, self.within(stretch)) if self.deadband else stretch
+        return stretch - self.within(stretch) if self.deadband else stretch
 
     def within(self, stretch: Scalar) -> Scalar:
         """What of a stretch is play."""
@@ -127,7 +123,7 @@ def passive_force(model: Model, q: Vector, v: Vector) -> list[Scalar]:
             continue
         force = element.force(v)
         for i, j in element.row.items():
-            tau[i] = add(tau[i], mul(j, force))
+            tau[i] = tau[i] + j * force
     return tau
 
 
@@ -137,7 +133,7 @@ def spring_energy(state: Configuration) -> Scalar:
     for element in elements(state):
         if element.stiffness:
             s = element.beyond(element.stretch)
-            energy = add(energy, mul(0.5 * element.stiffness, mul(s, s)))
+            energy = energy + 0.5 * element.stiffness * (s * s)
     return energy
 
 
@@ -184,7 +180,7 @@ def hybrid_passive(m: Model, x: Arguments, known: Sequence[str], run: Inner) -> 
     free = [0.0 if name in names else p for name, p in zip(m.dof_names, passive, strict=True)]
     out = run({**x, "given": added(x["given"], free)})
     tau = [
-        sub(t, p) if name in names else g
+        t - p if name in names else g
         for name, t, p, g in zip(m.dof_names, out[: m.nv], passive, x["given"], strict=True)
     ]
     return [*tau, *out[m.nv :]]
@@ -247,9 +243,9 @@ def _sum_of_joints(state: Configuration, spring: Spring) -> tuple[Scalar, dict[i
     row: dict[int, Scalar] = {}
     for body, (_, ratio) in zip(spring.bodies, spring.terms, strict=True):
         node = model.nodes[body]
-        x = add(x, mul(ratio, state.positions[node.q]))
+        x = x + ratio * state.positions[node.q]
         for i, g in enumerate(state.rows[node.v], model.clusters[node.cluster].v.start):
-            row[i] = add(row.get(i, 0.0), mul(ratio, g))
+            row[i] = row.get(i, 0.0) + ratio * g
     return x, row
 
 
@@ -283,7 +279,7 @@ def _project(
     for body in bodies:
         first = model.clusters[model.nodes[body].cluster].v.start
         for i, motion in enumerate(state.subspace(body), first):
-            row[i] = add(row.get(i, 0.0), wrench.dot(motion))
+            row[i] = row.get(i, 0.0) + wrench.dot(motion)
         wrench = state.transforms[body].to_parent(wrench)
 
 
@@ -296,10 +292,10 @@ def angle(sine: Scalar, cosine: Scalar) -> Scalar:
     tan(θ/2) = s / (r + |c|), then halved three times more, so that a short series does for the
     arctangent, and no operation beyond the square root is needed; seen from ±π where c is negative.
     """
-    size = sqrt(add(mul(sine, sine), mul(cosine, cosine)))
-    tangent = div(sine, add(size, select(cosine, neg(cosine), cosine)))
-    acute = mul(2.0, mul(tangent, _arctangent_ratio(mul(tangent, tangent))))
-    return select(cosine, sub(select(sine, -math.pi, math.pi), acute), acute)
+    size = sqrt(sine * sine + cosine * cosine)
+    tangent = div(sine, size + select(cosine, -cosine, cosine))
+    acute = 2.0 * (tangent * _arctangent_ratio(tangent * tangent))
+    return select(cosine, select(sine, -math.pi, math.pi) - acute, acute)
 
 
 def rotation_vector(q: Vector) -> list[Scalar]:
@@ -308,11 +304,11 @@ def rotation_vector(q: Vector) -> list[Scalar]:
     φ = 4 arctan(|u|/(1 + |w|)) u/|u| with u the vector part, of the sign that makes w positive;
     where w is zero (half a turn, at which both ways are as long) that of u.
     """
-    size, sign = select(q[3], neg(q[3]), q[3]), select(q[3], -1.0, 1.0)
-    whole = div(1.0, add(1.0, size))
-    square = mul(inner((q[0], q[1], q[2]), (q[0], q[1], q[2])), mul(whole, whole))
-    factor = mul(4.0, mul(mul(whole, sign), _arctangent_ratio(square)))
-    return [mul(factor, x) for x in q[:3]]
+    size, sign = select(q[3], -q[3], q[3]), select(q[3], -1.0, 1.0)
+    whole = div(1.0, 1.0 + size)
+    square = inner((q[0], q[1], q[2]), (q[0], q[1], q[2])) * (whole * whole)
+    factor = 4.0 * (whole * sign * _arctangent_ratio(square))
+    return [factor * x for x in q[:3]]
 
 
 def _arctangent_ratio(square: Scalar) -> Scalar:
@@ -323,10 +319,10 @@ def _arctangent_ratio(square: Scalar) -> Scalar:
     """
     scale_: Scalar = 1.0
     for _ in range(4):
-        inverse = div(1.0, add(1.0, sqrt(add(1.0, square))))
-        scale_ = mul(scale_, mul(2.0, inverse))
-        square = mul(square, mul(inverse, inverse))
+        inverse = div(1.0, 1.0 + sqrt(1.0 + square))
+        scale_ = scale_ * (2.0 * inverse)
+        square = square * (inverse * inverse)
     total: Scalar = 0.0
     for n in reversed(range(1, SERIES, 2)):
-        total = add((-1.0) ** (n // 2) / n, mul(square, total))
-    return mul(scale_, total)
+        total = (-1.0) ** (n // 2) / n + square * total
+    return scale_ * total

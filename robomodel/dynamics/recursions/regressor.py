@@ -24,7 +24,7 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.model.parameters import ENTRIES, INERTIAL, count, of_joints
-from robomodel.scalars import Scalar, Vector, add, dot, mul, neg, select, sub
+from robomodel.scalars import Scalar, Vector, dot, select
 from robomodel.spatial import (
     UNIT,
     ZERO,
@@ -102,7 +102,7 @@ def reference_regressor(
         cluster_reference = reference[cluster.v]
         linear = state.spanning(cluster, a[cluster.v])
         rates += [
-            add(x, dot(row, cluster_reference))
+            x + dot(row, cluster_reference)
             for x, row in zip(linear, slopes[cluster.spanning_v], strict=True)
         ]
     matrix = _zeros(model)
@@ -164,7 +164,7 @@ def momentum_regressor(
         down[first] = state.transforms[first].unrotate(above)
         twist = state.twists[first]
         columns = _in_link(state, first, ZERO, twist.angular, twist.linear)
-        up: Vec = (neg(down[first][0]), neg(down[first][1]), neg(down[first][2]))
+        up: Vec = (-down[first][0], -down[first][1], -down[first][2])
         weight = _in_link(state, first, ZERO, ZERO, up)
         _project(state, momentum, first, columns)
         _project(state, remainder, first, weight)
@@ -172,14 +172,14 @@ def momentum_regressor(
             linear = state.twists[body].linear
             for i, (s, ds) in enumerate(zip(motions[body], moved[body], strict=True), row):
                 for c, wrench in enumerate(wrenches, len(INERTIAL) * first):
-                    power = add(wrench.dot(ds), inner(s.angular, cross(wrench.force, linear)))
-                    remainder[i][c] = sub(remainder[i][c], power)
+                    power = wrench.dot(ds) + inner(s.angular, cross(wrench.force, linear))
+                    remainder[i][c] = remainder[i][c] - power
     for at, (joint, kind) in enumerate(of_joints(model), len(INERTIAL) * len(model.nodes)):
         for r in model.nodes[joint].freedoms:
             rate = state.velocities[r]
             if kind == "armature":
                 _add_joint(state, momentum, at, joint, state.rows[r], rate)
-                _add_joint(state, remainder, at, joint, [neg(x) for x in rates[r]], rate)
+                _add_joint(state, remainder, at, joint, [-x for x in rates[r]], rate)
             else:
                 force = rate if kind == "damping" else _sign(state, joint, r)
                 _add_joint(state, remainder, at, joint, state.rows[r], force)
@@ -197,18 +197,18 @@ def energy_regressor(model: Model, q: Vector, v: Vector) -> tuple[list[Scalar], 
     for body, node in enumerate(model.nodes):
         x, top = state.transforms[body], node.parent == WORLD
         above: Vec = model.gravity if top else down[node.parent]
-        depth.append(add(0.0 if top else depth[node.parent], inner(above, x.offset)))
+        depth.append((0.0 if top else depth[node.parent]) + inner(above, x.offset))
         down.append(x.unrotate(above))
         link = model.frame(node.name).pose
         twist = link.to_child(state.twists[body])
         columns = block(ZERO, twist.angular, twist.linear)
-        kinetic[size * body : size * (body + 1)] = [mul(0.5, w.dot(twist)) for w in columns]
-        weight = [add(depth[body], inner(down[body], link.offset)), *link.unrotate(down[body])]
-        potential[size * body : size * body + 4] = [neg(x) for x in weight]
+        kinetic[size * body : size * (body + 1)] = [0.5 * w.dot(twist) for w in columns]
+        weight = [depth[body] + inner(down[body], link.offset), *link.unrotate(down[body])]
+        potential[size * body : size * body + 4] = [-x for x in weight]
     for at, (joint, kind) in enumerate(of_joints(model), size * len(model.nodes)):
         if kind == "armature":
             rates = [state.velocities[r] for r in model.nodes[joint].freedoms]
-            kinetic[at] = mul(0.5, dot(rates, rates))
+            kinetic[at] = 0.5 * dot(rates, rates)
     return kinetic, potential
 
 
@@ -252,7 +252,7 @@ def _project(state: State, matrix: Matrix, first: int, columns: list[Wrench]) ->
     for body, row, wrenches in _carriers(state, first, columns):
         for i, motion in enumerate(state.subspace(body), row):
             for c, wrench in enumerate(wrenches, len(INERTIAL) * first):
-                matrix[i][c] = add(matrix[i][c], wrench.dot(motion))
+                matrix[i][c] = matrix[i][c] + wrench.dot(motion)
 
 
 def _add_joint(
@@ -261,7 +261,7 @@ def _add_joint(
     """Add a row of G, transposed, times a force on its joint to a column."""
     first = state.model.clusters[state.model.nodes[joint].cluster].v.start
     for i, g in enumerate(row, first):
-        matrix[i][column] = add(matrix[i][column], mul(g, force))
+        matrix[i][column] = matrix[i][column] + g * force
 
 
 def _sign(state: State, joint: int, r: int) -> Scalar:
@@ -269,11 +269,11 @@ def _sign(state: State, joint: int, r: int) -> Scalar:
     cluster = state.model.clusters[state.model.nodes[joint].cluster]
     least: Scalar = 0.0
     for g, rate in zip(state.rows[r], state.v[cluster.v], strict=True):
-        least = add(least, mul(add(1.0, _magnitude(g)), _magnitude(rate)))
-    least = mul(STILL, least)
+        least = least + (1.0 + _magnitude(g)) * _magnitude(rate)
+    least = STILL * least
     x = state.velocities[r]
-    return select(add(x, least), -1.0, select(sub(least, x), 1.0, 0.0))
+    return select(x + least, -1.0, select(least - x, 1.0, 0.0))
 
 
 def _magnitude(x: Scalar) -> Scalar:
-    return select(x, neg(x), x)
+    return select(x, -x, x)

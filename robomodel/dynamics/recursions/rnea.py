@@ -5,7 +5,7 @@ from __future__ import annotations
 from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, State
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, mul
+from robomodel.scalars import Scalar, Vector, dot
 from robomodel.spatial import NO_WRENCH
 
 
@@ -29,7 +29,7 @@ def rnea(model: Model, q: Vector, v: Vector, a: Vector, f_ext: Forces = NO_FORCE
         for body in reversed(cluster.bodies):
             node = model.nodes[body]
             joint_forces[:0] = [
-                add(wrench[body].dot(s), mul(node.armature, qdd[r]))
+                wrench[body].dot(s) + node.armature * qdd[r]
                 for s, r in zip(node.joint.subspace, node.freedoms, strict=True)
             ]
             if node.parent != WORLD:

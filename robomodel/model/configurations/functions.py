@@ -25,17 +25,13 @@ from robomodel.scalars import (
     Factorization,
     Scalar,
     Vector,
-    add,
     added,
     div,
     dot,
     gram,
     maximum,
-    mul,
-    neg,
     select,
     sqrt,
-    sub,
     subtracted,
     transposed,
 )
@@ -112,7 +108,7 @@ def normalized(model: Model, cluster: Cluster, q: Vector) -> list[Scalar]:
         if joint.nq != joint.nv:
             turn = slice(part.stop - 4, part.stop)
             inverse = div(1.0, sqrt(dot(result[turn], result[turn])))
-            result[turn] = [mul(inverse, x) for x in result[turn]]
+            result[turn] = [inverse * x for x in result[turn]]
     return result
 
 
@@ -150,7 +146,7 @@ def coupled(linear: Sequence[Coupled], q: Vector) -> list[Scalar]:
     """A cluster's part of q with what couplings give set outright."""
     result = list(q)
     for at, terms, offset in linear:
-        result[at] = add(dot([c for c, _ in terms], [q[i] for _, i in terms]), offset)
+        result[at] = dot([c for c, _ in terms], [q[i] for _, i in terms]) + offset
     return result
 
 
@@ -428,9 +424,9 @@ def closing(model: Model) -> TracedFunction:
                 step = constraint.closing(at)
                 longest: Scalar = LONGEST
                 for x in step:
-                    longest = maximum(longest, maximum(x, neg(x)))
+                    longest = maximum(longest, maximum(x, -x))
                 share = div(LONGEST, longest)
-                ahead = stepped(model, cluster, at, [mul(share, x) for x in step])
+                ahead = stepped(model, cluster, at, [share * x for x in step])
                 ahead = coupled(linear, ahead)
             result[cluster.q] = ahead
             positions = constraint.positions(at)
@@ -439,11 +435,11 @@ def closing(model: Model) -> TracedFunction:
                 beyond = _beyond(model.joints[body], positions[link.q], beyond)
             unit = velocity_units(model, cluster).tolist()
             scaled = [
-                mul(unit[c] / unit[r], x)
+                unit[c] / unit[r] * x
                 for r, row in enumerate(constraint.jacobian(positions))
                 for c, x in zip(cluster.columns, row, strict=True)
             ]
-            checks += [gap, beyond, mul(1.0 / cluster.nv, dot(scaled, scaled))]
+            checks += [gap, beyond, 1.0 / cluster.nv * dot(scaled, scaled)]
         return [*result, *checks]
 
     results = {"q": (model.nq,), "checks": (len(model.clusters), 3)}
@@ -457,9 +453,9 @@ def _beyond(joint: Joint, x: Scalar, worst: Scalar) -> Scalar:
     """How far a joint of one freedom is beyond its position limits, or the worst of others."""
     if joint.nv == 1 and joint.type != "continuous":
         if math.isfinite(joint.lower):
-            worst = maximum(worst, sub(joint.lower, x))
+            worst = maximum(worst, joint.lower - x)
         if math.isfinite(joint.upper):
-            worst = maximum(worst, sub(x, joint.upper))
+            worst = maximum(worst, x - joint.upper)
     return worst
 
 
@@ -484,7 +480,7 @@ def nearest(model: Model) -> TracedFunction:
                 off = subtracted(at, start)
                 gap = _within(dot(off, off), FAR**2, gap)
                 for x in step:
-                    largest = maximum(largest, maximum(x, neg(x)))
+                    largest = maximum(largest, maximum(x, -x))
             result[cluster.q] = at
         return [*result, _within(dot(result, result), FINITE, gap), largest]
 
@@ -518,9 +514,9 @@ def _gap(cluster: Cluster, q: Vector) -> Scalar:
     worst: Scalar = 0.0
     size: Scalar = 1.0
     for x in loop_gaps(cluster, q):
-        worst = maximum(worst, maximum(x, neg(x)))
+        worst = maximum(worst, maximum(x, -x))
     for x in q:
-        size = maximum(size, maximum(x, neg(x)))
+        size = maximum(size, maximum(x, -x))
     for x in cluster.geometry.alignments(q):
         worst = select(x, math.inf, worst)
     return div(worst, size)
@@ -528,7 +524,7 @@ def _gap(cluster: Cluster, q: Vector) -> Scalar:
 
 def _within(x: Scalar, limit: float, worst: Scalar) -> Scalar:
     """``worst`` where x is below a limit; infinity elsewhere, and where x is not a number."""
-    return select(sub(x, limit), worst, math.inf)
+    return select(x - limit, worst, math.inf)
 
 
 def _of_whole_joints(model: Model, cluster: Cluster) -> bool:
@@ -542,7 +538,7 @@ def _of_whole_joints(model: Model, cluster: Cluster) -> bool:
 
 def _root(x: Scalar) -> Scalar:
     """√x, whose derivatives are zero where x is zero with its slope, as those of a norm may be."""
-    below = neg(x)
+    below = -x
     return select(below, sqrt(select(below, x, 1.0)), x)
 
 
@@ -566,8 +562,8 @@ def check(model: Model, *, moving: bool) -> TracedFunction:
                 joint = model.nodes[body].joint
                 if joint.nq != joint.nv:
                     quaternion = q[cluster.q][part][-4:]
-                    off = sub(sqrt(dot(quaternion, quaternion)), 1.0)
-                    fault = maximum(fault, maximum(off, neg(off)))
+                    off = sqrt(dot(quaternion, quaternion)) - 1.0
+                    fault = maximum(fault, maximum(off, -off))
         beyond: Scalar = -math.inf
         positions = model.spanning_positions(q)
         velocities = _velocities(model, q, v) if moving else []
@@ -575,7 +571,7 @@ def check(model: Model, *, moving: bool) -> TracedFunction:
             beyond = _beyond(joint_, positions[node.q], beyond)
             if moving and joint_.nv == 1 and math.isfinite(joint_.velocity_limit):
                 x = velocities[node.v]
-                beyond = maximum(beyond, sub(maximum(x, neg(x)), joint_.velocity_limit))
+                beyond = maximum(beyond, maximum(x, -x) - joint_.velocity_limit)
         squares = dot([*q, *v], [*q, *v])
         return [_within(squares, FINITE, fault), beyond]
 

@@ -37,7 +37,7 @@ from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations.functions import loop_gaps
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, dot, stack, sub, unstack
+from robomodel.scalars import Scalar, Vector, dot, stack, unstack
 
 
 def gaps(model: Model, q: Vector) -> list[Scalar]:
@@ -56,7 +56,7 @@ def gaps(model: Model, q: Vector) -> list[Scalar]:
             ]
             closed = cluster.constraint.positions([positions[i] for i in independent])
             result += [
-                sub(x, y)
+                x - y
                 for i, (x, y) in enumerate(zip(positions, closed, strict=True))
                 if i not in independent
             ]
