@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from robomodel.kernels import Trace
 from robomodel.scalars import (
     Factorization,
     div,
@@ -517,16 +518,16 @@ def test_structural_zeros_of_trees_stay(seed: int, n: int) -> None:
             above = parents[above]
     lower = np.tril(rng.normal(size=(n, n)) * related, -1) + np.eye(n)
     dense = lower.T @ np.diag(rng.uniform(0.5, 2.0, n)) @ lower
-    matrix = [
-        [np.array([dense[i, j]]) if related[i, j] else 0.0 for j in range(n)] for i in range(n)
-    ]
+    trace = Trace()
+    entries, right = trace.inputs(n * n), trace.inputs(n)
+    matrix = [[entries[i * n + j] if related[i, j] else 0.0 for j in range(n)] for i in range(n)]
     factorization = Factorization(matrix)
     for i, j in itertools.product(range(n), repeat=2):
         assert is_zero(factorization.lower[i][j]) == (j >= i or not related[i, j])
         assert is_zero(factorization.unlower()[i][j]) == (j > i or not related[i, j])
-    right = rng.normal(size=n)
-    answer = np.array(factorization.solve([np.array([x]) for x in right]))[:, 0]
-    expected = np.linalg.solve(dense, right)
+    numbers = rng.normal(size=n)
+    answer = np.array(trace.program(factorization.solve(right))([*dense.ravel(), *numbers]))
+    expected = np.linalg.solve(dense, numbers)
     bound = 100 * n * EPS * np.linalg.cond(dense)
     assert np.linalg.norm(answer - expected) <= bound * np.linalg.norm(expected)
     # a load on one variable reaches its ancestors only
