@@ -12,6 +12,7 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation as ScipyRotation
 
 from robomodel.description.poses import align
+from robomodel.kernels import Trace
 from robomodel.model.joints import (
     Floating,
     Planar,
@@ -149,7 +150,7 @@ def test_one_axis_placements(k: int, q: float) -> None:
 
 def test_placements_keep_their_structure() -> None:
     """What does not move is structurally zero."""
-    q = np.array([0.3, 0.4])
+    (q,) = Trace().inputs(1)
     assert Revolute(1).placement([q])[1] == ZERO
     assert Spherical().placement([q, q, q, q])[1] == ZERO
     rotations, offset = Prismatic(2).placement([q])

@@ -151,7 +151,7 @@ def test_selections_choose_lane_by_lane() -> None:
 def test_any_number_of_states_and_any_strides() -> None:
     model = rm.robots.load("six_bar")
     kernel = rm.compile(model, "aba")
-    q, v, tau = states(model, 3 * lanes() + 1)
+    q, v, tau = states(model, max(24, 3 * lanes() + 1))
     expected = rm.aba(model, q, v, tau, backend="numpy")
     for count in range(len(q) + 1):
         found = kernel(q[:count], v[:count], tau[:count])

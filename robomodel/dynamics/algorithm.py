@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from functools import partial, update_wrapper
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.baselines import reduced_tree
@@ -37,14 +36,14 @@ from robomodel.dynamics.recursions.passive import Arguments, Inner
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.errors import as_names, did_you_mean, no_model, warn
 from robomodel.kernels import NoCompilerError
-from robomodel.kernels.function import TracedFunction, split
+from robomodel.kernels.function import TracedFunction
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.derived import traced
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import count
-from robomodel.scalars import Scalar, Vector, stack, unstack
+from robomodel.scalars import Scalar, Vector
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -581,7 +580,7 @@ def run(
             spec.sizes(model).items(), (*arguments.values(), *forces.values()), strict=True
         )
     }
-    batch = common_batch(**arrays)
+    common_batch(**arrays)
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
     function = traced_algorithm(model, spec)
@@ -596,11 +595,7 @@ def run(
             if not forces:
                 model.derived[key] = kernel.fast
             return kernel(*arrays.values())
-    if spec.algorithm.by_trace:
-        return function.on_arrays(*arrays.values())
-    with np.errstate(all="ignore"):
-        scalars = {name: unstack(x) for name, x in arrays.items()}
-        return split(stack(spec.run(model, scalars), batch), function.shapes)
+    return function.on_arrays(*arrays.values())
 
 
 def _of_one_result(call: Callable[P, Any]) -> Callable[P, Array]:

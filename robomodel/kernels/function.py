@@ -126,7 +126,8 @@ class TracedFunction:
         inputs = [trace.inputs(n) for n in self.arguments.values()]
         if self.iteration is not None and self.iteration.table:
             inputs += [trace.inputs(n) for n in (self.iteration.carried, self.iteration.columns)]
-        return trace.program(self.build(*inputs)).fused()
+        results = [x + 0.0 for x in self.build(*inputs)]  # constants that are zero have no sign
+        return trace.program(results).fused()
 
     # ---- calls
 

@@ -106,10 +106,24 @@ class Program:
         def at(x: Reference) -> Any:
             return values[x] if type(x) is int else x
 
-        for step in self.steps:
+        for step, past in zip(self.steps, self._used_last, strict=True):
             operands = [at(x) for x in step.operands]
             values.append(meaning[step.operation](*operands))
+            for k in past:
+                values[k] = None  # large batches would not fit into memory
         return [at(x) for x in self.outputs]
+
+    @cached_property
+    def _used_last(self) -> list[list[int]]:
+        """The values that each step is the last to use."""
+        past: list[list[int]] = [[] for _ in self.steps]
+        needed = set(self.distinct)
+        for number, step in reversed(list(enumerate(self.steps))):
+            for x in step.operands:
+                if type(x) is int and x not in needed:
+                    needed.add(x)
+                    past[number].append(x)
+        return past
 
     def __str__(self) -> str:
         """One line a step: ``v7 = v1 * v4``."""

@@ -75,7 +75,7 @@ class Trace:
         steps: list[Step] = []
 
         def reference(x: Operand) -> Reference:
-            return number[x.index] if isinstance(x, Traced) else x + 0.0  # zero has no sign
+            return number[x.index] if isinstance(x, Traced) else x
 
         for value in self.needed(outputs):
             if value.operation is INPUT:
