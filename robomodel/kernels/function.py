@@ -308,14 +308,17 @@ class Kernel(_CompiledFunction):
             try:
                 if out is None:
                     return self._results(*arguments)
-                return self._results.onto(arguments, out)
+                if len(arguments) == len(self.sizes):
+                    shape = self._results.shape
+                    self.ufunc(*arguments, _flattened(out, shape, self.shapes))
+                    return out if shape is not None else split(out, self.shapes)
             except TypeError:
                 if not self._lossy(arguments):
                     raise
         self._results.count(arguments)
         if self._lossy(arguments):
             return self.function.kernel()(*arguments, out=out, threads=threads)
-        flat = None if out is None else _flattened(out, self.shapes)
+        flat = None if out is None else _flattened(out, self._results.shape, self.shapes)
         numbers = self._spread(arguments, flat, threads)
         return out if out is not None and len(self.shapes) == 1 else split(numbers, self.shapes)
 
@@ -347,36 +350,53 @@ class Kernel(_CompiledFunction):
         return result
 
 
-@dataclass(frozen=True, slots=True)
 class Results:
     """A ufunc's numbers as results of their shapes; ``quiet``: without warnings of NumPy.
 
-    It keeps the ufunc's code in memory.
+    It keeps the ufunc's code in memory. What a call needs is looked up once: a call of a small
+    robot's kernel takes little longer than its parts.
     """
 
-    compiled: Compiled
-    name: str
-    arguments: tuple[str, ...]
-    shapes: tuple[Shape, ...]
-    quiet: bool = False
+    __slots__ = ("arguments", "compiled", "name", "quiet", "shape", "shapes", "ufunc")
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        name: str,
+        arguments: tuple[str, ...],
+        shapes: tuple[Shape, ...],
+        *,
+        quiet: bool = False,
+    ) -> None:
+        self.compiled = compiled
+        self.ufunc: Callable[..., Array] = compiled.ufunc
+        self.name = name
+        self.arguments = arguments
+        self.shapes = shapes
+        self.shape = shapes[0] if len(shapes) == 1 else None  # of the only result
+        self.quiet = quiet
 
     def __call__(self, *arguments: ArrayLike) -> Any:
         """The results: one array, or a tuple of several."""
-        self.count(arguments)
+        if len(arguments) != len(self.arguments):
+            self.count(arguments)
         if self.quiet:
             with np.errstate(all="ignore"):
-                numbers = self.compiled.ufunc(*arguments)
+                numbers = self.ufunc(*arguments)
         else:
-            numbers = self.compiled.ufunc(*arguments)
+            numbers = self.ufunc(*arguments)
         if type(numbers) is not np.ndarray:  # masked ones, and those of other libraries
             masks = sys.modules.get("numpy.ma")  # imported where masked arrays come from
             masked = masks is not None and isinstance(numbers, masks.MaskedArray)
             if masked or not isinstance(numbers, np.ndarray):
                 raise TypeError(f"{self.name} takes plain arrays, not such as give a "
                                 f"{type(numbers).__name__}")  # fmt: skip
-        shapes = self.shapes
-        plain = len(shapes) == 1 and len(shapes[0]) == 1
-        return numbers if plain else split(numbers, shapes)
+        shape = self.shape
+        if shape is None:
+            return split(numbers, self.shapes)
+        if len(shape) == 1:
+            return numbers
+        return numbers.reshape(shape if numbers.ndim == 1 else (*numbers.shape[:-1], *shape))
 
     def count(self, arguments: Sequence[ArrayLike]) -> None:
         """Refuse too few, and too many: the ufunc would take one more for the result's place."""
@@ -387,19 +407,15 @@ class Results:
                 f"{len(arguments)}{hint}"
             )
 
-    def onto(self, arguments: Sequence[ArrayLike], out: Array) -> Any:
-        """The results in an array."""
-        self.count(arguments)
-        numbers = self.compiled.ufunc(*arguments, out=_flattened(out, self.shapes))
-        return out if len(self.shapes) == 1 else split(numbers, self.shapes)
 
-
-def _flattened(out: Array, shapes: Sequence[Shape]) -> Array:
-    """A view of ``out`` with the result's axes as one."""
+def _flattened(out: Array, shape: Shape | None, shapes: Sequence[Shape]) -> Array:
+    """A view of ``out`` with the result's axes as one; ``shape``: that of the only result."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
-    if len(shapes) == 1 and out.shape[-1:] == shapes[0]:
+    if out.shape[-1:] == shape:
         return out
+    if out.shape == shape and out.flags.c_contiguous:
+        return out.reshape(-1)
     size = sum(math.prod(shape) for shape in shapes)
     shape = shapes[0] if len(shapes) == 1 else (size,)
     batch = out.shape[: out.ndim - len(shape)]
