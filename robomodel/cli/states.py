@@ -20,7 +20,7 @@ from robomodel import dynamics as compute
 from robomodel.cli.common import Result, UserError, blaming
 from robomodel.cli.robot import Robot
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
-from robomodel.dynamics.recursions.aba import freedoms
+from robomodel.dynamics.recursions.hybrid import freedoms
 from robomodel.errors import DescriptionError, DescriptionWarning, did_you_mean
 from robomodel.files import named
 from robomodel.kernels import obstacle

@@ -31,7 +31,7 @@ from robomodel.dynamics.kinematics.frames import (
     frame_key,
     frame_keys,
 )
-from robomodel.dynamics.recursions.aba import prescribed
+from robomodel.dynamics.recursions.hybrid import prescribed
 from robomodel.dynamics.recursions.passive import Arguments, Inner
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.errors import as_names, did_you_mean, no_model, warn

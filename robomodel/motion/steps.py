@@ -25,7 +25,7 @@ from robomodel.dynamics.contact.complementarity import Problem, solve
 from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, without_gain
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration, Forces
-from robomodel.dynamics.recursions.aba import aba, orthonormal_aba
+from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.passive import passive_force
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.recursions.rnea import bias_force
@@ -308,8 +308,7 @@ class FixedStep:
         acting = self._acting(here, q, v, tau)
         if self.passive:
             acting = added(acting, passive_force(here, q, z))
-        forward = aba if self.dtype == "float64" else orthonormal_aba
-        return forward(here, q, z, acting, self.wrenches(wrenches))
+        return aba(here, q, z, acting, self.wrenches(wrenches))
 
     def here(self, bases: Vector, *, refined: bool = False) -> Model:
         """The model on which forward dynamics takes the fewest operations, in tangents."""

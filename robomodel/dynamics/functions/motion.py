@@ -25,12 +25,13 @@ from robomodel.dynamics.algorithm import (
     run_one,
 )
 from robomodel.dynamics.recursions.aba import aba as aba_recursion
-from robomodel.dynamics.recursions.aba import freedoms, orthonormal_aba, prescribed
-from robomodel.dynamics.recursions.aba import hybrid as hybrid_recursion
 from robomodel.dynamics.recursions.crba import crba as crba_recursion
 from robomodel.dynamics.recursions.derivatives import aba_derivatives as aba_slopes
 from robomodel.dynamics.recursions.derivatives import rnea_derivatives as rnea_slopes
 from robomodel.dynamics.recursions.derivatives import rnea_hessian_product as hessian_product
+from robomodel.dynamics.recursions.hybrid import freedoms, prescribed
+from robomodel.dynamics.recursions.hybrid import hybrid as hybrid_recursion
+from robomodel.dynamics.recursions.orthonormal import orthonormal_aba
 from robomodel.dynamics.recursions.passive import (
     aba_derivatives_passive,
     aba_passive,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from robomodel.dynamics.kinematics.state import Configuration, position_directions
-from robomodel.dynamics.recursions.aba import prescribed
+from robomodel.dynamics.recursions.hybrid import prescribed
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
 from robomodel.model.constraints import BodyAnchor
