@@ -10,8 +10,8 @@ import logging
 
 import numpy as np
 import pytest
+from agreement import State, in_world, rotation, spanning
 from lxml import etree
-from mujoco_oracle import State, in_world, rotation, spanning
 
 import robomodel as rm
 from robomodel.model import Model

@@ -7,13 +7,6 @@ import numpy as np
 import robomodel as rm
 
 
-def close(found: np.ndarray, expected: np.ndarray, tolerance: float = 1e-13) -> None:
-    assert found.shape == expected.shape
-    assert np.max(np.abs(found - expected), initial=0.0) <= tolerance * max(
-        1e-3, float(np.max(np.abs(expected), initial=0.0))
-    )
-
-
 def states(model: rm.Model, count: int, seed: int = 0) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(seed)
     q = np.array([model.random_configuration(rng) for _ in range(count)])

@@ -10,7 +10,8 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from mujoco_oracle import MujocoSide, in_world, motions, spanning
+from agreement import in_world, spanning
+from mujoco_oracle import MujocoSide, motions
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm

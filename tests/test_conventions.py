@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
+from agreement import close
 from mujoco_oracle import full_mass_matrix as full
 
 import robomodel as rm
@@ -72,25 +73,21 @@ def state(model, batch=(), seed=0):
     return q.reshape(*batch, model.nq), v, a, tau
 
 
-def assert_same(mine, its, tolerance=1e-11):
-    np.testing.assert_allclose(mine, its, rtol=0, atol=tolerance * max(1.0, np.abs(its).max()))
-
-
 def assert_undone(model, word, joints=None, batch=(2, 3)):
     """There and back is where it was, quaternions' signs and whole turns aside."""
     q, v, a, tau = state(model, batch)
     to, back = partial(model.to_order, word), partial(model.from_order, word)
     there = to(q, v, a=a, tau=tau, joints=joints)
     again = back(there[0], there[1], a=there[2], tau=there[3], joints=joints)
-    assert_same(model.difference(q, again[0]), np.zeros_like(v))
+    close(model.difference(q, again[0]), np.zeros_like(v), 1e-11, least=1.0)
     for mine, its in zip(again[1:], (v, a, tau), strict=True):
-        assert_same(mine, its)
+        close(mine, its, 1e-11, least=1.0)
     one = to(q[0, 1], v[0, 1], joints=joints)
     assert np.array_equal(one[0], there[0][0, 1])
     assert np.array_equal(one[1], there[1][0, 1])
     assert np.array_equal(to(q, joints=joints), there[0])
     power = np.sum(v * tau, axis=-1)
-    assert_same(np.sum(there[1] * there[3], axis=-1), power)
+    close(np.sum(there[1] * there[3], axis=-1), power, 1e-11, least=1.0)
 
 
 # ---- Pinocchio -----------------------------------------------------------------------------------
@@ -110,14 +107,16 @@ def test_inverse_dynamics_is_pinocchios(text, floating):
         q, v, a, tau = state(model, seed=seed)
         there = model.to_order("pinocchio", q, v, a=a, tau=rm.rnea(model, q, v, a, backend="numpy"))
         forces = pin.rnea(its, data, *there[:3])
-        assert_same(there[3], forces)
-        assert_same(
+        close(there[3], forces, 1e-11, least=1.0)
+        close(
             model.from_order("pinocchio", *there[:2], tau=forces)[2],
             rm.rnea(model, q, v, a, backend="numpy"),
+            1e-11,
+            least=1.0,
         )
         forward = pin.aba(its, data, there[0], there[1], model.to_order("pinocchio", q, tau=tau)[1])
         mine = rm.aba(model, q, v, tau, backend="numpy")
-        assert_same(model.from_order("pinocchio", *there[:2], a=forward)[2], mine, 1e-9)
+        close(model.from_order("pinocchio", *there[:2], a=forward)[2], mine, 1e-9, least=1.0)
         for joints in (its, its.names, list(its.names)[1:]):
             assert np.array_equal(model.to_order("pinocchio", q, joints=joints), there[0])
     assert_undone(model, "pinocchio")
@@ -134,9 +133,14 @@ def test_pinocchios_order_is_by_the_joints_names():
         at, dof = its.idx_qs[index], its.idx_vs[index]
         mine = model.joint_positions(q)[name]
         if name == "alpha":
-            assert_same(there[0][at : at + 2], [np.cos(mine), np.sin(mine)])
+            close(there[0][at : at + 2], [np.cos(mine), np.sin(mine)], 1e-11, least=1.0)
         elif name == "cart":
-            assert_same(there[0][at : at + 4], [*mine[:2], np.cos(mine[2]), np.sin(mine[2])])
+            close(
+                there[0][at : at + 4],
+                [*mine[:2], np.cos(mine[2]), np.sin(mine[2])],
+                1e-11,
+                least=1.0,
+            )
         else:
             assert there[0][at] == mine
             assert there[1][dof] == model.joint_velocities(q, v)[name]
@@ -155,8 +159,11 @@ def test_ball_joints_of_pinocchio():
     assert np.array_equal(there[0][7:11], model.joint_positions(q)["aball"])
     assert np.array_equal(there[1][:3], v[3:6])
     moved = model.integrate(q, 0.1 * v)
-    assert_same(
-        pin.integrate(its, there[0], 0.1 * there[1]), model.to_order("pinocchio", moved, joints=its)
+    close(
+        pin.integrate(its, there[0], 0.1 * there[1]),
+        model.to_order("pinocchio", moved, joints=its),
+        1e-11,
+        least=1.0,
     )
     assert_undone(model, "pinocchio", its)
 
@@ -169,8 +176,8 @@ def test_rotors_that_pinocchio_does_not_know():
     mine = model.from_order("pinocchio", *there)
     for joints in (None, its):
         again = model.to_order("pinocchio", *mine, joints=joints)
-        assert_same(again[0], there[0])
-        assert_same(again[1], there[1])
+        close(again[0], there[0], 1e-11, least=1.0)
+        close(again[1], there[1], 1e-11, least=1.0)
     assert len(model.joint_names) == len(plain.joint_names) + 1
     assert_undone(model, "pinocchio")
 
@@ -188,8 +195,8 @@ def test_joints_that_follow_others(name):
         if joint in rates:
             assert there[1][dof] == rates[joint]
     again = model.from_order("pinocchio", *there)
-    assert_same(model.difference(q, again[0]), np.zeros(model.nv))
-    assert_same(again[1], v)
+    close(model.difference(q, again[0]), np.zeros(model.nv), 1e-11, least=1.0)
+    close(again[1], v, 1e-11, least=1.0)
     assert_undone(model, "pinocchio", its)
 
 
@@ -200,7 +207,7 @@ def test_forces_of_all_joints_push_the_independent_ones():
     there = model.to_order("pinocchio", q, v)
     forces = np.random.default_rng(1).normal(size=its.nv)
     tau = model.from_order("pinocchio", *there, tau=forces)[2]
-    assert_same(tau @ v, forces @ there[1])
+    close(tau @ v, forces @ there[1], 1e-11, least=1.0)
 
 
 def test_frames_of_pinocchio_are_linear_first():
@@ -209,20 +216,25 @@ def test_frames_of_pinocchio_are_linear_first():
     q, v, a, _ = state(model)
     q_pin, v_pin, a_pin = model.to_order("pinocchio", q, v, a=a)
     T = model.to_order("pinocchio", q, np.eye(model.nv))[1].T
-    assert_same(T @ v, v_pin)
-    assert_same(T @ a, a_pin)
+    close(T @ v, v_pin, 1e-11, least=1.0)
+    close(T @ a, a_pin, 1e-11, least=1.0)
     frame, swapped = its.getFrameId("a3"), [3, 4, 5, 0, 1, 2]
     pin.forwardKinematics(its, data, q_pin, v_pin, a_pin)
     for reference in ("LOCAL", "WORLD", "LOCAL_WORLD_ALIGNED"):
         axes = getattr(pin.ReferenceFrame, reference)
         J = pin.computeFrameJacobian(its, data, q_pin, frame, axes)[swapped] @ T
-        assert_same(rm.jacobian(model, q, "a3", reference=reference.lower(), backend="numpy"), J)
+        close(
+            rm.jacobian(model, q, "a3", reference=reference.lower(), backend="numpy"),
+            J,
+            1e-11,
+            least=1.0,
+        )
     wrench = np.arange(1.0, 7.0)  # on the link; it stands at its joint
     forces = pin.StdVec_Force([pin.Force.Zero() for _ in its.names])
     forces[its.getJointId("tip")] = pin.Force(wrench[3:], wrench[:3])
     tau = pin.rnea(its, data, q_pin, v_pin, a_pin, forces)
     mine = rm.rnea(model, q, v, a, f_ext={"a3": wrench}, backend="numpy")
-    assert_same(model.from_order("pinocchio", q_pin, tau=tau)[1], mine)
+    close(model.from_order("pinocchio", q_pin, tau=tau)[1], mine, 1e-11, least=1.0)
 
 
 # ---- MuJoCo --------------------------------------------------------------------------------------
@@ -240,11 +252,11 @@ def assert_mujocos(model, its, joints=None):
         acceleration = data.qacc.copy()
         mujoco.mj_forward(its, data)
         forces = full(its, data) @ acceleration + data.qfrc_bias
-        assert_same(its_tau, forces, 1e-10)
+        close(its_tau, forces, 1e-10, least=1.0)
         again = model.from_order(
             "mujoco", data.qpos, data.qvel, a=acceleration, tau=forces, joints=joints
         )
-        assert_same(again[3], tau, 1e-10)
+        close(again[3], tau, 1e-10, least=1.0)
         still = model.to_order("mujoco", q, v, a=0.0 * a, joints=joints)[2]
         bias = model.from_order(
             "mujoco",
@@ -252,14 +264,14 @@ def assert_mujocos(model, its, joints=None):
             tau=full(its, data) @ still + data.qfrc_bias,
             joints=joints,
         )[1]
-        assert_same(bias, rm.bias_force(model, q, v, backend="numpy"), 1e-10)
+        close(bias, rm.bias_force(model, q, v, backend="numpy"), 1e-10, least=1.0)
         units = [model.to_order("mujoco", q, unit, joints=joints)[1] for unit in np.eye(model.nv)]
         T = np.array(units).T
-        assert_same(T.T @ full(its, data) @ T, rm.crba(model, q, backend="numpy"), 1e-10)
+        close(T.T @ full(its, data) @ T, rm.crba(model, q, backend="numpy"), 1e-10, least=1.0)
         q2 = model.integrate(q, 1e-7 * v)
         moved = data.qpos.copy()
         mujoco.mj_integratePos(its, moved, data.qvel, 1e-7)
-        assert_same(model.to_order("mujoco", q2, joints=joints), moved, 1e-12)
+        close(model.to_order("mujoco", q2, joints=joints), moved, 1e-12, least=1.0)
     assert_undone(model, "mujoco", joints)
 
 
@@ -316,7 +328,7 @@ def test_a_screw_is_a_hinge_and_a_slide(tmp_path):
     mujoco.mj_forward(its, data)
     forces = full(its, data) @ qacc + data.qfrc_bias
     mine = model.from_order("mujoco", qpos, qvel, tau=forces, joints=its)[2]
-    assert_same(mine, rm.rnea(model, q, v, a, backend="numpy"))
+    close(mine, rm.rnea(model, q, v, a, backend="numpy"), 1e-11, least=1.0)
     assert_undone(model, "mujoco")
 
 
@@ -370,16 +382,21 @@ def assert_drakes(model, plant, trees):
         forces = trees.MultibodyForces(plant)
         plant.CalcForceElementsContribution(context, forces)
         its = plant.CalcInverseDynamics(context, there[2], forces)
-        assert_same(there[3], its)
-        assert_same(model.from_order("drake", there[0], there[1], tau=its, joints=plant)[2], tau)
+        close(there[3], its, 1e-11, least=1.0)
+        close(
+            model.from_order("drake", there[0], there[1], tau=its, joints=plant)[2],
+            tau,
+            1e-11,
+            least=1.0,
+        )
         gravity = model.to_order("drake", q, tau=rm.gravity_force(model, q, backend="numpy"))[1]
         bias = model.to_order("drake", q, tau=rm.bias_force(model, q, v, backend="numpy"))[1]
-        assert_same(gravity, -plant.CalcGravityGeneralizedForces(context))
+        close(gravity, -plant.CalcGravityGeneralizedForces(context), 1e-11, least=1.0)
         at_rest = model.to_order("drake", q, v, a=np.zeros(model.nv))[
             2
         ]  # of our rates, not Drake's
         push = plant.CalcMassMatrix(context) @ at_rest
-        assert_same(bias - gravity - push, plant.CalcBiasTerm(context))
+        close(bias - gravity - push, plant.CalcBiasTerm(context), 1e-11, least=1.0)
         own = model.to_order("drake", q, v)
         assert np.array_equal(own[0], there[0])
         assert np.array_equal(own[1], there[1])
@@ -393,12 +410,12 @@ def test_drakes_numbers_of_a_free_base():
     there = model.to_order("drake", q, v)
     pose = rm.frame_pose(model, q, "base")
     twist = rm.frame_velocity(model, q, v, "base", reference="local_world_aligned")
-    assert_same(there[0][4:7], pose[:3, 3])
+    close(there[0][4:7], pose[:3, 3], 1e-11, least=1.0)
     w, x, y, z = there[0][:4]
     turn = np.zeros(9)
     mujoco.mju_quat2Mat(turn, np.array([w, x, y, z]))
-    assert_same(turn.reshape(3, 3), pose[:3, :3])
-    assert_same(there[1][:6], twist)
+    close(turn.reshape(3, 3), pose[:3, :3], 1e-11, least=1.0)
+    close(there[1][:6], twist, 1e-11, least=1.0)
     assert_undone(model, "drake")
 
 

@@ -19,8 +19,9 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from agreement import close
 from cases import few
-from kernel_programs import close, states
+from kernel_programs import states
 from llvmlite.binding import ffi
 
 import robomodel as rm
@@ -191,7 +192,7 @@ def test_another_binary_interface_of_numpy_is_refused(monkeypatch: pytest.Monkey
         mass = rm.crba(model, model.neutral())
     monkeypatch.undo()
     compiling.numpy_functions.cache_clear()
-    close(mass, rm.compile(model, "crba")(model.neutral()))
+    close(mass, rm.compile(model, "crba")(model.neutral()), 1e-13)
 
 
 # ---- processes and threads -----------------------------------------------------------------------
@@ -390,7 +391,7 @@ def test_derivatives_are_functions_too(name: str) -> None:
             assert a.shape == (3, model.nv, model.nv)
             close(a, b, 1e-11)
     mass = rm.crba(model, q, backend="numpy")
-    close(rm.rnea_derivatives(model, q, v, x)[2], mass)
+    close(rm.rnea_derivatives(model, q, v, x)[2], mass, 1e-13)
     inverse = rm.aba_derivatives(model, q, v, x)[2]
     close(inverse @ mass, np.broadcast_to(np.eye(model.nv), mass.shape), 1e-10)
 
@@ -407,7 +408,7 @@ def test_several_results_share_one_out() -> None:
     for part, expected in zip(kernel(q, v, tau, threads=3), kernel(q, v, tau), strict=True):
         np.testing.assert_array_equal(part, expected)
     kinetic, potential = rm.compile(model, "energy")(q, v)
-    close(kinetic, rm.energy(model, q, v)[0])
+    close(kinetic, rm.energy(model, q, v)[0], 1e-13)
     assert potential.shape == (20,)
 
 

@@ -7,8 +7,9 @@ import warnings
 
 import numpy as np
 import pytest
+from agreement import close
 from cases import few
-from kernel_programs import close, states
+from kernel_programs import states
 from mechanisms import KINDS, Mechanism, random_mechanism
 from texts import INERTIAL, joint, link, robot
 
@@ -42,10 +43,12 @@ def test_every_function_compiled_equals_numpy(name: str) -> None:
     ]
     for function, arguments, options in calls:
         expected = function(model, *arguments, **options, backend="numpy")
-        close(function(model, *arguments, **options, backend="compiled"), expected)
+        close(
+            function(model, *arguments, **options, backend="compiled"), expected, 1e-13, least=1e-3
+        )
     both = rm.energy(model, q, v, backend="compiled")
     for found, expected in zip(both, rm.energy(model, q, v, backend="numpy"), strict=True):
-        close(found, expected)
+        close(found, expected, 1e-13)
 
 
 def compare_with_numpy(mechanism: Mechanism) -> None:
@@ -65,7 +68,7 @@ def compare_with_numpy(mechanism: Mechanism) -> None:
         close(rm.rnea(model, *state), tau[i], 1e-13 * gain)
         close(together[i], tau[i], 1e-13 * gain)
     mass = rm.crba(model, q, backend="numpy")
-    close(rm.crba(model, q), mass)
+    close(rm.crba(model, q), mass, 1e-13)
     a = rm.aba(model, q, v, x)
     size = np.einsum("...ij,...j->...i", np.abs(mass), np.abs(a)).max(axis=-1) + np.abs(tau).max()
     unbalanced = rm.rnea(model, q, v, a, backend="numpy") - x
@@ -129,7 +132,12 @@ def test_long_programs_are_cut_and_keep_their_meaning() -> None:
     kernel = rm.compile(model, "aba")
     assert len(kernel.program.steps) > CHUNK
     close(kernel(q, v, x), rm.aba(model, q, v, x, backend="numpy"), 1e-9)
-    close(rm.compile(model, "rnea")(q, v, x), rm.rnea(model, q, v, x, backend="numpy"))
+    close(
+        rm.compile(model, "rnea")(q, v, x),
+        rm.rnea(model, q, v, x, backend="numpy"),
+        1e-13,
+        least=1e-3,
+    )
 
 
 # ---- ufunc semantics -----------------------------------------------------------------------------
@@ -156,14 +164,22 @@ def test_any_number_of_states_and_any_strides() -> None:
     for count in range(len(q) + 1):
         found = kernel(q[:count], v[:count], tau[:count])
         assert found.shape == (count, 3)
-        close(found, expected[:count])
-    close(kernel(q[0], v[0], tau[0]), expected[0])
-    close(kernel(q[::-2], v[::-2], tau[::-2]), expected[::-2])
-    close(kernel(np.asfortranarray(q), np.repeat(v, 2, axis=1)[:, ::2], tau), expected)
-    close(kernel(q[:24].reshape(2, 3, 4, 5), v[0], tau[0]),
-          rm.aba(model, q[:24].reshape(2, 3, 4, 5), v[0], tau[0], backend="numpy"))  # fmt: skip
+        close(found, expected[:count], 1e-13)
+    close(kernel(q[0], v[0], tau[0]), expected[0], 1e-13)
+    close(kernel(q[::-2], v[::-2], tau[::-2]), expected[::-2], 1e-13)
+    close(
+        kernel(np.asfortranarray(q), np.repeat(v, 2, axis=1)[:, ::2], tau),
+        expected,
+        1e-13,
+        least=1e-3,
+    )
+    close(
+        kernel(q[:24].reshape(2, 3, 4, 5), v[0], tau[0]),
+        rm.aba(model, q[:24].reshape(2, 3, 4, 5), v[0], tau[0], backend="numpy"),
+        1e-13,
+    )
     single = q.astype(np.float32)
-    close(kernel(single, v, tau), rm.aba(model, single, v, tau, backend="numpy"))
+    close(kernel(single, v, tau), rm.aba(model, single, v, tau, backend="numpy"), 1e-13)
 
 
 def test_results_go_where_they_shall() -> None:
@@ -297,4 +313,4 @@ def test_external_forces_are_further_arguments() -> None:
     force = np.arange(24.0).reshape(4, 6)
     kernel = rm.compile(model, "aba", f_ext=["foot"])
     expected = rm.aba(model, q, v, tau, f_ext={"foot": force}, backend="numpy")
-    close(kernel(q, v, tau, force), expected)
+    close(kernel(q, v, tau, force), expected, 1e-13)

@@ -10,9 +10,10 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+from agreement import spanning
 from cases import few
 from mjcf_texts import LINK, VERSION, body, files, joint, world
-from mujoco_oracle import MujocoSide, assert_smooth_dynamics, spanning
+from mujoco_oracle import MujocoSide, assert_smooth_dynamics
 
 import robomodel as rm
 from robomodel.errors import DescriptionError, DescriptionWarning

@@ -9,17 +9,15 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+from agreement import in_world, same_robot, spanning
 from cases import few
 from hypothesis import assume, given, settings
 from mechanisms import KINDS, mechanisms, random_mechanism
 from mujoco_oracle import (
     MujocoSide,
     assert_forward_dynamics,
-    assert_same_dynamics,
     assert_smooth_dynamics,
-    in_world,
     motions,
-    spanning,
 )
 from texts import four_bar, joint, link, robot
 
@@ -80,7 +78,7 @@ def test_shipped_robots(name):
     """They read back as they are; MuJoCo has their spanning trees, and ties them as we do."""
     model = rm.robots.load(name)
     text = written(model)
-    assert_same_dynamics(model, same_coordinates(text, model))
+    same_robot(model, same_coordinates(text, model))
     side = MujocoSide.of(text)
     assert_smooth_dynamics(spanning_tree(model), side, states=2, tolerance=1e-11)
     assert_same_constraints(model, side)
@@ -154,7 +152,7 @@ def test_what_mujoco_takes_no_body_for_is_told_and_loads(name, tmp_path):
     assert other.nv == model.nv
     assert_same_constraints(model, side)
     if "tello" in name:  # massless cranks: a picogram changes nothing that is seen
-        assert_same_dynamics(model, other, states=1)
+        same_robot(model, other, states=1)
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -187,7 +185,7 @@ def test_cassie(file):
     mujoco.MjModel.from_xml_string(text)
     assert same_coordinates(text, model).nv == model.nv
     if file != "cassie.sdf":
-        assert_same_dynamics(model, same_coordinates(text, model), states=2)
+        same_robot(model, same_coordinates(text, model), states=2)
     side = MujocoSide.of(to_mjcf(approximate(model))[0])
     assert_smooth_dynamics(model, side, method="approximate", states=1, tolerance=1e-11)
     assert_forward_dynamics(model, side, method="approximate", states=1, tolerance=1e-10)
@@ -224,7 +222,7 @@ def test_loops_that_mujoco_has_no_constraint_for(kind):
     assert [loop.type for loop in other.description.loops] == LOOPS[kind]
     assert math.isclose(other.mass, 6.0)
     if kind == "universal":
-        assert_same_dynamics(model, other)
+        same_robot(model, other)
 
 
 ODD = """<robot name="odd"><link name="base"/>
@@ -246,7 +244,7 @@ def test_what_lies_along_a_hinge_is_lent():
     """An arm such as no body is can be written where its hinge's axis is the right one."""
     model = rm.load(ODD.format(ixy="-0.0005", axis="0 1 0"))
     text = written(model)
-    assert_same_dynamics(model, rm.load(text))
+    same_robot(model, rm.load(text))
     assert_smooth_dynamics(model, MujocoSide.of(text), tolerance=1e-12)
     (lost,) = to_mjcf(rm.load(ODD.format(ixy="-0.0005", axis="0 0 1")).description)[1]
     assert "principal moments" in lost
@@ -329,7 +327,7 @@ def check_mechanism(mechanism, seed):
     assert all("without a mass" in each for each in lost)
     if lost:
         return
-    assert_same_dynamics(model, same_coordinates(text, model), tolerance=2e-11, seed=seed)
+    same_robot(model, same_coordinates(text, model), tolerance=2e-11, seed=seed)
     if all(joint.type not in ("planar", "screw", "floating") for joint in model.joints):
         check_approximate(model)
 
@@ -415,7 +413,7 @@ def test_rotors_in_linkages(at):
     stream = io.StringIO()
     assert rm.write_mjcf(model, stream) == ()
     other = same_coordinates(stream.getvalue(), model)
-    assert_same_dynamics(model, other, states=2, tolerance=1e-11)
+    same_robot(model, other, states=2, tolerance=1e-11)
     (one,), (again,) = model.actuators, other.actuators
     assert (one.name, one.effort_limit, one.stall_torque) == (
         again.name, again.effort_limit, again.stall_torque)  # fmt: skip

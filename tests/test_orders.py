@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from agreement import close
 from cases import few
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
@@ -31,11 +32,6 @@ def states(model: rm.Model, count: int, seed: int = 0) -> tuple[Array, Array, Ar
     q = np.array([model.random_configuration(rng) for _ in range(count)])
     v, tau = rng.normal(size=(2, count, model.nv))
     return q, v, tau
-
-
-def close(found: Array, expected: Array, tolerance: float) -> None:
-    size = np.abs(expected).max(axis=-1, keepdims=True)
-    assert (np.abs(found - expected) / size).max() < tolerance
 
 
 @pytest.mark.parametrize("order", few(NAMED, "aba", "crba", "markowitz", "nested dissection"))

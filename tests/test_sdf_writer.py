@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from agreement import same_robot
 from cases import few
 from lxml import etree
 from mechanisms import KINDS, random_mechanism
@@ -19,41 +20,6 @@ from robomodel.parsers.sdf.writer import to_sdf
 from robomodel.writing import shown_positions
 
 NUMPY = {"backend": "numpy"}  # no kernels are made
-
-
-def placed(model: Model, q, other: Model):
-    """The configuration of ``other`` in which every joint stands as in ``model`` at ``q``."""
-    spanning = np.array([float(x) for x in model.spanning_positions(list(q))])
-    at = {
-        each.name: spanning[node.q : node.q + each.nq]
-        for each, node in zip(model.joints, model.nodes, strict=True)
-    }
-    result = np.zeros(other.nq)
-    for cluster in other.clusters:
-        explicit = cluster.kind == "couplings" and not cluster.implicit
-        names = cluster.independent if explicit else cluster.joints
-        result[cluster.q] = np.concatenate([at[name] for name in names])
-    return result
-
-
-def assert_same(model: Model, other: Model, *, states=3, tolerance=1e-12):
-    """The same inverse dynamics and inertia at the same states, joint by joint."""
-    assert sorted(model.dof_names) == sorted(other.dof_names)
-    assert model.gravity == other.gravity
-    order = [other.dof_names.index(name) for name in model.dof_names]
-    rng = np.random.default_rng(0)
-    for _ in range(states):
-        q = model.random_configuration(rng)
-        v, a = rng.normal(size=(2, model.nv))
-        q2, v2, a2 = placed(model, q, other), np.zeros(other.nv), np.zeros(other.nv)
-        v2[order], a2[order] = v, a
-        mine = rm.rnea(model, q, v, a, backend="numpy")
-        its = rm.rnea(other, q2, v2, a2, backend="numpy")[order]
-        M = rm.crba(model, q, backend="numpy")
-        size = np.max(np.abs(mine)) + np.max(np.abs(M))
-        np.testing.assert_allclose(its, mine, rtol=0, atol=tolerance * size)
-        its = rm.crba(other, q2, backend="numpy")[np.ix_(order, order)]
-        np.testing.assert_allclose(its, M, rtol=0, atol=tolerance * size)
 
 
 def again(model: Model, *, chosen: bool = False) -> Model:
@@ -90,7 +56,7 @@ def test_shipped_robots(name):
         assert all(any(words in each for words in SAYS[name]) for each in lost)
         assert len(read(text).loops) == 0
         return
-    assert_same(model, again(model))
+    same_robot(model, again(model))
 
 
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
@@ -101,7 +67,7 @@ def test_open_trees_of_shipped_robots(name):
     expected = build(approximate(model))
     found = rm.load(written(model, approximate=True))
     assert found.loops == found.couplings == ()
-    assert_same(expected, found)
+    same_robot(expected, found)
     armature = {each.name: each.armature for each in expected.joints}
     assert {each.name: each.armature for each in found.joints} == pytest.approx(armature, rel=1e-15)
 
@@ -131,9 +97,9 @@ def test_what_sdf_cannot_say_is_refused_or_dropped():
 def test_cassie(file):
     """Loops, and in one of them gears; and as open trees with the armature of rotors."""
     model = rm.load(CASSIE / file)
-    assert_same(model, again(model), states=2)
+    same_robot(model, again(model), states=2)
     found = rm.load(written(model, approximate=True))
-    assert_same(build(approximate(model)), found, states=2)
+    same_robot(build(approximate(model)), found, states=2)
 
 
 UNSAYABLE = ("planar joint", "planar loop", "rod loop", " joints", "floating joint")
@@ -151,7 +117,7 @@ def check_mechanisms(kind, count, seeds):
             assert all(any(word in each for word in UNSAYABLE) for each in lost), lost
             read(text)
             continue
-        assert_same(model, again(model, chosen=True), states=1)
+        same_robot(model, again(model, chosen=True), states=1)
         said += 1
         if said == count:
             break
@@ -178,7 +144,7 @@ def test_files_that_were_read_are_written_again():
     assert {each.name for each in other.description.links} == {
         each.name for each in model.description.links
     }
-    assert_same(model, other)
+    same_robot(model, other)
 
 
 # --- how it is written ----------------------------------------------------------------------------
@@ -318,7 +284,7 @@ def test_names_that_sdf_does_not_have():
     assert lost == ["a robot called 'world'"]
     found = build(read(output))
     assert set(found.joint_names) == {"a", "x::y::"}
-    assert_same(model, found)
+    same_robot(model, found)
 
 
 def test_joints_that_mimic_others_of_nested_models():
@@ -339,14 +305,14 @@ def test_joints_that_mimic_others_of_nested_models():
             inner,
         )
     )
-    assert_same(model, again(model))
+    same_robot(model, again(model))
     mimics = {each.name: each.mimic for each in model.description.joints}
     other = {each.name: each.mimic for each in again(model).description.joints}
     assert other == mimics
     # in URDF, names mean nothing: the follower of a leader outside moves out of its model
     text = robot(hinge("u", "a", "b"), hinge("n::j", "b", "c", '<mimic joint="u"/>'))
     model = rm.load(text.replace('"b"', '"n::b"').replace('"c"', '"n::c"'))
-    assert_same(model, again(model))
+    same_robot(model, again(model))
 
 
 def test_gravity_and_armature_are_written():
@@ -355,7 +321,7 @@ def test_gravity_and_armature_are_written():
     output = written(model)
     assert "<gravity>0 1 -2</gravity>" in output
     assert "<drake:rotor_inertia>0.25</drake:rotor_inertia>" in output
-    assert_same(model, rm.load(output))
+    same_robot(model, rm.load(output))
 
 
 @pytest.mark.parametrize(
@@ -400,7 +366,7 @@ def test_inertias_of_no_body_go_to_the_link_that_carries_them(mass):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = again(model)
-    assert_same(model, found)
+    same_robot(model, found)
     assert next(each for each in found.description.links if each.name == "rotor").inertial is None
 
 
@@ -415,7 +381,7 @@ def test_what_stands_in_the_world_is_a_link_of_its_own():
     model = rm.load(WORLDLY)
     text = written(model)
     found = rm.load(text)
-    assert_same(model, found)
+    same_robot(model, found)
     world, ground, *_ = found.description.links
     assert (world.name, world.shapes) == ("world", ())
     assert [shape.kind for shape in ground.shapes] == ["plane", "plane"]
@@ -457,7 +423,7 @@ def test_inertias_that_no_body_has_are_lent_what_they_lack():
     """Mini Cheetah's hips and rotors: the same dynamics, in inertias that simulators take."""
     model = rm.robots.load("mini_cheetah")
     found = again(model)
-    assert_same(model, found)
+    same_robot(model, found)
     for each in found.description.links:
         if each.inertial is not None:
             xx, xy, xz, yy, yz, zz = each.inertial.inertia

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from agreement import close
 from mechanisms import random_mechanism
 
 import robomodel as rm
@@ -34,10 +35,6 @@ def states(model: rm.Model, *batch: int):
 
 def by_joint(model: rm.Model, kind: str, values) -> dict[str, np.ndarray]:
     return {f"{kind}[{p.name}]": values[..., list(p.dofs)] for p in pieces(model) if p.dofs}
-
-
-def close(x, y, tolerance=1e-12) -> None:
-    np.testing.assert_allclose(x, y, rtol=0, atol=tolerance * np.abs(y).max())
 
 
 def agrees(model: rm.Model, found, expected, kind: str) -> None:

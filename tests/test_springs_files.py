@@ -7,6 +7,7 @@ import re
 import mujoco
 import numpy as np
 import pytest
+from agreement import same_robot
 from test_passive import ROBOTS, ROTOR, states
 from texts import joint, link, robot
 
@@ -100,17 +101,6 @@ def test_dynamics_that_drive_the_motion_are_refused(word: str) -> None:
     assert error.value.element == "joint 'j'"
 
 
-def assert_same_forces(model: rm.Model, again: rm.Model) -> None:
-    q, v = states(model)
-    same = [again.dof_names.index(dof) for dof in model.dof_names]
-    speed = np.empty_like(v)
-    speed[:, same] = v
-    np.testing.assert_allclose(
-        rm.passive_force(again, q, speed, **NUMPY)[:, same], rm.passive_force(model, q, v, **NUMPY),
-        rtol=1e-9, atol=1e-9,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("name", list(ROBOTS))
 @pytest.mark.parametrize("form", WRITERS)
 def test_round_trip(name: str, form: str, tmp_path) -> None:
@@ -120,7 +110,7 @@ def test_round_trip(name: str, form: str, tmp_path) -> None:
     free = (name, form) == ("floating ball", "mjcf")  # whose freedoms have another order
     again = rm.load(path, independent=None if free else model.dof_names)
     assert free or again.dof_names == model.dof_names
-    assert_same_forces(model, again)
+    same_robot(model, again)
     named = {spring.name for spring in model.description.springs}
     assert {spring.name for spring in again.description.springs} == named
     if form == "sdf":
@@ -238,6 +228,6 @@ def test_springs_of_open_trees(form: str, tmp_path) -> None:
     """A floating robot without loops and rotors is its own open tree."""
     model = rm.load(ROBOTS["floating ball"].replace(ROTOR, ""))
     WRITERS[form](model, tmp_path / "out.xml", approximate=True)
-    assert_same_forces(model, rm.load(tmp_path / "out.xml"))
+    same_robot(model, rm.load(tmp_path / "out.xml"))
     if form == "urdf":
         assert "drake:linear_spring_damper" in (tmp_path / "out.xml").read_text()

@@ -13,6 +13,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from agreement import same_robot
 
 import robomodel as rm
 from robomodel import DescriptionError, DescriptionWarning
@@ -75,22 +76,6 @@ def urdf_joint(kind: str, name: str, ends: str, inner: str = "", at: str = "") -
     )
 
 
-def check_same(a: rm.Model, b: rm.Model, tolerance: float = 1e-12) -> None:
-    """Two models with the same coordinates, mass matrices, forces and limits."""
-    assert a.dof_names == b.dof_names
-    assert a.nq == b.nq
-    rng = np.random.default_rng(4)
-    q = np.array([a.random_configuration(rng) for _ in range(2)])
-    v = rng.normal(size=(2, a.nv))
-    for one, other in (
-        (rm.crba(a, q, backend="numpy"), rm.crba(b, q, backend="numpy")),
-        (rm.bias_force(a, q, v, backend="numpy"), rm.bias_force(b, q, v, backend="numpy")),
-        (a.lower, b.lower), (a.upper, b.upper), (a.velocity_limit, b.velocity_limit),
-        (a.effort_limit, b.effort_limit),
-    ):  # fmt: skip
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * 10)
-
-
 def said(description: Description) -> object:
     """A description without places in files, its numbers to twelve digits."""
 
@@ -135,7 +120,7 @@ def test_shipped_robots_are_read_back_exactly(name, ending, tmp_path):
     assert rm.write_usd(model, path) == ()
     back = rm.load(path)
     assert said(back.description) == said(model.description)
-    check_same(model, back, 1e-12)
+    same_robot(model, back)
     comparison = rm.compare(model, back)
     assert comparison.same, str(comparison)
 
@@ -482,7 +467,7 @@ JOINTS |= {
 @pytest.mark.parametrize("name", JOINTS)
 def test_joints_are_those_of_urdf(name):
     text, same = JOINTS[name]
-    check_same(rm.load(stage(FIX, text)), rm.load(urdf(FIX_URDF, same)), 1e-9)
+    same_robot(rm.load(stage(FIX, text)), rm.load(urdf(FIX_URDF, same)), tolerance=1e-9)
 
 
 def test_limits_of_zero_lock_nothing():
@@ -518,7 +503,7 @@ def test_units_scale_and_axes():
                    '<limit lower="-1" upper="2" effort="0.007" velocity="inf"/>', at),
         links="abc",
     ).replace('name="r">', 'name="r"><gravity xyz="0 -9.81 0"/>')  # fmt: skip
-    check_same(model, rm.load(text), 1e-6)
+    same_robot(model, rm.load(text), tolerance=1e-6)
     scene = 'def PhysicsScene "s" {{ {} }}'
     for words, gravity in {
         "": (0, -9.81, 0), "float physics:gravityMagnitude = 500;": (0, -5, 0),
@@ -548,7 +533,7 @@ def test_mimics_of_newton_and_physx():
         f'<mimic joint="k" multiplier="-2" offset="{math.pi / 2}"/>')  # fmt: skip
     same = rm.load(urdf(FIX_URDF, hinges, links="abc"))
     for text in (newton, physx):
-        check_same(rm.load(stage(FIX, leader, text, links="abc")), same, 1e-12)
+        same_robot(rm.load(stage(FIX, leader, text, links="abc")), same)
     off = newton.replace("rel newton", "bool newton:mimicEnabled = 0\nrel newton")
     assert rm.load(stage(FIX, leader, off, links="abc")).nv == 2
     curved = newton.replace("rel newton", "double mjc:coef2 = 3\nrel newton")
@@ -605,7 +590,7 @@ def test_loops_are_those_of_urdf(name):
         'xyz="0 0 1"/></predecessor><successor link="c"><origin xyz="0.5 0 -0.2"/></successor>'
         f"{axis if kind != 'rod' else ''}</loop>", links="abcd",
     )  # fmt: skip
-    check_same(model, rm.load(same, independent=independent), 1e-9)
+    same_robot(model, rm.load(same, independent=independent), tolerance=1e-9)
 
 
 def test_free_bodies_and_roots():
@@ -620,7 +605,7 @@ def test_free_bodies_and_roots():
     assert model.description.joints[0].child == "b"
     same = rm.load(urdf(urdf_joint("floating", "floating_base", "-a"), urdf_joint(
         "continuous", "j", "ab", '<axis xyz="1 0 0"/>', AT)))  # fmt: skip
-    check_same(rm.load(text), same)
+    same_robot(rm.load(text), same)
 
 
 # --- layers, references, instances ----------------------------------------------------------------
@@ -647,7 +632,7 @@ def test_layers_references_and_instances(tmp_path):
     path = tmp_path / "robot.usda"
     path.write_text(top.format("; subLayers = [@joints.usda@]", bodies))
     model = rm.load(path)
-    check_same(model, flat)
+    same_robot(model, flat)
     shapes = [shape for link in model.description.links for shape in link.shapes]
     assert [(x.kind, x.size) for x in shapes] == [("sphere", (0.1,))] * 4  # seen, and touching
     (tmp_path / "sub").mkdir()
@@ -663,7 +648,7 @@ def test_layers_references_and_instances(tmp_path):
         rm.load(top.format("", bodies))
     path.write_text(top.format("; subLayers = [@joints.usda@, @gone.usda@]", bodies))
     with pytest.warns(DescriptionWarning, match="gone.usda@ is not there"):
-        check_same(rm.load(path), flat)
+        same_robot(rm.load(path), flat)
 
 
 def test_what_a_file_may_make_is_bounded():

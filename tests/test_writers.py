@@ -15,6 +15,7 @@ import mujoco
 import numpy as np
 import pinocchio
 import pytest
+from agreement import same_robot
 from cases import few
 from descriptions import descriptions, differences
 from hypothesis import assume, given, settings
@@ -58,21 +59,6 @@ def written(model: Model) -> str:
     return stream.getvalue()
 
 
-def assert_same_robot(one: Model, other: Model) -> None:
-    """The same configurations and the same dynamics at some of them."""
-    assert (one.dof_names, one.joint_names) == (other.dof_names, other.joint_names)
-    assert one.gravity == other.gravity
-    np.testing.assert_allclose(one.neutral(), other.neutral(), rtol=0, atol=1e-9)
-    rng = np.random.default_rng(0)
-    for _ in range(3):
-        q = one.random_configuration(rng)
-        v, a = rng.normal(size=(2, one.nv))
-        mine = rm.rnea(one, q, v, a, backend="numpy")
-        its = rm.rnea(other, q, v, a, backend="numpy")
-        scale = float(np.max(np.abs(mine), initial=1.0))
-        np.testing.assert_allclose(its, mine, rtol=0, atol=1e-12 * scale)
-
-
 # ---- descriptions --------------------------------------------------------------------------------
 
 
@@ -92,7 +78,7 @@ def test_whatever_more_descriptions_hold_reads_back(description: Description) ->
 def test_options_are_written() -> None:
     free = rm.load(four_bar(), floating_base=True, independent=["j_rocker"], gravity=(0, 1, -9))
     assert differences(free.description, read_again(free.description)) == []
-    assert_same_robot(free, rm.load(written(free)))
+    same_robot(free, rm.load(written(free)))
 
 
 @pytest.mark.parametrize("name", rm.robots.names())
@@ -100,7 +86,7 @@ def test_shipped_robots(name: str) -> None:
     model = rm.robots.load(name)
     again = rm.load(written(model))
     assert differences(model.description, again.description) == []
-    assert_same_robot(model, again)
+    same_robot(model, again)
 
 
 @pytest.mark.parametrize("kind", few(KINDS, "gear", "mimic", "rod", "rssr", "ankle"))
@@ -110,7 +96,7 @@ def test_random_mechanisms(kind: str) -> None:
     model = rm.load(mechanism.text, floating_base=mechanism.floating_base)
     again = rm.load(written(model))
     assert differences(model.description, again.description) == []
-    assert_same_robot(model, again)
+    same_robot(model, again)
 
 
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
@@ -123,7 +109,7 @@ def test_open_trees(name: str) -> None:
     again = rm.load(stream.getvalue())
     assert again.description.loops == again.description.couplings == ()
     expected = build(approximate(model))
-    assert_same_robot(expected, again)
+    same_robot(expected, again)
     armature = {joint.name: joint.armature for joint in expected.joints}
     assert {joint.name: joint.armature for joint in again.joints} == armature
     assert pinocchio.buildModelFromXML(stream.getvalue()).nv == model.nv
@@ -215,7 +201,7 @@ def test_more_mechanisms(mechanism: Mechanism) -> None:
         assume(False)
     again = rm.load(written(model))
     assert differences(model.description, again.description) == []
-    assert_same_robot(model, again)
+    same_robot(model, again)
 
 
 # ---- numbers and rotations -----------------------------------------------------------------------
