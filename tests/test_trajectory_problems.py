@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -36,7 +38,7 @@ from robomodel.estimation.problems import (
 )
 from robomodel.estimation.solve import fixed_lag, solve
 from robomodel.estimation.spaces import Vectors
-from robomodel.papers.natural_coordinates import planar
+from robomodel.papers.natural_coordinates import Mechanism, planar
 from robomodel.papers.natural_coordinates.gtsam_solver import solve_with_gtsam
 
 
@@ -117,29 +119,124 @@ def test_natural_coordinates_follow_the_exact_motion(crank: rm.Model) -> None:
             assert np.abs(found.newest["q"][:, :2] - exact_q).max() > 3e-7
 
 
+STEP = 1e-3
+
+
+@functools.cache
+def exact_fall(count: int) -> tuple[Array, Array]:
+    """Positions and velocities (count, 4) of P1 and P2 from rest, to 1e-12."""
+
+    def flow(_: float, x: Array) -> Array:
+        return np.concatenate([x[4:], BARE.accelerations(x[:4], x[4:], np.zeros(4))[0]])
+
+    begin, times = np.array([1.0, 0.0, 1.0, 2.0, 0.0, 0.0, 0.0, 0.0]), STEP * np.arange(count)
+    x = solve_ivp(
+        flow, (0.0, times[-1]), begin, method="DOP853", rtol=1e-12, atol=1e-12, t_eval=times
+    ).y.T
+    return x[:, :4], x[:, 4:]
+
+
+def exact_states(mechanism: Mechanism, count: int) -> tuple[Array, Array]:
+    """The same of all coordinates (count, n), the crank's angle included where there is one."""
+    q, v = exact_fall(count)
+    theta = np.unwrap(np.arctan2(q[:, 1], q[:, 0]))
+    rate = q[:, 0] * v[:, 1] - q[:, 1] * v[:, 0]
+    return tuple(np.column_stack(x)[:, : mechanism.n] for x in ([q, theta], [v, rate]))
+
+
+def falling(chosen: tuple[str, ...], count: int, first: int = 0) -> tuple[Graph, dict[str, Array]]:
+    """The paper's four-bar ``first`` steps after its rest under gravity, and its state there."""
+    mechanism = PLANAR if chosen else BARE
+    q, v = (x[first] for x in exact_states(mechanism, first + 2))
+    a = mechanism.accelerations(q, v, np.zeros_like(v))[0]
+    begin = {"q": q, "v": v, "a": a}
+    if not chosen:
+        return planar.forward(mechanism, count, STEP, q=q, v=v), begin
+    graph = planar.forward_independent(mechanism, chosen, count, STEP, q=q, v=v)
+    return graph, begin | {"z": q[4:], "zd": v[4:], "zdd": a[4:]}
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("count", [201, 401, 1001])
 def test_solutions_from_the_exact_motion_converge(count: int) -> None:
     """Curved constraints do not turn good steps down: the cost is that of Gauss and Newton."""
-    still, step = np.zeros(4), 1e-3
-
-    def flow(_: float, x: Array) -> Array:
-        return np.concatenate([x[4:], BARE.accelerations(x[:4], x[4:], still)[0]])
-
-    begin = np.array([1.0, 0.0, 1.0, 2.0, *still])
-    times = step * np.arange(count)
-    exact = solve_ivp(
-        flow, (0.0, times[-1]), begin, method="DOP853", rtol=1e-12, atol=1e-12, t_eval=times
-    ).y.T
-    q, v = exact[:, :4], exact[:, 4:]
-    a = np.array([flow(0.0, x)[4:] for x in exact])
-    graph = planar.forward(BARE, count, step, q=q[0], v=v[0])
+    q, v = exact_fall(count)
+    a = BARE.accelerations(q, v, np.zeros_like(q))[0]
+    graph, _ = falling((), count)
     found = solve(graph, {"q": q, "v": v, "a": a})
     least = solve(graph, {"q": q, "v": v, "a": a}, method="gauss-newton")
     assert found.converged
     assert found.iterations <= 6
     assert found.cost == pytest.approx(least.cost, rel=1e-6)
     assert found.violation < 1e-12
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("chosen", "window", "count", "first"),
+    [
+        (THETA, 2, 31, 475),
+        *(
+            pytest.param(chosen, window, 5001, 0, marks=pytest.mark.slow)
+            for chosen in ((), THETA)
+            for window in (2, 5, 10)
+        ),
+    ],
+)
+def test_fixed_lag_converges_without_prediction(
+    chosen: tuple[str, ...], window: int, count: int, first: int
+) -> None:
+    """Every window in few iterations from the last time's values; the paper's four-bar for 5 s."""
+    graph, begin = falling(chosen, count, first)
+    result = fixed_lag(graph, begin, window)
+    assert result.iterations.max() <= 6
+    q, _ = exact_fall(first + count)
+    assert np.abs(result.newest["q"][:, :4] - q[first:]).max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("chosen", "noise", "count"),
+    [
+        (THETA, 0.3, 301),
+        *(
+            pytest.param(chosen, noise, count, marks=pytest.mark.slow)
+            for chosen, noise, count in (
+                (THETA, 0.5, 301),
+                ((), 0.3, 301),
+                (THETA, None, 2001),
+                ((), None, 2001),
+            )
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_batches_converge_from_far(
+    chosen: tuple[str, ...], noise: float | None, count: int
+) -> None:
+    """From states 30 and 50 % off, some on the other branch; and from rest (None)."""
+    graph, begin = falling(chosen, count)
+    start = {name: np.tile(x, (count, 1)) for name, x in begin.items()}
+    if noise is not None:
+        mechanism = PLANAR if chosen else BARE
+        q, v = exact_states(mechanism, count)
+        a = mechanism.accelerations(q, v, np.zeros_like(v))[0]
+        rng = np.random.default_rng(0)
+        q, v, a = (x * (1.0 + noise * rng.standard_normal(x.shape)) for x in (q, v, a))
+        start = {"q": q, "v": v, "a": a}
+        if chosen:
+            start |= {"z": q[:, 4:], "zd": v[:, 4:], "zdd": a[:, 4:]}
+    result = solve(graph, start)
+    assert result.converged
+    assert result.violation < 1e-11
+    assert result.cost < 1e-9
+
+
+def test_no_window_is_eliminated_before_it_converges() -> None:
+    """With one iteration a time the window grows until the motion rests: nothing is lost."""
+    graph, begin = falling((), 12)
+    with pytest.warns(RuntimeWarning, match="windows did not converge"):
+        result = fixed_lag(graph, begin, 2, max_iterations=2)
+    assert fixed_lag(graph, begin, 2).newest["q"] == pytest.approx(result.newest["q"], abs=1e-6)
 
 
 def test_solvers_warn_where_they_do_not_converge(crank: rm.Model) -> None:

@@ -230,16 +230,17 @@ class Linear:
         return 0.5 * soft, math.sqrt(hard)
 
     def corrected(self, step: Array, there: Linear) -> Linear:
-        """Conditions A x = A step - c, c what they fail by at ``there``, where ``step`` has led.
+        """Rows A x = A step - e, e what they fail by at ``there``, where ``step`` has led.
 
-        The second-order correction of sequential quadratic programming (Nocedal and Wright, 18.3).
+        The second-order correction of sequential quadratic programming (Nocedal and Wright, 18.3),
+        of the exact rows and of the weighted ones.
         """
         both = beside_next(step)
         blocks = []
         for (term, block), (_, after) in zip(self.blocks, there.blocks, strict=True):
-            exact, right = term.noise.parts[0], block.copy()
-            ahead = np.einsum("kij,kj->ki", block[:, exact, :-1], both[term.times])
-            right[:, exact, -1] = ahead + after[:, exact, -1]
+            right = block.copy()
+            ahead = np.einsum("kij,kj->ki", block[..., :-1], both[term.times])
+            right[..., -1] = ahead + after[..., -1]
             blocks.append((term, right))
         return Linear(self.labels, self.count, tuple(blocks))
 

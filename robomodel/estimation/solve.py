@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -95,11 +95,16 @@ def solve(
     reason. Steps that reach where a model's loops cannot close count as no improvement.
     ``linear_solver``: "qr", elimination along time, linear in ``count``; "augmented", sparse LU of
     the symmetric indefinite system of multipliers and unknowns, which needs no order and serves as
-    a check. Gauss-Newton takes each step whole. Levenberg-Marquardt's steps are Gauss-Newton's
-    until one does not improve, or is undetermined: even little damping holds back long
-    trajectories, whose slow modes hardly any factor resists. Before a step is damped it is tried
-    with a second-order correction (Nocedal and Wright, section 18.3), for near curved conditions
-    the best of steps opens them and an exact penalty rejects it (Maratos effect).
+    a check.
+
+    Gauss-Newton takes each step whole. Levenberg-Marquardt's steps are Gauss-Newton's while these
+    improve cost and conditions together (an exact penalty weighs them): even little damping holds
+    back long trajectories, whose slow modes hardly any factor resists. A step that does not improve
+    is first tried with a second-order correction of all rows (Nocedal and Wright, section 18.3),
+    for near curved conditions the best of steps raises what it lowers to first order (Maratos
+    effect); then it is halved; a step none of whose shares improves is damped, and so is one that
+    the factors do not determine. If this ends without converging, ``max_iterations`` of
+    Gauss-Newton's from the same start follow.
     """
     if method not in ("levenberg-marquardt", "gauss-newton"):
         raise ValueError(f"method '{method}' is not known")
@@ -124,6 +129,23 @@ def minimize(
 ) -> tuple[Solution, Linear]:
     """The iteration itself, on checked values; and the graph linearised where it ends."""
     damped = method == "levenberg-marquardt"
+    result, linear = _iterate(graph, values, damped, linear_step, tolerance, max_iterations)
+    if damped and not result.converged:  # whole steps may pass where each improvement ends
+        with suppress(UndeterminedError):
+            again, there = _iterate(graph, values, False, linear_step, tolerance, max_iterations)
+            if again.converged:
+                return replace(again, iterations=result.iterations + again.iterations), there
+    return result, linear
+
+
+def _iterate(
+    graph: Graph,
+    values: dict[str, Array],
+    damped: bool,
+    linear_step: Callable[[Linear, Array | None], Array],
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[Solution, Linear]:
     at = _Point.of(graph, values)
     scales: Array | float = 0.0
     damping, least, penalty, iterations, converged = 0.0, 0.0, 1.0, 0, False
@@ -135,7 +157,7 @@ def minimize(
             rows = np.sqrt(damping) * scales
         try:
             step = linear_step(at.linear, rows)
-        except elimination.UndeterminedError:
+        except UndeterminedError:
             if not damped or damping > 0.0:
                 raise
             damping = least = DAMPING
@@ -154,21 +176,22 @@ def minimize(
         if predicted <= NOISE * merit:
             converged = True  # rounding is all that is left
             break
-        trial = _moved(graph, at.values, step)
-        rejected = trial is not None and not (small or trial.merit(penalty) < merit)
-        if damped and trial is not None and rejected and trial.gap > at.gap:
-            # a good step may be rejected only for how far its curvature opens the conditions
-            step = linear_step(at.linear.corrected(step, trial.linear), rows)
-            nearer = _moved(graph, at.values, step)
-            iterations = min(iterations + 1, max_iterations)
-            if nearer is not None and nearer.merit(penalty) < trial.merit(penalty):
-                trial = nearer
+        trial, share = _moved(graph, at.values, step), 1.0
+        if damped and not (small or (trial is not None and trial.merit(penalty) < merit)):
+            if trial is not None:  # a good step's curvature may raise what the step itself lowers
+                iterations = min(iterations + 1, max_iterations)
+                nearer = linear_step(at.linear.corrected(step, trial.linear), rows)
+                trial = _moved(graph, at.values, nearer)
+            while share > SHORTEST and (
+                trial is None or not trial.merit(penalty) < merit - ARMIJO * share * predicted
+            ):
+                share *= 0.5
+                trial = _moved(graph, at.values, share * step)
         actual = -np.inf if trial is None else merit - trial.merit(penalty)
         if trial is not None and np.isfinite(actual) and (not damped or actual > 0.0 or small):
             at = trial
             converged = small and damping <= 1.0  # much damped, every step is small
-            if actual > 0.25 * predicted:
-                damping = damping * FASTER if damping > DAMPING else least
+            damping = damping * FASTER if damping > DAMPING else least
         elif not damped or damping > MOST:
             break
         else:
@@ -358,8 +381,9 @@ def fixed_lag(
     At each time its variables and factors are added and the window is solved anew; then the oldest
     time is eliminated, and a linear factor on the next one takes the place of its factors.
     ``start``: the first time's values (variable → (size,)). ``predict``: the next time's values
-    from the last one's (default: the same). Nothing later than a time is used for its ``newest``. A
-    RuntimeWarning names the times whose windows do not converge.
+    from the last one's (default: the same). Nothing later than a time is used for its ``newest``.
+    No time of a window that does not converge is eliminated: the window grows until it does. A
+    RuntimeWarning names the first such time and the number of them.
     """
     if window < 2:
         raise ValueError("a window has two times or more")
@@ -376,9 +400,7 @@ def fixed_lag(
             last = {name: x[-1:].copy() for name, x in current.items()}
             ahead = last if predict is None else predict(last)
             current = {name: np.concatenate([x, ahead[name]]) for name, x in current.items()}
-        local = graph.window(first, t + 1)
-        for factor, sigma in past:
-            local = local.add(factor, sigma, times=[0])
+        local = _with_past(graph.window(first, t + 1), past)
         window_solution, linear = minimize(
             local, current, method, along_time, tolerance, max_iterations
         )
@@ -389,12 +411,15 @@ def fixed_lag(
             newest[name][t] = x[-1]
         if sigmas is not None:
             sigmas[t] = window_solution.covariances[-1]
-        if t + 1 - first == window:
+        while window_solution.converged and t + 1 - first >= window:
             for name, x in current.items():
                 smoothed[name][first] = x[0]
             past = _marginal(local, linear, current)
             current = {name: x[1:] for name, x in current.items()}
             first += 1
+            if t + 1 - first >= window:  # windows before this one did not converge
+                local = _with_past(graph.window(first, t + 1), past)
+                linear = local.linearize(current)
     for name, x in current.items():
         smoothed[name][first:] = x
     if unconverged:
@@ -406,6 +431,12 @@ def fixed_lag(
             )
         )
     return FixedLagResult(graph, newest, smoothed, sigmas, iterations)
+
+
+def _with_past(local: Graph, past: Iterable[tuple[MarginalFactor, Array]]) -> Graph:
+    for factor, sigma in past:
+        local = local.add(factor, sigma, times=[0])
+    return local
 
 
 def _marginal(
