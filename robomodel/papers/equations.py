@@ -17,12 +17,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.kinematics.frames import body_wrenches
+from robomodel.dynamics.kinematics.frames import body_wrenches, place
+from robomodel.dynamics.kinematics.state import State
 from robomodel.estimation.elimination import Elimination, is_unit, single_operations
 from robomodel.estimation.equations import equations, pieces
+from robomodel.estimation.sensors import wrench_at
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.spatial import ZERO, Motion, Wrench, cross
 
 __all__ = ["DynamicSystem", "elementwise_operations", "forward_dynamics", "inverse_dynamics"]
 
@@ -39,6 +42,7 @@ class DynamicSystem:
             they measure.
         W_L, W_R: what makes W_L D W_R lower triangular (property 2); 1 for inverse dynamics.
         columns: the places of each variable in d.
+        state: the robot's state, whose bodies' internal frames D, b and d are in.
     """
 
     D: Array = field(repr=False)
@@ -48,6 +52,7 @@ class DynamicSystem:
     W_L: Array = field(repr=False)
     W_R: Array = field(repr=False)
     columns: Mapping[str, range] = field(repr=False)
+    state: State = field(repr=False)
 
     @cached_property
     def triangular(self) -> Array:
@@ -56,16 +61,29 @@ class DynamicSystem:
         return product
 
     def solve(self) -> dict[str, Array]:
-        """All variables by name, by forward substitution (IV-C, V-C), in bodies' internal frames.
+        """All variables by name, by forward substitution (IV-C, V-C), as the paper defines them.
 
-        ``model.frame(link).placement`` says where a link stands in its body's frame.
+        Spatial accelerations a_i, minus gravity, and wrenches f_i and f_i^x (6,), angular part
+        first, in the axes of their links about the links' origins.
         """
         lower, right = self.triangular, -self.W_L @ self.b
         d = np.zeros(len(right))
         for row in range(len(right)):
             d[row] = (right[row] - lower[row, :row] @ d[:row]) / lower[row, row]
         d = self.W_R @ d
-        return {name: d[at] for name, at in self.columns.items()}
+        return {name: self._in_link(name, d[at]) for name, at in self.columns.items()}
+
+    def _in_link(self, name: str, x: Array) -> Array:
+        """A variable in its link's frame, from its body's internal one."""
+        kind, _, owner = name.partition("[")
+        if kind not in ("a", "f", "fx"):
+            return x
+        at = place(self.state.model, owner[:-1])
+        if kind != "a":
+            return np.array(wrench_at(Wrench.of(x.tolist()), at.pose).entries())
+        twist = self.state.twists[at.body]  # a is the origin's acceleration, which adds ω × v
+        spatial = Motion.of(x.tolist()) + Motion(ZERO, cross(twist.linear, twist.angular))
+        return np.array(at.pose.to_child(spatial).entries())
 
 
 def inverse_dynamics(
@@ -156,6 +174,7 @@ class _Equations:
     bodies: tuple[str, ...]
     joints: tuple[str, ...]
     parents: tuple[int, ...]
+    state: State
 
     @classmethod
     def at(
@@ -202,8 +221,9 @@ class _Equations:
             first += len(value)
         bodies = tuple(node.name for node in model.nodes)
         joints = tuple(piece.name for piece in pieces(model))
-        return cls(full, b, rows, system.columns, bodies, joints,
-                   tuple(node.parent for node in model.nodes))  # fmt: skip
+        parents = tuple(node.parent for node in model.nodes)
+        state = State(model, at.tolist(), range(len(bodies)), speed.tolist())
+        return cls(full, b, rows, system.columns, bodies, joints, parents, state)
 
     def name(self, kind: str, i: int) -> str:
         owner = self.joints[i] if kind in ("tau", "torque", "qdd") else self.bodies[i]
@@ -239,6 +259,7 @@ class _Equations:
             W_L=left[np.ix_(rows, rows)],
             W_R=right[np.ix_(columns, columns)],
             columns=places,
+            state=self.state,
         )
 
 
