@@ -32,6 +32,7 @@ def load(
     name: str | None = None,
     strict: bool = False,
     tolerance: float | None = None,
+    mend: bool = True,
 ) -> Model:
     """Load a robot: a URDF, URDF+, SDF, MJCF or USD file, its text, an open file, or an object.
 
@@ -72,6 +73,10 @@ def load(
         tolerance: How far [m, rad] loops may stay open where they close best, for files with
             rounded numbers; they are then taken as exact (default: 10⁻⁴ of a linkage's size, 10⁻⁵
             rad).
+        mend: Move the frames of overconstrained loops that the file rounds to those of the nearest
+            exact mechanism, by no more than 0.3 % of a linkage's size and 0.2°. A warning, or with
+            ``tolerance`` a note, says by how much. False keeps the numbers: conditions are met as
+            well as they can be.
 
     Returns:
         model: The robot.
@@ -102,6 +107,7 @@ def load(
         independent=chosen,
         gravity=gravity,
         tolerance=tolerance,
+        mend=mend,
     )
 
 

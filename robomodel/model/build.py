@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -46,8 +47,16 @@ from robomodel.model.mobility import (
     ClusterProblem,
     ClusterSolution,
     SpanningColumn,
+    first_source,
 )
-from robomodel.model.mobility.analysis import analyse_couplings, analyse_loops, suggest_axes
+from robomodel.model.mobility.analysis import (
+    analyse_couplings,
+    analyse_loops,
+    decided,
+    suggest_axes,
+)
+from robomodel.model.mobility.decision import Decision
+from robomodel.model.mobility.mending import MovedFrames, words
 from robomodel.model.model import Model
 from robomodel.model.options import labels, with_options
 from robomodel.model.springs import check_passive, find_springs, tied_links
@@ -77,6 +86,7 @@ def build(
     gravity: Sequence[float] | None = None,
     strict: bool = False,
     tolerance: float | None = None,
+    mend: bool = True,
 ) -> Model:
     """The model of a description. Arguments and errors as of :func:`robomodel.load`."""
     links = len(description.links)
@@ -87,14 +97,16 @@ def build(
         gravity=gravity,
         tolerance=tolerance,
     )
-    tree = graph.spanning_tree(description)
-    ties = [each.bodies for each in find_tree_constraints(description, tree)]
-    groups = graph.clusters(tree, ties)
-    tree = tree.renumbered([body for group in groups for body in group])
-    sizes = [len(group) for group in groups]
-    model = _Builder(description, tree, sizes, strict).model()
+    builder = _Builder.of(description, strict, {})
+    if decisions := builder.decisions(mend=mend):
+        for name, decision in decisions.items():
+            description = builder.mended(description, name, decision)
+        builder = _Builder.of(description, strict, decisions)
+    model = builder.model()
+    if notes := builder.notes:
+        model = replace(model, notes=(*notes, *model.notes))
     if len(description.links) > links:
-        free = tree.joints[0]
+        free = builder.tree.joints[0]
         note = f"the joint '{free.name}' was added to free the root link '{free.child}'"
         model = replace(model, notes=(note, *model.notes))
     return model
@@ -127,18 +139,72 @@ class _Builder:
     tree: SpanningTree
     sizes: list[int]
     strict: bool
+    decided: Mapping[str, Decision]  # of clusters, by their first joints' links
+
+    @staticmethod
+    def of(description: Description, strict: bool, decided: Mapping[str, Decision]) -> _Builder:
+        """The builder of a description, its bodies numbered cluster by cluster."""
+        tree = graph.spanning_tree(description)
+        ties = [each.bodies for each in find_tree_constraints(description, tree)]
+        groups = graph.clusters(tree, ties)
+        tree = tree.renumbered([body for group in groups for body in group])
+        return _Builder(description, tree, [len(group) for group in groups], strict, decided)
+
+    def decisions(self, *, mend: bool) -> dict[str, Decision]:
+        """What walks decide of clusters whose conditions do not agree to the letter, by name."""
+        result: dict[str, Decision] = {}
+        for bodies in self.groups:
+            constraints = self.tree_constraints_on.get(bodies.start, [])
+            if any(each.loop for each in constraints):
+                problem = self._constrained(bodies).problem(constraints)
+                if (decision := decided(problem, mend=mend)) is not None:
+                    result[problem.name] = decision
+        return result
+
+    @property
+    def notes(self) -> list[str]:
+        """What was decided of clusters whose conditions do not agree to the letter."""
+        notes = []
+        for bodies in self.groups:
+            name = self.tree.joints[bodies.start].child
+            if (decision := self.decided.get(name)) is not None:
+                constraints = self.tree_constraints_on[bodies.start]
+                problem = self._constrained(bodies).problem(constraints)
+                if text := words(problem, decision):
+                    notes.append(f"cluster '{name}' {text}")
+        return notes
+
+    def mended(self, description: Description, name: str, decision: Decision) -> Description:
+        """The description with a cluster's frames where its conditions agree; warned of."""
+        bodies = next(x for x in self.groups if self.tree.joints[x.start].child == name)
+        constraints = self.tree_constraints_on[bodies.start]
+        problem = self._constrained(bodies).problem(constraints)
+        if decision.frames is None:
+            return description
+        if not problem.tolerance.stated:
+            warn_at(words(problem, decision), first_source(problem), strict=self.strict)
+        loops = [each.loop for each in constraints if each.loop]
+        ends = {loop.name: (loop.predecessor, loop.successor) for loop in loops}
+        frames = MovedFrames.of(
+            problem, decision, self.internal, self.internal_frames, bodies, ends
+        )
+        return frames.applied(description)
+
+    @property
+    def groups(self) -> list[range]:
+        """The bodies of each cluster."""
+        starts = [0, *itertools.accumulate(self.sizes)]
+        return [range(a, b) for a, b in itertools.pairwise(starts)]
 
     def model(self) -> Model:
         """Assemble."""
         self._check_joints()
         clusters: list[Cluster] = []
         solutions: list[ClusterSolution | None] = []
-        first = 0
-        for size in self.sizes:
-            cluster, solution = self._cluster(range(first, first + size), clusters)
+        for bodies in self.groups:
+            cluster, solution = self._cluster(bodies, clusters)
             clusters.append(cluster)
             solutions.append(solution)
-            first += size
         self._warn_massless(clusters)
         independent = {label for cluster in clusters for label in cluster.independent}
         notes = [note for solution in solutions if solution for note in solution.notes]
@@ -319,10 +385,8 @@ class _Builder:
     def _cluster_of(self) -> list[int]:
         return [index for index, size in enumerate(self.sizes) for _ in range(size)]
 
-    def _cluster(
-        self, bodies: range, before: Sequence[Cluster]
-    ) -> tuple[Cluster, ClusterSolution | None]:
-        """One cluster, placed after those before it, and its analysis if it is constrained."""
+    def _constrained(self, bodies: range) -> ConstrainedCluster:
+        """The bodies of a cluster and their joints, as their constraint sees them."""
         links: list[Link] = []
         nq = nv = 0
         for body in bodies:
@@ -332,14 +396,25 @@ class _Builder:
             inside = parent - bodies.start if parent in bodies else OUTSIDE
             links.append(Link(joint, rotations, offset, inside, nq, nv))
             nq, nv = nq + joint.nq, nv + joint.nv
+        return ConstrainedCluster(self.internal, self.heavy, bodies, tuple(links))
+
+    def _cluster(
+        self, bodies: range, before: Sequence[Cluster]
+    ) -> tuple[Cluster, ClusterSolution | None]:
+        """One cluster, placed after those before it, and its analysis if it is constrained."""
         tree_constraints = self.tree_constraints_on.get(bodies.start, [])
-        constrained = ConstrainedCluster(self.internal, self.heavy, bodies, tuple(links))
+        constrained = self._constrained(bodies)
         solution: ClusterSolution | None = None
-        geometry = Geometry(tuple(links), (), ())
+        geometry = Geometry(constrained.links, (), ())
+        nq, nv = geometry.nq, geometry.nv
         constraint: Constraint = Unconstrained(nv)
         columns, kind = tuple(range(nv)), "joint"
         if tree_constraints:
             problem = constrained.problem(tree_constraints)
+            if (decision := self.decided.get(problem.name)) is not None:
+                problem = problem.with_decision(
+                    decision.rank, decision.left, decision.frames is not None
+                )
             geometry = problem.geometry
             solution = constrained.solution(
                 problem, tree_constraints, advise=not self.description.simulated

@@ -86,6 +86,7 @@ class ClusterProblem:
     linear_sources: tuple[Source, ...]
     start: Array  # spanning positions from which closing starts
     tolerance: ClosureTolerance
+    rank: int | None = None  # of the core's conditions, where walks decided it
 
     @property
     def scale(self) -> float:
@@ -116,6 +117,16 @@ class ClusterProblem:
     def limits(self) -> tuple[Array, Array]:
         """The lower and the upper limits of the columns."""
         return column_limits(self.columns)
+
+    def with_decision(self, rank: int, left: float, exact: bool) -> ClusterProblem:
+        """The problem with the rank that walks decided, which leave this open [rad, sizes]."""
+        if exact or left <= CLOSED:
+            return replace(self, rank=rank)
+        gap, share = (
+            max(self.tolerance.gap, 3 * left * self.scale),
+            max(self.tolerance.rank, 3 * left),
+        )
+        return replace(self, rank=rank, tolerance=replace(self.tolerance, gap=gap, rank=share))
 
     def conditions(self, q: Array) -> tuple[Array, Array]:
         """Values (..., rows) and Jacobians (..., rows, columns), in comparable units."""

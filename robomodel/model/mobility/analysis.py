@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -32,6 +33,7 @@ from robomodel.model.constraints import (
 )
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility import (
+    ClusterError,
     ClusterProblem,
     ClusterSolution,
     ReducedProblem,
@@ -39,6 +41,7 @@ from robomodel.model.mobility import (
     condition_names,
     first_source,
 )
+from robomodel.model.mobility.decision import WEAK, Decision, decide
 from robomodel.model.mobility.exploration import (
     ClosedConfigurations,
     at_most,
@@ -65,6 +68,21 @@ def mobility_of(problem: ClusterProblem) -> int:
     return len(reduced.columns) - sample(reduced).rank
 
 
+def decided(whole: ClusterProblem, *, mend: bool) -> Decision | None:
+    """What walks decide of a cluster whose rank is in doubt; None where its conditions agree.
+
+    They do where the loops close, what is redundant is so exactly, the rank is the same at all
+    closed configurations, and no condition hardly counts.
+    """
+    problem = ReducedProblem.of(whole).problem
+    with suppress(ClusterError):  # loops that close nowhere, to the letter
+        explored = explore(problem)
+        agree = explored.exact and explored.uniform and explored.kept > WEAK
+        if agree and explored.rank < len(problem.columns):
+            return None
+    return decide(problem, mend=mend)
+
+
 def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
     """Loop joints: rank at random closed configurations, the best coordinates, the rows to keep."""
     reduced = ReducedProblem.of(whole)
@@ -80,15 +98,13 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
     check_counts(whole, mobility, len(whole.columns) - mobility, reduced.positions(nearest), advice)
     null = explored.null
     suspicions: list[tuple[str, Source]] = []
-    dropped = singular[:, rank:] / np.maximum(singular[:, :1], 1e-300)
-    off = float(np.max(dropped, initial=0.0))
+    off, exact = explored.off, explored.exact
     nearly = (
         f"closes only nearly (conditions {condition_names(problem)}: gap {explored.gap:.2g}, axes "
         f"off by {off:.2g}"
     )
     if explored.gap > CLOSED:
         nearly += "; " + at_most(describe_gaps(problem, nearest, 0.5 * explored.gap))
-    exact = explored.gap <= CLOSED and off <= 1e-9
     if not exact and not problem.tolerance.stated:
         suspicions.append(
             (

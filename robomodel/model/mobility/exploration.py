@@ -80,7 +80,8 @@ def explore(problem: ClusterProblem) -> ClosedConfigurations:
     )
     columns = tuple(replace(column, label="", joint="") for column in problem.columns)
     try:
-        return _explored(nameless, columns, tuple(problem.start.tolist()), problem.tolerance)
+        start = tuple(problem.start.tolist())
+        return _explored(nameless, columns, start, problem.tolerance, problem.rank)
     except ClusterError:
         sample(problem)  # which says it with names and places
         raise
@@ -92,8 +93,10 @@ def _explored(
     columns: tuple[SpanningColumn, ...],
     start: tuple[float, ...],
     tolerance: ClosureTolerance,
+    rank: int | None,
 ) -> ClosedConfigurations:
-    return sample(ClusterProblem("", geometry, columns, (NOWHERE,), (), np.array(start), tolerance))
+    at = np.array(start)
+    return sample(ClusterProblem("", geometry, columns, (NOWHERE,), (), at, tolerance, rank))
 
 
 def _not_closing(
@@ -129,11 +132,37 @@ class ClosedConfigurations:
     are orthonormal motions. ``gap``: how nearly the loops close.
     """
 
+    @property
+    def off(self) -> float:
+        """The largest singular value of what is no condition of its own, beside the largest."""
+        dropped = self.singular[:, self.rank :] / np.maximum(self.singular[:, :1], 1e-300)
+        return float(np.max(dropped, initial=0.0))
+
+    @property
+    def exact(self) -> bool:
+        """Whether loops close and redundant conditions agree, but for rounding of floats."""
+        return self.gap <= CLOSED and self.off <= 1e-9
+
+    @property
+    def kept(self) -> float:
+        """The least singular value of a condition of its own, beside the largest."""
+        if not self.rank or self.rank > self.singular.shape[1]:
+            return 1.0
+        share = self.singular[:, self.rank - 1] / np.maximum(self.singular[:, 0], 1e-300)
+        return float(np.median(share))
+
     def __init__(self, problem: ClusterProblem, q: Array, gap: float) -> None:
         self.problem, self.gap = problem, gap
         jacobian = problem.conditions(q)[1]
         singular, ranks, right = decomposed(problem, jacobian)
-        self.rank = int(np.max(ranks))
+        self.rank = int(np.max(ranks)) if problem.rank is None else problem.rank
+        self.uniform = bool(np.all(ranks == ranks[0]))
+        if not np.any(ranks == self.rank):  # of other components: those around the start
+            at = close(problem.geometry, problem.start[None], nearest=True,
+                       rank=problem.tolerance.rank)[0][0]  # fmt: skip
+            q = configurations_around(problem, at, self.rank)[0]
+            jacobian = problem.conditions(q)[1]
+            singular, ranks, right = decomposed(problem, jacobian)
         generic = ranks == self.rank
         self.samples, self.jacobian, self.singular = (
             q[generic],
