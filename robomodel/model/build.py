@@ -405,13 +405,15 @@ class _Builder:
         tree_constraints = self.tree_constraints_on.get(bodies.start, [])
         constrained = self._constrained(bodies)
         solution: ClusterSolution | None = None
+        decision: Decision | None = None
         geometry = Geometry(constrained.links, (), ())
         nq, nv = geometry.nq, geometry.nv
         constraint: Constraint = Unconstrained(nv)
         columns, kind = tuple(range(nv)), "joint"
         if tree_constraints:
             problem = constrained.problem(tree_constraints)
-            if (decision := self.decided.get(problem.name)) is not None:
+            decision = self.decided.get(problem.name)
+            if decision is not None:
                 problem = problem.with_decision(
                     decision.rank, decision.left, decision.frames is not None
                 )
@@ -448,6 +450,7 @@ class _Builder:
                 columns=columns,
                 closing_rows=solution.closing_rows if solution else (),
                 start=tuple(float(x) for x in start),
+                slack=decision.slack(geometry.scale) if decision else 0.0,
             ),
             solution,
         )

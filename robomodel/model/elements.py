@@ -167,7 +167,9 @@ class Cluster:
     ``outputs`` are the bodies of the parent cluster (or ``WORLD``) on which it hangs. Slices: its
     part of q, of v, and of the spanning positions and velocities. ``kind`` is "joint", "couplings"
     or "loops" (what is solved for); ``geometry`` holds the bodies as constraints see them and all
-    conditions on them, redundant ones included.
+    conditions on them, redundant ones included. ``slack`` [m, or sine of an angle]: how far
+    conditions outside of ``closing_rows`` may be open in a configuration, where the file's numbers
+    contradict each other; 0 where they do not.
     """
 
     name: str
@@ -187,6 +189,7 @@ class Cluster:
     columns: tuple[int, ...]
     closing_rows: tuple[int, ...]
     start: tuple[float, ...]
+    slack: float = 0.0
 
     def __repr__(self) -> str:
         joints = few(self.joints)

@@ -196,7 +196,7 @@ class Curve:
         motion[:, self.cluster.independent.index(self.joint)] = position - points[nearest]
         q, gap = move(self.cluster, near[nearest], motion)
         low, high = self.turns
-        bad = ~is_closed(self.cluster.geometry, q, gap) | (position < low) | (position > high)
+        bad = ~is_closed(self.cluster, q, gap) | (position < low) | (position > high)
         return np.where(bad[:, None], np.nan, q)
 
 

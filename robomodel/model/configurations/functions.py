@@ -18,6 +18,7 @@ import numpy as np
 
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.plan import Iteration
+from robomodel.model.closure import CLOSED
 from robomodel.model.constraints import LoopConstraint, unit_rows
 from robomodel.model.derived import cached_on_model, traced
 from robomodel.model.elements import Cluster, Joint, joint_slices, velocity_units
@@ -187,7 +188,11 @@ def _along(model: Model, cluster: Cluster, q: Vector, motion: Vector) -> list[Sc
 def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
     """What loops and couplings of a cluster fail by at its positions, redundant rows too."""
     values = cluster.geometry.conditions(q)[0]
-    return [values[row] for row in cluster.closing_rows]
+    result = [values[row] for row in cluster.closing_rows]
+    if cluster.slack:  # what may stay open counts as closed up to there
+        others = set(range(len(values))).difference(cluster.closing_rows)
+        result += [CLOSED / cluster.slack * values[row] for row in sorted(others)]
+    return result
 
 
 # ---- kinematics ----------------------------------------------------------------------------------

@@ -73,12 +73,12 @@ def _close(model: Model, q: Array, total: int) -> Array:
             closed, gap = newton.close(
                 cluster.geometry, at, rows=cluster.closing_rows, nearest=True
             )
-            bad = ~is_closed(cluster.geometry, closed, gap)
+            bad = ~is_closed(cluster, closed, gap)
             if np.any(bad):
                 closed[bad], gap[bad] = newton.close(
                     cluster.geometry, at[bad], rows=cluster.closing_rows
                 )
-                bad = ~is_closed(cluster.geometry, closed, gap)
+                bad = ~is_closed(cluster, closed, gap)
             failures.record(bad, partial(_left_open, cluster, gap, "from there"))
             q[..., cluster.q] = closed
     return failures.result(q, whole=False)
@@ -137,7 +137,7 @@ def _integrate(model: Model, q: Array, dv: Array, total: int, *, whole: bool) ->
             if cluster.implicit:
                 motion = dv[..., cluster.v]
                 moved, gap = move(cluster, q[..., cluster.q], motion)
-                bad = ~is_closed(cluster.geometry, moved, gap)
+                bad = ~is_closed(cluster, moved, gap)
                 failures.record(bad, partial(_not_followed, cluster, gap, motion))
                 result[..., cluster.q] = moved
     return failures.result(result, whole=whole)
@@ -194,9 +194,14 @@ FAR = 2 * math.pi  # whole turns are looked for in what is twice as long
 PERIODIC = 1e-6  # gap that rounding may make of many turns, to be closed again
 
 
-def is_closed(geometry: Geometry, q: Array, gap: Array) -> Mask:
-    """Which configurations are closed, and not with an axis the wrong way round."""
-    return (gap <= enough(q)) & np.isfinite(gap) & ~geometry.flipped(q)
+def is_closed(cluster: Cluster, q: Array, gap: Array) -> Mask:
+    """Which positions of a cluster are closed, and not with an axis the wrong way round.
+
+    ``gap``: of the conditions that close it; the others may be open by its slack.
+    """
+    geometry = cluster.geometry
+    closed = (gap <= enough(q)) & np.isfinite(gap) & ~geometry.flipped(q)
+    return closed & (geometry.gap(q) <= cluster.slack) if cluster.slack else closed
 
 
 def enough(q: Array, tolerance: float = CLOSED) -> Array:
@@ -293,7 +298,7 @@ def _skip_turns(cluster: Cluster, q: Array, dv: Array, finite: Mask) -> None:
         )
         turns = np.trunc(dv[rows, n] / turn[:, n])
         shifted = geometry.integrate(start, turns[:, None] * geometry.difference(start, once))
-        fine = is_closed(geometry, once, gap) & (geometry.gap(shifted) <= PERIODIC)
+        fine = is_closed(cluster, once, gap) & (geometry.gap(shifted) <= PERIODIC)
         q[rows[fine]] = shifted[fine]
         dv[rows[fine]] -= (turns[:, None] * turn)[fine]
 
@@ -536,12 +541,12 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
             origin, dv = start[None], displacement[None, stay]
             at, gaps = _follow(cluster, stay, origin, origin, np.zeros_like(dv), dv, steps)
             best = float(gaps[0])
-            if is_closed(geometry, at, gaps)[0]:
+            if is_closed(cluster, at, gaps)[0]:
                 for body, value in named.items():
                     link = geometry.links[body - cluster.bodies[0]]
                     at[0, link.positions] = value
                 at, gaps = newton.close(geometry, at, held=stay, rows=rows)
-                if is_closed(geometry, at, gaps)[0]:
+                if is_closed(cluster, at, gaps)[0]:
                     return np.asarray(at[0])
     rng = np.random.default_rng(0)
     free = [c for c in range(geometry.nv) if c not in stay]
@@ -552,7 +557,7 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
         targets = np.tile(target, (count, 1))
         guesses = geometry.integrate(targets, scatter)
         tries, gaps = newton.close(geometry, guesses, held=stay, rows=rows)
-        fine = is_closed(geometry, tries, gaps)
+        fine = is_closed(cluster, tries, gaps)
         if np.any(fine):
             away = np.linalg.norm(geometry.difference(targets, tries), axis=1)
             return np.asarray(tries[int(np.argmin(np.where(fine, away, np.inf)))])
@@ -676,7 +681,7 @@ def _anywhere(
     open_ = [c for c in linkages if not (gaps[:, c.index] <= CLOSED).any()]
     for cluster in open_:
         at, gap = newton.close(cluster.geometry, guesses[:, cluster.q], rows=cluster.closing_rows)
-        at[~is_closed(cluster.geometry, at, gap)] = np.nan
+        at[~is_closed(cluster, at, gap)] = np.nan
         closed[:, cluster.q] = at
     return _checked(model, closed, 1) if open_ else (closed, checks)
 
@@ -698,7 +703,7 @@ def _around(
                 start = np.tile(near[cluster.q], (count, 1))
                 at, opened = move(cluster, start, moves[:, cluster.v])
                 reached[:, cluster.q] = at
-                fine[:, cluster.index] = is_closed(cluster.geometry, at, opened)
+                fine[:, cluster.index] = is_closed(cluster, at, opened)
     closed, checks = _checked(model, reached, 1)
     checks[~fine] = np.nan
     return closed, checks

@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from robomodel.model.closure import Geometry
+from robomodel.model.closure import CLOSED, Geometry
 from robomodel.model.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
 from robomodel.model.joints import Array, Floating, Mask
 from robomodel.model.mobility import ClusterProblem
@@ -63,6 +63,15 @@ class Decision:
     left: float
     frames: Array | None = None
     opens: float | None = None
+
+    def slack(self, size: float) -> float:
+        """How far [m, or sine of an angle] configurations of a cluster of this size may be open.
+
+        Zero where its conditions agree, or do so with the frames moved.
+        """
+        if self.frames is not None or self.left <= CLOSED:
+            return 0.0
+        return max(1e-6, 3.0 * self.left * max(1.0, size))
 
 
 # ---- the frames of a mechanism -------------------------------------------------------------------
