@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from robomodel import parsers
 from robomodel.description import Description, Rotor
@@ -33,6 +33,7 @@ def load(
     strict: bool = False,
     tolerance: float | None = None,
     mend: bool = True,
+    spins: Literal["free", "locked"] = "free",
 ) -> Model:
     """Load a robot: a URDF, URDF+, SDF, MJCF or USD file, its text, an open file, or an object.
 
@@ -77,6 +78,9 @@ def load(
             exact mechanism, by no more than 0.3 % of a linkage's size and 0.2°. A warning, or with
             ``tolerance`` a note, says by how much. False keeps the numbers: conditions are met as
             well as they can be.
+        spins: "locked" holds the freedoms of rods between two balls that turn about themselves, by
+            one condition each; so does ``independent`` where it names all other freedoms of their
+            cluster. A note names them either way.
 
     Returns:
         model: The robot.
@@ -108,6 +112,7 @@ def load(
         gravity=gravity,
         tolerance=tolerance,
         mend=mend,
+        spins=spins,
     )
 
 

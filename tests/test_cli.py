@@ -85,11 +85,11 @@ def test_info_of_the_four_bar(run):
 def test_a_tolerance_for_rounded_loops(run, report, tmp_path):
     text = rm.robots.path("crank_rocker").read_text()
     file = tmp_path / "rounded.urdf"
-    file.write_text(text.replace('"3.605551275463989 0 0"', '"3.605551275463989 0 0.002"'))
+    file.write_text(text.replace('"3.605551275463989 0 0"', '"3.605551275463989 0 0.02"'))
     code, _, err = run("info", file)
     assert code == 2
-    assert "by 2 mm along the axis of" in err
-    assert report("info", file, "--loop-tolerance", "0.005")["nv"] == 1
+    assert "by 20 mm along the axis of" in err
+    assert report("info", file, "--loop-tolerance", "0.05")["nv"] == 1
     assert run("info", file, "--loop-tolerance", "-1")[0] == 2
 
 

@@ -206,7 +206,9 @@ def test_a_loop_that_repeats_the_joint_beside_it() -> None:
 
 
 def test_a_coupling_given_twice_is_marked() -> None:
-    model = rm.load(fan(coupling("one", {"a": 2, "b": -1}), coupling("two", {"a": -4, "b": 2})))
+    text = fan(coupling("one", {"a": 2, "b": -1}), coupling("two", {"a": -4, "b": 2}))
+    with pytest.warns(rm.DescriptionWarning, match="coupling 'two': adds nothing"):
+        model = rm.load(text)
     assert [c.redundant for c in model.couplings] == [False, True]
     assert model.nv == 2
 

@@ -220,8 +220,8 @@ def test_messages_name_options(text: str, expected: str) -> None:
 def test_messages_of_files_name_them_once(run, tmp_path: Path) -> None:
     text = rm.robots.path("crank_rocker").read_text()
     file = tmp_path / "rounded.urdf"
-    file.write_text(text.replace('"3.605551275463989 0 0"', '"3.605551275463989 0 0.002"'))
-    assert "--loop-tolerance 0.00" in run("info", file)[2]
+    file.write_text(text.replace('"3.605551275463989 0 0"', '"3.605551275463989 0 0.02"'))
+    assert "--loop-tolerance 0.0" in run("info", file)[2]
     log = tmp_path / "log.csv"
     log.write_text("time,q.joint1\n0,x\n")
     err = run("identify", "four_bar", log)[2]

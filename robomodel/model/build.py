@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -59,6 +60,7 @@ from robomodel.model.mobility.decision import Decision
 from robomodel.model.mobility.mending import MovedFrames, words
 from robomodel.model.model import Model
 from robomodel.model.options import labels, with_options
+from robomodel.model.spins import find_spins, locked, spin_note
 from robomodel.model.springs import check_passive, find_springs, tied_links
 from robomodel.model.tree_constraints import (
     TreeConstraint,
@@ -87,16 +89,60 @@ def build(
     strict: bool = False,
     tolerance: float | None = None,
     mend: bool = True,
+    spins: Literal["free", "locked"] = "free",
 ) -> Model:
     """The model of a description. Arguments and errors as of :func:`robomodel.load`."""
-    links = len(description.links)
-    description = with_options(
-        description,
-        floating_base=floating_base,
-        independent=independent,
-        gravity=gravity,
-        tolerance=tolerance,
+    if spins not in ("free", "locked"):
+        raise ValueError(f"spins is 'free' or 'locked', not {spins!r}")
+    described = with_options(
+        description, floating_base=floating_base, gravity=gravity, tolerance=tolerance
     )
+    model = _with_spins(described, independent, strict, mend, spins)
+    if len(described.links) > len(description.links):
+        free = model.joints[0]
+        note = f"the joint '{free.name}' was added to free the root link '{free.child}'"
+        model = _noted(model, note)
+    return model
+
+
+def _with_spins(
+    description: Description,
+    independent: str | Iterable[str] | None,
+    strict: bool,
+    mend: bool,
+    spins: Literal["free", "locked"],
+) -> Model:
+    """The model; rods' spins are locked on request, or where ``independent`` names all others."""
+    chosen = with_options(description, independent=independent)
+    try:
+        model = _built(chosen, strict, mend)
+    except DescriptionError:
+        if independent is None:
+            raise
+        unmarked = _built(description, strict, mend)
+        turning = find_spins(unmarked)
+        if not turning:
+            raise
+        held = with_options(
+            locked(unmarked.description, unmarked, turning), independent=independent
+        )
+        note = spin_note(unmarked, turning, "locked, as independent= names the others")
+        return _noted(_built(held, strict, mend), note)
+    turning = find_spins(model)
+    if not turning:
+        return model
+    if spins == "free":
+        return _noted(model, spin_note(model, turning, "free; spins='locked' locks them"))
+    held = locked(model.description, model, turning)
+    return _noted(_built(held, strict, mend), spin_note(model, turning, "locked"))
+
+
+def _noted(model: Model, note: str) -> Model:
+    return replace(model, notes=(note, *model.notes))
+
+
+def _built(description: Description, strict: bool, mend: bool) -> Model:
+    """The model of a description that has its options."""
     builder = _Builder.of(description, strict, {})
     if decisions := builder.decisions(mend=mend):
         for name, decision in decisions.items():
@@ -105,10 +151,6 @@ def build(
     model = builder.model()
     if notes := builder.notes:
         model = replace(model, notes=(*notes, *model.notes))
-    if len(description.links) > links:
-        free = builder.tree.joints[0]
-        note = f"the joint '{free.name}' was added to free the root link '{free.child}'"
-        model = replace(model, notes=(note, *model.notes))
     return model
 
 

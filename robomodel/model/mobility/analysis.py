@@ -117,15 +117,8 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
     if not exact and problem.tolerance.stated:
         notes.append(f"cluster '{problem.name}': {nearly}); taken as exact within its tolerance")
     ranks, repeated = added_ranks(problem, jacobian)
-    suspicions += [
-        (
-            "adds nothing: the loops and couplings before it already say all of it "
-            f"(of {condition_names(problem)}); remove it",
-            source,
-        )
-        for rank_, source in zip(ranks, problem.loop_sources, strict=True)
-        if rank_ == 0
-    ]
+    suspicions += _adds_nothing(problem, [rank_ == 0 for rank_ in ranks], problem.loop_sources)
+    suspicions += _adds_nothing(whole, reduced.redundant(repeated), whole.linear_sources)
     keep = rows_to_keep(problem, jacobian, ranks)
     loop_rows = range(geometry.rows - len(geometry.linear))
     couplings = range(len(loop_rows), geometry.rows)
@@ -145,6 +138,21 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
         tuple(notes),
         tuple(suspicions),
     )
+
+
+def _adds_nothing(
+    problem: ClusterProblem, redundant: Sequence[bool], sources: Sequence[Source]
+) -> list[tuple[str, Source]]:
+    """Suspicions of loops or couplings that say what others say."""
+    return [
+        (
+            "adds nothing: the loops and couplings before it already say all of it "
+            f"(of {condition_names(problem)}); remove it",
+            source,
+        )
+        for repeats, source in zip(redundant, sources, strict=True)
+        if repeats
+    ]
 
 
 def _constraint(
@@ -607,7 +615,7 @@ def analyse_couplings(problem: ClusterProblem) -> ClusterSolution | None:
         reduced.redundant,
         (),
         tuple(notes),
-        (),
+        tuple(_adds_nothing(problem, reduced.redundant, problem.linear_sources)),
     )
 
 

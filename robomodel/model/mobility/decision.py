@@ -44,6 +44,7 @@ CLEAR = 0.03  # singular values above this share of the largest are not rounding
 WEAK = 1e-3  # singular value of a condition that may be rounding's
 EXACT = 1e-10  # [rad, sizes] that a mended mechanism may leave open along its walks
 MOST_POINTS, ROUNDS = 60, 40  # of the search for the exact mechanism
+PART = 40  # rows of a matrix that are factored at a time
 SEED = 20240609
 
 
@@ -476,7 +477,9 @@ def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:
     low = int(np.sum(singular > CLEAR * singular[0]))
     high = int(np.sum(singular > 1e-13 * singular[0]))
     for rank in range(low, min(high, columns - 1) + 1):
-        rounding = min(max(before, float(left), float(singular[rank]), ARITHMETIC), LARGEST)
+        dropped = float(singular[rank])  # more than rounding is a condition, or a singular start
+        shown = max(before, float(left), dropped if dropped <= LARGEST else 0.0, ARITHMETIC)
+        rounding = min(shown, LARGEST)
         trial = tried(problem, q, rank, rounding, rng, mend=mend)
         if trial.accepted:
             opens = None
@@ -560,6 +563,18 @@ def mended(
     return poses, frames.size(poses), left
 
 
+def _triangle(rows: Array) -> Array:
+    """R of a tall matrix, part by part: small, with the same singular values.
+
+    Parts are so small that linear algebra does not spread them over threads, which wait for each
+    other where the processor is busy.
+    """
+    triangle: Array = np.zeros((0, rows.shape[1]))
+    for part in np.array_split(rows, max(1, len(rows) // PART)):
+        triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, part]), mode="r"))
+    return triangle
+
+
 def _newton(frames: Frames, poses: Array, rank: int, points: Array) -> tuple[Array, float, Array]:
     """Frames at which all points are closed; what is left open; the points."""
     best, last, factor_ = (poses, math.inf), math.inf, 2.0
@@ -580,8 +595,9 @@ def _newton(frames: Frames, poses: Array, rank: int, points: Array) -> tuple[Arr
                 break
         last = left
         rows = (unmet @ frames.derivatives(points, poses)).reshape(len(right), -1)
-        u, s, vt = np.linalg.svd(rows, full_matrices=False)
-        c = u.T @ right
+        triangle = _triangle(np.column_stack([rows, right]))
+        u, s, vt = np.linalg.svd(triangle[:, :-1], full_matrices=False)
+        c = u.T @ triangle[:, -1]
         mu = 1e-26 * s[0] ** 2
         while True:
             step = -vt.T @ (s / (s**2 + mu) * c)

@@ -1,0 +1,217 @@
+"""Rods between two balls: freedoms that turn one body about a line of its own, and locks on them.
+
+A body spins where one motion of its cluster leaves all other bodies with mass at rest, no motor
+turns, and the body's own motion is a rotation about a line that is fixed in it. Such a freedom is
+the rod's; no actuator and no other body feels it. It may be locked by one condition, that an axis
+of the rod stays perpendicular to one of what carries it: the ball becomes a universal joint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from robomodel.description import Anchor, Description, Loop, Pose
+from robomodel.description.poses import compose, inverse, rows3, vec
+from robomodel.errors import few
+from robomodel.model.closure import Geometry, close
+from robomodel.model.constraints import Coincident
+from robomodel.model.elements import Cluster
+from robomodel.model.joints import Array, Spherical
+from robomodel.model.model import Model
+
+STILL = 1e-6  # share of a motion [rad, sizes] that counts as none
+ALIKE = 1e-5  # sine of an angle, or share of the size, within which lines are the same
+OTHERS = 3  # configurations at which a line must be the same
+SEED = 20240610
+
+
+@dataclass(frozen=True, slots=True)
+class Spin:
+    """A rod's spin: its body, the line in the body's internal axes, and a point of it."""
+
+    body: int
+    line: Array
+    point: Array
+
+
+def find_spins(model: Model) -> tuple[Spin, ...]:
+    """The spins of a robot's rods, cluster by cluster."""
+    spins: list[Spin] = []
+    for cluster in model.clusters:
+        if cluster.implicit and _has_balls(cluster.geometry):
+            spins += _of_cluster(model, cluster)
+    return tuple(spins)
+
+
+def _has_balls(geometry: Geometry) -> bool:
+    """Whether a cluster has what a ball may be: a joint of three freedoms, or coinciding points."""
+    balls = any(isinstance(link.joint, Spherical) for link in geometry.links)
+    return balls or any(
+        len(loop.rows) == 3 and all(isinstance(row, Coincident) for row in loop.rows)
+        for loop in geometry.loop_joints
+    )
+
+
+def _of_cluster(model: Model, cluster: Cluster) -> list[Spin]:
+    geometry = cluster.geometry
+    rng = np.random.default_rng(SEED)
+    rows = list(cluster.closing_rows)
+    unit = np.ones(geometry.nv)
+    for link in geometry.links:
+        for i, motion in enumerate(link.joint.subspace):
+            if not any(motion.angular):
+                unit[link.v + i] = geometry.scale
+    heavy = [i for i, body in enumerate(cluster.bodies) if _weighs(model, body)]
+    driven = {
+        row - cluster.spanning_v.start
+        for actuator in model.actuators
+        for row, _ in actuator.rows
+        if cluster.spanning_v.start <= row < cluster.spanning_v.stop
+    }
+
+    def null(q: Array) -> Array:
+        """Orthonormal motions (mobility, nv) in comparable units."""
+        jacobian = geometry.evaluate(q)[1][rows] * unit
+        right: Array = np.linalg.svd(jacobian, full_matrices=True)[2]
+        return right[geometry.nv - cluster.nv :]
+
+    places = [np.array(cluster.start)]
+    for _ in range(OTHERS):
+        step = rng.standard_normal(cluster.nv) @ null(places[0])
+        moved = geometry.integrate(places[0], 0.2 * step / np.linalg.norm(step) * unit)
+        q, gap = close(geometry, moved[None], rows=rows, nearest=True)
+        if gap[0] <= 1e-9:
+            places.append(q[0])
+    motions = [null(q) for q in places]
+    result = []
+    for body in heavy:
+        spins = [
+            _alone(geometry, q, motion, unit, body, heavy, driven)
+            for q, motion in zip(places, motions, strict=True)
+        ]
+        first = spins[0]
+        if first is not None and all(_same(first, spin, geometry.scale) for spin in spins):
+            result.append(Spin(cluster.bodies[body], *first))
+    return result
+
+
+def _same(one: tuple[Array, Array], other: tuple[Array, Array] | None, size: float) -> bool:
+    """Whether two lines of a body are the same."""
+    if other is None:
+        return False
+    apart = np.linalg.norm(np.cross(other[1] - one[1], one[0]))
+    return bool(np.linalg.norm(np.cross(one[0], other[0])) < ALIKE and apart < ALIKE * size)
+
+
+def _alone(
+    geometry: Geometry,
+    q: Array,
+    motions: Array,
+    unit: Array,
+    body: int,
+    heavy: Sequence[int],
+    driven: set[int],
+) -> tuple[Array, Array] | None:
+    """The line and the point of it, in the body's axes, of a rotation of this body alone."""
+    poses, twists = kinematics(geometry, q)
+    scaled = twists * unit / np.array([1.0, 1.0, 1.0, *[geometry.scale] * 3])[:, None]
+    others = [scaled[other] @ motions.T for other in heavy if other != body]
+    others.append(motions[:, sorted(driven)].T)
+    stacked = np.concatenate(others)
+    singular, right = np.linalg.svd(stacked, full_matrices=True)[1:]
+    rank = int(np.sum(singular > STILL))
+    if len(motions) - rank != 1:
+        return None
+    motion = (right[-1] @ motions) * unit
+    twist = twists[body] @ motion
+    omega, velocity = twist[:3], twist[3:]
+    size = float(np.linalg.norm(omega))
+    if size < 1e-9 or abs(omega @ velocity) > ALIKE * size**2 * geometry.scale:
+        return None
+    rotation, origin = poses[body]
+    line, slide = omega / size, velocity / size
+    point = np.cross(line, slide)
+    point = point + line * (line @ (origin - point))  # nearest to the body's origin
+    inside = rotation.T @ line
+    sign = np.sign(inside[int(np.argmax(np.abs(inside)))])
+    return sign * inside, rotation.T @ (point - origin)
+
+
+def kinematics(geometry: Geometry, q: Array) -> tuple[list[tuple[Array, Array]], Array]:
+    """Rotations and origins of a cluster's bodies in its ancestor, and their twists by velocities.
+
+    Twists (bodies, 6, nv): angular, and linear of the point at the ancestor's origin.
+    """
+    poses: list[tuple[Array, Array]] = []
+    twists = np.zeros((len(geometry.links), 6, geometry.nv))
+    at = q.tolist()
+    for i, link in enumerate(geometry.links):
+        step = link.transform(at)
+        rotation, origin = np.array(step.matrix(), float), np.array(step.offset, float)
+        if link.parent >= 0:
+            above, base = poses[link.parent]
+            rotation, origin = above @ rotation, base + above @ origin
+            twists[i] = twists[link.parent]
+        poses.append((rotation, origin))
+        for n, motion in enumerate(link.joint.subspace):
+            omega = rotation @ np.array(motion.angular, float)
+            slide = rotation @ np.array(motion.linear, float)
+            twists[i, :, link.v + n] = [*omega, *(slide + np.cross(origin, omega))]
+    return poses, twists
+
+
+def locked(description: Description, model: Model, spins: Sequence[Spin]) -> Description:
+    """The description with one more loop for each spin: a universal joint at the rod's ball.
+
+    Its condition has the rate of the spin where the file has the rod, and the cosine of the rod's
+    tilt about one axis elsewhere. The rod's ball stays where it is.
+    """
+    names = {loop.name for loop in description.loops}
+    elements = {joint.name: joint for joint in description.joints}
+    placements = {frame.name: frame.placement for frame in model.frames}
+    loops = []
+    for spin in spins:
+        cluster = model.clusters[model.nodes[spin.body].cluster]
+        poses, _ = kinematics(cluster.geometry, np.array(cluster.start))
+        local = spin.body - cluster.bodies[0]
+        top, above = local, cluster.geometry.links[local].parent
+        while above >= 0 and not _weighs(model, cluster.bodies[above]):  # parts of the ball
+            top, above = above, cluster.geometry.links[above].parent
+        base = (np.eye(3), np.zeros(3)) if above < 0 else poses[above]
+        rotation, origin = poses[local]
+        line = rotation @ spin.line
+        first = np.cross(line, base[0][:, int(np.argmin(np.abs(base[0].T @ line)))])
+        first /= np.linalg.norm(first)
+        axes = np.stack([first, np.cross(line, first), line], axis=1)
+        rod = elements[model.joints[spin.body].name]
+        carrier = elements[model.joints[cluster.bodies[top]].name].parent
+        ends = []
+        for link, (turn, at) in ((carrier, base), (rod.child, (rotation, origin))):
+            on_body = Pose(vec(turn.T @ (origin - at)), rows3(turn.T @ axes))
+            ends.append(Anchor(link, compose(inverse(placements[link]), on_body)))
+        name = f"spin of {rod.name}"
+        while name in names:
+            name += "'"
+        loops.append(
+            Loop(name, "universal", ends[0], ends[1], axis2=(0.0, 1.0, 0.0), source=rod.source)
+        )
+    return replace(description, loops=(*description.loops, *loops))
+
+
+def spin_note(model: Model, spins: Sequence[Spin], state: str) -> str:
+    """How many freedoms there are beside motors, which are spins of rods, and their ``state``."""
+    names = [model.joints[spin.body].name for spin in spins]
+    count = f"{len(names)} are spins" if len(names) > 1 else "1 is the spin"
+    rods = "rods" if len(names) > 1 else "a rod"
+    return (
+        f"{len(model.actuators)} motors, {model.nv} freedoms: {count} of {rods} between two balls "
+        f"({few(names, 8)}), {state}"
+    )
+
+
+def _weighs(model: Model, body: int) -> bool:
+    inertia = model.nodes[body].inertia
+    return bool(inertia.mass) or bool(np.any(inertia.inertia))

@@ -1,0 +1,172 @@
+"""Mobility of linkages as CAD writes them: rounded, overconstrained, rigid, with spinning rods."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from agreement import close
+from cases import few
+from linkage_family import FAMILY, NOISE, instance
+
+import robomodel as rm
+
+SINGULAR = {  # at the roots of these, rounding by 1e-4 leaves more than floats do
+    ("Bricard", 1e-6), ("Bricard", 1e-4), ("triple crank", 1e-4), ("welded parallelogram", 1e-4),
+    ("flat parallelogram", 1e-4), ("Sarrus", 1e-4),
+}  # fmt: skip
+
+
+def loaded(text: str, **options: object) -> rm.Model | None:
+    """The model, its warnings ignored; None where it is refused, as it leaves no motion."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        try:
+            return rm.load(text, **options)
+        except rm.DescriptionError as error:
+            refusal = str(error)
+    assert "leaves no motion" in refusal
+    return None
+
+
+def check(name: str, seed: int, noise: float) -> None:
+    """Mobility is that of the linkage that was meant, and it moves, closed."""
+    text, mobility = instance(name, seed, noise)
+    model = loaded(text)
+    assert (0 if model is None else model.nv) == mobility
+    if model is None:
+        return
+    q = np.array([model.random_configuration(k) for k in range(4)])
+    assert np.max(np.ptp(q, axis=0)) > 0.05
+    gap = 30.0 * noise if (name, noise) in SINGULAR else 0.0
+    assert np.max(np.abs(model.residual(q))) <= max(1e-9, gap)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-8, 1e-6])
+@pytest.mark.parametrize(
+    "name",
+    few(FAMILY, "spherical four-bar", "welded parallelogram", "tilted four-bar", "shaky ring"),
+)
+def test_linkages_have_the_mobility_that_was_meant(name: str, noise: float) -> None:
+    check(name, 0, noise)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("name", FAMILY)
+def test_all_linkages_have_the_mobility_that_was_meant(name: str, noise: float) -> None:
+    for seed in (1, 2, 3):
+        check(name, seed, noise)
+
+
+def test_a_spherical_platform_follows_its_motors() -> None:
+    """Three motors, three freedoms, though the file to the letter has one."""
+    text, _ = instance("spherical platform", 4, 1e-7)
+    with pytest.warns(rm.DescriptionWarning, match=r"'l0', 'l1' moved by at most .* mobility 3"):
+        model = rm.load(text)
+    assert any("is rounded" in note for note in model.notes)
+    exact = loaded(instance("spherical platform", 4, 0.0)[0])
+    assert exact is not None
+    at = {"j0": 0.3, "j2": -0.2, "j4": 0.25}
+    q, meant = model.configuration(at), exact.configuration(at)
+    assert np.max(np.abs(model.residual(q))) < 1e-12
+    close(q, meant, 1e-5)
+    still, ones = np.zeros(3), np.ones(3)
+    close(rm.aba(model, q, still, rm.rnea(model, q, still, ones)), ones, 1e-9)
+
+
+def test_what_is_mended_is_written(tmp_path) -> None:
+    text, _ = instance("welded parallelogram", 5, 4e-8)
+    model = loaded(text)
+    assert model is not None
+    rm.write_urdf(model, tmp_path / "mended.urdf")
+    again = rm.load(tmp_path / "mended.urdf", strict=True)
+    q = again.random_configuration(0)
+    assert np.max(np.abs(again.residual(q))) < 1e-11
+
+
+def test_numbers_stay_on_request() -> None:
+    """Conditions are met as well as they can be, and what stays open is said and bounded."""
+    text, _ = instance("spherical four-bar", 6, 1e-6)
+    with pytest.warns(rm.DescriptionWarning):
+        model = rm.load(text, mend=False)
+    assert model.nv == 1
+    assert model.description == rm.parsers.read(text)
+    assert any("stay open by up to" in note for note in model.notes)
+    q = np.array([model.random_configuration(k) for k in range(8)])
+    gaps = np.max(np.abs(model.residual(q)), axis=1)
+    assert 1e-9 < np.max(gaps) < 1e-4
+    with pytest.raises(rm.DescriptionError, match="closes only nearly"):
+        rm.load(text, mend=False, strict=True)
+    with pytest.raises(rm.DescriptionError, match="is rounded"):
+        rm.load(text, strict=True)
+
+
+def test_integrating_around_returns_in_mended_linkages() -> None:
+    """Their velocities are those of the set they close on: a square in q ends where it began."""
+    model = loaded(instance("spherical platform", 7, 1e-6)[0])
+    assert model is not None
+    q = start = model.neutral()
+    for step in ([0.3, 0, 0], [0, 0.3, 0], [-0.3, 0, 0], [0, -0.3, 0]):
+        q = model.integrate(q, np.array(step, float))
+    assert np.max(np.abs(q - start)) < 1e-9
+
+
+# ---- rods between balls --------------------------------------------------------------------------
+
+
+def test_spins_are_named_and_locked() -> None:
+    text, _ = instance("rod between balls", 0, 0.0)
+    model = rm.load(text)
+    assert model.nv == 2
+    assert model.notes[0].startswith("0 motors, 2 freedoms: 1 is the spin of a rod between two")
+    assert "'j2'" in model.notes[0]
+    locked = rm.load(text, spins="locked")
+    assert locked.nv == 1
+    assert "locked" in locked.notes[0]
+    named = rm.load(text, independent=["j0"])
+    assert named.dof_names == ("j0",)
+    assert "locked, as independent= names the others" in named.notes[0]
+    with pytest.raises(ValueError, match="spins is 'free' or 'locked'"):
+        rm.load(text, spins="held")
+
+
+@pytest.mark.parametrize("base", [False, True])
+def test_a_locked_spin_leaves_the_other_motion(base: bool) -> None:
+    """The ends of the rod move alike, at the same rates of the crank; accelerations nearly so."""
+    text, _ = instance("rod between balls", 1, 0.0)
+    free = rm.load(text, independent=None, floating_base=base or None)
+    locked = rm.load(text, spins="locked", independent="j0", floating_base=base or None)
+    assert locked.nv == free.nv - 1
+    for seed in range(4):
+        q = locked.random_configuration(seed)
+        assert np.max(np.abs(locked.residual(q))) < 1e-12
+        v = np.random.default_rng(seed).normal(size=locked.nv)
+        rates = locked.joint_velocities(q, v)
+        positions = locked.joint_positions(q)
+        at = free.configuration(
+            {"j0": float(positions["j0"]), "j1": float(positions["j1"])},
+            guess=q, base_pose=q[:7] if base else None,
+        )  # fmt: skip
+        jacobian = free.constraint_jacobian(at)
+        rows = [k for k, name in enumerate(_velocity_names(free)) if name in ("j0", "j1")]
+        known = np.array([float(rates["j0"]), float(rates["j1"])])
+        best, *_ = np.linalg.lstsq(jacobian[rows], known, rcond=None)
+        close(jacobian[rows] @ best, known, 1e-9)
+
+
+def _velocity_names(model: rm.Model) -> list[str]:
+    return [joint.name for joint in model.joints for _ in range(joint.nv)]
+
+
+def test_locked_spins_against_kkt() -> None:
+    """The locked robot's accelerations are those of its spanning tree under its conditions."""
+    text, _ = instance("rod between balls", 2, 0.0)
+    model = rm.load(text, spins="locked")
+    q, v, tau = model.random_configuration(0), np.array([0.7]), np.array([0.3])
+    a = rm.aba(model, q, v, tau)
+    close(rm.aba(model, q, v, tau, method="lagrange"), a, 1e-9)
+    batch = np.array([model.random_configuration(k) for k in range(3)])
+    assert rm.crba(model, batch).shape == (3, 1, 1)
+    assert np.all(rm.crba(model, batch) > 0.0)
