@@ -427,6 +427,8 @@ def test_unclear_problems_are_refused():
         Problem.forward(model).solve(model.neutral(), [0.0, 0.0])
     with pytest.raises(ValueError, match="no loop 'J6'"):
         Problem.forward(model, loops="all").having(planar("J6")).determinacy()
+    with pytest.raises(ValueError, match=r"planar J5: .* write it with loops='all'"):
+        Problem.forward(model).having(planar("J5"))
     with pytest.raises(ValueError, match="not positive definite"):
         torque("J1", covariance=0.0)
     with pytest.raises(ValueError, match="components are some of 0 to 5"):

@@ -84,6 +84,12 @@ class Problem:
                 raise ValueError(
                     f"'{name}' cannot be known outright; measure it with an exact sensor"
                 )
+        for sensor in self.sensors:
+            if sensor.kind == "planar" and self.loops != "all":
+                raise ValueError(
+                    f"{sensor.name}: conditions in the place of the loop's redundant rows, which "
+                    "the problem leaves out; write it with loops='all'"
+                )
         labels = [sensor.name for sensor in self.sensors]
         for label in labels:
             if labels.count(label) > 1:
