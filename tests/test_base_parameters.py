@@ -1,4 +1,4 @@
-"""What forces can tell of parameters: cluster by cluster, numerically, and by Pinocchio."""
+"""What forces can tell of parameters: against other motions' regressors, and by Pinocchio."""
 
 from __future__ import annotations
 
@@ -97,33 +97,41 @@ MODELS = {
 LONG = {"spatial", "spatial on the world", "resisting"}
 
 
+def check(model: rm.Model) -> int:
+    """The base parameters are all that other motions from neutral tell; their number.
+
+    The regressor's rank at these motions is theirs, and what they leave open changes no force.
+    """
+    rng, states = np.random.default_rng(0), max(60, 3 * rm.parameters(model).values.size)
+    q = np.tile(model.neutral(), (states, 1))
+    step = 0.02 * rng.uniform(-1, 1, (states, model.nv))
+    for _ in range(40):
+        q = model.integrate(q, step)
+    v, a = rng.normal(size=(2, states, model.nv))
+    rows = np.vstack(rm.regressor(model, q, v, a, backend="numpy"))
+    sizes = np.linalg.norm(rows, axis=0)
+    scaled = rows / np.where(sizes > 1e-11 * sizes.max(initial=0.0), sizes, np.inf)
+    singular = np.linalg.svd(scaled, compute_uv=False)
+    base = rm.base_parameters(model)
+    assert base.rank == np.sum(singular > 1e-10 * singular[0])
+    assert base.gap.ratio > 1e4
+    _, _, right = np.linalg.svd(base.matrix)
+    assert np.abs(rows @ right[base.rank :].T).max(initial=0.0) < 1e-7 * np.abs(rows).max()
+    return base.rank
+
+
 @pytest.mark.parametrize("name", few(MODELS, *(MODELS.keys() - LONG)))
-def test_structure_and_singular_values_agree(name: str) -> None:
+def test_other_motions_tell_no_more(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DescriptionWarning)
         model = MODELS[name]()
-    same(rm.base_parameters(model, method="structure"), rm.base_parameters(model))
+    assert check(model) > 0
 
 
 @pytest.mark.slow
 def test_a_chain_of_four_bars() -> None:
-    """The rank is that of the regressor at motions from neutral; the structure counts the same.
-
-    What a coupler only just attains must not let it see what does not move at all.
-    """
-    model = chain("four_bar", 2)
-    rng = np.random.default_rng(0)
-    q = np.tile(model.neutral(), (60, 1))
-    step = 0.02 * rng.uniform(-1, 1, (60, model.nv))
-    for _ in range(40):
-        q = model.integrate(q, step)
-    v, a = rng.normal(size=(2, 60, model.nv))
-    rows = np.vstack(rm.regressor(model, q, v, a, backend="numpy"))
-    sizes = np.linalg.svd(rows, compute_uv=False)
-    rank = int(np.sum(sizes > 1e-10 * sizes[0]))
-    base = rm.base_parameters(model, method="structure")
-    assert base.rank == rank == 32
-    same(base, rm.base_parameters(model))
+    """What a coupler only just attains must not let it see what does not move at all."""
+    assert check(chain("four_bar", 2)) == 32
 
 
 def on_a_turning_body(linkage: str) -> str:
@@ -139,18 +147,9 @@ def on_a_turning_body(linkage: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [3])
-def test_longer_chains_of_linkages(count: int) -> None:
-    for rng in (None, np.random.default_rng(count)):
-        model = chain("four_bar", count, rng=rng)
-        same(rm.base_parameters(model, method="structure"), rm.base_parameters(model))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["six_bar", "crank_rocker", "five_bar"])
 def test_linkages_on_what_moves(name: str) -> None:
-    model = rm.load(on_a_turning_body(name))
-    same(rm.base_parameters(model, method="structure"), rm.base_parameters(model))
+    assert check(rm.load(on_a_turning_body(name))) > 0
 
 
 @pytest.mark.slow
@@ -161,7 +160,7 @@ def test_random_mechanisms(seed: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DescriptionWarning)
         model = rm.load(made.text, floating_base=made.floating_base)
-    same(rm.base_parameters(model, method="structure"), rm.base_parameters(model))
+    assert check(model) > 0
 
 
 @pytest.mark.slow
@@ -187,10 +186,11 @@ def test_branches() -> None:
         rm.base_parameters(model, near=crossed + 0.1)
 
 
-@pytest.mark.parametrize("name", few(rm.robots.names(), "belt_leg", "four_bar"))
-def test_of_shipped_robots_both_agree(name: str) -> None:
-    model = rm.robots.load(name)
-    same(rm.base_parameters(model, method="structure"), rm.base_parameters(model))
+@pytest.mark.parametrize(
+    "name", few(["puma560", "belt_leg", "crank_rocker"], "belt_leg", "crank_rocker")
+)
+def test_shipped_robots(name: str) -> None:
+    assert check(rm.robots.load(name)) > 0
 
 
 @pytest.mark.parametrize(
@@ -359,10 +359,6 @@ def test_wrong_arguments() -> None:
         rm.base_parameters(model, measured=["joint2"])
     with pytest.raises(KeyError, match="no link 'x'"):
         rm.base_parameters(model, contacts=["x"])
-    with pytest.raises(ValueError, match="method 'svd' is not known"):
-        rm.base_parameters(model, method="svd")
-    with pytest.raises(ValueError, match="needs tau in all coordinates"):
-        rm.base_parameters(model, contacts=["link1"], method="structure")
     with pytest.raises(TypeError, match="measured is a name, or several"):
         rm.base_parameters(model, measured=3)
 

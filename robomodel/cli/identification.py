@@ -173,7 +173,6 @@ def _base_document(model: Model, base: BaseParameters, forces: str) -> Document:
         "together": base.together,
         "never": base.never,
         "gap": base.gap,
-        "method": base.method,
     }
     notes = [forces]
     if any(cluster.implicit for cluster in model.clusters):
