@@ -139,7 +139,7 @@ _RENAMED = {"tolerance": "loop-tolerance", "constants": "constant", "rotors": "r
 _ARGUMENT = re.compile(
     r"<\w[^>]*>"
     r"|(?:\w+\(…, )?\b(tolerance|velocities|drop|meshes|name|extend|resources|inertia_from|topic"
-    r"|constants|folds|cutoff|strict|floating_base|density|rotors|torque)="
+    r"|constants|folds|cutoff|strict|floating_base|density|rotors|torque|mend|spins)="
     r"(True|False|'[^']*'|\"[^\"]*\"|\{'([^']*)': '?([^'}]*)'?\}|[\d.]+(?:e[+-]?\d+)?)?\)?"
 )
 
@@ -153,6 +153,8 @@ def in_options(text: str) -> str:
             return match[0]
         if name == "floating_base":
             return "--fixed-base" if value == "False" else "--floating-base"
+        if name == "mend":
+            return "--no-mend" if value == "False" else "--mend"
         words = f"--{_RENAMED.get(name, name).replace('_', '-')}"
         if key is not None:
             return f"{words} {key}={item}"

@@ -47,7 +47,8 @@ def info(robot: Robot) -> Document:
     summary = (
         f"{count(len(model.bodies), 'body', 'bodies')}, {count(len(model.joints), 'joint')}, "
         f"{count(len(model.clusters), 'cluster')}; nq = {model.nq}, nv = {model.nv}; "
-        f"mass {model.mass:.6g} kg"
+        f"mass {model.mass:.6g} kg; {count(len(model.actuators), 'motor')}, "
+        f"{count(model.nv, 'freedom')}"
     )
     data = {**_data(model), "notes": notes}
     return Document(model.name, summary, list(_sections(model, notes)), data)

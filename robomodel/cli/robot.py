@@ -49,6 +49,7 @@ class Robot:
         --name: Which model of an SDF file that holds several; its world's name stands for all.
         --loop-tolerance M: How far loops may stay open, in metres and radians, where they close
             best. [default: what rounding explains]
+        --spins: Whether rods between two balls may turn about themselves.
     """
 
     file: Annotated[
@@ -96,6 +97,15 @@ class Robot:
         ),
     ] = None
     loop_tolerance: float | None = None
+    mend: Annotated[
+        bool,
+        typer.Option(
+            "--mend/--no-mend",
+            help="Move the frames of overconstrained loops that the file rounds to those of the "
+            "nearest exact mechanism, or keep them.",
+        ),
+    ] = True
+    spins: Literal["free", "locked"] = "free"
 
     def load(self) -> Model:
         """The robot in the file of this path, else the shipped one of this name."""
