@@ -167,6 +167,46 @@ def test_friction_that_rises_towards_standstill() -> None:
     assert any("Stribeck" in note and "swing (below" in note for note in sticky.notes)
 
 
+def test_arrays_have_the_notes_of_files() -> None:
+    table = swing(0.9, 0.3)
+    arrays = (table[f"{kind}.swing"][:, None] for kind in ("q", "v", "a", "tau"))
+    fit = rm.identify(PENDULUM, *arrays, free=["damping", "friction"])
+    assert any("Stribeck" in note and "swing (below" in note for note in fit.notes)
+
+
+def test_gaps_in_forces_lose_only_themselves() -> None:
+    """Without accelerations, wherever a coordinate's force is missing; the equations stay exact."""
+    full = columns()
+    q = np.array([LEG.configuration({n: full[f"q.{n}"][i] for n in LEG.dof_names})
+                  for i in range(COUNT)])  # fmt: skip
+    v, a, tau = (np.stack([full[f"{k}.{n}"] for n in LEG.dof_names], -1) for k in ("v", "a", "tau"))
+    exact = rm.regressor(LEG, q, v, a) @ rm.parameters(LEG).values
+    missing = np.zeros(tau.shape, dtype=bool)
+    missing[[0, 7, 8, 200, -1], 1] = True
+    missing[100:300, 2] = True
+    options = {"step": SECONDS / (COUNT - 1), "cutoff": 5.0}
+    rows, whole = rm.filtered_regressor(LEG, q, v, exact, **options)
+    gapped, force = rm.filtered_regressor(LEG, q, v, np.where(missing, np.nan, exact), **options)
+    assert np.array_equal(np.isnan(force), missing)
+    assert np.array_equal(gapped[:, 0], rows[:, 0])  # of a coordinate without gaps
+    values = rm.parameters(LEG).values
+    error, error_of_whole = gapped @ values - force, rows @ values - whole
+    assert np.nanmax(np.abs(error)) < 1.5 * np.max(np.abs(error_of_whole))
+    batch = np.stack([np.where(missing, np.nan, exact), exact])
+    _, forces = rm.filtered_regressor(LEG, np.stack([q, q]), np.stack([v, v]), batch, **options)
+    assert np.array_equal(forces[0], force, equal_nan=True)
+    assert np.array_equal(forces[1], whole)
+    table = {name: x for name, x in full.items() if not name.startswith("a.")}
+    for i, name in enumerate(LEG.dof_names):
+        table[f"tau.{name}"] = np.where(missing[:, i], np.nan, full[f"tau.{name}"])
+    fit = quietly(table)
+    assert np.array_equal(np.isnan(fit.measured), missing)
+    (note,) = [each for each in fit.notes if "forces are missing" in each]
+    assert f"'{LEG.dof_names[1]} (5)', '{LEG.dof_names[2]} (200)'" in note
+    table[f"tau.{LEG.dof_names[0]}"] = np.full(COUNT, np.nan)
+    assert note in quietly(table).notes  # a coordinate that was not measured has no gaps
+
+
 def test_times_that_jitter() -> None:
     even = {n: x for n, x in swing(0.9).items() if not n.startswith("a.")}
     rng = np.random.default_rng(1)

@@ -331,7 +331,7 @@ def identify(
         suspicions=(),
         times=None if step is None else step * np.arange(len(rows), dtype=float),
     )
-    return _checked(model, log, result) if recorded else result
+    return _checked(model, log, result, recorded=recorded, filtered=log.a is None)
 
 
 def _log(
@@ -363,9 +363,17 @@ def _refuse_zeros(log: Log) -> None:
         )
 
 
-def _checked(model: Model, log: Log, fit: Identified) -> Identified:
-    """With the log's times and notes, and what of it cannot be, each a RuntimeWarning, too."""
-    whole = fit.samples == len(log.v)
+def _checked(
+    model: Model, log: Log, fit: Identified, *, recorded: bool, filtered: bool
+) -> Identified:
+    """With notes, and of a log its times and suspicions, each of which is a RuntimeWarning, too."""
+    whole = np.ndim(log.v) == 2 and fit.samples == len(log.v)
+    notes = [*fit.notes, *log.notes, *gap_notes(model.dof_names, fit.measured, filtered)]
+    if log.encoders is None and whole:
+        error = fit.measured - fit.predicted
+        notes += friction_notes(model.dof_names, error, np.asarray(log.v, dtype=float))
+    if not recorded:
+        return replace(fit, notes=tuple(notes))
     even = whole and log.step is not None and math.isfinite(log.step)
     suspicions = state_warnings(model, log)
     suspicions += force_warnings(
@@ -373,9 +381,6 @@ def _checked(model: Model, log: Log, fit: Identified) -> Identified:
     )
     for text in suspicions:
         warn(RuntimeWarning(text))
-    notes = [*fit.notes, *log.notes]
-    if log.encoders is None and whole and np.ndim(log.v) == 2:
-        notes += friction_notes(model.dof_names, fit.measured - fit.predicted, log.v)
     times = log.times if log.times is not None and len(log.times) == fit.samples else None
     return replace(fit, notes=tuple(notes), suspicions=tuple(suspicions), times=times)
 
@@ -584,6 +589,18 @@ def _lag(m: Array, p: Array, f: Array) -> int:
     fitted = float(np.var(m - f)) / (float(np.var(m)) or 1.0)
     limit = min(BETTER * unexplained[0], 1.0 - CLEAR**2, fitted)
     return best if unexplained[best] < limit else 0
+
+
+def gap_notes(names: Sequence[str], measured: Array, filtered: bool) -> list[str]:
+    """Coordinates of which some measured forces (n, nv) are nan, and what that means."""
+    missing = np.isnan(measured).sum(axis=0)
+    some = [
+        f"{name} ({n})" for name, n in zip(names, missing, strict=True) if 0 < n < len(measured)
+    ]
+    if not some:
+        return []
+    restart = "; filters start anew after each gap" if filtered else ""
+    return [f"forces are missing in so many of {len(measured)} samples{restart}: {few(some)}"]
 
 
 def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:

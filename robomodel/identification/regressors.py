@@ -112,18 +112,20 @@ def filtered_regressor(
 
     Samples go through λ/(s + λ), λ = 2π ``cutoff``, from rest at the first of them: tau as it is,
     and P's change as λ (P - P filtered), P started at its first value, so that there is no
-    transient. In between samples P, R (:func:`momentum_regressor`) and tau are linear.
+    transient. In between samples P, R (:func:`momentum_regressor`) and tau are linear. Where a
+    coordinate's tau is nan, its filters end, and start from rest at the next number, so that
+    Y π = tau holds at all samples that have one.
 
     Args:
         q: Configurations (..., T, nq).
         v: Velocities (..., T, nv).
-        tau: Forces (..., T, nv).
+        tau: Forces (..., T, nv), nan where not measured.
         step: Time between samples [s].
         cutoff: The filter's frequency [Hz].
 
     Returns:
         Y: The filtered regressor (..., T, nv, p).
-        tau: The filtered forces (..., T, nv).
+        tau: The filtered forces (..., T, nv), nan where ``tau`` is.
 
     Raises:
         ValueError: Arrays that are no motion or do not fit, ``step`` or ``cutoff`` not positive.
@@ -139,12 +141,35 @@ def filtered_regressor(
             f"samples; tau has the shape {torque.shape}, q and v give {momentum.shape[:-1]}"
         )
     rate = 2.0 * math.pi * cutoff
+    rows, force = _filtered(momentum, others, torque, rate, step)
+    gaps = np.isnan(torque)
+    if gaps.any():
+        momentum, others, filtered = (
+            x.reshape(-1, *x.shape[-3:]) for x in (momentum, others, rows)
+        )
+        torque, forces = (x.reshape(-1, *x.shape[-2:]) for x in (torque, force))
+        for k, i in np.argwhere(gaps.reshape(torque.shape).any(axis=1)).tolist():
+            edges = np.diff(np.isnan(torque[k, :, i]), prepend=True, append=True)
+            for first, end in np.flatnonzero(edges).reshape(-1, 2).tolist():
+                at = k, slice(first, end), slice(i, i + 1)
+                filtered[at], forces[at] = _filtered(
+                    momentum[at], others[at], torque[at], rate, step
+                )
+        rows, force = filtered.reshape(rows.shape), forces.reshape(force.shape)
+        force[gaps] = np.nan
+    return rows, force
+
+
+def _filtered(
+    momentum: Array, others: Array, tau: Array, rate: float, step: float
+) -> tuple[Array, Array]:
+    """Filtered rows (..., T, n, p) and forces (..., T, n), from rest at the first sample."""
     change = rate * (momentum - _lagged(momentum, -3, rate * step, settled=True))
-    return change + _lagged(others, -3, rate * step), _lagged(torque, -2, rate * step)
+    return change + _lagged(others, -3, rate * step), _lagged(tau, -2, rate * step)
 
 
 def _lagged(x: Array, axis: int, ratio: float, *, settled: bool = False) -> Array:
-    """A first-order lag of samples, linear in between; it starts at zero, or ``settled``."""
+    """A first-order lag of samples, linear in between; it filtered at zero, or ``settled``."""
     from scipy.signal import lfilter
 
     decay = math.exp(-ratio)
