@@ -32,7 +32,7 @@ PACKAGES = ("robomodel", "robomodel.dynamics", "robomodel.identification", "robo
 ALGORITHMS: tuple[str, ...] = (
     "rnea", "aba", "crba", "bias_force", "gravity_force", "coriolis", "mass_inverse", "armature",
     "hybrid", "actuator_map", "reflected", "passive_force", "saturate", "energy", "regressor",
-    "reference_regressor", "momentum_regressor", "energy_regressor", "center_of_mass",
+    "reference_regressor", "momentum_regressor", "center_of_mass",
     "center_of_mass_velocity", "center_of_mass_acceleration", "center_of_mass_jacobian",
     "centroidal_map", "centroidal_momentum", "rnea_derivatives", "aba_derivatives",
     "rnea_hessian_product", "jacobian", "frame_pose", "frame_velocity", "frame_acceleration",
@@ -42,7 +42,6 @@ ALGORITHMS: tuple[str, ...] = (
 METHODS: dict[str, tuple[Method, ...]] = {
     "rnea": ("projection", "approximate", "unconstrained"),
     "aba": ("orthonormal", "projection", "lagrange", "approximate", "unconstrained"),
-    "coriolis": ("christoffel",),
 }
 OF_A_FRAME = {
     "jacobian", "frame_pose", "frame_velocity", "frame_acceleration", "frame_bias",

@@ -17,7 +17,6 @@ from robomodel.errors import (
 )
 from robomodel.identification import (
     base_parameters,
-    energy_regressor,
     excitation,
     filtered_regressor,
     identify,
@@ -72,7 +71,6 @@ __all__ = [
     "compare",
     "compile",
     "contact_points",
-    "energy_regressor",
     "excitation",
     "filtered_regressor",
     "identify",

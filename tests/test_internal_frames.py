@@ -75,7 +75,6 @@ def results(model: rm.Model, q: Array) -> dict[str, Any]:
         "parameters": rm.parameters(model).values,
         "regressor": rm.regressor(model, q, v, a, **on),
         "momentum_regressor": rm.momentum_regressor(model, q, v, **on),
-        "energy_regressor": rm.energy_regressor(model, q, v, **on),
         "derivatives": rm.aba_derivatives(model, q, v, a, **on),
         "integrate": model.integrate(q, 0.1 * v),
         "residual": model.residual(q),

@@ -57,7 +57,6 @@ Method: TypeAlias = Literal[
     "approximate",
     "tendons",
     "unconstrained",
-    "christoffel",
 ]
 Passive: TypeAlias = Callable[[Model, Arguments, Sequence[str], Inner], Sequence[Scalar]]
 

@@ -10,7 +10,6 @@ from robomodel.identification.identification import (
 )
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.regressors import (
-    energy_regressor,
     filtered_regressor,
     momentum_regressor,
     regressor,
@@ -26,7 +25,6 @@ __all__ = [
     "Log",
     "Parameters",
     "base_parameters",
-    "energy_regressor",
     "excitation",
     "filtered_regressor",
     "identify",

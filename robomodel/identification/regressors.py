@@ -21,7 +21,6 @@ declare("regressor", recursion.regressor, Y=("nv", "p"))
 declare("reference_regressor", recursion.reference_regressor, Y=("nv", "p"), by_trace=True)
 declare("momentum_regressor", recursion.momentum_regressor, P=("nv", "p"), R=("nv", "p"),
         by_trace=True)  # fmt: skip
-declare("energy_regressor", recursion.energy_regressor, kinetic=("p",), potential=("p",))
 
 
 @documented
@@ -75,26 +74,6 @@ def momentum_regressor(
     """
     momentum, others = run(model, "momentum_regressor", {"q": q, "v": v}, **options)
     return momentum, others
-
-
-@documented
-def energy_regressor(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    **options: Unpack[Options],
-) -> tuple[Array, Array]:
-    """Times π the energies, springs' left out.
-
-    (computeKineticEnergyRegressor, computePotentialEnergyRegressor.) The power of what drives the
-    robot is the change of both and what damping and friction take.
-
-    Returns:
-        kinetic: Regressor (..., p) of the kinetic energy.
-        potential: Regressor (..., p) of the potential energy.
-    """
-    kinetic, potential = run(model, "energy_regressor", {"q": q, "v": v}, **options)
-    return kinetic, potential
 
 
 @documented

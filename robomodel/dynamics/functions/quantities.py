@@ -6,18 +6,15 @@ in parentheses; its spatial vectors have the linear part first, these the angula
 
 from __future__ import annotations
 
-from typing import Literal, Unpack
+from typing import Unpack
 
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.algorithm import (
     ForceOptions,
-    Method,
     Options,
     algorithm,
     declare,
-    documented,
-    run_one,
 )
 from robomodel.dynamics.kinematics import frames, momentum
 from robomodel.dynamics.kinematics.frames import FrameLike, Reference
@@ -187,24 +184,8 @@ def gravity_force(model: Model, q: ArrayLike, **options: Unpack[ForceOptions]) -
     """
 
 
-declare(
-    "coriolis",
-    recursion.coriolis,
-    C=("nv", "nv"),
-    methods={"christoffel": recursion.christoffel},
-    by_trace=True,
-)
-
-
-@documented
-def coriolis(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    kind: Literal["factorization", "christoffel"] = "factorization",
-    **options: Unpack[Options],
-) -> Array:
+@algorithm(recursion.coriolis, C=("nv", "nv"), by_trace=True)
+def coriolis(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]) -> Array:
     """The Coriolis matrix C, C v + gravity_force = bias_force (computeCoriolisMatrix).
 
     Ṁ = C + Cᵀ along the motion, so that Ṁ - 2C is skew, and C is linear in v; gears, loops, rotors
@@ -213,18 +194,9 @@ def coriolis(
     u] with the velocities of floating bases and ball joints. Echeandia and Wensing's recursion
     (2021), carried over to clusters.
 
-    Args:
-        kind: "factorization", the recursion; "christoffel" computes the same matrix from M's
-            derivatives by those symbols, which takes many times as long (``rm.compile(model,
-            "coriolis", method="christoffel")``).
-
     Returns:
         C: The matrix (..., nv, nv).
     """
-    if kind not in ("factorization", "christoffel"):
-        raise ValueError(f"kind '{kind}' is not known; 'factorization' and 'christoffel' are")
-    method: Method = "cluster" if kind == "factorization" else "christoffel"
-    return run_one(model, "coriolis", {"q": q, "v": v}, method=method, **options)
 
 
 @algorithm(_mass_inverse, Minv=("nv", "nv"))

@@ -186,32 +186,6 @@ def momentum_regressor(
     return momentum, remainder
 
 
-def energy_regressor(model: Model, q: Vector, v: Vector) -> tuple[list[Scalar], list[Scalar]]:
-    """(kinetic, potential), each a row (p): times π the energies, without springs'."""
-    state = _turned(model, q, v)
-    kinetic: list[Scalar] = [0.0] * count(model)
-    potential: list[Scalar] = [0.0] * count(model)
-    down: list[Vec] = []  # gravity in the body's axes
-    depth: list[Scalar] = []  # gravity times its origin's position
-    size = len(INERTIAL)
-    for body, node in enumerate(model.nodes):
-        x, top = state.transforms[body], node.parent == WORLD
-        above: Vec = model.gravity if top else down[node.parent]
-        depth.append((0.0 if top else depth[node.parent]) + inner(above, x.offset))
-        down.append(x.unrotate(above))
-        link = model.frame(node.name).pose
-        twist = link.to_child(state.twists[body])
-        columns = block(ZERO, twist.angular, twist.linear)
-        kinetic[size * body : size * (body + 1)] = [0.5 * w.dot(twist) for w in columns]
-        weight = [depth[body] + inner(down[body], link.offset), *link.unrotate(down[body])]
-        potential[size * body : size * body + 4] = [-x for x in weight]
-    for at, (joint, kind) in enumerate(of_joints(model), size * len(model.nodes)):
-        if kind == "armature":
-            rates = [state.velocities[r] for r in model.nodes[joint].freedoms]
-            kinetic[at] = 0.5 * dot(rates, rates)
-    return kinetic, potential
-
-
 def _turned(model: Model, q: Vector, v: Vector) -> State:
     return State(model, q, range(len(model.nodes)), v)
 
