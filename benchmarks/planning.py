@@ -1,12 +1,11 @@
 """Planned motions beside the same problems given to CasADi and IPOPT, and played back.
 
-    python -m benchmarks.planning [five-bar|arm|jump ...] [--without compiled]
+    python -m benchmarks.planning [five-bar|arm|jump ...]
 
 A five-bar's move with four limits, a 7-axis arm's reach, and Mini Cheetah's jump: each by the
-factor graph, by ``rm.to_casadi`` on SX scalars, and by its compiled functions (``compiled=True``;
-needs a C compiler). Same variables, trapezoidal rule, limits, contacts, cost and start; IPOPT has
-exact second derivatives and its own tolerance of 1e-8. "Ready" is processor time until the solver
-starts: kernels from the cache here; there functions traced, compiled by the C compiler, and
+factor graph, and by ``rm.to_casadi`` on SX scalars. Same variables, trapezoidal rule, limits,
+contacts, cost and start; IPOPT has exact second derivatives and its own tolerance of 1e-8. "Ready"
+is processor time until the solver starts: kernels from the cache here; there functions traced and
 derivatives built. Then the factor graph's plan is followed by ``rm.simulate``. Prints the tables
 of docs/trajectories.md; needs ``robomodel[casadi]``.
 """
@@ -114,8 +113,8 @@ def spent() -> float:
 class Transcription:
     """A case for IPOPT."""
 
-    def __init__(self, case: Case, *, compiled: bool) -> None:
-        self.case, self.compiled = case, compiled
+    def __init__(self, case: Case) -> None:
+        self.case = case
         self.opti = casadi.Opti()
         model, count = case.model, case.count
         self.feet = [str(foot) for foot in case.stance.frames] if case.stance else []
@@ -134,12 +133,11 @@ class Transcription:
 
     def of(self, name: str, **options: Any) -> Any:
         """A function of the model."""
-        return rm.to_casadi(self.case.model, name, compiled=self.compiled, **options)
+        return rm.to_casadi(self.case.model, name, **options)
 
     def made(self, name: str, arguments: str, build: Callable[..., Any]) -> Any:
         """One function of variables at a time, so that derivatives are found once."""
-        kind = casadi.MX if self.compiled else casadi.SX
-        symbols = [kind.sym(x, self.widths[x]) for x in arguments.split()]
+        symbols = [casadi.SX.sym(x, self.widths[x]) for x in arguments.split()]
         return casadi.Function(name, symbols, [build(*symbols)])
 
     def at(self, arguments: str, t: int) -> list[Any]:
@@ -290,7 +288,7 @@ def ended(found: Plan) -> str:
     return "converged" if found.converged else "not converged"
 
 
-def compared(case: Case, *, compiled: bool) -> tuple[Plan, list[Row]]:
+def compared(case: Case) -> tuple[Plan, list[Row]]:
     """The factor graph's plan, and all ways."""
     first = spent()
     case.plan()
@@ -299,24 +297,19 @@ def compared(case: Case, *, compiled: bool) -> tuple[Plan, list[Row]]:
     seconds = spent() - ready
     rows = [Row("factor graph, compiled kernels", max(ready - first - seconds, 0.0), seconds,
                 mine.cost, mine.iterations, ended(mine))]  # fmt: skip
-    for way, how in (("IPOPT, `rm.to_casadi`", False), ("IPOPT, `compiled=True`", True)):
-        if how and not compiled:
-            continue
-        first = spent()
-        problem = Transcription(case, compiled=how)
-        built = spent() - first
-        row, theirs = problem.solve(way, begin(case))
-        rows.append(replace(row, ready=built + row.ready))
-        if how:
-            continue
-        start = {"q": mine.q, "v": mine.v, "a": mine.a, "tau": mine.tau}
-        if mine.points:
-            start["f"] = mine.forces.reshape(case.count, -1)
-        rows.append(problem.solve("IPOPT, from the factor graph's result", start)[0])
-        begun = spent()
-        again = case.plan(theirs)
-        rows.append(Row("factor graph, from IPOPT's result", 0.0, spent() - begun, again.cost,
-                        again.iterations, ended(again)))  # fmt: skip
+    first = spent()
+    problem = Transcription(case)
+    built = spent() - first
+    row, theirs = problem.solve("IPOPT, `rm.to_casadi`", begin(case))
+    rows.append(replace(row, ready=built + row.ready))
+    start = {"q": mine.q, "v": mine.v, "a": mine.a, "tau": mine.tau}
+    if mine.points:
+        start["f"] = mine.forces.reshape(case.count, -1)
+    rows.append(problem.solve("IPOPT, from the factor graph's result", start)[0])
+    begun = spent()
+    again = case.plan(theirs)
+    rows.append(Row("factor graph, from IPOPT's result", 0.0, spent() - begun, again.cost,
+                    again.iterations, ended(again)))  # fmt: skip
     return mine, rows
 
 
@@ -350,7 +343,6 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", default=list(CASES), metavar="case")
-    parser.add_argument("--without", choices=["compiled"], help="leave compiled functions out")
     arguments = parser.parse_args()
     replays, plans = [], []
     print(
@@ -359,7 +351,7 @@ def main() -> None:
     )
     for name in arguments.cases:
         case = CASES[name]()
-        mine, rows = compared(case, compiled=arguments.without is None)
+        mine, rows = compared(case)
         for row in rows:
             print(f"| {name} | {row.way} | {row.ready:.1f} | {row.seconds:.2f} | {row.cost:.6g} | "
                   f"{row.iterations} | {row.status} |", flush=True)  # fmt: skip

@@ -2,15 +2,13 @@
 
 The motors cannot hold the leg out level, so it has to gather speed first. The exact dynamics, with
 the loop in it, are CasADi functions of the same source as the kernels; configurations hold all of
-the loop's joints, and each step of ``integrate`` closes it. With ``--compiled`` they are machine
-code by the C compiler, with first and second derivatives.
+the loop's joints, and each step of ``integrate`` closes it.
 
-    python examples/swing_up.py [--compiled]
+    python examples/swing_up.py
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
 
@@ -47,21 +45,20 @@ def leg() -> rm.Model:
     return rm.load(path, gravity=(0.0, -9.81, 0.0))
 
 
-def one_step(model: rm.Model, compiled: bool = False) -> casadi.Function:
+def one_step(model: rm.Model) -> casadi.Function:
     """(q, v, tau) → (q, v) a step later: semi-implicit Euler's."""
-    aba, integrate = (rm.to_casadi(model, name, compiled=compiled) for name in ("aba", "integrate"))
-    kind = casadi.MX if compiled else casadi.SX
-    q, v, tau = (kind.sym(n, size) for n, size in
+    aba, integrate = (rm.to_casadi(model, name) for name in ("aba", "integrate"))
+    q, v, tau = (casadi.SX.sym(n, size) for n, size in
                  (("q", model.nq), ("v", model.nv), ("tau", model.nv)))  # fmt: skip
     after = v + STEP * aba(q, v, tau)
     return casadi.Function("step", [q, v, tau], [integrate(q, STEP * after), after])
 
 
-def swing_up(model: rm.Model, compiled: bool = False) -> Motion:
+def swing_up(model: rm.Model) -> Motion:
     """The motion of least effort from hanging to upright, at rest at both ends."""
     start, goal = model.configuration(HANGING), model.configuration(UPRIGHT)
     began = time.perf_counter()
-    step = one_step(model, compiled)
+    step = one_step(model)
     problem = casadi.Opti()
     q = problem.variable(model.nq, STEPS + 1)
     v = problem.variable(model.nv, STEPS + 1)
@@ -78,7 +75,7 @@ def swing_up(model: rm.Model, compiled: bool = False) -> Motion:
     problem.subject_to(v[:, -1] == 0)
     problem.minimize(STEP * casadi.sumsqr(tau))
     problem.set_initial(q, np.linspace(start, goal, STEPS + 1).T)
-    options = {"expand": not compiled, "print_time": False}
+    options = {"expand": True, "print_time": False}
     problem.solver("ipopt", options, {"print_level": 0, "sb": "yes"})
     solution = problem.solve_limited()
     paths = [solution.value(x).T for x in (q, v, tau)]
@@ -92,7 +89,7 @@ def swing_up(model: rm.Model, compiled: bool = False) -> Motion:
 def main() -> None:
     """Solve, and print the motion."""
     model = leg()
-    motion = swing_up(model, "--compiled" in sys.argv[1:])
+    motion = swing_up(model)
     gap = np.abs(model.residual(motion.q)).max()
     print(f"solved: {motion.solved}, {motion.iterations} iterations, {motion.seconds:.1f} s in all")
     print(f"effort {motion.effort:.4f} (N m)² s, loops open by {gap:.0e}")

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.interop.casadi import compiler
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -136,16 +135,13 @@ def test_a_trajectory_by_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_leg_swings_up(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leg_swings_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels' own steps, under the torques that were found, end upright as well."""
     pytest.importorskip("casadi")
-    if compiled and compiler() is None:
-        pytest.skip("no C compiler here")
     monkeypatch.syspath_prepend(EXAMPLES)
     module = importlib.import_module("swing_up")
     model = module.leg()
-    found = module.swing_up(model, compiled)
+    found = module.swing_up(model)
     assert found.solved
     assert np.abs(model.residual(found.q)).max() < 1e-12
     assert np.all(np.abs(found.tau) <= np.array(module.LIMITS).ravel() + 1e-7)

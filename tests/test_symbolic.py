@@ -9,7 +9,6 @@ from cases import few
 from texts import four_bar, joint, link
 
 import robomodel as rm
-from robomodel.interop.casadi import compiler
 
 
 @pytest.mark.parametrize("name", few(rm.robots.names(), "belt_leg", "five_bar"))
@@ -107,57 +106,3 @@ def test_an_argument_and_a_result_of_one_name() -> None:
 def test_unknown_algorithms_are_told() -> None:
     with pytest.raises(ValueError, match=r"'fdyn' is not known; known are .*'rnea', 'aba'"):
         rm.to_casadi(rm.robots.load("four_bar"), "fdyn")
-
-
-# ---- compiled ------------------------------------------------------------------------------------
-
-needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C compiler here")
-
-
-@needs_compiler
-@pytest.mark.parametrize(
-    ("name", "algorithm"),
-    [
-        ("four_bar", "aba"),
-        *[
-            pytest.param(name, algorithm, marks=pytest.mark.slow)
-            for name, algorithm in (("belt_leg", "crba"), ("four_bar", "energy"),
-                                    ("four_bar", "integrate"), ("planar_leg_linkage", "rnea"))
-        ],
-    ],
-)  # fmt: skip
-def test_compiled_functions_have_first_and_second_derivatives(name: str, algorithm: str) -> None:
-    """Beside the symbolic ones, along closed motions."""
-    model = rm.robots.load(name)
-    rng = np.random.default_rng(3)
-    q = model.random_configuration(rng)
-    v, x = 0.1 * rng.standard_normal((2, model.nv))
-    function = rm.to_casadi(model, algorithm, compiled=True)
-    symbolic = rm.to_casadi(model, algorithm)
-    count = function.n_in()
-    given = [q, v, x][:count]
-    assert function.name_in() == symbolic.name_in()
-    assert function.name_out() == symbolic.name_out()
-    for a, b in zip(function.call(given), symbolic.call(given), strict=True):
-        np.testing.assert_allclose(np.array(a), np.array(b), rtol=1e-10, atol=1e-10)
-    h, step = 1e-5, rng.standard_normal(model.nv)
-    tangent = (model.integrate(q, h * step) - model.integrate(q, -h * step)) / (2 * h)
-    for derivative, order in ((function.jacobian(), 1), (function.jacobian().jacobian(), 2)):
-        outer = [casadi.DM.zeros(*derivative.size_in(i)) for i in range(count, derivative.n_in())]
-        blocks = derivative.call([*given, *outer])
-        below = function if order == 1 else function.jacobian()
-        more = [casadi.DM.zeros(*below.size_in(i)) for i in range(count, below.n_in())]
-        plus, minus = (below.call([model.integrate(q, e * step), *given[1:], *more])
-                       for e in (h, -h))  # fmt: skip
-        for k in range(below.n_out()):
-            rate = (np.array(plus[k]) - np.array(minus[k])).ravel(order="F") / (2 * h)
-            scale = max(1.0, float(np.abs(rate).max()))
-            by_q = np.array(blocks[k * below.n_in()])
-            np.testing.assert_allclose(by_q @ tangent, rate, rtol=0, atol=1e-6 * scale)
-
-
-def test_without_a_compiler_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("CC", raising=False)
-    with pytest.raises(RuntimeError, match="need a C compiler"):
-        rm.to_casadi(rm.robots.load("four_bar"), "aba", compiled=True)
