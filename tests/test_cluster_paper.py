@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from benchmarks.paper import (
     published,
 )
 from benchmarks.paper import docs as paper_docs
+from benchmarks.shared.race import in_fresh_processes
 
 ROOT = Path(__file__).parent.parent
 
@@ -88,6 +90,30 @@ def test_the_legs_torques_are_those_of_the_papers_figure() -> None:
     assert not np.array_equal(tau["approximate"], tau["as the paper"])
 
 
+def work(x: int) -> tuple[int, int]:
+    return x * x, os.getpid()
+
+
+@pytest.mark.slow
+def test_measuring_takes_fresh_processes_and_their_least_times() -> None:
+    runs = in_fresh_processes(2, work, 3)
+    assert [x for x, _ in runs] == [9, 9]
+    assert len({process for _, process in runs} | {os.getpid()}) == 3
+    assert in_fresh_processes(0, work, 3) == [(9, os.getpid())]
+    effort = experiments.Effort(states=8, rounds=1, processes=2, links=(2,), compiled=1, counted=3)
+    system = next(experiments.chains(effort))
+    for one, least in zip(
+        experiments.speed(system, effort), experiments.least_times(system, effort), strict=True
+    ):
+        assert (one.algorithm, one.method, one.flops) == (
+            least.algorithm,
+            least.method,
+            least.flops,
+        )
+        assert (one.ns is None) == (least.ns is None)
+    assert experiments.control(system, effort)["percent"] >= 0.0
+
+
 def test_the_documentation_has_a_mark_for_every_table() -> None:
     text = (ROOT / "docs/paper.md").read_text("utf-8")
     marks = [name for _, name, _ in paper_docs.MARK.findall(text)]
@@ -110,7 +136,7 @@ def test_signs_and_orders_that_differ_are_named() -> None:
     }
     assert list(paper_docs.differences(found, "efpa")) == [
         "approximate is faster in the paper, and the opposite here: Tello (+20 %).",
-        "projection is slower in the paper; here the difference is at most 2 % on GT.",
+        "projection is slower in the paper; here the difference is at most 5 % on GT.",
         "order of times on Tello: cluster < approximate < projection.",
     ]
 

@@ -96,6 +96,7 @@ def _machine(numbers: Mapping[str, Any]) -> str:
         f"{at['processor']}, {at['GHz']:.2f} GHz, {at['width']} doubles a vector,"
         f" {at['GFLOP/s']:.0f} GFLOP/s; {software}. Pinocchio: {built}."
         f" Batches of {numbers['states']} states, minimum of {numbers['rounds']} rounds"
+        f" in {numbers.get('processes', 1)} process{'es' * (numbers.get('processes', 1) > 1)}"
         f" (a kernel's median is typically {100 * (spread[len(spread) // 2] - 1):.0f} % higher)."
     )
 

@@ -48,6 +48,7 @@ def measure(effort: experiments.Effort) -> dict[str, Any]:
         "versions": versions(),
         "states": effort.states,
         "rounds": effort.rounds,
+        "processes": effort.processes,
         "GHz": [clock()],
         "load": [os.getloadavg()[0]],
     }
@@ -57,13 +58,16 @@ def measure(effort: experiments.Effort) -> dict[str, Any]:
     total = len(systems)
     for n in range(total):
         system = systems.pop(0)  # with its kernels it is large
-        rows = experiments.speed(system, effort)
+        rows = experiments.least_times(system, effort)
         found["chains" if system.links else "robots"] += rows
         name = f"{system.name} {system.links or ''}".strip()
         exact = ", ".join(
             f"{row.algorithm} {row.ns:.0f} ns" for row in rows if row.method == "cluster"
         )
         say(f"speed {n + 1}/{total}: {name}, {len(rows)} programs; by clusters {exact}")
+    controls = [experiments.control(system, effort) for system in experiments.robots()]
+    for each in controls:
+        say(f"equal programs: {each['system']}, {each['percent']:.1f} % apart")
     dense = blocks.measure(effort)
     for line in blocks.lines(dense):
         say(f"blocks: {line}")
@@ -81,6 +85,7 @@ def measure(effort: experiments.Effort) -> dict[str, Any]:
         "machine": facts,
         **{name: [asdict(row) for row in rows] for name, rows in found.items()},
         "leg": experiments.leg_table(tau, joints),
+        "control": controls,
         "errors": mistakes,
         "blocks": dense,
     }

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 import robomodel as rm
-from benchmarks.shared.race import Array, Race
+from benchmarks.shared.race import PROCESSES, Array, Race, in_fresh_processes
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.kinematics.frames import frame_keys
@@ -38,9 +38,10 @@ Say = Callable[[str], None]
 class Row:
     """One method on one system.
 
-    ``ns``: nanoseconds a state on one core, the least of all rounds, and ``median`` of them; None
-    where the program is only counted. ``difference``: of an exact method's results from those of
-    the cluster algorithm, the largest of any state, relative to the state's largest number.
+    ``ns``: nanoseconds a state on one core, the least of all rounds of all processes, and the least
+    ``median`` of a process; None where the program is only counted. ``difference``: of an exact
+    method's results from those of the cluster algorithm, the largest of any state, relative to the
+    state's largest number.
     """
 
     system: str
@@ -60,6 +61,7 @@ class Effort:
 
     states: int = 1024  # in a batch
     rounds: int = 25
+    processes: int = PROCESSES  # whose least times count; 0: this one alone
     links: tuple[int, ...] = (2, 4, 6, 8, 12, 16, 20, 24, 40, 80, 200)
     compiled: int = 40  # links up to which projection and multipliers are timed
     counted: int = 80  # links up to which their operations are counted
@@ -68,7 +70,14 @@ class Effort:
 
 
 QUICK = Effort(
-    states=64, rounds=3, links=(2, 4, 8), compiled=4, counted=8, poses=4, configurations=5
+    states=64,
+    rounds=3,
+    processes=0,
+    links=(2, 4, 8),
+    compiled=4,
+    counted=8,
+    poses=4,
+    configurations=5,
 )  # a smoke run
 
 
@@ -136,6 +145,38 @@ def speed(system: System, effort: Effort) -> list[Row]:
             Row(system.name, system.links, algorithm, method, program.flops, len(program.steps))
         )
     return found
+
+
+def least_times(system: System, effort: Effort) -> list[Row]:
+    """The least times of :func:`speed` in each of several fresh processes."""
+    runs = in_fresh_processes(effort.processes, speed, system, effort)
+    rows = []
+    for several in zip(*runs, strict=True):
+        times = [row.ns for row in several if row.ns is not None]
+        medians = [row.median for row in several if row.median is not None]
+        rows.append(
+            replace(several[0], ns=min(times, default=None), median=min(medians, default=None))
+        )
+    return rows
+
+
+def equal_programs(system: System, effort: Effort) -> tuple[float, float]:
+    """Nanoseconds a state of one program, C-ABA, built and loaded twice."""
+    arguments = random_states(system.model, effort.states, effort.poses)
+    race = Race(effort.rounds)
+    for name in ("first", "second"):
+        kernel = rm.compile(build(system.model.description), "aba")
+        out = kernel(*arguments)
+        race.add(name, lambda k=kernel, out=out: k(*arguments, out=out), effort.states)
+    times = race.run()
+    return times["first"].minimum, times["second"].minimum
+
+
+def control(system: System, effort: Effort) -> dict[str, object]:
+    """By how much, in percent, the least times of equal programs differ: what times can tell."""
+    runs = in_fresh_processes(effort.processes, equal_programs, system, effort)
+    first, second = (min(times) for times in zip(*runs, strict=True))
+    return {"system": system.name, "percent": 100.0 * abs(first / second - 1.0)}
 
 
 def largest_difference(found: Array, expected: Array) -> float:

@@ -1,7 +1,8 @@
 """Timing in rounds: every competitor once a round, so that a drift of the clock meets all alike.
 
 Times are of the thread's own processor time: what others do meanwhile on the machine is not in them
-(but for the caches and the memory that all share).
+(but for the caches and the memory that all share). Where its code lies in memory can slow a program
+down for as long as its process lives: programs are compared by the least of several processes.
 """
 
 from __future__ import annotations
@@ -10,12 +11,17 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+PROCESSES = 6  # of which the least time counts
+T = TypeVar("T")
 SLICE = 2e-3  # seconds that one competitor runs in one round
 
 
@@ -52,6 +58,14 @@ class Race:
                 elapsed = time.thread_time_ns() - start
                 times[name].append(elapsed / (repeats[name] * units))
         return {name: Timing(statistics.median(x), min(x)) for name, x in times.items()}
+
+
+def in_fresh_processes(count: int, work: Callable[..., T], *arguments: object) -> list[T]:
+    """The results of ``work`` in each of ``count`` new processes; of 0, in this one."""
+    if not count:
+        return [work(*arguments)]
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        return [pool.submit(work, *arguments).result() for _ in range(count)]
 
 
 def _repeats(action: Callable[[], object]) -> int:
