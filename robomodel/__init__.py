@@ -2,6 +2,7 @@
 
 from functools import wraps
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from robomodel import dynamics, robots
@@ -13,6 +14,8 @@ from robomodel.errors import (
     DescriptionError,
     DescriptionWarning,
     UnknownNameError,
+    check_positional,
+    instead,
     no_model,
 )
 from robomodel.identification import (
@@ -127,11 +130,14 @@ def _takes_model(function: Any) -> Any:
     if annotations.get("model") != "Model" or declared:
         return function
 
+    name, shape = function.__name__, signature(function)
+
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         model = args[0] if args else options.get("model")
         if not isinstance(model, Model) and (args or "model" in options):
             raise no_model(model)
+        check_positional(name, shape, args)
         return function(*args, **options)
 
     call.__module__ = __name__  # where pickle finds it
@@ -147,7 +153,8 @@ del _name
 def __getattr__(name: str) -> object:
     """Motion over time, reports, symbols and C, imported when they are first asked for."""
     if name not in _LATE:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        hint = "" if name.startswith("_") else instead(name, __all__)
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'{hint}")
     globals()[name] = _takes_model(getattr(import_module(f"{__name__}.{_LATE[name]}"), name))
     return globals()[name]
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import TYPE_CHECKING, SupportsFloat, TypeVar
 
 if TYPE_CHECKING:
     from robomodel.description import Description
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +215,37 @@ def no_model(value: object) -> TypeError:
     return TypeError(f"a Model is needed, not {kind}; rm.load(path) loads one")
 
 
+def check_positional(name: str, signature: inspect.Signature, arguments: Sequence[object]) -> None:
+    """Raise a TypeError that names the keywords, if there are too many arguments by position."""
+    parameters = signature.parameters.values()
+    places = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    if len(arguments) > len(places) and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        keywords = [f"{p.name}=" for p in parameters if p.kind is p.KEYWORD_ONLY]
+        more = ", …" if len(keywords) > 4 else ""
+        follow = f"; name those that follow: {', '.join(keywords[:4])}{more}" if keywords else ""
+        raise TypeError(
+            f"{name}() takes ({', '.join(places)}) by position, got {len(arguments)} arguments"
+            f"{follow}"
+        )
+
+
+class Named(dict[str, T]):
+    """Values by name; a name that is missing raises an UnknownNameError with the nearest one.
+
+    ``what``: what the names are of, as in "joint".
+    """
+
+    def __init__(self, values: Mapping[str, T], what: str) -> None:
+        super().__init__(values)
+        self.what = what
+
+    def __reduce__(self) -> tuple[type[Named[T]], tuple[dict[str, T], str]]:
+        return type(self), (dict(self), self.what)
+
+    def __missing__(self, name: object) -> T:
+        raise UnknownNameError(f"no {self.what} '{name}'{did_you_mean(name, self)}")
+
+
 def did_you_mean(name: object, valid: Iterable[str]) -> str:
     """A hint for an unknown name: the nearest valid one, or nothing."""
     if not isinstance(name, str):
@@ -223,6 +257,70 @@ def did_you_mean(name: object, valid: Iterable[str]) -> str:
         return f"; did you mean '{meant}'?"
     close = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+FUNCTIONS = {
+    "rnea": "rnea inverse_dynamics id mj_inverse",
+    "aba": "aba forward_dynamics fd mj_forward",
+    "crba": "crba mass_matrix inertia_matrix joint_space_inertia mj_fullm calcmassmatrix",
+    "mass_inverse": "mass_inverse compute_minverse computeminverse inverse_mass_matrix minv",
+    "bias_force": "bias_force nonlinear_effects nonlineareffects nle bias_forces qfrc_bias",
+    "gravity_force": "gravity_force compute_generalized_gravity computegeneralizedgravity "
+    "gravity_vector gravity_torque gravity_forces",
+    "coriolis": "coriolis coriolis_matrix compute_coriolis_matrix computecoriolismatrix",
+    "frame_pose": "frame_pose forward_kinematics fk forwardkinematics frames_forward_kinematics "
+    "framesforwardkinematics update_frame_placements mj_kinematics link_pose get_transform",
+    "frame_velocity": "frame_velocity get_frame_velocity getframevelocity link_velocity",
+    "jacobian": "jacobian frame_jacobian compute_frame_jacobian computeframejacobian mj_jac "
+    "mj_jacbody geometric_jacobian",
+    "center_of_mass": "center_of_mass com centerofmass centre_of_mass",
+    "center_of_mass_jacobian": "center_of_mass_jacobian jacobian_center_of_mass com_jacobian "
+    "jacobiancenterofmass",
+    "centroidal_map": "centroidal_map ccrba centroidal_momentum_matrix",
+    "energy": "energy kinetic_energy potential_energy mechanical_energy",
+    "regressor": "regressor joint_torque_regressor computejointtorqueregressor",
+    "simulate": "simulate step mj_step stepsimulation step_simulation integrate_motion",
+    "load": "load load_model from_urdf load_urdf from_xml_path buildmodelfromurdf "
+    "build_model_from_urdf from_mjcf loadurdf",
+}
+"""Functions of :mod:`robomodel`, and how other libraries call them."""
+
+METHODS = {
+    "neutral": "neutral neutral_configuration home zero_configuration qpos0",
+    "random_configuration": "random_configuration randomconfiguration random_q",
+    "integrate": "integrate mj_integratepos",
+    "difference": "difference mj_differentiatepos",
+    "residual": "residual loop_residual constraint_residual",
+    "constraint_jacobian": "constraint_jacobian",
+    "joint_positions": "joint_positions",
+    "configuration": "configuration",
+    "close": "close close_loops assemble",
+    "check": "check check_state is_closed",
+    "joint_names": "joint_names joints_names",
+    "dof_names": "dof_names dofs",
+    "nq": "nq num_q n_q",
+    "nv": "nv ndof n_dof num_dofs dof n_dofs num_v n_v",
+}
+"""Methods and attributes of a model, likewise."""
+
+INVERSE_KINEMATICS = (
+    "; joint positions are closed by model.configuration({'joint': angle}), and poses of links "
+    "reached by steps of rm.jacobian(model, q, 'link', reference='local_world_aligned') and "
+    "model.integrate"
+)
+
+
+def instead(name: str, valid: Iterable[str]) -> str:
+    """What to write for a name that the package, or a model, does not have; nothing if unknown."""
+    word = name.lower()
+    if word in ("inverse_kinematics", "ik", "inversekinematics", "differential_ik", "solve_ik"):
+        return INVERSE_KINEMATICS
+    for table, form in ((FUNCTIONS, "rm.{}(path)"), (METHODS, "model.{}")):
+        for ours, theirs in table.items():
+            if word in theirs.split():
+                call = form if ours == "load" or table is METHODS else "rm.{}(model, …)"
+                return f"; write {call.format(ours)}"
+    return did_you_mean(name, [each for each in valid if not each.startswith("_")])
 
 
 def few(names: Sequence[str], most: int = 4) -> str:

@@ -237,6 +237,61 @@ def test_names_that_are_none_are_told() -> None:
             call()
 
 
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda m, q: rm.mass_matrix, AttributeError, "write rm.crba(model, …)"),
+        (lambda m, q: rm.forward_kinematics, AttributeError, "write rm.frame_pose(model, …)"),
+        (lambda m, q: rm.inverse_kinematics, AttributeError, "model.configuration({"),
+        (lambda m, q: rm.neutral, AttributeError, "write model.neutral"),
+        (lambda m, q: rm.simulat, AttributeError, "did you mean 'simulate'?"),
+        (lambda m, q: m.rnea, AttributeError, "write rm.rnea(model, …)"),
+        (lambda m, q: m.ndof, AttributeError, "write model.nv"),
+        (lambda m, q: m.joint_name, AttributeError, "did you mean 'joint_names'?"),
+        (lambda m, q: m.configuration(elbow=1), TypeError, "configuration({'elbow': …})"),
+        (lambda m, q: m.joint_positions(q)["crank_jont"], KeyError, "did you mean 'crank_joint'?"),
+        (lambda m, q: rm.simulate(m, q, [0.0], 1.0), TypeError, "tau=, duration=, step="),
+        (lambda m, q: rm.rnea(m, q, [0.0], [0.0], {}), TypeError, "name those that follow: f_ext="),
+        (lambda m, q: rm.rnea(m, q, [0], [0], pasive=True), TypeError, "did you mean 'passive'?"),
+        (lambda m, q: rm.energy(m, q, [0], [0]), TypeError, "(model, q, v) by position"),
+    ],
+)
+def test_names_of_other_libraries_say_what_to_write(
+    model: rm.Model, call: Callable[..., object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        call(model, model.neutral())
+
+
+def test_attributes_that_fail_raise_their_own_errors(model: rm.Model) -> None:
+    assert not hasattr(model, "__array__")
+    assert not hasattr(rm, "__path")
+    positions = pickle.loads(pickle.dumps(model.joint_positions(model.neutral())))
+    with pytest.raises(rm.UnknownNameError, match="no joint 'none'"):
+        positions["none"]
+
+
+def test_an_open_loop_warns_once() -> None:
+    """At the first state of an algorithm's first call, unless the call refuses it."""
+    model = rm.load(rm.robots.path("crank_rocker"))
+    q, open_loop = model.neutral(), model.neutral() + 0.2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rm.crba(model, q)
+        with pytest.raises(rm.ClosureError):
+            rm.rnea(model, open_loop, [0.0], [0.0], check=True)
+        rm.rnea(rm.robots.load("puma560"), *np.zeros((3, 6)))  # no loops
+        rm.bias_force(model, np.zeros((0, model.nq)), np.zeros((0, 1)))
+    for count, (call, inputs) in enumerate(((rm.rnea, 3), (rm.aba, 3))):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(model, np.stack([open_loop, q]), *np.zeros((inputs - 1, 1)))
+        assert len(caught) == (count == 0)
+    fresh = rm.load(rm.robots.path("crank_rocker"))
+    with pytest.warns(RuntimeWarning, match=r"loop '.*' of joints .* is open by .*check=True"):
+        rm.gravity_force(fresh, open_loop, backend="numpy")
+
+
 def test_rollouts_keep_bad_rows_to_themselves() -> None:
     for name in ("crank_rocker", "mini_cheetah"):
         model = rm.robots.load(name)

@@ -275,16 +275,17 @@ def test_help_and_version(run):
     assert max(map(len, err.splitlines())) <= 80
 
 
-def test_help_ends_with_examples_and_fits_a_terminal(run):
+def test_help_has_examples_at_its_top_and_fits_a_terminal(run):
     shown = run("--help")[1]
     assert "..." not in shown.partition("Commands:")[2]
     for command in COMMANDS:
         name, examples = command.__name__, examples_of(command)
-        lines = run(name, "--help")[1].rstrip().splitlines()
+        lines = run(name, "--help")[1].splitlines()
         assert max(map(len, lines)) <= 80
         assert 2 <= len(examples) <= 3
-        start = len(lines) - len(examples)
-        assert [line.strip() for line in lines[start - 1 :]] == ["Examples:", *examples]
+        start = lines.index("  Examples:") + 1
+        assert [line.strip() for line in lines[start : start + len(examples)]] == examples
+        assert start <= 7  # below the usage and the first sentence
         assert any(example.startswith(f"robomodel {name}") for example in examples)
 
 

@@ -22,7 +22,6 @@ from robomodel.cli.common import (
     Grouped,
     UserError,
     complain,
-    examples_of,
     in_short,
     print_json,
     runnable,
@@ -47,7 +46,7 @@ The exact dynamics of robots as they are built. Three steps to begin with:
   robomodel info mini_cheetah     bodies, joints, clusters; or: info yours.urdf
   robomodel validate crank_rocker what is wrong or odd in it, and what to do
 
-robomodel --help lists the commands; robomodel COMMAND --help ends in examples.
+robomodel --help lists the commands; robomodel COMMAND --help has examples.
 robomodel --install-completion: the shell completes robots, joints and links.
 """
 
@@ -79,7 +78,6 @@ for _command in COMMANDS:
         _command.__name__,
         cls=Grouped,
         short_help=in_short(_command.__doc__ or ""),
-        epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples_of(_command)),
     )(runnable(_command))
 
 

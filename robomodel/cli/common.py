@@ -43,6 +43,8 @@ from robomodel.reports.document import Document, plain
 FITS = 61  # characters beside the names of commands, in 80 columns, and ", …"
 READABLE = 100  # columns of a message, however wide the terminal is
 LOADING = "Loading options"
+NUMBERS = "NUMBERS"  # the value of options that take several numbers in one word
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?,?", re.IGNORECASE)
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Output: TypeAlias = Annotated[
@@ -231,7 +233,21 @@ def _names(
 
 
 class Grouped(TyperCommand):
-    """A command whose ``--help`` lists the options of the command first, then those of loading."""
+    """A command whose ``--help`` lists the command's own options first, then those of loading."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse; a UserError with what to write for numbers of one option that are separate."""
+        lists = {name for each in self.params if each.metavar == NUMBERS for name in each.opts}
+        for at, option in enumerate(args):
+            if option in lists:
+                after = args[at + 1 :]
+                count = next(
+                    (n for n, x in enumerate(after) if not NUMBER.fullmatch(x)), len(after)
+                )
+                if count > 1:
+                    numbers = ",".join(x.rstrip(",") for x in after[:count])
+                    raise UserError(f"{option} takes one word: write {option}={numbers}")
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, a section for each group."""
@@ -313,7 +329,11 @@ def runnable(command: Callable[..., Result | Document]) -> Callable[..., int]:
             result.then()
         return result.status
 
-    run.__doc__ = (command.__doc__ or "").partition("\n    Examples:\n")[0]
+    sentence, _, rest = (
+        (inspect.getdoc(command) or "").partition("\nExamples:\n")[0].partition("\n\n")
+    )
+    examples = "\n".join(f"  {line}" for line in examples_of(command))
+    run.__doc__ = f"{sentence}\n\n\b\nExamples:\n{examples}\n\n{rest}"
     run.__annotations__ = {each.name: each.annotation for each in options}
     named_alone = [each.replace(kind=each.KEYWORD_ONLY) for each in options]
     vars(run)["__signature__"] = signature.replace(parameters=named_alone)

@@ -123,11 +123,12 @@ class Robot:
                 model = loading.load(_source(self.file, names), **options)
                 return with_settings(model, self.assignments or ())
         except FileNotFoundError as error:
-            beside = [
-                *map(str, self.extend or ()),
-                *(entry.rpartition("=")[2] for entry in self.resources or ()),
-            ]
-            if error.filename in beside and error.filename != self.file:
+            extensions = list(map(str, self.extend or ()))
+            folders = [entry.rpartition("=")[2] for entry in self.resources or ()]
+            if error.filename in (*extensions, *folders) and error.filename != self.file:
+                near = [str(x) for x in Path(error.filename).parent.glob("*")]
+                if error.filename in extensions and (hint := did_you_mean(error.filename, near)):
+                    raise UserError(f"{error.filename}: no such file{hint}") from None
                 raise
             folder = Path(self.file).parent
             near = [str(x) for x in folder.glob("*") if x.suffix in SUFFIXES]
@@ -269,4 +270,7 @@ def _with_ratio(model: Model, description: Description, joint: str, value: float
                 factors = {each.name: 1.0 / factor if rotor.independent else factor}
                 return scaled_couplings(model, description, factors)
     count = f"{len(rotors) or 'no'} rotor{'s' if len(rotors) > 1 else ''}"
-    raise UserError(f"--set {joint}.ratio: '{joint}' has {count}; name the coupling instead")
+    remedy = "name the coupling instead" if rotors else (
+        f"give it one by --rotor {joint}:inertia=…,ratio={value:g}"
+    )  # fmt: skip
+    raise UserError(f"--set {joint}.ratio: '{joint}' has {count}; {remedy}")

@@ -52,7 +52,7 @@ def dynamics(
 ) -> Result:
     """Compute inverse and forward dynamics at a state.
 
-    NUMBERS are separated by commas or spaces; 'robomodel info' gives their order. Inverse dynamics
+    NUMBERS are one word, 0.1,-2 or '0.1 -2'; 'robomodel info' gives their order. Inverse dynamics
     gives tau from q, v, a; forward dynamics gives a' from --tau, or from that tau as a check.
     Without q and positions the state is random and closed; with them, v and a are zero unless they
     or --seed are given.

@@ -34,11 +34,11 @@ from robomodel.dynamics.kinematics.frames import (
 from robomodel.dynamics.recursions.hybrid import prescribed
 from robomodel.dynamics.recursions.passive import Arguments, Inner
 from robomodel.dynamics.recursions.reduced import reduced
-from robomodel.errors import as_names, did_you_mean, no_model, warn
+from robomodel.errors import as_names, check_positional, did_you_mean, no_model, warn
 from robomodel.kernels import NoCompilerError
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.arguments import as_array, common_batch
-from robomodel.model.configurations.states import check_finite
+from robomodel.model.configurations.states import REMEDY, check_finite, loop_faults
 from robomodel.model.derived import traced
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -343,14 +343,16 @@ ARGUMENTS = """
     tau: Forces (..., nv) on the independent coordinates.
     frame: A link's name, or (link, offset) for a point of it with the link's axes.
     reference: As in Pinocchio: "local", at the frame's origin in its own axes;
-        "local_world_aligned", at its origin in the world's axes; "world", of the point of its
-        body that is at the world's origin, in the world's axes.
+        "local_world_aligned", at its origin in the world's axes, which is what positions and
+        velocities of the frame in the world are compared with; "world", of the point of its body
+        that is at the world's origin, in the world's axes.
     f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
         axes.
     passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
     tolerance: Eigenvalues of J M⁻¹ Jᵀ up to this share of the largest count as zero.
     backend: "compiled", a kernel made at the first call, or "numpy".
-    check: Refuse what is no state, as :meth:`Model.check` does.
+    check: Raise an error for what is no state, as :meth:`Model.check` does; joint limits are not
+        among it. Without it, an open loop in an algorithm's first call gives a RuntimeWarning.
 """
 """The documentation of arguments and options that mean the same in all functions."""
 
@@ -390,7 +392,11 @@ def documented(function: Callable[P, R], common: CommonDocumentation = _DYNAMICS
         if not isinstance(model, Model) and (arguments or "model" in options):
             raise no_model(model)
         for option in options.keys() - names:
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{option}'")
+            raise TypeError(
+                f"{function.__name__}() got an unexpected keyword argument '{option}'"
+                f"{did_you_mean(option, names)}"
+            )
+        check_positional(function.__name__, signature, arguments)
         return run(*arguments, **options)
 
     return _shown(call, function, signature, common)
@@ -426,9 +432,13 @@ def algorithm(
                 except (AttributeError, KeyError, TypeError, ValueError):
                     pass
             if len(arguments) != count + framed or not options.keys() <= keywords:
+                check_positional(name, signature, arguments)
                 body(*arguments, **options)  # raises as Python does for arguments that do not fit
                 for option in options.keys() - signature.parameters.keys():
-                    raise TypeError(f"{name}() got an unexpected keyword argument '{option}'")
+                    raise TypeError(
+                        f"{name}() got an unexpected keyword argument '{option}'"
+                        f"{did_you_mean(option, signature.parameters)}"
+                    )
                 bound = signature.bind(*arguments, **options)
                 arguments, options = bound.args, bound.kwargs
             if framed:
@@ -506,6 +516,7 @@ def _entries(body: str) -> dict[str, str]:
 
 WRENCH = ("the moment's x", "the moment's y", "the moment's z", "the force's x", "the force's y",
           "the force's z")  # fmt: skip
+OPEN = 1e-6  # a gap [m, or sine of an angle] that calls without check=True warn of
 OPERANDS = 64  # of a NumPy ufunc, its result included
 
 
@@ -580,6 +591,8 @@ def run(
         )
     }
     common_batch(**arrays)
+    if not check:
+        _warn_of_open_loops(model, algorithm, arrays["q"])
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
     function = traced_algorithm(model, spec)
@@ -595,6 +608,22 @@ def run(
                 model.derived[key] = kernel.fast
             return kernel(*arrays.values())
     return function.on_arrays(*arrays.values())
+
+
+def _warn_of_open_loops(model: Model, algorithm: str, q: Array) -> None:
+    """Warn once of a model if loops are open in the first state of an algorithm's first call."""
+    seen = model.derived.setdefault(_warn_of_open_loops, set())
+    if algorithm in seen or len(seen) == len(ALGORITHMS) or not q.size:
+        return
+    seen.add(algorithm)
+    for fault in loop_faults(model, q.reshape(-1, q.shape[-1])[0], OPEN):
+        seen.update(ALGORITHMS)
+        text = (
+            f"{fault.message}: q is no configuration of '{model.name}', so that results are not "
+            f"those of the robot; {REMEDY}, check=True refuses such states"
+        )
+        warn(RuntimeWarning(text))
+        return
 
 
 def _of_one_result(call: Callable[P, Any]) -> Callable[P, Array]:

@@ -148,7 +148,7 @@ def _filtered(
 
 
 def _lagged(x: Array, axis: int, ratio: float, *, settled: bool = False) -> Array:
-    """A first-order lag of samples, linear in between; it filtered at zero, or ``settled``."""
+    """A first-order lag of samples, linear in between; it starts at zero, or ``settled``."""
     from scipy.signal import lfilter
 
     decay = math.exp(-ratio)

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Never
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.description import Description, Vec3
-from robomodel.errors import UnknownNameError, did_you_mean
+from robomodel.errors import Named, UnknownNameError, did_you_mean, instead
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
@@ -75,9 +75,16 @@ class Model:
     springs: tuple[Spring, ...] = ()
     actuators: tuple[Actuator, ...] = ()
 
+    def __getattr__(self, name: str) -> Never:
+        if name in dir(type(self)):  # a property that failed: once more, for its own error
+            object.__getattribute__(self, name)
+        raise AttributeError(f"a Model has no '{name}'{instead(name, dir(type(self)))}")
+
     def __repr__(self) -> str:
+        bodies, clusters = len(self.bodies), len(self.clusters)
         return (
-            f"<Model {self.name!r}: {len(self.bodies)} bodies in {len(self.clusters)} clusters, "
+            f"<Model {self.name!r}: {bodies} bod{'y' if bodies == 1 else 'ies'} in {clusters} "
+            f"cluster{'' if clusters == 1 else 's'}, "
             f"nq={self.nq}, nv={self.nv}>"
         )
 
@@ -382,6 +389,7 @@ class Model:
         *,
         guess: ArrayLike | None = None,
         base_pose: Sequence[float] | None = None,
+        **joints: Never,
     ) -> Array:
         """The configuration with these joint positions; loops are solved for the rest.
 
@@ -392,6 +400,8 @@ class Model:
             guess: A configuration that says which branch of the loops to stay on (default
                 :meth:`neutral`).
             base_pose: [x y z qx qy qz qw] of the floating base.
+            **joints: None: names of joints need not be those of keywords, so that these raise a
+                TypeError with the dict to write.
 
         Returns:
             q: The configuration (nq,).
@@ -401,6 +411,10 @@ class Model:
             KeyError: Unknown joints.
             ValueError: Contradicting positions.
         """
+        if joints:
+            raise TypeError(
+                f"positions are a dict: configuration({{{', '.join(f'{n!r}: …' for n in joints)}}})"
+            )
         at = self.neutral() if guess is None else self._positions(guess, "guess")
         positions = {} if positions is None else positions
         if not isinstance(positions, Mapping):
@@ -577,7 +591,7 @@ class Model:
         common_batch(q=q, v=v)
         return self._run(functions.joint_velocities, q, v)
 
-    def _named(self, values: Array, of: Literal["q", "v"]) -> dict[str, Array]:
+    def _named(self, values: Array, of: Literal["q", "v"]) -> Named[Array]:
         """All joints' positions, or velocities, by the joints' names but a floating base's."""
         by_name: dict[str, Array] = {}
         for joint, node in zip(self.joints, self.nodes, strict=True):
@@ -585,4 +599,4 @@ class Model:
             of_joint = values[..., first] if size == 1 else values[..., first : first + size]
             if joint.name != self.floating_base:
                 by_name[joint.name] = of_joint
-        return by_name
+        return Named(by_name, "joint")
