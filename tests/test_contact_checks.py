@@ -492,3 +492,27 @@ def test_what_is_not_solved_ends_with_a_story(monkeypatch: pytest.MonkeyPatch) -
     assert told.value.time == pytest.approx(math.sqrt(2 * 0.3 / G), abs=1e-2)
     assert told.value.trajectory.q[-1, 2] == pytest.approx(0.1, abs=3e-2)
     assert len(told.value.trajectory.contact_forces) == len(told.value.trajectory) - 1
+
+
+@pytest.mark.parametrize("number", [int, np.float32, np.int64, np.float64])
+def test_coefficients_are_numbers_of_any_type(number: type) -> None:
+    """A block slides alike whether friction is 1 or 1.0, and so with a compliant ground."""
+    model, points = block(), BOTTOM
+    q, v = at_rest(model, 0.1), np.zeros(6)
+    v[3] = 1.0
+    for given, meant in (
+        ({"friction": number(1)}, {"friction": 1.0}),
+        ({"friction": number(1), "static_friction": number(2)},
+         {"friction": 1.0, "static_friction": 2.0}),
+        ({"stiffness": number(5000), "damping": number(10), "height": number(0)},
+         {"stiffness": 5000.0, "damping": 10.0, "height": 0.0}),
+        ({"restitution": number(1), "velocity": [number(1), 0, 0]},
+         {"restitution": 1.0, "velocity": [1.0, 0.0, 0.0]}),
+    ):  # fmt: skip
+        one, other = (
+            rm.simulate(model, q, v, duration=0.02, ground=rm.Ground(**options), contacts=points).q[
+                -1
+            ]
+            for options in (given, meant)
+        )
+        np.testing.assert_array_equal(one, other)

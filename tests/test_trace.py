@@ -200,3 +200,17 @@ def test_structure_keeps_the_algorithms_small() -> None:
     assert trace_of("crba", model).flops <= 590
     # a planar linkage is computed in the plane, though its file is spatial
     assert trace_of("aba", rm.robots.load("four_bar")).flops <= 77
+
+
+@pytest.mark.parametrize("number", [2, True, np.int64(3), 1 + 2j])
+def test_a_trace_takes_no_numbers_but_floats(number: object) -> None:
+    """A program would take them for indices of values."""
+    trace = Trace()
+    (x,) = trace.inputs(1)
+    with pytest.raises(TypeError, match="a trace takes floats"):
+        trace.add(x, number)
+    with pytest.raises(TypeError, match="a trace takes floats"):
+        trace.program([number])
+    program = trace.program([x * np.float64(3.0) + np.float32(0.5).item()])
+    assert all(type(y) in (int, float) for step in program.steps for y in step.operands)
+    assert program([2.0]) == [6.5]

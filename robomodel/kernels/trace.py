@@ -77,6 +77,7 @@ class Trace:
         def reference(x: Operand) -> Reference:
             return number[x.index] if isinstance(x, Traced) else x
 
+        outputs = [_operand(x) for x in outputs]
         for value in self.needed(outputs):
             if value.operation is INPUT:
                 (position,) = value.operands
@@ -93,6 +94,7 @@ class Trace:
     # ---- new values
 
     def _value(self, operation: str, operands: tuple[Operand, ...]) -> Traced:
+        operands = tuple(map(_operand, operands))
         key = (operation, *(x.index if isinstance(x, Traced) else (x,) for x in operands))
         value = self._by_key.get(key)
         if value is None:
@@ -232,6 +234,15 @@ class Trace:
         sine, s, c = by * sine, start.sin(), start.cos()
         self._by_key[SIN, x.index] = s * cosine + c * sine
         self._by_key[COS, x.index] = c * cosine - s * sine
+
+
+def _operand(x: Operand) -> Operand:
+    """A traced value or a float; TypeError for other numbers, which a program takes for indices."""
+    if type(x) is float or isinstance(x, Traced):
+        return x
+    if isinstance(x, float):  # NumPy's
+        return float(x)
+    raise TypeError(f"a trace takes floats, got {x!r} ({type(x).__name__}); convert it by float()")
 
 
 def _key(x: Operand) -> object:

@@ -299,11 +299,10 @@ class Collider:
             ValueError: As of :func:`collision_pairs`, and for coefficients out of their range.
             MissingPackageError: Other shapes than spheres and capsules need coal.
         """
-        if not 0.0 <= as_real(margin, "margin") < math.inf:
+        self.model, self.margin = model, as_real(margin, "margin")
+        if not 0.0 <= self.margin < math.inf:
             raise ValueError(f"margin is a finite number [m] from 0 on, got {margin!r}")
-        check_coefficients(friction, restitution)
-        self.model, self.margin = model, margin
-        self.friction, self.restitution = friction, restitution
+        self.friction, self.restitution = check_coefficients(friction, restitution)
         self.pairs = collision_pairs(model, collisions)
         _warn_of_others(model, {link for pair in self.pairs for link in pair})
         near = [

@@ -100,7 +100,18 @@ class Ground:
     _stretch: float = field(init=False, repr=False)  # vertical distance : distance, the largest
 
     def __post_init__(self) -> None:
-        as_real(self.spacing, "spacing")
+        for name in (
+            "spacing",
+            "friction",
+            "restitution",
+            "static_friction",
+            "stiffness",
+            "damping",
+        ):
+            if (
+                value := getattr(self, name)
+            ) is not None:  # whole numbers are no numbers to a trace
+                object.__setattr__(self, name, as_real(value, name))
         check_coefficients(self.friction, self.restitution)
         grid = as_numbers(self.height, "height")
         if grid.ndim not in (0, 2) or 0 in grid.shape or not np.all(np.isfinite(grid)):
@@ -140,7 +151,7 @@ class Ground:
         """Static friction and compliance."""
         for name in ("static_friction", "stiffness", "damping"):
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(as_real(value, name)) and value >= 0.0):
+            if value is not None and not (math.isfinite(value) and value >= 0.0):
                 raise ValueError(f"{name} needs a finite number from 0 on, or None, got {value!r}")
         if self.static_friction is not None and self.static_friction < self.friction:
             raise ValueError(
@@ -358,14 +369,17 @@ class Ground:
         return np.asarray(np.where(edge[..., None], -nearest / size, outwards))
 
 
-def check_coefficients(friction: float, restitution: float) -> None:
-    """ValueError for a friction that is not finite or negative, and a restitution beyond 0 to 1."""
-    as_real(friction, "friction")
-    as_real(restitution, "restitution")
+def check_coefficients(friction: float, restitution: float) -> tuple[float, float]:
+    """Both as floats.
+
+    ValueError for a friction that is not finite or negative, and a restitution beyond 0 to 1.
+    """
+    friction, restitution = as_real(friction, "friction"), as_real(restitution, "restitution")
     if not (math.isfinite(friction) and friction >= 0.0):
         raise ValueError(f"friction needs a finite number from 0 on, got {friction!r}")
     if not 0.0 <= restitution <= 1.0:
         raise ValueError(f"restitution is from 0 to 1, got {restitution!r}")
+    return friction, restitution
 
 
 def _steepest(grid: Array) -> float:
