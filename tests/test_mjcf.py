@@ -654,3 +654,55 @@ def test_mutations_are_read_or_refused():
             except DescriptionError:
                 outcomes.add("refused")
     assert outcomes == {"read", "refused"}
+
+
+# ---- sites and cameras ---------------------------------------------------------------------------
+
+FRAMES = """<mujoco model="m"><worldbody><camera name="look" pos="1 0 1" euler="0 45 0" fovy="30"/>
+<body name="torso" pos="0 0 1"><freejoint name="free"/><geom size=".1" mass="1"/>
+<site name="imu" pos=".1 .2 .3" euler="30 0 10"/>
+<body name="leg" pos=".5 0 0"><joint name="hip" type="ball"/><geom size=".1" mass="1"/>
+<body name="shank" pos="0 0 -.3"><joint name="knee" axis="0 1 0"/><geom size=".05" mass="1"/>
+<site name="foot" pos="0 0 -.4"/><site name="torso" pos="1 0 0"/><site pos="2 0 0"/>
+<camera name="eye" pos="0 .1 0" euler="0 0 20"/></body></body></body></worldbody></mujoco>"""
+
+
+def test_sites_and_cameras_are_frames_by_name() -> None:
+    """Where MuJoCo has them; a link of the same name goes first."""
+    model, mj = rm.load(FRAMES), mujoco.MjModel.from_xml_string(FRAMES)
+    data, rng = mujoco.MjData(mj), np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    poses = {name: rm.frame_pose(model, q, name) for name in ("imu", "foot", "look", "eye")}
+    for n, at in enumerate(q):
+        data.qpos[:] = model.to_order("mujoco", at, np.zeros(model.nv))[0]
+        mujoco.mj_forward(mj, data)
+        for name, pose in poses.items():
+            its = data.site(name) if name in ("imu", "foot") else data.camera(name)
+            place, turn = (its.xpos, its.xmat)
+            np.testing.assert_allclose(pose[n, :3, 3], place, rtol=0, atol=1e-14)
+            np.testing.assert_allclose(pose[n, :3, :3].ravel(), turn, rtol=0, atol=1e-14)
+    assert model.frame("torso").body == 0
+    assert model.frame("torso_2").body == model.frame("foot").body
+    assert rm.jacobian(model, q[0], "foot").shape == (6, model.nv)
+    with pytest.raises(rm.UnknownNameError, match="did you mean 'foot'"):
+        rm.frame_pose(model, q[0], "fot")
+
+
+@pytest.mark.parametrize("form", ["xml", "urdf", "sdf", "usda"])
+def test_frames_are_written_and_read_back(form: str, tmp_path: Path) -> None:
+    model, path = rm.load(FRAMES), tmp_path / f"robot.{form}"
+    writers = {
+        "xml": rm.write_mjcf,
+        "urdf": rm.write_urdf,
+        "sdf": rm.write_sdf,
+        "usda": rm.write_usd,
+    }
+    writers[form](model, path)
+    again = rm.load(path)
+    assert {frame.name for frame in again.frames} == {frame.name for frame in model.frames}
+    q = model.neutral()
+    for name in ("imu", "foot", "eye", "look"):
+        pose = rm.frame_pose(again, again.neutral(), name)
+        np.testing.assert_allclose(pose, rm.frame_pose(model, q, name), rtol=0, atol=1e-9)
+    if form == "xml":
+        assert mujoco.MjModel.from_xml_path(str(path)).nsite == 5

@@ -57,6 +57,7 @@ EFFORT_LIMIT = "robomodel_effort_limit:"
 """The same of an effort limit that MuJoCo does not take: 0, or that of several freedoms."""
 NO_LIMIT = 1e10  # MuJoCo's own largest number: what is beyond is no limit
 
+ENDS = (".predecessor", ".successor")  # of names of sites at the ends of loops and springs
 _HIDDEN_GROUP = 3  # MuJoCo's viewer shows the geoms of groups 0, 1 and 2
 _RUBBING = 1.0  # the sliding friction of a geom that is given none
 _GREY = (0.5, 0.5, 0.5, 1.0)  # the colour of a geom that is given none
@@ -154,6 +155,33 @@ class _Bodies(Section):
         if os.path.isabs(path) or main == here:
             return path
         return os.path.relpath(os.path.join(main, path), here).replace(os.sep, "/")
+
+    def frames(self) -> Iterator[tuple[Link, Joint]]:
+        """The named sites and cameras: links without mass, fixed to those of their bodies.
+
+        A camera looks along -z of its frame. Sites that the writer makes for ends of loops and of
+        springs are none.
+        """
+        model = self.model
+        for kind, count in (("site", model.nsite), ("camera", model.ncam)):
+            prefix = "site" if kind == "site" else "cam"
+            for number in range(count):
+                name = self.elements.compiled.written(self.elements.name(kind, number))
+                if not name or name.endswith(ENDS):
+                    continue
+                source = self.elements.source(kind, number, f"{kind} '{name}'")
+                body = int(getattr(model, f"{prefix}_bodyid")[number])
+                place = (
+                    getattr(model, f"{prefix}_pos")[number],
+                    getattr(model, f"{prefix}_quat")[number],
+                )
+                link = self.elements.link_names.fresh(name)
+                joint = self.elements.joint_names.fresh(f"{link}_fixed")
+                carrier = self.elements.bodies[body]
+                yield (
+                    Link(link, source=source),
+                    Joint(joint, "fixed", carrier, link, pose(*place), source=source),
+                )
 
     # ---- joints
 
@@ -296,6 +324,9 @@ def _description(elements: Elements) -> Description:
         joints += chain
         links += between
         links.append(bodies.link(body))
+    for frame, joint in bodies.frames():
+        links.append(frame)
+        joints.append(joint)
     ties.read()
     joints = [replace(joint, mimic=ties.mimics.get(joint.name)) for joint in joints]
     more_links, more_joints, more_couplings = actuators.rotors()

@@ -217,9 +217,9 @@ _BODIES = {"worldbody": "body", "frame": "body", "replicate": "body"}
 _IRRELEVANT = {  # what has no mechanics, and may have what size a file likes
     "mujoco": words("size statistic visual contact sensor keyframe custom extension"),
     "asset": words("texture skin"),
-    "default": words("texture camera light pair"),
+    "default": words("texture light pair"),
     "deformable": words("skin"),
-    "body": words("camera light"),
+    "body": words("light"),
     "material": words("layer"),
 }
 _DROPPED = {  # attributes that MuJoCo is not to see
@@ -242,6 +242,7 @@ _DROPPED = {  # attributes that MuJoCo is not to see
 _KEPT = {  # and the only ones that it is to see
     "material": words("name class rgba"),
     "hfield": words("name size"),
+    "camera": words("name class pos quat axisangle xyaxes zaxis euler"),
     "plugin": words(  # of an actuator, which drives what any other one does
         "name class joint jointinparent tendon site refsite body slidersite cranksite cranklength "
         "gear armature"

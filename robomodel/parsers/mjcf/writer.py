@@ -617,7 +617,9 @@ class _Tree:
         self.initial = initial_positions(description.joints)
         self.carriers = carriers(description)
         loops = description.loops
-        self.tied = {end.link for loop in loops for end in (loop.predecessor, loop.successor)}
+        springs = [each for each in description.springs if not isinstance(each, JointSpring)]
+        ends = [end for each in (*loops, *springs) for end in (each.predecessor, each.successor)]
+        self.tied = {end.link for end in ends}
         self.children: dict[str, list[Joint]] = defaultdict(list)
         for joint in description.joints:
             self.children[joint.parent].append(joint)
@@ -638,6 +640,11 @@ class _Tree:
         stack = list(reversed(self.children[root.name]))
         while stack:
             row = self._row(stack.pop())
+            if self._is_site(row[-1]):
+                site = self.draft.unused("site", row[-1].child)
+                words = pose_words(self._placed(row))
+                add(self.draft.bodies[row[0].parent], "site", name=site, **words)
+                continue
             first, last = row[0], self.links[row[-1].child]
             parent, pose = self.draft.bodies[first.parent], self._placed(row)
             stands = fixed.get(first.parent)
@@ -678,6 +685,17 @@ class _Tree:
             ):
                 return row[: n + 1]  # its quaternion is not that of the body at the row's end
         return row
+
+    def _is_site(self, joint: Joint) -> bool:
+        """Whether a joint leads to a frame: a fixed link of nothing, on which nothing hangs."""
+        link = self.links[joint.child]
+        return (
+            joint.type == "fixed"
+            and link.inertial is None
+            and not link.shapes
+            and link.name not in self.tied
+            and not self.children[joint.child]
+        )
 
     def _passes(self, joint: Joint) -> bool:
         """Whether a joint leads to a link that is nothing but the place of the next joint."""
