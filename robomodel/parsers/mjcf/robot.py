@@ -163,24 +163,23 @@ class _Bodies(Section):
         springs are none.
         """
         model = self.model
-        for kind, count in (("site", model.nsite), ("camera", model.ncam)):
-            prefix = "site" if kind == "site" else "cam"
-            for number in range(count):
-                name = self.elements.compiled.written(self.elements.name(kind, number))
+        for kind, bodies, xyz, turns in (
+            ("site", model.site_bodyid, model.site_pos, model.site_quat),
+            ("camera", model.cam_bodyid, model.cam_pos, model.cam_quat),
+        ):
+            for n, body in enumerate(bodies):
+                name = self.elements.compiled.written(self.elements.name(kind, n))
                 if not name or name.endswith(ENDS):
                     continue
-                source = self.elements.source(kind, number, f"{kind} '{name}'")
-                body = int(getattr(model, f"{prefix}_bodyid")[number])
-                place = (
-                    getattr(model, f"{prefix}_pos")[number],
-                    getattr(model, f"{prefix}_quat")[number],
+                source = self.elements.source(kind, n, f"{kind} '{name}'")
+                link, carrier = self.elements.link_names.fresh(name), self.elements.bodies[body]
+                joint, origin = (
+                    self.elements.joint_names.fresh(f"{link}_fixed"),
+                    pose(xyz[n], turns[n]),
                 )
-                link = self.elements.link_names.fresh(name)
-                joint = self.elements.joint_names.fresh(f"{link}_fixed")
-                carrier = self.elements.bodies[body]
                 yield (
                     Link(link, source=source),
-                    Joint(joint, "fixed", carrier, link, pose(*place), source=source),
+                    Joint(joint, "fixed", carrier, link, origin, source=source),
                 )
 
     # ---- joints

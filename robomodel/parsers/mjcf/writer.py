@@ -617,9 +617,10 @@ class _Tree:
         self.initial = initial_positions(description.joints)
         self.carriers = carriers(description)
         loops = description.loops
-        springs = [each for each in description.springs if not isinstance(each, JointSpring)]
-        ends = [end for each in (*loops, *springs) for end in (each.predecessor, each.successor)]
-        self.tied = {end.link for end in ends}
+        self.tied = {end.link for loop in loops for end in (loop.predecessor, loop.successor)}
+        for spring in description.springs:
+            if not isinstance(spring, JointSpring):
+                self.tied |= {spring.predecessor.link, spring.successor.link}
         self.children: dict[str, list[Joint]] = defaultdict(list)
         for joint in description.joints:
             self.children[joint.parent].append(joint)
