@@ -15,9 +15,9 @@ from oracle import Oracle, parent_joint
 from test_quantities import SPATIAL, link, spatial
 
 import robomodel as rm
+from benchmarks.shared.chains import chain
 from robomodel.cli import main
 from robomodel.identification import BaseParameters
-from robomodel.robots import chain
 
 Array = NDArray[np.float64]
 

@@ -15,6 +15,7 @@ from benchmarks.paper import (
     published,
 )
 from benchmarks.paper import docs as paper_docs
+from benchmarks.shared.chains import chain
 from benchmarks.shared.race import in_fresh_processes
 
 ROOT = Path(__file__).parent.parent
@@ -74,7 +75,7 @@ def test_the_approximation_is_exact_for_a_symmetric_rotor_on_the_base_only() -> 
     assert found["rnea approximate"][1] < 1e-12
     assert found["aba approximate"][1] < 1e-8  # percent
     assert found["aba unconstrained"][0] > 0.1
-    found = experiments.errors("two links", rm.robots.chain("geared", 2), 5)
+    found = experiments.errors("two links", chain("geared", 2), 5)
     assert found["rnea approximate"][0] > 1e-3
 
 
@@ -153,7 +154,7 @@ def test_patterns_are_those_of_the_matrices() -> None:
 
 
 def test_blocks_have_the_robots_nodes() -> None:
-    model = rm.robots.chain("belt", 2)  # link1, link2 on it, and both rotors on the base
+    model = chain("belt", 2)  # link1, link2 on it, and both rotors on the base
     body, placement, inertia, node, _, g, _ = blocks.tables(model, clustered=True)
     assert body[:, :3].tolist() == [[0, -1, -1], [0, 0, -1], [0, -1, -1], [0, -1, -1]]
     assert node.tolist() == [[-1, 0, 2, 0, 4]]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
+from benchmarks.shared.chains import chain
 from robomodel.estimation import elimination, symmetric
 from robomodel.estimation.compiled import as_order, search_order
 from robomodel.estimation.equations import SingularError, backward_error, pieces
@@ -41,7 +42,7 @@ def names(short: str) -> list[str]:
 @pytest.fixture(scope="module")
 def arm() -> rm.Model:
     """The 3R arm of the paper's figures."""
-    return rm.robots.chain("plain", 3)
+    return chain("plain", 3)
 
 
 # ---- directed graphs ----------------------------------------------------------------------------
@@ -239,7 +240,7 @@ def test_fill_is_what_was_not_there():
 def test_an_arms_chain_needs_no_fill():
     """Nori's finding that zero-fill permutations exist, at the level of blocks."""
     for count in (3, 12):
-        problem = Problem.forward(rm.robots.chain("plain", count))
+        problem = Problem.forward(chain("plain", count))
         for order in ("colamd", "minimum degree"):
             assert problem.graph.eliminate(problem.order(order)).fill == ()
 
@@ -247,14 +248,14 @@ def test_an_arms_chain_needs_no_fill():
 @pytest.mark.parametrize("order", ["rnea", "colamd", "markowitz"])
 def test_inverse_dynamics_fills_nothing(order):
     """Document 003, section IV-D: L and U have the entries of D, for a hundred bodies."""
-    problem = Problem.inverse(rm.robots.chain("plain", 100))
+    problem = Problem.inverse(chain("plain", 100))
     done = elimination.eliminate_scalars(problem.structure, problem.order(order))
     assert done.entries + sum(map(len, done.lost)) == len(problem.structure.pattern())
 
 
 def test_nested_dissection_is_shallow():
     """Its clique tree is lower than that of the sequential order, which is what it is for."""
-    problem = Problem.forward(rm.robots.chain("plain", 32))
+    problem = Problem.forward(chain("plain", 32))
 
     def height(order: str) -> int:
         cliques = problem.graph.eliminate(problem.order(order)).cliques

@@ -14,6 +14,7 @@ from test_derivatives import DIFFERENCING, TEXTS, random_states, relative, step
 from texts import four_bar, link
 
 import robomodel as rm
+from benchmarks.shared.chains import chain
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.differentiate import differentiate, gradient
@@ -102,7 +103,7 @@ def test_every_kind_of_mechanism(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", few(["geared", "plain"], "plain"))
 def test_exactly_what_casadi_differentiates(kind: str) -> None:
-    model = rm.robots.chain(kind, 4, rng=np.random.default_rng(2))
+    model = chain(kind, 4, rng=np.random.default_rng(2))
     n = model.nv
     function = rm.to_casadi(model, "rnea")
     q, v, a, w = (casadi.SX.sym(name, n) for name in "qvaw")

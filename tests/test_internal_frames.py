@@ -18,6 +18,7 @@ from test_regroup import FULL, TEXTS
 from texts import coupling, four_bar, joint, link, robot
 
 import robomodel as rm
+from benchmarks.shared.chains import chain
 from robomodel.description import Pose
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.model.internal_frames import factored
@@ -138,10 +139,10 @@ def test_bodies_of_loops_and_those_that_carry_them_stay(monkeypatch: pytest.Monk
 
 def test_open_trees_of_other_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrenches and frames on open trees, whose bodies have frames of their own."""
-    made = rm.robots.chain("geared", 4, rng=np.random.default_rng(3))
+    made = chain("geared", 4, rng=np.random.default_rng(3))
     with monkeypatch.context() as patched:
         patched.setattr(BUILD, "internal_frames", aligned)
-        other = rm.robots.chain("geared", 4, rng=np.random.default_rng(3))
+        other = chain("geared", 4, rng=np.random.default_rng(3))
         expected = _by_methods(other)
     for x, y in zip(_by_methods(made), expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=0, atol=1e-12 * np.max(np.abs(y)))
@@ -161,16 +162,16 @@ def _by_methods(model: rm.Model) -> list[Array]:
 
 @pytest.mark.slow
 def test_axes_in_general_position_take_fewer_operations() -> None:
-    chain = rm.robots.chain("plain", 12, rng=np.random.default_rng(1))
+    arm = chain("plain", 12, rng=np.random.default_rng(1))
     # 93n - 69, 250n - 222 and 220n - 198 in the literature: 1954, 5220 (rnea, aba)
     for name, limit in (("rnea", 1717), ("aba", 4415), ("crba", 2464)):
-        assert traced_algorithm(chain, AlgorithmSpec(name)).program.flops <= limit
+        assert traced_algorithm(arm, AlgorithmSpec(name)).program.flops <= limit
 
 
 def test_transforms_on_common_normals() -> None:
     """One constant rotation, two numbers of offset; what is left of a turn is in the angle."""
-    chain = rm.robots.chain("plain", 6, rng=np.random.default_rng(1))
-    for node in chain.nodes[1:-1]:
+    arm = chain("plain", 6, rng=np.random.default_rng(1))
+    for node in arm.nodes[1:-1]:
         assert sum(not isinstance(x, type(about_axis(0, 0.1))) for x in node.rotations) <= 1
         assert sum(isinstance(x, type(about_axis(0, 0.1))) for x in node.rotations) == 1
         assert np.count_nonzero(node.offset) == 2

@@ -15,6 +15,7 @@ from robot_facts import (
 )
 
 import robomodel as rm
+from benchmarks.shared.chains import chain
 from robomodel import robots
 
 # ---- The models ----------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def test_planar_chains(kind, n):
         row = np.where(np.arange(n) < first, 1.0, 0.0)
         row[first : i + 1] = {"plain": 0, "geared": 6, "belt": 18}[kind]
         rotors.append(row)
-    model = robots.chain(kind, n)
+    model = chain(kind, n)
     assert model.nv == model.nq == n
     assert len(model.bodies) == (n if kind == "plain" else 2 * n)
     assert len(model.clusters) == ((n + 1) // 2 if kind == "belt" else n)
@@ -142,7 +143,7 @@ def test_planar_chains(kind, n):
 @pytest.mark.parametrize("kind", ["plain", "geared", "belt", "four_bar"])
 @pytest.mark.parametrize("n", few([1, 4, 5], 4))
 def test_random_chains_agree_with_the_oracle(kind, n):
-    model = robots.chain(kind, n, rng=np.random.default_rng(n))
+    model = chain(kind, n, rng=np.random.default_rng(n))
     assert model.nv == n
     text = io.StringIO()
     rm.write_urdf(model, text)
@@ -159,12 +160,12 @@ def test_random_chains_agree_with_the_oracle(kind, n):
     scale = np.max(np.abs(tau))
     found = rm.rnea(model, q, v, a, backend="numpy")
     np.testing.assert_allclose(found, tau, rtol=0, atol=1e-11 * scale)
-    same = robots.chain(kind, n, rng=np.random.default_rng(n))
+    same = chain(kind, n, rng=np.random.default_rng(n))
     np.testing.assert_array_equal(rm.rnea(same, q, v, a, backend="numpy"), found)
 
 
 def test_chains_of_four_bars_go_round():
-    model = robots.chain("four_bar", 2)
+    model = chain("four_bar", 2)
     assert (model.nv, len(model.bodies), len(model.clusters)) == (2, 6, 2)
     for angle in np.linspace(0, 2 * np.pi, 8):
         q = model.configuration({"crank_joint1": angle, "crank_joint2": -angle})
@@ -175,7 +176,7 @@ def test_chains_of_four_bars_go_round():
 @pytest.mark.slow
 def test_long_chains_load():
     start = time.process_time()
-    models = [robots.chain(kind, 1000) for kind in ("plain", "geared", "belt")]
+    models = [chain(kind, 1000) for kind in ("plain", "geared", "belt")]
     assert time.process_time() - start < 5
     assert [model.nv for model in models] == [1000, 1000, 1000]
     tau = rm.rnea(models[2], *np.zeros((3, 1000)), backend="numpy")
@@ -184,8 +185,8 @@ def test_long_chains_load():
 
 def test_chains_that_are_not():
     with pytest.raises(ValueError, match="no chain is of the kind 'belts'; did you mean 'belt'"):
-        robots.chain("belts", 3)
+        chain("belts", 3)
     with pytest.raises(ValueError, match="at least one joint, not 0"):
-        robots.chain("plain", 0)
-    model = robots.chain("geared", 2, gravity=(0, 0, -1), floating_base=True)
+        chain("plain", 0)
+    model = chain("geared", 2, gravity=(0, 0, -1), floating_base=True)
     assert (model.nv, model.gravity) == (8, (0, 0, -1))

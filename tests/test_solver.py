@@ -10,6 +10,7 @@ from agreement import close
 from mechanisms import random_mechanism
 
 import robomodel as rm
+from benchmarks.shared.chains import chain
 from robomodel.estimation import compiled as module
 from robomodel.estimation import elimination
 from robomodel.estimation.equations import LinearFactor, SingularError, System, Variable, pieces
@@ -283,7 +284,7 @@ def test_unsafe_sequences_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("order", ["markowitz", "colamd", "minimum degree"])
 def test_orders_of_scalars_are_counted_and_compiled(order: str) -> None:
-    model = rm.robots.chain("plain", 4)
+    model = chain("plain", 4)
     problem = Problem.forward(model)
     done = problem.factorize(f"scalar {order}")
     matrix, constant = problem.structure.matrix()

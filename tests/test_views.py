@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import robomodel as rm
+from benchmarks.shared.chains import chain
 from robomodel.cli import main
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.views import Viewer, draw_cluster, draw_graph
@@ -101,7 +102,7 @@ def test_picture_files(tmp_path: Path) -> None:
     assert (tmp_path / "graph.pdf").read_bytes().startswith(b"%PDF")
     with pytest.raises(ValueError, match=r"\.svg, \.png, \.pdf, not '\.gif'"):
         draw_graph(model, tmp_path / "graph.gif")
-    draw_graph(rm.robots.chain("plain", 60), tmp_path / "long.png")
+    draw_graph(chain("plain", 60), tmp_path / "long.png")
     assert (tmp_path / "long.png").exists()
 
 
@@ -155,8 +156,8 @@ def test_cluster_plots(tmp_path: Path) -> None:
     leg = rm.robots.load("mini_cheetah")
     joint = leg.dof_names[-1]
     draw_cluster(leg, joint, tmp_path / "geared.png", steps=10)
-    chain = rm.robots.chain("plain", 2)
-    draw_cluster(chain, chain.dof_names[0], tmp_path / "alone.svg", steps=10)
+    arm = chain("plain", 2)
+    draw_cluster(arm, arm.dof_names[0], tmp_path / "alone.svg", steps=10)
     assert "no other joint moves with it" in texts_of(tmp_path / "alone.svg")
 
 

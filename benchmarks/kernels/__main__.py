@@ -45,6 +45,7 @@ from benchmarks.kernels.limits import (
     unhindered,
 )
 from benchmarks.kernels.verdict import GEARED, HUMANOID, RANDOM, Row, print_verdict
+from benchmarks.shared.chains import chain
 from benchmarks.shared.counts import print_counts
 from benchmarks.shared.machine import Machine, join_memory, processor, restrict_to_avx2, versions
 from benchmarks.shared.race import PROCESSES, Array, Race, Timing, agree, in_fresh_processes
@@ -53,9 +54,9 @@ from benchmarks.shared.states import States
 
 LINKS = 12  # of the chains
 CHAINS: Mapping[str, Callable[[], rm.Model]] = {
-    RANDOM: lambda: rm.robots.chain("geared", LINKS, rng=np.random.default_rng(1)),
-    f"{LINKS} geared joints": partial(rm.robots.chain, "geared", LINKS),
-    f"{LINKS} four-bar joints": partial(rm.robots.chain, "four_bar", LINKS),
+    RANDOM: lambda: chain("geared", LINKS, rng=np.random.default_rng(1)),
+    f"{LINKS} geared joints": partial(chain, "geared", LINKS),
+    f"{LINKS} four-bar joints": partial(chain, "four_bar", LINKS),
 }
 PARALLEL = tuple(CHAINS)[1:]  # that are compared by operation
 ALGORITHMS = tuple(VARIANTS)

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 import robomodel as rm
+from benchmarks.shared.chains import chain as serial_chain
 from benchmarks.shared.counts import counts, traced
 from benchmarks.shared.race import Array, Race
 from robomodel.dynamics.algorithm import AlgorithmSpec
@@ -135,7 +136,7 @@ def robots() -> dict[str, rm.Model]:
 
 def chain(links: int) -> rm.Model:
     """A serial chain in general position: nothing vanishes but by the joints' axes."""
-    return rm.robots.chain("plain", links, rng=np.random.default_rng(SEED))
+    return serial_chain("plain", links, rng=np.random.default_rng(SEED))
 
 
 def tapered(links: int) -> rm.Model:

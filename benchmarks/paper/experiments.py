@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import robomodel as rm
+from benchmarks.shared.chains import chain
 from benchmarks.shared.race import PROCESSES, Array, Race, in_fresh_processes
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.dynamics.baselines import spanning_tree
@@ -212,7 +213,7 @@ def robots() -> Iterator[System]:
     """The paper's six systems, with the end effectors of its authors' benchmark."""
     every = tuple((a, m) for a, methods in METHODS.items() for m in methods)
     for kind in COMPARED:
-        model = rm.robots.chain(kind, 12, rng=np.random.default_rng(SEED))
+        model = chain(kind, 12, rng=np.random.default_rng(SEED))
         yield System(CHAINS[kind], 0, model, "tip", every)
     for name, robot, frame in (
         ("Mini Cheetah", "mini_cheetah", "FR_foot_contact"),
@@ -231,7 +232,7 @@ def chains(effort: Effort) -> Iterator[System]:
         for links in effort.links:
             if kind not in COMPARED and links < 12 < effort.links[-1]:
                 continue  # the growth of long ones is wanted
-            model = rm.robots.chain(kind, links, rng=np.random.default_rng(SEED))
+            model = chain(kind, links, rng=np.random.default_rng(SEED))
             slow = tuple(task for task in tasks if task[1] in ("projection", "lagrange"))
             timed = tuple(t for t in tasks if links <= effort.compiled or t not in slow)
             counted = slow if effort.compiled < links <= effort.counted else ()
@@ -315,10 +316,10 @@ def errors(name: str, model: rm.Model, configurations: int) -> dict[str, object]
 
 def approximated() -> Iterator[tuple[str, rm.Model]]:
     """Systems whose errors are taken: first those where the approximation has to be exact."""
-    yield "one link, symmetric rotor on the base", rm.robots.chain("geared", 1)
+    yield "one link, symmetric rotor on the base", chain("geared", 1)
     yield "puma560", rm.robots.load("puma560")
     for kind in COMPARED:
-        model = rm.robots.chain(kind, 12, rng=np.random.default_rng(SEED))
+        model = chain(kind, 12, rng=np.random.default_rng(SEED))
         yield f"{CHAINS[kind]}, 12 links", model
     for name in (
         "mini_cheetah", "mit_humanoid", "mit_humanoid_leg", "tello_with_arms", "jvrc1",

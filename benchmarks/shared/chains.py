@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
 
 from robomodel.description import (
     AT_ORIGIN,
@@ -26,9 +28,7 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import did_you_mean
-
-if TYPE_CHECKING:
-    import numpy as np
+from robomodel.model import Model, build
 
 Kind: TypeAlias = Literal["geared", "belt", "plain", "four_bar"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -44,8 +44,32 @@ _GROUND = 0.25  # between the pivots of a four-bar; the other sides are of lengt
 _LIGHT = 1e-4  # a random rotor's share of a random link's mass and moments
 
 
+def chain(kind: Kind, n: int, *, rng: np.random.Generator | None = None, **options: Any) -> Model:
+    """A serial chain with n degrees of freedom.
+
+    - "plain": n links, n revolute joints.
+    - "geared": the same, every joint with its rotor, which stands on the link before (GT).
+    - "belt": links in pairs, both rotors of a pair on the link before, with belts to both joints:
+      rotor 1 = g b q1, rotor 2 = g' b1 (q1 + b2 q2) (PBT). The last link of an odd number has
+      one rotor and one belt.
+    - "four_bar": n planar four-bars, the next one on the coupler of the one before.
+
+    Without ``rng`` the chain is planar, with axes z: links of 1 m and 1 kg, centre of mass in the
+    middle, izz = 1, rotors without mass, izz = 1e-4; gears 6, belts 3 and 1; gravity is 9.81 along
+    x, where the chain hangs at position zero. With it, links, rotors (lighter by 1e4), placements,
+    axes (x, y or z) and ratios (1 to 5) are random; four-bars keep their geometry; gravity is along
+    -z. The first joints turn on the link ``base``; ``tip`` is the end of the last link. The links
+    are link1, link2, … (crank1, coupler1, rocker1, …) on joint1, … (crank_joint1, …), rotors rotor1
+    … on motor1 ….
+
+    ``options``: floating_base, independent, gravity and strict, as of :func:`robomodel.load`.
+    Raises a ValueError for an unknown kind, and for n < 1.
+    """
+    return build(describe(kind, n, rng=rng), **options)
+
+
 def describe(kind: str, n: int, *, rng: np.random.Generator | None = None) -> Description:
-    """The description of a chain; see :func:`robomodel.robots.chain`."""
+    """The description of a chain; see :func:`chain`."""
     if kind not in KINDS:
         raise ValueError(
             f"no chain is of the kind '{kind}'{did_you_mean(kind, KINDS)}; kinds: "
