@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         simulate,
     )
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "ClosureError",

@@ -100,17 +100,10 @@ class Ground:
     _stretch: float = field(init=False, repr=False)  # vertical distance : distance, the largest
 
     def __post_init__(self) -> None:
-        for name in (
-            "spacing",
-            "friction",
-            "restitution",
-            "static_friction",
-            "stiffness",
-            "damping",
-        ):
-            if (
-                value := getattr(self, name)
-            ) is not None:  # whole numbers are no numbers to a trace
+        optional = ("static_friction", "stiffness", "damping")
+        for name in ("spacing", "friction", "restitution", *optional):
+            value = getattr(self, name)
+            if value is not None or name not in optional:  # a trace takes floats only
                 object.__setattr__(self, name, as_real(value, name))
         check_coefficients(self.friction, self.restitution)
         grid = as_numbers(self.height, "height")
