@@ -207,6 +207,82 @@ def test_gaps_in_forces_lose_only_themselves() -> None:
     assert note in quietly(table).notes  # a coordinate that was not measured has no gaps
 
 
+def delayed(late: float, seed: int = 0, peak: float = 0.0, noise: float = 1e-2) -> dict[str, Array]:
+    """The pendulum's log over 20 s, forces ``late`` [s]; ``peak``: Stribeck's friction [N m]."""
+    rng = np.random.default_rng(seed)
+    phase, size, rate = (
+        rng.uniform(0, 6, 4),
+        rng.uniform(0.1, 0.25, 4),
+        np.array([0.9, 1.7, 2.9, 4.1]),
+    )
+    time = 0.01 * np.arange(2000)
+
+    def state(at: Array) -> Array:
+        angle = np.outer(at, rate) + phase
+        return np.array([np.sin(angle) @ size, np.cos(angle) @ (size * rate),
+                         -np.sin(angle) @ (size * rate**2)])  # fmt: skip
+
+    q, v, a = state(time - late)[..., None]
+    force = rm.regressor(PENDULUM, q, v, a)[:, 0] @ rm.parameters(PENDULUM).values
+    force = force + peak * np.sign(v[:, 0]) * np.exp(-((v[:, 0] / 0.2) ** 2))
+    names = ("q.swing", "v.swing", "a.swing")
+    columns = dict(zip(names, state(time), strict=True))
+    return {"time": time, **columns, "tau.swing": force + noise * rng.normal(size=len(force))}
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_delays_are_identified_to_a_part_of_a_sample(filtered: bool) -> None:
+    free = ["damping", "friction"]
+    for late in (-0.03, 0.005, 0.0275, 0.15):
+        table = delayed(late)
+        if filtered:
+            del table["a.swing"]
+        fit = rm.identify(PENDULUM, table, free=free, delays=True)
+        (delay,) = fit.sensors
+        assert (delay.kind, delay.name) == ("delay", "swing")
+        assert abs(delay.value - late) < 0.25 * 0.01
+        assert not any("after the motion" in x for x in (*fit.notes, *fit.suspicions))
+        assert dict(zip(fit.names, fit.values, strict=True))["swing.damping"] == pytest.approx(
+            0.2, abs=0.02
+        )
+    for late, remarks in ((0.0, 0), (0.005, 1)):
+        notes = rm.identify(PENDULUM, delayed(late), free=free).notes
+        assert sum("delays=True" in note for note in notes) == remarks
+    with pytest.warns(RuntimeWarning, match=r"forces come 200 ms or more after .*delays=True"):
+        rm.identify(PENDULUM, delayed(0.3), free=free)
+
+
+def test_delays_need_one_motion_at_even_times() -> None:
+    table = delayed(0.0)
+    arrays = [table[f"{kind}.swing"][:, None] for kind in ("q", "v", "a", "tau")]
+    with pytest.raises(ValueError, match="one motion at even times"):
+        rm.identify(PENDULUM, *arrays, delays=True)
+    with pytest.raises(ValueError, match="a motion of 1 s or more"):
+        rm.identify(PENDULUM, {n: x[:50] for n, x in table.items()}, delays=True)
+    with pytest.raises(rm.UnknownNameError, match="did you mean 'swing'"):
+        rm.identify(PENDULUM, table, delays="swin")
+
+
+def test_intervals_of_stribeck_friction_hold_the_truth() -> None:
+    """Of 20 trials each 95 % interval may miss a few; small peaks are noted."""
+    truth = {"static friction": 0.1, "Stribeck velocity": 0.2}
+    hits = dict.fromkeys((*truth, "swing.damping", "swing.friction"), 0)
+    free = ["damping", "friction", "mass"]
+    for seed in range(20):
+        fit = rm.identify(PENDULUM, delayed(0.0, seed, 0.1), free=free, stribeck=True)
+        for each in fit.sensors:
+            hits[each.kind] += abs(each.value - truth[each.kind]) < 1.96 * each.deviation
+        for name, value in (("swing.damping", 0.2), ("swing.friction", 0.1)):
+            low, high = fit.interval()[fit.names.index(name)]
+            hits[name] += low < value < high
+    assert min(hits.values()) >= 17  # right intervals hold fewer in 2 % of such counts
+    for peak, remarks in ((0.0, 0), (0.05, 1)):
+        notes = rm.identify(PENDULUM, delayed(0.0, 0, peak), free=free).notes
+        assert sum("stribeck=True" in note for note in notes) == remarks
+    with pytest.raises(rm.UnknownNameError, match="stribeck: no joint with one freedom 'no'"):
+        rm.identify(PENDULUM, swing(0.9), stribeck="no")
+
+
 def test_times_that_jitter() -> None:
     even = {n: x for n, x in swing(0.9).items() if not n.startswith("a.")}
     rng = np.random.default_rng(1)

@@ -47,7 +47,9 @@ def identify(
     contact: list[str] | None = None,
     **options: Annotated[
         Any,
-        options_of(rm.identify, "prior robust balanced cutoff offsets ratios folds"),
+        options_of(
+            rm.identify, "prior robust balanced cutoff offsets ratios stribeck delays folds"
+        ),
         options_of(read_log, READING),
     ],
 ) -> Report:

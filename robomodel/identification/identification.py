@@ -32,10 +32,12 @@ class Calibrated:
     """A calibrated number of a sensor.
 
     Attributes:
-        kind: "offset", "ratio" or "constant".
-        name: The joint's, the coupling's or the actuator's.
+        kind: "offset", "ratio", "constant", "static friction", "Stribeck velocity" or "delay".
+        name: The joint's, the coupling's, the actuator's or the coordinate's.
         value: An encoder's offset [rad or m] is to be added to its reading; a coupling's ratio is
-            how far its dependent joint goes with the next; a motor's torque constant is in N m/A.
+            how far its dependent joint goes with the next; a motor's torque constant is in N m/A;
+            static friction is its excess over Coulomb's [N m or N], at a Stribeck velocity [rad/s
+            or m/s]; a delay [s] is of the forces behind the motion.
         deviation: Standard deviation of the value.
     """
 
@@ -47,8 +49,12 @@ class Calibrated:
     @property
     def title(self) -> str:
         """Its description."""
-        what = {"offset": "zero of the encoder of", "ratio": "ratio of"}
-        return f"{what.get(self.kind, 'torque constant of')} {self.name}"
+        what = {
+            "offset": "zero of the encoder of",
+            "constant": "torque constant of",
+            "static friction": "static friction above Coulomb's of",
+        }
+        return f"{what.get(self.kind, f'{self.kind} of')} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +239,8 @@ def identify(
     f_ext: Mapping[str, ArrayLike] | None = None,
     offsets: bool | str | Iterable[str] = False,
     ratios: bool | str | Iterable[str] = False,
+    stribeck: bool | str | Iterable[str] = False,
+    delays: bool | str | Iterable[str] = False,
     free: str | Iterable[str] | None = None,
     step: float | None = None,
     cutoff: float = 5.0,
@@ -272,6 +280,12 @@ def identify(
             zero (0.1 rad or 0.01 m).
         ratios: Ratios of couplings (True, or names of couplings) are identified, too, near the
             model's (5 %).
+        stribeck: Friction that falls from standstill on is identified, too (True: of independent
+            joints, or names of joints): F sign(w) exp(-(w/w_s)²), with F the excess of static over
+            Coulomb's friction and w_s the Stribeck velocity.
+        delays: Delays [s] of forces behind the motion (True, or names of coordinates) are
+            identified and removed, too, up to 0.25 s, near zero (0.05 s); from one motion at even
+            times, forces within 0.25 s of its ends are left out.
         free: What may change, as kinds ("mass", "friction", or "inertial" for a body's ten), names
             of parameters, of bodies or joints, or patterns of names ("*_rotor.*"). By default all,
             but armatures of joints with gears or other couplings, whose rotors' inertias stand for
@@ -298,8 +312,9 @@ def identify(
     if recorded and log.a is None and step is None:
         step = log.even_step()
     readings = sensors(
-        model, log, constants=constants, offsets=offsets, ratios=ratios, step=step, cutoff=cutoff
-    )
+        model, log, constants=constants, offsets=offsets, ratios=ratios, stribeck=stribeck,
+        delays=delays, step=step, cutoff=cutoff,
+    )  # fmt: skip
     data = Data.of(readings, robust)
     _refuse_zeros(log)
     blocks = _folds(folds, len(data.forces))
@@ -331,7 +346,11 @@ def identify(
         suspicions=(),
         times=None if step is None else step * np.arange(len(rows), dtype=float),
     )
-    return _checked(model, log, result, recorded=recorded, filtered=log.a is None)
+    result = _checked(model, log, result, recorded=recorded, filtered=log.a is None)
+    if readings.interval is None or result.suspicions or len(readings.place) != len(rows):
+        return result
+    late = delay_notes(model.dof_names, result.measured, result.predicted, rows, readings.interval)
+    return replace(result, notes=(*result.notes, *late))
 
 
 def _log(
@@ -433,6 +452,9 @@ UNEXPLAINED = 0.7  # of the forces' root mean square: the largest plausible resi
 BETTER = 0.5  # of the residual variance: a correction must leave less
 SLOW = (0.02, 0.05, 0.1, 0.2)  # of the largest speed: widths of Stribeck's peak that are tried
 LEAST = 16  # samples, and of them at low speeds
+ALONE = 1e-6  # of a column's square: what others must leave of it
+CHANCE = 6.0  # deviations: what a coefficient must exceed
+QUARTER = 0.25  # of a sample: the least delay that is noted
 LONG = 100  # samples, from which a delay can be told from chance
 
 
@@ -562,18 +584,24 @@ def force_warnings(
         )
     for lag, late in delays.items():
         when = "after" if lag > 0 else "before"
+        more = " or more" if abs(lag) == _longest(len(measured)) else ""
         result.append(
-            f"forces come {1e3 * abs(lag) * (step or 0.0):.3g} ms {when} the motion that they "
-            f"explain: {few(late)}"
+            f"forces come {1e3 * abs(lag) * (step or 0.0):.3g} ms{more} {when} the motion that "
+            f"they explain, which delays=True identifies and removes: {few(late)}"
         )
     return result
+
+
+def _longest(count: int) -> int:
+    """The most samples of delay that are tried."""
+    return min(LATE, count // 10)
 
 
 def _lag(m: Array, p: Array, f: Array) -> int:
     """By how many samples m comes after p; 0 where none explains it clearly better, also than f."""
     if len(m) < LONG:
         return 0
-    most = min(LATE, len(m) // 10)
+    most = _longest(len(m))
     middle = p[most : len(p) - most]
     middle = middle - np.mean(middle)
     size = float(np.linalg.norm(middle))
@@ -610,22 +638,63 @@ def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:
         there = np.isfinite(error[:, i])
         e, w = error[there, i], v[there, i]
         fastest = float(np.max(np.abs(w), initial=0.0))
-        total = float(np.sum(e**2))
-        if fastest == 0.0 or total == 0.0:
+        if fastest == 0.0:
             continue
         for share in SLOW:
             peak = np.sign(w) * np.exp(-((w / (share * fastest)) ** 2))
             slow = np.count_nonzero(np.abs(w) < share * fastest)
             # together with Coulomb's and viscous friction, which explain a part of the peak
-            basis = np.stack([peak, np.sign(w), w], axis=1)
-            coefficients, *_ = np.linalg.lstsq(basis, e, rcond=None)
-            residual = float(np.sum((e - basis @ coefficients) ** 2))
-            if slow >= LEAST and coefficients[0] > 0.0 and residual < BETTER * total:
+            height = _coefficient(peak, np.stack([np.sign(w), w], axis=1), e)
+            if slow >= LEAST and height is not None and height > 0.0:
                 result.append(f"{name} (below {share * fastest:.2g})")
                 break
     if not result:
         return []
     return [
-        "friction rises towards standstill (Stribeck), which the parameters cannot say: leave out "
-        f"slower samples, or make them unknown (empty cells): {few(result)}"
+        "friction rises towards standstill (Stribeck), which the parameters cannot say: "
+        "stribeck=True identifies its law, or leave slower samples unknown (empty cells): "
+        f"{few(result)}"
     ]
+
+
+def delay_notes(
+    names: Sequence[str], measured: Array, predicted: Array, rows: Array, step: float
+) -> list[str]:
+    """Coordinates whose forces (n, nv) come late, by the rate of the predicted forces.
+
+    Together with all parameters, which explain a part of a delay: ``rows`` (n, nv, p).
+    """
+    result = []
+    for i, name in enumerate(names):
+        there = np.isfinite(measured[:, i])
+        if len(there) < LONG or not there.all():
+            continue
+        rate = np.gradient(predicted[:, i], step)
+        others = rows[:, i, np.any(rows[:, i] != 0.0, axis=0)]
+        change = _coefficient(rate, others, measured[:, i] - predicted[:, i])
+        if change is not None and abs(change) > QUARTER * step:
+            result.append(f"{name} ({-1e3 * change:.3g} ms)")
+    if not result:
+        return []
+    return [f"forces come after the motion; delays=True identifies by how much: {few(result)}"]
+
+
+def _coefficient(column: Array, others: Array, error: Array) -> float | None:
+    """The coefficient of a column in residuals (n,) beside others; None where it may be chance.
+
+    Residuals are correlated in time, so that fewer of them count.
+    """
+    scale = np.maximum(np.linalg.norm(others, axis=0), 1e-300)
+    both = np.stack([column, error], axis=1)
+    alone, left = (both - others @ (
+        np.linalg.lstsq(others / scale, both, rcond=1e-9)[0] / scale[:, None]
+    )).T  # fmt: skip
+    size = float(alone @ alone)
+    if size <= ALONE * float(column @ column):
+        return None
+    result = float(alone @ left) / size
+    noise = left - result * alone
+    total = float(noise @ noise)
+    alike = max(float(noise[1:] @ noise[:-1]) / (total or 1.0), 0.0)
+    count = len(error) * (1.0 - alike) / (1.0 + alike)
+    return result if result**2 * size * count > CHANCE**2 * total else None

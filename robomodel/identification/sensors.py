@@ -47,6 +47,12 @@ ZERO = (0.1, 0.01)  # rad, m: assumed deviation of an encoder's zero, times a ge
 RATIO = 0.05  # and the relative one of a gear's ratio
 CONSTANT = 0.3  # of a torque constant that the file gives
 WEAK = 3.0  # of one that nothing gives
+STRIBECK = 0.1  # of the largest speed: the assumed Stribeck velocity
+SPREAD = 1.0  # of it, as a logarithm, and of static friction in units of the forces
+DELAY = 0.05  # s: assumed deviation of a delay
+DELAY_UNIT = 0.01  # s
+LATEST = 0.25  # s: the longest delay; forces so near both ends of a log are left out
+LINEAR = ("offset", "delay", "static friction")
 DIFFERENCE = 1e-6
 CLOSINGS = 20  # of Newton, where encoders do not sit at independent joints
 CLOSED = 1e-11
@@ -59,23 +65,24 @@ Wrenches = Mapping[str, ArrayLike]
 class CalibrationParameter:
     """An unknown number of a sensor, as a deviation from its nominal value.
 
-    ``kind``: "offset" of an encoder (to be added to its reading), "ratio" of a coupling or
-    "constant" of a motor; of these the logarithm of a factor, 0 to begin with. ``deviation``: what
-    is assumed of it; ``nominal``: the ratio or constant that is multiplied.
+    ``kind``: "offset" of an encoder (to be added to its reading), "delay" of a coordinate's force
+    and "static friction" of a joint in units of ``nominal``; "ratio" of a coupling, "constant" of a
+    motor and "Stribeck velocity" of a joint, of these the logarithm of a factor of ``nominal``. All
+    are 0 to begin with. ``deviation``: what is assumed of it.
     """
 
     kind: str
     name: str
     deviation: float
-    nominal: float = 0.0
+    nominal: float = 1.0
 
     def value(self, x: float) -> float:
         """The value in its unit."""
-        return x if self.kind == "offset" else self.nominal * math.exp(x)
+        return self.nominal * (x if self.kind in LINEAR else math.exp(x))
 
     def slope(self, x: float) -> float:
         """By x."""
-        return 1.0 if self.kind == "offset" else abs(self.value(x))
+        return self.nominal if self.kind in LINEAR else abs(self.value(x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +91,7 @@ class Sensors:
 
     ``place``, ``rate`` and ``pull`` are of the ``encoders``' joints, or of all coordinates where
     these are None. ``drive``: forces (..., nv), or currents (..., nu) with ``constants`` (nu,).
+    ``step``: between samples that are filtered; ``interval``: between samples in any case.
     """
 
     model: Model
@@ -96,6 +104,7 @@ class Sensors:
     encoders: tuple[str, ...] | None
     step: float | None
     cutoff: float
+    interval: float | None = None
     unknowns: tuple[CalibrationParameter, ...] = ()
 
     @property
@@ -123,6 +132,7 @@ class Sensors:
         force = self._forces(model, q, {u.name: math.exp(e) for u, e in self._of("constant", x)})
         batch = common_batch(q=q, v=v, tau=force)
         force = np.broadcast_to(force, (*batch, model.nv))
+        force = self._in_time(force, x) - self._stribeck(model, q, v, x)
         if model.springs or any(joint.stiffness for joint in model.joints):
             losses = [name for name in parameters(model).names if name.endswith(".damping")]
             sprung = with_parameters(model, dict.fromkeys(losses, 0.0))
@@ -141,6 +151,42 @@ class Sensors:
             )
         rows = np.broadcast_to(rows, (*force.shape, rows.shape[-1]))
         return rows.reshape(-1, *rows.shape[-2:]), force.reshape(-1, model.nv), model
+
+    def _in_time(self, force: Array, x: Array) -> Array:
+        """Forces (T, nv) as they were when the motion was measured, without their delays."""
+        delays = self._of("delay", x)
+        if not delays:
+            return force
+        assert self.interval is not None
+        times = self.interval * np.arange(len(force))
+        outside = (times < LATEST) | (times > times[-1] - LATEST)
+        result = force.copy()
+        for unknown, e in delays:
+            i = self.model.dof_names.index(unknown.name)
+            there = ~np.isnan(force[:, i])
+            late = min(max(unknown.value(e), -LATEST), LATEST)
+            moved = np.interp(times + late, times[there], force[there, i])
+            result[:, i] = np.where(there & ~outside, moved, np.nan)
+        return result
+
+    def _stribeck(self, model: Model, q: Array, v: Array, x: Array) -> Array | float:
+        """Forces (..., nv) of the friction that falls from standstill on, at the joints' rates w.
+
+        F sign(w) exp(-(w/w_s)²) (B. Armstrong-Hélouvry, P. Dupont and C. Canudas de Wit, *A survey
+        of models, analysis tools and compensation methods for the control of machines with
+        friction*, Automatica 30, 1994), with F the excess of static over Coulomb's friction.
+        """
+        scales = {u.name: u.value(e) for u, e in self._of("Stribeck velocity", x)}
+        if not scales:
+            return 0.0
+        rates = model.joint_velocities(q, v)
+        g = model.constraint_jacobian(q)
+        result: Array | float = 0.0
+        for unknown, e in self._of("static friction", x):
+            w = rates[unknown.name]
+            size = unknown.value(e) * np.sign(w) * np.exp(-((w / scales[unknown.name]) ** 2))
+            result = result + size[..., None] * g[..., _joint(model, unknown.name)[2][0], :]
+        return result
 
     def slopes(self, x: Array, values: Array, error: Array) -> Array:
         """Slopes of rows · values - forces by each unknown (n, nv, ·); at x it is ``error``."""
@@ -268,6 +314,8 @@ def sensors(
     constants: float | str | Mapping[str, float] | ArrayLike | None = None,
     offsets: bool | str | Iterable[str] = False,
     ratios: bool | str | Iterable[str] = False,
+    stribeck: bool | str | Iterable[str] = False,
+    delays: bool | str | Iterable[str] = False,
     step: float | None = None,
     cutoff: float = 5.0,
 ) -> Sensors:
@@ -311,9 +359,19 @@ def sensors(
         raise ValueError("no samples: q, v and tau are empty")
     for link in log.f_ext:
         model.frame(link)
+    interval = step if step is not None else log.step
+    late = _chosen(delays, model.dof_names, "delays", "coordinate")
+    if late:
+        if interval is None or not math.isfinite(interval) or len(batch) != 1:
+            raise ValueError("delays need one motion at even times: step=, or a column 'time'")
+        if batch[0] * interval < 4.0 * LATEST:
+            raise ValueError(f"delays need a motion of {4.0 * LATEST:g} s or more")
+        if log.tau is None:
+            raise ValueError("delays are of tau, not of currents")
+        unknowns += [CalibrationParameter("delay", n, DELAY / DELAY_UNIT, DELAY_UNIT) for n in late]
     readings = Sensors(
         model, np.broadcast_to(place, (*batch, nq)), rate, pull, drive, torque_constants,
-        log.f_ext, None if names is None else tuple(names), step, cutoff, tuple(unknowns),
+        log.f_ext, None if names is None else tuple(names), step, cutoff, interval, tuple(unknowns),
     )  # fmt: skip
     if names is None:
         model.check(place, rate, tolerance=TYPED)
@@ -324,7 +382,7 @@ def sensors(
         g = model.constraint_jacobian(readings.closed)[..., rows, :]
         if np.linalg.matrix_rank(g.reshape(-1, nv, nv), tol=1e-9).min() < nv:
             raise ValueError("encoders: there they do not determine how all coordinates move")
-    return _guessed(readings)
+    return _with_stribeck(_guessed(readings), stribeck)
 
 
 def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
@@ -436,6 +494,29 @@ def _constants(
         if is_one
     ]
     return result, unknowns
+
+
+def _with_stribeck(readings: Sensors, choice: bool | str | Iterable[str]) -> Sensors:
+    """The readings with static friction and Stribeck velocity of the chosen joints as unknowns."""
+    model = readings.model
+    single = [joint.name for joint in model.joints if joint.nv == 1]
+    default = [n for n in single if n in model.dof_names] if choice is True else choice
+    chosen = _chosen(default, single, "stribeck", "joint with one freedom")
+    if not chosen:
+        return readings
+    _, force, _ = readings.at(np.zeros(len(readings.unknowns)))
+    size = float(np.sqrt(np.nanmean(force**2))) or 1.0
+    q, v, _ = readings._state(model, {})
+    unknowns: list[CalibrationParameter] = []
+    for name in chosen:
+        fastest = float(np.max(np.abs(model.joint_velocities(q, v)[name])))
+        if fastest == 0.0:
+            raise ValueError(f"stribeck: joint '{name}' does not move in this log")
+        unknowns += [
+            CalibrationParameter("static friction", name, SPREAD, size),
+            CalibrationParameter("Stribeck velocity", name, SPREAD, STRIBECK * fastest),
+        ]
+    return replace(readings, unknowns=(*readings.unknowns, *unknowns))
 
 
 def _guessed(readings: Sensors) -> Sensors:
