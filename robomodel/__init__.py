@@ -36,9 +36,9 @@ from robomodel.model import Model
 from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
 
 if TYPE_CHECKING:
+    from robomodel.cuda.rollout import rollout_kernel
     from robomodel.interop.c import write_c
     from robomodel.interop.casadi import to_casadi
-    from robomodel.motion.cuda import rollout_kernel
     from robomodel.reports.actuation.study import actuation
     from robomodel.reports.approximation import approximation_errors
     from robomodel.reports.comparison.study import compare
@@ -114,7 +114,7 @@ _LATE = {
     "approximation_errors": "reports.approximation",
     "compare": "reports.comparison.study",
     "validate": "reports.validation.study",
-    "rollout_kernel": "motion.cuda",
+    "rollout_kernel": "cuda.rollout",
     "to_casadi": "interop.casadi",
     "write_c": "interop.c",
 }

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 from ptx_interpreter import Launch
 
-from robomodel.kernels import Program, compile_program, ptx
+from robomodel.cuda import ptx
+from robomodel.cuda.slices import Slice
+from robomodel.kernels import Program, compile_program
 from robomodel.kernels.c import CFunction, preamble
-from robomodel.kernels.slices import Slice
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from ptx_interpreter import Launch
 
-from robomodel.kernels import ptx
+from robomodel.cuda import ptx
 from robomodel.kernels.function import CudaKernel
 
 

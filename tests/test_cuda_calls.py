@@ -14,9 +14,9 @@ import pytest
 from cuda_driver import Card, OnCard, arguments_of
 
 import robomodel as rm
+from robomodel.cuda import launch
 from robomodel.kernels import (
     NoCompilerError,
-    cuda,
 )
 from robomodel.kernels.function import CudaKernel
 from robomodel.kernels.llvm import machine
@@ -43,8 +43,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> tuple[CudaKernel, Card]:
     model = rm.robots.load("planar_leg_linkage")
     kernel = CudaKernel(rm.compile(model, "aba").function)
     card = Card(kernel.ptx, pointers=len(kernel.sizes) + 1)
-    driver = cuda.Driver(card)
-    monkeypatch.setattr(cuda, "driver", lambda: driver)
+    driver = launch.Driver(card)
+    monkeypatch.setattr(launch, "driver", lambda: driver)
     return kernel, card
 
 
@@ -120,7 +120,7 @@ def test_new_arrays_of_other_libraries_are_handed_over(
     part = found[..., 1:2].reshape((4, 1, 1))
     np.testing.assert_array_equal(on_this(part.__dlpack__(stream=-1)), expected[:, 1:, None])
     folded = found.reshape((4, 1, 2))
-    assert cuda.tensor(folded.__dlpack__(stream=-1)).strides == (2, 2, 1)
+    assert launch.tensor(folded.__dlpack__(stream=-1)).strides == (2, 2, 1)
     np.testing.assert_array_equal(on_this(folded.__dlpack__(stream=-1)), expected[:, None])
     assert "cuStreamSynchronize" not in card.log
     capsule = found.__dlpack__()
@@ -142,7 +142,7 @@ def test_new_arrays_of_other_libraries_are_handed_over(
 
 def on_this(capsule: Any) -> np.ndarray:
     """A capsule's numbers, copied."""
-    x = cuda.tensor(capsule)
+    x = launch.tensor(capsule)
     numbers = (ctypes.c_double * 64).from_address(x.address)
     strides = [8 * s for s in x.strides]
     return np.lib.stride_tricks.as_strided(np.frombuffer(numbers), x.shape, strides).copy()
@@ -152,7 +152,7 @@ def test_several_results_are_views_of_one_array(monkeypatch: pytest.MonkeyPatch)
     model = rm.robots.load("four_bar")
     kernel = rm.compile(model, "aba_derivatives", target="cuda", dtype="float32")
     monkeypatch.setattr(
-        cuda, "driver", lambda: cuda.Driver(Card(kernel.ptx, pointers=len(kernel.sizes) + 1))
+        launch, "driver", lambda: launch.Driver(Card(kernel.ptx, pointers=len(kernel.sizes) + 1))
     )
     given = arguments_of(kernel, 3)
     expected = rm.compile(model, "aba_derivatives", dtype="float32")(*given)
@@ -176,7 +176,7 @@ def test_robots_without_joints(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         kernel = rm.compile(model, algorithm, target="cuda", **options)
         card = Card(kernel.ptx, pointers=len(kernel.sizes) + 1)
-        monkeypatch.setattr(cuda, "driver", lambda library=card: cuda.Driver(library))
+        monkeypatch.setattr(launch, "driver", lambda library=card: launch.Driver(library))
         found = kernel(*[OnCard(np.zeros((3, 0))) for _ in kernel.sizes])
         results = found if isinstance(found, tuple) else (found,)
         assert [x.shape for x in results] == [(3, *shape) for shape in shapes]
@@ -218,7 +218,7 @@ def test_what_does_not_fit_is_refused_before_anything_runs(
         kernel(q, v, tau, out=OnCard(locked))
     assert "cuLaunchKernel" not in card.log
     card.fails["cuModuleLoadData"] = 2
-    with pytest.raises(cuda.NoCardError, match=r"cuModuleLoadData: out of memory \(2\)"):
+    with pytest.raises(launch.NoCardError, match=r"cuModuleLoadData: out of memory \(2\)"):
         kernel(q, v, tau)
     assert card.log[-1] == "cuCtxPopCurrent_v2"
 
@@ -235,8 +235,8 @@ def test_without_a_driver_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyP
         raise OSError(f"{name}: cannot open shared object file")
 
     kernel = rm.compile(model := rm.robots.load("four_bar"), "aba", target="cuda")
-    monkeypatch.setattr(cuda.ctypes, "CDLL", none)
-    cuda.driver.cache_clear()
+    monkeypatch.setattr(launch.ctypes, "CDLL", none)
+    launch.driver.cache_clear()
     with pytest.raises(RuntimeError, match=r"NVIDIA's cards, and their driver .* not installed"):
         kernel(model.neutral(), np.zeros(1), np.zeros(1))
     assert rm.compile(model, "aba", target="cuda") is kernel

@@ -22,11 +22,12 @@ from ptx_interpreter import Launch, Module
 from shipped_robots import ROBOTS
 
 import robomodel as rm
-from robomodel.kernels import Program, Trace, cuda, ptx
+from robomodel.cuda import launch, ptx
+from robomodel.cuda.rollout import CudaRollout
+from robomodel.cuda.slices import divided
+from robomodel.kernels import Program, Trace
 from robomodel.kernels.function import CudaKernel
 from robomodel.kernels.program import PRECISIONS
-from robomodel.kernels.slices import divided
-from robomodel.motion.cuda import CudaRollout
 from robomodel.scalars import sincos
 
 PTXAS = shutil.which("ptxas")
@@ -157,7 +158,7 @@ def test_rollouts_are_called_with_an_axis_of_time(monkeypatch: pytest.MonkeyPatc
     model = rm.robots.load("four_bar")
     kernel = rm.rollout_kernel(model, "semi_implicit_euler")
     card = Card(kernel.ptx)
-    monkeypatch.setattr(cuda, "driver", lambda: cuda.Driver(card))
+    monkeypatch.setattr(launch, "driver", lambda: launch.Driver(card))
     q, v, tau = motions(model, 4, 5, "float64")
     expected = rm.rollout(model, q, v, tau, 2e-3, "semi_implicit_euler", friction=False)
     for a, b in zip(kernel(*map(OnCard, (q, v, tau)), 2e-3, stream=7), expected, strict=True):

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from compiled_targets import on_card
 
-from robomodel.kernels import Program, Trace, ptx, slices
+from robomodel.cuda import ptx, slices
+from robomodel.cuda.ptx import gathered
+from robomodel.cuda.slices import Slice, alive, divided, sliced, spilled
+from robomodel.kernels import Program, Trace
 from robomodel.kernels.plan import Plan
 from robomodel.kernels.program import ADD, MUL, SQRT, Step
-from robomodel.kernels.ptx import gathered
-from robomodel.kernels.slices import Slice, alive, divided, sliced, spilled
 
 each_dtype = pytest.mark.parametrize("dtype", ["float64", "float32"])
 

@@ -24,7 +24,7 @@ LAYERS = (
     ("robots", "interop"),
     ("writing",),
     ("jax", "torch", "reports"),
-    ("views",),
+    ("views", "cuda"),
     ("robomodel",),  # the package itself: the names that users import
     ("cli",),
     ("__main__",),
@@ -64,6 +64,13 @@ def test_nothing_imports_the_papers() -> None:
     for name in modules():
         if top(name) != "papers":
             assert "papers" not in {top(other) for other in imports(name)}, name
+
+
+def test_only_the_package_itself_names_the_room_of_cards() -> None:
+    """It is loaded by name when it is asked for: code for cards has not run on one."""
+    for name in modules():
+        if top(name) not in ("cuda", "robomodel"):
+            assert "cuda" not in {top(other) for other in imports(name)}, name
 
 
 def test_no_imports_go_round_in_circles() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.kernels import cache, ptx
+from robomodel.kernels import cache
 from robomodel.kernels.llvm import machine
 from robomodel.kernels.llvm.emit import emit
 from robomodel.kernels.llvm.machine import cut, obstacle
@@ -128,9 +128,9 @@ def compile_ptx(
     iteration: Iteration | None = None,
     parts: Sequence[int] = (),
 ) -> str:
-    """PTX of a program (:func:`robomodel.kernels.ptx.ptx`), from the cache or from LLVM.
+    """PTX of a program (:func:`robomodel.cuda.ptx.ptx`), from the cache or from LLVM.
 
-    With an ``iteration``, and the state's ``parts``, as :func:`robomodel.kernels.ptx.ptx_over_time`
+    With an ``iteration``, and the state's ``parts``, as :func:`robomodel.cuda.ptx.ptx_over_time`
     does. ``name`` identifies the program. Raises NoCompilerError where the cache has no PTX and
     LLVM is missing, or has no target for NVIDIA's cards.
     """
@@ -143,7 +143,7 @@ def compile_ptx(
     content = cache.load(key)
     if content is None:
         with Progress(label, 1.0, after=PATIENCE):
-            steps = program()
+            steps, ptx = program(), importlib.import_module("robomodel.cuda.ptx")
             try:
                 text = (
                     ptx.ptx(steps, entry, sizes, dtype)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import Any, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -443,10 +444,9 @@ class CudaKernel(_CompiledFunction):
 
     def __init__(self, function: TracedFunction, dtype: Dtype = "float64") -> None:
         super().__init__(function, dtype)
-        from robomodel.kernels import cuda  # needs the driver's interface
-
+        launch = import_module("robomodel.cuda.launch")
         self.ptx = function.ptx(dtype)
-        self._compiled = cuda.Compiled(self.ptx, f"{function.name}_{dtype}", self.sizes, dtype)
+        self._compiled = launch.Compiled(self.ptx, f"{function.name}_{dtype}", self.sizes, dtype)
 
     def __reduce__(self) -> tuple[Callable[..., CudaKernel], tuple[object, ...]]:
         return TracedFunction.cuda, (self.function, self.dtype)
@@ -459,7 +459,7 @@ class CudaKernel(_CompiledFunction):
         the result (several: one array (..., all their numbers)), none of the arguments.
 
         Raises TypeError for too few arguments, such as are on no card, and such of another dtype;
-        ValueError for shapes; :class:`~robomodel.kernels.cuda.NoCardError`, a RuntimeError, where
+        ValueError for shapes; :class:`~robomodel.cuda.launch.NoCardError`, a RuntimeError, where
         there is no driver or it fails.
         """
         if len(arguments) != len(self.sizes):

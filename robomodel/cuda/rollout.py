@@ -9,10 +9,10 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
+from robomodel.cuda.launch import Compiled
 from robomodel.errors import as_real
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_ptx
-from robomodel.kernels.cuda import Compiled
 from robomodel.kernels.function import as_dtype
 from robomodel.model.derived import cache_key, cached_on_model
 from robomodel.model.model import Model

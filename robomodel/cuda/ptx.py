@@ -5,7 +5,7 @@ results are gathered in shared memory as far as they have room there, and its ar
 room remains: neighbours then read and write side by side.
 
 A program whose values or results are too many for that is cut into :mod:`slices
-<robomodel.kernels.slices>` of its results. A slice of up to :data:`LONGEST` steps is one function,
+<robomodel.cuda.slices>` of its results. A slice of up to :data:`LONGEST` steps is one function,
 whose values are registers. Longer ones are cut into functions; what crosses a cut stands in the
 thread's local memory. Over time (:func:`ptx_over_time`) the loop is in the kernel: each thread
 takes one motion through all instants.
@@ -18,11 +18,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from robomodel.cuda.slices import LONGEST, Slice, sliced
 from robomodel.kernels.llvm import machine
 from robomodel.kernels.llvm.assembly import Function, Instructions, Vectors
 from robomodel.kernels.plan import Iteration, Memory, Plan, ordered, write
 from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
-from robomodel.kernels.slices import LONGEST, Slice, sliced
 
 THREADS = 32  # of a block: a warp, so that its share of memory is small, and nobody waits for long
 STAGED = 24576  # bytes of a block's shared memory: of such an H100 holds 9, an A100 6, an RTX 40 4

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from robomodel.cuda.ptx import THREADS, blocks
 from robomodel.kernels.program import PRECISIONS, Dtype
-from robomodel.kernels.ptx import THREADS, blocks
 
 CARDS = (2, 13)  # DLPack's numbers of CUDA's memory, and of such that processors share
 STANDARD = 1  # the stream that waits for others, by its explicit handle
