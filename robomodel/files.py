@@ -18,6 +18,9 @@ from pathlib import Path
 
 from robomodel.errors import DescriptionError, Source
 
+LFS = b"version https://git-lfs.github.com/spec"
+"""How a pointer of Git LFS begins, which stands in a checkout for a file that was not fetched."""
+LFS_POINTER = "a pointer of Git LFS instead of the file; fetch it by 'git lfs pull'"
 MAX_MESH_BYTES = 128 * 2**20
 """The largest mesh that is read; public repositories hold files up to 100 MB."""
 MAX_ALL_BYTES = 2**30

@@ -324,3 +324,17 @@ def test_one_file_may_say_it_in_several_ways():
     with pytest.warns(rm.DescriptionWarning, match="already"):
         model = rm.load(text, extend=more)
     assert model.nv == 1
+
+
+def test_joint_properties_are_damping_and_friction() -> None:
+    """As onshape-to-robot writes them; what stands in ``<dynamics>`` goes first."""
+    text = (
+        '<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>'
+        '<joint name="j" type="continuous"><parent link="a"/><child link="b"/>{}</joint></robot>'
+    )
+    plain = rm.load(text.format('<joint_properties damping="0.5" friction="0.2"/>')).joints[0]
+    assert (plain.damping, plain.friction) == (0.5, 0.2)
+    both = '<joint_properties friction="0.0"/><dynamics damping="2" friction="1"/>'
+    joint = rm.load(text.format(both)).joints[0]
+    assert (joint.damping, joint.friction) == (2.0, 1.0)

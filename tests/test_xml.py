@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import robomodel as rm
 from robomodel.errors import DescriptionError, DescriptionWarning
 from robomodel.parsers import open_document, read, xml
 
@@ -318,3 +319,23 @@ def test_the_parsers_need_no_deep_stack():
     )
     assert limit < 3000
     assert len(read(f'<robot name="r">{joints}{links}</robot>').links) == 3000
+
+
+@pytest.mark.parametrize(
+    "name", ["robot.urdf", "robot.xml", "robot.sdf", "robot.usda", "robot.usdc"]
+)
+def test_pointers_of_git_lfs_are_named(name: str, tmp_path) -> None:
+    path = tmp_path / name
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n")
+    with pytest.raises(rm.DescriptionError, match=r"Git LFS.*git lfs pull") as caught:
+        rm.load(path)
+    assert caught.value.file == str(path)
+
+
+def test_a_mesh_that_is_a_pointer_of_git_lfs_is_named(tmp_path) -> None:
+    (tmp_path / "part.stl").write_text("version https://git-lfs.github.com/spec/v1\n")
+    path = tmp_path / "robot.urdf"
+    mesh = '<collision><geometry><mesh filename="part.stl"/></geometry></collision>'
+    path.write_text(f'<robot name="r"><link name="a">{mesh}</link></robot>')
+    with pytest.raises(rm.DescriptionError, match=r"part.stl.*Git LFS"):
+        rm.load(path, inertia_from="collision")

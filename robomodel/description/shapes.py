@@ -28,7 +28,16 @@ from robomodel.description.poses import vec
 from robomodel.description.stages import BETWEEN, stage_mesh
 from robomodel.description.stages import SUFFIXES as STAGES
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
-from robomodel.files import MAX_CLIMB, MAX_MESH_BYTES, Allowance, contents, package_path, top_folder
+from robomodel.files import (
+    LFS,
+    LFS_POINTER,
+    MAX_CLIMB,
+    MAX_MESH_BYTES,
+    Allowance,
+    contents,
+    package_path,
+    top_folder,
+)
 
 if TYPE_CHECKING:
     import trimesh
@@ -150,6 +159,8 @@ def _read(
         raise DescriptionError(
             f"{what} cannot be read: {path}: No such file or directory", source
         ) from error
+    if data.startswith(LFS):
+        raise DescriptionError(f"{what} ({path}) is {LFS_POINTER}", source)
     if allowance is not None:
         allowance.spend(len(data), what, source)
     return kind, data

@@ -11,13 +11,14 @@ import importlib
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, Source
-from robomodel.files import MAX_MESH_BYTES, Allowance, contents, top_folder
+from robomodel.files import LFS, LFS_POINTER, MAX_MESH_BYTES, Allowance, contents, top_folder
 
 if TYPE_CHECKING:
     import trimesh
@@ -94,6 +95,9 @@ def open_stage(source: str, file: str, issues: list[Issue], *, text: bool = Fals
 
 def explained(text: str, place: Source) -> DescriptionError:
     """The error for what USD says of a file that it cannot read, with its line."""
+    with suppress(OSError), open(place.file, "rb") as file:
+        if file.read(len(LFS)) == LFS:
+            return DescriptionError(f"this is {LFS_POINTER}", Source(place.file))
     first = next((line for line in text.splitlines() if line.strip()), "it is no USD file")
     message = (first.partition(" : '")[2] or first).strip("' ")
     if line := _LINE.match(message):

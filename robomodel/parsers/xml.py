@@ -22,6 +22,7 @@ from lxml import etree
 
 from robomodel.description import Vec3
 from robomodel.errors import DescriptionError, Issue, Source, did_you_mean, warn_of_all
+from robomodel.files import LFS, LFS_POINTER
 
 Element: TypeAlias = etree._Element
 
@@ -281,6 +282,7 @@ _USD = "a USD file; give its path, with the ending .usd, .usda, .usdc or .usdz, 
 _OTHERS = {  # by how they begin
     b"PK\x03\x04": "a zip archive; unpack it, and load the robot's file in it",
     b"\x1f\x8b": "compressed by gzip; unpack it by 'gunzip', and load the file that it gives",
+    LFS: LFS_POINTER,
     b"PXR-USDC": _USD,
     b"#usda": _USD,
 }

@@ -148,7 +148,8 @@ BETWEEN = "::"  # in the names of what an element is written out as
 _PARALLEL = 1e-6  # the sine of the angle between two axes that are one
 _JOINTS_WITH_AXIS = ONE_DOF | {"planar"}
 _JOINT_PARTS = words(
-    "parent child origin axis limit mimic dynamics initial pitch armature rotor motor"
+    "parent child origin axis limit mimic joint_properties dynamics initial pitch armature rotor "
+    "motor"
 )
 _JOINT_IRRELEVANT = frozenset(("calibration", "safety_controller", "gazebo", "sensor"))
 _JOINT = frozenset(("name", "type", "independent"))
@@ -342,6 +343,7 @@ _PROPERTIES: dict[str, Callable[[Document, Element, str], Fields]] = {
     "armature": _armature,
     "rotor": lambda document, element, _: {"rotor": read_rotor(document, element)},
     "motor": lambda document, element, _: {"motor": read_motor(document, element)},
+    "joint_properties": _dynamics,  # as onshape-to-robot writes it
     "dynamics": _dynamics,
 }
 """By the parts of a joint: readers of fields, which take the joint's type."""
