@@ -128,6 +128,31 @@ def test_other_motions_tell_no_more(name: str) -> None:
     assert check(model) > 0
 
 
+def test_a_geared_motor_beside_a_four_bar() -> None:
+    """Near motions take the linkage as far as without the motor: forces far away are explained."""
+    motor = """<robot name="motor">
+      <link name="motor"><inertial><origin xyz="0 0.01 0"/><mass value="0.2"/>
+        <inertia ixx="1e-4" ixy="0" ixz="0" iyy="1e-4" iyz="0" izz="1e-4"/></inertial></link>
+      <joint name="j_motor" type="continuous"><parent link="base"/><child link="motor"/>
+        <axis xyz="0 1 0"/></joint>
+      <coupling name="gear"><predecessor link="link1"/><successor link="motor"/>
+        <ratio value="100"/></coupling></robot>"""
+    model = rm.load(
+        rm.robots.path("four_bar"), extend=motor, independent=["j_motor"], floating_base=True
+    )
+    base, rng = rm.base_parameters(model), np.random.default_rng(0)
+    q, rows = model.neutral(), []
+    for _ in range(30):
+        step = rng.normal(size=model.nv)
+        step[-1] *= 10.0  # 0.1 rad of the crank: no dead point on the way
+        q = model.integrate(q, step)
+        rows.append(rm.regressor(model, q, *rng.normal(size=(2, model.nv))))
+    seen = np.vstack(rows)
+    error = np.abs(seen - seen[:, list(base.pivots)] @ base.matrix).max()
+    assert error < 1e-12 * np.abs(seen).max()
+    assert base.gap.kept > 1e-3
+
+
 @pytest.mark.slow
 def test_a_chain_of_four_bars() -> None:
     """What a coupler only just attains must not let it see what does not move at all."""

@@ -15,6 +15,7 @@ from shipped_robots import ROBOTS
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
+from robomodel.model.configurations.functions import moved
 from robomodel.model.configurations.moving import integrate_open
 
 
@@ -159,6 +160,35 @@ def test_many_turns_of_a_crank_are_one_and_the_rest() -> None:
     for _ in range(30):
         steps = model.integrate(steps, [10.0])
     np.testing.assert_allclose(steps, model.integrate(model.neutral(), [300.0]), rtol=1e-11)
+
+
+@pytest.mark.parametrize("ratio", [0.02, 25.0, -100.0])
+def test_geared_motors_beside_a_loop_bound_no_step(ratio: float) -> None:
+    """What a motor turns by leads to no other branch, as its coordinate or beside the crank's."""
+    plain = rm.load(four_bar(marks=(True, None, None)))
+    start = plain.neutral()
+    ahead = plain.joint_positions(plain.integrate(start, [0.15]))
+    draws = [plain.random_configuration(seed, near=start) for seed in range(20)]
+    motor = (
+        link("motor"),
+        joint("j_motor", "base", "motor", axis="0 1 0"),
+        coupling("gear", {"j_motor": 1.0, "j_crank": -ratio}),
+    )
+    for by, unit in (("j_crank", 1.0), ("j_motor", ratio)):
+        model = rm.load(four_bar(*motor), independent=[by])
+        q = model.configuration({"j_crank": start[0], "j_rocker": start[2]})
+        reached, gap = moved(model, 3)(q, [0.15 * unit])  # by fixed steps, in microseconds
+        assert gap < 1e-15
+        x = model.joint_positions(reached)
+        assert x["j_motor"] == pytest.approx(ratio * x["j_crank"], rel=1e-14)
+        for name, position in ahead.items():
+            assert x[name] == pytest.approx(position, abs=1e-12)
+        x = model.joint_positions(model.integrate(q, [5.0 * unit]))
+        assert x["j_crank"] == pytest.approx(start[0] + 5.0, abs=1e-12)
+        near = np.array([model.random_configuration(seed, near=q) for seed in range(20)])
+        assert closed(model, near)
+        spread = np.median(np.abs(model.difference(q, near))) / abs(unit)
+        assert spread == pytest.approx(np.median(np.abs(plain.difference(start, draws))), rel=0.6)
 
 
 def test_a_way_too_long_to_follow_is_refused() -> None:

@@ -79,6 +79,12 @@ class Geometry:
         return sum(len(loop.rows) for loop in self.loops) + len(self.linear)
 
     @property
+    def looped(self) -> tuple[Link, ...]:
+        """The links that loops move; of others' positions couplings alone say something."""
+        bodies = {body for loop in self.loops for branch in loop.branches for body in branch}
+        return tuple(self.links[body] for body in sorted(bodies))
+
+    @property
     def scale(self) -> float:
         """A characteristic length: the largest within the cluster, 1 where there is none."""
         lengths = [math.hypot(*link.offset) for link in self.links if link.parent >= 0]
@@ -184,8 +190,9 @@ def close(
 
     ``held`` velocity columns do not move. ``driven`` = (columns, q0, dv) demands instead that these
     columns of difference(q0, q) become dv, which moves them along with the others. ``rows`` limits
-    the conditions to these. Steps are of least norm and at most half a unit (radian or metre), and
-    halved while they do not help, so that the branch of the guess is kept where it can be.
+    the conditions to these. Steps are of least norm and at most half a unit (radian or metre) of
+    joints in loops, and halved while they do not help, so that the branch of the guess is kept
+    where it can be.
     ``nearest`` goes on to the closed configuration nearest to q. Rows that are not finite stay as
     they are, and so does their residual. Singular values below the share ``rank`` of the largest
     count as zero.
@@ -194,6 +201,7 @@ def close(
     q = q.reshape(-1, q.shape[-1]).copy()
     start = q.copy()
     free = [c for c in range(geometry.nv) if c not in set(held)]
+    looped = [free.index(c) for link in geometry.looped for c in link.freedoms if c in free]
     selected = slice(None) if rows is None else list(rows)
 
     def conditions(at: Array, index: NDArray[np.intp]) -> tuple[Array, Array]:
@@ -219,7 +227,7 @@ def close(
             break
         away = geometry.difference(q[active], start[active])[:, free] if nearest else None
         step = _newton_step(values, jacobian, away, rank)
-        longest = np.maximum(_largest(step), 1e-300)
+        longest = np.maximum(_largest(step[:, looped]), 1e-300)
         step *= (damping[active] * np.minimum(1.0, 0.5 / longest))[:, None]
         move = np.zeros((len(active), geometry.nv))
         move[:, free] = step

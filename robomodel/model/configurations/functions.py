@@ -22,6 +22,7 @@ from robomodel.model.closure import CLOSED
 from robomodel.model.constraints import LoopConstraint, unit_rows
 from robomodel.model.derived import cached_on_model, traced
 from robomodel.model.elements import Cluster, Joint, joint_slices, velocity_units
+from robomodel.model.joints import Array
 from robomodel.scalars import (
     Factorization,
     Scalar,
@@ -45,7 +46,7 @@ INTEGRATE_STEPS = 3  # Newton steps after a motion along G v, which ends nearer
 STEP = 0.2  # [rad, m] largest motion of an independent joint between two closings
 FINITE = 1e300  # sums of squares beyond are not of numbers
 FAR = 0.3  # [rad, m] that closing may move q; the damped method is safer with branches beyond
-LONGEST = 0.5  # [rad, m] of a step of Newton's towards a configuration that may be far
+LONGEST = 0.5  # [rad, m] of a step along the tangent, or of Newton's where q may be far
 ITERATIONS = 8  # of closing to the nearest configuration: quadratic, or by the share that it is off
 
 
@@ -183,6 +184,26 @@ def _along(model: Model, cluster: Cluster, q: Vector, motion: Vector) -> list[Sc
     for body, part, along in joint_slices(model, cluster):
         result[part] = model.nodes[body].joint.moved(q[part], motion[along])
     return result
+
+
+def travel(cluster: Cluster) -> Array:
+    """How far unit independent velocities (nv) move joints of loops through couplings alone.
+
+    A motor geared to a crank by 25 moves it by 1/25. Branches are left by motions of loops: steps
+    are bounded in these units.
+    """
+    constraint = cluster.constraint
+    if not isinstance(constraint, LoopConstraint):
+        return np.ones(cluster.nv)
+    rows = [c for link in cluster.geometry.looped for c in link.freedoms]
+    matrix = np.abs(np.array(constraint.expand))[rows]
+    most: Array = np.max(matrix[:, list(constraint.independent)], axis=0)
+    return np.where(most > 0.0, most, 1.0)
+
+
+def of_loops(cluster: Cluster, q: Vector) -> list[Scalar]:
+    """The positions of a cluster's joints that are in loops; motors geared to them are not."""
+    return [x for link in cluster.geometry.looped for x in q[link.positions]]
 
 
 def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
@@ -370,8 +391,8 @@ def integrate(model: Model, times: int) -> TracedFunction:
 def moved(model: Model, times: int) -> TracedFunction:
     """The same, and the worst gap relative to q: infinite where another method is needed.
 
-    That is where a motion of loops, or what closing them adds to it, is so long that branches may
-    be lost, and where numbers are not finite.
+    That is where a motion of joints in loops, or what closing adds to it, is so long that branches
+    may be lost, and where numbers are not finite.
     """
 
     def build(q: Vector, v_dt: Vector) -> list[Scalar]:
@@ -380,12 +401,13 @@ def moved(model: Model, times: int) -> TracedFunction:
         worst: Scalar = 0.0
         for cluster in model.clusters:
             if cluster.implicit:
-                at, along = result[cluster.q], v_dt[cluster.v]
-                worst = maximum(worst, _gap(cluster, at))
-                step = subtracted(guess[cluster.q], q[cluster.q])
-                correction = subtracted(at, guess[cluster.q])
+                worst = maximum(worst, _gap(cluster, result[cluster.q]))
+                units = travel(cluster).tolist()
+                along = [unit * x for unit, x in zip(units, v_dt[cluster.v], strict=True)]
+                start, ahead, at = (of_loops(cluster, x[cluster.q]) for x in (q, guess, result))
+                step, correction = subtracted(ahead, start), subtracted(at, ahead)
                 worst = _within(dot(along, along), STEP**2, worst)
-                worst = _within(dot(step, step), FAR, worst)
+                worst = _within(dot(step, step), LONGEST**2, worst)
                 worst = _within(dot(correction, correction), FAR**2, worst)
                 if not _of_whole_joints(model, cluster):
                     worst = math.inf
@@ -411,9 +433,9 @@ def close(model: Model, steps: int) -> TracedFunction:
 def closing(model: Model) -> TracedFunction:
     """A step of Newton's method that holds the independent joints, run over ``times``.
 
-    It is at most half a unit (radian or metre) long. Beside q, for each cluster before the step:
-    its gap (as of :func:`moved`), how far joints are beyond their limits, and the mean square of
-    G's columns in comparable units (1 where G is an isometry).
+    It moves joints in loops by half a unit (radian or metre) at most. Beside q, for each cluster
+    before the step: its gap (as of :func:`moved`), how far joints are beyond their limits, and the
+    mean square of G's columns in comparable units (1 where G is an isometry).
     """
 
     def build(q: Vector, _: Vector) -> list[Scalar]:
@@ -428,8 +450,9 @@ def closing(model: Model) -> TracedFunction:
                 gap = _gap(cluster, at)
                 step = constraint.closing(at)
                 longest: Scalar = LONGEST
-                for x in step:
-                    longest = maximum(longest, maximum(x, -x))
+                for link in cluster.geometry.looped:
+                    for x in step[link.velocities]:
+                        longest = maximum(longest, maximum(x, -x))
                 share = div(LONGEST, longest)
                 ahead = stepped(model, cluster, at, [share * x for x in step])
                 ahead = coupled(linear, ahead)
@@ -482,7 +505,7 @@ def nearest(model: Model) -> TracedFunction:
             if cluster.implicit:
                 at, step = _towards(model, cluster, at, start)
                 gap = maximum(gap, _gap(cluster, at))
-                off = subtracted(at, start)
+                off = subtracted(of_loops(cluster, at), of_loops(cluster, start))
                 gap = _within(dot(off, off), FAR**2, gap)
                 for x in step:
                     largest = maximum(largest, maximum(x, -x))

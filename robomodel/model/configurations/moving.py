@@ -117,7 +117,8 @@ def follow(model: Model, q: Array, dv: Array) -> tuple[Array, Array]:
     longest = np.zeros(q.shape[:-1])
     for cluster in model.clusters:
         if cluster.implicit:
-            longest = np.maximum(longest, np.linalg.norm(dv[..., cluster.v], axis=-1))
+            along = functions.travel(cluster) * dv[..., cluster.v]
+            longest = np.maximum(longest, np.linalg.norm(along, axis=-1))
     counts = np.maximum(1.0, np.ceil(1.001 / STEP * longest))
     counts = np.where(counts <= STRIDES, counts, 1.0)
     q, dv, gap = q.copy(), dv / counts[..., None], np.zeros(q.shape[:-1])
@@ -164,7 +165,10 @@ def _not_followed(cluster: Cluster, gap: Array, dv: Array, bad: Mask) -> Closure
     worst = float(np.max(gap[bad]))
     if worst < np.inf:
         return not_closed(cluster, worst, "after this motion")
-    far, most = float(np.max(np.abs(dv[bad]))), MOST * STEP
+    units = functions.travel(cluster)
+    ways = np.max(np.abs(dv[bad]).reshape(-1, cluster.nv), axis=0)
+    longest = int(np.argmax(units * ways))
+    far, most = float(ways[longest]), float(MOST * STEP / units[longest])
     why = (
         f"a motion by {far:.3g} (rad or m) is too long to be followed at once; go {most:g} at a "
         "time, or less"
@@ -226,7 +230,8 @@ def move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:
     origin, motion, gap = at.copy(), dv.copy(), np.full(len(at), np.inf)
     finite = all_finite(at) & all_finite(dv)
     _skip_turns(cluster, at, motion, finite)
-    steps = np.ceil(np.max(np.abs(motion), axis=1, initial=0.0) / STEP)
+    along = np.abs(functions.travel(cluster) * motion)
+    steps = np.ceil(np.max(along, axis=1, initial=0.0) / STEP)
     rows = np.flatnonzero(finite & (steps <= MOST))
     if len(rows):
         begun = dv[rows] - motion[rows]
@@ -252,6 +257,7 @@ def _follow(
     """
     geometry, closing = cluster.geometry, list(cluster.closing_rows)
     free = [c for c in range(geometry.nv) if c not in set(columns)]
+    looped = [free.index(c) for link in geometry.looped for c in link.freedoms if c in free]
     q, gap, rows = q.copy(), np.zeros(len(q)), np.arange(len(q))
     for step in range(1, steps + 1):
         jacobian = geometry.evaluate(q[rows])[1][:, closing]
@@ -259,7 +265,7 @@ def _follow(
         move[:, columns] = dv[rows] / steps
         inverse = np.linalg.pinv(jacobian[..., free], rcond=1e-6)
         along = -np.einsum("nij,njk,nk->ni", inverse, jacobian, move)
-        longest = np.max(np.abs(along), axis=1, initial=0.0)
+        longest = np.max(np.abs(along[:, looped]), axis=1, initial=0.0)
         move[:, free] = along * np.minimum(1.0, 0.5 / np.maximum(longest, 1e-300))[:, None]
         q[rows], opened = newton.close(
             geometry,
@@ -693,6 +699,7 @@ def _around(
     moves = np.zeros((count, model.nv))
     for cluster in clusters:
         unit = _sampling(model).units[cluster.index]
+        unit = unit / functions.travel(cluster)
         moves[:, cluster.v] = rng.uniform(-NEAR, NEAR, (count, cluster.nv)) * unit
     reached, gap = follow(model, np.broadcast_to(near, (count, model.nq)), moves)
     fine = np.repeat((gap <= CLOSED)[:, None], len(model.clusters), axis=1)
