@@ -24,6 +24,8 @@ LinearSolver: TypeAlias = Literal["qr", "augmented"]
 DAMPING, MOST = 1e-6, 1e12
 FASTER, SLOWER = 0.1, 10.0
 NOISE = 1e-14  # of the merit, below which a predicted improvement means nothing
+SHORTEST = 2.0**-12  # of a step along which the merit must fall
+ARMIJO = 1e-4  # of the predicted improvement, which a share of a step must reach
 PENALTY = 0.5  # share of the conditions' improvement that the merit must at least predict
 
 
@@ -127,10 +129,14 @@ def minimize(
     tolerance: float,
     max_iterations: int,
 ) -> tuple[Solution, Linear]:
-    """The iteration itself, on checked values; and the graph linearised where it ends."""
+    """The solution from checked values, and the graph linearised there.
+
+    Where Levenberg-Marquardt does not converge, Gauss-Newton does it if it can: where conditions
+    are singular, steps that must improve end before them, and whole ones pass.
+    """
     damped = method == "levenberg-marquardt"
     result, linear = _iterate(graph, values, damped, linear_step, tolerance, max_iterations)
-    if damped and not result.converged:  # whole steps may pass where each improvement ends
+    if damped and not result.converged:
         with suppress(UndeterminedError):
             again, there = _iterate(graph, values, False, linear_step, tolerance, max_iterations)
             if again.converged:
@@ -146,6 +152,7 @@ def _iterate(
     tolerance: float,
     max_iterations: int,
 ) -> tuple[Solution, Linear]:
+    """Gauss-Newton's or, ``damped``, Levenberg-Marquardt's iteration."""
     at = _Point.of(graph, values)
     scales: Array | float = 0.0
     damping, least, penalty, iterations, converged = 0.0, 0.0, 1.0, 0, False
@@ -467,8 +474,6 @@ def _marginal(
 BOUNDARY = 0.995  # share of the way to the boundary that a step may go
 FALL, POWER = 0.2, 1.5  # how μ falls: the less of μ FALL and μ ^ POWER
 SETTLED = 0.1  # a step whose promise is below so many μ a margin ends a μ
-SHORTEST = 2.0**-12  # of a step along which the merit must fall
-ARMIJO = 1e-4
 CLOSING = 1e-2  # damping with which conditions are met to the end, once the cost has settled
 CALM = 1e-3  # damping up to which the predicted improvement measures the distance from the minimum
 SLACK = 1e-2  # least slack to begin with
