@@ -252,6 +252,39 @@ def test_delays_are_identified_to_a_part_of_a_sample(filtered: bool) -> None:
         rm.identify(PENDULUM, delayed(0.3), free=free)
 
 
+def test_command_predicts_logs_that_no_fit_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, log = tmp_path / "robot.urdf", tmp_path / "log.csv"
+    rm.write_urdf(PENDULUM, file)
+
+    def run(table: dict[str, Array], *arguments: str) -> tuple[object, str, str]:
+        rows = np.column_stack(list(table.values()))
+        np.savetxt(log, rows, delimiter=",", header=",".join(table), comments="")
+        with pytest.raises(SystemExit) as done:
+            main(["identify", str(file), str(log), *arguments])
+        return done.value.code, *capsys.readouterr()
+
+    status, text, error = run(delayed(0.0), "--predict", "--json")
+    (row,) = json.loads(text)["coordinates"]
+    assert (status, error) == (0, "")
+    assert row["residual"] == pytest.approx(0.01, rel=0.1)  # the noise
+    status, text, error = run(delayed(0.05), "--predict")
+    assert status == 1
+    assert "50 ms after the motion" in error
+    assert "--delays" in error
+    renamed = {n.replace("q.swing", "position_swing"): x for n, x in delayed(0.0).items()}
+    status, text, error = run(renamed)
+    assert status == 2
+    assert "positions are missing: 'q.swing'; --rename position_swing=q.swing names" in error
+    assert run(renamed, "--predict", "--rename", "position_swing=q.swing")[0] == 0
+    assert "did you mean 'position_swing'" in run(renamed, "--rename", "position_swin=q.swing")[2]
+    assert "write it as OLD=NEW" in run(renamed, "--rename", "position_swing")[2]
+    lost = delayed(0.0)
+    lost["v.swing"][4:7] = np.nan
+    assert ":6: v.swing is empty or not finite, here and in 2 more rows" in run(lost)[2]
+
+
 def test_delays_need_one_motion_at_even_times() -> None:
     table = delayed(0.0)
     arrays = [table[f"{kind}.swing"][:, None] for kind in ("q", "v", "a", "tau")]

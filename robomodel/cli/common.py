@@ -141,7 +141,7 @@ _RENAMED = {"tolerance": "loop-tolerance", "constants": "constant", "rotors": "r
 _ARGUMENT = re.compile(
     r"<\w[^>]*>"
     r"|(?:\w+\(…, )?\b(tolerance|velocities|drop|meshes|name|extend|resources|inertia_from|topic"
-    r"|constants|folds|cutoff|strict|floating_base|density|rotors|torque|mend|spins)="
+    r"|constants|delays|folds|cutoff|rename|stribeck|strict|floating_base|density|rotors|torque|mend|spins)="
     r"(True|False|'[^']*'|\"[^\"]*\"|\{'([^']*)': '?([^'}]*)'?\}|[\d.]+(?:e[+-]?\d+)?)?\)?"
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,14 @@ import robomodel as rm
 from robomodel.cli.common import Report, UserError, blaming, in_options, named_number, options_of
 from robomodel.cli.files import WRITERS, form_of
 from robomodel.cli.robot import Robot
-from robomodel.identification import BaseParameters, base_parameters, excitation, read_log
+from robomodel.identification import (
+    BaseParameters,
+    Identified,
+    base_parameters,
+    excitation,
+    predicted,
+    read_log,
+)
 from robomodel.model import Model
 from robomodel.reports.document import Bullets, Document, Section
 from robomodel.reports.identification import by_owner, document
@@ -45,6 +53,8 @@ def identify(
     what: bool = False,
     measured: list[str] | None = None,
     contact: list[str] | None = None,
+    rename: list[str] | None = None,
+    predict: bool = False,
     **options: Annotated[
         Any,
         options_of(
@@ -89,10 +99,20 @@ def identify(
         --measured JOINT: A coordinate whose force is known, or 'actuators'; may be repeated
             (default: all).
         --contact LINK: A link on which an unknown wrench acts; may be repeated.
+        --rename OLD=NEW: A column of another name, as position_pan=q.pan; may be repeated.
+        --predict: Predict the log's forces with the file's parameters, and fit nothing: of a log
+            that a fit has not used.
     """
     if what == (log is not None):
         raise UserError("give a log, or --what to list what forces can tell")
     reading = {name: options.pop(name) for name in READING.split()}
+    reading["rename"] = dict(map(_renaming, rename or ()))
+    if predict:
+        if log is None:
+            raise UserError("--predict needs a log")
+        return _identified(
+            robot, log, reading, output, plot, {"cutoff": options["cutoff"]}, predicted
+        )
     if log is not None:
         options |= {"free": free or None, "constants": _constants(constant or [])}
         return _identified(robot, log, reading, output, plot, options)
@@ -103,6 +123,14 @@ def identify(
     return Report(
         document=_base_document(model, base, _forces(model, measured, contact)), output=output
     )
+
+
+def _renaming(text: str) -> tuple[str, str]:
+    """The two names of ``--rename``."""
+    old, _, new = text.rpartition("=")
+    if not old or not new:
+        raise UserError(f"--rename {text}: write it as OLD=NEW")
+    return old, new
 
 
 def _constants(texts: list[str]) -> str | dict[str, float] | None:
@@ -122,13 +150,14 @@ def _identified(
     output: Path | None,
     plot: Path | None,
     options: dict[str, Any],
+    fitted: Callable[..., Identified] = rm.identify,
 ) -> Report:
-    """Read, fit, write and report."""
+    """Read, fit or predict, write and report."""
     form = None if output is None else form_of(output)
     model = robot.load()
     with blaming(str(path)):
         log = read_log(model, path, **reading)
-        fit = rm.identify(model, log, **options)
+        fit = fitted(model, log, **options)
         fit = replace(fit, notes=tuple(map(in_options, fit.notes)))
     if plot is not None:
         from robomodel.views import draw_residuals

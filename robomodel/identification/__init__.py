@@ -7,6 +7,7 @@ from robomodel.identification.identification import (
     Identified,
     IdentifiedGroup,
     identify,
+    predicted,
 )
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.regressors import (
@@ -30,6 +31,7 @@ __all__ = [
     "identify",
     "momentum_regressor",
     "parameters",
+    "predicted",
     "read_log",
     "regressor",
     "with_parameters",

@@ -353,6 +353,48 @@ def identify(
     return replace(result, notes=(*result.notes, *late))
 
 
+def predicted(model: Model, log: Log, *, cutoff: float = 5.0) -> Identified:
+    """The forces of a log by the model's parameters as they are, for logs that no fit has used.
+
+    Args:
+        model: The robot, with identified parameters.
+        log: The log, of :func:`robomodel.read_log`; its forces are torques, or currents with the
+            file's torque constants.
+        cutoff: Of the filter of logs without accelerations [Hz].
+
+    Returns:
+        prediction: As of :func:`robomodel.identify`, with nothing free: ``residual`` is that of the
+            model, notes and suspicions are those of the log.
+
+    Raises:
+        ValueError: Arrays that do not fit or are no states, or no forces.
+    """
+    step = log.even_step() if log.a is None else None
+    readings = sensors(model, log, step=step, cutoff=cutoff)
+    data = Data.of(readings, False)
+    filed = parameters(model)
+    forces = data.rows @ filed.values
+    none = np.zeros((len(filed.values), len(filed.values)))
+    error = data.rms(forces - data.forces)
+    result = Identified(
+        model=model,
+        names=filed.names,
+        values=filed.values,
+        covariance=none,
+        prior_covariance=none,
+        before=error,
+        sensors=(),
+        measured=np.where(data.measured, data.forces, np.nan),
+        predicted=forces,
+        file=forces,
+        validation=np.full(len(error), np.nan),
+        notes=(),
+        suspicions=(),
+        times=None,
+    )
+    return _checked(model, log, result, recorded=True, filtered=log.a is None)
+
+
 def _log(
     model: Model,
     q: ArrayLike | Log | Mapping[str, ArrayLike] | str | os.PathLike[str],

@@ -6,7 +6,7 @@ import csv
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ from robomodel.errors import (
     DescriptionError,
     MissingPackageError,
     Source,
+    UnknownNameError,
     as_real,
+    check_names,
     did_you_mean,
     few,
 )
@@ -101,11 +103,18 @@ class _Table:
             hint = did_you_mean(missing[0], list(self.columns))
             if kind == "v" and not any(name.startswith("v.") for name in self.columns):
                 hint = "; read_log(…, velocities=20.0) takes them from positions, up to 20 Hz"
+            if like := _column_like(missing[0], self.columns):
+                hint = f"; rename={{'{like}': '{missing[0]}'}} names '{like}' so"
             raise self.wrong(f"{KINDS[kind]} are missing: {few(missing)}{hint}")
         self.used.update(labels)
         for name in labels:
             if not np.all(fine := np.isfinite(self.columns[name])):
-                raise self.wrong(f"{name} is empty or not finite", int(np.argmin(fine)))
+                raise self.wrong(
+                    f"{name} is empty or not finite, here and in {np.sum(~fine) - 1} more rows; "
+                    "only forces may be: drop such rows where accelerations are given, else "
+                    "interpolate",
+                    int(np.argmin(fine)),
+                )
         return np.stack([self.columns[name] for name in labels], axis=1)
 
     def wrong(self, message: str, row: int | None = None) -> DescriptionError:
@@ -116,8 +125,33 @@ class _Table:
         return DescriptionError(message, Source(self.file, self.rows[row]))
 
 
+KIND_WORDS = {
+    "q": ("position", "positions", "pos", "angle", "q", "qpos"),
+    "v": ("velocity", "velocities", "vel", "speed", "v", "qd", "dq", "qvel"),
+    "a": ("acceleration", "accelerations", "acc", "a", "qdd", "ddq"),
+    "tau": ("effort", "torque", "force", "tau", "trq"),
+}
+"""How other programs call the kinds of columns."""
+
+
+def _column_like(label: str, columns: Iterable[str]) -> str:
+    """The column of another naming that has this kind and joint, as position_pan; "" if none."""
+    kind, _, joint = label.partition(".")
+    for column in columns:
+        rest, found, after = column.partition(joint)
+        words = re.split(r"[^a-z]+", f"{rest} {after}".lower())
+        if found and column != label and any(word in KIND_WORDS[kind] for word in words):
+            return column
+    return ""
+
+
 def read_log(
-    model: Model, source: object, *, topic: str | None = None, velocities: float | None = None
+    model: Model,
+    source: object,
+    *,
+    topic: str | None = None,
+    velocities: float | None = None,
+    rename: Mapping[str, str] | None = None,
 ) -> Log:
     """A measured motion from a file or a table.
 
@@ -142,6 +176,7 @@ def read_log(
         velocities: Of a log that has positions at even times and no velocities, these follow from
             them: by a filter without a lag, up to this frequency [Hz], some five times that of
             the motion. Without it such logs are refused.
+        rename: Columns of other names, as {"position_pan": "q.pan"}.
 
     Returns:
         log: The motion.
@@ -152,7 +187,7 @@ def read_log(
         ClosureError: Loops do not close.
         ImportError: The packages that are needed are not installed.
     """
-    table = _read(source, topic)
+    table = _read(source, topic, rename)
     notes: list[str] = []
     uneven: DescriptionError | None = None
     accelerated = any(name.startswith("a.") for name in table.columns)
@@ -378,9 +413,15 @@ def _evenly(table: _Table) -> tuple[_Table, list[str], DescriptionError | None]:
 # ---- files and tables ----------------------------------------------------------------------------
 
 
-def _read(source: object, topic: str | None) -> _Table:
+def _read(source: object, topic: str | None, rename: Mapping[str, str] | None = None) -> _Table:
     """The table, its columns named as of a log; those of simulated motions are q:NAME and so on."""
     table = _loaded(source, topic)
+    renamed = dict(rename or {})
+    check_names(renamed, table.columns, "rename: no column ", error=UnknownNameError)
+    named = [renamed.get(name, name) for name in table.columns]
+    if twice := [name for i, name in enumerate(named) if name in named[:i]]:
+        raise ValueError(f"rename: two columns become '{twice[0]}'")
+    table = replace(table, columns=dict(zip(named, table.columns.values(), strict=True)))
     columns = {re.sub(r"^(q|v|tau):", r"\1.", name): x for name, x in table.columns.items()}
     return replace(table, columns=columns)
 
