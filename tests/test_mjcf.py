@@ -706,3 +706,14 @@ def test_frames_are_written_and_read_back(form: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(pose, rm.frame_pose(model, q, name), rtol=0, atol=1e-9)
     if form == "xml":
         assert mujoco.MjModel.from_xml_path(str(path)).nsite == 5
+
+
+@pytest.mark.parametrize("ends", ["1 -1", "0.5 0.5"])
+def test_ranges_with_swapped_ends_are_warned_of(ends: str) -> None:
+    """MuJoCo takes them for none."""
+    text = FRAMES.replace('name="knee" axis', f'name="knee" range="{ends}" axis')
+    with pytest.warns(DescriptionWarning, match=r"joint 'knee': its range is .* unlimited"):
+        model = rm.load(text)
+    assert not mujoco.MjModel.from_xml_string(text).jnt_limited[-1]
+    assert math.isinf(next(joint.upper for joint in model.joints if joint.name == "knee"))
+    rm.load(text.replace('range="1 -1"', 'range="-1 1"').replace('range="0.5 0.5"', ""))

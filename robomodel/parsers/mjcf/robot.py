@@ -249,6 +249,12 @@ class _Bodies(Section):
         if model.jnt_limited[number]:
             lower, upper = as_limit(lower, NO_LIMIT), as_limit(upper, NO_LIMIT)
             limits = Limits(lower, upper, velocity, effort)
+        elif lower >= upper and (lower or upper):
+            self.elements.warn_at(
+                f"its range is {lower:.6g} to {upper:.6g}, which MuJoCo takes for none, so that the "
+                f"joint is unlimited; write the lower end first, or limited=\"false\"",
+                source, "range",
+            )  # fmt: skip
         bounded = math.isfinite(limits.lower) or math.isfinite(limits.upper)
         acting = read_arrays(model, "dof", dof, DYNAMICS)
         acting |= read_arrays(model, "dof", dof, ARMATURE)
