@@ -250,11 +250,11 @@ class _Bodies(Section):
             lower, upper = as_limit(lower, NO_LIMIT), as_limit(upper, NO_LIMIT)
             limits = Limits(lower, upper, velocity, effort)
         elif lower >= upper and (lower or upper):
-            self.elements.warn_at(
-                f"its range is {lower:.6g} to {upper:.6g}, which MuJoCo takes for none, so that the "
-                f"joint is unlimited; write the lower end first, or limited=\"false\"",
-                source, "range",
-            )  # fmt: skip
+            message = (
+                f"its range is {lower:.6g} to {upper:.6g}, which MuJoCo takes for none: the "
+                "joint is unlimited; write the lower end first"
+            )
+            self.elements.warn_at(message, source, "range")
         bounded = math.isfinite(limits.lower) or math.isfinite(limits.upper)
         acting = read_arrays(model, "dof", dof, DYNAMICS)
         acting |= read_arrays(model, "dof", dof, ARMATURE)
