@@ -140,6 +140,23 @@ def test_where_no_motor_is_there_is_no_force() -> None:
     np.testing.assert_array_equal(rm.torque_limits(bare, bare.neutral()), [[0.0], [0.0]])
 
 
+@pytest.mark.parametrize("least", [0.5, -0.5, -3.0])
+def test_a_motor_that_must_push_lets_no_other_coordinate_alone(least: float) -> None:
+    """The second motor pushes both coordinates; against linear programmes."""
+    b = np.array([[1.0, 1.0], [0.0, 1.0]])
+    lower, upper = np.array([-1.0, least]), np.array([1.0, least + 2.0])
+    got = np.array(limits(b[None], lower[None], upper[None]))[:, 0]
+    for i in range(2):
+        unit = np.eye(2)[i]
+        ends = [
+            linprog([0, 0, sign], A_eq=np.c_[b, -unit], b_eq=[0, 0],
+                    bounds=[*zip(lower, upper, strict=True), (None, None)])
+            for sign in (1, -1)
+        ]  # fmt: skip
+        wanted = [end.x[2] if end.status == 0 else 0.0 for end in ends]
+        np.testing.assert_allclose(got[:, i], wanted, atol=1e-9)
+
+
 def test_torque_speed_curves() -> None:
     model = rm.load(robot(link("a"), joint("j", "base", "a", more=CURVE)))
     lower, upper = rm.torque_limits(

@@ -83,6 +83,14 @@ def test_inertias_of_no_body(moments, words, size, turn) -> None:
     )
 
 
+@pytest.mark.parametrize("moments", [(3.0, 1.0, 1.0), (1.0, 3.0, 1.0), (1.0, 1.0, 3.0)])
+def test_the_largest_moment_may_be_about_any_axis(moments) -> None:
+    """Also where products turn it out of the axes a little."""
+    for turn in (np.eye(3), np.linalg.qr(np.eye(3) + 0.1 * TURNS[1])[0]):
+        (message,) = told(arm(inertial(np.array(moments), turn=turn)))
+        assert "1, 1 and 3 kg m², are those of no body" in message
+
+
 def test_rounding_left_of_a_point_passes() -> None:
     assert told(arm(inertial((-2e-35, 0.0, 2e-35), xyz="0.1 0 0"))) == []
 
