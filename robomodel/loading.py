@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from robomodel import parsers
 from robomodel.description import Description, Rotor
-from robomodel.errors import DescriptionError, as_names
+from robomodel.errors import DescriptionError, as_names, as_real
 from robomodel.model import Model, build
 from robomodel.model.mobility import RigidError
 
@@ -100,7 +100,7 @@ def load(
         resources=resources,
         format=format,
         inertia_from=inertia_from,
-        density=density,
+        density=as_real(density, "density"),
         name=name,
         strict=strict,
     )

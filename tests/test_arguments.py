@@ -230,6 +230,11 @@ def test_names_that_are_none_are_told() -> None:
         (lambda: rm.rollout(model, q, v, [v, v], "1"), TypeError, "step must be a number"),
         (lambda: rm.rollout(model, q, v, [v, v], 0.1, closing=1.5), ValueError, "closing must be"),
         (lambda: rm.load(rm.robots.path("four_bar"), gravity="down"), ValueError, "gravity needs"),
+        (lambda: rm.load(stock, tolerance="x"), TypeError, "tolerance must be a number"),
+        (lambda: rm.load(stock, density="x"), TypeError, "density must be a number"),
+        (lambda: rm.Rotor(inertia="x"), TypeError, "a rotor's inertia must be a number"),
+        (lambda: model.check(q, tolerance="x"), TypeError, "tolerance must be a number"),
+        (lambda: rm.torque_limits(model, q, backend="x"), ValueError, "backend 'x' is not known"),
         (lambda: rm.load(stock, floating_base="no"), TypeError, "floating_base is True, False or"),
         (lambda: rm.load(stock, extend=[None]), TypeError, "not from NoneType"),
     ):

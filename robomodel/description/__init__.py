@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from robomodel.errors import NOWHERE, Source
+from robomodel.errors import NOWHERE, Source, as_real
 from robomodel.spatial import UNIT
 
 Vec3 = tuple[float, float, float]
@@ -176,6 +176,11 @@ class Rotor:
     damping: float = 0.0
     friction: float = 0.0
     link: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("inertia", "ratio", "mass", "transverse", "damping", "friction"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, as_real(value, f"a rotor's {name}"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.description import Description, Vec3
-from robomodel.errors import Named, UnknownNameError, did_you_mean, instead
+from robomodel.errors import Named, UnknownNameError, as_real, did_you_mean, instead
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
@@ -461,7 +461,7 @@ class Model:
                 joints' names.
             ClosureError: Loops that are open (a ValueError too, with ``.residual`` and ``.loops``).
         """
-        if not tolerance >= 0.0:
+        if not (tolerance := as_real(tolerance, "tolerance")) >= 0.0:
             raise ValueError(f"tolerance must be a number from 0 on, got {tolerance!r}")
         speed = None if v is None else self._velocities(v)
         return states.check(self, self._positions(q), speed, tolerance)

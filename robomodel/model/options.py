@@ -19,7 +19,7 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.description.poses import standing
-from robomodel.errors import DescriptionError, as_names, did_you_mean, warn_at
+from robomodel.errors import DescriptionError, as_names, as_real, did_you_mean, warn_at
 from robomodel.model import graph
 from robomodel.model.mobility import RigidError
 from robomodel.model.tree_constraints import find_tree_constraints
@@ -52,11 +52,11 @@ def with_options(
     if gravity is not None:
         description = replace(description, gravity=_vector(gravity))
     if tolerance is not None:
-        if not 0.0 <= tolerance <= MAX_TOLERANCE:
+        if not 0.0 <= (tolerance := as_real(tolerance, "tolerance")) <= MAX_TOLERANCE:
             raise ValueError(
                 f"tolerance must be between 0 and {MAX_TOLERANCE:g} m (rad), got {tolerance!r}"
             )
-        loops = (replace(loop, tolerance=float(tolerance)) for loop in description.loops)
+        loops = (replace(loop, tolerance=tolerance) for loop in description.loops)
         description = replace(description, loops=tuple(loops))
     return description
 

@@ -300,10 +300,11 @@ def torque_limits(
     if options.get("check"):
         model.check(q, v)
     rates = np.zeros(model.nv) if v is None else v
-    if options.get("backend") == "numpy":
+    backend: Options = {"backend": options.get("backend", "compiled")}
+    if backend["backend"] == "numpy":
         return actuation.limits(*_motors(model, q, v, **options))
     with np.errstate(all="ignore"):
-        least, most, doubt = run(model, "torque_limits", {"q": q, "v": rates})
+        least, most, doubt = run(model, "torque_limits", {"q": q, "v": rates}, **backend)
     singular = doubt > 0.0
     if singular.any():
         lower, upper = actuation.limits(*_motors(model, q, v))
