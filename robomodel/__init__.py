@@ -153,7 +153,7 @@ del _name
 def __getattr__(name: str) -> object:
     """Motion over time, reports, symbols and C, imported when they are first asked for."""
     if name not in _LATE:
-        hint = "" if name.startswith("_") else instead(name, __all__)
+        hint = instead(name, __all__)
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'{hint}")
     globals()[name] = _takes_model(getattr(import_module(f"{__name__}.{_LATE[name]}"), name))
     return globals()[name]

@@ -313,6 +313,8 @@ INVERSE_KINEMATICS = (
 def instead(name: str, valid: Iterable[str]) -> str:
     """What to write for a name that the package, or a model, does not have; nothing if unknown."""
     word = name.lower()
+    if word.startswith("_"):
+        return ""  # asked for by NumPy, pickle or copy
     if word in ("inverse_kinematics", "ik", "inversekinematics", "differential_ik", "solve_ik"):
         return INVERSE_KINEMATICS
     for table, form in ((FUNCTIONS, "rm.{}(path)"), (METHODS, "model.{}")):
