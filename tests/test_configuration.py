@@ -376,6 +376,28 @@ def test_closure_errors_tell_the_joints_and_the_gap() -> None:
     with pytest.raises(rm.ClosureError) as caught:
         model.configuration({"j_rocker": math.pi / 2 + 1.5})
     assert 1e-3 < caught.value.residual < 1.0
+    with pytest.raises(rm.ClosureError) as caught:  # they contradict each other: nothing is nearest
+        model.configuration({"j_crank": 0.5, "j_coupler": 0.1})
+    assert str(caught.value).endswith(f"residual {caught.value.residual:.3g}")
+
+
+def test_what_is_out_of_reach_is_told_with_what_ends_the_way() -> None:
+    """The nearest position, by the law of cosines, at a dead point or at the first limit."""
+    model = rm.load(four_bar())
+    away = model.configuration({"j_rocker": -2.0})
+    end = math.pi - math.acos((1.1**2 + 0.7**2 - 1.5**2) / (2 * 1.1 * 0.7))  # a straight crank
+    with pytest.raises(rm.ClosureError, match=r"'j_rocker' = 0.3 is out of reach") as caught:
+        model.configuration({"j_rocker": 0.3}, guess=away)
+    assert "a dead point of loop 'closing'" in str(caught.value)
+    told = float(str(caught.value).split("out of reach: ")[1].split()[0])
+    assert told == pytest.approx(-end, abs=2e-3)
+    text = '<robot name="x"><joint name="j_rocker"><limit {}/></joint></robot>'
+    limited = rm.load(four_bar(), extend=text.format('lower="-3" upper="-1.6"'))
+    with pytest.raises(rm.ClosureError, match=r"where joint 'j_rocker' meets its limit -1\.6"):
+        limited.configuration({"j_rocker": 0.3}, guess=away)
+    outside = model.configuration({"j_rocker": -1.5})
+    with pytest.raises(rm.ClosureError, match="a dead point of loop 'closing'"):
+        limited.configuration({"j_rocker": 0.3}, guess=outside)
 
 
 def test_explicit_clusters_are_solved_from_any_of_their_joints() -> None:

@@ -323,11 +323,12 @@ def loop_names(cluster: Cluster) -> tuple[str, ...]:
     return tuple(loop.name for loop in cluster.geometry.loops)
 
 
-def not_closed(cluster: Cluster, gap: float, what: str) -> ClosureError:
+def not_closed(cluster: Cluster, gap: float, what: str, why: str = "") -> ClosureError:
     """The error that a cluster's loops do not close ``what`` (with, from, after …), by ``gap``."""
     loops = ", ".join(f"'{name}'" for name in loop_names(cluster))
     return ClosureError(
-        f"loops of cluster '{cluster.name}' ({loops}) do not close {what}: residual {gap:.3g}",
+        f"loops of cluster '{cluster.name}' ({loops}) do not close {what}: residual {gap:.3g}"
+        + (f"; {why}" if why else ""),
         gap,
         loop_names(cluster),
     )
@@ -393,6 +394,8 @@ def _zero_quaternion(joint: str, _: Mask) -> ValueError:
 
 
 NEARLY = 1e-7  # gap [m, sine of an angle] of guesses that count as closed
+HALVINGS = 12  # of the last steps of a way that opens loops, and steps between them
+LEFT = 1e-9  # [rad, m] beyond a limit that counts as left
 
 
 def solve(
@@ -537,23 +540,22 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
     # the other independent joints stay, unless a dependent one is named in their place
     others = [c for c in cluster.columns if c not in held]
     stay = held + others if len(held) + len(others) <= cluster.nv else held
-    best = np.inf
-
-    if float(geometry.gap(start)) <= NEARLY:
-        displacement = geometry.difference(start, target)
-        displacement[others] = 0.0
-        steps = max(1, math.ceil(np.max(np.abs(displacement[held]), initial=0.0) / STEP))
-        if steps <= MOST:
-            origin, dv = start[None], displacement[None, stay]
-            at, gaps = _follow(cluster, stay, origin, origin, np.zeros_like(dv), dv, steps)
-            best = float(gaps[0])
+    best, opens = np.inf, False
+    displacement = geometry.difference(start, target)
+    displacement[others] = 0.0
+    steps = max(1, math.ceil(np.max(np.abs(displacement[held]), initial=0.0) / STEP))
+    origin, dv = start[None], displacement[None, stay]
+    if float(geometry.gap(start)) <= NEARLY and steps <= MOST:
+        at, gaps = _follow(cluster, stay, origin, origin, np.zeros_like(dv), dv, steps)
+        best = float(gaps[0])
+        opens = not best <= enough(at[0])
+        if is_closed(cluster, at, gaps)[0]:
+            for body, value in named.items():
+                link = geometry.links[body - cluster.bodies[0]]
+                at[0, link.positions] = value
+            at, gaps = newton.close(geometry, at, held=stay, rows=rows)
             if is_closed(cluster, at, gaps)[0]:
-                for body, value in named.items():
-                    link = geometry.links[body - cluster.bodies[0]]
-                    at[0, link.positions] = value
-                at, gaps = newton.close(geometry, at, held=stay, rows=rows)
-                if is_closed(cluster, at, gaps)[0]:
-                    return np.asarray(at[0])
+                return np.asarray(at[0])
     rng = np.random.default_rng(0)
     free = [c for c in range(geometry.nv) if c not in stay]
     for reach, count in ((0.0, 1), (0.5, 16), (1.5, 16), (3.0, 16)):
@@ -572,7 +574,67 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
         f"{model.joints[body].name} = {value.item() if value.size == 1 else value.tolist()}"
         for body, value in named.items()
     )
-    raise not_closed(cluster, best, f"with {values}" if values else "from the guess")
+    why = _out_of_reach(model, cluster, named, stay, origin, dv, steps) if opens else ""
+    raise not_closed(cluster, best, f"with {values}" if values else "from the guess", why)
+
+
+def _out_of_reach(
+    model: Model,
+    cluster: Cluster,
+    named: Mapping[int, Array],
+    columns: Sequence[int],
+    origin: Array,
+    dv: Array,
+    steps: int,
+) -> str:
+    """How near named joints come on the straight way that opens the loops, and what ends it there.
+
+    That is the first limit of any joint on the way, if the guess is within all, or else a dead
+    point. Nothing is said where several positions contradict each other from the start.
+    """
+    geometry, at, share, stride, end = cluster.geometry, origin, 0.0, 1.0 / steps, ""
+    limited = not _limit_met(model, cluster, origin[0])
+    for _ in range(steps + HALVINGS):
+        ahead, gap = _follow(cluster, columns, at, origin, share * dv, stride * dv, 1)
+        limit = _limit_met(model, cluster, ahead[0]) if limited else ""
+        if is_closed(cluster, ahead, gap)[0] and not limit:
+            at, share = ahead, share + stride
+            continue
+        values = np.abs(geometry.evaluate(ahead[0])[0])
+        sizes = [len(loop.rows) for loop in geometry.loops] + [1] * len(geometry.linear)
+        widest = np.repeat(geometry.names, sizes)[int(np.argmax(values))]
+        end, stride = limit or f"a dead point of loop '{widest}'", 0.5 * stride
+    if not end or (not share and len(named) > 1):
+        return ""
+    wanted, reached = [], []
+    for body, value in named.items():
+        x = at[0, geometry.links[body - cluster.bodies[0]].positions]
+        wanted.append(f"'{model.joints[body].name}' = {_number(value)}")
+        reached.append(_number(x))
+    verb = "is" if len(wanted) == 1 else "are"
+    return (
+        f"{', '.join(wanted)} {verb} out of reach: {', '.join(reached)} at the nearest on the way "
+        f"from the guess, {end}"
+    )
+
+
+def _limit_met(model: Model, cluster: Cluster, q: Array) -> str:
+    """Which joint's limit is left at a cluster's q, in words; empty where none is."""
+    for body, link in zip(cluster.bodies, cluster.geometry.links, strict=True):
+        joint = model.joints[body]
+        if joint.nv != 1 or joint.type == "continuous":
+            continue
+        x = float(q[link.q])
+        if x < joint.lower - LEFT or x > joint.upper + LEFT:
+            limit = joint.lower if x < joint.lower else joint.upper
+            return f"where joint '{joint.name}' meets its limit {limit:.4g}"
+    return ""
+
+
+def _number(x: Array) -> str:
+    """A position in words, to four digits."""
+    digits = [f"{each:.4g}" for each in x.tolist()]
+    return digits[0] if len(digits) == 1 else f"[{', '.join(digits)}]"
 
 
 # ---- random configurations -----------------------------------------------------------------------
