@@ -81,8 +81,12 @@ class Geometry:
     @property
     def looped(self) -> tuple[Link, ...]:
         """The links that loops move; of others' positions couplings alone say something."""
-        bodies = {body for loop in self.loops for branch in loop.branches for body in branch}
-        return tuple(self.links[body] for body in sorted(bodies))
+        return tuple(self.links[body] for body in sorted(self.looped_bodies))
+
+    @property
+    def looped_bodies(self) -> set[int]:
+        """Their numbers within the cluster."""
+        return {body for loop in self.loops for branch in loop.branches for body in branch}
 
     @property
     def scale(self) -> float:

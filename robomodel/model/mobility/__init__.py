@@ -254,7 +254,7 @@ class ReducedProblem:
         """The core; a follower's limits count as limits of the joint that it follows."""
         geometry, columns = problem.geometry, list(problem.columns)
         at = [link.v for link in geometry.links]
-        looped = {i for loop in geometry.loops for branch in loop.branches for i in branch}
+        looped = geometry.looped_bodies
         couplings = list(range(len(geometry.linear)))
         followers: list[tuple[int, int]] = []
 
