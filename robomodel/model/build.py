@@ -221,10 +221,11 @@ class _Builder:
         bodies = next(x for x in self.groups if self.tree.joints[x.start].child == name)
         constraints = self.tree_constraints_on[bodies.start]
         problem = self._constrained(bodies).problem(constraints)
+        doubtful = decision.frames is not None or decision.letter is not None
+        if doubtful and not problem.tolerance.stated:
+            warn_at(words(problem, decision), first_source(problem), strict=self.strict)
         if decision.frames is None:
             return description
-        if not problem.tolerance.stated:
-            warn_at(words(problem, decision), first_source(problem), strict=self.strict)
         loops = [each.loop for each in constraints if each.loop]
         ends = {loop.name: (loop.predecessor, loop.successor) for loop in loops}
         frames = MovedFrames.of(

@@ -55,7 +55,9 @@ class Decision:
     ``rounding``: of the file, as it shows there; ``left``: what stays open along the walks.
     ``frames`` (frames, 7): small motions [m, quaternion] of the frames of :class:`Frames` that make
     the conditions agree; None where none are needed or none were seen. ``opens``: what one more
-    freedom would leave open, where a condition that takes it hardly counts.
+    freedom would leave open, where a condition that takes it hardly counts. ``letter``: the rank to
+    the letter, where such a condition is as small as the file's rounding and was left out.
+    ``kept``: the least singular value of what is kept, along the walks.
     """
 
     rank: int
@@ -64,6 +66,8 @@ class Decision:
     left: float
     frames: Array | None = None
     opens: float | None = None
+    letter: int | None = None
+    kept: float = math.inf
 
     def slack(self, size: float) -> float:
         """How far [m, or sine of an angle] configurations of a cluster of this size may be open.
@@ -457,9 +461,29 @@ def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:
     """The rank that the file means; None where none leaves motion, or the loops close nowhere.
 
     Ranks are tried from the least that singular values allow: the first whose walks stay open by no
-    more than rounding explains counts, that is, the greatest mobility.
+    more than rounding explains counts, that is, the greatest mobility. A condition that hardly
+    counts may be rounding's. Without it the mobility is one more, if its walks stay open by less
+    than :data:`LARGEST`: that is taken where its singular value is as small as rounding.
     """
     rng = np.random.default_rng(SEED)
+    decision = _first_rank(problem, rng, mend=mend)
+    if decision is None or not decision.rank or decision.kept >= WEAK:
+        return decision
+    starts = decision.q, valley(problem, problem.start[None])[0][0]
+    for q in starts:
+        loose = tried(problem, q, decision.rank - 1, LARGEST, rng, mend=False)
+        if not loose.accepted:
+            continue
+        if decision.kept > max(ALONG * decision.rounding, problem.tolerance.rank):
+            return replace(decision, opens=loose.left)
+        rank = decision.rank
+        return Decision(rank - 1, q, decision.rounding, loose.left, letter=rank, kept=loose.kept)
+    return decision
+
+
+def _first_rank(
+    problem: ClusterProblem, rng: np.random.Generator, *, mend: bool
+) -> Decision | None:
     columns = len(problem.columns)
     (q, *_), (left, *_) = valley(problem, problem.start[None])
     if left > LARGEST:
@@ -482,11 +506,7 @@ def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:
         rounding = min(shown, LARGEST)
         trial = tried(problem, q, rank, rounding, rng, mend=mend)
         if trial.accepted:
-            opens = None
-            if rank and trial.kept < WEAK:  # a condition that hardly counts: what without it?
-                loose = tried(problem, q, rank - 1, LARGEST, rng, mend=False)
-                opens = loose.left if loose.accepted else None
-            return Decision(rank, q, rounding, trial.left, trial.frames, opens)
+            return Decision(rank, q, rounding, trial.left, trial.frames, kept=trial.kept)
         if rank == low and (found := _beside(problem, q, low, before, rng, mend=mend)):
             return found
     return None
@@ -523,7 +543,7 @@ def _beside(
             rounding = min(LARGEST, max(before, float(open_), float(there[rank]), ARITHMETIC))
             trial = tried(problem, base, rank, rounding, rng, mend=False)
             if trial.accepted:
-                best = Decision(rank, base, rounding, trial.left)
+                best = Decision(rank, base, rounding, trial.left, kept=trial.kept)
                 break
     if best is None or not mend:
         return best

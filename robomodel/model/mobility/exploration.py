@@ -160,9 +160,12 @@ class ClosedConfigurations:
         if not np.any(ranks == self.rank):  # of other components: those around the start
             at = close(problem.geometry, problem.start[None], nearest=True,
                        rank=problem.tolerance.rank)[0][0]  # fmt: skip
-            q = configurations_around(problem, at, self.rank)[0]
-            jacobian = problem.conditions(q)[1]
-            singular, ranks, right = decomposed(problem, jacobian)
+            around = configurations_around(problem, at, self.rank)[0]
+            if len(around):
+                q, jacobian = around, problem.conditions(around)[1]
+                singular, ranks, right = decomposed(problem, jacobian)
+            else:
+                self.rank = int(np.max(ranks))
         generic = ranks == self.rank
         self.samples, self.jacobian, self.singular = (
             q[generic],

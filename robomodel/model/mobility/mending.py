@@ -114,6 +114,13 @@ def words(problem: ClusterProblem, decision: Decision) -> str:
             f"{math.degrees(turn):.2g}° so that its conditions agree, which leaves mobility "
             f"{mobility}; mend=False keeps the numbers"
         )
+    if decision.letter is not None:
+        return (
+            f"has mobility {mobility - 1} to the letter, {mobility} if its loops ({names}) may "
+            f"open by {decision.left:.2g} of the cluster's size "
+            f"({1e3 * decision.left * problem.scale:.2g} mm) within 0.3 rad: taken as {mobility}, "
+            "its conditions are met as well as they can be"
+        )
     if decision.opens is not None:
         return (
             f"has mobility {mobility} by a condition that hardly counts: {mobility + 1} if its "
