@@ -516,3 +516,33 @@ def test_coefficients_are_numbers_of_any_type(number: type) -> None:
             for options in (given, meant)
         )
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("how", ["function", "box"])
+def test_a_ball_rolls_on_at_its_speed(how: str) -> None:
+    """On contacts of a function, and on a box: the point of contact does not turn with the ball."""
+    floor = (
+        '<link name="world"><collision><origin xyz="0 0 -0.5"/><geometry><box size="99 99 1"/>'
+        "</geometry></collision></link>"
+    )
+    inertia = 'ixx="1.6e-5" iyy="1.6e-5" izz="1.6e-5" ixy="0" ixz="0" iyz="0"'
+    model = rm.load(
+        f'<robot name="r">{floor}<link name="ball"><inertial><mass value="0.1"/>'
+        f'<inertia {inertia}/></inertial><collision><geometry><sphere radius="0.02"/></geometry>'
+        '</collision></link><joint name="free" type="floating"><parent link="world"/>'
+        '<child link="ball"/></joint></robot>'
+    )
+    q, v = model.neutral(), np.array([0.0, 50.0, 0.0, 1.0, 0.0, 0.0])
+    q[2] = 0.02
+
+    def touch(q: Array, v: Array) -> list[rm.Contact]:
+        return [rm.Contact("ball", (q[0], q[1], 0.0), (0.0, 0.0, 1.0), q[2] - 0.02)]
+
+    options = {"collisions": True} if how == "box" else {"contacts": touch}
+    kinetic = rm.energy(model, q, v)[0]
+    gained = []
+    for step in (2e-3, 1e-3):
+        run = rm.simulate(model, q, v, duration=1.0, step=step, method="time_stepping", **options)
+        gained.append(rm.energy(model, run.q[-1], run.v[-1])[0] / kinetic - 1.0)
+    assert 0.0 <= gained[1] < 3e-4
+    assert gained[1] < 0.3 * gained[0]  # second order at least

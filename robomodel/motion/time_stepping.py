@@ -325,7 +325,7 @@ def assemble(
         if setting.acting.friction and each.friction
     ]
     gaps = [
-        *_contacts(model, state, start.q, inputs, setting, leaving, expected),
+        *_contacts(model, state, z, inputs, setting, leaving, expected),
         *_stops(model, state, h, setting, leaving, expected),
     ]
     matrix = [row for each in gaps for row in each.rows] + rubbing
@@ -416,32 +416,32 @@ def between(model: Model, state: Configuration, pair: RoundPair) -> list[Proximi
 
 
 def _contacts(
-    model: Model, state: State, q: Vector, inputs: Inputs, setting: Setting, leaving: Vector,
+    model: Model, state: State, z: Vector, inputs: Inputs, setting: Setting, leaving: Vector,
     expected: Vector,
 ) -> list[Gap]:  # fmt: skip
     """Of points on their planes, of spheres and capsules of links, and of pairs of links.
 
-    The latter touch as the argument says of the beginning of the step, at q.
+    The latter touch as the argument says of the middle that z, the velocities at the beginning of
+    the step, lead to.
     """
     result: list[Gap] = []
-    before = Configuration(state.model, q, state.turned)
     moving = None  # all joints by w, where there is such
     if leaving:
         moving = State(spanning_tree(model), state.positions, state.turned, leaving)
 
     def contact(
         sides: Sequence[tuple[str, Vec]], normal: Vec, gap: Scalar, law: ContactLaw,
-        *, ahead: float = 0.5, jumps: bool = False,
+        *, by: Vector = expected, jumps: bool = False,
     ) -> None:  # fmt: skip
-        """Of links at offsets in their axes, their ``gap`` that after a share of the step."""
+        """Of links at offsets in their axes, their ``gap`` at the middle that ``by`` leads to."""
         axes = basis(normal)
         rows, slow = _velocity_rows(model, state, moving, sides, axes)
-        gap = gap - ahead * inputs.h * dot(rows[2], expected)
+        gap = gap - 0.5 * inputs.h * dot(rows[2], by)
         surface: list[Scalar] = [*(inner(axis, law.velocity) for axis in axes[:2]), 0.0]
         result.append(Gap(rows, slow, surface, gap, law, axes, jumps))
 
-    def offset(where: Configuration, link: str, point: Vec) -> tuple[str, Vec]:
-        rotation, origin = frames.pose_of(where, frames.place(model, link))
+    def offset(link: str, point: Vec) -> tuple[str, Vec]:
+        rotation, origin = frames.pose_of(state, frames.place(model, link))
         return link, apply(transpose(rotation), minus(point, origin))
 
     for n, (at, law) in enumerate(zip(setting.points, setting.laws, strict=True)):
@@ -452,14 +452,14 @@ def _contacts(
     for pair in setting.rounds:
         law = ContactLaw(pair.friction, pair.friction, pair.restitution)
         for n, (gap, normal, point) in enumerate(between(model, state, pair)):
-            sides = [offset(state, link, point) for link in pair.links]
+            sides = [offset(link, point) for link in pair.links]
             jumps = pair.count > 1 and n == 0  # the nearest points of two capsules
             contact(sides, normal, gap, law, jumps=jumps)
     for n, links in enumerate(setting.pairs):
         *numbers, gap, friction, restitution = inputs.touches[TOUCH * n : TOUCH * n + TOUCH]
-        sides = [offset(before, link, _vec(numbers)) for link in links if link]
+        sides = [offset(link, _vec(numbers)) for link in links if link]
         law = ContactLaw(friction, friction, restitution)
-        contact(sides, _vec(numbers[3:]), gap, law, ahead=0.0)
+        contact(sides, _vec(numbers[3:]), gap, law, by=z)
     return result
 
 
