@@ -224,7 +224,8 @@ def check_positional(name: str, signature: inspect.Signature, arguments: Sequenc
         more = ", …" if len(keywords) > 4 else ""
         follow = f"; name those that follow: {', '.join(keywords[:4])}{more}" if keywords else ""
         raise TypeError(
-            f"{name}() takes ({', '.join(places)}) by position, got {len(arguments)} arguments"
+            f"{name}() takes {len(places)} positional arguments but {len(arguments)} were given, "
+            f"({', '.join(places)}) by position"
             f"{follow}"
         )
 

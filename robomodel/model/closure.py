@@ -205,7 +205,8 @@ def close(
     q = q.reshape(-1, q.shape[-1]).copy()
     start = q.copy()
     free = [c for c in range(geometry.nv) if c not in set(held)]
-    looped = [free.index(c) for link in geometry.looped for c in link.freedoms if c in free]
+    moving = geometry.looped if geometry.loop_joints else geometry.links  # polynomials: all joints
+    looped = [free.index(c) for link in moving for c in link.freedoms if c in free]
     selected = slice(None) if rows is None else list(rows)
 
     def conditions(at: Array, index: NDArray[np.intp]) -> tuple[Array, Array]:

@@ -24,6 +24,7 @@ from robomodel.model.closure import CLOSED, Geometry
 from robomodel.model.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
 from robomodel.model.joints import Array, Floating, Mask
 from robomodel.model.mobility import ClusterProblem
+from robomodel.model.mobility.exploration import outside_limits
 from robomodel.spatial import (
     ZERO,
     Mat,
@@ -493,6 +494,8 @@ def _first_rank(
         if open_[best] > LARGEST:
             return None
         q, left = others[best], open_[best]
+    if bool(outside_limits(problem, q[None], problem.start)[0]):
+        return None  # it closes where its joints may not be
     if problem.tolerance.stated and left > problem.tolerance.gap / problem.scale:
         return None
     at_start = float(Points.at(problem, problem.start[None]).open[0])
