@@ -275,6 +275,26 @@ def test_a_file_whose_loop_makes_no_mechanism_beside_one_that_does():
         rm.validate(text, reference='<robot name="r"><link/></robot>')
 
 
+def test_a_renamed_link_is_listed_as_a_pair_and_is_no_difference():
+    renamed = PENDULUM.replace('"bob"', '"weight"')
+    comparison = rm.compare(rm.load(PENDULUM), rm.load(renamed))
+    assert comparison.same
+    assert comparison.links == (("bob", "weight"),)
+    assert "bob = weight" in str(comparison)
+    assert rm.compare(rm.load(PENDULUM), rm.load(PENDULUM)).links == ()
+
+
+def test_great_effects_are_factors_and_lengths_have_units():
+    heavy = PENDULUM.replace('value="2"', 'value="200"')
+    text = str(rm.compare(rm.load(PENDULUM), rm.load(heavy)))
+    assert " times" in text
+    assert "e+" not in text
+    moved = PENDULUM.replace('<axis xyz="0 1 0"/>', '<origin xyz="0.1 0 0"/><axis xyz="0 1 0"/>')
+    comparison = rm.compare(rm.load(PENDULUM), rm.load(moved))
+    assert not comparison.same
+    assert all(re.search(r" m\b", str(each)) for each in comparison.differences)
+
+
 def test_wrong_arguments():
     with pytest.raises(ValueError, match="tolerance is positive"):
         rm.compare(PENDULUM, PENDULUM, tolerance=0.0)

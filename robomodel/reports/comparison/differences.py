@@ -30,7 +30,9 @@ UNITS = {
     "zero": "rad or m", "lower": "rad or m", "upper": "rad or m", "velocity_limit": "rad/s or m/s",
     "effort_limit": "N m or N", "damping": "N m s/rad or N s/m", "friction": "N m or N",
     "armature": "kg m² or kg", "stiffness": "N m/rad or N/m", "reference": "rad or m",
-    "deadband": "rad or m", "pitch": "m/rad", "length": "m", "gravity": "m/s²",
+    "deadband": "rad or m", "axis_point": "m", "predecessor": "m",
+    "successor": "m", "stall_torque": "N m or N", "no_load_speed": "rad/s or m/s",
+    "pitch": "m/rad", "length": "m", "gravity": "m/s²",
 }  # fmt: skip
 """Units of quantities; others have none, or their value includes it."""
 
@@ -90,6 +92,7 @@ class Comparison(HasDocument):
         differences: The differences.
         joints: Pairs of joints (and loops) of different names that are matched.
         tolerance: The relative difference that counts for none.
+        links: Pairs of links of different names that are matched.
     """
 
     a: str
@@ -97,6 +100,7 @@ class Comparison(HasDocument):
     differences: tuple[Difference, ...]
     joints: tuple[tuple[str, str], ...]
     tolerance: float
+    links: tuple[tuple[str, str], ...] = ()
 
     @property
     def same(self) -> bool:
@@ -112,7 +116,11 @@ class Comparison(HasDocument):
             for each in self.differences
         ]  # fmt: skip
         columns = ["", "element", "quantity", "a", "b", "unit", "torque", "cause"]
-        renamed = [["joint", f"{a} = {b}"] for a, b in self.joints]
+        renamed = [
+            [kind, f"{a} = {b}"]
+            for kind, pairs in (("link", self.links), ("joint", self.joints))
+            for a, b in pairs
+        ]
         return Document(
             f"{self.a} and {self.b}",
             count(len(self.differences), "difference") if self.differences else "no differences",
@@ -120,7 +128,7 @@ class Comparison(HasDocument):
                 Section("", [Table(columns, rows)]),
                 Section("Of different names, and taken for the same", [Table(["", ""], renamed)]),
             ],
-            picked(self, "a", "b", "same", "tolerance", "joints", "differences"),
+            picked(self, "a", "b", "same", "tolerance", "links", "joints", "differences"),
             kind="comparison",
         )
 
@@ -137,7 +145,9 @@ def shown(value: Value) -> str:
 def _share(torque: float) -> str:
     if math.isinf(torque):
         return "other robot"
-    return f"{100.0 * torque:.2g} %" if torque else ""
+    if torque >= 10.0:
+        return f"{torque:.0f} times"
+    return f"{100.0 * torque:.{3 if torque >= 1.0 else 2}g} %" if torque else ""
 
 
 # ---- causes --------------------------------------------------------------------------------------

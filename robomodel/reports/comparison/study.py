@@ -103,9 +103,15 @@ def compare_robots(
     """The differences between two robots, with the causes."""
     match = Match(one, other)
     renamed = [(x.name, y.name) for x, y in (*match.joints, *match.loops) if x.name != y.name]
+    labels = [
+        (one.label(x), other.label(y)) for x, y in match.bodies.items() if WORLD not in (x, y)
+    ]
+    links = [(x, y) for x, y in labels if x not in other.tree.places and y not in one.tree.places]
     files = [each.description.source.file or each.model.name for each in (one, other)]
     differences = map(Causes(match).of, _Differences(match, tolerance).all())
-    return Comparison(files[0], files[1], tuple(differences), tuple(renamed), tolerance)
+    return Comparison(
+        files[0], files[1], tuple(differences), tuple(renamed), tolerance, tuple(links)
+    )
 
 
 def open_tree(description: Description) -> RobotAtZero | None:
