@@ -130,6 +130,8 @@ def test_spins_are_named_and_locked() -> None:
     assert "locked, as independent= names the others" in named.notes[0]
     with pytest.raises(ValueError, match="spins is 'free' or 'locked'"):
         rm.load(text, spins="held")
+    with pytest.raises(TypeError, match="mend is True or False, not 'yes'"):
+        rm.load(text, mend="yes")
 
 
 @pytest.mark.parametrize("base", [False, True])

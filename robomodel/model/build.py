@@ -92,6 +92,8 @@ def build(
     spins: Literal["free", "locked"] = "free",
 ) -> Model:
     """The model of a description. Arguments and errors as of :func:`robomodel.load`."""
+    if not isinstance(mend, bool):
+        raise TypeError(f"mend is True or False, not {mend!r}")
     if spins not in ("free", "locked"):
         raise ValueError(f"spins is 'free' or 'locked', not {spins!r}")
     described = with_options(
