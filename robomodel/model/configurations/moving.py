@@ -761,7 +761,7 @@ def _around(
     moves = np.zeros((count, model.nv))
     for cluster in clusters:
         unit = _sampling(model).units[cluster.index]
-        unit = unit / functions.travel(cluster)
+        unit = unit / np.maximum(functions.travel(cluster), 1.0)  # v itself moves no further
         moves[:, cluster.v] = rng.uniform(-NEAR, NEAR, (count, cluster.nv)) * unit
     reached, gap = follow(model, np.broadcast_to(near, (count, model.nq)), moves)
     fine = np.repeat((gap <= CLOSED)[:, None], len(model.clusters), axis=1)
