@@ -15,8 +15,6 @@ from simulation_mechanisms import Array, State, crank_rocker, six_bar, tumbling
 from texts import joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.model.joints import Floating, Planar, Spherical
-from robomodel.motion.variational import adjoint, inverse_jacobian
 
 
 def spring(q0: Array) -> tuple[Callable[..., Array], Callable[[Array], Array]]:
@@ -220,24 +218,6 @@ def test_variational_keeps_momentum() -> None:
     coarse = rm.simulate(still, q, v, duration=0.5, step=0.02, method="rk4")
     rough = momentum(coarse)
     assert np.max(np.abs(rough - rough[0])) > 1e-9
-
-
-@pytest.mark.parametrize("joint_model", [Planar(2), Spherical(), Floating()])
-def test_inverse_of_the_derivative_of_the_exponential(joint_model: object) -> None:
-    """d/dt difference(q, q(t)) along a velocity w is dexp⁻¹(-ξ) w at ξ."""
-    rng = np.random.default_rng(0)
-    q = np.array(joint_model.neutral())
-    for size in (0.01, 0.3, 1.0):
-        xi = rng.standard_normal(joint_model.nv)
-        xi *= size / np.linalg.norm(xi)
-        w, h = rng.standard_normal(joint_model.nv), 1e-3
-        at = joint_model.integrate(q, xi)
-        ends = [
-            joint_model.difference(q, joint_model.integrate(at, s * h * w)) for s in (1, -1, 2, -2)
-        ]
-        slope = (8 * (ends[0] - ends[1]) - (ends[2] - ends[3])) / (12 * h)
-        found = inverse_jacobian(adjoint(joint_model, xi)) @ w
-        np.testing.assert_allclose(found, slope, rtol=0, atol=2e-11)
 
 
 def test_variational_with_forces_of_velocity() -> None:

@@ -27,7 +27,6 @@ from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array, Mask, Spherical
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import function
-from robomodel.motion.variational import adjoint
 from robomodel.scalars import Scalar, Vector, added, dot, subtracted
 from robomodel.spatial.rotations import from_quaternion
 
@@ -323,7 +322,7 @@ class _Legs:
             pose = frame_pose(model, rows, foot)[:, :3, :3]
             moved = back @ pose @ jacobian(model, rows, foot)[:, 3:, 6:] - turning[:, 3:]
             seen = _times(back, away)
-            moved = moved + adjoint(TURN, seen) @ turning[:, :3]
+            moved = moved + np.cross(seen[:, :, None], turning[:, :3], axis=1)
             sigma = noise.encoders**2 * moved @ np.swapaxes(moved, 1, 2)
             sigma = sigma + noise.kinematics**2 * np.eye(3)
             beside.append(seen)

@@ -15,11 +15,10 @@ from robomodel.model.configurations.functions import integrated
 from robomodel.model.configurations.moving import integrate
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.joints import Array, Spherical
+from robomodel.model.joints import Array, JointModel, Spherical
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import Function, function
-from robomodel.motion.variational import adjoint, inverse_jacobian
-from robomodel.scalars import Scalar, Vector
+from robomodel.scalars import Scalar, Vector, stack, unstack
 
 SMALL = 0.1  # motions of a loop's independent joints up to which a few Newton steps will close it
 CLOSED = 1e-12
@@ -113,8 +112,8 @@ class Rotations:
 
     def local_jacobians(self, x0: Array, x1: Array) -> tuple[Array, Array]:
         """-Jl⁻¹ and Jr⁻¹."""
-        ad = adjoint(Spherical(), self.local(x0, x1))
-        return -inverse_jacobian(-ad), inverse_jacobian(ad)
+        dx = self.local(x0, x1)
+        return -_jlog(Spherical(), -dx), _jlog(Spherical(), dx)
 
     def directions(self, x: Sequence[Traced]) -> list[Direction]:
         """The quaternion's rates at unit angular velocities."""
@@ -225,6 +224,12 @@ def _slopes(model: Model, cluster: Cluster, x0: Array, x1: Array, sign: float) -
         joint, block = model.nodes[body].joint, np.eye(1)
         if joint.nv > 1:
             difference = joint.difference(x0[..., at], x1[..., at])
-            block = inverse_jacobian(sign * adjoint(joint, difference))
+            block = _jlog(joint, sign * difference)
         result[..., rates, rates] = block
     return result
+
+
+def _jlog(joint: JointModel, dx: Array) -> Array:
+    """The derivative (..., nv, nv) of a joint's logarithm where it is dx (..., nv)."""
+    entries = [x for row in joint.jlog(unstack(dx)) for x in row]
+    return stack(entries, dx.shape[:-1]).reshape(*dx.shape, joint.nv)

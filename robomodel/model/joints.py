@@ -8,15 +8,14 @@ screw has a pitch in S).
 
 Configuration-space arithmetic is over scalars (``moved``, ``displacement``), on NumPy arrays with
 leading batch axes (``integrate``, ``difference``) too: vectors for the one-axis joints, SO(3) and
-SE(3) for the others (as Pinocchio, Sophus). Exponentials and logarithms are straight-line programs:
-factors that are 0/0 at rest are series there, chosen between without branching. Quaternions are x,
-y, z, w.
+SE(3) for the others (as Pinocchio, Sophus), by :mod:`robomodel.spatial.logarithms`. Quaternions
+are x, y, z, w.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -30,9 +29,7 @@ from robomodel.scalars import (
     added,
     div,
     dot,
-    select,
     sincos,
-    sqrt,
     subtracted,
 )
 from robomodel.spatial import (
@@ -48,6 +45,15 @@ from robomodel.spatial import (
     from_quaternion,
     plus,
     scale,
+)
+from robomodel.spatial.logarithms import (
+    jlog3,
+    jlog6,
+    left_coefficients,
+    slide,
+    turn_between,
+    turned,
+    vec,
 )
 
 Array: TypeAlias = NDArray[np.float64]
@@ -97,6 +103,13 @@ class JointModel(ABC):
         return np.stack(np.broadcast_arrays(*entries), axis=-1)
 
     @abstractmethod
+    def jlog(self, dv: Vector) -> Sequence[Vector]:
+        """∂ displacement(q0, q1) (nv rows of nv) by motions of q1, where it is ``dv``.
+
+        By motions of q0 it is minus that at -dv.
+        """
+
+    @abstractmethod
     def neutral(self) -> tuple[float, ...]:
         """The position zero."""
 
@@ -125,6 +138,10 @@ class _VectorSpace(JointModel):
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """q1 - q0."""
         return subtracted(q1, q0)
+
+    def jlog(self, dv: Vector) -> Sequence[Vector]:
+        """One."""
+        return np.eye(self.nv).tolist()
 
     def neutral(self) -> tuple[float, ...]:
         """Zero."""
@@ -218,7 +235,7 @@ class Planar(JointModel):
         """Exponential of SE(2), the angle unwrapped."""
         x, y, turn = dv
         square = turn * turn
-        first, second = _left(square)
+        first, second = left_coefficients(square)
         sinc, cosc = 1.0 - square * second, turn * first
         along, aside = sinc * x - cosc * y, cosc * x + sinc * y
         s, c = sincos(q[2])
@@ -235,7 +252,7 @@ class Planar(JointModel):
         x, y = q1[0] - q0[0], q1[1] - q0[1]
         along, aside = c * x + s * y, c * y - s * x
         square = turn * turn
-        first, second = _left(square)
+        first, second = left_coefficients(square)
         sinc, cosc = 1.0 - square * second, turn * first
         inverse = div(1.0, sinc * sinc + cosc * cosc)
         return [
@@ -243,6 +260,11 @@ class Planar(JointModel):
             inverse * (sinc * aside - cosc * along),
             turn,
         ]
+
+    def jlog(self, dv: Vector) -> Sequence[Vector]:
+        """Of SE(2), as a part of SE(3)."""
+        rows = jlog6([0.0, 0.0, dv[2], dv[0], dv[1], 0.0])
+        return [[rows[i][j] for j in (3, 4, 2)] for i in (3, 4, 2)]
 
     def neutral(self) -> tuple[float, ...]:
         """Zero."""
@@ -275,7 +297,11 @@ class Spherical(JointModel):
 
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """Log(q0⁻¹ q1), the shorter way round."""
-        return _turn(q0, q1)[0]
+        return turn_between(q0, q1)[0]
+
+    def jlog(self, dv: Vector) -> Sequence[Vector]:
+        """Of SO(3)."""
+        return jlog3(dv)
 
     def neutral(self) -> tuple[float, ...]:
         """No rotation."""
@@ -305,25 +331,23 @@ class Floating(JointModel):
 
     def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
         """Exponential of SE(3)."""
-        turn, slide = _vec(dv), _vec(dv[3:])
-        first, second = _left(dot(turn, turn))
+        turn, slide = vec(dv), vec(dv[3:])
+        first, second = left_coefficients(dot(turn, turn))
         once = cross(turn, slide)
         along = plus(slide, plus(scale(first, once), scale(second, cross(turn, once))))
         shift = from_quaternion(q[3], q[4], q[5], q[6]).rotate(along)
-        return [*(x + d for x, d in zip(_vec(q), shift, strict=True)), *turned(q[3:], turn)]
+        return [*(x + d for x, d in zip(vec(q), shift, strict=True)), *turned(q[3:], turn)]
 
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """Logarithm of SE(3)."""
-        turn, half_cotangent = _turn(q0[3:], q1[3:])
+        turn, half_cotangent = turn_between(q0[3:], q1[3:])
         shift = (q1[0] - q0[0], q1[1] - q0[1], q1[2] - q0[2])
-        slide = from_quaternion(q0[3], q0[4], q0[5], q0[6]).unrotate(shift)
-        once = cross(_vec(turn), slide)
-        square = dot(turn, turn)
-        near, _ = _angle(square)
-        series = _series(square, 1 / 12, 1 / 720, 1 / 30240, 1 / 1209600)
-        exact = div(1.0 - half_cotangent, select(near, 1.0, square))
-        twice = scale(select(near, series, exact), cross(_vec(turn), once))
-        return [*turn, *plus(slide, plus(scale(-0.5, once), twice))]
+        offset = from_quaternion(q0[3], q0[4], q0[5], q0[6]).unrotate(shift)
+        return [*turn, *slide(turn, half_cotangent, offset)]
+
+    def jlog(self, dv: Vector) -> Sequence[Vector]:
+        """Of SE(3)."""
+        return jlog6(dv)
 
     def neutral(self) -> tuple[float, ...]:
         """At the parent's origin, not rotated."""
@@ -350,102 +374,3 @@ def _quaternion_rates(q: Vector, omega: Vector) -> list[Scalar]:
 def relative_motion(joint: JointModel, qd: Vector) -> Motion:
     """S q̇, in the child's axes."""
     return combine(qd, joint.subspace)
-
-
-# ---- exponentials and logarithms ----------------------------------------------------------------
-
-
-NEAR = 2.5e-3  # square of the angle [rad²] below which series are exact to rounding
-
-
-def turned(q: Vector, turn: Vector) -> list[Scalar]:
-    """A quaternion turned: q Exp(turn), of unit length."""
-    square = dot(turn, turn)
-    near, angle = _angle(square)
-    s, c = sincos(0.5 * angle)
-    share = select(near, _series(square, 1 / 2, -1 / 48, 1 / 3840, -1 / 645120), div(s, angle))
-    w = select(near, _series(square, 1.0, -1 / 8, 1 / 384, -1 / 46080, 1 / 10321920), c)
-    step, p = scale(share, _vec(turn)), _vec(q)
-    vector = plus(plus(scale(q[3], step), scale(w, p)), cross(p, step))
-    result = [*vector, q[3] * w - dot(p, step)]
-    inverse = div(1.0, sqrt(dot(result, result)))
-    return [inverse * x for x in result]
-
-
-def _vec(x: Vector) -> Vec:
-    return x[0], x[1], x[2]
-
-
-def _series(square: Scalar, *coefficients: float) -> Scalar:
-    """Horner's rule in the square of an angle, the lowest coefficient first."""
-    result: Scalar = coefficients[-1]
-    for c in reversed(coefficients[:-1]):
-        result = c + square * result
-    return result
-
-
-def _angle(square: Scalar) -> tuple[Scalar, Scalar]:
-    """What is negative where series are used, and the angle elsewhere."""
-    near = square - NEAR
-    return near, sqrt(select(near, 1.0, square))
-
-
-def _left(square: Scalar) -> tuple[Scalar, Scalar]:
-    """(1 - cos θ)/θ² and (θ - sin θ)/θ³ at the square of θ."""
-    near, angle = _angle(square)
-    half, _ = sincos(0.5 * angle)
-    whole, _ = sincos(angle)
-    inverse = div(1.0, angle)
-    share = half * inverse
-    first = select(
-        near, _series(square, 1 / 2, -1 / 24, 1 / 720, -1 / 40320), 2.0 * (share * share)
-    )
-    cube = inverse * (inverse * inverse)
-    second = select(
-        near,
-        _series(square, 1 / 6, -1 / 120, 1 / 5040, -1 / 362880),
-        (angle - whole) * cube,
-    )
-    return first, second
-
-
-def _turn(q0: Vector, q1: Vector) -> tuple[list[Scalar], Scalar]:
-    """Log(q0⁻¹ q1) = θ u, and θ/2 cot θ/2.
-
-    θ/2 = atan(n/w) of the vector's length n and w ≥ 0. Where n/w is small, θ/n is a series in its
-    square, which needs no root; beyond, the arctangent is that of (n - w)/(n + w) or -w/n.
-    """
-    p0, p1 = _vec(q0), _vec(q1)
-    vector = plus(plus(scale(q0[3], p1), scale(-q1[3], p0)), scale(-1.0, cross(p0, p1)))
-    scalar = q0[3] * q1[3] + dot(p0, p1)
-    sign = select(scalar, -1.0, 1.0)
-    w, v = sign * scalar, scale(sign, vector)
-    square = dot(v, v)
-    near = square - SMALL**2 * (w * w)
-    n = sqrt(select(near, 1.0, square))
-    far = n - LARGE * w  # negative where n/w is not large
-    above = select(near, 0.0, select(far, n - w, -w))
-    below = select(near, 1.0, select(far, n + w, n))
-    tangent = div(above, below)
-    whole = select(near, 1.0, w)
-    cosine = select(near, w, 1.0)
-    z = select(near, div(square, cosine * cosine), tangent * tangent)
-    share = _arctangent(z)
-    beyond = select(far, math.pi / 4, math.pi / 2) + tangent * share
-    ratio = 2.0 * select(near, div(share, cosine), div(beyond, n))  # θ/n
-    half_cotangent = select(near, share, div(beyond * whole, n))
-    return list(scale(ratio, v)), half_cotangent
-
-
-SMALL, LARGE = 0.66, 1 + math.sqrt(2.0)  # tangents between which the arctangent changes its form
-
-
-def _arctangent(z: Scalar) -> Scalar:
-    """atan(x)/x at the square of x, for x up to ``SMALL`` (Cephes, by S. Moshier)."""
-    above = _series(z, -6.485021904942025371773e1, -1.228866684490136173410e2,
-                    -7.500855792314704667340e1, -1.615753718733365076637e1,
-                    -8.750608600031904122785e-1)  # fmt: skip
-    below = _series(z, 1.945506571482613964425e2, 4.853903996359136964868e2,
-                    4.328810604912902668951e2, 1.650270098316988542046e2,
-                    2.485846490142306297962e1, 1.0)  # fmt: skip
-    return 1.0 + div(z * above, below)
