@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 import warnings
 import xml.etree.ElementTree as ET
@@ -97,7 +96,7 @@ def test_energy_is_kept_and_loops_stay_closed(case: str) -> None:
     assert drift(found, stored(found.q)) <= 1e-10
 
 
-@pytest.mark.parametrize("method", ["dop853", "rk4", "variational", "semi_implicit_euler"])
+@pytest.mark.parametrize("method", ["dop853", "rk4", "semi_implicit_euler"])
 def test_loops_stay_closed_by_every_method(method: str) -> None:
     for model, q, v in (crank_rocker("crossed"), tello_leg()):
         found = rm.simulate(model, q, v, duration=0.1, step=0.01, method=method)
@@ -129,7 +128,7 @@ def errors(state: State, method: str, steps: list[float], duration: float) -> Ar
     return np.array(result)
 
 
-ORDERS = {"rk4": (4, 0.02), "variational": (2, 0.01), "semi_implicit_euler": (1, 0.002)}
+ORDERS = {"rk4": (4, 0.02), "semi_implicit_euler": (1, 0.002)}
 
 
 @pytest.mark.parametrize("method", ORDERS)
@@ -182,86 +181,6 @@ def test_between_the_steps() -> None:
     np.testing.assert_array_equal(again.at(0.37)[0], found.at(0.37)[0])
 
 
-# ---- the variational method ----------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_variational_energy_does_not_drift() -> None:
-    """Its error swings within a band of second order; the explicit method of that cost drifts."""
-    model, q, v = crank_rocker()
-    mean = []
-    for method in ("variational", "semi_implicit_euler"):
-        found = rm.simulate(model, q, v, duration=12.0, step=0.01, method=method)
-        thirds = np.split((found.energy - found.energy[0])[1:], 3)
-        mean.append([np.mean(third) for third in thirds])
-        if method == "variational":
-            band = np.ptp(thirds[0])
-            assert np.ptp(thirds[2]) < 1.5 * band
-            assert abs(mean[0][2] - mean[0][0]) < 0.15 * band
-            assert band < 0.05 * np.max(found.kinetic)
-
-
-def momentum(found: rm.Trajectory) -> Array:
-    """Momentum about the world's origin, angular first."""
-    h = rm.centroidal_momentum(found.model, found.q, found.v)
-    com = rm.center_of_mass(found.model, found.q)
-    return np.concatenate([h[:, :3] + np.cross(com, h[:, 3:]), h[:, 3:]], axis=1)
-
-
-@pytest.mark.slow
-def test_variational_keeps_momentum() -> None:
-    """No gravity: momentum of the whole is kept to rounding, however coarse the step."""
-    still, q, v = tumbling(gravity=0.0)
-    found = rm.simulate(still, q, v, duration=0.5, step=0.02, method="variational")
-    h = momentum(found)
-    np.testing.assert_allclose(h, np.broadcast_to(h[0], h.shape), rtol=0, atol=1e-12)
-    coarse = rm.simulate(still, q, v, duration=0.5, step=0.02, method="rk4")
-    rough = momentum(coarse)
-    assert np.max(np.abs(rough - rough[0])) > 1e-9
-
-
-def test_variational_with_forces_of_velocity() -> None:
-    """Damping and wrenches, of which it asks at both ends: second order too."""
-    model, q, v = crank_rocker()
-
-    def run(method: str, step: float | None) -> Array:
-        found = rm.simulate(
-            model, q, v, duration=0.4, step=step, method=method, rtol=1e-13, atol=1e-15,
-            tau=lambda t, _q, v: -3.0 * v + math.sin(5 * t),
-            f_ext=lambda t, _q, _v: {"rocker": [0.0, 0.0, math.cos(3 * t), 1.0, 2.0, 0.0]},
-        )  # fmt: skip
-        return np.concatenate([found.q[-1], found.v[-1]])
-
-    exact = run("dop853", None)
-    found = [np.max(np.abs(run("variational", h) - exact)) for h in (0.01, 0.005, 0.0025)]
-    assert np.log2(found[0] / found[1]) == pytest.approx(2.0, abs=0.15)
-    assert np.log2(found[1] / found[2]) == pytest.approx(2.0, abs=0.15)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("linear", "angular"), [(20.0, 20.0), (100.0, 5.0)])
-def test_variational_in_fast_flight(linear: float, angular: float) -> None:
-    """Momenta that no chord's iteration bears, at steps of 2 ms: solved, and second order."""
-    model = rm.robots.load("mini_cheetah")
-    rng = np.random.default_rng(1)
-    q, v = model.neutral(), rng.standard_normal(model.nv)
-    v *= np.repeat([angular, linear, 20.0], [3, 3, 12])
-    found = errors((model, q, v), "variational", [0.0005, 0.00025], 0.02)
-    assert np.log2(found[0] / found[1]) == pytest.approx(2.0, abs=0.15)
-    run = rm.simulate(model, q, v, duration=0.1, step=0.002, method="variational")
-    assert drift(run) < 1e-4
-
-
-def test_variational_under_stiff_damping() -> None:
-    """Forces at a step's end that a fixed-point iteration would blow up."""
-    model, q, v = crank_rocker()
-    for damping in (30.0, 3000.0):
-        options = {"duration": 0.1, "tau": lambda _t, _q, v, c=damping: -c * v}
-        found = rm.simulate(model, q, v + 5.0, step=0.002, method="variational", **options)
-        exact = rm.simulate(model, q, v + 5.0, rtol=1e-9, **options)
-        np.testing.assert_allclose(found.v[-1], exact.v[-1], rtol=2e-3)
-
-
 def tethered(kind: str = "spherical") -> rm.Model:
     """A body on a ball joint, or afloat, held by a rod; the freedoms are some of the joint's."""
     return rm.load(
@@ -284,9 +203,8 @@ def test_parts_of_a_joint(kind: str) -> None:
     exact = rm.simulate(model, q, v, duration=0.08, rtol=1e-12, atol=1e-14)
     assert np.max(exact.residual) <= 1e-14
     assert drift(exact) <= 1e-10
-    for method, order in (("rk4", 4), ("variational", 2)):
-        found = errors((model, q, v), method, [0.008, 0.004, 0.002], 0.08)
-        assert np.log2(found[:-1] / found[1:]) == pytest.approx(order, abs=0.3)
+    found = errors((model, q, v), "rk4", [0.008, 0.004, 0.002], 0.08)
+    assert np.log2(found[:-1] / found[1:]) == pytest.approx(4, abs=0.3)
 
 
 def loaded(mechanism: Mechanism) -> rm.Model:

@@ -12,16 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.dynamics import rnea_derivatives
-from robomodel.dynamics.kinematics.momentum import energy
-from robomodel.dynamics.kinematics.state import Configuration, State, position_directions
-from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.passive import spring_energy
+from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.kernels import Iteration
-from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import Build, TracedFunction
 from robomodel.kernels.program import Dtype
-from robomodel.kernels.trace import Traced
 from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.functions import left_open
 from robomodel.model.derived import LARGE, cache_key, cached_on_model
@@ -86,30 +80,6 @@ def openness(model: Model, backend: str = "compiled") -> Function:
     return function(model, "openness", sizes, lambda q: [left_open(model, q)], backend=backend)
 
 
-def lagrangian(model: Model) -> Function:
-    """(q, v) → M by rows (nv · nv), and the change of the Lagrangian along integrate(q, ε e_j).
-
-    Springs are not in it: they are forces among others, which may be left out.
-    """
-
-    def build(q: Sequence[Traced], v: Vector) -> list[Scalar]:
-        kinetic, potential = energy(model, q, v)
-        potential = potential - spring_energy(Configuration(model, q))
-        directions = position_directions(model, q)
-        slopes = differentiate(q[0].trace, [kinetic - potential], directions)
-        return [*(x for row in crba(model, q) for x in row), *(slope for (slope,) in slopes)]
-
-    nv = model.nv
-    return function(model, "lagrangian", (model.nq, nv, nv * nv + nv), build)
-
-
-def momentum_slopes(model: Model, q: Array, v: Array) -> Array:
-    """∂(M v)/∂q (..., nv, nv) along integrate(q, ε e_j): inverse dynamics' but for gravity's."""
-    rest = np.zeros_like(v)
-    moving, still = (rnea_derivatives(model, q, rest, a)[0] for a in (v, rest))
-    return moving - still
-
-
 # ---- in tangent coordinates ----------------------------------------------------------------------
 # of x: q, z and the bases of the linkages (:mod:`robomodel.motion.tangent`), one after the other
 
@@ -153,22 +123,6 @@ def joint_accelerations(model: Model) -> Function:
         return list(State(here, q, (), z).accelerations(a))
 
     return in_tangent(model, "joint accelerations", model.n_joint_velocities, build, model.nv)
-
-
-@cached_on_model
-def tangent_jacobian(model: Model) -> Function:
-    """x → G by rows (n_joint_velocities · nv)."""
-
-    def build(here: Model, q: Vector, z: Vector) -> list[Scalar]:
-        entries: list[Scalar] = []
-        state = Configuration(here, q)
-        for cluster in model.clusters:
-            before, after = cluster.v.start, model.nv - cluster.v.stop
-            for row in state.rows[cluster.spanning_v]:
-                entries += [*[0.0] * before, *row, *[0.0] * after]
-        return entries
-
-    return in_tangent(model, "tangent jacobian", model.n_joint_velocities * model.nv, build)
 
 
 @cached_on_model
@@ -233,10 +187,6 @@ class Coordinates:
     def joint_rates(self, x: Array) -> Array:
         """Velocities of all joints."""
         return np.asarray(joint_rates(self.model)(self.row(x)))
-
-    def jacobian(self, x: Array) -> Array:
-        """G (n_joint_velocities, nv)."""
-        return np.asarray(tangent_jacobian(self.model)(self.row(x))).reshape(-1, self.model.nv)
 
     def renewed(self, x: Array) -> tuple[Coordinates, Array, Array]:
         """Those in bases of x, x in these, and the checks of linkages; x has closed loops."""

@@ -387,11 +387,9 @@ class Adaptive(Run):
 
 # ---- simulate ------------------------------------------------------------------------------------
 
-Method: TypeAlias = Literal[
-    "rk4", "dop853", "radau", "semi_implicit_euler", "variational", "time_stepping"
-]
+Method: TypeAlias = Literal["rk4", "dop853", "radau", "semi_implicit_euler", "time_stepping"]
 
-METHODS = (*ADAPTIVE, "rk4", "semi_implicit_euler", "variational", "time_stepping")
+METHODS = (*ADAPTIVE, "rk4", "semi_implicit_euler", "time_stepping")
 STEP = 1e-3
 CLOSING = 2  # steps of Newton's method that close loops after a step
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
@@ -438,8 +436,6 @@ def simulate(
       are, steps are as long as the motion is smooth. It is the default where the file's dampers
       would make "dop853" take more than ten thousand or so;
     * "rk4": fourth order, steps of ``step`` (default 1 ms);
-    * "variational": second order, implicit, symplectic: the error of energy stays bounded however
-      long the motion is;
     * "semi_implicit_euler": first order; implicit in the file's springs and dampers.
 
     All of them leave loops closed to rounding. Steps of "rk4", "semi_implicit_euler" and

@@ -39,7 +39,6 @@ from robomodel.motion.tangent import (
 )
 from robomodel.motion.time_stepping import TOUCH, Memory
 from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
-from robomodel.motion.variational import VariationalStep
 from robomodel.running import Progress
 from robomodel.scalars import Scalar
 
@@ -351,8 +350,6 @@ class Steps(Run):
                 return self._runge_kutta(signals, t, h, state), None
             case "semi_implicit_euler":
                 return self._euler(signals, t, h, state), None
-            case "variational":
-                return VariationalStep(self.step, signals, t, h).result(state), None
         q, v = self._independent(state)
         tau, pushes = signals.at(t, q, v)
         touches = self._contacts(q, v, h)

@@ -28,7 +28,6 @@ from robomodel.dynamics.kinematics.state import Configuration, Forces
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.passive import passive_force
 from robomodel.dynamics.recursions.reduced import reduced
-from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.kernels import Iteration
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Dtype
@@ -57,7 +56,7 @@ from robomodel.motion.time_stepping import (
     finish,
     predicted,
 )
-from robomodel.scalars import Scalar, Vector, added, div, dot, moved, subtracted
+from robomodel.scalars import Scalar, Vector, added, div, dot, moved
 
 SWEEPS = 4  # of Gauss-Seidel on a contact problem, from the last step's impulses on
 POLISH = 2  # steps of Newton's method after these: 4 + 2 solve what 8 sweeps leave at 1e-10
@@ -206,10 +205,6 @@ class FixedStep:
         """q, z and the bases (:mod:`robomodel.motion.integrator_functions`) of a state."""
         q, v, z, bases, _ = (state[part] for part in self.columns)
         return np.concatenate([q, z if self.checks else v, bases])
-
-    def row(self, x: Array) -> Array:
-        """The state, without memory, of q, z and bases."""
-        return np.concatenate([*self.independent(x), x[self.model.nq :] if self.checks else []])
 
     def independent(self, x: Array) -> tuple[Array, Array]:
         """q and v of q, z and bases."""
@@ -651,26 +646,3 @@ def flow(model: Model, links: tuple[str, ...] = (), *, passive: bool = True) -> 
 
     sizes = (nq + nv + tangent.numbers(model), nv, *step.more, nq + nv)
     return function(model, f"flow {links!r} {passive}", sizes, build)
-
-
-@cached_on_model
-def acting_forces(
-    model: Model, links: tuple[str, ...] = (), *, passive: bool = True
-) -> TracedFunction:
-    """(q, z and bases; tau; wrenches on the links) → what these, springs and dampers do along z."""
-    step = FixedStep(model, "rk4", links=links, passive=passive)
-    nq, nv = model.nq, model.nv
-
-    def build(x: Vector, tau: Vector, wrenches: Vector = ()) -> list[Scalar]:
-        here, q, z = in_tangents(model, x[nq + nv :]), x[:nq], x[nq : nq + nv]
-        acting = tangent.forces(model, Configuration(here, q), tau)
-        if passive:
-            acting = added(acting, passive_force(here, q, z))
-        rest: list[Scalar] = [0.0] * nv
-        if links:
-            acting = added(acting, bias_force(here, q, rest))
-            acting = subtracted(acting, bias_force(here, q, rest, step.wrenches(wrenches)))
-        return acting
-
-    sizes = (nq + nv + tangent.numbers(model), nv, *step.more, nv)
-    return function(model, f"acting forces {links!r} {passive}", sizes, build)
