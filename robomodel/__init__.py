@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from robomodel.cuda.rollout import rollout_kernel
     from robomodel.interop.c import write_c
     from robomodel.interop.casadi import to_casadi
+    from robomodel.interop.javascript import write_js
     from robomodel.reports.actuation.study import actuation
     from robomodel.reports.approximation import approximation_errors
     from robomodel.reports.comparison.study import compare
@@ -90,6 +91,7 @@ __all__ = [
     "validate",
     "with_parameters",
     "write_c",
+    "write_js",
     "write_mjcf",
     "write_sdf",
     "write_urdf",
@@ -117,6 +119,7 @@ _LATE = {
     "rollout_kernel": "cuda.rollout",
     "to_casadi": "interop.casadi",
     "write_c": "interop.c",
+    "write_js": "interop.javascript",
 }
 
 
@@ -151,7 +154,7 @@ del _name
 
 
 def __getattr__(name: str) -> object:
-    """Motion over time, reports, symbols and C, imported when they are first asked for."""
+    """Motions, reports, symbols, C and JavaScript, imported when they are first asked for."""
     if name not in _LATE:
         hint = instead(name, __all__)
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'{hint}")

@@ -1,4 +1,4 @@
-"""Programs on every target, as functions of rows: NumPy's kernels, C, and cards' code here."""
+"""Programs on every target, as functions of rows: NumPy, C, JavaScript, and cards' code here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import node
 import numpy as np
 from ptx_interpreter import Launch
 
@@ -15,6 +16,7 @@ from robomodel.cuda import ptx
 from robomodel.cuda.slices import Slice
 from robomodel.kernels import Program, compile_program
 from robomodel.kernels.c import CFunction, preamble
+from robomodel.kernels.javascript import PREAMBLE, JavaScriptFunction
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
@@ -90,9 +92,20 @@ def on_card(
     return run
 
 
+def in_javascript(program: Program, sizes: Sequence[int], dtype: str, folder: Path) -> Run:
+    *given, size = sizes
+    parts = [size] if size < 6 else [5, size - 5]
+    arguments = {f"x{i}": n for i, n in enumerate(given)}
+    f = JavaScriptFunction("f", program, arguments, {f"y{i}": n for i, n in enumerate(parts)})
+    module = folder / "f.mjs"
+    module.write_text("\n".join([PREAMBLE, *f.definition(), ""]))
+    return lambda arrays: node.run([node.Job(module, "f", arrays, size)], folder)[0]
+
+
 TARGETS = {
     "numpy": numpy_kernel,
     "card": on_card,
+    "javascript": in_javascript,
     **{compiler: in_c(compiler) for compiler in COMPILERS},
 }
 

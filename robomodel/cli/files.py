@@ -157,45 +157,51 @@ def code(
     robot: Robot,
     output: Path,
     functions: str = "rnea,aba",
+    language: Literal["c", "js"] = "c",
     dtype: Literal["float64", "float32"] = "float64",
     stem: str | None = None,
     ros2_control: bool = False,
 ) -> Document:
-    """Write functions of a robot as C99, which C++ includes too: no heap, no state, no libraries.
+    """Write functions of a robot as C99, which C++ includes too, or as a module of JavaScript.
 
-    Keys of the JSON document: robot, file, source, header, functions, dtype, warnings, and
-    transmission with --ros2-control.
+    Neither needs a library. Keys of the JSON document: robot, file, source, header (of C),
+    functions, dtype, warnings, and transmission with --ros2-control.
 
     Examples:
         robomodel code four_bar -o generated
         robomodel code mini_cheetah -o generated --functions rnea,crba
+        robomodel code four_bar -o generated --language js --functions aba,close,frame_pose
         robomodel code parallel_ankle -o generated --ros2-control
 
     Options:
-        -o, --output DIR: The folder for NAME.c and NAME.h, created where missing.
+        -o, --output DIR: The folder for NAME.c and NAME.h, or NAME.js, created where missing.
         --functions A,B,…: Which: names as of rm.compile, and close, integrate, joint_positions,
-            joint_velocities, from_actuators; after a colon the link that one is about, as
-            frame_pose:foot.
-        --dtype: The type of all numbers.
-        --stem NAME: What names begin with. [default: the robot's]
+            joint_velocities, link_poses, from_actuators; after a colon the link that one is about,
+            as frame_pose:foot.
+        --language: C, or JavaScript.
+        --dtype: The type of all numbers in C; JavaScript has float64.
+        --stem NAME: What names of C, and files, begin with. [default: the robot's]
         --ros2-control: Also write NAME_transmission.hpp, a Transmission of ros2_control between
             actuators and independent joints, and the functions that it calls.
     """
     from robomodel.interop.c import identifier, write_c
+    from robomodel.interop.javascript import write_js
 
+    if language == "js" and (ros2_control or dtype != "float64"):
+        raise UserError("--ros2-control and --dtype float32 are of --language c")
     model = robot.load()
     names = [each.strip() for each in functions.split(",") if each.strip()]
+    file = output / f"{identifier(stem or model.name)}.{language}"
     with blaming(robot.file):
         output.mkdir(parents=True, exist_ok=True)
-        paths = write_c(
-            model,
-            output / f"{identifier(stem or model.name)}.c",
-            names,
-            dtype=dtype,
-            ros2_control=ros2_control,
+        paths = (
+            [write_js(model, file, names)]
+            if language == "js"
+            else write_c(model, file, names, dtype=dtype, ros2_control=ros2_control)
         )
     keys = ("source", "header", "transmission")
     written = {key: str(path) for key, path in zip(keys, paths, strict=False)}
     *others, last = written.values()
+    said = f"{', '.join(others)} and {last}" if others else last
     data = {"robot": model.name, **written, "functions": names, "dtype": dtype}
-    return Document(f"wrote {', '.join(others)} and {last}", "", data=data)
+    return Document(f"wrote {said}", "", data=data)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import keyword
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from numpy.typing import DTypeLike
 
 from robomodel.files import replace_file
-from robomodel.interop.programs import routine, summary, task_of
+from robomodel.interop import source as sources
 from robomodel.interop.ros2_control import FUNCTIONS as TRANSMISSION_FUNCTIONS
 from robomodel.interop.ros2_control import transmission_header
+from robomodel.interop.source import Functions
 from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
 from robomodel.kernels.function import TracedFunction, as_dtype
 from robomodel.kernels.program import Dtype
 from robomodel.model import Model
 from robomodel.model.elements import position_labels, position_names
-
-Functions: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapping[str, Any]]]"
 
 _WORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline
@@ -81,16 +78,11 @@ def write_c(
     if ros2_control and number != "float64":
         raise ValueError("ros2_control has values of float64")
     transmission = transmission_header(model, stem) if ros2_control else ""
-    chosen: dict[str, TracedFunction] = {}
-    for name, function in _chosen(model, functions):
-        if name in chosen:
-            raise ValueError(f"two functions would be called '{stem}_{name}'; name them apart")
-        chosen[name] = function
-    for name in TRANSMISSION_FUNCTIONS if ros2_control else ():
-        if chosen.setdefault(name, required := _routine(model, name, {})) is not required:
+    required = sources.chosen(model, TRANSMISSION_FUNCTIONS, identifier) if ros2_control else {}
+    chosen = sources.chosen(model, functions, identifier) if functions or not required else {}
+    for name, function in required.items():
+        if chosen.setdefault(name, function) is not function:
             raise ValueError(f"'{stem}_{name}' is what the header for ros2_control calls")
-    if not chosen:
-        raise ValueError("no functions are asked for")
     texts = [_function(stem, name, function, number) for name, function in chosen.items()]
     header = source.with_suffix(".h")
     header_text = _header(model, stem, header.name, list(chosen.values()), texts, number)
@@ -103,55 +95,15 @@ def write_c(
     return [source, header, adapter]
 
 
-def _chosen(model: Model, functions: Functions) -> Iterable[tuple[str, TracedFunction]]:
-    """Names in C, without the stem, and what they are of."""
-    if isinstance(functions, str):
-        functions = (functions,)
-    if isinstance(functions, Mapping):
-        for alias, what in functions.items():
-            match (alias, what):
-                case (str(), str(name)):
-                    yield identifier(alias), _routine(model, name, {})
-                case (str(), (str(name), Mapping() as options)):
-                    yield identifier(alias), _routine(model, name, options)
-                case _:
-                    raise TypeError(
-                        "a mapping gives names in C, and of each a function's name, or (name, "
-                        f"options), not {alias!r}: {what!r}"
-                    )
-        return
-    if not isinstance(functions, Iterable):
-        raise TypeError(f"functions are names, or a mapping of some, not {functions!r}")
-    for name in functions:
-        if not isinstance(name, str):
-            raise TypeError(f"functions are names, not {name!r}; give options by a mapping")
-        yield identifier(re.sub(r"[:+]", "_", name)), _routine(model, name, {})
-
-
-def _routine(model: Model, name: str, options: Mapping[str, Any]) -> TracedFunction:
-    """A function, after its name the links that it is about."""
-    name, colon, links = name.partition(":")
-    about = {"frames": links.split("+")} if colon else {}
-    return routine(model, name, **about, **options)
-
-
 def identifier(text: str) -> str:
-    """A name as C takes it: letters, digits and underscores, not a digit first."""
-    name = re.sub(r"\W", "_", text, flags=re.ASCII)
-    if not name or name[0].isdigit():
-        name = f"_{name}" if name else "robot"
-    return f"{name}_" if name in RESERVED or keyword.iskeyword(name) else name
+    """A name as C and C++ take it."""
+    return sources.identifier(text, RESERVED)
 
 
 def _function(stem: str, name: str, function: TracedFunction, dtype: Dtype) -> CFunction:
     results = {identifier(r): math.prod(shape) for r, shape in function.results.items()}
-    arguments: dict[str, int] = {}
-    for argument, size in function.arguments.items():
-        link = re.fullmatch(r"f_ext\['(.*)'\]", argument)
-        unique = identifier(f"f_ext_{link[1]}" if link else argument)
-        while unique in arguments or unique in results:
-            unique += "_"
-        arguments[unique] = size
+    names = sources.argument_names(function, RESERVED)
+    arguments = {names[argument]: size for argument, size in function.arguments.items()}
     return CFunction(f"{stem}_{name}", function.program, arguments, results, dtype)
 
 
@@ -177,35 +129,6 @@ def _plain(text: str) -> str:
 
 
 # ---- the header ----------------------------------------------------------------------------------
-
-UNITS = {
-    "q": "positions [rad, m, unit quaternions x y z w]",
-    "v": "velocities [rad/s, m/s]",
-    "a": "accelerations [rad/s^2, m/s^2]",
-    "tau": "forces on the independent velocities [N m, N]",
-    "given": "accelerations of the known joints, forces of the others",
-    "v_dt": "a velocity times a time [rad, m]",
-    "w": "weights of the forces",
-    "u": "forces of the motors",
-    "M": "inertia [kg m^2, kg m, kg]",
-    "closed": "positions, loops closed",
-    "next": "positions after the motion",
-    "residual": "what loops fail by [m, sine of an angle]",
-    "positions": "of all joints [rad, m]",
-    "velocities": "of all joints [rad/s, m/s]",
-    "pose": "rotation and origin [m]",
-    "velocity": "angular [rad/s], linear [m/s]",
-    "J": "Jacobian",
-    "rates": "of the actuators [rad/s, m/s]",
-    "kp": "gains at the motors [N m/rad, N/m]",
-    "kd": "gains at the motors [N m s/rad, N s/m]",
-    "guess": "a closed configuration near the result",
-    "B": "what each motor's unit force does",
-    "kinetic": "energy [J]",
-    "potential": "energy [J]",
-    "com": "centre of mass [m]",
-    "h": "angular [kg m^2/s], linear [kg m/s] momentum",
-}
 
 
 def _header(
@@ -280,22 +203,12 @@ def _sizes(model: Model, stem: str, dtype: Dtype) -> list[str]:
 
 def _comment(function: TracedFunction, f: CFunction) -> list[str]:
     """The comment on a function: what it does, its arguments and results, its stack."""
-    lines, task = [f"/* {_plain(summary(function.name))}"], task_of(function)
-    if task is not None and task.frames:
-        frames, axes = ", ".join(map(str, task.frames)), task.reference
-        lines.append(f"   Frames: {_plain(frames)}; reference: {axes}.")
-    if task is not None and task.passive:
-        lines.append("   With the springs and the damping of the robot's file.")
-    for name, argument in zip(f.arguments, function.arguments, strict=True):
-        unit = _unit(function, argument)
-        if name.startswith("f_ext"):
-            unit = "wrench on that link in its axes: moment [N m], force [N]"
-        lines.append(f"   {name}: {unit}" if unit else f"   {name}")
-    for name, (result, shape) in zip(f.results, function.results.items(), strict=True):
-        size = " by ".join(map(str, shape))
-        unit = _unit(function, result)
-        by = f"{size}, by rows" if len(shape) > 1 else ""
-        note = "; ".join(x for x in (unit, by) if x)
+    first, *others = map(_plain, sources.headlines(function))
+    lines = [f"/* {first}", *(f"   {line}" for line in others)]
+    for name, original in zip(
+        (*f.arguments, *f.results), (*function.arguments, *function.results), strict=True
+    ):
+        note = sources.described(function, original)
         lines.append(f"   {name}: {note}" if note else f"   {name}")
     stack = f.stack
     what = (
@@ -305,12 +218,6 @@ def _comment(function: TracedFunction, f: CFunction) -> list[str]:
     )
     lines.append(f"   {f.program.flops} floating-point operations; stack: {what}. */")
     return lines
-
-
-def _unit(function: TracedFunction, name: str) -> str:
-    """What an argument or a result of a function is."""
-    place = "the actuators" if "actuator" in function.name else "all joints"
-    return UNITS.get(name, "").replace("all joints", place)
 
 
 def _for_cpp(stem: str, functions: Sequence[CFunction], kind: str) -> list[str]:

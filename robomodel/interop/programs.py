@@ -25,6 +25,7 @@ from robomodel.dynamics.algorithm import (
     documented,
     traced_algorithm,
 )
+from robomodel.dynamics.kinematics.frames import link_poses_function
 from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.function import CudaKernel, Kernel, TracedFunction, as_dtype
 from robomodel.model.configurations import functions
@@ -187,6 +188,7 @@ OF_CONFIGURATIONS: Mapping[str, Callable[..., TracedFunction]] = {
     "integrate": lambda model: functions.integrate(model, INTEGRATE_STEPS),
     "joint_positions": lambda model: functions.joint_positions(model, _first(model, "nq")),
     "joint_velocities": lambda model: functions.joint_velocities(model, _first(model, "nv")),
+    "link_poses": link_poses_function,
 }
 """Functions of the configuration and of actuators, besides the algorithms."""
 
@@ -226,6 +228,7 @@ SUMMARIES: Mapping[str, str] = {
     "from_actuators": "The state at which encoders at the motors read this, by steps of Newton's "
     f"from guess ({inverse.STEPS} by default: from some 0.05 rad or m away), the base as in guess "
     "and at rest; not-a-number where that does not converge.",
+    "link_poses": "Poses of all links in the world, homogeneous matrices one after the other.",
     "constraint_bias": "g: accelerations of all joints of the spanning tree are G a + g.",
 }
 """What functions of the configuration do, whose results are numbers here."""

@@ -149,9 +149,7 @@ class Statements(Target):
 
     def load(self, memory: Memory, at: int) -> str:
         """Out of an array."""
-        name = f"{ARRAYS[memory][0]}{at}"
-        self.lines.append(f"    const {self.kind} {name} = {ARRAYS[memory]}[{at}];")
-        return name
+        return self.named(f"{ARRAYS[memory][0]}{at}", f"{ARRAYS[memory]}[{at}]")
 
     def store(self, x: str, memory: Memory, at: int) -> None:
         """Into an array."""
@@ -159,14 +157,25 @@ class Statements(Target):
 
     def compute(self, number: int, step: Step, names: list[str]) -> str:
         """A statement that makes a value."""
-        self.lines.append(f"    const {self.kind} t{number} = {self.expression(step, names)};")
-        return f"t{number}"
+        return self.named(f"t{number}", self.expression(step, names))
+
+    def named(self, name: str, expression: str) -> str:
+        """A constant of this name."""
+        self.lines.append(f"    const {self.kind} {name} = {expression};")
+        return name
+
+    def called(self, function: str, x: str) -> str:
+        """A call of the mathematical library."""
+        return f"{function}{'' if self.dtype == 'float64' else 'f'}({x})"
+
+    def fused(self, a: str, b: str, c: str) -> str:
+        """The expression a b + c."""
+        return f"FMA({a}, {b}, {c})"
 
     def expression(self, step: Step, names: list[str]) -> str:
         """What a step computes."""
         if step.operation in CALLED:
-            suffix = "" if self.dtype == "float64" else "f"
-            return f"{CALLED[step.operation]}{suffix}({names[0]})"
+            return self.called(CALLED[step.operation], names[0])
         if step.operation in SIGNS:
             a, b = names
             return f"{a} {SIGNS[step.operation]} {b}"
@@ -174,13 +183,13 @@ class Statements(Target):
             return f"-{names[0]}"
         a, b, c = names
         if step.operation == SELECT:
-            return f"{a} < {literal(0.0, self.dtype)} ? {b} : {c}"
+            return f"{a} < {self.constant(0.0)} ? {b} : {c}"
         if step.operation == FMA:
-            return f"FMA({a}, {b}, {c})"
+            return self.fused(a, b, c)
         if step.operation == FMS:
-            return f"FMA({a}, {b}, -{c})"
+            return self.fused(a, b, f"-{c}")
         assert step.operation == FNMA
-        return f"FMA(-{a}, {b}, {c})"
+        return self.fused(f"-{a}", b, c)
 
 
 class _Named(Statements):

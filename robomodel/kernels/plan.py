@@ -57,7 +57,7 @@ class Plan:
 
     With an ``iteration`` inputs and outputs that are carried stand behind those of the arguments
     and the result, and the constants of a stage behind the inputs. A program of up to ``longest``
-    steps (None: :data:`CHUNK`) is one piece.
+    steps (None: :data:`CHUNK`) is one piece, a longer one has pieces of ``piece`` steps.
     """
 
     program: Program
@@ -65,6 +65,7 @@ class Plan:
     dtype: Dtype = "float64"
     iteration: Iteration | None = None
     longest: int | None = None
+    piece: int | None = None
 
     @property
     def precision(self) -> Precision:
@@ -76,7 +77,7 @@ class Plan:
         """The steps, cut into pieces, so that compile time grows linearly."""
         count = len(self.program.steps)
         longest = CHUNK if self.longest is None else self.longest
-        size = max(count, 1) if count <= longest else PIECE
+        size = max(count, 1) if count <= longest else self.piece or PIECE
         cuts = range(0, max(count, 1), size)
         return tuple(range(i, min(i + size, count)) for i in cuts)
 

@@ -51,9 +51,7 @@ def _bias(model: Model, q: Vector, v: Vector, at: frames.FramePlacement) -> tupl
 
 
 def _pose(model: Model, q: Vector, at: frames.FramePlacement) -> list[Scalar]:
-    rotation, origin = frames.pose(model, q, at)
-    top = [x for row, o in zip(rotation, origin, strict=True) for x in (*row, o)]
-    return [*top, 0.0, 0.0, 0.0, 1.0]
+    return frames.homogeneous(*frames.pose(model, q, at))
 
 
 @algorithm(_pose, pose=(4, 4))

@@ -12,7 +12,9 @@ import numpy as np
 
 from robomodel.dynamics.kinematics.state import Configuration, Direction, State, position_directions
 from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.trace import Traced
+from robomodel.model.derived import traced
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -218,22 +220,38 @@ def _referred(placed: tuple[Mat, Vec], at: FramePlacement, motion: Motion) -> Mo
 def link_poses(model: Model, q: Array) -> dict[str, Array]:
     """Homogeneous poses (..., 4, 4) of all links in the world at configurations (..., nq)."""
     positions = q.tolist() if q.ndim == 1 else unstack(q)  # floats are quicker than arrays of one
-    state, batch = Configuration(model, positions, range(len(model.nodes))), q.shape[:-1]
-    world = np.broadcast_to(np.eye(4), (*batch, 4, 4))
-    bodies: list[Array] = []
-    for node, transform in zip(model.nodes, state.transforms, strict=True):
-        above = world if node.parent < 0 else bodies[node.parent]
-        bodies.append(above @ _homogeneous(transform, batch))
-    return {
-        frame.name: (world if frame.body < 0 else bodies[frame.body]) @ _homogeneous(frame.pose, ())
-        for frame in model.frames
-    }
+    numbers, batch = _poses(model, positions), q.shape[:-1]
+    poses = stack(numbers, batch).reshape(*batch, len(model.frames), 4, 4)
+    return {frame.name: poses[..., i, :, :] for i, frame in enumerate(model.frames)}
 
 
-def _homogeneous(transform: Transform, batch: tuple[int, ...]) -> Array:
-    rows = [[*row, x] for row, x in zip(transform.matrix(), transform.offset, strict=True)]
-    entries: list[Scalar] = [x for row in (*rows, [0.0, 0.0, 0.0, 1.0]) for x in row]
-    return stack(entries, batch).reshape(*batch, 4, 4)
+@traced
+def link_poses_function(model: Model) -> TracedFunction:
+    """Poses of all links, in the order of ``model.frames``."""
+    results = {"poses": (len(model.frames), 4, 4)}
+    return TracedFunction("link_poses", {"q": model.nq}, results, lambda q: _poses(model, q))
+
+
+def _poses(model: Model, q: Vector) -> list[Scalar]:
+    """Homogeneous matrices of all frames, one after the other, by rows."""
+    placed: list[tuple[Mat, Vec]] = []
+
+    def of(body: int, within: Transform) -> tuple[Mat, Vec]:
+        if body == WORLD:
+            return within.matrix(), within.offset
+        rotation, origin = placed[body]
+        return matmul(rotation, within.matrix()), plus(origin, apply(rotation, within.offset))
+
+    transforms = Configuration(model, q, range(len(model.nodes))).transforms
+    for node, transform in zip(model.nodes, transforms, strict=True):
+        placed.append(of(node.parent, transform))
+    return [x for frame in model.frames for x in homogeneous(*of(frame.body, frame.pose))]
+
+
+def homogeneous(rotation: Mat, origin: Vec) -> list[Scalar]:
+    """The entries of a homogeneous matrix, by rows."""
+    top = [x for row, o in zip(rotation, origin, strict=True) for x in (*row, o)]
+    return [*top, 0.0, 0.0, 0.0, 1.0]
 
 
 # ---- what sensors on a frame read ---------------------------------------------------------------

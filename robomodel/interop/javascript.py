@@ -1,0 +1,151 @@
+"""JavaScript of a robot's functions: one ES module that needs nothing else, for pages and Node."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from robomodel.files import replace_file
+from robomodel.interop import source
+from robomodel.interop.source import Functions
+from robomodel.kernels.function import TracedFunction
+from robomodel.kernels.javascript import LOCALS, PREAMBLE, JavaScriptFunction
+from robomodel.model import Model
+from robomodel.model.elements import position_names
+
+_WORDS = """
+    arguments await break case catch class const continue debugger default delete do else enum eval
+    export extends false finally for function if implements import in instanceof interface let
+    model new null package private protected public return static super switch this throw true try
+    typeof undefined var void while with yield
+"""
+RESERVED = LOCALS.union(_WORDS.split())
+
+FRAME_POSE = """\
+/**
+ * The pose of a link, by its name, in the world.
+ * @param {ArrayLike<number>} q positions
+ * @param {string} link one of model.link_names
+ * @param {Float64Array} pose homogeneous matrix, by rows
+ */
+export function NAME(q, link, pose = new Float64Array(16)) {
+  const at = model.link_names.indexOf(link);
+  if (at < 0) throw new RangeError(`no link '${link}'`);
+  pose.set(link_poses(q).subarray(16 * at, 16 * at + 16));
+  return pose;
+}
+"""
+
+
+def write_js(
+    model: Model,
+    path: str | os.PathLike[str],
+    functions: Functions = ("aba", "close", "frame_pose"),
+) -> Path:
+    """Write functions of a robot as an ES module of JavaScript, without dependencies.
+
+    ``aba(q, v, tau)`` takes arrays of numbers and returns a ``Float64Array``, or an object of them
+    where there are several results: ``const { closed, residual } = close(q)``. One more argument is
+    filled and returned instead of new arrays. Matrices are by rows; units, signs and orders of
+    coordinates are Python's. An array of another length raises a RangeError. ``model`` has the
+    names: ``model.dof_names``, ``model.link_names`` and so on, and ``model.neutral``.
+
+    Args:
+        model: The robot.
+        path: Where to write; it ends in ``.js`` or ``.mjs``.
+        functions: As of :func:`robomodel.write_c`. "frame_pose" without a link is
+            ``frame_pose(q, link)`` of any, and "link_poses" gives all.
+
+    Returns:
+        path: The file.
+
+    Raises:
+        ValueError: Before anything is written: unknown functions and such as cannot be
+            straight-line programs, by name; a ``path`` of another ending.
+    """
+    file = Path(path)
+    if file.suffix not in (".js", ".mjs"):
+        raise ValueError(f"path must end in .js or .mjs, got '{file}'")
+    replace_file(str(file), module(model, functions))
+    return file
+
+
+def module(model: Model, functions: Functions) -> str:
+    """The text of the module that :func:`write_js` writes."""
+    wanted: dict[str, tuple[str, Mapping[str, object]]] = {}
+    of_any: list[str] = []
+    for name, function, options in source.named(functions):
+        if name in wanted or name in of_any:
+            raise ValueError(f"two functions would be called '{name}'; name them apart")
+        if function == "frame_pose" and not options:
+            of_any.append(name)
+        else:
+            wanted[name] = function, options
+    poses: tuple[str, Mapping[str, object]] = "link_poses", {}
+    if of_any and wanted.setdefault("link_poses", poses) != poses:
+        raise ValueError(f"'link_poses' is what '{of_any[0]}' calls; name the other function apart")
+    lines = [
+        f"// {model.name}: written by robomodel. SI units and radians; spatial vectors are angular",
+        "// first, matrices by rows, quaternions x y z w. Arguments are arrays of numbers.",
+        "",
+        "export const model = {",
+        *(f"  {key}: {json.dumps(x, ensure_ascii=False)}," for key, x in _names(model).items()),
+        "};",
+        f"model.neutral = Float64Array.from({json.dumps(model.neutral().tolist())});",
+        "",
+        PREAMBLE,
+    ]
+    for name, traced in source.chosen(model, wanted, identifier).items():
+        lines += [*_comment(traced), *_written(name, traced).definition(), ""]
+    lines += [FRAME_POSE.replace("NAME", identifier(name)) for name in of_any]
+    return "\n".join(lines)
+
+
+def identifier(text: str) -> str:
+    """A name as JavaScript takes it."""
+    return source.identifier(text, RESERVED)
+
+
+def _written(name: str, function: TracedFunction) -> JavaScriptFunction:
+    names = source.argument_names(function, RESERVED)
+    return JavaScriptFunction(
+        name,
+        function.program,
+        {names[argument]: size for argument, size in function.arguments.items()},
+        {identifier(r): math.prod(shape) for r, shape in function.results.items()},
+    )
+
+
+def _names(model: Model) -> dict[str, object]:
+    """Sizes, and what stands where in arrays."""
+    return {
+        "name": model.name,
+        "nq": model.nq,
+        "nv": model.nv,
+        "nu": len(model.actuators),
+        "gravity": list(model.gravity),
+        "position_names": list(position_names(model)),
+        "dof_names": list(model.dof_names),
+        "joint_names": list(model.joint_names),
+        "actuator_names": [actuator.name for actuator in model.actuators],
+        "link_names": [frame.name for frame in model.frames],
+    }
+
+
+def _comment(function: TracedFunction) -> list[str]:
+    lines = [line.replace("*/", "* /") for line in source.headlines(function)]
+    names = source.argument_names(function, RESERVED)
+    for argument, name in names.items():
+        lines.append(f"@param {{ArrayLike<number>}} {name} {source.described(function, argument)}")
+    notes = {identifier(r): source.described(function, r) for r in function.results}
+    if len(notes) == 1:
+        ((name, note),) = notes.items()
+        lines.append(f"@param {{Float64Array}} [{name}] {note}")
+    else:
+        fields = ", ".join(f"{name}: Float64Array" for name in notes)
+        about = "; ".join(f"{name}: {note}" for name, note in notes.items() if note)
+        lines.append(f"@param {{{{{fields}}}}} [out] {about}")
+    return ["/**", *(f" * {line}".rstrip() for line in lines), " */"]

@@ -1,0 +1,135 @@
+"""What writers of source code share: which functions, names as identifiers, units."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from robomodel.interop.programs import routine, summary, task_of
+from robomodel.kernels.function import TracedFunction
+from robomodel.model import Model
+
+Functions: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapping[str, Any]]]"
+
+
+def chosen(
+    model: Model, functions: Functions, name_of: Callable[[str], str]
+) -> dict[str, TracedFunction]:
+    """Functions by their names in a language; "frame_pose:foot" is of the link ``foot``.
+
+    Raises what :func:`~robomodel.interop.programs.routine` does, ValueError where two would have
+    one name, or there are none, TypeError for what names no functions.
+    """
+    result: dict[str, TracedFunction] = {}
+    for alias, function, options in named(functions):
+        name = name_of(re.sub(r"[:+]", "_", alias))
+        if name in result:
+            raise ValueError(f"two functions would be called '{name}'; name them apart")
+        base, colon, links = function.partition(":")
+        about = {"frames": links.split("+")} if colon else {}
+        result[name] = routine(model, base, **about, **options)
+    if not result:
+        raise ValueError("no functions are asked for")
+    return result
+
+
+def named(functions: Functions) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Of each function the name to be written, its own, and options."""
+    if isinstance(functions, str):
+        functions = (functions,)
+    if isinstance(functions, Mapping):
+        for alias, what in functions.items():
+            match (alias, what):
+                case (str(), str(name)):
+                    yield alias, name, {}
+                case (str(), (str(name), Mapping() as options)):
+                    yield alias, name, options
+                case _:
+                    raise TypeError(
+                        "a mapping gives names, and of each a function's name, or (name, "
+                        f"options), not {alias!r}: {what!r}"
+                    )
+        return
+    if not isinstance(functions, Iterable):
+        raise TypeError(f"functions are names, or a mapping of some, not {functions!r}")
+    for name in functions:
+        if not isinstance(name, str):
+            raise TypeError(f"functions are names, not {name!r}; give options by a mapping")
+        yield name, name, {}
+
+
+def identifier(text: str, reserved: Container[str]) -> str:
+    """A name of letters, digits and underscores, not a digit first, and none of ``reserved``."""
+    name = re.sub(r"\W", "_", text, flags=re.ASCII)
+    if not name or name[0].isdigit():
+        name = f"_{name}" if name else "robot"
+    return f"{name}_" if name in reserved or keyword.iskeyword(name) else name
+
+
+def argument_names(function: TracedFunction, reserved: Container[str]) -> dict[str, str]:
+    """Arguments' names → as identifiers, which differ from one another and from results'."""
+    names: dict[str, str] = {}
+    taken = {identifier(result, reserved) for result in function.results}
+    for argument in function.arguments:
+        link = re.fullmatch(r"f_ext\['(.*)'\]", argument)
+        unique = identifier(f"f_ext_{link[1]}" if link else argument, reserved)
+        while unique in taken:
+            unique += "_"
+        taken.add(unique)
+        names[argument] = unique
+    return names
+
+
+UNITS = {
+    "q": "positions [rad, m, unit quaternions x y z w]",
+    "v": "velocities [rad/s, m/s]",
+    "a": "accelerations [rad/s^2, m/s^2]",
+    "tau": "forces on the independent velocities [N m, N]",
+    "given": "accelerations of the known joints, forces of the others",
+    "v_dt": "a velocity times a time [rad, m]",
+    "w": "weights of the forces",
+    "u": "forces of the motors",
+    "M": "inertia [kg m^2, kg m, kg]",
+    "closed": "positions, loops closed",
+    "next": "positions after the motion",
+    "residual": "what loops fail by [m, sine of an angle]",
+    "positions": "of all joints [rad, m]",
+    "velocities": "of all joints [rad/s, m/s]",
+    "pose": "rotation and origin [m]",
+    "velocity": "angular [rad/s], linear [m/s]",
+    "J": "Jacobian",
+    "rates": "of the actuators [rad/s, m/s]",
+    "kp": "gains at the motors [N m/rad, N/m]",
+    "kd": "gains at the motors [N m s/rad, N s/m]",
+    "guess": "a closed configuration near the result",
+    "B": "what each motor's unit force does",
+    "kinetic": "energy [J]",
+    "potential": "energy [J]",
+    "com": "centre of mass [m]",
+    "poses": "rotations and origins [m]",
+    "h": "angular [kg m^2/s], linear [kg m/s] momentum",
+}
+
+
+def headlines(function: TracedFunction) -> list[str]:
+    """What a function does, and with which options."""
+    lines, task = [summary(function.name)], task_of(function)
+    if task is not None and task.frames:
+        frames = ", ".join(map(str, task.frames))
+        lines.append(f"Frames: {frames}; reference: {task.reference}.")
+    if task is not None and task.passive:
+        lines.append("With the springs and the damping of the robot's file.")
+    return lines
+
+
+def described(function: TracedFunction, name: str) -> str:
+    """What an argument or a result of a function is: its unit; the shape of a matrix."""
+    if name.startswith("f_ext"):
+        return "wrench on that link in its axes: moment [N m], force [N]"
+    place = "the actuators" if "actuator" in function.name else "all joints"
+    text = UNITS.get(name, "").replace("all joints", place)
+    shape = function.results.get(name, ())
+    by_rows = f"{' by '.join(map(str, shape))}, by rows" if len(shape) > 1 else ""
+    return "; ".join(x for x in (text, by_rows) if x)

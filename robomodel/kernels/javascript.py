@@ -1,0 +1,177 @@
+"""A program as JavaScript: a function of arrays of floats, as C is written but for its words.
+
+Engines optimise functions up to a size, in V8 some 2 500 steps, and run longer ones a hundred times
+as slowly: long programs are cut into parts (:mod:`robomodel.kernels.plan`) that share arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from robomodel.kernels import c
+from robomodel.kernels.plan import Memory, Plan, ordered, write
+from robomodel.kernels.program import Program
+
+LONGEST, PIECE = 1000, 500  # steps of one function, and of a part where there are several
+LOCALS = frozenset(
+    ("xs", "rs", "ws", "i", "index", "out", "sized", "Math", "Float64Array", "Uint32Array")
+)
+"""Names that functions use themselves."""
+
+PREAMBLE = """\
+function sized(x, size, name) {
+  if (x.length !== size) throw new RangeError(`${name} has ${size} numbers, not ${x.length}`);
+}
+"""
+
+
+@dataclass(frozen=True)
+class JavaScriptFunction:
+    """A program with its name, and its arguments and results, by name how many numbers.
+
+    The program's inputs are the arguments' one after the other, and its outputs the results'. Names
+    are valid in JavaScript, differ, and are none of ``LOCALS``.
+    """
+
+    name: str
+    program: Program
+    arguments: Mapping[str, int]
+    results: Mapping[str, int]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """How it is cut."""
+        sizes = (*self.arguments.values(), sum(self.results.values()))
+        return Plan(ordered(self.program), sizes, longest=LONGEST, piece=PIECE)
+
+    def definition(self) -> list[str]:
+        """What exports the function: ``aba(q, v, tau)`` returns its result, or an object of them.
+
+        One more argument takes the place of what is returned.
+        """
+        made = {name: f"new Float64Array({size})" for name, size in self.results.items()}
+        (first, array), *others = made.items()
+        if others:
+            fresh = ", ".join(f"{name}: {each}" for name, each in made.items())
+            out, into, unpacked = "out", f"{{ {fresh} }}", [f"const {{ {', '.join(made)} }} = out;"]
+        else:
+            out, into, unpacked = first, array, list[str]()
+        head = f"function {self.name}({', '.join(self.arguments)}, {out} = {into}) {{"
+        checks = [f'sized({name}, {n}, "{name}");' for name, n in self.arguments.items()]
+        checks += [
+            *unpacked,
+            *(f'sized({name}, {n}, "{name}");' for name, n in self.results.items()),
+        ]
+        straight = len(self.plan.pieces) == 1
+        body = [*checks, *(self._straight() if straight else self._called()), f"return {out};"]
+        if straight:
+            return [f"export {head}", *_indented(body), "}"]
+        return [
+            f"export const {self.name} = (() => {{",
+            *_indented([*self._arrays(), *self._parts(), f"return {head}", *_indented(body), "};"]),
+            "})();",
+        ]
+
+    def _straight(self) -> list[str]:
+        """Statements on arguments, which are read first, and results, which are stored last."""
+        names: dict[int, str] = {}
+        read: list[str] = []
+        for argument, numbers in zip(self.arguments, self.plan.arguments(), strict=True):
+            for i in numbers:
+                if i in self.plan.used:
+                    names[i] = f"{argument}_{i - numbers.start}"
+                    read.append(f"const {names[i]} = {argument}[{i - numbers.start}];")
+        body = _Named(names)
+        write(self.plan, 0, body)
+        first = len(self.plan.columns)
+        body.results |= {first + i: body.constant(x) for i, x in enumerate(self.plan.constants)}
+        columns = iter(self.plan.index)
+        stored = [
+            f"{result}[{i}] = {body.results[next(columns)]};"
+            for result, count in self.results.items()
+            for i in range(count)
+        ]
+        return [*read, *body.lines, *stored]
+
+    def _arrays(self) -> list[str]:
+        """Arrays that parts share: arguments, distinct results, workspace; where results stand."""
+        plan, first = self.plan, len(self.plan.columns)
+        sizes = (plan.program.inputs, first + len(plan.constants), plan.workspace)
+        lines = [
+            f"const {name} = new Float64Array({size});"
+            for name, size in zip(c.ARRAYS.values(), sizes, strict=True)
+        ]
+        if plan.constants:
+            constants = ", ".join(_Statements().constant(x) for x in plan.constants)
+            lines.append(f"rs.set([{constants}], {first});")
+        return [*lines, f"const index = Uint32Array.of({', '.join(map(str, plan.index))});"]
+
+    def _parts(self) -> list[str]:
+        lines: list[str] = []
+        for n in range(len(self.plan.pieces)):
+            body = _Statements()
+            write(self.plan, n, body)
+            lines += [f"function part{n}() {{", *_indented(body.lines), "}"]
+        return lines
+
+    def _called(self) -> list[str]:
+        """The statements that run the parts."""
+        lines = [
+            f"xs.set({argument}, {numbers.start});"
+            for argument, numbers in zip(self.arguments, self.plan.arguments(), strict=True)
+        ]
+        lines += [f"part{n}();" for n in range(len(self.plan.pieces))]
+        first = 0
+        for result, count in self.results.items():
+            at = f"index[i + {first}]" if first else "index[i]"
+            lines.append(f"for (let i = 0; i < {count}; ++i) {result}[i] = rs[{at}];")
+            first += count
+        return lines
+
+
+class _Statements(c.Statements):
+    """Of one piece, which works on arrays."""
+
+    def __init__(self) -> None:
+        super().__init__("float64")
+
+    def constant(self, x: float) -> str:
+        if math.isnan(x):
+            return "NaN"
+        text = "Infinity" if math.isinf(x) else repr(abs(x))
+        return f"(-{text})" if math.copysign(1.0, x) < 0.0 else text
+
+    def store(self, x: str, memory: Memory, at: int) -> None:
+        self.lines.append(f"{c.ARRAYS[memory]}[{at}] = {x};")
+
+    def named(self, name: str, expression: str) -> str:
+        self.lines.append(f"const {name} = {expression};")
+        return name
+
+    def called(self, function: str, x: str) -> str:
+        return f"Math.{function}({x})"
+
+    def fused(self, a: str, b: str, c: str) -> str:
+        return f"{a} * {b} + {c}"
+
+
+class _Named(_Statements):
+    """The whole of a short program: arguments have names already, and results get names."""
+
+    def __init__(self, inputs: Mapping[int, str]) -> None:
+        super().__init__()
+        self._inputs = inputs
+        self.results: dict[int, str] = {}
+
+    def load(self, memory: Memory, at: int) -> str:
+        return self._inputs[at]
+
+    def store(self, x: str, memory: Memory, at: int) -> None:
+        self.results[at] = x
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
