@@ -264,7 +264,7 @@ def on_branch(model: Model, rng: np.random.Generator, count: int, start: Array) 
     for n, row in enumerate(q):
         row[:] = start
         for _ in range(1 + n % STEPS if linkages else 0):
-            row[:] = random_configuration(model, rng, row, linkages)
+            row[:] = random_configuration(model, rng, row, linkages, of_loops=True)
         anywhere = random_configuration(model, rng, None, others)
         for cluster in others:
             row[cluster.q] = anywhere[cluster.q]

@@ -681,11 +681,17 @@ def _checked(model: Model, q: Array, steps: int) -> tuple[Array, Array]:
 
 
 def random_configuration(
-    model: Model, rng: Generator, near: Array | None, clusters: Sequence[Cluster] | None = None
+    model: Model,
+    rng: Generator,
+    near: Array | None,
+    clusters: Sequence[Cluster] | None = None,
+    *,
+    of_loops: bool = False,
 ) -> Array:
     """A closed configuration, away from singularities and within the limits where that can be.
 
-    ``clusters``: only these are drawn; the others are as near it, or neutral.
+    ``clusters``: only these are drawn; the others are as near it, or neutral. ``of_loops``: what
+    is near counts at joints in loops, which motors geared to them may pass by their ratios.
     """
     if near is not None:
         check_one_configuration(near, "near")
@@ -698,7 +704,7 @@ def random_configuration(
             if near is None:
                 closed, checks = _anywhere(model, rng, pending, counts)
             else:
-                closed, checks = _around(model, rng, pending, near, counts[0])
+                closed, checks = _around(model, rng, pending, near, counts[0], of_loops)
             fine = (checks[..., 0] <= CLOSED) & (1.0 / checks[..., 2] >= _sampling(model).regular)
             best = fine & (checks[..., 1] <= WITHIN)
             for cluster in pending:
@@ -755,13 +761,19 @@ def _anywhere(
 
 
 def _around(
-    model: Model, rng: Generator, clusters: Sequence[Cluster], near: Array, count: int
+    model: Model,
+    rng: Generator,
+    clusters: Sequence[Cluster],
+    near: Array,
+    count: int,
+    of_loops: bool,
 ) -> tuple[Array, Array]:
     """The same of motions by up to ``NEAR`` from there, on its branch."""
     moves = np.zeros((count, model.nv))
     for cluster in clusters:
         unit = _sampling(model).units[cluster.index]
-        unit = unit / np.maximum(functions.travel(cluster), 1.0)  # v itself moves no further
+        travel = functions.travel(cluster)
+        unit = unit / (travel if of_loops else np.maximum(travel, 1.0))  # or v moves no further
         moves[:, cluster.v] = rng.uniform(-NEAR, NEAR, (count, cluster.nv)) * unit
     reached, gap = follow(model, np.broadcast_to(near, (count, model.nq)), moves)
     fine = np.repeat((gap <= CLOSED)[:, None], len(model.clusters), axis=1)
