@@ -219,8 +219,10 @@ def test_contacts_that_a_function_gives() -> None:
     assert [(at.link, at.other, at.name) for at in motion.contact_pairs] == [
         ("block", None, n) for n in range(4)
     ]
-    np.testing.assert_allclose(motion.contact_forces, same.contact_forces, atol=1e-6)
-    np.testing.assert_allclose(motion.contact_places, same.contact_places, atol=1e-9)
+    middles = (same.contact_places[1:] + same.contact_places[:-1]) / 2.0
+    np.testing.assert_allclose(motion.contact_places[:-1], middles, atol=0.5 * 9.81 * 1e-6)
+    shared = (run.contact_forces.sum(axis=1) for run in (motion, same))  # by corners in many ways
+    np.testing.assert_allclose(*shared, atol=1e-9)
     assert motion.contact_residual.max() <= 1e-10
 
 

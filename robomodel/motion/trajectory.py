@@ -76,7 +76,7 @@ class Trajectory:
         contact_pairs: Links that a callable given as ``contacts=`` has found near each other
             (``link``, ``other``, ``name``), the force being that on ``link``.
         contact_places: Where the forces act in the world (T, k, 3) [m], at the steps' beginnings;
-            nan for a pair while the callable does not name it.
+            a callable's at their middles, nan for a pair while it does not name it.
     """
 
     model: Model
