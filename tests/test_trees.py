@@ -87,12 +87,12 @@ def inputs(
 
 
 def on_tree(tree: rm.Model, task: AlgorithmSpec, given: dict[str, Array]) -> Array:
-    """The results on a tree as it stands, by NumPy; what differentiates its trace is traced."""
+    """The results on a tree as it stands, by NumPy; what needs a trace is traced."""
     batch = next(iter(given.values())).shape[:-1]
     scalars = {name: unstack(x) for name, x in given.items()}
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DescriptionWarning)  # of open trees
-        if not task.algorithm.by_trace:
+        if not (task.algorithm.by_trace or task.name == "torque_limits"):  # by zeros of the map
             return stack(task.run(tree, scalars), batch)
         traced = Trace()
         held = {name: traced.inputs(len(x)) for name, x in scalars.items()}
