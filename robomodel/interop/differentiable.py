@@ -33,7 +33,7 @@ from robomodel.kernels.differentiate import differentiate, gradient
 from robomodel.kernels.function import Build, TracedFunction, split
 from robomodel.kernels.program import Dtype
 from robomodel.kernels.trace import Traced
-from robomodel.model.configurations.functions import settled
+from robomodel.model.configurations.closing import settled
 from robomodel.model.derived import cache_key
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.joints import Floating, Planar, Spherical
@@ -266,7 +266,7 @@ class Differentiable:
         """The arguments with q where configurations are."""
         if "q" not in inputs or self.name in OF_CONFIGURATIONS:  # which see to it, each in its way
             return inputs
-        return inputs | {"q": settled(self.model, inputs["q"], 1)}
+        return inputs | {"q": settled(self.model, inputs["q"], 1)[0]}
 
     def _value(self, *arguments: Vector) -> Sequence[Scalar]:
         return self.routine.build(*self._settled(self._named(arguments)).values())

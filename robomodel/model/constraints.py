@@ -641,10 +641,10 @@ class LoopConstraint:
         loops = evaluate_loops(self.links, self.loops, positions, keep=self.keep)
         return loops.values, loops.jacobian
 
-    def closing(self, positions: Vector) -> list[Scalar]:
-        """Newton's step of the spanning joints to closed loops, independent joints held."""
+    def closing(self, positions: Vector) -> tuple[list[Scalar], list[Scalar]]:
+        """Newton's step to closed loops, independent joints held, as joint motion; and the gaps."""
         values, jacobian = self.rows(positions)
-        return self._held(jacobian, [-x for x in values])
+        return self._held(jacobian, [-x for x in values]), values
 
     def _held(self, jacobian: Rows, right: Vector) -> list[Scalar]:
         """expand · [0; K_d⁻¹ right]."""

@@ -17,7 +17,7 @@ from robomodel.kernels import Iteration
 from robomodel.kernels.function import Build, TracedFunction
 from robomodel.kernels.program import Dtype
 from robomodel.model.closure import CLOSED
-from robomodel.model.configurations.functions import left_open
+from robomodel.model.configurations.closing import left_open, settled
 from robomodel.model.derived import LARGE, cache_key, cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -28,7 +28,6 @@ from robomodel.motion.tangent import (
     numbers,
     regularity,
     renewed,
-    settled,
 )
 from robomodel.scalars import Scalar, Vector
 

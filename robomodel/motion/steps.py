@@ -31,6 +31,7 @@ from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.kernels import Iteration
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Dtype
+from robomodel.model.configurations.closing import settled
 from robomodel.model.configurations.functions import rates
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
@@ -43,7 +44,7 @@ from robomodel.motion.integrator_functions import (
     independent_columns,
     joint_rates,
 )
-from robomodel.motion.tangent import in_tangents, linkages, settled
+from robomodel.motion.tangent import in_tangents, linkages
 from robomodel.motion.time_stepping import (
     NEAR,
     Assembly,

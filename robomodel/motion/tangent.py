@@ -34,7 +34,7 @@ import numpy as np
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED
-from robomodel.model.configurations.functions import coupled, couplings, normalized, stepped
+from robomodel.model.configurations.closing import normalized
 from robomodel.model.constraints import Conditions, LoopConstraint, Perpendicular, evaluate_loops
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, joint_slices, velocity_units
@@ -227,6 +227,11 @@ class TangentConstraint:
     linkage: Linkage
     basis: Sequence[Vector]
     refined: bool = False
+
+    @property
+    def expand(self) -> Table:
+        """Joint velocities by those that couplings leave."""
+        return self.linkage.loop.expand
 
     def positions(self, q: Vector) -> list[Scalar]:
         """The positions themselves."""
@@ -454,29 +459,6 @@ def _exponential(joint: JointModel, motion: Vector) -> Vector:
     # tan(θ/2) / (θ/2) = 1 + θ²/12 + θ⁴/120 + 17 θ⁶/20160
     factor = 1.0 + square * (1 / 12 + square * (1 / 120 + 17 / 20160 * square))
     return [*(factor * x for x in motion[:3]), *motion[3:]]
-
-
-def settled(model: Model, q: Vector, times: int) -> tuple[list[Scalar], Scalar]:
-    """Unit quaternions, couplings met, loops closed by so many steps of Newton's method at z = 0.
-
-    Also Σ of the squares of the gaps before.
-    """
-    q = list(q)
-    gaps: list[Scalar] = []
-    for cluster in model.clusters:
-        q[cluster.q] = normalized(model, cluster, q[cluster.q])
-    for cluster in model.clusters:
-        constraint = cluster.constraint
-        if not isinstance(constraint, TangentConstraint):
-            continue
-        at, linear = q[cluster.q], couplings(cluster, constraint.linkage.loop)
-        for n in range(times):
-            at = coupled(linear, at)
-            step, values = constraint.closing(at)
-            gaps += values if n == 0 else []
-            at = stepped(model, cluster, at, step)
-        q[cluster.q] = coupled(linear, at)
-    return q, dot(gaps, gaps)
 
 
 def free_joints(model: Model) -> list[tuple[JointModel, slice]]:

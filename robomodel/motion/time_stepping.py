@@ -41,6 +41,7 @@ from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import Element, elements
 from robomodel.dynamics.recursions.rnea import bias_force, rnea
+from robomodel.model.configurations.closing import settled
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.motion import tangent
@@ -55,7 +56,6 @@ from robomodel.motion.tangent import (
     in_tangents,
     in_turned_axes,
     linkages,
-    settled,
 )
 from robomodel.scalars import (
     Factorization,

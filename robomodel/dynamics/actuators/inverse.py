@@ -13,18 +13,10 @@ import numpy as np
 
 from robomodel.dynamics.actuators import maps
 from robomodel.kernels.function import TracedFunction
-from robomodel.kernels.trace import Traced
-from robomodel.model.configurations.functions import (
-    FINITE,
-    coupled,
-    couplings,
-    left_open,
-    stepped,
-)
-from robomodel.model.constraints import Link, LoopConstraint
+from robomodel.model.configurations.closing import INDEPENDENT, Step, coupled, left_open, newton
+from robomodel.model.configurations.functions import FINITE
 from robomodel.model.derived import cached_on_model, traced
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Revolute
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Factorization,
@@ -117,10 +109,13 @@ def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
     def build(positions: Vector, velocities: Vector, guess: Vector) -> list[Scalar]:
         q: list[Scalar] = list(guess)
         for cluster in model.clusters:
-            q[cluster.q] = _coupled(cluster, q[cluster.q])
+            q[cluster.q] = coupled(cluster, q[cluster.q])
+        q, taken = newton(model, q, steps, Readings(positions))
         longest: Scalar = 0.0
-        for n in range(steps):
-            q, longest = _step(model, q, positions, first=n == 0)
+        for index, step in taken[-1].items():
+            if step.short:
+                way = _of_linkage(model.clusters[index], step.joints)
+                longest = maximum(longest, dot(way, way))
         matrix = maps.actuator_map(model, q)
         parts = groups(model, matrix)
         v = _velocities(model, parts, matrix, velocities, RANK)
@@ -162,77 +157,51 @@ def _velocities(
     return v
 
 
-def _step(model: Model, q: Vector, target: Vector, *, first: bool) -> tuple[list[Scalar], Scalar]:
-    """A step of Newton's on loops and actuators together; the square of the longest of a linkage.
+@dataclass(frozen=True)
+class Readings:
+    """Steps of Newton's on loops and actuators together: encoders at the motors read ``target``."""
 
-    Where ratios are constant, and without loops, the first one leads there.
-    """
-    matrix = maps.actuator_map(model, q)
-    parts = [g for g in groups(model, matrix) if first or not g.affine]
-    closing: list[Scalar] = [0.0] * model.n_joint_velocities
-    for cluster in model.clusters:
-        if isinstance(cluster.constraint, LoopConstraint):
-            closing[cluster.spanning_v] = cluster.constraint.closing(q[cluster.q])
-    left = [
-        x - dot([k for _, k in actuator.rows], [closing[row] for row, _ in actuator.rows])
-        for x, actuator in zip(
-            subtracted(target, maps.positions(model, q)), model.actuators, strict=True
-        )
-    ]
-    step = _velocities(model, parts, matrix, left)
-    turning = {i for g in parts if not g.affine for i in g.coordinates}
-    result: list[Scalar] = list(q)
-    longest: Scalar = 0.0
-    for cluster in model.clusters:
-        moved = step[cluster.v]
-        if cluster.implicit:
-            rows = cluster.constraint.jacobian(cluster.constraint.positions(q[cluster.q]))
-            moved = added(closing[cluster.spanning_v], [dot(row, moved) for row in rows])
-        if cluster.implicit or turning.intersection(range(cluster.v.start, cluster.v.stop)):
+    target: Vector
+
+    def steps(self, model: Model, q: Vector, n: int) -> dict[int, Step]:
+        """Those of clusters that move, of linkages by at most ``STEP``.
+
+        Where ratios are constant, and without loops, the first one leads there.
+        """
+        matrix = maps.actuator_map(model, q)
+        parts = [g for g in groups(model, matrix) if n == 0 or not g.affine]
+        closing, along = INDEPENDENT.steps(model, q, n), [0.0] * model.n_joint_velocities
+        for index, step in closing.items():
+            along[model.clusters[index].spanning_v] = step.joints
+        left = [
+            x - dot([k for _, k in actuator.rows], [along[row] for row, _ in actuator.rows])
+            for x, actuator in zip(
+                subtracted(self.target, maps.positions(model, q)), model.actuators, strict=True
+            )
+        ]
+        v = _velocities(model, parts, matrix, left)
+        turning = {i for g in parts if not g.affine for i in g.coordinates}
+        result: dict[int, Step] = {}
+        for cluster in model.clusters:
+            moved = v[cluster.v]
+            if cluster.implicit:
+                rows = cluster.constraint.jacobian(cluster.constraint.positions(q[cluster.q]))
+                moved = added(closing[cluster.index].joints, [dot(row, moved) for row in rows])
+            elif turning.isdisjoint(range(cluster.v.start, cluster.v.stop)):
+                if not all(type(x) is float and x == 0.0 for x in moved):
+                    result[cluster.index] = Step(moved, [])
+                continue
             way = _of_linkage(cluster, moved)
-            square = dot(way, way)
-            share = div(STEP, sqrt(maximum(square, STEP**2)))
-            moved = [share * x for x in moved]
-            longest = maximum(longest, square)
-        result[cluster.q] = _along(model, cluster, q[cluster.q], moved)
-    return result, longest
+            share = div(STEP, sqrt(maximum(dot(way, way), STEP**2)))
+            result[cluster.index] = Step([share * x for x in moved], [], short=True)
+        return result
 
 
 def _of_linkage(cluster: Cluster, step: Vector) -> list[Scalar]:
     """A step of the joints whose positions loops depend on: not of rotors beside them."""
-    if not isinstance(cluster.constraint, LoopConstraint):
+    if not cluster.implicit:
         return list(step)
-    return [x for link in _linked(cluster) for x in step[link.velocities]]
-
-
-def _linked(cluster: Cluster) -> list[Link]:
-    """The links of a cluster that its loops go through."""
-    geometry = cluster.geometry
-    bodies = {body for loop in geometry.loops for branch in loop.branches for body in branch}
-    return [geometry.links[body] for body in sorted(bodies)]
-
-
-def _along(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Scalar]:
-    """A cluster's part of q moved along joint velocities, couplings met outright.
-
-    Joints of linkages go at most STEP, so that their sines follow from those at q.
-    """
-    if all(type(x) is float and x == 0.0 for x in step):
-        return list(q)
-    moved = _coupled(cluster, stepped(model, cluster, q, step))
-    if cluster.implicit:
-        for link in _linked(cluster):
-            x = moved[link.q]
-            if isinstance(link.joint, Revolute) and isinstance(x, Traced):
-                x.trace.turn(x, q[link.q], step[link.v])
-    return moved
-
-
-def _coupled(cluster: Cluster, q: Vector) -> list[Scalar]:
-    """A cluster's part of q with what couplings beside loops give set outright."""
-    if isinstance(cluster.constraint, LoopConstraint):
-        return coupled(couplings(cluster, cluster.constraint), q)
-    return list(q)
+    return [x for link in cluster.geometry.looped for x in step[link.velocities]]
 
 
 def forces(model: Model, q: Vector, tau: Vector) -> list[Scalar]:

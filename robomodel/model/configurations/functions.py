@@ -2,40 +2,39 @@
 
 Each takes flat arguments with leading batch axes. Those that move or close q say beside it by how
 much loops fail, so that the caller can use the damped Newton method where they do.
-
-Over scalars, positions are plain numbers: q̇ of a quaternion is q ω / 2, all joints of a
-cluster with loops move with G v, and what a step's truncation and rounding leave (a quaternion's
-length, gaps in loops) :func:`settled` removes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.plan import Iteration
-from robomodel.model.closure import CLOSED
-from robomodel.model.constraints import LoopConstraint, unit_rows
+from robomodel.model.configurations.closing import (
+    INDEPENDENT,
+    Nearest,
+    left_open,
+    normalized,
+    of_loops,
+    rates_of_joints,
+    relative_gap,
+    settled,
+    stepped,
+    straightened,
+    travel,
+)
 from robomodel.model.derived import cached_on_model, traced
 from robomodel.model.elements import Cluster, Joint, joint_slices, velocity_units
-from robomodel.model.joints import Array
 from robomodel.scalars import (
-    Factorization,
     Scalar,
     Vector,
-    added,
     div,
     dot,
-    gram,
     maximum,
     select,
     sqrt,
     subtracted,
-    transposed,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def rates(model: Model, q: Vector, v: Vector) -> list[Scalar]:
     result: list[Scalar] = [0.0] * model.nq
     for cluster in model.clusters:
         at = q[cluster.q]
-        result[cluster.q] = _moved(model, cluster, at, speeds(cluster, at, v[cluster.v]))
+        result[cluster.q] = rates_of_joints(model, cluster, at, speeds(cluster, at, v[cluster.v]))
     return result
 
 
@@ -70,102 +69,11 @@ def speeds(cluster: Cluster, q: Vector, v: Vector) -> list[Scalar]:
     return [dot(row, v) for row in rows]
 
 
-def _moved(model: Model, cluster: Cluster, q: Vector, speeds: Vector) -> list[Scalar]:
-    """q̇ of a cluster's part of q at the velocities of the joints that it holds."""
-    result: list[Scalar] = [0.0] * len(q)
-    for body, part, along in joint_slices(model, cluster):
-        result[part] = model.nodes[body].joint.rates(q[part], speeds[along])
-    return result
-
-
-def stepped(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Scalar]:
-    """A cluster's joints moved along a small step of their velocities, quaternions normalised."""
-    return normalized(model, cluster, added(q, _moved(model, cluster, q, step)))
-
-
-def settled(model: Model, q: Vector, times: int) -> list[Scalar]:
-    """Quaternions of unit length, couplings met, and loops closed by so many steps of Newton's.
-
-    Independent joints stay where they are.
-    """
-    q = list(q)
-    for cluster in model.clusters:
-        at = normalized(model, cluster, q[cluster.q])
-        constraint = cluster.constraint
-        if isinstance(constraint, LoopConstraint):
-            linear = couplings(cluster, constraint)
-            for _ in range(times):
-                at = coupled(linear, at)
-                at = stepped(model, cluster, at, constraint.closing(at))
-            at = coupled(linear, at)
-        q[cluster.q] = at
-    return q
-
-
-def normalized(model: Model, cluster: Cluster, q: Vector) -> list[Scalar]:
-    """A cluster's part of q with its quaternions divided by their lengths."""
-    result = list(q)
-    for body, part, _ in joint_slices(model, cluster):
-        joint = model.nodes[body].joint
-        if joint.nq != joint.nv:
-            turn = slice(part.stop - 4, part.stop)
-            inverse = div(1.0, sqrt(dot(result[turn], result[turn])))
-            result[turn] = [inverse * x for x in result[turn]]
-    return result
-
-
-Coupled = tuple[int, tuple[tuple[float, int], ...], float]
-
-
-def couplings(cluster: Cluster, constraint: LoopConstraint) -> list[Coupled]:
-    """Positions that couplings give in a cluster with loops: which, Σ coefficient · other, offset.
-
-    Set outright they hold to the last digit, where sums over many steps would gather rounding.
-    """
-    geometry, matrix = cluster.geometry, np.array(constraint.expand)
-    first = unit_rows(constraint.expand)
-    dependent = [i for i in range(len(matrix)) if i not in first]
-    if not dependent:
-        return []
-    position = {link.v: link.q for link in geometry.links if link.joint.nv == 1}
-    conditions = np.zeros((len(geometry.linear), len(matrix)))
-    for n, coupling in enumerate(geometry.linear):
-        for link, coefficient in coupling.terms:
-            conditions[n, geometry.links[link].v] += coefficient
-    right = np.array([coupling.offset for coupling in geometry.linear])
-    offsets = np.linalg.lstsq(conditions[:, dependent], right, rcond=None)[0]
-    return [
-        (
-            position[i],
-            tuple((float(matrix[i, c]), position[first[c]]) for c in np.flatnonzero(matrix[i])),
-            float(offset),
-        )
-        for i, offset in zip(dependent, offsets, strict=True)
-    ]
-
-
-def coupled(linear: Sequence[Coupled], q: Vector) -> list[Scalar]:
-    """A cluster's part of q with what couplings give set outright."""
-    result = list(q)
-    for at, terms, offset in linear:
-        result[at] = dot([c for c, _ in terms], [q[i] for _, i in terms]) + offset
-    return result
-
-
-def left_open(model: Model, q: Vector) -> Scalar:
-    """Σ of the squares of what loops and couplings fail by at q; redundant rows too."""
-    values: list[Scalar] = [0.0]
-    for cluster in model.clusters:
-        if cluster.implicit:
-            values += loop_gaps(cluster, q[cluster.q])
-    return dot(values, values)
-
-
 def integrated(model: Model, q: Vector, v_dt: Vector, steps: int = INTEGRATE_STEPS) -> list[Scalar]:
     """q moved along v_dt: joints by their exponentials, loops closed as :func:`settled` does."""
     result = predicted(model, q, v_dt)
     if any(cluster.implicit for cluster in model.clusters):
-        result = settled(model, result, steps)
+        result = settled(model, result, steps)[0]
     return result
 
 
@@ -183,36 +91,6 @@ def _along(model: Model, cluster: Cluster, q: Vector, motion: Vector) -> list[Sc
     result = list(q)
     for body, part, along in joint_slices(model, cluster):
         result[part] = model.nodes[body].joint.moved(q[part], motion[along])
-    return result
-
-
-def travel(cluster: Cluster) -> Array:
-    """How far unit independent velocities (nv) move joints of loops through couplings alone.
-
-    A motor geared to a crank by 25 moves it by 1/25. Branches are left by motions of loops: steps
-    are bounded in these units.
-    """
-    constraint = cluster.constraint
-    if not isinstance(constraint, LoopConstraint):
-        return np.ones(cluster.nv)
-    rows = [c for link in cluster.geometry.looped for c in link.freedoms]
-    matrix = np.abs(np.array(constraint.expand))[rows]
-    most: Array = np.max(matrix[:, list(constraint.independent)], axis=0)
-    return np.where(most > 0.0, most, 1.0)
-
-
-def of_loops(cluster: Cluster, q: Vector) -> list[Scalar]:
-    """The positions of a cluster's joints that are in loops; motors geared to them are not."""
-    return [x for link in cluster.geometry.looped for x in q[link.positions]]
-
-
-def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
-    """What loops and couplings of a cluster fail by at its positions, redundant rows too."""
-    values = cluster.geometry.conditions(q)[0]
-    result = [values[row] for row in cluster.closing_rows]
-    if cluster.slack:  # what may stay open counts as closed up to there
-        others = set(range(len(values))).difference(cluster.closing_rows)
-        result += [CLOSED / cluster.slack * values[row] for row in sorted(others)]
     return result
 
 
@@ -397,11 +275,12 @@ def moved(model: Model, times: int) -> TracedFunction:
 
     def build(q: Vector, v_dt: Vector) -> list[Scalar]:
         guess = predicted(model, q, v_dt)
-        result = settled(model, guess, times) if any(c.implicit for c in model.clusters) else guess
+        implicit = any(c.implicit for c in model.clusters)
+        result = settled(model, guess, times)[0] if implicit else guess
         worst: Scalar = 0.0
         for cluster in model.clusters:
             if cluster.implicit:
-                worst = maximum(worst, _gap(cluster, result[cluster.q]))
+                worst = maximum(worst, relative_gap(cluster, result[cluster.q]))
                 units = travel(cluster).tolist()
                 along = [unit * x for unit, x in zip(units, v_dt[cluster.v], strict=True)]
                 start, ahead, at = (of_loops(cluster, x[cluster.q]) for x in (q, guess, result))
@@ -422,7 +301,7 @@ def close(model: Model, steps: int) -> TracedFunction:
     """Quaternions of unit length, and loops closed by Newton's steps, independent joints held."""
 
     def build(q: Vector) -> list[Scalar]:
-        closed = settled(model, q, steps)
+        closed = settled(model, q, steps)[0]
         return [*closed, _root(left_open(model, closed))]
 
     results: dict[str, tuple[int, ...]] = {"closed": (model.nq,), "residual": ()}
@@ -439,24 +318,20 @@ def closing(model: Model) -> TracedFunction:
     """
 
     def build(q: Vector, _: Vector) -> list[Scalar]:
-        result, checks = list(q), []
+        start, checks = straightened(model, q), list[Scalar]()
+        steps, result = INDEPENDENT.steps(model, start, 0), list(start)
         for cluster in model.clusters:
-            constraint, at = cluster.constraint, normalized(model, cluster, q[cluster.q])
+            constraint, at = cluster.constraint, start[cluster.q]
             gap: Scalar = 0.0
-            ahead = at
-            if isinstance(constraint, LoopConstraint):
-                linear = couplings(cluster, constraint)
-                at = coupled(linear, at)
-                gap = _gap(cluster, at)
-                step = constraint.closing(at)
+            if cluster.index in steps:
+                gap = relative_gap(cluster, at)
+                step = steps[cluster.index].joints
                 longest: Scalar = LONGEST
                 for link in cluster.geometry.looped:
                     for x in step[link.velocities]:
                         longest = maximum(longest, maximum(x, -x))
                 share = div(LONGEST, longest)
-                ahead = stepped(model, cluster, at, [share * x for x in step])
-                ahead = coupled(linear, ahead)
-            result[cluster.q] = ahead
+                result[cluster.q] = stepped(model, cluster, at, [share * x for x in step])
             positions = constraint.positions(at)
             beyond: Scalar = -math.inf
             for body, link in zip(cluster.bodies, cluster.geometry.links, strict=True):
@@ -491,63 +366,28 @@ def _beyond(joint: Joint, x: Scalar, worst: Scalar) -> Scalar:
 def nearest(model: Model) -> TracedFunction:
     """A step towards the closed configuration nearest to ``origin``, run over ``times``.
 
-    Of q, gap (as of :func:`moved`) and the step's largest component. The step is of the joints'
-    least norm that takes the way back to the origin, J (away - step) = φ, on independent rows.
+    Of q, gap (as of :func:`moved`) and the step's largest component.
     """
 
     def build(q: Vector, _: Vector, origin: Vector) -> list[Scalar]:
-        result: list[Scalar] = list(q)
+        start, result = list(origin), straightened(model, q)
+        for cluster in model.clusters:
+            start[cluster.q] = normalized(model, cluster, origin[cluster.q])
         gap: Scalar = 0.0
         largest: Scalar = 0.0
-        for cluster in model.clusters:
-            start = normalized(model, cluster, origin[cluster.q])
-            at = normalized(model, cluster, q[cluster.q])
-            if cluster.implicit:
-                at, step = _towards(model, cluster, at, start)
-                gap = maximum(gap, _gap(cluster, at))
-                off = subtracted(of_loops(cluster, at), of_loops(cluster, start))
-                gap = _within(dot(off, off), FAR**2, gap)
-                for x in step:
-                    largest = maximum(largest, maximum(x, -x))
+        for index, step in Nearest(start).steps(model, result, 0).items():
+            cluster = model.clusters[index]
+            at = stepped(model, cluster, result[cluster.q], step.joints)
+            gap = maximum(gap, relative_gap(cluster, at))
+            off = subtracted(of_loops(cluster, at), of_loops(cluster, start[cluster.q]))
+            gap = _within(dot(off, off), FAR**2, gap)
+            for x in step.joints:
+                largest = maximum(largest, maximum(x, -x))
             result[cluster.q] = at
         return [*result, _within(dot(result, result), FINITE, gap), largest]
 
     sizes = {"q": model.nq, "times": 1, "origin": model.nq}
     return TracedFunction("nearest", sizes, {"y": (model.nq + 2,)}, build, Iteration((1,)))
-
-
-def _towards(
-    model: Model, cluster: Cluster, q: Vector, origin: Vector
-) -> tuple[list[Scalar], list[Scalar]]:
-    """A cluster's part of q moved towards the nearest closed one, and the step."""
-    constraint = cluster.constraint
-    assert isinstance(constraint, LoopConstraint)
-    linear = couplings(cluster, constraint)
-    q = coupled(linear, q)
-    basis = np.linalg.qr(np.array(constraint.expand))[0].T.tolist()  # of motions couplings allow
-    values, jacobian = constraint.rows(q)
-    rows = [[dot(row, direction) for direction in basis] for row in jacobian]
-    away: list[Scalar] = []
-    for body, part, _ in joint_slices(model, cluster):
-        away += model.nodes[body].joint.displacement(q[part], origin[part])
-    along = [dot(direction, away) for direction in basis]
-    forces = Factorization(gram(rows, rows)).solve(added(values, [dot(row, along) for row in rows]))
-    combined = subtracted(along, [dot(column, forces) for column in transposed(rows)])
-    step = [dot(column, combined) for column in transposed(basis)]
-    return coupled(linear, _along(model, cluster, q, step)), step
-
-
-def _gap(cluster: Cluster, q: Vector) -> Scalar:
-    """The worst gap of a cluster relative to its positions (1 at least); infinite when flipped."""
-    worst: Scalar = 0.0
-    size: Scalar = 1.0
-    for x in loop_gaps(cluster, q):
-        worst = maximum(worst, maximum(x, -x))
-    for x in q:
-        size = maximum(size, maximum(x, -x))
-    for x in cluster.geometry.alignments(q):
-        worst = select(x, math.inf, worst)
-    return div(worst, size)
 
 
 def _within(x: Scalar, limit: float, worst: Scalar) -> Scalar:
@@ -585,7 +425,7 @@ def check(model: Model, *, moving: bool) -> TracedFunction:
         fault: Scalar = 0.0
         for cluster in model.clusters:
             if cluster.implicit:
-                fault = maximum(fault, _gap(cluster, q[cluster.q]))
+                fault = maximum(fault, relative_gap(cluster, q[cluster.q]))
             for body, part, _ in joint_slices(model, cluster):
                 joint = model.nodes[body].joint
                 if joint.nq != joint.nv:

@@ -21,6 +21,7 @@ from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration, common_batch
 from robomodel.model.closure import CLOSED, Geometry
 from robomodel.model.configurations import functions
+from robomodel.model.configurations.closing import travel
 from robomodel.model.configurations.functions import STEP
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, joint_slices, quaternions
@@ -117,7 +118,7 @@ def follow(model: Model, q: Array, dv: Array) -> tuple[Array, Array]:
     longest = np.zeros(q.shape[:-1])
     for cluster in model.clusters:
         if cluster.implicit:
-            along = functions.travel(cluster) * dv[..., cluster.v]
+            along = travel(cluster) * dv[..., cluster.v]
             longest = np.maximum(longest, np.linalg.norm(along, axis=-1))
     counts = np.maximum(1.0, np.ceil(1.001 / STEP * longest))
     counts = np.where(counts <= STRIDES, counts, 1.0)
@@ -165,7 +166,7 @@ def _not_followed(cluster: Cluster, gap: Array, dv: Array, bad: Mask) -> Closure
     worst = float(np.max(gap[bad]))
     if worst < np.inf:
         return not_closed(cluster, worst, "after this motion")
-    units = functions.travel(cluster)
+    units = travel(cluster)
     ways = np.max(np.abs(dv[bad]).reshape(-1, cluster.nv), axis=0)
     longest = int(np.argmax(units * ways))
     far, most = float(ways[longest]), float(MOST * STEP / units[longest])
@@ -230,7 +231,7 @@ def move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:
     origin, motion, gap = at.copy(), dv.copy(), np.full(len(at), np.inf)
     finite = all_finite(at) & all_finite(dv)
     _skip_turns(cluster, at, motion, finite)
-    along = np.abs(functions.travel(cluster) * motion)
+    along = np.abs(travel(cluster) * motion)
     steps = np.ceil(np.max(along, axis=1, initial=0.0) / STEP)
     rows = np.flatnonzero(finite & (steps <= MOST))
     if len(rows):
@@ -772,8 +773,8 @@ def _around(
     moves = np.zeros((count, model.nv))
     for cluster in clusters:
         unit = _sampling(model).units[cluster.index]
-        travel = functions.travel(cluster)
-        unit = unit / (travel if of_loops else np.maximum(travel, 1.0))  # or v moves no further
+        way = travel(cluster)
+        unit = unit / (way if of_loops else np.maximum(way, 1.0))  # or v moves no further
         moves[:, cluster.v] = rng.uniform(-NEAR, NEAR, (count, cluster.nv)) * unit
     reached, gap = follow(model, np.broadcast_to(near, (count, model.nq)), moves)
     fine = np.repeat((gap <= CLOSED)[:, None], len(model.clusters), axis=1)

@@ -34,7 +34,7 @@ from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.arguments import as_array, as_numbers
-from robomodel.model.configurations.functions import loop_gaps
+from robomodel.model.configurations.closing import loop_gaps
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, stack, unstack

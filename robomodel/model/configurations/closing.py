@@ -1,0 +1,288 @@
+"""Closing loops over scalars of any kind: steps of Newton's method, and what they keep.
+
+A step solves the loops' linearised conditions. What it keeps makes it one of many: the positions of
+the independent joints, or the coordinates z of a chart (:class:`Independent`); that the way from an
+origin is the shortest (:class:`Nearest`); the readings of encoders
+(:class:`robomodel.dynamics.actuators.inverse.Readings`). So many steps close loops from near enough
+(:func:`newton`, :func:`settled`), in traced programs as on numbers. Over arrays of configurations
+that may be far, :mod:`robomodel.model.configurations.following` takes strides of them, and
+:func:`robomodel.model.closure.close` damps them.
+
+Positions are plain numbers: q̇ of a quaternion is q ω / 2, all joints of a cluster with loops move
+with G v, and what a step's truncation and rounding leave, in a quaternion's length and in loops,
+:func:`settled` removes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from robomodel.kernels.trace import Traced
+from robomodel.model.closure import CLOSED
+from robomodel.model.constraints import LoopConstraint, unit_rows
+from robomodel.model.elements import Cluster, joint_slices
+from robomodel.model.joints import Array, Revolute
+from robomodel.scalars import (
+    Factorization,
+    Scalar,
+    Vector,
+    added,
+    div,
+    dot,
+    gram,
+    maximum,
+    select,
+    sqrt,
+    subtracted,
+    transposed,
+)
+
+if TYPE_CHECKING:
+    from robomodel.model.model import Model
+
+
+# ---- what a step keeps ---------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """A step of a cluster's joints, for unit time.
+
+    ``values``: what its loops fail by before it. ``short``: joints turn by less than 0.3 rad, so
+    that their sines follow from those before it.
+    """
+
+    joints: list[Scalar]
+    values: list[Scalar]
+    short: bool = False
+
+
+class Keep(Protocol):
+    """What a step of Newton's method keeps while it closes loops."""
+
+    def steps(self, model: Model, q: Vector, n: int) -> Mapping[int, Step]:
+        """The n-th step, by the index of each cluster that it moves."""
+
+
+@runtime_checkable
+class Loops(Protocol):
+    """The constraint of a cluster with loops: what couplings leave, and the step that closes it."""
+
+    @property
+    def expand(self) -> Sequence[Sequence[float]]:
+        """Joint velocities by those that couplings leave."""
+
+    def closing(self, positions: Vector) -> tuple[list[Scalar], list[Scalar]]:
+        """Newton's step of the joints, its own coordinates held, and what the loops fail by."""
+
+
+@dataclass(frozen=True)
+class Independent:
+    """Independent joints stay where they are; of a model in tangent coordinates, z does."""
+
+    def steps(self, model: Model, q: Vector, n: int) -> dict[int, Step]:
+        """Those of all clusters with loops."""
+        return {
+            cluster.index: Step(*cluster.constraint.closing(q[cluster.q]))
+            for cluster in model.clusters
+            if isinstance(cluster.constraint, Loops)
+        }
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Where the loops close is as near to ``origin`` (nq) as can be."""
+
+    origin: Vector
+
+    def steps(self, model: Model, q: Vector, n: int) -> dict[int, Step]:
+        """Those of all clusters with loops.
+
+        They are of the joints' least norm that takes the way back to the origin,
+        J (away - step) = φ, on independent rows.
+        """
+        result: dict[int, Step] = {}
+        for cluster in model.clusters:
+            constraint, at = cluster.constraint, q[cluster.q]
+            if not isinstance(constraint, LoopConstraint):
+                continue
+            basis = np.linalg.qr(np.array(constraint.expand))[0].T.tolist()  # as couplings allow
+            values, jacobian = constraint.rows(at)
+            rows = [[dot(row, direction) for direction in basis] for row in jacobian]
+            origin, away = self.origin[cluster.q], list[Scalar]()
+            for body, part, _ in joint_slices(model, cluster):
+                away += model.nodes[body].joint.displacement(at[part], origin[part])
+            along = [dot(direction, away) for direction in basis]
+            open_ = added(values, [dot(row, along) for row in rows])
+            forces = Factorization(gram(rows, rows)).solve(open_)
+            combined = subtracted(along, [dot(column, forces) for column in transposed(rows)])
+            step = [dot(column, combined) for column in transposed(basis)]
+            result[cluster.index] = Step(step, values)
+        return result
+
+
+INDEPENDENT = Independent()
+
+
+def newton(
+    model: Model, q: Vector, times: int, keep: Keep = INDEPENDENT
+) -> tuple[list[Scalar], list[Mapping[int, Step]]]:
+    """So many steps from q, whose couplings hold; and the steps."""
+    q, taken = list(q), []
+    for n in range(times):
+        taken.append(keep.steps(model, q, n))
+        for index, step in taken[-1].items():
+            cluster = model.clusters[index]
+            start, q[cluster.q] = q[cluster.q], stepped(model, cluster, q[cluster.q], step.joints)
+            for link in cluster.geometry.looped if step.short and cluster.implicit else ():
+                x = q[cluster.q][link.q]
+                if isinstance(link.joint, Revolute) and isinstance(x, Traced):
+                    x.trace.turn(x, start[link.q], step.joints[link.v])
+    return q, taken
+
+
+def settled(
+    model: Model, q: Vector, times: int, keep: Keep = INDEPENDENT
+) -> tuple[list[Scalar], Scalar]:
+    """Quaternions of unit length, couplings met, and loops closed by so many steps of Newton's.
+
+    Also Σ of the squares of the gaps before.
+    """
+    q, taken = newton(model, straightened(model, q), times, keep)
+    gaps = [x for step in taken[0].values() for x in step.values] if taken else []
+    return q, dot(gaps, gaps)
+
+
+# ---- parts of a step -----------------------------------------------------------------------------
+
+
+def straightened(model: Model, q: Vector) -> list[Scalar]:
+    """Quaternions of unit length, and couplings beside loops met."""
+    result = list(q)
+    for cluster in model.clusters:
+        result[cluster.q] = coupled(cluster, normalized(model, cluster, q[cluster.q]))
+    return result
+
+
+def stepped(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Scalar]:
+    """A cluster's joints moved along a small step of their velocities, couplings met outright."""
+    moved = added(q, rates_of_joints(model, cluster, q, step))
+    return coupled(cluster, normalized(model, cluster, moved))
+
+
+def rates_of_joints(model: Model, cluster: Cluster, q: Vector, speeds: Vector) -> list[Scalar]:
+    """q̇ of a cluster's part of q at the velocities of the joints that it holds."""
+    result: list[Scalar] = [0.0] * len(q)
+    for body, part, along in joint_slices(model, cluster):
+        result[part] = model.nodes[body].joint.rates(q[part], speeds[along])
+    return result
+
+
+def normalized(model: Model, cluster: Cluster, q: Vector) -> list[Scalar]:
+    """A cluster's part of q with its quaternions divided by their lengths."""
+    result = list(q)
+    for body, part, _ in joint_slices(model, cluster):
+        joint = model.nodes[body].joint
+        if joint.nq != joint.nv:
+            turn = slice(part.stop - 4, part.stop)
+            inverse = div(1.0, sqrt(dot(result[turn], result[turn])))
+            result[turn] = [inverse * x for x in result[turn]]
+    return result
+
+
+Coupled: TypeAlias = tuple[int, tuple[tuple[float, int], ...], float]
+
+
+def _couplings(cluster: Cluster, expand: Sequence[Sequence[float]]) -> list[Coupled]:
+    """Positions that couplings give in a cluster with loops: which, Σ coefficient · other, offset.
+
+    Set outright they hold to the last digit, where sums over many steps would gather rounding.
+    """
+    geometry, matrix = cluster.geometry, np.array(expand)
+    first = unit_rows(expand)
+    dependent = [i for i in range(len(matrix)) if i not in first]
+    if not dependent:
+        return []
+    position = {link.v: link.q for link in geometry.links if link.joint.nv == 1}
+    conditions = np.zeros((len(geometry.linear), len(matrix)))
+    for n, coupling in enumerate(geometry.linear):
+        for link, coefficient in coupling.terms:
+            conditions[n, geometry.links[link].v] += coefficient
+    right = np.array([coupling.offset for coupling in geometry.linear])
+    offsets = np.linalg.lstsq(conditions[:, dependent], right, rcond=None)[0]
+    return [
+        (
+            position[i],
+            tuple((float(matrix[i, c]), position[first[c]]) for c in np.flatnonzero(matrix[i])),
+            float(offset),
+        )
+        for i, offset in zip(dependent, offsets, strict=True)
+    ]
+
+
+def coupled(cluster: Cluster, q: Vector) -> list[Scalar]:
+    """A cluster's part of q with what couplings beside loops give set outright."""
+    result = list(q)
+    if isinstance(cluster.constraint, Loops):
+        for at, terms, offset in _couplings(cluster, cluster.constraint.expand):
+            result[at] = dot([c for c, _ in terms], [q[i] for _, i in terms]) + offset
+    return result
+
+
+def of_loops(cluster: Cluster, q: Vector) -> list[Scalar]:
+    """The positions of a cluster's joints that are in loops; motors geared to them are not."""
+    return [x for link in cluster.geometry.looped for x in q[link.positions]]
+
+
+def travel(cluster: Cluster) -> Array:
+    """How far unit independent velocities (nv) move joints of loops through couplings alone.
+
+    A motor geared to a crank by 25 moves it by 1/25. Branches are left by motions of loops: steps
+    are bounded in these units.
+    """
+    constraint = cluster.constraint
+    if not isinstance(constraint, LoopConstraint):
+        return np.ones(cluster.nv)
+    rows = [c for link in cluster.geometry.looped for c in link.freedoms]
+    matrix = np.abs(np.array(constraint.expand))[rows]
+    most: Array = np.max(matrix[:, list(constraint.independent)], axis=0)
+    return np.where(most > 0.0, most, 1.0)
+
+
+# ---- what is left open ---------------------------------------------------------------------------
+
+
+def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
+    """What loops and couplings of a cluster fail by at its positions, redundant rows too."""
+    values = cluster.geometry.conditions(q)[0]
+    result = [values[row] for row in cluster.closing_rows]
+    if cluster.slack:  # what may stay open counts as closed up to there
+        others = set(range(len(values))).difference(cluster.closing_rows)
+        result += [CLOSED / cluster.slack * values[row] for row in sorted(others)]
+    return result
+
+
+def left_open(model: Model, q: Vector) -> Scalar:
+    """Σ of the squares of what loops and couplings fail by at q; redundant rows too."""
+    values: list[Scalar] = [0.0]
+    for cluster in model.clusters:
+        if cluster.implicit:
+            values += loop_gaps(cluster, q[cluster.q])
+    return dot(values, values)
+
+
+def relative_gap(cluster: Cluster, q: Vector) -> Scalar:
+    """The worst gap of a cluster relative to its positions (1 at least); infinite when flipped."""
+    worst: Scalar = 0.0
+    size: Scalar = 1.0
+    for x in loop_gaps(cluster, q):
+        worst = maximum(worst, maximum(x, -x))
+    for x in q:
+        size = maximum(size, maximum(x, -x))
+    for x in cluster.geometry.alignments(q):
+        worst = select(x, math.inf, worst)
+    return div(worst, size)
