@@ -59,6 +59,24 @@ def test_all_linkages_have_the_mobility_that_was_meant(name: str, noise: float) 
     check(name, 1, noise)
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-6])
+def test_what_gives_at_first_order_only_is_refused(noise: float) -> None:
+    """Newton's method ends next to where it stands, and with it all samples of its rank."""
+    with pytest.raises(
+        rm.DescriptionError, match=r"mobility 0.*at first order only: moved by 0\.2"
+    ):
+        rm.load(instance("shaky ring", 2, noise)[0])
+
+
+def test_draws_are_closed_to_what_a_tolerance_allows() -> None:
+    """Three times it, though conditions that it leaves out would open by metres."""
+    model = loaded(instance("shaky ring", 0, 0.0)[0], tolerance=0.1)
+    assert model is not None
+    q = np.array([model.random_configuration(seed) for seed in range(8)])
+    assert np.max(np.abs(model.residual(q))) <= 0.3
+    assert np.max(np.ptp(q, axis=0)) > 0.05
+
+
 def test_a_spherical_platform_follows_its_motors() -> None:
     """Three motors, three freedoms, though the file to the letter has one."""
     text, _ = instance("spherical platform", 4, 1e-7)

@@ -454,7 +454,7 @@ class _Builder:
         geometry = Geometry(constrained.links, (), ())
         nq, nv = geometry.nq, geometry.nv
         constraint: Constraint = Unconstrained(nv)
-        columns, kind = tuple(range(nv)), "joint"
+        columns, kind, slack = tuple(range(nv)), "joint", 0.0
         if tree_constraints:
             problem = constrained.problem(tree_constraints)
             decision = self.decided.get(problem.name)
@@ -470,6 +470,7 @@ class _Builder:
                 warn_at(text, source, strict=self.strict)
             constraint, columns, start = solution.constraint, solution.independent, solution.neutral
             kind = "loops" if isinstance(constraint, LoopConstraint) else "couplings"
+            slack = decision.slack(geometry.scale) if decision else solution.slack
         else:
             start = constrained.start(clamp=True)
         freedoms = [label for body in bodies for label in labels(self.tree.joints[body])]
@@ -495,7 +496,7 @@ class _Builder:
                 columns=columns,
                 closing_rows=solution.closing_rows if solution else (),
                 start=tuple(float(x) for x in start),
-                slack=decision.slack(geometry.scale) if decision else 0.0,
+                slack=slack,
             ),
             solution,
         )

@@ -257,13 +257,22 @@ def travel(cluster: Cluster) -> Array:
 
 
 def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
-    """What loops and couplings of a cluster fail by at its positions, redundant rows too."""
+    """What loops and couplings of a cluster fail by at its positions, redundant rows too.
+
+    What a file leaves open counts as closed up to the cluster's slack.
+    """
+    closing, left = _gaps(cluster, q)
+    return [*closing, *left]
+
+
+def _gaps(cluster: Cluster, q: Vector) -> tuple[list[Scalar], list[Scalar]]:
+    """What the rows that close a cluster fail by, and the others, by the share of its slack."""
     values = cluster.geometry.conditions(q)[0]
-    result = [values[row] for row in cluster.closing_rows]
-    if cluster.slack:  # what may stay open counts as closed up to there
-        others = set(range(len(values))).difference(cluster.closing_rows)
-        result += [CLOSED / cluster.slack * values[row] for row in sorted(others)]
-    return result
+    closing = [values[row] for row in cluster.closing_rows]
+    if not cluster.slack:
+        return closing, []
+    others = set(range(len(values))).difference(cluster.closing_rows)
+    return closing, [CLOSED / cluster.slack * values[row] for row in sorted(others)]
 
 
 def left_open(model: Model, q: Vector) -> Scalar:
@@ -279,10 +288,14 @@ def relative_gap(cluster: Cluster, q: Vector) -> Scalar:
     """The worst gap of a cluster relative to its positions (1 at least); infinite when flipped."""
     worst: Scalar = 0.0
     size: Scalar = 1.0
-    for x in loop_gaps(cluster, q):
+    closing, left = _gaps(cluster, q)
+    for x in closing:
         worst = maximum(worst, maximum(x, -x))
     for x in q:
         size = maximum(size, maximum(x, -x))
     for x in cluster.geometry.alignments(q):
         worst = select(x, math.inf, worst)
-    return div(worst, size)
+    worst = div(worst, size)
+    for x in left:
+        worst = maximum(worst, maximum(x, -x))
+    return worst

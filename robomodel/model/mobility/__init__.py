@@ -136,7 +136,10 @@ class ClusterProblem:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSolution:
-    """The constraint, the independent columns, a closed regular configuration."""
+    """The constraint, the independent columns, a closed regular configuration.
+
+    ``slack`` [m, or sine of an angle]: how far conditions outside of ``closing_rows`` may be open.
+    """
 
     constraint: Constraint
     independent: tuple[int, ...]
@@ -146,6 +149,7 @@ class ClusterSolution:
     closing_rows: tuple[int, ...]
     notes: tuple[str, ...] = ()
     suspicions: tuple[tuple[str, Source], ...] = ()
+    slack: float = 0.0
 
 
 def condition_names(problem: ClusterProblem) -> str:

@@ -61,6 +61,8 @@ from robomodel.model.mobility.exploration import (
 from robomodel.model.tree_constraints import loop_frame
 from robomodel.spatial import UNIT
 
+LETTER = 1e-9  # singular values of K below this share of the largest are rounding of floats
+
 
 def mobility_of(problem: ClusterProblem) -> int:
     """In how many ways a cluster may move; DescriptionError where its loops do not close."""
@@ -88,13 +90,18 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
     reduced = ReducedProblem.of(whole)
     problem = reduced.problem
     geometry, n = problem.geometry, len(problem.columns)
-    explored = explore(problem)
+    explored, shaky = explore(problem), ""
+    if problem.rank is None and not (explored.exact or problem.tolerance.stated):
+        # walks have seen no motion: samples next to a shaky configuration lack rank by rounding
+        shaky = _at_first_order(problem, explored)
+        problem = replace(problem, tolerance=replace(problem.tolerance, rank=LETTER))
+        explored = explore(problem)
     rank, q, jacobian = explored.rank, explored.samples, explored.jacobian
     mobility = n - rank
     nearest = q[int(np.argmin(distances_from_start(problem, q)))]
     singular = explored.singular
     weakest = float(np.max(singular[:, -1] / np.maximum(singular[:, 0], 1e-300)))
-    advice = tolerance_advice(weakest) if not mobility else ""
+    advice = "" if mobility else shaky or tolerance_advice(weakest)
     check_counts(whole, mobility, len(whole.columns) - mobility, reduced.positions(nearest), advice)
     null = explored.null
     suspicions: list[tuple[str, Source]] = []
@@ -137,6 +144,7 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
         (*(loop_rows if exact else keep), *all_couplings),
         tuple(notes),
         tuple(suspicions),
+        0.0 if exact else max(1e-6, 3.0 * problem.tolerance.gap),
     )
 
 
@@ -275,15 +283,7 @@ def rows_that_open(
     They hold at the closed configurations only to first order (two links that may turn only
     together, at a distance that is the largest they can have): to the letter, the robot is stuck.
     """
-    geometry = problem.geometry
-    rng = np.random.default_rng(20240608)
-    step = rng.uniform(-PERTURBATION, PERTURBATION, (len(q), null.shape[2]))
-    moved = geometry.integrate(q, np.einsum("snm,sm->sn", null, step) * problem.unit)
-    there, gaps = close(geometry, moved, rows=closing)
-    there = there[gaps <= CLOSED * max(1.0, problem.scale)]
-    if not len(there):
-        return []
-    open_ = np.max(np.abs(geometry.evaluate(there)[0]) * problem.row_unit, axis=0)
+    open_ = _opened(problem, q, null, closing)
     suspicions = []
     of_loops, _ = _row_numbers(problem)
     for rows, source in zip(of_loops, problem.loop_sources, strict=True):
@@ -299,6 +299,36 @@ def rows_that_open(
                 )
             )
     return suspicions
+
+
+def _opened(problem: ClusterProblem, q: Array, null: Array, closing: tuple[int, ...]) -> Array:
+    """What conditions (rows,) are open by, in comparable units, where only ``closing`` are met.
+
+    At configurations that are moved by :data:`PERTURBATION`; zero where none of them closes.
+    """
+    rng = np.random.default_rng(20240608)
+    step = rng.uniform(-PERTURBATION, PERTURBATION, (len(q), null.shape[2]))
+    moved = problem.geometry.integrate(q, np.einsum("snm,sm->sn", null, step) * problem.unit)
+    there, gaps = close(problem.geometry, moved, rows=closing)
+    there = there[gaps <= CLOSED * max(1.0, problem.scale)]
+    values = np.abs(problem.geometry.evaluate(there)[0]) * problem.row_unit
+    worst: Array = np.max(values, axis=0, initial=0.0)
+    return worst
+
+
+def _at_first_order(problem: ClusterProblem, explored: ClosedConfigurations) -> str:
+    """What a cluster does that gives at first order only, in words; "" of one that is rigid."""
+    ranks, _ = added_ranks(problem, explored.jacobian)
+    keep = rows_to_keep(problem, explored.jacobian, ranks)
+    first = problem.geometry.rows - len(problem.geometry.linear)
+    closing = (*keep, *range(first, problem.geometry.rows))
+    open_ = _opened(problem, explored.samples, explored.null, closing)
+    if not explored.null.shape[2] or not np.any(open_ > problem.tolerance.gap / problem.scale):
+        return ""
+    return (
+        f"; it gives at first order only: moved by {PERTURBATION:g} rad, it opens by "
+        f"{float(np.max(open_)):.2g} of its size ({problem.scale:.2g} m)"
+    )
 
 
 def added_ranks(problem: ClusterProblem, jacobian: Array) -> tuple[list[int], list[bool]]:
