@@ -33,6 +33,7 @@ from robomodel.interop.programs import compile
 from robomodel.kernels.function import Kernel
 from robomodel.loading import load
 from robomodel.model import Model
+from robomodel.model.configurations.ranges import joint_range
 from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ __all__ = [
     "excitation",
     "filtered_regressor",
     "identify",
+    "joint_range",
     "load",
     "momentum_regressor",
     "parameters",

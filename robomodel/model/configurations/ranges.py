@@ -1,0 +1,411 @@
+"""How far a joint goes within all limits and as loops and couplings let it: :func:`joint_range`.
+
+Joints without limits that one coupling alone ties to a cluster, as most rotors are, hinder nothing,
+and are left out; what conditions relate then is looked at part by part. Couplings alone are a
+linear program. A part of one freedom is a path (:mod:`robomodel.model.configurations.paths`); of
+one with several the ends are found by going uphill among its closed configurations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.errors import UnknownNameError, check_names
+from robomodel.model.arguments import as_array, check_one_configuration
+from robomodel.model.closure import Geometry, LinearCoupling
+from robomodel.model.configurations.paths import Part, Path, RangeEnd, follow
+from robomodel.model.configurations.uphill import extremes
+from robomodel.model.constraints import LoopCondition
+from robomodel.model.derived import cached_on_model
+from robomodel.model.elements import Cluster, Joint, columns_of, units_of, velocity_units
+from robomodel.model.joints import Array
+from robomodel.model.mobility import column_limits
+from robomodel.model.model import Model
+
+BINDING = 1e-9  # rad or m: a limit that is so near is met
+
+
+@dataclass(frozen=True, slots=True)
+class JointRange:
+    """How far a joint goes; ``str()`` says it in words.
+
+    Attributes:
+        joint: Its name.
+        lower_end: What ends it below.
+        upper_end: What ends it above.
+        held: Other joints' positions, where these are held [rad, m].
+        slides: Whether its position is in metres.
+    """
+
+    joint: str
+    lower_end: RangeEnd
+    upper_end: RangeEnd
+    held: tuple[tuple[str, float], ...] = ()
+    slides: bool = False
+
+    @property
+    def lower(self) -> float:
+        """The least position [rad, m]; -inf where nothing ends it."""
+        return self.lower_end.position
+
+    @property
+    def upper(self) -> float:
+        """The greatest position [rad, m]; inf where nothing ends it."""
+        return self.upper_end.position
+
+    @property
+    def lower_by(self) -> str:
+        """The joint whose limit, or the loop whose dead point, ends it below; empty: none."""
+        return self.lower_end.by
+
+    @property
+    def upper_by(self) -> str:
+        """The joint whose limit, or the loop whose dead point, ends it above; empty: none."""
+        return self.upper_end.by
+
+    @property
+    def turns_fully(self) -> bool:
+        """Whether the joint turns round without end."""
+        return not self.slides and math.isinf(self.lower) and math.isinf(self.upper)
+
+    def __str__(self) -> str:
+        held = ", ".join(f"'{name}' = {value:.4g}" for name, value in self.held)
+        held = f", with {held}" if held else ""
+        if self.turns_fully:
+            return f"'{self.joint}' turns fully{held}"
+        unit = units_of(self.slides).position
+        ends = [
+            f"{end.position:.4g} {unit} ({end})" if math.isfinite(end.position) else "no end"
+            for end in (self.lower_end, self.upper_end)
+        ]
+        return f"'{self.joint}' goes from {ends[0]} to {ends[1]}{held}"
+
+
+def joint_range(model: Model, joint: str, q: ArrayLike | None = None) -> JointRange:
+    """How far a joint goes within the limits of all joints, loops closed, and what ends it.
+
+    Where the joint turns back, or the loops come to a dead point of the independent joints (they
+    rest while others move, and G is infinite), that ends it; what is beyond is on another branch.
+    Joints, dependent and rotor joints too, are looked at with the limits of their cluster, from
+    where a limit is exceeded already no further.
+
+    Args:
+        model: The robot.
+        joint: The joint's name; it has one freedom.
+        q: A closed configuration (nq,) at which the other independent joints of its cluster are
+            held, and that says which branch of the loops it is on; without it they may move, from
+            :meth:`Model.neutral <robomodel.Model.neutral>` on. A dependent joint takes the place of
+            the independent one that moves it most.
+
+    Returns:
+        range: Its ends ``lower`` and ``upper`` [rad, m], infinite where nothing ends it
+            (``turns_fully``), and which joint's limit or which loop's dead point they are
+            (``lower_by``, ``upper_by``, and ``kind`` and ``by`` of ``lower_end`` and
+            ``upper_end``).
+
+    Raises:
+        UnknownNameError: No joint has this name.
+        ValueError: The joint has several freedoms, or none, or q is not one configuration.
+    """
+    joints = {each.name: each for each in model.joints}
+    check_names([joint], joints, "no joint ", f" in '{model.name}'", error=UnknownNameError)
+    if joints[joint].nv != 1:
+        raise ValueError(
+            f"joint '{joint}' has {joints[joint].nv} freedoms and no range: ask for joints of one"
+        )
+    if q is None:
+        return _free(model, joint)
+    at = as_array(q, model.nq, "q", "nq")
+    check_one_configuration(at, "q")
+    cluster = next(c for c in model.clusters if joint in c.joints)
+    return _held(model, cluster, joints[joint], at)
+
+
+@cached_on_model
+def _free(model: Model, name: str) -> JointRange:
+    """From the neutral configuration, with the others free."""
+    joint = next(each for each in model.joints if each.name == name)
+    cluster = next(c for c in model.clusters if name in c.joints)
+    return _named(joint, _ends(model, cluster, joint))
+
+
+def _held(model: Model, cluster: Cluster, joint: Joint, q: Array) -> JointRange:
+    column, held = held_columns(model, cluster, joint.name, q)
+    labels = [column.label for column in columns_of(model, cluster)]
+    place = _places(cluster)
+    spanning = spanning_start(cluster, q[cluster.q])
+    at = tuple((labels[c], float(spanning[place[c]])) for c in held if c in place)
+    path = path_along(model, cluster, column, held, spanning)
+    if path is not None:
+        return _named(joint, path.range(column), at)
+    x = float(spanning[place[column]])  # nothing moves it
+    return _named(joint, (RangeEnd(x, "", ""), RangeEnd(x, "", "")), at)
+
+
+def _named(
+    joint: Joint, ends: tuple[RangeEnd, RangeEnd], held: tuple[tuple[str, float], ...] = ()
+) -> JointRange:
+    return JointRange(joint.name, *ends, held, joint.type == "prismatic")
+
+
+# ---- paths ---------------------------------------------------------------------------------------
+
+
+def spanning_start(cluster: Cluster, q: Array) -> Array:
+    """All positions of a cluster's joints from its part of q."""
+    if cluster.implicit:
+        return q.copy()
+    return np.array([float(x) for x in cluster.constraint.positions(q.tolist())])
+
+
+def held_columns(
+    model: Model, cluster: Cluster, joint: str, q: Array
+) -> tuple[int, tuple[int, ...]]:
+    """A joint's column of its cluster, and the independent ones to hold while it moves."""
+    column = _column(cluster, joint)
+    if column in cluster.columns:
+        return column, tuple(c for c in cluster.columns if c != column)
+    g = model.constraint_jacobian(q)[cluster.spanning_v, cluster.v][column]
+    units = velocity_units(model, cluster)[list(cluster.columns)]
+    instead = cluster.columns[int(np.argmax(np.abs(np.nan_to_num(g, posinf=1e300) * units)))]
+    return column, tuple(c for c in cluster.columns if c != instead)
+
+
+def path_along(
+    model: Model, cluster: Cluster, column: int, held: Sequence[int], spanning: Array
+) -> Path | None:
+    """The path of a cluster from there on which a joint moves while ``held`` columns rest."""
+    part = part_of(model, cluster, column, held)
+    return follow(part, spanning, [c for c in held if c in part.columns], column)
+
+
+def _column(cluster: Cluster, joint: str) -> int:
+    return cluster.geometry.links[cluster.joints.index(joint)].v
+
+
+def _places(cluster: Cluster) -> dict[int, int]:
+    """Where in the spanning positions joints of one freedom are, by their columns."""
+    return {link.v: link.q for link in cluster.geometry.links if link.joint.nv == 1}
+
+
+# ---- parts of clusters ---------------------------------------------------------------------------
+
+
+class _Condition(NamedTuple):
+    """A loop or coupling, the links that it relates, and its rows among the cluster's."""
+
+    what: LoopCondition | LinearCoupling
+    links: frozenset[int]
+    rows: range
+
+
+def _conditions(geometry: Geometry) -> Iterator[_Condition]:
+    first = 0
+    for loop in geometry.loops:
+        links = frozenset(body for branch in loop.branches for body in branch)
+        yield _Condition(loop, links, range(first, first + len(loop.rows)))
+        first += len(loop.rows)
+    for n, coupling in enumerate(geometry.linear, first):
+        yield _Condition(coupling, frozenset(body for body, _ in coupling.terms), range(n, n + 1))
+
+
+def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = ()) -> Part:
+    """What conditions relate a joint to, without joints that hinder nothing.
+
+    These are joints without limits that one coupling alone relates to others, but not ``kept``.
+    """
+    geometry, columns = cluster.geometry, columns_of(model, cluster)
+    unit, (low, high) = velocity_units(model, cluster), column_limits(columns)
+    chart = np.eye(len(columns))[list(cluster.columns)]
+    conditions = list(_conditions(geometry))
+    bounded = np.isfinite(low) | np.isfinite(high)
+    needed = {
+        i
+        for i, link in enumerate(geometry.links)
+        if {column, *kept} & {*link.freedoms} or np.any(bounded[list(link.freedoms)])
+    }
+    for body, condition in _leaves(conditions, set()):
+        unit[geometry.links[body].v] *= max(1.0, *map(abs, _ratios(body, condition).values()))
+    while leaf := next(_leaves(conditions, needed), None):
+        body, condition = leaf
+        conditions.remove(condition)
+        c = geometry.links[body].v
+        for other, ratio in _ratios(body, condition).items():  # it stands for what moves it
+            chart[:, geometry.links[other].v] += ratio * chart[:, c]
+        chart[:, c] = 0.0
+    groups = _groups(conditions)
+    at = next(i for i, link in enumerate(geometry.links) if column in link.freedoms)
+    links = next((group for group in groups if at in group), {at})
+    mine = [each for each in conditions if each.links & links]
+    closing = set(cluster.closing_rows) if cluster.implicit else set(range(geometry.rows))
+    own_rows = [row for each in mine for row in each.rows]
+    part_columns = tuple(c for i in sorted(links) for c in geometry.links[i].freedoms)
+    others = [c for c in range(len(columns)) if c not in part_columns]
+    chart[:, others] = 0.0
+    return Part(
+        Geometry(
+            geometry.links,
+            tuple(each.what for each in mine if not isinstance(each.what, LinearCoupling)),
+            tuple(each.what for each in mine if isinstance(each.what, LinearCoupling)),
+        ),
+        tuple(n for n, row in enumerate(own_rows) if row in closing),
+        part_columns,
+        _rank(model, cluster, conditions, groups, mine),
+        tuple(each.joint for each in columns),
+        unit,
+        low,
+        high,
+        chart[np.any(chart != 0.0, axis=1)],
+        tuple(each.length for each in columns),
+        _places(cluster),
+    )
+
+
+def _leaves(conditions: Sequence[_Condition], needed: set[int]) -> Iterator[tuple[int, _Condition]]:
+    """Links, but for the needed, that one condition alone relates to others; it is a coupling."""
+    counts = Counter(body for each in conditions for body in each.links)
+    for each in conditions:
+        if isinstance(each.what, LinearCoupling) and len(each.links) > 1:
+            for body in sorted(each.links - needed, reverse=True):
+                if counts[body] == 1:
+                    yield body, each
+
+
+def _ratios(body: int, condition: _Condition) -> dict[int, float]:
+    """How far a coupling turns one of its links by each other."""
+    assert isinstance(condition.what, LinearCoupling)
+    terms = dict(condition.what.terms)
+    own = terms.pop(body)
+    return {other: -x / own for other, x in terms.items()}
+
+
+def _groups(conditions: Sequence[_Condition]) -> list[set[int]]:
+    """Links that conditions relate, directly or not."""
+    groups: list[set[int]] = []
+    for each in conditions:
+        touched = [group for group in groups if group & each.links]
+        groups = [group for group in groups if not group & each.links]
+        groups.append(set(each.links).union(*touched))
+    return groups
+
+
+def _rank(
+    model: Model,
+    cluster: Cluster,
+    conditions: Sequence[_Condition],
+    groups: Sequence[set[int]],
+    mine: Sequence[_Condition],
+) -> int:
+    """The number of independent conditions of a part.
+
+    Those of all parts together are the cluster's: the greatest singular values count.
+    """
+    columns = cluster.geometry.nv
+    left_out = sum(1 for _ in _conditions(cluster.geometry)) - len(conditions)
+    total = columns - cluster.nv - left_out
+    spanning = spanning_start(cluster, np.array(cluster.start))
+    jacobian = cluster.geometry.evaluate(spanning)[1] * velocity_units(model, cluster)
+    closing = set(cluster.closing_rows) if cluster.implicit else set(range(len(jacobian)))
+    values: list[tuple[float, bool]] = []
+    for group in groups:
+        rows = [row for each in conditions if each.links & group for row in each.rows]
+        rows = [row for row in rows if row in closing]
+        own = any(each.links & group for each in mine)
+        values += [(float(x), own) for x in np.linalg.svd(jacobian[rows], compute_uv=False)]
+    values.sort(reverse=True)
+    return sum(own for _, own in values[:total])
+
+
+# ---- ends ----------------------------------------------------------------------------------------
+
+
+def _ends(model: Model, cluster: Cluster, joint: Joint) -> tuple[RangeEnd, RangeEnd]:
+    """Those of a joint with the others free."""
+    column = _column(cluster, joint.name)
+    part = part_of(model, cluster, column)
+    spanning = spanning_start(cluster, np.array(cluster.start))
+    if (sums := _driven(model, cluster, joint, part)) is not None:
+        return sums
+    if not part.rows:
+        low, high = (_own_limit(part, column, limit) for limit in (part.low, part.high))
+        return low, high
+    if not part.geometry.loops:
+        return _linear(part, column, spanning)
+    path = follow(part, spanning, (), column)
+    if path is not None:
+        return path.range(column)
+    return extremes(part, column, spanning)
+
+
+def _driven(
+    model: Model, cluster: Cluster, joint: Joint, part: Part
+) -> tuple[RangeEnd, RangeEnd] | None:
+    """Of a joint that one coupling ties to others which are not related beside: sums of theirs."""
+    if math.isfinite(joint.lower) or math.isfinite(joint.upper):
+        return None  # its limits would be the others', too
+    conditions = list(_conditions(part.geometry))
+    body = cluster.joints.index(joint.name)
+    mine = [each for each in conditions if body in each.links]
+    if len(mine) != 1 or not isinstance(mine[0].what, LinearCoupling):
+        return None
+    conditions.remove(mine[0])
+    ratios = _ratios(body, mine[0])
+    groups = _groups(conditions)
+    if any(len(group & ratios.keys()) > 1 for group in groups):
+        return None
+    own = dict(mine[0].what.terms)[body]
+    ends = []
+    for sides in ((0, 1), (1, 0)):
+        parts = []
+        for other, ratio in ratios.items():
+            reach = _free(model, cluster.joints[other])
+            end = (reach.lower_end, reach.upper_end)[sides[ratio < 0.0]]
+            parts.append((abs(ratio), ratio * end.position, end))
+        total = mine[0].what.offset / own + sum(x for _, x, _ in parts)
+        largest = max(parts, key=lambda each: (math.isinf(each[1]), each[0]))[2]
+        ends.append(RangeEnd(total, largest.kind, largest.by))
+    return ends[0], ends[1]
+
+
+def _own_limit(part: Part, column: int, limits: Array) -> RangeEnd:
+    limit = float(limits[column])
+    if math.isinf(limit):
+        return RangeEnd(limit, "", "")
+    return RangeEnd(limit, "limit", part.names[column])
+
+
+def _linear(part: Part, column: int, start: Array) -> tuple[RangeEnd, RangeEnd]:
+    """Where couplings alone relate joints: a linear program, in steps from the start."""
+    from scipy.optimize import linprog
+
+    columns = list(part.columns)
+    at = start[[part.place[c] for c in columns]]
+    low, high = np.minimum(part.low[columns] - at, 0.0), np.maximum(part.high[columns] - at, 0.0)
+    matrix = part.geometry.evaluate(start)[1][list(part.rows)][:, columns]
+    matrix /= np.max(np.abs(matrix), axis=1, keepdims=True)
+    mine = columns.index(column)
+    ends = []
+    for sign in (-1.0, 1.0):
+        cost = np.zeros(len(columns))
+        cost[mine] = -sign
+        bounds = np.stack([low, high], axis=1)
+        found = linprog(cost, A_eq=matrix, b_eq=np.zeros(len(matrix)), bounds=bounds)
+        if found.x is None:  # unbounded
+            ends.append(RangeEnd(sign * math.inf, "", ""))
+            continue
+        x = found.x
+        met = (np.abs(x - low) <= BINDING) | (np.abs(x - high) <= BINDING)
+        force = np.abs(found.lower.marginals) + np.abs(found.upper.marginals)
+        worst = mine if met[mine] else int(np.argmax(np.where(met, force, -1.0)))
+        position = float(at[mine] + x[mine])
+        if worst == mine:
+            position = float((part.low if sign < 0.0 else part.high)[column])
+        ends.append(RangeEnd(position, "limit", part.names[columns[worst]]))
+    return ends[0], ends[1]

@@ -1,0 +1,280 @@
+"""Ranges of joints against closed forms, and against dense motions of the independent joints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from linkage_family import instance
+from texts import coupling, joint, link, loop, robot
+
+import robomodel as rm
+from robomodel.model.configurations.curves import grid
+
+Array = np.ndarray
+Y = "0 1 0"
+HINGE = f'<axis xyz="{Y}"/>'
+THIGH, CRANK, ROD, HORN = 0.3, 0.04, 0.3, 0.05
+
+
+def limits(lower: float, upper: float) -> str:
+    return f'<limit lower="{lower!r}" upper="{upper!r}" effort="9" velocity="9"/>'
+
+
+def hinge(name: str, parent: str, child: str, at: str, ends: tuple[float, float] | None) -> str:
+    kind = "continuous" if ends is None else "revolute"
+    more = "" if ends is None else limits(*ends)
+    return joint(name, parent, child, at, kind=kind, axis=Y, more=more)
+
+
+def belted_leg(
+    crank: tuple[float, float],
+    knee: tuple[float, float] | None,
+    *,
+    rod: float = ROD,
+    motor: tuple[float, float] | None = None,
+    floating_base: bool | None = None,
+) -> rm.Model:
+    """A motor on the base drives the knee by a belt over the hip and a four-bar: one cluster."""
+    return rm.load(
+        robot(
+            link("thigh"), link("crank"), link("rod"), link("shank"), link("rotor"),
+            hinge("hip", "base", "thigh", "0 0 0", (-1.0, 1.0)),
+            hinge("crank", "thigh", "crank", "0 0 0", crank),
+            hinge("rod", "crank", "rod", f"{CRANK} 0 0", None),
+            hinge("knee", "thigh", "shank", f"0 0 {-THIGH}", knee),
+            hinge("motor", "base", "rotor", "0 0.1 0", motor),
+            loop("bar", "revolute", "rod", "shank", f"0 0 {-rod}", f"{HORN} 0 0", HINGE),
+            '<coupling name="belt"><predecessor link="crank"/><successor link="rotor"/>'
+            '<ratio value="9"/></coupling>',
+        ),
+        floating_base=floating_base,
+    )  # fmt: skip
+
+
+def crank_of(knee: float, rod: float = ROD) -> float:
+    """The crank's angle at a knee's, by the distance of the pins."""
+    from scipy.optimize import brentq
+
+    end = np.array([HORN * math.cos(knee), -THIGH - HORN * math.sin(knee)])
+
+    def off(crank: float) -> float:
+        pin = np.array([CRANK * math.cos(crank), -CRANK * math.sin(crank)])
+        return float(np.linalg.norm(end - pin)) - rod
+
+    return float(brentq(off, -1.4, 1.4, xtol=1e-14))
+
+
+def test_a_knee_ends_a_crank_whose_motor_sits_on_the_base() -> None:
+    model = belted_leg((-0.7, 0.8), (-0.5, 2.5))
+    crank, knee = (rm.joint_range(model, name) for name in ("crank", "knee"))
+    assert (crank.lower_by, crank.upper_by) == ("knee", "crank")
+    assert crank.lower == pytest.approx(crank_of(-0.5), abs=1e-9)
+    assert crank.upper == 0.8
+    assert (knee.lower, knee.lower_by, knee.upper_by) == (-0.5, "knee", "crank")
+    assert crank_of(knee.upper) == pytest.approx(0.8, abs=1e-9)
+    motor = rm.joint_range(model, "motor")
+    assert (motor.lower, motor.upper) == pytest.approx((9 * (crank.lower - 1), 9 * 1.8), abs=1e-9)
+    floating = belted_leg((-0.7, 0.8), (-0.5, 2.5), floating_base=True)
+    assert rm.joint_range(floating, "crank") == crank
+    for hip in (-0.8, 0.0, 0.6):  # whatever the hip does
+        q = model.configuration({"hip": hip})
+        held = rm.joint_range(model, "crank", q)
+        assert held.held == (("hip", hip),)
+        assert (held.lower, held.upper) == pytest.approx((crank.lower, crank.upper), abs=1e-11)
+        assert (held.lower_by, held.upper_by) == ("knee", "crank")
+
+
+def test_a_loop_that_cannot_close_ends_a_crank() -> None:
+    """Rod and horn fold into a line at the dead point: by the law of cosines."""
+    rod = 0.33
+    model = belted_leg((-1.0, 0.8), None, rod=rod)
+    sine = (THIGH**2 + CRANK**2 - (rod - HORN) ** 2) / (2.0 * THIGH * CRANK)
+    crank, knee = (rm.joint_range(model, name) for name in ("crank", "knee"))
+    assert (crank.lower_by, crank.upper_by) == ("crank", "bar")
+    assert (crank.lower_end.kind, crank.upper_end.kind) == ("limit", "dead point")
+    assert crank.upper == pytest.approx(math.asin(sine), abs=1e-9)
+    assert (knee.lower_by, knee.upper_end.kind, knee.upper_by) == ("crank", "dead point", "bar")
+    assert crank_of(knee.lower, rod) == pytest.approx(-1.0, abs=1e-9)
+    assert str(crank) == (
+        "'crank' goes from -1 rad (limit of 'crank') to 0.5824 rad (dead point of 'bar')"
+    )
+
+
+def test_limits_of_a_motor_bound_the_joints_that_it_drives_together() -> None:
+    """hip + crank is within ±0.5 by the motor, the hip within ±1: what the crank cannot give."""
+    model = belted_leg((-0.6, 0.8), (-3.0, 3.0), motor=(-4.5, 4.5))
+    crank, hip = rm.joint_range(model, "crank"), rm.joint_range(model, "hip")
+    assert (crank.lower, crank.upper) == pytest.approx((-0.6, 0.8), abs=1e-9)
+    assert (hip.lower, hip.upper) == pytest.approx((-1.0, 1.0), abs=1e-9)
+    q = model.configuration({"hip": 0.2})
+    held = rm.joint_range(model, "crank", q)
+    assert (held.lower, held.upper) == pytest.approx((-0.6, 0.3), abs=1e-9)
+    assert (held.lower_by, held.upper_by) == ("crank", "motor")
+    tight = belted_leg((-0.6, 0.8), (-3.0, 3.0), motor=(-18.0, 4.5))
+    q = tight.configuration({"hip": 0.0})
+    assert rm.joint_range(tight, "hip", q).upper == pytest.approx(
+        0.5 - float(tight.joint_positions(q)["crank"]), abs=1e-9
+    )
+
+
+def slider_crank(turn: tuple[float, float] | None = None, start: float = 0.4) -> rm.Model:
+    return rm.load(
+        robot(
+            link("crank"), link("rod"), link("slide"),
+            joint("turn", "base", "crank", axis=Y, mark=True,
+                  kind="continuous" if turn is None else "revolute",
+                  more=f'<initial position="{start}"/>' + (limits(*turn) if turn else "")),
+            joint("pin", "crank", "rod", "0.1 0 0", axis=Y),
+            joint("way", "base", "slide", axis="1 0 0", kind="prismatic", more=limits(0.0, 1.0)),
+            loop("end", "revolute", "rod", "slide", "0.3 0 0", "0 0 0", HINGE),
+        )
+    )  # fmt: skip
+
+
+def test_a_crank_turns_fully() -> None:
+    model = slider_crank()
+    turn, way, pin = (rm.joint_range(model, name) for name in ("turn", "way", "pin"))
+    assert turn.turns_fully
+    assert pin.turns_fully
+    assert (turn.lower, turn.upper) == (-math.inf, math.inf)
+    assert str(turn) == "'turn' turns fully"
+    assert not way.turns_fully
+    assert (way.lower, way.upper) == pytest.approx((0.2, 0.4), abs=1e-12)
+    assert (way.lower_by, way.upper_by, way.upper_end.kind) == ("end", "end", "dead point")
+    part = slider_crank((0.3, 2.5))
+    way = rm.joint_range(part, "way")
+    ends = [0.1 * math.cos(x) + math.sqrt(0.09 - 0.01 * math.sin(x) ** 2) for x in (2.5, 0.3)]
+    assert (way.lower, way.upper) == pytest.approx(ends, abs=1e-11)
+    assert (way.lower_by, way.upper_by) == ("turn", "turn")
+    wide = slider_crank((-4.0, 9.0))  # more than a turn
+    assert (rm.joint_range(wide, "turn").lower, rm.joint_range(wide, "turn").upper) == (-4.0, 9.0)
+
+
+def test_gears_and_differentials_are_linear_programs() -> None:
+    """m1 = a + b and m2 = a - b within ±1 let a reach 1, where b is 0: corners of a square."""
+    model = rm.load(
+        robot(
+            link("a"), link("b"), link("m1"), link("m2"),
+            hinge("a", "base", "a", "0 0 0", (-3.0, 0.75)),
+            hinge("b", "a", "b", "0 0 1", (-0.5, 3.0)),
+            hinge("m1", "base", "m1", "0 1 0", (-1.0, 1.0)),
+            hinge("m2", "base", "m2", "0 2 0", (-1.0, 1.0)),
+            coupling("sum", {"m1": 1.0, "a": -1.0, "b": -1.0}),
+            coupling("difference", {"m2": 1.0, "a": -1.0, "b": 1.0}),
+        )
+    )  # fmt: skip
+    a, b, m1 = (rm.joint_range(model, name) for name in ("a", "b", "m1"))
+    assert (a.lower, a.upper, b.lower, b.upper) == pytest.approx((-1.0, 0.75, -0.5, 1.0), abs=1e-9)
+    assert a.lower_by in ("m1", "m2")
+    assert (a.upper_by, b.lower_by) == ("a", "b")
+    assert (m1.lower, m1.upper, m1.upper_by) == (-1.0, 1.0, "m1")
+    q = model.configuration({"a": 0.2, "b": 0.3})
+    held = rm.joint_range(model, "a", q)
+    assert (held.lower, held.upper) == pytest.approx((-0.7, 0.7), abs=1e-12)
+    assert (held.lower_by, held.upper_by, held.held) == ("m2", "m1", (("b", 0.3),))
+
+
+def test_joints_that_follow_by_polynomials_turn_back() -> None:
+    """y = x² - x: least at x = 1/2, y's upper limit ends x at 2."""
+    text = robot(
+        link("x"), link("y"),
+        joint("x", "base", "x", kind="revolute", more=limits(-0.5, 3.0)),
+        joint("y", "base", "y", kind="revolute", more=limits(-1.0, 2.0)),
+        '<coupling name="c"><polynomial joint="y" of="x" coefficients="0 -1 1"/></coupling>',
+    )  # fmt: skip
+    model = rm.load(text)
+    x, y = rm.joint_range(model, "x"), rm.joint_range(model, "y")
+    assert (x.lower, x.lower_by, x.upper_by) == (-0.5, "x", "y")
+    assert x.upper == pytest.approx(2.0, abs=1e-9)
+    assert (y.lower, y.upper) == pytest.approx((-0.25, 2.0), abs=1e-9)
+    assert (y.lower_by, y.lower_end.kind, y.upper_by) == ("c", "dead point", "y")
+
+
+@pytest.mark.parametrize(
+    ("kind", "noise"),
+    [("planar four-bar", 0.0), ("rod between balls", 0.0), ("welded parallelogram", 1e-6),
+     ("spherical four-bar", 1e-8)],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
+def test_ranges_of_random_linkages(kind: str, noise: float) -> None:
+    """As far as small steps of the independent joint lead; rods' spins are no matter."""
+    model = rm.load(instance(kind, 3, noise)[0], spins="locked")
+    (name,) = model.dof_names
+    free = rm.load(instance(kind, 3, noise)[0])
+    assert rm.joint_range(free, name).upper == pytest.approx(rm.joint_range(model, name).upper)
+    path = np.array([*_motion(model, name)])
+    at = model.joint_positions(path)
+    for each in model.joints:
+        if each.nv != 1:
+            continue
+        found, x = rm.joint_range(model, each.name), at[each.name]
+        if found.turns_fully:
+            assert np.ptp(x) > 2.0 * math.pi - 0.02
+        else:
+            assert found.lower == pytest.approx(np.min(x), abs=0.011)
+            assert found.upper == pytest.approx(np.max(x), abs=0.011)
+            assert found.lower <= np.min(x) + 1e-9
+            assert found.upper >= np.max(x) - 1e-9
+
+
+def _motion(model: rm.Model, name: str, step: float = 0.01) -> Iterator[Array]:
+    """Configurations as one independent joint moves both ways, to a dead point or a full turn."""
+    index = model.dof_names.index(name)
+    for sign in (-1.0, 1.0):
+        q, stride, way = model.neutral(), step, 0.0
+        while way < 2.0 * math.pi and stride > 1e-9:
+            yield q
+            dv = np.zeros(model.nv)
+            dv[index] = sign * stride
+            try:
+                q = model.integrate(q, dv)
+                way += stride
+            except rm.ClosureError:
+                stride *= 0.5
+
+
+@pytest.mark.slow
+def test_ranges_of_several_freedoms() -> None:
+    """A five-bar with limits on motors and passive hinges, against a grid of the motors."""
+    model = rm.load(
+        robot(
+            link("a"), link("b"), link("c"), link("d"),
+            hinge("A", "base", "a", "0 0 0", (-0.6, 0.7)),
+            hinge("B", "base", "b", "0.4 0 0", (-0.5, 0.8)),
+            hinge("C", "a", "c", "0 0 0.3", (-0.6, 0.4)),
+            hinge("D", "b", "d", "0 0 0.32", (-0.3, 0.3)),
+            loop("tip", "revolute", "c", "d", "0.2 0 0.3", "-0.2 0 0.28", HINGE),
+        ),
+        independent=["A", "B"],
+    )  # fmt: skip
+    axes = [np.linspace(-0.6, 0.7, 66), np.linspace(-0.5, 0.8, 66)]
+    poses = grid(model, ["A", "B"], axes).reshape(-1, model.nq)
+    at = model.joint_positions(poses[np.isfinite(poses).all(axis=1)])
+    for name, x in at.items():
+        found = rm.joint_range(model, name)
+        assert np.min(x) - 0.045 < found.lower < np.min(x) + 1e-6
+        assert np.max(x) - 1e-6 < found.upper < np.max(x) + 0.045
+    assert rm.joint_range(model, "A").lower_by == "C"
+    assert rm.joint_range(model, "B").upper_by == "D"
+
+
+def test_wrong_arguments() -> None:
+    model = belted_leg((-0.7, 0.8), (-0.5, 2.5))
+    with pytest.raises(rm.UnknownNameError, match="did you mean 'knee'"):
+        rm.joint_range(model, "kneee")
+    with pytest.raises(ValueError, match="nq = 5"):
+        rm.joint_range(model, "knee", np.zeros(4))
+    with pytest.raises(ValueError, match="one configuration"):
+        rm.joint_range(model, "knee", np.tile(model.neutral(), (3, 1)))
+    with pytest.raises(TypeError, match=r"rm\.load"):
+        rm.joint_range("leg.urdf", "knee")
+    ball = rm.load(
+        robot(link("a"), '<joint name="b" type="spherical"><parent link="base"/>'
+              '<child link="a"/></joint>'), floating_base=True
+    )  # fmt: skip
+    for name in ball.joint_names:
+        with pytest.raises(ValueError, match="freedoms and no range"):
+            rm.joint_range(ball, name)
