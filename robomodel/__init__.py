@@ -157,6 +157,8 @@ del _name
 
 def __getattr__(name: str) -> object:
     """Motions, reports, symbols, C and JavaScript, imported when they are first asked for."""
+    if name == "views":
+        return import_module(f"{__name__}.views")
     if name not in _LATE:
         hint = instead(name, __all__)
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'{hint}")

@@ -272,7 +272,6 @@ def test_the_command_line_plays_logs(run: Any, tmp_path: Path) -> None:
     assert (said["url"], said["html"], said["duration"]) == (None, str(page), motion.times[-1])
     np.testing.assert_allclose(told(page)["times"], [0.0, 0.01, 0.02, 0.03, 0.04, 0.05])
     assert run("view", "four_bar", log, "--html", page) == (0, f"wrote {page}\n", "")
-    assert run("view", "four_bar", "--html", page)[0] == 2
     code, _, err = run("view", "four_bar", log, "--html", page, "--fps", 1e9)
     assert (code, err.startswith(f"{log}: 0.05 s at 1e+09 frames")) == (2, True)
     log.write_text("time,v.joint1\n0,0\n")

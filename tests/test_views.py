@@ -22,14 +22,8 @@ from robomodel.cli import main
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.views import Viewer, draw_cluster, draw_graph
 from robomodel.views.drawings import PLAIN, colours_of, lay_out, sweep, ties
-from robomodel.views.viewer import (
-    FIELD,
-    ROUND,
-    camera_distance,
-    freedoms,
-    link_colours,
-    link_solids,
-)
+from robomodel.views.solids import ROUND, link_colours, link_solids
+from robomodel.views.viewer import FIELD, camera_distance, freedoms
 
 SVG = "{http://www.w3.org/2000/svg}"
 

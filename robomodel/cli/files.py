@@ -169,8 +169,7 @@ def code(
 
     Examples:
         robomodel code four_bar -o generated
-        robomodel code mini_cheetah -o generated --functions rnea,crba
-        robomodel code four_bar -o generated --language js --functions aba,close,frame_pose
+        robomodel code four_bar -o web --language js --functions aba,close
         robomodel code parallel_ankle -o generated --ros2-control
 
     Options:

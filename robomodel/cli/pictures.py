@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from robomodel.cli.common import Result, UserError, blaming
+from robomodel.cli.common import Result, blaming
 from robomodel.cli.robot import Robot
 from robomodel.reports.document import Document
 
@@ -60,6 +60,7 @@ def view(
         ),
     ] = None,
     html: Path | None = None,
+    png: Path | None = None,
     fps: float = 30.0,
     topic: str | None = None,
     host: str = "127.0.0.1",
@@ -68,18 +69,21 @@ def view(
 ) -> Result:
     """Show a robot in the browser, with a slider for each freedom; or play a motion from a log.
 
-    Loops close as it moves.
+    Loops close as it moves. --html writes a page that does so without a server, and has curves of
+    each joint; --png writes a picture.
 
-    Keys of the JSON document, which is there as soon as the page is: robot, file, url (null with
-    --html), html (null, or the file), duration of the motion (null without), warnings.
+    Keys of the JSON document, which is there as soon as the page is: robot, file, url (null where
+    a file is written), html and png (null, or the file), duration of the motion (null without),
+    warnings.
 
     Examples:
         robomodel view mini_cheetah
-        robomodel excite four_bar -o motion.csv
+        robomodel view four_bar --html four_bar.html
         robomodel view four_bar motion.csv --html motion.html
 
     Options:
-        --html OUT.html: Write the motion as one page that needs nothing besides, and serve none.
+        --html OUT.html: Write the robot, or the motion, as one page that needs nothing besides.
+        --png OUT.png: Write a picture of the robot, or of the motion's first instant.
         --fps: Frames a second of motion.
         --topic: A bag's topic of joints, if it has several.
         --host: The address to serve on.
@@ -88,21 +92,23 @@ def view(
     """
     from robomodel import views
 
-    if html is not None and log is None:
-        raise UserError("--html is of a motion: give its log")
     model = robot.load()
-    duration = None
+    duration, motion = None, None
     page: views.Viewer | views.Player | None = None
     with blaming(str(log or robot.file)):
-        if log is None:
-            page = views.view(model, host=host, port=port)
-        else:
+        if log is not None:
             motion = views.read_motion(model, log, topic=topic)
             duration = motion.times[-1]
-            if html is None:
-                page = views.play(motion, fps, host=host, port=port)
-            else:
-                views.write_html(motion, html, fps)
+        if png is not None:
+            views.write_png(model, png, None if motion is None else motion.q[0])
+        if html is not None and motion is not None:
+            views.write_html(motion, html, fps)
+        elif html is not None:
+            views.write_page(model, html)
+        elif png is None and motion is not None:
+            page = views.play(motion, fps, host=host, port=port)
+        elif png is None:
+            page = views.view(model, host=host, port=port)
 
     def stay() -> None:
         if page is None:
@@ -117,7 +123,9 @@ def view(
         "robot": model.name,
         "url": None if page is None else page.url,
         "html": None if html is None else str(html),
+        "png": None if png is None else str(png),
         "duration": duration,
     }
-    text = f"wrote {html}" if page is None else f"{model.name} is at {page.url}"
+    written = " and ".join(str(path) for path in (html, png) if path is not None)
+    text = f"wrote {written}" if page is None else f"{model.name} is at {page.url}"
     return Result(document=Document(text, "", data=data), then=stay)

@@ -69,12 +69,11 @@ def write_js(
     file = Path(path)
     if file.suffix not in (".js", ".mjs"):
         raise ValueError(f"path must end in .js or .mjs, got '{file}'")
-    replace_file(str(file), module(model, functions))
+    replace_file(str(file), _module(model, functions))
     return file
 
 
-def module(model: Model, functions: Functions) -> str:
-    """The text of the module that :func:`write_js` writes."""
+def _module(model: Model, functions: Functions) -> str:
     wanted: dict[str, tuple[str, Mapping[str, object]]] = {}
     of_any: list[str] = []
     for name, function, options in source.named(functions):
@@ -87,6 +86,12 @@ def module(model: Model, functions: Functions) -> str:
     poses: tuple[str, Mapping[str, object]] = "link_poses", {}
     if of_any and wanted.setdefault("link_poses", poses) != poses:
         raise ValueError(f"'link_poses' is what '{of_any[0]}' calls; name the other function apart")
+    written = module(model, source.chosen(model, wanted, identifier))
+    return "\n".join([written, *(FRAME_POSE.replace("NAME", identifier(n)) for n in of_any)])
+
+
+def module(model: Model, functions: Mapping[str, TracedFunction]) -> str:
+    """The text of a module that exports these functions by their names, and ``model``."""
     lines = [
         f"// {model.name}: written by robomodel. SI units and radians; spatial vectors are angular",
         "// first, matrices by rows, quaternions x y z w. Arguments are arrays of numbers.",
@@ -98,9 +103,8 @@ def module(model: Model, functions: Functions) -> str:
         "",
         PREAMBLE,
     ]
-    for name, traced in source.chosen(model, wanted, identifier).items():
-        lines += [*_comment(traced), *_written(name, traced).definition(), ""]
-    lines += [FRAME_POSE.replace("NAME", identifier(name)) for name in of_any]
+    for name, function in functions.items():
+        lines += [*_comment(function), *_written(name, function).definition(), ""]
     return "\n".join(lines)
 
 

@@ -1,11 +1,14 @@
-"""Pictures: a robot's graphs, its clusters over a range, the robot itself, and its motions.
+"""Pictures and pages: a robot's graphs, its clusters over a range, itself, and its motions.
 
-They need matplotlib and viser (the extra ``views``), imported at the first picture.
+Graphs and plots need matplotlib, the viewer viser (the extra ``views``), imported when they are
+asked for; pages, motions as HTML and stills need neither.
 """
 
 from robomodel.views.animation import Player, play, write_html
 from robomodel.views.drawings import draw_cluster, draw_graph, draw_residuals
+from robomodel.views.pages import page, write_page
 from robomodel.views.recorded import read_motion
+from robomodel.views.still import write_png
 from robomodel.views.viewer import Viewer, view
 
 __all__ = [
@@ -14,8 +17,11 @@ __all__ = [
     "draw_cluster",
     "draw_graph",
     "draw_residuals",
+    "page",
     "play",
     "read_motion",
     "view",
     "write_html",
+    "write_page",
+    "write_png",
 ]

@@ -7,38 +7,24 @@ meshes by their hulls. Robots without shapes are drawn as solids by joints and i
 from __future__ import annotations
 
 import base64
-import json
 import os
 import threading
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robomodel.description import Shape
-from robomodel.description.shapes import load_mesh
 from robomodel.dynamics.kinematics.frames import link_poses
-from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.views.viewer import (
-    Solid,
-    Viewer,
-    ball,
-    bytes_of,
-    hull,
-    link_colours,
-    link_solids,
-    shape_points,
-)
+from robomodel.views.pages import filled
+from robomodel.views.solids import Solid, coloured_solids
+from robomodel.views.viewer import Viewer
 
 if TYPE_CHECKING:
     from robomodel.trajectory import Trajectory
 
 MOST_FRAMES = 6000
-DETAIL = 120  # directions in which the hull of a mesh is looked for
 FORCE = 1.0  # of the robot's size: the arrow of its weight
 
 
@@ -97,7 +83,7 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
     """An HTML file that plays the motion: a slider for time, dragging turns, the wheel zooms."""
     model = trajectory.model
     shown = frames(trajectory, rate)
-    solids = _coloured_solids(model)
+    solids = coloured_solids(model)
     names = sorted({solid.link for _, solid in solids})
     number = {name: n for n, name in enumerate(names)}
     poses = np.array([shown.poses[name][:, :3] for name in names])
@@ -133,9 +119,7 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
         "centre": _rounded((corners[0].min(axis=0) + corners[0].max(axis=0)) / 2),
         "arrow": _arrow(model, size),
     }
-    text = files("robomodel.views").joinpath("animation.html").read_text(encoding="utf-8")
-    text = text.replace("%DATA%", json.dumps(data, separators=(",", ":")))
-    text = text.replace("%TITLE%", escape(model.name))
+    text = filled("animation.html", model.name, data)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
@@ -161,51 +145,6 @@ def _corners_of(shown: Frames, solids: list[Solid]) -> Array:
         corners.append(solid.corners @ np.swapaxes(pose[:, :3, :3], 1, 2) + pose[:, None, :3, 3])
     corners.append(np.array([pose[:, :3, 3] for pose in shown.poses.values()]).swapaxes(0, 1))
     return np.concatenate(corners, axis=1)
-
-
-def _coloured_solids(model: Model) -> list[tuple[str, Solid]]:
-    """Each link's visual shapes, else those for collisions; else solids by joints and inertia."""
-    from scipy.spatial import QhullError
-
-    colours = {name: _code(rgb) for name, rgb in link_colours(model).items()}
-    solids: list[tuple[str, Solid]] = []
-    missing: list[Issue] = []
-    for link in model.description.links:
-        shapes = [x for x in link.shapes if x.role == "visual"] or list(link.shapes)
-        for shape in shapes:
-            try:
-                points = _corners(shape)
-            except (DescriptionError, MissingPackageError) as error:
-                text = str(error).removeprefix(f"{error.source}: ")
-                missing.append(Issue(f"not drawn: {text}", error.source, "mesh"))
-                continue
-            if points is None:
-                continue
-            try:
-                corners, faces = hull(points)
-            except QhullError:  # flat
-                continue
-            turn, at = np.array(shape.origin.rotation), np.array(shape.origin.xyz)
-            colour = colours[link.name] if shape.rgba is None else _code(bytes_of(shape.rgba))
-            solids.append((colour, Solid(link.name, corners @ turn.T + at, faces)))
-    warn_of_all(missing, strict=False)
-    shaped = {solid.link for _, solid in solids}
-    bare = [each for each in link_solids(model) if each.link not in shaped]
-    return solids + [(colours[each.link], each) for each in bare]
-
-
-def _code(rgb: tuple[int, int, int]) -> str:
-    return "#{:02x}{:02x}{:02x}".format(*rgb)
-
-
-def _corners(shape: Shape) -> Array | None:
-    """Points whose hull is drawn; None for planes."""
-    if shape.kind != "mesh":
-        return shape_points(shape)
-    points = np.asarray(load_mesh(shape).vertices, dtype=float)
-    if len(points) > DETAIL:
-        points = points[np.unique(np.argmax(points @ ball(DETAIL).T, axis=0))]
-    return points
 
 
 # ---- the viewer's page ---------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.trace import Traced
 from robomodel.model.derived import traced
+from robomodel.model.elements import Frame
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -234,6 +235,11 @@ def link_poses_function(model: Model) -> TracedFunction:
 
 def _poses(model: Model, q: Vector) -> list[Scalar]:
     """Homogeneous matrices of all frames, one after the other, by rows."""
+    return [x for placed in placements(model, q, model.frames) for x in homogeneous(*placed)]
+
+
+def placements(model: Model, q: Vector, links: Iterable[Frame]) -> list[tuple[Mat, Vec]]:
+    """Rotations (rows) and origins of links in the world."""
     placed: list[tuple[Mat, Vec]] = []
 
     def of(body: int, within: Transform) -> tuple[Mat, Vec]:
@@ -245,7 +251,7 @@ def _poses(model: Model, q: Vector) -> list[Scalar]:
     transforms = Configuration(model, q, range(len(model.nodes))).transforms
     for node, transform in zip(model.nodes, transforms, strict=True):
         placed.append(of(node.parent, transform))
-    return [x for frame in model.frames for x in homogeneous(*of(frame.body, frame.pose))]
+    return [of(link.body, link.pose) for link in links]
 
 
 def homogeneous(rotation: Mat, origin: Vec) -> list[Scalar]:

@@ -1,0 +1,385 @@
+"""A robot as one HTML file that computes: sliders, loops closed in the page, curves of a joint.
+
+The page has the robot's functions as JavaScript, written from the same programs as its machine
+code, so that what it shows is exact and needs no server.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.actuators.envelopes import joint_envelopes
+from robomodel.dynamics.kinematics.frames import (
+    FrameKey,
+    FrameLike,
+    frame_keys,
+    link_poses,
+    place,
+    placements,
+    pose,
+)
+from robomodel.errors import UnknownNameError, did_you_mean
+from robomodel.files import replace_file
+from robomodel.interop.javascript import module
+from robomodel.interop.programs import routine
+from robomodel.kernels.function import TracedFunction
+from robomodel.model import Model
+from robomodel.model.elements import Frame, position_names
+from robomodel.model.joints import Array
+from robomodel.reports.actuation.document import STEEPEST
+from robomodel.reports.actuation.study import FourBar, four_bars
+from robomodel.reports.document import count
+from robomodel.reports.plots import COLOURS
+from robomodel.scalars import Scalar, Vector, div, sqrt
+from robomodel.spatial import Vec, apply, cross, inner, minus
+from robomodel.views.solids import Solid, coloured_solids, view_angles
+from robomodel.views.viewer import freedoms
+
+LOADS = 8  # links that may carry a load, unless some are named
+
+
+def page(
+    model: Model,
+    *,
+    q: ArrayLike | None = None,
+    joint: str | None = None,
+    loads: FrameLike | Sequence[FrameLike] | None = None,
+    compact: bool = False,
+) -> str:
+    """A page that shows the robot and computes in the browser, as HTML that needs nothing else.
+
+    A slider for each freedom; loops close as it moves, to rounding, by the robot's own functions.
+    Bodies can be dragged. Beside it stand curves over the range of the chosen joint, all others
+    where they are: velocities of the joints of its cluster (G), the force that holds it under
+    gravity and a load, its inertia and what rotors and linkages reflect of it, and transmission
+    angles of four-bars. The address keeps the pose.
+
+    Args:
+        model: The robot.
+        q: The pose at first (nq,); default :meth:`Model.neutral`.
+        joint: The joint chosen at first, an independent one; default one that moves a linkage.
+        loads: Links, or (link, offset), that may carry a load; default ends of the tree.
+        compact: A figure alone with its sliders, which moves until it is touched unless the reader
+            has asked for less motion.
+
+    Returns:
+        html: The text of the page.
+
+    Raises:
+        ValueError: ``q`` is not a closed configuration.
+        UnknownNameError: No such link, or no independent joint of one freedom of this name.
+    """
+    start = model.neutral() if q is None else np.asarray(q, dtype=float)
+    if start.shape != (model.nq,):
+        raise ValueError(f"q has the shape {start.shape}, not ({model.nq},)")
+    model.check(start)
+    carried = _loads(model) if loads is None else frame_keys(loads)
+    solids = coloured_solids(model)
+    links = _drawn(model, [solid for _, solid in solids], carried)
+    bars = [
+        bar
+        for cluster in model.clusters
+        if cluster.implicit
+        for bar in four_bars(model, cluster, start[None])
+    ]
+    reflected = _has_reflected(model)
+    data = _data(model, start, solids, links, carried)
+    data |= {"compact": compact, "reflected": reflected, "bars": _told(bars)}
+    if joint is not None:
+        names = [f["name"] if f["q"] >= 0 else "" for f in data["freedoms"]]
+        if joint not in names:
+            known = [name for name in names if name]
+            raise UnknownNameError(
+                f"no independent joint '{joint}' in '{model.name}'{did_you_mean(joint, known)}"
+            )
+        data["chosen"] = names.index(joint)
+    functions = {
+        "link_poses": _drawn_poses(model, links),
+        "quantities": _quantities(model, reflected, bars, carried),
+        "integrate": routine(model, "integrate"),
+        "close": routine(model, "close"),
+        "joint_positions": routine(model, "joint_positions"),
+    }
+    return filled("page.html", model.name, data, module(model, functions))
+
+
+def write_page(model: Model, path: str | os.PathLike[str], **options: Any) -> None:
+    """Write :func:`page` to a file, with its options."""
+    replace_file(str(path), page(model, **options))
+
+
+def filled(template: str, title: str, data: object, code: str = "") -> str:
+    """A page of this package with its data, the drawing of solids and a module's code."""
+    folder = files("robomodel.views")
+    text = folder.joinpath(template).read_text(encoding="utf-8")
+    told = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    for name, part in (
+        ("MODULE", code.replace("</", "<\\/")),
+        ("SCENE", folder.joinpath("scene.js").read_text(encoding="utf-8")),
+        ("MOTION", folder.joinpath("motion.js").read_text(encoding="utf-8")),
+        ("TITLE", escape(title)),
+        ("DATA", told.replace("</", "<\\/")),
+    ):
+        text = text.replace(f"%{name}%", part)
+    return text
+
+
+# ---- what the page has to draw -------------------------------------------------------------------
+
+
+def _drawn(model: Model, solids: Sequence[Solid], carried: Sequence[FrameKey]) -> list[Frame]:
+    """Links with solids, and those at which rods end and loads hang."""
+    names = {solid.link for solid in solids}
+    names |= {key if isinstance(key, str) else key[0] for key in carried}
+    for loop in model.description.loops:
+        if loop.type == "rod":
+            names |= {loop.predecessor.link, loop.successor.link}
+    return sorted((model.frame(name) for name in names), key=lambda f: model.frame_index[f.name])
+
+
+def _data(
+    model: Model,
+    start: Array,
+    solids: Sequence[tuple[str, Solid]],
+    links: Sequence[Frame],
+    carried: Sequence[FrameKey],
+) -> dict[str, Any]:
+    number = {link.name: n for n, link in enumerate(links)}
+    carriers = [key if isinstance(key, str) else key[0] for key in carried]
+    poses = link_poses(model, start)
+    corners = [
+        solid.corners @ poses[solid.link][:3, :3].T + poses[solid.link][:3, 3]
+        for _, solid in solids
+    ]
+    points = np.concatenate(corners) if corners else np.zeros((1, 3))
+    low, high = points.min(axis=0), points.max(axis=0)
+    centre, size = (low + high) / 2, float(max(np.ptp(points, axis=0).max(), 0.05))
+    turn, tilt = view_angles(model, start)
+    shown = _freedoms(model)
+    loops = len(model.loops)
+    about = [count(model.nv, "freedom"), *([count(loops, "loop")] if loops else [])]
+    return {
+        "about": ", ".join(about),
+        "loopCount": count(loops, "loop") if loops else "",
+        "solids": [
+            {
+                "link": number[solid.link],
+                "colour": colour,
+                "at": np.round(solid.corners, 5).tolist(),
+                "faces": solid.faces.tolist(),
+            }
+            for colour, solid in solids
+        ],
+        "rods": [
+            [number[a.link], list(a.origin.xyz), number[b.link], list(b.origin.xyz)]
+            for loop in model.description.loops
+            if loop.type == "rod"
+            for a, b in [(loop.predecessor, loop.successor)]
+        ],
+        "size": size,
+        "centre": np.round(centre, 5).tolist(),
+        "ground": round(float(low[2]), 5),
+        "turn": turn,
+        "tilt": tilt,
+        "far": 2.9 * float(np.linalg.norm(points - centre, axis=1).max(initial=0.05)),
+        "start": start.tolist(),
+        "loops": [
+            cluster.implicit for cluster in model.clusters for _ in range(*cluster.q.indices(9999))
+        ],
+        "freedoms": shown,
+        "chosen": next(
+            (n for n, f in enumerate(shown) if f["q"] >= 0 and f["looped"]),
+            next((n for n, f in enumerate(shown) if f["q"] >= 0), -1),
+        ),
+        "dependent": _dependent(model),
+        "loads": [
+            {"name": name, "link": number[name], "at": [0, 0, 0] if key == name else list(key[1])}
+            for name, key in zip(carriers, carried, strict=True)
+        ],
+        "weight": any(model.gravity),
+        "colours": COLOURS,
+        "steepest": STEEPEST,
+    }
+
+
+def _told(bars: Sequence[FourBar]) -> list[dict[str, Any]]:
+    """Where the page finds transmission angles."""
+    return [
+        {"joint": each.joints[2], "cluster": each.cluster, "at": n} for n, each in enumerate(bars)
+    ]
+
+
+def _freedoms(model: Model) -> list[dict[str, Any]]:
+    """What sliders move, their ends and what ends them, and joints that follow."""
+    envelopes = {each.joint: each for each in joint_envelopes(model)}
+    joints = {joint.name: joint for joint in model.joints}
+    places = {name: n for n, name in enumerate(position_names(model))}
+    result, at = [], 0
+    for freedom in freedoms(model):
+        joint = joints[freedom.joint]
+        cluster = next(c for c in model.clusters if joint.name in c.joints)
+        place = places.get(freedom.name, -1) if freedom.alone else -1
+        lower, upper, by = freedom.lower, freedom.upper, ("", "")
+        if place >= 0 and joint.name in envelopes:
+            ends = envelopes[joint.name]
+            lower = ends.lower if math.isfinite(ends.lower) else lower
+            upper = ends.upper if math.isfinite(ends.upper) else upper
+            by = (_ended(ends.lower_by, joint.name), _ended(ends.upper_by, joint.name))
+        others = [
+            {"name": name, "at": at + n, "q": places.get(name, -1)}
+            for n, body in enumerate(_followers(model, freedom.index))
+            for name in [model.joints[body].name]
+        ]
+        at += len(others)
+        units = joint.units
+        linear = not freedom.alone and freedom.name.rpartition(".")[2] in ("vx", "vy", "vz")
+        result.append(
+            {
+                "name": freedom.name,
+                "index": freedom.index,
+                "q": place,
+                "lower": lower,
+                "upper": upper,
+                "lowerBy": by[0],
+                "upperBy": by[1],
+                "unit": "m" if linear else units.position,
+                "effort": units.force,
+                "inertia": units.inertia,
+                "base": joint.name == model.floating_base,
+                "cluster": cluster.name,
+                "looped": cluster.implicit,
+                "others": others,
+            }
+        )
+    return result
+
+
+def _ended(by: str, joint: str) -> str:
+    """What ends a range, as the page says it."""
+    if by == "loop":
+        return "the linkage ends"
+    return {"": "", joint: "its limit"}.get(by, f"limit of {by}")
+
+
+def _followers(model: Model, index: int) -> list[int]:
+    """Bodies whose joints, of one freedom, move with an independent velocity, but its own."""
+    cluster = next(c for c in model.clusters if c.v.start <= index < c.v.stop)
+    bodies = [body for body in cluster.bodies if model.joints[body].nv == 1]
+    return [body for body in bodies if model.joints[body].name != model.dof_names[index]]
+
+
+def _dependent(model: Model) -> list[dict[str, Any]]:
+    """Joints without a slider, and where they stand among the positions of all joints."""
+    moved, at, result = {*model.dof_names}, 0, []
+    for joint in model.joints:
+        if joint.name == model.floating_base:
+            continue
+        if joint.nq == 1 and joint.name not in moved:
+            result.append({"name": joint.name, "at": at, "unit": joint.units.position})
+        at += joint.nq
+    return result
+
+
+def _loads(model: Model) -> tuple[FrameKey, ...]:
+    """Ends of the tree: frames where feet and hands are, else centres of mass of last links."""
+    parents = {joint.parent for joint in model.description.joints}
+    found: list[tuple[int, FrameKey]] = []
+    for link in model.description.links:
+        body = model.frame(link.name).body
+        if link.name in parents or body < 0 or model.nodes[body].axisymmetric:
+            continue
+        centre = (0.0, 0.0, 0.0) if link.inertial is None else link.inertial.origin.xyz
+        depth, above = 0, body
+        while above >= 0:
+            depth, above = depth + 1, model.nodes[above].parent
+        found.append((depth, (link.name, centre) if any(centre) else link.name))
+    return tuple(key for _, key in sorted(found, key=lambda each: -each[0])[:LOADS])
+
+
+# ---- what the page computes ----------------------------------------------------------------------
+
+
+def _drawn_poses(model: Model, links: Sequence[Frame]) -> TracedFunction:
+    """Rotation and origin of the links that are drawn, three rows of four each."""
+
+    def build(q: Vector) -> list[Scalar]:
+        placed = placements(model, q, links)
+        return [
+            x for turn, at in placed for row, o in zip(turn, at, strict=True) for x in (*row, o)
+        ]
+
+    return TracedFunction("link_poses", {"q": model.nq}, {"poses": (len(links), 3, 4)}, build)
+
+
+def _quantities(
+    model: Model, reflected: bool, bars: Sequence[FourBar], carried: Sequence[FrameKey]
+) -> TracedFunction:
+    """What is plotted, of all freedoms at once."""
+    nv = model.nv
+    places = [(i, body) for i in range(nv) for body in _followers(model, i)]
+    matrices = [routine(model, "crba"), *([routine(model, "armature")] if reflected else [])]
+    gravity, ratios = routine(model, "gravity_force"), routine(model, "constraint_jacobian")
+    jacobians = [
+        routine(model, "jacobian", frame=key, reference="local_world_aligned") for key in carried
+    ]
+
+    def build(q: Vector) -> list[Scalar]:
+        G = ratios.build(q)
+        result = [G[model.nodes[body].v * nv + i] for i, body in places]
+        result += gravity.build(q)
+        for each in matrices:
+            result += each.build(q)[:: nv + 1]
+        for jacobian in jacobians:
+            J = jacobian.build(q)
+            rows = [J[r * nv : (r + 1) * nv] for r in (3, 4, 5)]
+            result += [-inner((x, y, z), model.gravity) for x, y, z in zip(*rows, strict=True)]
+        return [*result, *(_cosine(model, q, bar) for bar in bars)]
+
+    results = {
+        "ratios": (len(places),),
+        "gravity": (nv,),
+        "inertia": (nv,),
+        **({"reflected": (nv,)} if reflected else {}),
+        "loads": (len(jacobians), nv),
+        "angles": (len(bars),),
+    }
+    return TracedFunction("quantities", {"q": model.nq}, results, build)
+
+
+def _has_reflected(model: Model) -> bool:
+    """Whether an open tree says what is reflected, and something is."""
+    try:
+        dense = routine(model, "armature").on_arrays(model.neutral())
+    except ValueError:
+        return False
+    return bool(np.any(np.diagonal(dense)))
+
+
+def _cosine(model: Model, q: Vector, bar: FourBar) -> Scalar:
+    """Of the transmission angle of a four-bar, between the bars at the joint opposite the input."""
+    joints = {joint.name: joint for joint in model.description.joints}
+    anchors = {loop.name: loop.predecessor for loop in model.description.loops}
+
+    def point(name: str) -> Vec:
+        if name in joints:
+            return pose(model, q, place(model, joints[name].child))[1]
+        anchor = anchors[name]
+        return pose(model, q, place(model, (anchor.link, anchor.origin.xyz)))[1]
+
+    before, at, after = (point(name) for name in bar.joints[1:])
+    hinge = next(name for name in bar.joints if name in joints)
+    rotation, _ = pose(model, q, place(model, joints[hinge].child))
+    size = math.sqrt(sum(x * x for x in joints[hinge].axis))
+    axis = [x / size for x in joints[hinge].axis]
+    normal = apply(rotation, (axis[0], axis[1], axis[2]))
+    a, b = (cross(minus(end, at), normal) for end in (before, after))
+    return div(inner(a, b), sqrt(inner(a, a) * inner(b, b)))

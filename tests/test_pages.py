@@ -1,0 +1,203 @@
+"""Pages that compute: their code and data, run by Node; stills."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import node as js
+import numpy as np
+import pytest
+from texts import INERTIAL, joint, link, robot
+
+import robomodel as rm
+from robomodel.model.elements import position_names
+from robomodel.views import page, write_page, write_png
+from robomodel.views.still import still
+
+
+def parts(text: str, folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The page's functions and its motion as a module, and its data."""
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|src=|<link|@import|%[A-Z]+%", text)
+    (script,) = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
+    code, _, rest = script.partition("class Scene")
+    motion = rest[rest.index("const STEP") : rest.index("// ---- state")]
+    file = folder / "robot.mjs"
+    file.write_text(f"{code}\n{motion}\nexport {{ moved, closed }};\n", encoding="utf-8")
+    (folder / "all.mjs").write_text(script, encoding="utf-8")
+    (data,) = re.findall(r"^const data = (.*);$", script, re.MULTILINE)
+    return file, json.loads(data)
+
+
+def moves(folder: Path, model: rm.Model, data: dict[str, Any], targets: list[float]) -> np.ndarray:
+    """Configurations after the chosen slider went to each of these, one after the other."""
+    printed = js.node(
+        f"""
+import {{ moved }} from "./robot.mjs";
+const data = {json.dumps(data)}, freedom = data.freedoms[data.chosen], found = [];
+let q = Float64Array.from(data.start);
+for (const to of {json.dumps(targets)}) {{
+  [q] = moved(q, freedom, to - q[freedom.q], data.loops);
+  found.push([...q]);
+}}
+console.log(JSON.stringify(found));
+""",
+        folder,
+    )
+    return np.array(json.loads(printed))
+
+
+@pytest.mark.parametrize("name", ["crank_rocker", "mini_cheetah"])
+def test_what_is_plotted_is_what_the_package_computes(name: str, tmp_path: Path) -> None:
+    model = rm.robots.load(name)
+    file, data = parts(page(model), tmp_path)
+    rng = np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    nv, loads = model.nv, data["loads"]
+    others = [(f, o) for f in data["freedoms"] for o in f["others"]]
+    sizes = [len(others), nv, nv, *([nv] if data["reflected"] else []), nv * len(loads),
+             len(data["bars"])]  # fmt: skip
+    links = 1 + max(each["link"] for each in (*data["solids"], *loads))
+    found, poses = js.run(
+        [js.Job(file, "quantities", [q], sum(sizes)), js.Job(file, "link_poses", [q], 12 * links)],
+        tmp_path,
+    )
+    ratios, gravity, inertia, *reflected, weights, angles = np.split(
+        found, np.cumsum(sizes)[:-1], axis=1
+    )
+    G = model.constraint_jacobian(q)
+    place = {joint.name: node.v for joint, node in zip(model.joints, model.nodes, strict=True)}
+    right = [G[:, place[o["name"]], f["index"]] for f, o in others]
+    np.testing.assert_allclose(ratios.T, right, atol=1e-11)
+    np.testing.assert_allclose(gravity, rm.gravity_force(model, q), atol=1e-10)
+    diagonal = np.diagonal(rm.crba(model, q), axis1=1, axis2=2)
+    np.testing.assert_allclose(inertia, diagonal, rtol=1e-11)
+    np.testing.assert_allclose(reflected[0], rm.armature(model, q), rtol=1e-9, atol=1e-12)
+    for k, load in enumerate(loads):
+        frame = (load["name"], tuple(load["at"]))
+        J = rm.jacobian(model, q, frame, reference="local_world_aligned")[:, 3:]
+        held = -np.einsum("nij,i->nj", J, model.gravity)
+        np.testing.assert_allclose(weights[:, k * nv : (k + 1) * nv], held, atol=1e-11)
+    for bar in data["bars"]:  # the only one is a crank-rocker's, of 4, 2, 4 and 5 units
+        (study,) = rm.actuation(model).four_bars
+        inside = np.interp(q[:, 0] % (2 * np.pi), study.positions % (2 * np.pi), study.angles,
+                           period=2 * np.pi)  # fmt: skip
+        shown = np.arccos(np.abs(angles[:, bar["at"]]))
+        np.testing.assert_allclose(shown, inside, atol=2e-2)
+    assert len(poses) == 3
+
+
+def test_sliders_go_as_far_as_loops_close_and_over_change_points(tmp_path: Path) -> None:
+    model = rm.robots.load("crank_rocker")
+    _, data = parts(page(model), tmp_path)
+    q = moves(tmp_path, model, data, [2.0, -3.0, 0.5, 9.0])
+    np.testing.assert_allclose(q[:, 0], [2.0, -3.0, 0.5, 9.0], atol=1e-12)
+    for one, target in zip(q, (2.0, -3.0, 0.5, 9.0), strict=True):
+        right = model.configuration({"crank_joint": target}, guess=one)
+        np.testing.assert_allclose(one, right, atol=1e-9)
+
+    model = rm.robots.load("four_bar")  # a parallelogram, which can fold flat at 0 and π
+    _, data = parts(page(model), tmp_path)
+    targets = [0.3, 0.0, -0.4, -3.0, -3.5, 0.0, 1.0]
+    q = moves(tmp_path, model, data, targets)
+    np.testing.assert_allclose(q[:, 0], targets, atol=1e-12)
+    np.testing.assert_allclose(q[:, 1], -q[:, 0], atol=1e-6)  # it stays one
+    assert np.abs(model.residual(q)).max() < 1e-9
+
+    rocker = rm.load(rm.robots.path("crank_rocker"), independent=["rocker_joint"])
+    _, data = parts(page(rocker), tmp_path)
+    (slider,) = data["freedoms"]
+    ends = [slider["lower"] - 1.0, slider["upper"] + 1.0]
+    q = moves(tmp_path, rocker, data, ends)
+    place = position_names(rocker).index("rocker_joint")
+    np.testing.assert_allclose(q[:, place], [slider["lower"], slider["upper"]], atol=1e-3)
+    assert slider["lowerBy"] == slider["upperBy"] == "the linkage ends"
+
+
+def test_balls_floating_bases_and_slides_have_pages(tmp_path: Path) -> None:
+    text = robot(
+        link("a", INERTIAL),
+        joint("ball", "base", "a", kind="spherical"),
+        link("b", INERTIAL),
+        joint("slide", "a", "b", kind="prismatic", more='<limit lower="-0.1" upper="0.3"/>'),
+    )
+    model = rm.load(text, floating_base=True)
+    file, data = parts(page(model, joint="slide"), tmp_path)
+    assert data["freedoms"][data["chosen"]]["name"] == "slide"
+    assert [f["upper"] for f in data["freedoms"] if f["name"] == "slide"] == [0.3]
+    assert sum(f["base"] for f in data["freedoms"]) == 6
+    assert len([s for s in data["solids"] if s["colour"]]) >= 4  # a box, and its rail
+    js.node('import "./robot.mjs";', tmp_path)
+    assert file.stat().st_size > 1000
+
+
+def test_scripts_parse(tmp_path: Path) -> None:
+    """All of it: with the parts that need a browser."""
+    parts(page(rm.robots.load("five_bar"), compact=True), tmp_path)
+    script = (tmp_path / "all.mjs").read_text("utf-8")
+    check = f'import vm from "node:vm"; new vm.SourceTextModule({json.dumps(script)});'
+    (tmp_path / "check.mjs").write_text(check, encoding="utf-8")
+    assert js.node("await import('node:child_process').then(({ execFileSync }) => execFileSync("
+                "process.execPath, ['--experimental-vm-modules', 'check.mjs'], { stdio: 'pipe' }));"
+                "console.log('well-formed');", tmp_path) == "well-formed\n"  # fmt: skip
+
+
+def test_what_a_page_refuses() -> None:
+    model = rm.robots.load("four_bar")
+    with pytest.raises(ValueError, match="open"):
+        page(model, q=[0.5, 0.1, 0.2])
+    with pytest.raises(ValueError, match=r"shape \(2,\), not \(3,\)"):
+        page(model, q=[0.5, 0.1])
+    with pytest.raises(rm.UnknownNameError, match="did you mean 'joint1'"):
+        page(model, joint="joint11")
+    with pytest.raises(rm.UnknownNameError, match="no link 'foot'"):
+        page(model, loads="foot")
+    hostile = robot(link("a&lt;/script>", INERTIAL), joint("j", "base", "a&lt;/script>"))
+    assert page(rm.load(hostile)).count("</script>") == 1
+
+
+# ---- stills --------------------------------------------------------------------------------------
+
+
+def pixels(path: Path) -> np.ndarray:
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = (int.from_bytes(data[i : i + 4], "big") for i in (16, 20))
+    (content,) = re.findall(rb"IDAT(.*)....\x00\x00\x00\x00IEND", data, re.DOTALL)
+    rows = np.frombuffer(zlib.decompress(content), np.uint8).reshape(height, 1 + 4 * width)
+    assert not rows[:, 0].any()
+    return rows[:, 1:].reshape(height, width, 4)
+
+
+def test_stills_show_the_robot(tmp_path: Path) -> None:
+    model = rm.robots.load("four_bar")
+    write_png(model, tmp_path / "robot.png", size=(120, 90))
+    drawn = pixels(tmp_path / "robot.png")
+    np.testing.assert_array_equal(drawn, still(model, model.neutral(), 120, 90))
+    rows, columns = np.nonzero(drawn[..., 3])
+    assert np.ptp(columns) == pytest.approx(0.9 * 120, abs=2)  # it fills the picture
+    assert rows.mean() == pytest.approx(45, abs=12)
+    blue = (drawn[..., 2] > drawn[..., 0] + 40) & (drawn[..., 3] > 200)
+    orange = (drawn[..., 0] > drawn[..., 2] + 100) & (drawn[..., 3] > 200)
+    assert blue.sum() > 60  # the crank, on the left, and the coupler above
+    assert np.nonzero(blue)[1].mean() < 60
+    assert np.nonzero(orange)[0].mean() < 45
+    nearest = still(rm.robots.load("parallel_ankle"), rm.robots.load("parallel_ankle").neutral(),
+                    60, 60)  # fmt: skip
+    assert (nearest[..., 3] == 255).any()
+    with pytest.raises(ValueError, match=r"end in \.png"):
+        write_png(model, tmp_path / "robot.jpg")
+    with pytest.raises(ValueError, match="shape"):
+        write_png(model, tmp_path / "r.png", [0.0])
+
+
+def test_commands(run: Any, tmp_path: Path) -> None:
+    html, png = tmp_path / "robot.html", tmp_path / "robot.png"
+    code, out, err = run("view", "four_bar", "--html", html, "--png", png)
+    assert (code, out, err) == (0, f"wrote {html} and {png}\n", "")
+    assert pixels(png).shape == (600, 800, 4)
+    write_page(rm.robots.load("four_bar"), tmp_path / "same.html")
+    assert (tmp_path / "same.html").read_text("utf-8") == html.read_text("utf-8")
