@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.actuators.envelopes import joint_envelopes
 from robomodel.dynamics.kinematics.frames import (
     FrameKey,
     FrameLike,
@@ -33,6 +32,8 @@ from robomodel.interop.javascript import module
 from robomodel.interop.programs import routine
 from robomodel.kernels.function import TracedFunction
 from robomodel.model import Model
+from robomodel.model.configurations.paths import RangeEnd
+from robomodel.model.configurations.ranges import joint_range
 from robomodel.model.elements import Frame, position_names
 from robomodel.model.joints import Array
 from robomodel.reports.actuation.document import STEEPEST
@@ -220,7 +221,6 @@ def _told(bars: Sequence[FourBar]) -> list[dict[str, Any]]:
 
 def _freedoms(model: Model) -> list[dict[str, Any]]:
     """What sliders move, their ends and what ends them, and joints that follow."""
-    envelopes = {each.joint: each for each in joint_envelopes(model)}
     joints = {joint.name: joint for joint in model.joints}
     places = {name: n for n, name in enumerate(position_names(model))}
     result, at = [], 0
@@ -229,11 +229,11 @@ def _freedoms(model: Model) -> list[dict[str, Any]]:
         cluster = next(c for c in model.clusters if joint.name in c.joints)
         place = places.get(freedom.name, -1) if freedom.alone else -1
         lower, upper, by = freedom.lower, freedom.upper, ("", "")
-        if place >= 0 and joint.name in envelopes:
-            ends = envelopes[joint.name]
+        if place >= 0:
+            ends = joint_range(model, joint.name)
             lower = ends.lower if math.isfinite(ends.lower) else lower
             upper = ends.upper if math.isfinite(ends.upper) else upper
-            by = (_ended(ends.lower_by, joint.name), _ended(ends.upper_by, joint.name))
+            by = (_ended(ends.lower_end, joint.name), _ended(ends.upper_end, joint.name))
         others = [
             {"name": name, "at": at + n, "q": places.get(name, -1)}
             for n, body in enumerate(_followers(model, freedom.index))
@@ -263,11 +263,9 @@ def _freedoms(model: Model) -> list[dict[str, Any]]:
     return result
 
 
-def _ended(by: str, joint: str) -> str:
+def _ended(end: RangeEnd, joint: str) -> str:
     """What ends a range, as the page says it."""
-    if by == "loop":
-        return "the linkage ends"
-    return {"": "", joint: "its limit"}.get(by, f"limit of {by}")
+    return "its limit" if end.by == joint else str(end) if end.by else ""
 
 
 def _followers(model: Model, index: int) -> list[int]:
