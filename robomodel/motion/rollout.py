@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -249,8 +249,7 @@ def _run(step: FixedStep, rows: Array, force: Array, h: float, threads: int) -> 
     if step.setting is not None and step.setting.arguments[0]:
         for t in range(times):
             states = rows[:, t, : step.size]
-            planes = step.planes(states[:, : step.model.nq])
-            rows[:, t + 1] = step.advance(states, force[:, t], h, planes)
+            rows[:, t + 1] = step.advance(states, force[:, t], h)
         return
     size = WHOLE if step.setting is not None and step.rows.size else max(times, 1)
     for first in range(0, times, size):
@@ -278,29 +277,39 @@ def _solve_on(step: FixedStep, rows: Array, force: Array, h: float, first: int, 
     """Step motions anew whose contact problems were not solved by the sweeps of a step.
 
     With Newton's method after the sweeps, where there are few rows; and then, from where that has
-    not solved them, step by step.
+    not solved them, or a step is too long, step by step.
     """
-    residual = step.residual
     length = np.array([h], rows.dtype)
 
     def unsolved(part: Array) -> Any:
-        return np.flatnonzero(np.any(~(part[:, first + 1 : last + 1, residual] <= SOLVED), axis=1))
+        return ~(part[..., step.residual] <= SOLVED)
 
-    hard = unsolved(rows)
+    def motions(part: Array, left: Callable[[Array], Any]) -> Any:
+        return np.flatnonzero(np.any(left(part[:, first + 1 : last + 1]), axis=1))
+
+    def faulty(part: Array) -> Any:
+        return unsolved(part) | step.too_long(part)
+
+    hard = motions(rows, faulty)
     if not len(hard):
         return
     again, pushed = rows[hard], force[hard]
-    if step.rows.size <= FEW:  # of more, the program would take long to compile
+    some = motions(again, unsolved)
+    if len(some) and step.rows.size <= FEW:  # of more, the program would take long to compile
         step = step.harder
-        _spread(step, again, pushed, length, first, last, 1)
-    for n in unsolved(again):
+        more = again[some]
+        _spread(step, more, pushed[some], length, first, last, 1)
+        again[some] = more
+    for n in motions(again, faulty):
         row, t, ahead = again[n : n + 1], first, last - first
         while t < last and np.all(np.isfinite(row[0, t, : step.size])):
             end = min(t + ahead, last)
-            left = ~(row[0, t + 1 : end + 1, residual] <= SOLVED)
+            left = faulty(row[0, t + 1 : end + 1])
             if np.any(left):
                 t, ahead = t + int(np.argmax(left)), 1
-                step.finish(row[0, t, : step.size], pushed[n, t], h, (), row[0, t + 1])
+                state, after = row[0, t, : step.size], row[0, t + 1]
+                step.finish(state, pushed[n, t], h, (), after)
+                step.refine(state, pushed[n, t], h, after)
                 t += 1
             else:
                 t, ahead = end, 2 * ahead
@@ -326,8 +335,9 @@ def _lead(step: FixedStep, rows: Array, force: Array, h: float) -> int:
     count = len(motion) - 1
     rows[1 : count + 1, : model.nq] = motion.q[1:]
     rows[1 : count + 1, model.nq : model.nq + model.nv] = motion.v[1:]
-    rows[1 : count + 1, step.size : step.residual] = 0.0, 1.0, 1.0
+    rows[1 : count + 1, step.size : step.miss] = 0.0, 1.0, 1.0
     if motion.contact_forces is not None and motion.contact_residual is not None:
+        rows[1 : count + 1, step.miss] = 0.0
         rows[1 : count + 1, step.residual] = motion.contact_residual[:count]
         rows[1 : count + 1, step.residual + 1 :] = step.impulses(motion.contact_forces[:count], h)
     return count

@@ -27,7 +27,15 @@ from robomodel.motion.integrator_functions import (
     joint_accelerations,
 )
 from robomodel.motion.limits import Limits
-from robomodel.motion.steps import ABSENT, RUNGE_KUTTA, TORN, FixedStep, flow
+from robomodel.motion.steps import (
+    ABSENT,
+    RUNGE_KUTTA,
+    TORN,
+    FixedStep,
+    Part,
+    flow,
+    halved,
+)
 from robomodel.motion.tangent import (
     NEARLY,
     START_CONDITION,
@@ -299,30 +307,40 @@ class Steps(Run):
         A step that leaves loops open, or leads over to another way to close them, is taken in
         parts, of which others end elsewhere: a change point is in the way, or it is too long.
         """
-        failed = ""
-        for parts in PARTS:
-            if parts > 1:
+        last = None
+        for count in PARTS:
+            if count > 1:
                 self.step = replace(self.step, careful=True)
-            x = state
-            records = []
-            for n in range(parts):
-                try:
-                    result, record = self._step(signals, t + n * h / parts, h / parts, x)
-                except StepError as error:
-                    failed = f"fails ({error})"
-                    break
-                records.append(record)
-                failed = self._failure(result)
-                if failed:
-                    break
-                x = result[: self.step.size]
-            if parts > 1:
+            parts = self._in_parts(signals, t, h, state, count)
+            if count > 1:
                 self.step = replace(self.step, careful=False)
-            if not failed:
-                return x, _joined(records)
-            if failed == AT_CHANGE_POINT:  # where others would end, too
+            last = parts[-1]
+            if not last.fault:
+                return last.state, _joined(parts)
+            if last.fault == AT_CHANGE_POINT:  # where others would end, too
                 break
-        raise self._failed(t, state, f"the step from there {failed}")
+        assert last is not None
+        raise self._failed(t, state, f"the step from there {last.fault}")
+
+    def _in_parts(
+        self, signals: Signals, t: float, h: float, state: Array, count: int
+    ) -> list[Part]:
+        """A step in equal parts, halved where these are too long, up to the first that fails."""
+
+        def part(x: Array, first: float, share: float) -> Part:
+            try:
+                result, record = self._step(signals, t + first * h, share * h, x)
+            except StepError as error:
+                return Part(x, share, False, f"fails ({error})", None)
+            too_long = bool(self.step.too_long(result))
+            return Part(result[: self.step.size], share, too_long, self._failure(result), record)
+
+        parts: list[Part] = []
+        for n in range(count):
+            parts += halved(part, parts[-1].state if parts else state, n / count, 1.0 / count)
+            if parts[-1].fault:
+                break
+        return parts
 
     def _failure(self, result: Array) -> str:
         """What is wrong with the result of a step; nothing where all is well."""
@@ -354,12 +372,11 @@ class Steps(Run):
         tau, pushes = signals.at(t, q, v)
         touches = self._contacts(q, v, h)
         state = self._adapted(state, touches, tuple(pushes))
-        step, more = self.step, []
-        if step.contact.arguments[0]:
-            more.append(step.planes(q))
+        step = self.step
+        more = [*step.planes_of(state)]
         if step.contact.pairs:
             more.append(self._touches(touches))
-        result = step.advance(state, tau, h, *more, *stacked(pushes))
+        result = step.whole(state, tau, h, *more, *stacked(pushes))
         forces = step.forces(result[step.residual + 1 :], h)
         residual = float(result[step.residual])
         return result, Record(q, touches, forces, step.touching(result), residual)
@@ -476,16 +493,16 @@ class Steps(Run):
         )
 
 
-def _joined(records: Sequence[Record | None]) -> Record | None:
-    """What is recorded of a step in equal parts: mean forces, the worst residual."""
-    parts = [each for each in records if each is not None]
-    if len(parts) < 2:
-        return records[0]
-    forces = np.zeros_like(parts[-1].forces)
-    for each in parts:
-        forces[: len(each.forces)] += each.forces / len(parts)
-    worst = max(each.residual for each in parts)
-    return parts[0]._replace(forces=forces, along=parts[-1].along, residual=worst)
+def _joined(parts: Sequence[Part]) -> Record | None:
+    """What is recorded of a step in parts: mean forces, the worst residual."""
+    records: list[Record] = [part.record for part in parts if part.record is not None]
+    if len(parts) < 2 or not records:
+        return records[0] if records else None
+    forces = np.zeros_like(records[-1].forces)
+    for part, each in zip(parts, records, strict=True):
+        forces[: len(each.forces)] += part.share * each.forces
+    worst = max(each.residual for each in records)
+    return records[0]._replace(forces=forces, along=records[-1].along, residual=worst)
 
 
 def _named(touches: Sequence[Contact]) -> list[Pair]:

@@ -128,22 +128,24 @@ class Setting:
         return Rows(self.contacts, len(acting.bounds(model)), len(acting.rubbing(model)))
 
     def memory(self, model: Model) -> int:
-        """How many numbers a step hands on: impulses, slips, row velocities, the change of z."""
+        """How many numbers a step hands on: impulses, slips, row velocities, ż, its length."""
         rows = self.rows(model)
-        return rows.size + rows.contacts + 3 * rows.contacts + rows.stops + model.nv
+        return rows.size + rows.contacts + 3 * rows.contacts + rows.stops + model.nv + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
     """What a step hands to the next one, beside its state.
 
-    ``rates``: velocities of the rows that keep distances; ``change``: of z in the step.
+    ``rates``: velocities of the rows that keep distances; ``acceleration``: the mean one of z;
+    ``length``: of the step.
     """
 
     impulses: list[Scalar]
     slips: list[Scalar]
     rates: list[Scalar]
-    change: list[Scalar]
+    acceleration: list[Scalar]
+    length: list[Scalar]
 
     @staticmethod
     def of(setting: Setting, model: Model, numbers: Vector) -> Memory:
@@ -151,13 +153,13 @@ class Memory:
         rows = setting.rows(model)
         kept = 3 * rows.contacts + rows.stops
         ends = [0]
-        for size in (rows.size, rows.contacts, kept, model.nv):
+        for size in (rows.size, rows.contacts, kept, model.nv, 1):
             ends.append(ends[-1] + size)
         return Memory(*(list(numbers[a:b]) for a, b in itertools.pairwise(ends)))
 
     def numbers(self) -> list[Scalar]:
         """One after the other."""
-        return [*self.impulses, *self.slips, *self.rates, *self.change]
+        return [*self.impulses, *self.slips, *self.rates, *self.acceleration, *self.length]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,13 +262,16 @@ class Assembly:
 class Outcome:
     """After a step: the state, v of the independent joints, memory, and what tells of the step.
 
-    ``checks`` as of :func:`robomodel.motion.tangent.renewed`; ``residual`` of the contact problem.
+    ``checks`` as of :func:`robomodel.motion.tangent.renewed`; ``miss``: by how much contacts that
+    act end elsewhere than their rows say, see :func:`_correction`; ``residual`` of the contact
+    problem.
     """
 
     state: Moving
     v: list[Scalar]
     memory: Memory
     checks: list[Scalar]
+    miss: Scalar
     residual: Scalar
 
 
@@ -284,11 +289,11 @@ def assemble(
     """The terms of a step.
 
     ``mean``: the mean velocity that the middle is predicted with, in the axes of the beginning; by
-    default as the change of z in the step before tells.
+    default as the acceleration in the step before tells.
     """
     h, nv = inputs.h, model.nv
     here = in_tangents(model, start.bases)
-    expected = list(mean) if mean is not None else moved(start.z, 0.5, memory.change)
+    expected = list(mean) if mean is not None else moved(start.z, 0.5 * h, memory.acceleration)
     middle = [0.5 * h * x for x in expected]
     q, _ = settled(here, displaced(here, start.q, middle), setting.closing)
     z, expected = (in_turned_axes(model, x, middle) for x in (start.z, expected))
@@ -533,6 +538,7 @@ def _laws(
     restitution, friction, scale.
     """
     slowest = 2.0 * (math.hypot(*model.gravity) or 9.81) * h
+    since = div(h, h + memory.length[0])  # of the time between the middles, what is after the last
     size: Scalar = 1e-12
     slow: list[Scalar] = []
     collides: list[Scalar] = []
@@ -549,8 +555,8 @@ def _laws(
             for row, w, v in zip(each.rows, each.leaving, each.surface, strict=True)
         ]
         change: list[Scalar] = [0.0] * len(speeds)
-        if not each.jumps:  # half of what the rows have turned by since the step before
-            change = [0.5 * x for x in subtracted(speeds, memory.rates[at])]
+        if not each.jumps:  # of what the rows have turned by since the step before
+            change = [since * x for x in subtracted(speeds, memory.rates[at])]
         if each.axes:
             change = within_reach(block, change)
         acted = -memory.impulses[last]
@@ -621,16 +627,17 @@ def finish(
     q, _ = settled(here, displaced(here, start.q, travel), setting.closing + 1)
     end = in_turned_axes(model, subtracted(after, terms.rest), terms.middle, back=True)
     end = in_turned_axes(model, end, travel)
-    correction = _correction(model, terms, q, travel, inputs, setting)
-    if correction is not None:
+    correction, miss = _correction(model, terms, q, travel, impulses, inputs, setting)
+    if correction:
         q, _ = settled(here, displaced(here, q, correction), setting.closing + 1)
         end = in_turned_axes(model, end, correction)
     state, checks = _at_end(model, terms, q, end)
     rates = [dot(row, after) + slow for row, slow in zip(terms.rows, terms.slow, strict=False)]
-    change = [select(struck, 0.0, 2.0 * (x - y)) for x, y in zip(mean, start.z, strict=True)]
+    per = div(2.0, h)
+    change = [select(struck, 0.0, per * (x - y)) for x, y in zip(mean, start.z, strict=True)]
     v = tangent.independent_velocities(model, q, state.z, state.bases)
-    memory = Memory(list(impulses), list(slips), rates, change)
-    return Outcome(state, v, memory, checks, residual)
+    memory = Memory(list(impulses), list(slips), rates, change, [h])
+    return Outcome(state, v, memory, checks, miss, residual)
 
 
 def _at_end(
@@ -661,16 +668,20 @@ def _correction(
     terms: Assembly,
     q: list[Scalar],
     travel: Vector,
+    impulses: Vector,
     inputs: Inputs,
     setting: Setting,
-) -> list[Scalar] | None:
+) -> tuple[list[Scalar], Scalar]:
     """The least motion in M̂'s norm that takes penetration out, by the step's own rows.
 
-    Of contacts at most :data:`NEAR` at once, so that their rows keep their directions.
+    Of contacts at most :data:`NEAR` at once, so that their rows keep their directions. Also by how
+    much the gaps of contacts that act or that end in the ground miss those of the rows: the rows
+    turn.
     """
     here = terms.state.model
     state = Configuration(here, q, terms.state.turned)
     normal, gaps = list[int](), list[Scalar]()
+    miss: Scalar = 0.0
     moved_ = in_turned_axes(model, travel, terms.middle)
     now = [each[0] for pair in setting.rounds for each in between(model, state, pair)]
     for n, gap in enumerate(terms.gaps[: setting.contacts]):
@@ -685,6 +696,9 @@ def _correction(
             gaps.append(now[later])
         else:
             gaps.append(gap.gap + dot(gap.rows[2], moved_))
+        off = gap.gap + dot(gap.rows[2], moved_) - gaps[-1]
+        acts = minimum(gaps[-1], -impulses[3 * n + 2])  # negative where it does
+        miss = maximum(select(acts, _magnitude(off), 0.0), miss)
         gaps[-1] = maximum(gaps[-1], -NEAR)
         normal.append(3 * n + 2)
     stopped = setting.acting.stopped(model)
@@ -692,7 +706,7 @@ def _correction(
         gaps.append(side * (state.positions[model.nodes[stopped[n]].q] - bound))
         normal.append(3 * setting.contacts + k)
     if not gaps:
-        return None
+        return [], miss
     y: list[Scalar] = [0.0] * len(gaps)
     for _ in range(CORRECTIONS):
         for i, gap in enumerate(gaps):
@@ -700,7 +714,7 @@ def _correction(
             y[i] = maximum(y[i] - div(left, terms.delassus[normal[i]][normal[i]]), 0.0)
             y[i] = select(SLOP - gap, 0.0, y[i])
     change = terms.factors.back(_sum([terms.weighted[n] for n in normal], y))
-    return in_turned_axes(model, change, terms.middle, back=True)
+    return in_turned_axes(model, change, terms.middle, back=True), miss
 
 
 def _symmetric(reduced: list[list[Scalar]], weighted: list[list[Scalar]]) -> list[list[Scalar]]:
