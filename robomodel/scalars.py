@@ -112,6 +112,21 @@ def is_zero(x: Scalar) -> bool:
     return type(x) is float and x == 0.0
 
 
+def is_one(x: Scalar) -> bool:
+    """Whether x is a structural one."""
+    return type(x) is float and x == 1.0
+
+
+def is_number(x: Scalar) -> bool:
+    """Whether x is a number whose value may be looked at."""
+    return isinstance(x, float | int | np.floating | np.integer)
+
+
+def as_number(x: Scalar) -> Scalar:
+    """A number as a float, any other scalar as it is."""
+    return float(x) if is_number(x) else x
+
+
 # ---- small dense systems ------------------------------------------------------------------------
 
 

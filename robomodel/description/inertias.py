@@ -1,12 +1,17 @@
-"""Inertias of links about bodies' origins, and what follows from them. Plain floats."""
+"""Inertias of links about bodies' origins, and what follows from them: scalars of any kind.
+
+Only plain floats are rounded to structural zeros.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from robomodel.description import AT_ORIGIN, Inertial, Pose, Rows3, Vec3
 from robomodel.description.poses import compose, rows3, vec
 from robomodel.errors import NOWHERE, Source
+from robomodel.scalars import Scalar, is_number, is_zero
 from robomodel.spatial import NO_INERTIA, ZERO, RigidInertia, Transform, factor, symmetric
 
 ROUNDING = 1e-15
@@ -40,11 +45,17 @@ def moved(inertia: RigidInertia, pose: Pose) -> RigidInertia:
     if pose == AT_ORIGIN or inertia is NO_INERTIA:
         return inertia
     result = inertia.in_parent(Transform(factor(pose.rotation), pose.xyz))
-    largest = max(abs(x) for x in (*inertia.h, *result.h))
-    h = vec(0.0 if abs(x) <= ROUNDING * largest else x for x in result.h)
-    largest = max(abs(x) for row in (*inertia.inertia, *result.inertia) for x in row)
-    rows = ([0.0 if abs(x) <= ROUNDING * largest else x for x in row] for row in result.inertia)
-    return RigidInertia(result.mass, h, rows3(rows))
+    h = _rounded(result.h, inertia.h)
+    before, after = ([x for row in each.inertia for x in row] for each in (inertia, result))
+    entries = _rounded(after, before)
+    rows = (entries[:3], entries[3:6], entries[6:])
+    return RigidInertia(result.mass, vec(h), rows3(rows))
+
+
+def _rounded(after: Sequence[Scalar], before: Sequence[Scalar]) -> list[Scalar]:
+    """Numbers after a motion, with zeros for what is rounding beside the largest."""
+    small = ROUNDING * max((abs(x) for x in (*before, *after) if is_number(x)), default=0.0)
+    return [0.0 if is_number(x) and abs(x) <= small else x for x in after]
 
 
 def centred(inertia: RigidInertia) -> tuple[Vec3, Rows3]:
@@ -72,6 +83,10 @@ def axisymmetric(inertia: RigidInertia, k: int) -> bool:
     """Whether turning about axis k leaves the inertia as it is."""
     i, j = (k + 1) % 3, (k + 2) % 3
     m, h = inertia.inertia, inertia.h
+    across = (m[i][j], m[i][k], m[j][k], h[i], h[j])
+    if not all(map(is_number, (*across, m[i][i], m[j][j], m[k][k], inertia.mass))):
+        same = m[i][i] is m[j][j] or (is_number(m[i][i]) and m[i][i] == m[j][j])
+        return same and all(map(is_zero, across))
     size = abs(m[0][0]) + abs(m[1][1]) + abs(m[2][2])
     off = max(abs(m[i][i] - m[j][j]), abs(m[i][j]), abs(m[i][k]), abs(m[j][k]))
     return bool(off <= 1e-14 * size and max(abs(h[i]), abs(h[j])) <= 1e-14 * inertia.mass)

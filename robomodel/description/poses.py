@@ -1,7 +1,8 @@
 """Poses: frames in one another, axes and directions, and where links stand before they move.
 
-Plain floats, in words of a description; :mod:`robomodel.spatial` has the algebra of motions and
-forces. Lengths in metres, angles in radians, rotations as rows of a matrix.
+In words of a description; :mod:`robomodel.spatial` has the algebra of motions and forces. Plain
+floats, but that poses may hold scalars of any kind where they are composed. Lengths in metres,
+angles in radians, rotations as rows of a matrix.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from robomodel.description import (
     Rows3,
     Vec3,
 )
+from robomodel.scalars import as_number, is_number
 from robomodel.spatial import apply, cross, matmul, minus, plus, transpose
 
 Positions = Mapping[str, Sequence[float]]
@@ -35,7 +37,7 @@ _ROUNDING = 1e-15  # of a cosine, or of a metre
 
 def vec(values: Iterable[float]) -> Vec3:
     """Three numbers, without signs of zeros."""
-    x, y, z = (float(value) + 0.0 for value in values)
+    x, y, z = (as_number(value) + 0.0 for value in values)
     return x, y, z
 
 
@@ -93,7 +95,9 @@ def tidy(pose: Pose) -> Pose:
 
 
 def snapped(value: float, small: float = _ROUNDING) -> float:
-    """The number, or -1, 0 or 1 where it is ``small`` beside one of these."""
+    """The number, or -1, 0 or 1 where it is ``small`` beside one of these; others as they are."""
+    if not is_number(value):
+        return value
     if abs(value) <= small:
         return 0.0
     nearest = 1.0 if value > 0.0 else -1.0

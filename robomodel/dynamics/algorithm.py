@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial, update_wrapper
 from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.baselines import reduced_tree
@@ -36,18 +37,19 @@ from robomodel.dynamics.recursions.passive import Arguments, Inner
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.errors import as_names, check_positional, did_you_mean, no_model, warn
 from robomodel.kernels import NoCompilerError
-from robomodel.kernels.function import TracedFunction
-from robomodel.model.arguments import as_array, common_batch
+from robomodel.kernels.function import Kernel, TracedFunction
+from robomodel.model.arguments import as_array, as_numbers, common_batch
 from robomodel.model.configurations.states import REMEDY, check_finite, loop_faults
 from robomodel.model.derived import traced
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.model.parameters import count
+from robomodel.model.parameters import check_parameters, count, parameterized
 from robomodel.scalars import Scalar, Vector
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
+ParametersLike: TypeAlias = Mapping[str, ArrayLike] | None
 Backend: TypeAlias = Literal["numpy", "compiled"]
 Method: TypeAlias = Literal[
     "cluster",
@@ -75,6 +77,8 @@ AXES: Mapping[str, Callable[[Model, int], int]] = {
 }
 """Axes by name: of the model and the number k of frames."""
 
+PARAMETERS = "p"  # the argument that holds parameters
+
 ARGUMENT_AXES = {"q": "nq", "forces": "3k", "kp": "nu", "kd": "nu"}
 """The axes of arguments that are not of length nv."""
 
@@ -99,6 +103,7 @@ class Algorithm:
     methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)  # not by clusters
     by_trace: bool = False  # differentiates its own trace, so it runs on traced scalars only
     passive: Passive | None = None  # the same with springs and damping
+    fixed: bool = False  # decides by the file's numbers, so that parameters are no arguments of it
 
 
 def _flat(numbers: Sequence[Any]) -> list[Scalar]:
@@ -123,6 +128,7 @@ def declare(
     passive: Passive | None = None,
     by_trace: bool = False,
     takes_reference: bool = False,
+    fixed: bool = False,
     **axes: tuple[str | int, ...],
 ) -> Algorithm:
     """Enter an algorithm: its recursion, and its results by name with the axes of each.
@@ -134,7 +140,7 @@ def declare(
     _, *parameters = (each.name for each in every if each.kind is not each.KEYWORD_ONLY)
     arguments = tuple(each for each in parameters if each not in NOT_NUMBERS)
     takes = NOT_NUMBERS.intersection(parameters) | ({"reference"} if takes_reference else set())
-    entry = Algorithm(arguments, axes, recursion, takes, methods or {}, by_trace, passive)
+    entry = Algorithm(arguments, axes, recursion, takes, methods or {}, by_trace, passive, fixed)
     ALGORITHMS[name] = entry
     return entry
 
@@ -157,6 +163,7 @@ class AlgorithmOptions(TypedDict, total=False):
     known: str | Iterable[str]
     passive: bool
     reference: Reference
+    parameters: str | Iterable[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +173,8 @@ class AlgorithmSpec:
     ``method`` is "cluster", or another that its entry has. ``known``: of "hybrid", the joints whose
     acceleration is an argument. ``order``: of "aba", another way to compute it, hashable.
     ``passive``: with springs and damping. ``reference``: the axes in which motions of the frame are
-    expressed. Its arguments are the algorithm's, then six numbers for each of ``f_ext``.
+    expressed. ``parameters``: the names of those that are an argument. Its arguments are the
+    algorithm's, then six numbers for each of ``f_ext``, then "p", the parameters.
     """
 
     name: str
@@ -177,6 +185,7 @@ class AlgorithmSpec:
     order: ForwardDynamics | None = None
     passive: bool = False
     reference: Reference = "local"
+    parameters: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         name, entry = self.name, ALGORITHMS.get(self.name)
@@ -192,6 +201,9 @@ class AlgorithmSpec:
             )
         if self.order is not None and (name, self.method, self.f_ext) != ("aba", "cluster", ()):
             raise ValueError("an order is for 'aba' by its own method, without external forces")
+        if self.parameters and (self.method in OPEN_TREES or self.order is not None):
+            what = "an order" if self.order is not None else f"method '{self.method}'"
+            raise ValueError(f"{what} takes no parameters; use rm.with_parameters")
         if self.reference not in frames.REFERENCES:
             raise ValueError(
                 f"reference '{self.reference}' is not known; {_quoted(frames.REFERENCES)} are"
@@ -199,6 +211,7 @@ class AlgorithmSpec:
         for what, present, allowed in (
             ("known joints", self.known, "known" in entry.takes),
             ("reference", self.reference != "local", "reference" in entry.takes),
+            ("parameters", bool(self.parameters), not entry.fixed),
             ("passive forces", self.passive, entry.passive is not None),
             ("external forces", self.f_ext, "f_ext" in entry.takes),
         ):
@@ -221,7 +234,8 @@ class AlgorithmSpec:
             name: AXES[ARGUMENT_AXES.get(name, "nv")](model, len(self.frames))
             for name in self.algorithm.arguments
         }
-        return sizes | {f"f_ext['{link}']": 6 for link in self.f_ext}
+        sizes |= {f"f_ext['{link}']": 6 for link in self.f_ext}
+        return sizes | ({PARAMETERS: len(self.parameters)} if self.parameters else {})
 
     def results(self, model: Model) -> Mapping[str, tuple[int, ...]]:
         """The results' names and shapes."""
@@ -230,13 +244,16 @@ class AlgorithmSpec:
             for name, axes in self.algorithm.axes.items()
         }
 
-    def tree(self, model: Model) -> Model:
+    def tree(self, model: Model, p: Vector = ()) -> Model:
         """The model with the same equations of motion on which it takes the fewest operations.
 
+        ``p`` are values of the parameters.
         To be run on traced scalars; pivots of elimination orders need the inertias as they are.
         """
         if self.method in OPEN_TREES:
             return reduced_tree(model, self.method, self.name)
+        if self.parameters:
+            model = parameterized(model, dict(zip(self.parameters, p, strict=True)))
         if "known" in self.algorithm.takes:
             inverse = len(prescribed(model, self.known)) == model.nv
             return reduced(model, "rnea" if inverse else "aba")
@@ -280,13 +297,24 @@ def as_spec(
     known: str | Iterable[str] = (),
     passive: bool = False,
     reference: Reference = "local",
+    parameters: str | Iterable[str] = (),
 ) -> AlgorithmSpec:
     """An algorithm with the options of :class:`AlgorithmOptions`."""
     keys, names = frame_keys(frames if frame is None else frame), as_names(known, "known")
     if names and algorithm in ALGORITHMS and "known" in ALGORITHMS[algorithm].takes:
         names = prescribed(model, names)
     links = () if f_ext is None else as_names(f_ext, "f_ext")
-    return AlgorithmSpec(algorithm, keys, links, method, names, None, passive, reference)
+    chosen = as_parameters(model, parameters)
+    return AlgorithmSpec(algorithm, keys, links, method, names, None, passive, reference, chosen)
+
+
+def as_parameters(model: Model, names: str | Iterable[str]) -> tuple[str, ...]:
+    """Names of parameters, each once; UnknownNameError for others, with suggestions."""
+    chosen = as_names(names, "parameters")
+    check_parameters(model, chosen)
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"parameters names one twice: {_quoted(chosen)}")
+    return chosen
 
 
 @traced
@@ -295,7 +323,8 @@ def traced_algorithm(model: Model, spec: AlgorithmSpec) -> TracedFunction:
     sizes = spec.sizes(model)
 
     def build(*arguments: Vector) -> Sequence[Scalar]:
-        return spec.run(spec.tree(model), dict(zip(sizes, arguments, strict=True)))
+        named = dict(zip(sizes, arguments, strict=True))
+        return spec.run(spec.tree(model, named.pop(PARAMETERS, ())), named)
 
     label = spec.name if spec.method == "cluster" else f"{spec.name}:{spec.method}"
     return TracedFunction(spec.name, sizes, spec.results(model), build, label=label)
@@ -304,11 +333,17 @@ def traced_algorithm(model: Model, spec: AlgorithmSpec) -> TracedFunction:
 # ---- options and their documentation -------------------------------------------------------------
 
 
-class Options(TypedDict, total=False):
-    """Keyword options of functions of the dynamics, documented in :data:`ARGUMENTS`."""
+class FixedOptions(TypedDict, total=False):
+    """Options of functions of the dynamics by the file's numbers, documented in ARGUMENTS."""
 
     backend: Backend
     check: bool
+
+
+class Options(FixedOptions, total=False):
+    """Keyword options of functions of the dynamics, documented in :data:`ARGUMENTS`."""
+
+    parameters: ParametersLike
 
 
 class PassiveOptions(Options, total=False):
@@ -329,9 +364,17 @@ class ForceOptions(WrenchOptions, total=False):
     passive: bool
 
 
+class FixedForceOptions(FixedOptions, total=False):
+    """The same of those by the file's numbers."""
+
+    f_ext: Wrenches | None
+    passive: bool
+
+
 DEFAULTS: Mapping[str, object] = {
     "frame": None, "frames": (), "f_ext": None, "passive": False, "tolerance": 1e-10,
-    "method": "cluster", "known": (), "reference": "local", "backend": "compiled", "check": False,
+    "method": "cluster", "known": (), "reference": "local", "parameters": None,
+    "backend": "compiled", "check": False,
 }  # fmt: skip
 """Options with their defaults, in the order in which they are documented."""
 
@@ -349,6 +392,10 @@ ARGUMENTS = """
     f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
         axes.
     passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
+    parameters: Other values of some of the robot's parameters, by the names of
+        :func:`parameters` (with those of geometry): a number, or an array (...) that broadcasts
+        with the batch. q must be closed for them (:meth:`Model.close`). Rows that have no result
+        by them are not-a-number, with a RuntimeWarning.
     tolerance: Eigenvalues of J M⁻¹ Jᵀ up to this share of the largest count as zero.
     backend: "compiled", a kernel made at the first call, or "numpy".
     check: Raise an error for what is no state, as :meth:`Model.check` does; joint limits are not
@@ -559,6 +606,7 @@ def run(
     known: tuple[str, ...] = (),
     passive: bool = False,
     reference: Reference = "local",
+    parameters: ParametersLike = None,
     check: bool = False,
 ) -> Any:
     """Check the arguments, run the algorithm once over the whole batch.
@@ -566,6 +614,12 @@ def run(
     A kernel that is there already goes first; arguments that it refuses are checked afterwards.
     """
     forces = {} if f_ext is None else by_name(f_ext, "f_ext")
+    if parameters is not None:
+        return _run_by_parameters(
+            model, algorithm, arguments, backend, by_name(parameters, "parameters"),
+            check=check, frames=frames, f_ext=forces, method=method, known=known, passive=passive,
+            reference=reference,
+        )  # fmt: skip
     if check:
         check_arguments(model, arguments, forces)
     usual = method == "cluster" and not (frames or known or passive)  # its name alone is the key
@@ -593,30 +647,115 @@ def run(
     common_batch(**arrays)
     if not check:
         _warn_of_open_loops(model, algorithm, arrays["q"])
+    function = traced_algorithm(model, spec)
+    kernel = _kernel(function, backend, len(arrays))
+    if kernel is None:
+        return function.on_arrays(*arrays.values())
+    if not forces:
+        model.derived[key] = kernel.fast
+    return kernel(*arrays.values())
+
+
+def _kernel(function: TracedFunction, backend: str, count: int) -> Kernel | None:
+    """The kernel of a function of so many arguments, where it is to be compiled."""
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
-    function = traced_algorithm(model, spec)
-    compiles = function.compiles and all(function.sizes) and len(arrays) < OPERANDS
-    if backend == "compiled" and compiles:
+    if backend == "compiled" and function.compiles and all(function.sizes) and count < OPERANDS:
         try:
-            kernel = function.kernel()
+            return function.kernel()
         except NoCompilerError as error:  # shown once, as warnings are
             text = f"{error}; NumPy serves instead, more slowly"
             warn(RuntimeWarning(text))
-        else:
-            if not forces:
-                model.derived[key] = kernel.fast
-            return kernel(*arrays.values())
-    return function.on_arrays(*arrays.values())
+    return None
 
 
-def _warn_of_open_loops(model: Model, algorithm: str, q: Array) -> None:
+def _run_by_parameters(
+    model: Model,
+    algorithm: str,
+    arguments: Mapping[str, ArrayLike],
+    backend: str,
+    parameters: Mapping[str, ArrayLike],
+    *,
+    check: bool,
+    **options: Any,
+) -> Any:
+    """The same by other values of parameters: one kernel for their names, in any order."""
+    if not isinstance(model, Model):
+        raise no_model(model)
+    names, p = as_values(model, parameters)
+    if not names:
+        return run(model, algorithm, arguments, backend, check=check, **options)
+    forces: Mapping[str, ArrayLike] = options.pop("f_ext")
+    key = (algorithm, tuple(forces), names, *options.values())
+    spec = AlgorithmSpec(algorithm, f_ext=tuple(forces), parameters=names, **options)
+    for link in spec.f_ext:
+        model.frame(link)
+    given = (*arguments.values(), *forces.values(), p)
+    arrays = {
+        name: as_array(value, size, name, ARGUMENT_AXES.get(name, str(size)))
+        for (name, size), value in zip(spec.sizes(model).items(), given, strict=True)
+    }
+    common_batch(**arrays)
+    q = arrays["q"].reshape(-1, model.nq)
+    if check:
+        states = np.broadcast_arrays(*(x[..., 0] for x in arrays.values()))[0].shape
+        for n in np.ndindex(*states):
+            rows = {
+                name: np.broadcast_to(x, (*states, x.shape[-1]))[n] for name, x in arrays.items()
+            }
+            at = parameterized(model, dict(zip(names, rows.pop(PARAMETERS).tolist(), strict=True)))
+            check_arguments(at, {name: rows[name] for name in arguments}, forces)
+    elif q.size and p.size:
+        first = dict(zip(names, p.reshape(-1, len(names))[0].tolist(), strict=True))
+        if np.all(np.isfinite([*first.values()])):
+            _warn_of_open_loops(model, algorithm, q, first)
+    function = traced_algorithm(model, spec)
+    kernel = model.derived.get(key) or _kernel(function, backend, len(arrays))
+    if kernel is None:
+        results = function.on_arrays(*arrays.values())
+    else:
+        model.derived[key] = kernel
+        results = kernel(*arrays.values())
+    warn_of_rows(results, [*arrays.values()])
+    return results
+
+
+def warn_of_rows(results: Any, arguments: Sequence[Array]) -> None:
+    """Warn of results that are not finite although all arguments are."""
+    parts = results if isinstance(results, tuple) else (results,)
+    if all(np.all(np.isfinite(x)) for x in parts) or not all(
+        np.all(np.isfinite(x)) for x in arguments
+    ):
+        return
+    warn(
+        RuntimeWarning(
+            "some states have no result by these parameters (a loop at its dead point, a rod or a "
+            "coefficient that is zero, bodies without mass): they are not-a-number"
+        )
+    )
+
+
+def as_values(model: Model, parameters: Mapping[str, ArrayLike]) -> tuple[tuple[str, ...], Array]:
+    """Names in the alphabet's order, and values (..., p) broadcast against each other."""
+    names = tuple(sorted(as_parameters(model, parameters)))
+    arrays = [as_numbers(parameters[name], f"'{name}'") for name in names]
+    try:
+        return names, np.stack(np.broadcast_arrays(*arrays), axis=-1) if names else np.zeros(0)
+    except ValueError:
+        shapes = ", ".join(f"'{n}' {x.shape}" for n, x in zip(names, arrays, strict=True))
+        raise ValueError(f"parameters do not broadcast: {shapes}") from None
+
+
+def _warn_of_open_loops(
+    model: Model, algorithm: str, q: Array, parameters: Mapping[str, float] | None = None
+) -> None:
     """Warn once of a model if loops are open in the first state of an algorithm's first call."""
-    seen = model.derived.setdefault(_warn_of_open_loops, set())
+    seen = model.derived.setdefault((_warn_of_open_loops, *(parameters or ())), set())
     if algorithm in seen or len(seen) == len(ALGORITHMS) or not q.size:
         return
     seen.add(algorithm)
-    for fault in loop_faults(model, q.reshape(-1, q.shape[-1])[0], OPEN):
+    at = parameterized(model, parameters) if parameters else model
+    for fault in loop_faults(at, q.reshape(-1, q.shape[-1])[0], OPEN):
         seen.update(ALGORITHMS)
         text = (
             f"{fault.message}: q is no configuration of '{model.name}', so that results are not "

@@ -11,36 +11,22 @@ from typing import Literal
 
 import numpy as np
 
-from robomodel.description import GRAVITY, ONE_DOF, Description, Pose, Rows3
-from robomodel.description import Joint as JointElement
+from robomodel.description import GRAVITY, ONE_DOF, Description
 from robomodel.description import Loop as LoopElement
-from robomodel.description import inertias as masses
-from robomodel.description.poses import align, inverse
 from robomodel.errors import DescriptionError, Issue, warn_at, warn_of_all
 from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
-from robomodel.model.closure import Geometry, LinearCoupling
 from robomodel.model.constraints import (
-    OUTSIDE,
     Constraint,
     Link,
     LoopConstraint,
-    Polynomial,
     Unconstrained,
 )
-from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
+from robomodel.model.elements import Cluster, Coupling, Loop
 from robomodel.model.graph import WORLD, SpanningTree
-from robomodel.model.internal_frames import factored, in_frames, internal_frames
+from robomodel.model.internal_frames import internal_frames, rounding
 from robomodel.model.joints import (
     Array,
-    Floating,
-    JointModel,
-    Planar,
-    Prismatic,
-    Revolute,
-    Screw,
-    Spherical,
-    axisymmetric,
 )
 from robomodel.model.mobility import (
     ClosureTolerance,
@@ -59,24 +45,15 @@ from robomodel.model.mobility.analysis import (
 from robomodel.model.mobility.decision import Decision
 from robomodel.model.mobility.mending import MovedFrames, words
 from robomodel.model.model import Model
+from robomodel.model.numbers import Numbers, joint_model
 from robomodel.model.options import labels, with_options
 from robomodel.model.spins import find_spins, locked, spin_note
 from robomodel.model.springs import check_passive, find_springs, tied_links
+from robomodel.model.structure import Structure
 from robomodel.model.tree_constraints import (
     TreeConstraint,
     find_tree_constraints,
-    loop_joint,
     loop_rows,
-    unit,
-)
-from robomodel.spatial import (
-    NO_INERTIA,
-    UNIT,
-    AxisRotation,
-    RigidInertia,
-    Rotation,
-    Transform,
-    factor,
 )
 
 
@@ -156,22 +133,6 @@ def _built(description: Description, strict: bool, mend: bool) -> Model:
     return model
 
 
-def _joint_model(joint: JointElement) -> tuple[JointModel, Rows3]:
-    """The joint's model and its body's internal axes (rows: internal to link coordinates)."""
-    if joint.type == "floating":
-        return Floating(), UNIT
-    if joint.type == "spherical":
-        return Spherical(), UNIT
-    k, axes = align(unit(joint.axis, joint.source))
-    if joint.type == "prismatic":
-        return Prismatic(k), axes
-    if joint.type == "planar":
-        return Planar(k), axes
-    if joint.type == "screw":
-        return Screw(k, joint.pitch), axes
-    return Revolute(k), axes
-
-
 @dataclass(frozen=True)
 class _Builder:
     """A description whose tree is numbered cluster by cluster, and the steps to its model.
@@ -230,8 +191,9 @@ class _Builder:
             return description
         loops = [each.loop for each in constraints if each.loop]
         ends = {loop.name: (loop.predecessor, loop.successor) for loop in loops}
+        numbers = self.numbers
         frames = MovedFrames.of(
-            problem, decision, self.internal, self.internal_frames, bodies, ends
+            problem, decision, numbers.internal, numbers.structure.frames, bodies, ends
         )
         return frames.applied(description)
 
@@ -256,157 +218,52 @@ class _Builder:
         if not clusters:
             notes.append("nothing moves: every joint is fixed")
         placed = [(body, cluster) for cluster in clusters for body in cluster.bodies]
-        joints = tuple(self._joint(body, cluster, independent) for body, cluster in placed)
-        nodes = tuple(self._node(body, cluster) for body, cluster in placed)
+        numbers = self.numbers
+        joints = tuple(numbers.joint(*each, independent) for each in placed)
+        nodes = tuple(numbers.node(*each) for each in placed)
         loops, couplings = self._loops_and_couplings(clusters, solutions)
         return Model(
             name=self.description.name,
             gravity=self.description.gravity or GRAVITY,
-            bodies=tuple(self._body(body, cluster) for body, cluster in placed),
+            bodies=tuple(numbers.body(*each) for each in placed),
             joints=joints,
             loops=loops,
             couplings=couplings,
             clusters=tuple(clusters),
-            frames=self._frames(),
+            frames=numbers.frames,
             nodes=nodes,
             notes=tuple(notes),
             description=self.description,
-            springs=find_springs(self.description, self.internal),
+            springs=find_springs(self.description, numbers.internal),
             actuators=find_actuators(self.description, joints, nodes, couplings),
+            structure=numbers.structure,
         )
 
     # ---- bodies
 
     @cached_property
-    def moves(self) -> list[tuple[JointModel, Rows3]]:
-        """Joint model of every body, and axes in which it moves along coordinate axes."""
-        return [_joint_model(joint) for joint in self.tree.joints]
+    def numbers(self) -> Numbers:
+        """The numbers of the model, and of its clusters' problems; decides on internal frames.
 
-    @cached_property
-    def internal_frames(self) -> list[Pose]:
-        """Every body's internal frame in its link's; that of loops' bodies is at its origin."""
+        Those of loops' bodies are at their links' origins.
+        """
         fixed, first = set[int](), 0
         for size in self.sizes:
             if any(each.loop for each in self.tree_constraints_on.get(first, ())):
                 fixed.update(range(first, first + size), self.tree.parents[first : first + size])
             first += size
-        return internal_frames(self.tree, self.moves, fixed)
-
-    @cached_property
-    def internal(self) -> SpanningTree:
-        """The tree in internal frames."""
-        return in_frames(self.tree, self.internal_frames)
-
-    @cached_property
-    def links_of(self) -> list[list[str]]:
-        """The links in every body."""
-        links: list[list[str]] = [[] for _ in self.tree.joints]
-        for link in self.description.links:
-            body = self.tree.places[link.name].body
-            if body != WORLD:
-                links[body].append(link.name)
-        return links
-
-    @cached_property
-    def inertias(self) -> list[RigidInertia]:
-        """Every body's inertia about its origin, in its link's axes."""
-        inertias = [NO_INERTIA] * len(self.tree.joints)
-        for link in self.description.links:
-            place = self.tree.places[link.name]
-            if place.body != WORLD and link.inertial is not None:
-                inertias[place.body] += masses.placed(link.inertial, place.pose)
-        return inertias
+        moves = [joint_model(joint) for joint in self.tree.joints]
+        frames = tuple(internal_frames(self.tree, moves, fixed))
+        ends = {self.tree.places[link].body for link in tied_links(self.description)}
+        loaded = frozenset(ends | set(self.tree.parents))
+        structure = Structure(frames, rounding(self.tree), loaded)
+        return Numbers(self.description, self.tree, structure)
 
     @cached_property
     def heavy(self) -> list[bool]:
         """Whether each body has a mass or an inertia."""
-        return [bool(each.mass) or any(map(any, each.inertia)) for each in self.inertias]
-
-    @cached_property
-    def loaded(self) -> set[int]:
-        """Bodies on which other bodies, loops or springs hang."""
-        ends = {self.tree.places[link].body for link in tied_links(self.description)}
-        return ends | set(self.tree.parents)
-
-    @cached_property
-    def joints(self) -> list[tuple[JointModel, tuple[Rotation, ...]]]:
-        """Every body's joint model, and the rotation of its joint on its parent.
-
-        A turn about a revolute joint's axis goes to its angle, where this leaves fewer rotations.
-        """
-        result = []
-        for (model, _), element in zip(self.moves, self.internal.joints, strict=True):
-            rotations = factor(element.origin.rotation)
-            result.append((model, rotations))
-            if isinstance(model, Revolute) and any(isinstance(x, AxisRotation) for x in rotations):
-                fewer, angle = factored(element.origin.rotation, model.k)
-                if len(fewer) < len(rotations):
-                    result[-1] = Revolute(model.k, angle), fewer
-        return result
-
-    def _node(self, body: int, cluster: Cluster) -> Node:
-        link = cluster.geometry.links[body - cluster.bodies[0]]
-        inertia = masses.moved(self.inertias[body], inverse(self.internal_frames[body]))
-        return Node(
-            name=self.tree.joints[body].child,
-            parent=self.tree.parents[body],
-            cluster=cluster.index,
-            joint=link.joint,
-            rotations=link.rotations,
-            offset=link.offset,
-            inertia=inertia,
-            armature=float(self.tree.joints[body].armature),
-            axisymmetric=body not in self.loaded and axisymmetric(link.joint, inertia),
-            q=cluster.spanning_q.start + link.q,
-            v=cluster.spanning_v.start + link.v,
-        )
-
-    def _body(self, body: int, cluster: Cluster) -> Body:
-        joint, parent = self.tree.joints[body], self.tree.parents[body]
-        com, inertia = masses.centred(self.inertias[body])
-        return Body(
-            name=joint.child,
-            parent="world" if parent == WORLD else self.tree.joints[parent].child,
-            joint=joint.name,
-            cluster=cluster.name,
-            mass=float(self.inertias[body].mass),
-            com=com,
-            inertia=inertia,
-            links=tuple(self.links_of[body]),
-        )
-
-    def _joint(self, body: int, cluster: Cluster, independent: set[str]) -> Joint:
-        joint, model = self.tree.joints[body], self.moves[body][0]
-        return Joint(
-            name=joint.name,
-            type=joint.type,
-            parent=joint.parent or "world",
-            child=joint.child,
-            axis=joint.axis,
-            lower=joint.limits.lower,
-            upper=joint.limits.upper,
-            velocity_limit=joint.limits.velocity,
-            effort_limit=joint.limits.effort,
-            damping=float(joint.damping),
-            friction=float(joint.friction),
-            armature=float(joint.armature),
-            independent=all(label in independent for label in labels(joint)),
-            nq=model.nq,
-            nv=model.nv,
-            cluster=cluster.name,
-            stiffness=float(joint.stiffness),
-            reference=float(joint.reference),
-            deadband=float(joint.deadband),
-        )
-
-    def _frames(self) -> tuple[Frame, ...]:
-        """Every link of the file, where it is on its body (internal axes)."""
-        frames = []
-        for link in self.description.links:
-            place = self.internal.places[link.name]
-            pose = Transform(factor(place.pose.rotation), place.pose.xyz)
-            frames.append(Frame(link.name, place.body, pose))
-        return tuple(frames)
+        inertias = self.numbers.inertias
+        return [bool(each.mass) or any(map(any, each.inertia)) for each in inertias]
 
     # ---- clusters
 
@@ -432,16 +289,7 @@ class _Builder:
 
     def _constrained(self, bodies: range) -> ConstrainedCluster:
         """The bodies of a cluster and their joints, as their constraint sees them."""
-        links: list[Link] = []
-        nq = nv = 0
-        for body in bodies:
-            parent = self.tree.parents[body]
-            joint, rotations = self.joints[body]
-            offset = self.internal.joints[body].origin.xyz
-            inside = parent - bodies.start if parent in bodies else OUTSIDE
-            links.append(Link(joint, rotations, offset, inside, nq, nv))
-            nq, nv = nq + joint.nq, nv + joint.nv
-        return ConstrainedCluster(self.internal, self.heavy, bodies, tuple(links))
+        return ConstrainedCluster(self.numbers, self.heavy, bodies)
 
     def _cluster(
         self, bodies: range, before: Sequence[Cluster]
@@ -451,7 +299,7 @@ class _Builder:
         constrained = self._constrained(bodies)
         solution: ClusterSolution | None = None
         decision: Decision | None = None
-        geometry = Geometry(constrained.links, (), ())
+        geometry = self.numbers.geometry(bodies, ())
         nq, nv = geometry.nq, geometry.nv
         constraint: Constraint = Unconstrained(nv)
         columns, kind, slack = tuple(range(nv)), "joint", 0.0
@@ -495,6 +343,7 @@ class _Builder:
                 geometry=geometry,
                 columns=columns,
                 closing_rows=solution.closing_rows if solution else (),
+                pivots=solution.pivots if solution else (),
                 start=tuple(float(x) for x in start),
                 slack=slack,
             ),
@@ -587,6 +436,7 @@ class _Builder:
             if heavy[cluster.index] and cluster.parent != WORLD:
                 heavy[cluster.parent] = True
         shaped = {link.name: link for link in self.description.links if link.shapes}
+        numbers = self.numbers
         remedy = "give the links an inertial (inertia_from='collision' finds one from shapes)"
         issues = []
         for cluster in clusters:
@@ -601,7 +451,7 @@ class _Builder:
                 )
                 continue
             for body in cluster.bodies:
-                visible = [shaped[link] for link in self.links_of[body] if link in shaped]
+                visible = [shaped[link] for link in numbers.links_of[body] if link in shaped]
                 if visible and not self.heavy[body]:
                     message = f"has shapes and moves, but weighs nothing; {remedy}"
                     issues.append(Issue(message, visible[0].source))
@@ -620,14 +470,22 @@ def _after(before: slice | None, size: int) -> slice:
 class ConstrainedCluster:
     """The bodies of a cluster and their joints, as their constraint sees them.
 
-    ``tree`` has the bodies' internal frames; ``heavy`` (has a mass or an inertia) is of all of its
-    bodies.
+    ``heavy`` (has a mass or an inertia) is of all of the model's bodies.
     """
 
-    tree: SpanningTree
+    numbers: Numbers
     heavy: Sequence[bool]
     bodies: range
-    links: tuple[Link, ...]
+
+    @property
+    def tree(self) -> SpanningTree:
+        """The tree in internal frames."""
+        return self.numbers.internal
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The bodies and their joints."""
+        return self.numbers.links(self.bodies)
 
     def start(self, *, clamp: bool) -> Array:
         """Spanning positions from which the neutral configuration is sought."""
@@ -644,31 +502,10 @@ class ConstrainedCluster:
 
     def problem(self, constraints: Sequence[TreeConstraint]) -> ClusterProblem:
         """The cluster's problem under these constraints."""
-        local = {body: i for i, body in enumerate(self.bodies)}
-        loops = [
-            loop_joint(constraint.loop, self.tree, local)
-            for constraint in constraints
-            if constraint.loop
-        ]
+        geometry = self.numbers.geometry(self.bodies, constraints)
         tied = [constraint for constraint in constraints if not constraint.loop]
         polynomials = [constraint for constraint in tied if constraint.coefficients]
         couplings = [constraint for constraint in tied if not constraint.coefficients]
-        linear = []
-        for constraint in couplings:
-            merged: dict[int, float] = {}
-            for body, coefficient in constraint.terms:
-                merged[local[body]] = merged.get(local[body], 0.0) + coefficient
-            terms = tuple((at, k) for at, k in merged.items() if k)
-            if not terms:
-                raise DescriptionError(
-                    "its terms cancel, so it relates nothing; remove it", constraint.source
-                )
-            linear.append(LinearCoupling(constraint.name, terms, constraint.offset))
-        powers = [
-            Polynomial(each.name, local[each.bodies[0]], local[each.bodies[1]], each.coefficients)
-            for each in polynomials
-        ]
-        geometry = Geometry(self.links, (*loops, *powers), tuple(linear))
         tolerances = [constraint.loop.tolerance for constraint in constraints if constraint.loop]
         return ClusterProblem(
             self.tree.joints[self.bodies.start].child,
@@ -679,7 +516,7 @@ class ConstrainedCluster:
                 for constraint in (*(each for each in constraints if each.loop), *polynomials)
             ),
             tuple(constraint.source for constraint in couplings),
-            self.start(clamp=bool(loops)),
+            self.start(clamp=bool(geometry.loop_joints)),
             ClosureTolerance.of(tolerances, geometry.scale),
         )
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from robomodel.model.joints import JointModel, relative_motion
-from robomodel.scalars import Scalar, Vector, dot, is_zero, solve, transposed
+from robomodel.scalars import Scalar, Vector, dot, is_one, is_zero, solve, transposed
 from robomodel.spatial import (
     UNIT,
     ZERO,
@@ -127,7 +127,7 @@ class Distance:
         """φ with its gradient along the rod."""
         d, rate = minus(s.x, p.x), minus(s.velocity, p.velocity)
         inverse = 1.0 / self.length
-        value = 0.5 * inverse * (inner(d, d) - self.length**2)
+        value = 0.5 * inverse * (inner(d, d) - self.length * self.length)
         bias = inner(d, minus(s.acceleration, p.acceleration)) + inner(rate, rate)
         return RowEvaluation(value, scale(inverse, d), ZERO, ZERO, inverse * bias)
 
@@ -656,8 +656,9 @@ class LoopConstraint:
 
 def unit_rows(matrix: Sequence[Sequence[float]]) -> list[int]:
     """For each column, the first row that is 1 in it and 0 elsewhere."""
+    alone = [[c for c, x in enumerate(row) if not is_zero(x)] for row in matrix]
     return [
-        next(i for i, row in enumerate(matrix) if row[c] == 1.0 and sum(map(bool, row)) == 1)
+        next(i for i, row in enumerate(matrix) if alone[i] == [c] and is_one(row[c]))
         for c in range(len(matrix[0]))
     ]
 

@@ -39,6 +39,11 @@ def cached_on_model(make: F) -> F:
     return cast(F, cached)
 
 
+def nominal(model: Model) -> Model:
+    """The model on which decisions are taken: by the file's numbers."""
+    return model if model.nominal is None else model.nominal
+
+
 def traced(
     make: Callable[Concatenate[Model, P], TracedFunction],
 ) -> Callable[Concatenate[Model, P], TracedFunction]:

@@ -169,7 +169,8 @@ class Cluster:
     or "loops" (what is solved for); ``geometry`` holds the bodies as constraints see them and all
     conditions on them, redundant ones included. ``slack`` [m, or sine of an angle]: how far
     conditions outside of ``closing_rows`` may be open in a configuration, where the file's numbers
-    contradict each other; 0 where they do not.
+    contradict each other; 0 where they do not. ``pivots``: the spanning velocity for which each
+    linear coupling is solved, None of redundant ones.
     """
 
     name: str
@@ -190,6 +191,7 @@ class Cluster:
     closing_rows: tuple[int, ...]
     start: tuple[float, ...]
     slack: float = 0.0
+    pivots: tuple[int | None, ...] = ()
 
     def __repr__(self) -> str:
         joints = few(self.joints)

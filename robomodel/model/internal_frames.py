@@ -53,7 +53,7 @@ def internal_frames(
             oblique.append((body, k, axes[k]))
     for body, k, axis in oblique:
         shift = _foot(poses[body].xyz, axis, ks[tree.parents[body]])
-        if body not in fixed and abs(shift) > _small(tree):
+        if body not in fixed and abs(shift) > rounding(tree):
             frames[body] = compose(frames[body], Pose(scaled(UNIT[k], shift)))
     for body in {tree.parents[body] for body, _, _ in oblique}.difference(fixed):
         if (k := ks[body]) is not None and (angle := _turn(k, carried[body])):
@@ -61,14 +61,16 @@ def internal_frames(
     return frames
 
 
-def in_frames(tree: SpanningTree, frames: Sequence[Pose]) -> SpanningTree:
-    """The tree with these frames of its bodies in place of their links'."""
+def in_frames(tree: SpanningTree, frames: Sequence[Pose], small: float) -> SpanningTree:
+    """The tree with these frames of its bodies in place of their links'.
+
+    Offsets up to ``small`` [m] are rounding. Joints' origins may hold scalars of any kind.
+    """
     places = dict(tree.places)
     for link, place in places.items():
         if place.body != WORLD and frames[place.body] is not AT_ORIGIN:
             pose = compose(inverse(frames[place.body]), place.pose)
             places[link] = Place(place.body, pose)
-    small = _small(tree)
     joints = [*tree.joints]
     for body, joint in enumerate(tree.joints):
         pose = _standing(tree, frames, body)
@@ -78,7 +80,7 @@ def in_frames(tree: SpanningTree, frames: Sequence[Pose]) -> SpanningTree:
     return replace(tree, joints=tuple(joints), places=places)
 
 
-def _small(tree: SpanningTree) -> float:
+def rounding(tree: SpanningTree) -> float:
     """An offset in a tree that is rounding [m]."""
     return ROUNDING * max((abs(x) for each in tree.joints for x in each.origin.xyz), default=0.0)
 

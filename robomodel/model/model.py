@@ -32,7 +32,8 @@ from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.springs import Spring
-from robomodel.scalars import Scalar, Vector
+from robomodel.model.structure import Structure
+from robomodel.scalars import Scalar, Vector, as_number
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -59,6 +60,9 @@ class Model:
         description: What the file says.
         springs: Springs, with dampers and dry friction, on lengths and angles of the mechanism.
         actuators: Motors with what they push.
+        structure: What was decided at the file's numbers; others are computed by it.
+        nominal: The model by the file's numbers, where numbers of this one are arguments of a
+            program: what depends on the value of a number is decided on it.
     """
 
     name: str
@@ -74,6 +78,8 @@ class Model:
     description: Description
     springs: tuple[Spring, ...] = ()
     actuators: tuple[Actuator, ...] = ()
+    structure: Structure | None = None
+    nominal: Model | None = None
 
     def __getattr__(self, name: str) -> Never:
         if name in dir(type(self)):  # a property that failed: once more, for its own error
@@ -98,7 +104,8 @@ class Model:
     @cached_property
     def mass(self) -> float:
         """Mass of all that moves [kg]; links fixed to the world do not count."""
-        return float(sum(body.mass for body in self.bodies))
+        total: float = as_number(sum(body.mass for body in self.bodies))
+        return total
 
     @cached_property
     def joint_names(self) -> tuple[str, ...]:

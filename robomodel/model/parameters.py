@@ -1,8 +1,9 @@
-"""A model's parameters, in which its dynamics is linear, and models with others."""
+"""A model's parameters, inertial and of geometry, and models with others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,13 +12,25 @@ from numpy.typing import ArrayLike
 from robomodel.description import Inertial, Pose
 from robomodel.description import inertias as masses
 from robomodel.description.poses import inverse
-from robomodel.errors import Issue, UnknownNameError, check_names, warn_of_all
+from robomodel.errors import (
+    ClosureError,
+    Issue,
+    UnknownNameError,
+    check_names,
+    few,
+    warn_of_all,
+)
 from robomodel.model.arguments import as_numbers
+from robomodel.model.closure import CLOSED, close
+from robomodel.model.constraints import LoopConstraint
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Frame, Node
-from robomodel.model.joints import Array, axisymmetric
+from robomodel.model.geometry_parameters import Place, described, places
+from robomodel.model.joints import Array
+from robomodel.model.mobility.analysis import blocks
 from robomodel.model.model import Model
-from robomodel.model.springs import tied_links
+from robomodel.model.numbers import with_numbers
+from robomodel.scalars import Scalar, is_number, unstack
 from robomodel.spatial import RigidInertia, symmetric
 
 INERTIAL = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -25,6 +38,7 @@ INERTIAL = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 OF_JOINTS = ("armature", "damping", "friction")
 ENTRIES = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 """The places of the last six of the ten within the inertia."""
+SAMPLES = 8  # of parameters and positions at which zeros of conditions are looked for
 TOLERANCE = 1e-9  # of a pseudo-inertia's largest eigenvalue: a file's rounding
 
 
@@ -51,17 +65,27 @@ class Parameters:
 
 
 @cached_on_model
-def parameters(model: Model) -> Parameters:
-    """The parameters in which inverse dynamics is linear: names and values [SI].
+def parameters(model: Model, *, geometry: bool = False) -> Parameters:
+    """The parameters of a robot: names and values [SI].
 
-    Ten of each body: ``thigh.mass``, ``thigh.mx .my .mz`` (mass · centre of mass), ``thigh.Ixx .Ixy
-    .Ixz .Iyy .Iyz .Izz`` about the link's origin, in the link's axes; links that are fixed to it
-    count with it. Then of each joint with one freedom ``knee.armature``, ``knee.damping`` and
-    ``knee.friction``, on its velocity, dependent joints and rotors' included; other joints have
-    those of them that the file gives. Springs, and the joints of loops, have none.
+    Inverse dynamics is linear in ten of each body: ``thigh.mass``, ``thigh.mx .my .mz`` (mass ·
+    centre of mass), ``thigh.Ixx .Ixy .Ixz .Iyy .Iyz .Izz`` about the link's origin, in the link's
+    axes; links that are fixed to it count with it. Then in those of each joint with one freedom,
+    ``knee.armature``, ``knee.damping`` and ``knee.friction``, on its velocity, dependent joints and
+    rotors' included; other joints have those of them that the file gives. Springs, and the joints
+    of loops, have none.
+
+    With ``geometry`` there are also, of each joint of the file, ``knee.x .y .z``, its origin in the
+    parent link's axes, and ``knee.rx .ry .rz``, zero, a further turn r by which the joint's
+    rotation R becomes R exp([r]×) (about the joint's own axis it is an offset of its encoder); of
+    each loop ``rod.predecessor.x .y .z``, ``rod.successor.x .y .z``, the anchors in their links'
+    axes, and ``rod.length`` of rods; of couplings and mimics ``belt.knee``, the coefficient of a
+    joint in Σ coefficient · q = offset; and ``gravity.x .y .z``. They are independent of each
+    other: what moves with a fixed joint is its link, with its inertia.
 
     Args:
         model: The robot.
+        geometry: Those of geometry, too.
 
     Returns:
         parameters: Names and values.
@@ -72,9 +96,18 @@ def parameters(model: Model) -> Parameters:
         joint = model.joints[index]
         names.append(f"{joint.name}.{kind}")
         values.append(float(getattr(joint, kind)))
+    if geometry:
+        names += _geometry(model)
+        values += [value for _, value in _geometry(model).values()]
     result = np.array(values, dtype=float)
     result.flags.writeable = False
     return Parameters(tuple(names), result)
+
+
+@cached_on_model
+def _geometry(model: Model) -> dict[str, tuple[Place, float]]:
+    """The parameters of geometry: what each name stands for, and its value."""
+    return {name: (place, value) for name, place, value in places(model)}
 
 
 def count(model: Model) -> int:
@@ -117,12 +150,13 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
     Coordinates and their meaning are those of ``model``. Any finite values will do; bodies that
     cannot exist, and negative armature, damping and friction, raise a
     :class:`robomodel.DescriptionWarning`. The model can be written: the whole body's inertia is
-    then that of the link of its name, and links that are fixed to it have none.
+    then that of the link of its name, and links that are fixed to it have none. Of other geometry
+    the neutral configuration is closed anew.
 
     Args:
         model: The robot.
-        values: All values (p,) in the order of :func:`parameters`, or a mapping of some of their
-            names to values; others stay.
+        values: All values (p,) in the order of :func:`parameters`, with or without those of
+            geometry, or a mapping of some of their names to values; others stay.
 
     Returns:
         model: The robot with these.
@@ -130,80 +164,162 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
     Raises:
         ValueError: Values of another number, or that are not finite.
         UnknownNameError: A name that is no parameter's.
+        DescriptionError: A rod that is not longer than zero, a coupling that no longer determines
+            its joint.
+        ClosureError: Loops that do not close by these numbers.
     """
-    before = parameters(model)
-    after = _values(before, values)
+    changed = _changed(model, values)
+    result = _closed(parameterized(model, changed), model)
     issues: list[Issue] = []
-    sources = {link.name: link.source for link in model.description.links}
-    nodes, bodies, joints = list(model.nodes), list(model.bodies), list(model.joints)
-    changed: dict[str, Inertial | None] = {}
-    size = len(INERTIAL)
-    loaded = {model.frame(link).body for link in tied_links(model.description)}
-    loaded |= {node.parent for node in model.nodes}
-    for i, (node, body) in enumerate(zip(model.nodes, model.bodies, strict=True)):
-        inertial = after[size * i : size * (i + 1)]
-        if np.array_equal(inertial, before.values[size * i : size * (i + 1)]):
+    links = {link.name: link for link in result.description.links}
+    for before, body in zip(model.bodies, result.bodies, strict=True):
+        named = [f"{body.name}.{each}" for each in INERTIAL]
+        if changed.keys().isdisjoint(named):
             continue
+        listed = parameters(model)
+        inertial = np.array([changed.get(name, listed[name]) for name in named])
+        source = links[body.name].source
         if fault := _fault(inertial):
-            issues.append(Issue(f"cannot exist with these parameters: {fault}", sources[body.name]))
-        inertia = _inertia(inertial)
-        turned = masses.moved(inertia, model.frame(node.name).placement)
-        nodes[i] = replace(
-            node, inertia=turned, axisymmetric=i not in loaded and axisymmetric(node.joint, turned)
+            issues.append(Issue(f"cannot exist with these parameters: {fault}", source))
+        links |= {name: replace(links[name], inertial=None) for name in before.links}
+        xx, xy, xz, yy, yz, zz = (float(body.inertia[r][c]) for r, c in ENTRIES)
+        links[body.name] = replace(
+            links[body.name],
+            inertial=Inertial(body.mass, (xx, xy, xz, yy, yz, zz), Pose(body.com), source),
         )
-        com, about = masses.centred(inertia)
-        bodies[i] = replace(body, mass=float(inertial[0]), com=com, inertia=about)
-        changed.update(dict.fromkeys(body.links))
-        xx, xy, xz, yy, yz, zz = (float(about[r][c]) for r, c in ENTRIES)
-        changed[body.name] = Inertial(
-            float(inertial[0]), (xx, xy, xz, yy, yz, zz), Pose(com), sources[body.name]
-        )
-    described = {joint.name: joint for joint in model.description.joints}
-    resisting = [(joint.armature, joint.damping, joint.friction) for joint in joints]
-    for at, (i, kind) in enumerate(of_joints(model), size * len(nodes)):
-        value = float(after[at])
-        if value == before.values[at]:
-            continue
-        name = joints[i].name
-        if value < 0.0:
-            issues.append(Issue(f"has a negative {kind} ({value:g})", described[name].source))
-        a, d, f = (
-            value if each == kind else x for each, x in zip(OF_JOINTS, resisting[i], strict=True)
-        )
-        resisting[i] = a, d, f
-        nodes[i] = replace(nodes[i], armature=a)
-        joints[i] = replace(joints[i], armature=a, damping=d, friction=f)
-        described[name] = replace(described[name], armature=a, damping=d, friction=f)
+    sources = {joint.name: joint.source for joint in model.description.joints}
+    issues += [
+        Issue(f"has a negative {kind} ({value:g})", sources[joint.name])
+        for joint in result.joints
+        for kind in OF_JOINTS
+        if (value := changed.get(f"{joint.name}.{kind}", 0.0)) < 0.0
+    ]
     warn_of_all(issues, strict=False)
-    links = tuple(
-        replace(link, inertial=changed[link.name]) if link.name in changed else link
-        for link in model.description.links
-    )
-    return replace(
-        model,
-        nodes=tuple(nodes),
-        bodies=tuple(bodies),
-        joints=tuple(joints),
-        description=replace(model.description, links=links, joints=tuple(described.values())),
-    )
+    return replace(result, description=replace(result.description, links=tuple(links.values())))
 
 
-def _values(before: Parameters, values: ArrayLike | Mapping[str, float]) -> Array:
-    """All values, checked; names that a mapping leaves out keep theirs."""
+def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
+    """The model by other values of some parameters, by name: scalars of any kind.
+
+    All that is decided once is as in ``model``, but that more of a loop's velocities may be solved
+    for together. Configurations that the model keeps are not closed anew.
+    """
+    geometry = _geometry(model)
+    listed = parameters(model)
+    given: dict[int, RigidInertia] = {}
+    for i, body in enumerate(model.bodies):
+        names = [f"{body.name}.{each}" for each in INERTIAL]
+        if not values.keys().isdisjoint(names):
+            ten = [values.get(name, listed[name]) for name in names]
+            given[i] = RigidInertia(ten[0], (ten[1], ten[2], ten[3]), symmetric(*ten[4:]))
+    of_geometry = {geometry[name][0]: x for name, x in values.items() if name in geometry}
+    description, offsets = model.description, dict[str, Scalar]()
+    if of_geometry:
+        model = _solved_together(model, frozenset(values).intersection(geometry))
+        description, offsets = described(model, of_geometry)
+    joints = tuple(
+        replace(
+            joint,
+            armature=values.get(f"{joint.name}.armature", joint.armature),
+            damping=values.get(f"{joint.name}.damping", joint.damping),
+            friction=values.get(f"{joint.name}.friction", joint.friction),
+        )
+        for joint in description.joints
+    )
+    result = with_numbers(model, replace(description, joints=joints), offsets, given)
+    constant = all(map(is_number, values.values()))
+    return result if constant else replace(result, nominal=model)
+
+
+@cached_on_model
+def _solved_together(model: Model, names: frozenset[str]) -> Model:
+    """The model with blocks of dependent velocities that hold by any values of these parameters.
+
+    At the file's numbers a loop's conditions may say nothing of a joint that they do by others.
+    """
+    ties = {
+        cluster.index: cluster.constraint
+        for cluster in model.clusters
+        if isinstance(cluster.constraint, LoopConstraint) and len(cluster.constraint.blocks) > 1
+    }
+    if not ties:
+        return model
+    rng = np.random.default_rng(7)
+    geometry, listed = _geometry(model), parameters(model, geometry=True)
+    seen: dict[int, Array] = {}
+    for _ in range(SAMPLES):
+        other = {geometry[n][0]: listed[n] + rng.uniform(-0.1, 0.1) for n in sorted(names)}
+        moved = with_numbers(model, *described(model, other))
+        for index in ties:
+            constraint = moved.clusters[index].constraint
+            assert isinstance(constraint, LoopConstraint)
+            shape = moved.clusters[index].geometry
+            step = rng.uniform(-2.0, 2.0, shape.nv)
+            rows = constraint.rows(unstack(shape.integrate(shape.zero(), step)))[1]
+            kept = np.abs(np.array(rows, dtype=float) @ np.array(constraint.expand))
+            seen[index] = np.maximum(seen.get(index, 0.0), kept)
+    clusters = list(model.clusters)
+    for index, constraint in ties.items():
+        pattern = seen[index] > 1e-11
+        dependent = [i for i in range(pattern.shape[1]) if i not in constraint.independent]
+        inside = np.zeros_like(pattern)
+        for n, block in enumerate(constraint.blocks):
+            before = [c for each in constraint.blocks[: n + 1] for c in each.columns]
+            inside[np.ix_(block.rows, [*before, *constraint.independent])] = True
+        if np.any(pattern & ~inside):
+            changed = replace(constraint, blocks=blocks(pattern, dependent))
+            clusters[index] = replace(clusters[index], constraint=changed)
+    return replace(model, clusters=tuple(clusters))
+
+
+def _closed(model: Model, before: Model) -> Model:
+    """The model with its neutral configuration closed, from that of another geometry."""
+    clusters = list(model.clusters)
+    for cluster, old in zip(model.clusters, before.clusters, strict=True):
+        if cluster.implicit and cluster.geometry != old.geometry:
+            start = np.array([cluster.start])
+            rows = cluster.closing_rows
+            q, gap = close(cluster.geometry, start, rows=rows, held=cluster.columns)
+            if not gap[0] <= CLOSED:
+                q, gap = close(cluster.geometry, start, rows=rows, nearest=True)
+            if not gap[0] <= CLOSED:
+                names = cluster.geometry.names
+                raise ClosureError(
+                    f"{few(names, 8)} does not close by these parameters: gap {gap[0]:.2g}; change "
+                    "those of a loop together",
+                    float(gap[0]),
+                    tuple(names),
+                )
+            clusters[cluster.index] = replace(cluster, start=tuple(q[0].tolist()))
+    return replace(model, clusters=tuple(clusters))
+
+
+def _changed(model: Model, values: ArrayLike | Mapping[str, float]) -> dict[str, float]:
+    """The values that differ from the model's, checked; names that a mapping leaves out stay."""
+    before = parameters(model, geometry=True)
     if isinstance(values, Mapping):
-        result = before.values.copy()
-        index = {name: i for i, name in enumerate(before.names)}
-        check_names(values, before.names, "no parameter ", error=UnknownNameError)
-        for name, value in values.items():
-            result[index[name]] = _number(name, value)
+        check_parameters(model, values)
+        after = {name: _number(name, value) for name, value in values.items()}
     else:
-        result = as_numbers(values, "values")
-        if result.shape != (len(before.names),):
-            raise ValueError(f"values needs {len(before.names)} numbers, got shape {result.shape}")
-    wrong = np.flatnonzero(~np.isfinite(result))
-    if len(wrong):
-        raise ValueError(f"'{before.names[wrong[0]]}' is {result[wrong[0]]}, which is not finite")
-    return result
+        array = as_numbers(values, "values")
+        short = parameters(model)
+        if array.shape not in ((len(before.names),), (len(short.names),)):
+            raise ValueError(
+                f"values needs {len(short.names)} numbers, or {len(before.names)} with those of "
+                f"geometry, got shape {array.shape}"
+            )
+        after = dict(zip(before.names, array.tolist(), strict=False))
+    for name, value in after.items():
+        if not math.isfinite(value):
+            raise ValueError(f"'{name}' is {value}, which is not finite")
+    index = {name: i for i, name in enumerate(before.names)}
+    return {name: x for name, x in after.items() if x != before.values[index[name]]}
+
+
+def check_parameters(model: Model, names: Iterable[str]) -> None:
+    """UnknownNameError, with suggestions, for names that are no parameters'."""
+    listed = parameters(model, geometry=True).names
+    check_names(names, listed, "no parameter ", error=UnknownNameError)
 
 
 def _number(name: str, value: float) -> float:
@@ -211,11 +327,6 @@ def _number(name: str, value: float) -> float:
     if number.shape:
         raise ValueError(f"'{name}' needs one number, got shape {number.shape}")
     return float(number)
-
-
-def _inertia(values: Array) -> RigidInertia:
-    m, x, y, z, *inertia = (float(value) for value in values)
-    return RigidInertia(m, (x, y, z), symmetric(*inertia))
 
 
 def _fault(values: Array) -> str:

@@ -24,6 +24,7 @@ from robomodel.description.poses import align, compose, second_axis
 from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.model.constraints import OUTSIDE, ROWS, BodyAnchor, Distance, LoopJoint, LoopRow
 from robomodel.model.graph import WORLD, SpanningTree
+from robomodel.scalars import is_number
 from robomodel.spatial import apply, matmul, minus, plus, transpose
 
 
@@ -67,7 +68,7 @@ def find_tree_constraints(description: Description, tree: SpanningTree) -> list[
         polynomial = coupling.coefficients if isinstance(coupling, PolynomialCoupling) else ()
         curved = any(polynomial[2:])
         if not curved:
-            terms = tuple((body, k) for body, k in terms if k)
+            terms = tuple((body, k) for body, k in terms if not (is_number(k) and k == 0.0))
         if not terms:
             raise DescriptionError("relates no joint; give it joints and ratios", coupling.source)
         constraints.append(

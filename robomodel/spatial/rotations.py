@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from robomodel.scalars import Scalar, sincos
+from robomodel.scalars import Scalar, is_number, sincos
 from robomodel.spatial.vectors import (
     UNIT,
     Mat,
@@ -171,9 +171,10 @@ def factor(rows: Mat) -> tuple[Rotation, ...]:
     """A constant rotation matrix as few elementary rotations, the child's first.
 
     Identity: none; axes onto axes: one signed permutation; about a coordinate axis: one; in
-    general: Rz Ry Rx.
+    general: Rz Ry Rx. Of scalars that are no numbers, the matrix is taken as it is in general.
     """
-    sources = [[j for j in range(3) if rows[i][j] != 0.0] for i in range(3)]
+    numbers = [[is_number(x) for x in row] for row in rows]
+    sources = [[j for j in range(3) if not (numbers[i][j] and rows[i][j] == 0.0)] for i in range(3)]
     if all(len(s) == 1 for s in sources):
         if rows == UNIT:
             return ()
@@ -181,8 +182,11 @@ def factor(rows: Mat) -> tuple[Rotation, ...]:
         return (SignedPermutation((a, b, c), (rows[0][a], rows[1][b], rows[2][c])),)
     for k in range(3):
         i, j = following(k)
-        if rows[i][k] == rows[j][k] == rows[k][i] == rows[k][j] == 0.0 < rows[k][k]:
+        alone = k not in sources[i] + sources[j] and sources[k] == [k]
+        if alone and numbers[k][k] and rows[k][k] > 0.0:
             return (AxisRotation(k, rows[i][i], rows[j][i]),)
+    if not all(map(all, numbers)):
+        return (MatrixRotation(rows),)
     pitch = math.atan2(-rows[2][0], math.hypot(rows[0][0], rows[1][0]))
     yaw = math.atan2(rows[1][0], rows[0][0])
     # from the matrix with yaw undone, which stays accurate where cos(pitch) is small

@@ -15,7 +15,7 @@ from robomodel.dynamics.actuators import maps
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.configurations.closing import INDEPENDENT, Step, coupled, left_open, newton
 from robomodel.model.configurations.functions import FINITE
-from robomodel.model.derived import cached_on_model, traced
+from robomodel.model.derived import cached_on_model, nominal, traced
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.scalars import (
@@ -90,7 +90,7 @@ def undetermined(model: Model) -> list[str]:
 
 def _refuse_undetermined(model: Model) -> None:
     """ValueError where actuators leave a coordinate but the base's open."""
-    if names := undetermined(model):
+    if names := undetermined(nominal(model)):
         raise ValueError(
             f"the actuators of '{model.name}' leave '{names[0]}' open"
             + (f", and {len(names) - 1} more" if len(names) > 1 else "")

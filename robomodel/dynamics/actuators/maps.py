@@ -13,12 +13,13 @@ from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.errors import UnknownNameError, check_names
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array
-from robomodel.model.derived import cached_on_model
+from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.joints import Array, Revolute
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Scalar,
     Vector,
+    as_number,
     div,
     dot,
     is_zero,
@@ -102,7 +103,7 @@ def reflected(model: Model, q: Vector) -> list[list[list[Scalar]]]:
     ]
 
 
-def _shaft(model: Model, actuator: Actuator) -> tuple[float, float, float]:
+def _shaft(model: Model, actuator: Actuator) -> tuple[Scalar, Scalar, Scalar]:
     """Moment of inertia, damping and friction at an actuator's shaft.
 
     Those of its rotor; without one the armature, damping and friction of its joint, before the
@@ -118,10 +119,10 @@ def _shaft(model: Model, actuator: Actuator) -> tuple[float, float, float]:
     tied = model.clusters[node.cluster].kind != "joint"
     if (
         isinstance(node.joint, Revolute)
-        and node.axisymmetric
+        and nominal(model).nodes[body].axisymmetric
         and (actuator.joint not in driven or tied)
     ):
-        inertia += float(node.inertia.inertia[node.joint.k][node.joint.k])
+        inertia = inertia + as_number(node.inertia.inertia[node.joint.k][node.joint.k])
     return inertia / factor**2, joint.damping / factor**2, joint.friction / abs(factor)
 
 
@@ -453,7 +454,7 @@ def _basis(model: Model, rows: Sequence[int], columns: Sequence[int]) -> list[in
 
     best: list[int] = []
     worst = 0.0
-    for block in _sampled(model):
+    for block in _sampled(nominal(model)):
         part = block[np.ix_(rows, columns)]
         _, r, order = qr(part, mode="economic", pivoting=True)
         pivots = np.abs(np.diag(r))

@@ -20,6 +20,7 @@ from robomodel.dynamics.actuators.maps import (
     saturated,
 )
 from robomodel.dynamics.algorithm import (
+    FixedOptions,
     Options,
     algorithm,
     check_arguments,
@@ -281,7 +282,7 @@ def torque_limits(
     model: Model,
     q: ArrayLike,
     v: ArrayLike | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[FixedOptions],
 ) -> tuple[Array, Array]:
     """Least and greatest tau of each coordinate while the others get nothing.
 

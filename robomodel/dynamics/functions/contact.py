@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics import baselines
 from robomodel.dynamics.algorithm import (
     Backend,
+    FixedForceOptions,
+    FixedOptions,
     ForceOptions,
     Method,
-    Options,
     declare,
     documented,
     on_open_trees,
@@ -102,7 +103,7 @@ def efpa(
     frames: FrameLike | Sequence[FrameLike],
     *,
     method: Method = "cluster",
-    **options: Unpack[Options],
+    **options: Unpack[FixedOptions],
 ) -> Array:
     """Inverse operational-space inertia Λ⁻¹ = J M⁻¹ Jᵀ of k frames.
 
@@ -142,7 +143,7 @@ def impulse(
     friction: ArrayLike = 1.0,
     tolerance: float = 1e-10,
     method: Method = "cluster",
-    **options: Unpack[Options],
+    **options: Unpack[FixedOptions],
 ) -> tuple[Array, Array]:
     """Velocities after an impact, and the impulses on the robot.
 
@@ -204,7 +205,7 @@ def contact_aba(
     normals: ArrayLike = UP,
     unilateral: bool = True,
     tolerance: float = 1e-10,
-    **options: Unpack[ForceOptions],
+    **options: Unpack[FixedForceOptions],
 ) -> tuple[Array, Array]:
     """Forward dynamics with contacts: accelerations, and the forces on the points.
 
@@ -249,7 +250,7 @@ def contact_aba_derivatives(
     frames: FrameLike | Sequence[FrameLike],
     *,
     tolerance: float = 1e-10,
-    **options: Unpack[Options],
+    **options: Unpack[FixedOptions],
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
     """Derivatives of :func:`contact_aba` with bilateral contacts (``unilateral=False``).
 

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import baselines
 from robomodel.dynamics.algorithm import (
+    FixedForceOptions,
+    FixedOptions,
     ForceOptions,
     Method,
     Options,
@@ -167,7 +169,9 @@ def passive_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Op
     """
 
 
-@algorithm(baselines.correction_force, correction=("nv",), passive=baselines.correction_passive)
+@algorithm(
+    baselines.correction_force, correction=("nv",), passive=baselines.correction_passive, fixed=True
+)
 def correction_force(
     model: Model,
     q: ArrayLike,
@@ -188,7 +192,7 @@ def correction_force(
     """
 
 
-declare("armature", reflected, A=("nv", "nv"))
+declare("armature", reflected, A=("nv", "nv"), fixed=True)
 
 
 @documented
@@ -197,7 +201,7 @@ def armature(
     q: ArrayLike | None = None,
     *,
     kind: Literal["diagonal", "dense"] = "diagonal",
-    **options: Unpack[Options],
+    **options: Unpack[FixedOptions],
 ) -> Array:
     """Reflected inertia at the independent joints.
 
@@ -407,7 +411,7 @@ def accelerations(
     tau: ArrayLike,
     *,
     tolerance: float = 1e-9,
-    **options: Unpack[ForceOptions],
+    **options: Unpack[FixedForceOptions],
 ) -> Accelerations:
     """Forward dynamics of all joints from the velocities of all joints, at singular positions too.
 

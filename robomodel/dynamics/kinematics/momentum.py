@@ -9,7 +9,7 @@ from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.passive import spring_energy
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, dot, transposed
+from robomodel.scalars import Scalar, Vector, div, dot, is_zero, transposed
 from robomodel.spatial import (
     NO_INERTIA,
     NO_WRENCH,
@@ -80,7 +80,7 @@ def _gathered(
 
 
 def _per_mass(model: Model, total: Vec) -> Vec:
-    return scale(1.0 / model.mass, total) if model.mass else ZERO
+    return ZERO if is_zero(model.mass) else scale(div(1.0, model.mass), total)
 
 
 def center_of_mass_jacobian(model: Model, q: Vector) -> list[list[Scalar]]:

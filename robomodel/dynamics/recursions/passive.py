@@ -29,6 +29,7 @@ from robomodel.scalars import (
     added,
     div,
     dot,
+    is_number,
     maximum,
     minimum,
     select,
@@ -65,8 +66,8 @@ class Element:
 
     def force(self, v: Vector) -> Scalar:
         """-k s - d J v; friction is not in it."""
-        pull = self.stiffness * self.beyond(self.stretch) if self.stiffness else 0.0
-        drag = self.damping * self.rate(v) if self.damping else 0.0
+        pull = 0.0 if _absent(self.stiffness) else self.stiffness * self.beyond(self.stretch)
+        drag = 0.0 if _absent(self.damping) else self.damping * self.rate(v)
         return -(pull + drag)
 
     def beyond(self, stretch: Scalar) -> Scalar:
@@ -85,7 +86,7 @@ def elements(state: Configuration) -> Iterator[Element]:
     for cluster in model.clusters:
         for body in cluster.bodies:
             joint = model.joints[body]
-            if not (joint.stiffness or joint.damping or joint.friction):
+            if all(map(_absent, (joint.stiffness, joint.damping, joint.friction))):
                 continue
             values = _positions(state, body)
             for i, r in enumerate(model.nodes[body].freedoms):
@@ -100,6 +101,11 @@ def elements(state: Configuration) -> Iterator[Element]:
             spring.name, x, row, spring.stiffness, spring.reference, spring.damping,
             spring.friction, spring.deadband,
         )  # fmt: skip
+
+
+def _absent(x: Scalar) -> bool:
+    """Whether a number is zero; other scalars count."""
+    return is_number(x) and x == 0.0
 
 
 def _positions(state: Configuration, body: int) -> list[Scalar]:
@@ -119,7 +125,7 @@ def passive_force(model: Model, q: Vector, v: Vector) -> list[Scalar]:
     """What springs and damping do to the independent velocities (nv); friction is not in it."""
     tau: list[Scalar] = [0.0] * model.nv
     for element in elements(Configuration(model, q)):
-        if not (element.stiffness or element.damping):
+        if _absent(element.stiffness) and _absent(element.damping):
             continue
         force = element.force(v)
         for i, j in element.row.items():
@@ -131,7 +137,7 @@ def spring_energy(state: Configuration) -> Scalar:
     """Σ ½ k s²."""
     energy: Scalar = 0.0
     for element in elements(state):
-        if element.stiffness:
+        if not _absent(element.stiffness):
             s = element.beyond(element.stretch)
             energy = energy + 0.5 * element.stiffness * (s * s)
     return energy

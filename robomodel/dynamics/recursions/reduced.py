@@ -29,7 +29,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Node
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar
+from robomodel.scalars import Scalar, is_number
 from robomodel.spatial import RigidInertia, Vec
 from robomodel.spatial.vectors import as_matrix
 
@@ -64,11 +64,16 @@ points like the masses along an axis to be gone, others a moment of inertia."""
 def reduced(model: Model, algorithm: str) -> Model:
     """A model with the same equations of motion; the model itself for other algorithms.
 
-    Bodies, joints, frames and coordinates are those of the model.
+    Bodies, joints, frames and coordinates are those of the model. Operations are counted by the
+    file's numbers.
     """
     if algorithm not in COST_CLASS or not model.nodes:
         return model
-    return _reduced(model, *COST_CLASS[algorithm])
+    counted, spread = COST_CLASS[algorithm]
+    if model.nominal is None:
+        return _reduced(model, counted, spread)
+    fewer = _reduced(model.nominal, counted, spread) is not model.nominal
+    return regrouped(model, spread=spread) if fewer else model
 
 
 @cached_on_model
@@ -100,7 +105,7 @@ def regrouped(model: Model, *, spread: bool) -> Model:
     nodes = list(model.nodes)
     for body in reversed(range(len(nodes))):
         node = nodes[body]
-        if node.joint.nv == 6:
+        if node.joint.nv == 6 or not _constant(node):
             continue
         passed = _passed(node, spread=spread)
         nodes[body] = replace(node, inertia=_remaining(node.inertia, passed))
@@ -109,6 +114,13 @@ def regrouped(model: Model, *, spread: bool) -> Model:
             parent = nodes[node.parent]
             nodes[node.parent] = replace(parent, inertia=parent.inertia + passed.in_parent(place))
     return replace(model, nodes=tuple(nodes))
+
+
+def _constant(node: Node) -> bool:
+    """Whether all numbers of a body are constants: others stay with it."""
+    place = placement(node.joint, node.rotations, node.offset, node.joint.neutral())
+    rows = (node.inertia.h, *node.inertia.inertia, *place.matrix(), place.offset)
+    return is_number(node.inertia.mass) and all(is_number(x) for row in rows for x in row)
 
 
 def _passed(node: Node, *, spread: bool) -> RigidInertia:

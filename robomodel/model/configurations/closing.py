@@ -18,13 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from robomodel.kernels.trace import Traced
 from robomodel.model.closure import CLOSED
-from robomodel.model.constraints import LoopConstraint, unit_rows
+from robomodel.model.constraints import LoopConstraint
+from robomodel.model.couplings import eliminated
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.joints import Array, Revolute
 from robomodel.scalars import (
@@ -194,42 +195,18 @@ def normalized(model: Model, cluster: Cluster, q: Vector) -> list[Scalar]:
     return result
 
 
-Coupled: TypeAlias = tuple[int, tuple[tuple[float, int], ...], float]
-
-
-def _couplings(cluster: Cluster, expand: Sequence[Sequence[float]]) -> list[Coupled]:
-    """Positions that couplings give in a cluster with loops: which, Σ coefficient · other, offset.
-
-    Set outright they hold to the last digit, where sums over many steps would gather rounding.
-    """
-    geometry, matrix = cluster.geometry, np.array(expand)
-    first = unit_rows(expand)
-    dependent = [i for i in range(len(matrix)) if i not in first]
-    if not dependent:
-        return []
-    position = {link.v: link.q for link in geometry.links if link.joint.nv == 1}
-    conditions = np.zeros((len(geometry.linear), len(matrix)))
-    for n, coupling in enumerate(geometry.linear):
-        for link, coefficient in coupling.terms:
-            conditions[n, geometry.links[link].v] += coefficient
-    right = np.array([coupling.offset for coupling in geometry.linear])
-    offsets = np.linalg.lstsq(conditions[:, dependent], right, rcond=None)[0]
-    return [
-        (
-            position[i],
-            tuple((float(matrix[i, c]), position[first[c]]) for c in np.flatnonzero(matrix[i])),
-            float(offset),
-        )
-        for i, offset in zip(dependent, offsets, strict=True)
-    ]
-
-
 def coupled(cluster: Cluster, q: Vector) -> list[Scalar]:
-    """A cluster's part of q with what couplings beside loops give set outright."""
+    """A cluster's part of q with what couplings beside loops give set outright.
+
+    So they hold to the last digit, where sums over many steps would gather rounding.
+    """
     result = list(q)
     if isinstance(cluster.constraint, Loops):
-        for at, terms, offset in _couplings(cluster, cluster.constraint.expand):
-            result[at] = dot([c for c, _ in terms], [q[i] for _, i in terms]) + offset
+        position = {link.v: link.q for link in cluster.geometry.links}
+        pivots = eliminated(cluster.geometry, cluster.pivots).pivots
+        for column, (row, offset) in pivots.items():
+            others = [q[position[c]] for c in row]
+            result[position[column]] = dot(row.values(), others) + offset
     return result
 
 

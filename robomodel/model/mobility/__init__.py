@@ -150,6 +150,7 @@ class ClusterSolution:
     notes: tuple[str, ...] = ()
     suspicions: tuple[tuple[str, Source], ...] = ()
     slack: float = 0.0
+    pivots: tuple[int | None, ...] = ()  # of the couplings; see robomodel.model.couplings
 
 
 def condition_names(problem: ClusterProblem) -> str:

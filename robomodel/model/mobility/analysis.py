@@ -12,8 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
 
 import numpy as np
 from numpy.polynomial import Polynomial as Power
@@ -25,12 +24,20 @@ from robomodel.model.closure import CLOSED, Geometry, close
 from robomodel.model.constraints import (
     Block,
     Constraint,
-    LinearConstraint,
     Link,
     LoopConstraint,
     Polynomial,
     PolynomialConstraint,
 )
+from robomodel.model.couplings import (
+    Chosen,
+    EliminatedCouplings,
+    Pivots,
+    expansion,
+    linear_constraint,
+    starts,
+)
+from robomodel.model.couplings import eliminate as solve_couplings
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility import (
     ClusterError,
@@ -135,8 +142,10 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
     neutral = _loop_neutral(problem, explored, independent, closing, exact)
     chosen = tuple(reduced.columns[i] for i in independent)
     all_couplings = range(len(loop_rows), whole.geometry.rows)
+    inner = reduced.jacobian(jacobian[:, keep] / problem.unit)
+    constraint, pivots = _constraint(whole, inner, chosen, keep)
     return ClusterSolution(
-        _constraint(whole, reduced.jacobian(jacobian[:, keep] / problem.unit), chosen, keep),
+        constraint,
         chosen,
         reduced.positions(neutral),
         tuple(ranks),
@@ -145,6 +154,7 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
         tuple(notes),
         tuple(suspicions),
         0.0 if exact else max(1e-6, 3.0 * problem.tolerance.gap),
+        pivots=pivots,
     )
 
 
@@ -165,22 +175,19 @@ def _adds_nothing(
 
 def _constraint(
     problem: ClusterProblem, jacobian: Array, independent: tuple[int, ...], keep: list[int]
-) -> LoopConstraint:
+) -> tuple[LoopConstraint, Chosen]:
     """How G and g are solved for: without couplings, in blocks of the loops' dependent velocities.
 
-    ``jacobian`` (samples, rows ``keep``, columns).
+    ``jacobian`` (samples, rows ``keep``, columns). With the couplings' pivots.
     """
     geometry = problem.geometry
     prefer = [0 if c.chosen is False else 1 if c.follower else 2 for c in problem.columns]
-    pivots = eliminate(problem, frozenset(independent), prefer).pivots
-    z = [i for i in range(geometry.nv) if i not in pivots]
-    expand = tuple(
-        tuple((pivots[i][0] if i in pivots else {i: 1.0}).get(c, 0.0) for c in z)
-        for i in range(geometry.nv)
-    )
+    solved = eliminate(problem, frozenset(independent), prefer)
+    z, rows = expansion(geometry, solved.pivots)
+    expand = tuple(rows)
     pattern = np.max(np.abs(jacobian @ np.array(expand)), axis=0) > 1e-11
     pairs = [(a, b) for a, loop in enumerate(geometry.loops) for b in range(len(loop.rows))]
-    return LoopConstraint(
+    constraint = LoopConstraint(
         geometry.links,
         geometry.loops,
         frozenset(pairs[row] for row in keep),
@@ -188,6 +195,7 @@ def _constraint(
         tuple(z.index(i) for i in independent),
         blocks(pattern, [i for i, column in enumerate(z) if column not in independent]),
     )
+    return constraint, solved.chosen
 
 
 def _independent(
@@ -512,14 +520,6 @@ SLACK = 1e-12  # by which a position may be beyond a limit at which it was set
 REAL = 1e-9  # imaginary part of a root that is real but for rounding
 
 
-@dataclass(frozen=True, slots=True)
-class EliminatedCouplings:
-    """Gauss–Jordan form: pivot column → (its row over the other columns, its offset)."""
-
-    pivots: dict[int, tuple[dict[int, float], float]]
-    redundant: tuple[bool, ...]
-
-
 def eliminate(
     problem: ClusterProblem, never: frozenset[int], prefer: Sequence[int]
 ) -> EliminatedCouplings:
@@ -528,34 +528,17 @@ def eliminate(
     Pivots avoid ``never`` and come from the lowest class in ``prefer`` (one number a column), then
     by size.
     """
-    geometry = problem.geometry
-    rows: list[tuple[dict[int, float], float]] = []
-    pivots: list[int] = []
-    redundant = []
-    for coupling, source in zip(geometry.linear, problem.linear_sources, strict=True):
-        row: dict[int, float] = {}
-        for link, coefficient in coupling.terms:
-            column = geometry.links[link].v
-            row[column] = row.get(column, 0.0) + coefficient
-        size = max(abs(x) for x in row.values())
-        offset = coupling.offset
-        for pivot, (solved, value) in zip(pivots, rows, strict=True):
-            factor = row.pop(pivot, 0.0)
-            if factor:
-                for column, x in solved.items():
-                    row[column] = row.get(column, 0.0) + factor * x
-                offset -= factor * value
-        row = {c: x for c, x in row.items() if abs(x) > 1e-12 * size}
+
+    def choose(n: int, row: Mapping[int, float], offset: float) -> int | None:
+        source = problem.linear_sources[n]
         if not row:
-            if abs(offset) > 1e-9 * max(1.0, abs(coupling.offset)):
+            if abs(offset) > 1e-9 * max(1.0, abs(problem.geometry.linear[n].offset)):
                 raise DescriptionError(
                     f"contradicts the couplings before it: it leaves 0 = {offset:.6g} "
                     f"(of {condition_names(problem)}); remove one of them or mend its offset",
                     source,
                 )
-            redundant.append(True)
-            continue
-        redundant.append(False)
+            return None
         candidates = [c for c in row if c not in never]
         if not candidates:
             labels = few([problem.columns[c].label for c in sorted(row)], 8)
@@ -567,22 +550,9 @@ def eliminate(
         lowest = min(prefer[c] for c in candidates)
         candidates = [c for c in candidates if prefer[c] == lowest]
         largest = max(abs(row[c]) for c in candidates)
-        pivot = max(c for c in candidates if abs(row[c]) >= EQUALLY_LARGE * largest)
-        factor = row.pop(pivot)
-        solved = {c: -x / factor for c, x in row.items()}
-        value = offset / factor
-        for n, (other, constant) in enumerate(rows):
-            share = other.pop(pivot, 0.0)
-            if share:
-                for c, x in solved.items():
-                    other[c] = other.get(c, 0.0) + share * x
-                rows[n] = (
-                    {c: x for c, x in other.items() if abs(x) > 1e-13},
-                    constant + share * value,
-                )
-        rows.append((solved, value))
-        pivots.append(pivot)
-    return EliminatedCouplings(dict(zip(pivots, rows, strict=True)), tuple(redundant))
+        return max(c for c in candidates if abs(row[c]) >= EQUALLY_LARGE * largest)
+
+    return solve_couplings(problem.geometry, choose)
 
 
 def analyse_couplings(problem: ClusterProblem) -> ClusterSolution | None:
@@ -626,7 +596,7 @@ def analyse_couplings(problem: ClusterProblem) -> ClusterSolution | None:
             first_source(problem),
         )
     independent = tuple(i for i in range(len(columns)) if i not in dependent)
-    linear = _linear(problem, reduced, (*independent, *order))
+    linear = linear_constraint(geometry, reduced.pivots, (*independent, *order))
     polynomials = tuple(powers[i] for i in order)
     constraint = (
         PolynomialConstraint(geometry.links, linear, polynomials) if polynomials else linear
@@ -646,10 +616,8 @@ def analyse_couplings(problem: ClusterProblem) -> ClusterSolution | None:
         (),
         tuple(notes),
         tuple(_adds_nothing(problem, reduced.redundant, problem.linear_sources)),
+        pivots=reduced.chosen,
     )
-
-
-Pivots: TypeAlias = Mapping[int, tuple[dict[int, float], float]]
 
 
 def _in_order(
@@ -669,47 +637,12 @@ def _in_order(
     return order
 
 
-def _linear(
-    problem: ClusterProblem, reduced: EliminatedCouplings, columns: tuple[int, ...]
-) -> LinearConstraint:
-    """Spanning velocities and positions by those of these columns."""
-    geometry = problem.geometry
-    matrix, positions, offsets = [], [], []
-    start, nq = _starts(problem, columns)
-    for n, link in enumerate(geometry.links):
-        for i in range(link.v, link.v + link.joint.nv):
-            terms = reduced.pivots[i][0] if i in reduced.pivots else {i: 1.0}
-            matrix.append(tuple(terms.get(c, 0.0) for c in columns))
-        if n in start:
-            for j in range(link.joint.nq):
-                positions.append(tuple(1.0 if c == start[n] + j else 0.0 for c in range(nq)))
-                offsets.append(0.0)
-        else:
-            terms, offset = reduced.pivots[link.v]
-            at = {start[problem.columns[c].link]: x for c, x in terms.items()}
-            positions.append(tuple(at.get(c, 0.0) for c in range(nq)))
-            offsets.append(offset)
-    return LinearConstraint(tuple(matrix), tuple(positions), tuple(offsets))
-
-
-def _starts(problem: ClusterProblem, columns: Sequence[int]) -> tuple[dict[int, int], int]:
-    """Where the positions of these columns' links begin, and how many there are."""
-    start: dict[int, int] = {}
-    nq = 0
-    for i in columns:
-        link = problem.geometry.links[problem.columns[i].link]
-        if link.v == i:
-            start[problem.columns[i].link] = nq
-            nq += link.joint.nq
-    return start, nq
-
-
 def _explicit_neutral(
     problem: ClusterProblem, constraint: Constraint, independent: Sequence[int]
 ) -> Array:
     """The cluster's q at the start, within the independent and, where one rules, other limits."""
     geometry = problem.geometry
-    start, nq = _starts(problem, independent)
+    start, nq = starts(geometry, independent)
     q = np.zeros(nq)
     for link, at in start.items():
         joint = geometry.links[link].joint

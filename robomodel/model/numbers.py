@@ -1,0 +1,305 @@
+"""From a description's numbers to a model's: inertias, offsets, turns, anchors, lengths, gears.
+
+What is decided once, at a file's numbers (the order of bodies, their internal frames, independent
+coordinates, which conditions count, pivots), is a model's :class:`Structure` and that of its
+clusters. By it :class:`Numbers` computes a model's numbers from a description's, which may be
+scalars of any kind. :mod:`robomodel.model.build` decides; other parameters are numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+
+from robomodel.description import Description, Rows3
+from robomodel.description import Joint as JointElement
+from robomodel.description import inertias as masses
+from robomodel.description.poses import align, inverse
+from robomodel.errors import DescriptionError
+from robomodel.model import graph
+from robomodel.model.closure import Geometry, LinearCoupling
+from robomodel.model.constraints import OUTSIDE, Link, Polynomial
+from robomodel.model.couplings import with_geometry
+from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Node
+from robomodel.model.graph import WORLD, SpanningTree
+from robomodel.model.internal_frames import factored, in_frames
+from robomodel.model.joints import (
+    Floating,
+    JointModel,
+    Planar,
+    Prismatic,
+    Revolute,
+    Screw,
+    Spherical,
+    axisymmetric,
+)
+from robomodel.model.model import Model
+from robomodel.model.options import labels
+from robomodel.model.springs import find_springs
+from robomodel.model.structure import Structure
+from robomodel.model.tree_constraints import (
+    TreeConstraint,
+    find_tree_constraints,
+    loop_joint,
+    unit,
+)
+from robomodel.scalars import Scalar, as_number, is_number, is_zero
+from robomodel.spatial import (
+    NO_INERTIA,
+    UNIT,
+    AxisRotation,
+    RigidInertia,
+    Rotation,
+    Transform,
+    factor,
+)
+
+
+def joint_model(joint: JointElement) -> tuple[JointModel, Rows3]:
+    """The joint's model and its body's internal axes (rows: internal to link coordinates)."""
+    if joint.type == "floating":
+        return Floating(), UNIT
+    if joint.type == "spherical":
+        return Spherical(), UNIT
+    k, axes = align(unit(joint.axis, joint.source))
+    if joint.type == "prismatic":
+        return Prismatic(k), axes
+    if joint.type == "planar":
+        return Planar(k), axes
+    if joint.type == "screw":
+        return Screw(k, joint.pitch), axes
+    return Revolute(k), axes
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of a model, by a description and a structure.
+
+    ``tree`` is numbered as the model's bodies are. ``given``: bodies' inertias about their links'
+    origins, in their links' axes, instead of the description's; ``offsets``: angles of revolute
+    joints about their axes, beside the description's.
+    """
+
+    description: Description
+    tree: SpanningTree
+    structure: Structure
+    given: Mapping[int, RigidInertia] = field(default_factory=dict)
+    offsets: Mapping[str, Scalar] = field(default_factory=dict)
+
+    @cached_property
+    def moves(self) -> list[tuple[JointModel, Rows3]]:
+        """Joint model of every body, and axes in which it moves along coordinate axes."""
+        return [joint_model(joint) for joint in self.tree.joints]
+
+    @cached_property
+    def internal(self) -> SpanningTree:
+        """The tree in internal frames."""
+        return in_frames(self.tree, self.structure.frames, self.structure.rounding)
+
+    @cached_property
+    def links_of(self) -> list[list[str]]:
+        """The links in every body."""
+        links: list[list[str]] = [[] for _ in self.tree.joints]
+        for link in self.description.links:
+            body = self.tree.places[link.name].body
+            if body != WORLD:
+                links[body].append(link.name)
+        return links
+
+    @cached_property
+    def inertias(self) -> list[RigidInertia]:
+        """Every body's inertia about its origin, in its link's axes."""
+        inertias = [NO_INERTIA] * len(self.tree.joints)
+        for link in self.description.links:
+            place = self.tree.places[link.name]
+            if place.body not in (WORLD, *self.given) and link.inertial is not None:
+                inertias[place.body] += masses.placed(link.inertial, place.pose)
+        for body, inertia in self.given.items():
+            inertias[body] = inertia
+        return inertias
+
+    @cached_property
+    def joints(self) -> list[tuple[JointModel, tuple[Rotation, ...]]]:
+        """Every body's joint model, and the rotation of its joint on its parent.
+
+        A turn about a revolute joint's axis goes to its angle, where this leaves fewer rotations.
+        """
+        result: list[tuple[JointModel, tuple[Rotation, ...]]] = []
+        for (model, _), element in zip(self.moves, self.internal.joints, strict=True):
+            rotation, joint = element.origin.rotation, model
+            rotations = factor(rotation)
+            constant = all(is_number(x) for row in rotation for x in row)
+            if isinstance(model, Revolute):
+                if constant and any(isinstance(x, AxisRotation) for x in rotations):
+                    fewer, angle = factored(rotation, model.k)
+                    if len(fewer) < len(rotations):
+                        joint, rotations = Revolute(model.k, angle), fewer
+                if (offset := self.offsets.get(element.name)) is not None:
+                    joint = Revolute(model.k, getattr(joint, "offset", 0.0) + offset)
+            result.append((joint, rotations))
+        return result
+
+    # ---- clusters
+
+    def links(self, bodies: range) -> tuple[Link, ...]:
+        """The bodies of a cluster and their joints, as its constraint sees them."""
+        links: list[Link] = []
+        nq = nv = 0
+        for body in bodies:
+            parent = self.tree.parents[body]
+            joint, rotations = self.joints[body]
+            offset = self.internal.joints[body].origin.xyz
+            inside = parent - bodies.start if parent in bodies else OUTSIDE
+            links.append(Link(joint, rotations, offset, inside, nq, nv))
+            nq, nv = nq + joint.nq, nv + joint.nv
+        return tuple(links)
+
+    def geometry(self, bodies: range, constraints: Sequence[TreeConstraint]) -> Geometry:
+        """The conditions on a cluster: loops and polynomials, then linear couplings."""
+        local = {body: i for i, body in enumerate(bodies)}
+        loops = [loop_joint(each.loop, self.internal, local) for each in constraints if each.loop]
+        tied = [constraint for constraint in constraints if not constraint.loop]
+        linear = []
+        for constraint in tied:
+            if constraint.coefficients:
+                continue
+            merged: dict[int, Scalar] = {}
+            for body, coefficient in constraint.terms:
+                merged[local[body]] = merged.get(local[body], 0.0) + coefficient
+            terms = tuple((at, k) for at, k in merged.items() if not is_zero(k))
+            if not terms:
+                raise DescriptionError(
+                    "its terms cancel, so it relates nothing; remove it", constraint.source
+                )
+            linear.append(LinearCoupling(constraint.name, terms, constraint.offset))
+        powers = [
+            Polynomial(each.name, local[each.bodies[0]], local[each.bodies[1]], each.coefficients)
+            for each in tied
+            if each.coefficients
+        ]
+        return Geometry(self.links(bodies), (*loops, *powers), tuple(linear))
+
+    # ---- the model's parts
+
+    def node(self, body: int, cluster: Cluster) -> Node:
+        """A body as the recursions see it."""
+        link = cluster.geometry.links[body - cluster.bodies[0]]
+        inertia = masses.moved(self.inertias[body], inverse(self.structure.frames[body]))
+        free = body not in self.structure.loaded
+        return Node(
+            name=self.tree.joints[body].child,
+            parent=self.tree.parents[body],
+            cluster=cluster.index,
+            joint=link.joint,
+            rotations=link.rotations,
+            offset=link.offset,
+            inertia=inertia,
+            armature=as_number(self.tree.joints[body].armature),
+            axisymmetric=free and axisymmetric(link.joint, inertia),
+            q=cluster.spanning_q.start + link.q,
+            v=cluster.spanning_v.start + link.v,
+        )
+
+    def body(self, body: int, cluster: Cluster) -> Body:
+        """A body as people see it."""
+        joint, parent = self.tree.joints[body], self.tree.parents[body]
+        com, inertia = masses.centred(self.inertias[body])
+        return Body(
+            name=joint.child,
+            parent="world" if parent == WORLD else self.tree.joints[parent].child,
+            joint=joint.name,
+            cluster=cluster.name,
+            mass=as_number(self.inertias[body].mass),
+            com=com,
+            inertia=inertia,
+            links=tuple(self.links_of[body]),
+        )
+
+    def joint(self, body: int, cluster: Cluster, independent: set[str]) -> Joint:
+        """A joint as people see it."""
+        joint, model = self.tree.joints[body], self.moves[body][0]
+        return Joint(
+            name=joint.name,
+            type=joint.type,
+            parent=joint.parent or "world",
+            child=joint.child,
+            axis=joint.axis,
+            lower=joint.limits.lower,
+            upper=joint.limits.upper,
+            velocity_limit=joint.limits.velocity,
+            effort_limit=joint.limits.effort,
+            damping=as_number(joint.damping),
+            friction=as_number(joint.friction),
+            armature=as_number(joint.armature),
+            independent=all(label in independent for label in labels(joint)),
+            nq=model.nq,
+            nv=model.nv,
+            cluster=cluster.name,
+            stiffness=as_number(joint.stiffness),
+            reference=as_number(joint.reference),
+            deadband=as_number(joint.deadband),
+        )
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """Every link of the file, where it is on its body (internal axes)."""
+        frames = []
+        for link in self.description.links:
+            place = self.internal.places[link.name]
+            pose = Transform(factor(place.pose.rotation), place.pose.xyz)
+            frames.append(Frame(link.name, place.body, pose))
+        return tuple(frames)
+
+
+def with_numbers(
+    model: Model,
+    description: Description,
+    offsets: Mapping[str, Scalar],
+    given: Mapping[int, RigidInertia] = MappingProxyType({}),
+) -> Model:
+    """The model by the numbers of another description, and what :class:`Numbers` takes beside it.
+
+    The description differs from the model's in numbers only. Coordinates, and all that is decided
+    once, are those of ``model``.
+    """
+    tree = graph.spanning_tree(description)
+    at = {joint.child: body for body, joint in enumerate(tree.joints)}
+    tree = tree.renumbered([at[node.name] for node in model.nodes])
+    assert model.structure is not None
+    numbers = Numbers(description, tree, model.structure, given, offsets)
+    constraints: dict[int, list[TreeConstraint]] = {}
+    for each in find_tree_constraints(description, tree):
+        constraints.setdefault(model.nodes[each.bodies[0]].cluster, []).append(each)
+    clusters = []
+    for cluster in model.clusters:
+        bodies = range(cluster.bodies[0], cluster.bodies[-1] + 1)
+        geometry = numbers.geometry(bodies, constraints.get(cluster.index, ()))
+        constraint = with_geometry(cluster.constraint, geometry, cluster.pivots, cluster.columns)
+        clusters.append(replace(cluster, geometry=geometry, constraint=constraint))
+    placed = [(body, cluster) for cluster in clusters for body in cluster.bodies]
+    independent = {label for cluster in clusters for label in cluster.independent}
+    terms: dict[tuple[str, str], TreeConstraint] = {
+        (each.kind, each.name): each for every in constraints.values() for each in every
+    }
+    return replace(
+        model,
+        gravity=model.gravity if description.gravity is None else description.gravity,
+        bodies=tuple(numbers.body(*each) for each in placed),
+        joints=tuple(numbers.joint(*each, independent) for each in placed),
+        couplings=tuple(
+            _coupling(each, terms[each.kind, each.name], tree) for each in model.couplings
+        ),
+        clusters=tuple(clusters),
+        frames=numbers.frames,
+        nodes=tuple(numbers.node(*each) for each in placed),
+        description=description,
+        springs=find_springs(description, numbers.internal),
+    )
+
+
+def _coupling(coupling: Coupling, found: TreeConstraint, tree: SpanningTree) -> Coupling:
+    """A coupling as people see it, by other numbers."""
+    terms = tuple((tree.joints[body].name, k) for body, k in found.terms)
+    return replace(coupling, terms=terms, offset=found.offset, coefficients=found.coefficients)
