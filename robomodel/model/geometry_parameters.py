@@ -23,10 +23,10 @@ from robomodel.description.poses import rows3
 from robomodel.model.constraints import Distance
 from robomodel.model.elements import Coupling
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import turned
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, div, is_number, is_one
 from robomodel.spatial import ZERO, Transform, about_axis, from_quaternion, matmul
+from robomodel.spatial.logarithms import turned
 
 AXES = ("x", "y", "z")
 TURNS = ("rx", "ry", "rz")

@@ -228,11 +228,6 @@ class TangentConstraint:
     basis: Sequence[Vector]
     refined: bool = False
 
-    @property
-    def expand(self) -> Table:
-        """Joint velocities by those that couplings leave."""
-        return self.linkage.loop.expand
-
     def positions(self, q: Vector) -> list[Scalar]:
         """The positions themselves."""
         return list(q)

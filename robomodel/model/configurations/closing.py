@@ -71,11 +71,7 @@ class Keep(Protocol):
 
 @runtime_checkable
 class Loops(Protocol):
-    """The constraint of a cluster with loops: what couplings leave, and the step that closes it."""
-
-    @property
-    def expand(self) -> Sequence[Sequence[float]]:
-        """Joint velocities by those that couplings leave."""
+    """The constraint of a cluster with loops: the step that closes it."""
 
     def closing(self, positions: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Newton's step of the joints, its own coordinates held, and what the loops fail by."""

@@ -1,0 +1,286 @@
+"""Parameters as arguments: the same as robots of changed descriptions, for every kind and function.
+
+The changed description is made here, number by number, and built anew: nothing is shared with the
+package's way from parameters to a model.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from agreement import close
+from scipy.spatial.transform import Rotation
+
+import robomodel as rm
+from robomodel.description import Description, Inertial, JointCoupling, LinkCoupling, Pose
+from robomodel.model.build import build
+
+Values = Mapping[str, float]
+TURNS = ("rx", "ry", "rz")
+
+SPATIAL = """<robot name="spatial">
+  <link name="hull"><inertial><origin xyz="0.01 0.02 0.03"/><mass value="4"/>
+    <inertia ixx="0.1" ixy="0.01" ixz="0" iyy="0.2" iyz="0.02" izz="0.3"/></inertial></link>
+  <link name="crank"><inertial><origin xyz="0 0 0.05"/><mass value="0.5"/>
+    <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.002"/></inertial></link>
+  <link name="coupler"><inertial><origin xyz="0.1 0 0"/><mass value="0.4"/>
+    <inertia ixx="0.001" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial></link>
+  <link name="foot"><inertial><origin xyz="0 0.02 -0.1"/><mass value="0.3"/>
+    <inertia ixx="0.003" ixy="0.0005" ixz="0" iyy="0.004" iyz="0" izz="0.001"/></inertial></link>
+  <joint name="turn" type="revolute"><parent link="hull"/><child link="crank"/>
+    <origin xyz="0.1 0 0.2" rpy="0.3 0.2 0.1"/><axis xyz="0 1 0"/>
+    <limit lower="-2" upper="2" effort="10" velocity="10"/></joint>
+  <joint name="ball" type="spherical"><parent link="crank"/><child link="coupler"/>
+    <origin xyz="0 0 0.1"/></joint>
+  <joint name="swing" type="revolute" independent="false"><parent link="hull"/><child link="foot"/>
+    <origin xyz="0.4 0 0.1"/><axis xyz="0 0.8 0.6"/>
+    <limit lower="-2" upper="2" effort="10" velocity="10"/></joint>
+  <loop name="rod" type="rod" length="0.2"><predecessor link="coupler"><origin xyz="0.2 0 0.02"/></predecessor>
+    <successor link="foot"><origin xyz="0 0.01 0.1"/></successor></loop>
+</robot>"""
+
+
+def changed(d: Description, values: Values) -> Description:
+    """The description with these parameters, each put where the file has it."""
+    turns: dict[str, list[float]] = {}
+    for name, value in values.items():
+        owner, _, key = name.rpartition(".")
+        if key in TURNS:
+            turns.setdefault(owner, [0.0] * 3)[TURNS.index(key)] = value
+        else:
+            d = _with(d, owner, key, value)
+    joints = []
+    for joint in d.joints:
+        turn = Rotation.from_rotvec(turns.get(joint.name, [0.0] * 3)).as_matrix()
+        rows = (np.array(joint.origin.rotation) @ turn).tolist()
+        pose = Pose(joint.origin.xyz, tuple(map(tuple, rows)))
+        joints.append(replace(joint, origin=pose) if joint.name in turns else joint)
+    return replace(d, joints=tuple(joints))
+
+
+def _with(d: Description, owner: str, key: str, value: float) -> Description:
+    if owner == "gravity":
+        gravity = list(d.gravity or (0.0, 0.0, -9.81))
+        gravity["xyz".index(key)] = value
+        return replace(d, gravity=tuple(gravity))
+    for n, joint in enumerate(d.joints):
+        if joint.name != owner:
+            continue
+        if key in ("armature", "damping", "friction"):
+            new = replace(joint, **{key: value})
+        elif key in ("x", "y", "z"):
+            xyz = list(joint.origin.xyz)
+            xyz["xyz".index(key)] = value
+            new = replace(joint, origin=Pose(tuple(xyz), joint.origin.rotation))
+        elif joint.mimic is not None:
+            assert key == joint.mimic.joint
+            new = replace(joint, mimic=replace(joint.mimic, multiplier=-value))
+        else:
+            continue
+        return replace(d, joints=(*d.joints[:n], new, *d.joints[n + 1 :]))
+    loop, _, end = owner.rpartition(".")
+    for n, each in enumerate(d.loops):
+        if owner == each.name and key == "length":
+            new = replace(each, length=value)
+        elif loop == each.name:
+            anchor = getattr(each, end)
+            xyz = list(anchor.origin.xyz)
+            xyz["xyz".index(key)] = value
+            pose = Pose(tuple(xyz), anchor.origin.rotation)
+            new = replace(each, **{end: replace(anchor, origin=pose)})
+        else:
+            continue
+        return replace(d, loops=(*d.loops[:n], new, *d.loops[n + 1 :]))
+    for n, coupling in enumerate(d.couplings):
+        if coupling.name != owner:
+            continue
+        if isinstance(coupling, LinkCoupling):
+            new = replace(coupling, ratio=-value)
+        else:
+            assert isinstance(coupling, JointCoupling)
+            terms = tuple((j, value if j == key else k) for j, k in coupling.terms)
+            new = replace(coupling, terms=terms)
+        return replace(d, couplings=(*d.couplings[:n], new, *d.couplings[n + 1 :]))
+    for n, link in enumerate(d.links):
+        if link.name == owner and link.inertial is not None:
+            new = replace(link, inertial=_inertial(link.inertial, key, value))
+            return replace(d, links=(*d.links[:n], new, *d.links[n + 1 :]))
+    raise AssertionError(f"{owner}.{key}")
+
+
+def _inertial(old: Inertial, key: str, value: float) -> Inertial:
+    """An inertial with one of the ten about the link's origin changed, by its pseudo-inertia."""
+    xx, xy, xz, yy, yz, zz = old.inertia
+    turn, c = np.array(old.origin.rotation), np.array(old.origin.xyz)
+    about = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
+    about = about + old.mass * (c @ c * np.eye(3) - np.outer(c, c))
+    mass, h = old.mass, old.mass * c
+    if key == "mass":
+        mass = value
+    elif key in ("mx", "my", "mz"):
+        h[("mx", "my", "mz").index(key)] = value
+    else:
+        i, j = ("xyz".index(x) for x in key[1:])
+        about[i, j] = about[j, i] = value
+    c = h / mass
+    about = about - mass * (c @ c * np.eye(3) - np.outer(c, c))
+    entries = [float(about[i, j]) for i in range(3) for j in range(i, 3)]
+    return Inertial(mass, tuple(entries), Pose(tuple(c.tolist())))
+
+
+def model_of(robot: str) -> rm.Model:
+    if robot == "spatial":
+        return rm.load(SPATIAL, floating_base=True)
+    return rm.robots.load(robot)
+
+
+INERTIAL = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+
+
+def inertial(model: rm.Model, link: str) -> Values:
+    p = rm.parameters(model)
+    names = [f"{link}.{each}" for each in INERTIAL]
+    return {n: 1.2 * p[n] + (0.01 if ".I" not in n else 0.002) for n in names}
+
+
+def moved(model: rm.Model, *names: str, by: float = 0.01) -> Values:
+    p = rm.parameters(model, geometry=True)
+    return {name: p[name] + by * (1 + 0.3 * n) for n, name in enumerate(names)}
+
+
+def _cases() -> Iterator[tuple[str, str, Callable[[rm.Model], Values]]]:
+    yield "spatial", "inertial", lambda m: inertial(m, "coupler") | inertial(m, "hull")
+    yield "spatial", "passive", lambda m: {"turn.armature": 0.3, "swing.damping": 0.4}
+    yield "spatial", "gravity", lambda m: {"gravity.x": 0.7, "gravity.z": -1.62}
+    yield (
+        "spatial",
+        "origins",
+        lambda m: moved(
+            m,
+            *(f"swing.{k}" for k in ("x", "y", "z", "rx", "ry", "rz")),
+            "turn.y",
+            "ball.z",
+            "turn.ry",
+        ),
+    )
+    yield (
+        "spatial",
+        "rod",
+        lambda m: moved(m, "rod.length", "rod.predecessor.x", "rod.successor.y", "rod.successor.z"),
+    )
+    yield "four_bar", "inertial", lambda m: inertial(m, "link2")
+    yield (
+        "four_bar",
+        "loop",
+        lambda m: moved(m, "joint2.x", "joint3.y", "joint1.x", f"{m.loops[0].name}.successor.x"),
+    )
+    yield "tello", "inertial", lambda m: inertial(m, m.bodies[5].name)
+    yield (
+        "tello",
+        "loops",
+        lambda m: {
+            k: x
+            for loop in m.loops[:3]
+            for k, x in moved(m, *_of_rod(m, loop.name), by=1e-3).items()
+        },
+    )
+    yield "tello", "origin", lambda m: moved(m, *(f"{m.joint_names[1]}.{k}" for k in ("x", "rz")))
+    yield (
+        "parallel_ankle",
+        "loops",
+        lambda m: {
+            k: x for loop in m.loops for k, x in moved(m, *_of_rod(m, loop.name), by=1e-3).items()
+        },
+    )
+    yield "mini_cheetah", "inertial", lambda m: inertial(m, m.bodies[7].name)
+    yield (
+        "mini_cheetah",
+        "coupling",
+        lambda m: {f"{c.name}.{c.terms[-1][0]}": 1.3 * c.terms[-1][1] for c in m.couplings[:5]},
+    )
+    yield (
+        "mini_cheetah",
+        "origin",
+        lambda m: moved(m, *(f"{m.joint_names[5]}.{k}" for k in ("x", "y", "z", "rx", "ry", "rz"))),
+    )
+    yield (
+        "planar_leg_linkage",
+        "passive",
+        lambda m: {
+            f"{j.name}.{k}": 0.1 for j in m.joints[:4] for k in ("armature", "damping") if j.nv == 1
+        },
+    )
+
+
+def _of_rod(model: rm.Model, loop: str) -> list[str]:
+    return (
+        [f"{loop}.length"] if f"{loop}.length" in rm.parameters(model, geometry=True).names else []
+    )
+
+
+@pytest.fixture(params=[f"{r}-{kind}" for r, kind, _ in _cases()])
+def case(request: pytest.FixtureRequest) -> tuple[rm.Model, Values, rm.Model]:
+    """A model, values, and the model of the changed description."""
+    for robot, kind, values in _cases():
+        if f"{robot}-{kind}" == request.param:
+            model = model_of(robot)
+            given = values(model)
+            assert given
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", rm.DescriptionWarning)
+                other = build(changed(model.description, given), independent=model.dof_names)
+            assert other.dof_names == model.dof_names
+            return model, given, other
+    raise AssertionError
+
+
+def test_functions_are_those_of_the_changed_robot(
+    case: tuple[rm.Model, Values, rm.Model],
+) -> None:
+    model, given, other = case
+    rng = np.random.default_rng(0)
+    q = np.array([other.random_configuration(rng) for _ in range(3)])
+    v, x = rng.normal(size=(2, 3, model.nv))
+    link = model.bodies[-1].name
+    frame = (link, (0.1, -0.2, 0.3))
+    wrench = {link: rng.normal(size=6)}
+    calls: list[tuple[Callable[..., object], tuple[object, ...], dict[str, object]]] = [
+        (rm.rnea, (q, v, x), {"f_ext": wrench}),
+        (rm.aba, (q, v, x), {"passive": True}),
+        (rm.aba, (q, v, x), {"method": "projection"}),
+        (rm.crba, (q,), {}),
+        (rm.bias_force, (q, v), {}),
+        (rm.energy, (q, v), {}),
+        (rm.frame_pose, (q, frame), {}),
+        (rm.jacobian, (q, frame), {"reference": "world"}),
+        (rm.center_of_mass, (q,), {}),
+        (rm.passive_force, (q, v), {}),
+        (rm.actuator_map, (q,), {}),
+    ]
+    for function, arguments, options in calls:
+        ours = function(model, *arguments, parameters=given, backend="numpy", **options)
+        theirs = function(other, *arguments, backend="numpy", **options)
+        pairs = zip(ours, theirs, strict=True) if isinstance(ours, tuple) else [(ours, theirs)]
+        for one, two in pairs:
+            close(one, two, 1e-10)
+
+
+def test_models_are_the_same_too(case: tuple[rm.Model, Values, rm.Model]) -> None:
+    model, given, other = case
+    with warnings.catch_warnings():  # bodies may be impossible
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        same = rm.with_parameters(model, given)
+    p = rm.parameters(same, geometry=True)
+    for name, value in given.items():
+        if not name.endswith((".rx", ".ry", ".rz")):
+            assert p[name] == pytest.approx(value, rel=1e-12)
+    rng = np.random.default_rng(1)
+    q = np.array([same.random_configuration(rng) for _ in range(2)])
+    assert np.max(np.abs(other.residual(q)), initial=0.0) < 1e-9
+    assert np.max(np.abs(same.residual(same.neutral())), initial=0.0) < 1e-9
+    v, x = rng.normal(size=(2, 2, model.nv))
+    close(rm.aba(same, q, v, x, backend="numpy"), rm.aba(other, q, v, x, backend="numpy"), 1e-10)
