@@ -39,7 +39,8 @@ SPATIAL = """<robot name="spatial">
   <joint name="swing" type="revolute" independent="false"><parent link="hull"/><child link="foot"/>
     <origin xyz="0.4 0 0.1"/><axis xyz="0 0.8 0.6"/>
     <limit lower="-2" upper="2" effort="10" velocity="10"/></joint>
-  <loop name="rod" type="rod" length="0.2"><predecessor link="coupler"><origin xyz="0.2 0 0.02"/></predecessor>
+  <loop name="rod" type="rod" length="0.2">
+    <predecessor link="coupler"><origin xyz="0.2 0 0.02"/></predecessor>
     <successor link="foot"><origin xyz="0 0.01 0.1"/></successor></loop>
 </robot>"""
 

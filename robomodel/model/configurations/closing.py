@@ -16,7 +16,7 @@ with G v, and what a step's truncation and rounding leave, in a quaternion's len
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
