@@ -37,6 +37,7 @@ from robomodel.model.configurations.ranges import joint_range
 from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
 
 if TYPE_CHECKING:
+    from robomodel.control import inverse_kinematics
     from robomodel.cuda.rollout import rollout_kernel
     from robomodel.interop.c import write_c
     from robomodel.interop.casadi import to_casadi
@@ -79,6 +80,7 @@ __all__ = [
     "excitation",
     "filtered_regressor",
     "identify",
+    "inverse_kinematics",
     "joint_range",
     "load",
     "momentum_regressor",
@@ -118,6 +120,7 @@ _LATE = {
     "approximation_errors": "reports.approximation",
     "compare": "reports.comparison.study",
     "validate": "reports.validation.study",
+    "inverse_kinematics": "control",
     "rollout_kernel": "cuda.rollout",
     "to_casadi": "interop.casadi",
     "write_c": "interop.c",

@@ -280,6 +280,7 @@ FUNCTIONS = {
     "centroidal_map": "centroidal_map ccrba centroidal_momentum_matrix",
     "energy": "energy kinetic_energy potential_energy mechanical_energy",
     "regressor": "regressor joint_torque_regressor computejointtorqueregressor",
+    "inverse_kinematics": "ik inversekinematics differential_ik solve_ik computeik",
     "simulate": "simulate step mj_step stepsimulation step_simulation integrate_motion",
     "load": "load load_model from_urdf load_urdf from_xml_path buildmodelfromurdf "
     "build_model_from_urdf from_mjcf loadurdf",
@@ -304,20 +305,12 @@ METHODS = {
 }
 """Methods and attributes of a model, likewise."""
 
-INVERSE_KINEMATICS = (
-    "; joint positions are closed by model.configuration({'joint': angle}), and poses of links "
-    "reached by steps of rm.jacobian(model, q, 'link', reference='local_world_aligned') and "
-    "model.integrate"
-)
-
 
 def instead(name: str, valid: Iterable[str]) -> str:
     """What to write for a name that the package, or a model, does not have; nothing if unknown."""
     word = name.lower()
     if word.startswith("_"):
         return ""  # asked for by NumPy, pickle or copy
-    if word in ("inverse_kinematics", "ik", "inversekinematics", "differential_ik", "solve_ik"):
-        return INVERSE_KINEMATICS
     for table, form in ((FUNCTIONS, "rm.{}(path)"), (METHODS, "model.{}")):
         for ours, theirs in table.items():
             if word in theirs.split():

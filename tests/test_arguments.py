@@ -247,7 +247,7 @@ def test_names_that_are_none_are_told() -> None:
     [
         (lambda m, q: rm.mass_matrix, AttributeError, "write rm.crba(model, …)"),
         (lambda m, q: rm.forward_kinematics, AttributeError, "write rm.frame_pose(model, …)"),
-        (lambda m, q: rm.inverse_kinematics, AttributeError, "model.configuration({"),
+        (lambda m, q: rm.solve_ik, AttributeError, "write rm.inverse_kinematics(model, …)"),
         (lambda m, q: rm.neutral, AttributeError, "write model.neutral"),
         (lambda m, q: rm.simulat, AttributeError, "did you mean 'simulate'?"),
         (lambda m, q: m.rnea, AttributeError, "write rm.rnea(model, …)"),

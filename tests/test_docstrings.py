@@ -6,6 +6,7 @@ import re
 import pytest
 
 import robomodel as rm
+from robomodel import control
 from robomodel.identification import BaseParameters, Excitation, Identified, Log, Parameters
 from robomodel.trajectory import Goal, Plan, Rollout, Stance, Stop, plan
 
@@ -21,6 +22,11 @@ FUNCTIONS = {
 TYPES = {
     **{name: getattr(rm, name) for name in rm.__all__ if inspect.isclass(getattr(rm, name))},
     **{kind.__name__: kind for kind in (Goal, Plan, Rollout, Stance, Stop)},
+    **{
+        kind.__name__: kind
+        for kind in vars(control).values()
+        if inspect.isclass(kind) and hasattr(kind, "__dataclass_fields__")
+    },
     **{kind.__name__: kind for kind in (BaseParameters, Excitation, Identified, Log, Parameters)},
 }
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):\n((?:    .*\n?)+)", re.MULTILINE)

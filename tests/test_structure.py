@@ -19,7 +19,7 @@ LAYERS = (
     ("model",),
     ("parsers", "dynamics"),
     ("motion",),
-    ("estimation",),
+    ("estimation", "control"),
     ("loading", "identification", "trajectory"),
     ("robots", "interop"),
     ("writing",),

@@ -1,0 +1,365 @@
+"""Inverse kinematics: velocities and configurations that follow tasks, loops closed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.control import quadratic
+from robomodel.control.limits import HalfSpace, limits_of
+from robomodel.control.programme import MET, Layout, Outcome, ik_program
+from robomodel.control.quadratic import ContradictionError, InfeasibleError, solver_of
+from robomodel.control.search import CLOSED, Search, bases_of, closed, moved, start_again
+from robomodel.control.tasks import FrameTask, JointTask, PointTask, Task, TaskSet
+from robomodel.dynamics.kinematics.frames import FrameLike
+from robomodel.errors import as_real, no_model, warn
+from robomodel.model.arguments import as_array, as_numbers, check_one_configuration, common_batch
+from robomodel.model.configurations.states import check_finite
+from robomodel.model.derived import cached_on_model
+from robomodel.model.elements import position_names
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.motion import tangent
+
+KINDS = ("position", "velocity")
+SHARE = 0.5  # of the way to a position limit that a step may go, as in pink
+SINGULAR = 1e16  # Σ G² beyond which independent coordinates do not say how a linkage moves
+RIGID = 1e-10  # squares of what a target's axes may fail by
+DETERMINED = 1e-6  # share of a linkage's motion that independent velocities have to determine
+HALVINGS = 6  # of a step that loops cannot follow at once
+RESTARTS = 6  # of a search that does not reach its targets, from random configurations
+
+
+class InverseKinematics:
+    """Velocities that follow tasks within limits, loops closed by the coordinates.
+
+    The step d = v dt minimises Σ ½ |W (J d - gain e)|² + ½ (damping + Σ lm |gain W e|²) |d|² over
+    the tasks' errors e, costs W and Jacobians J, as pink's ``solve_ik``. Hard tasks hold exactly,
+    J d = gain e. Limits hold for dependent joints and rotors too: ½ (lower - x) <= Δx <= ½ (upper -
+    x) and |Δx| <= dt · velocity limit, with Δx their first-order change.
+
+    Where independent coordinates do not tell how a linkage moves, as at dead points, steps are in
+    tangent coordinates.
+
+    Args:
+        model: The robot.
+        tasks: What to follow.
+        limits: Kinds of limits, "position" and "velocity", and :class:`HalfSpace`.
+        damping: Of all steps [1], beside the tasks' own.
+        solver: "daqp", or a solver of the package qpsolvers.
+
+    Raises:
+        UnknownNameError: A link, joint or actuator that the model does not have.
+        MissingPackageError: The solver is not installed.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        tasks: Task | Iterable[Task],
+        *,
+        limits: str | HalfSpace | Iterable[str | HalfSpace] = KINDS,
+        damping: float = 1e-12,
+        solver: str = "daqp",
+    ) -> None:
+        if not isinstance(model, Model):
+            raise no_model(model)
+        self.model = model
+        self.damping = as_real(damping, "damping")
+        if not (math.isfinite(self.damping) and self.damping > 0.0):
+            raise ValueError(f"damping is a positive number, got {damping!r}")
+        limits = (limits,) if isinstance(limits, str | HalfSpace) else tuple(limits)
+        self._tasks = TaskSet(model, tasks)
+        self._solver = solver_of(solver)
+        pieces = tuple(self._tasks.pieces)
+        self._layout = Layout(pieces, limits_of(model, limits, KINDS))
+        self._hard = self._layout.equalities > 0
+        self._outcome = Outcome(self._layout, model)
+        self._function = ik_program(model, self._layout)
+        kept = [each for each in limits if each != "velocity"]
+        linkages = tangent.numbers(model) > 0
+        within = limits_of(model, kept, KINDS, tangent=linkages)
+        self._positions = Layout(pieces, within, linkages)
+        self._in_tangents = Layout(pieces, limits_of(model, limits, KINDS, tangent=True), True)
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Its tasks."""
+        return self._tasks.tasks
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"'{task.name}'" for task in self.tasks)
+        return f"<InverseKinematics of '{self.model.name}': {names}>"
+
+    def __call__(self, q: ArrayLike, dt: float, targets: Mapping[Task | str, ArrayLike]) -> Array:
+        """Velocities (..., nv) with which a step of dt [s] goes towards the targets.
+
+        Args:
+            q: Configuration (..., nq), closed.
+            dt: Length of the step [s].
+            targets: Task, or its name, → what the task's class says; batch axes broadcast with
+                q's.
+
+        Raises:
+            InfeasibleError: Limits and hard tasks contradict each other; its message names them. In
+                a batch the state's row is not-a-number, with a RuntimeWarning.
+            ValueError: Arrays that do not fit, or are not finite; targets that are missing, or are
+                no poses.
+        """
+        at = as_array(q, self.model.nq, "q", "nq")
+        dt = dt if type(dt) is float else as_real(dt, "dt")
+        if not 0.0 < dt < math.inf:
+            raise ValueError(f"dt is a positive number [s], got {dt!r}")
+        numbers = self._tasks.numbers(targets)
+        settings = np.array([dt, self.damping, SHARE])
+        v: Array = self._solved(at, numbers, settings)
+        return v / dt
+
+    def step(self, q: ArrayLike, dt: float, targets: Mapping[Task | str, ArrayLike]) -> Array:
+        """The configuration (nq,) after a step of dt [s], loops closed to 1e-12.
+
+        As ``model.integrate(q, ik(q, dt, targets) * dt)``, and through dead points, where the
+        velocities of independent joints do not tell how a linkage moves on.
+
+        Args:
+            q: One configuration (nq,), closed.
+            dt: Length of the step [s].
+            targets: As of a call.
+
+        Raises:
+            ClosureError: Loops cannot follow the step.
+            InfeasibleError: As of a call.
+            ValueError: Likewise.
+        """
+        at = as_array(q, self.model.nq, "q", "nq")
+        check_one_configuration(at, "q")
+        v_dt = self(at, dt, targets) * dt
+        model = self.model
+        if not tangent.numbers(model):
+            return model.integrate(at, v_dt)
+        start = tangent.start(model, at, v_dt)
+        z, bases = start.z, start.bases
+        if not start.determined > DETERMINED:
+            settings = np.array([dt, self.damping, SHARE])
+            z = self._tangent_step(at, self._tasks.numbers(targets), settings, bases)
+        for halvings in range(HALVINGS):
+            there, more, gap = at[None], bases[None], np.zeros(1)
+            for _ in range(2**halvings):
+                there, opened, more = moved(model, there, z[None] / 2**halvings, more)
+                gap = np.maximum(gap, opened)
+            if gap[0] <= CLOSED**2:
+                reached: Array = there[0]
+                return reached
+        return model.integrate(at, v_dt)
+
+    def solve(
+        self,
+        q: ArrayLike,
+        targets: Mapping[Task | str, ArrayLike],
+        tolerance: float = 1e-10,
+        iterations: int = 100,
+        *,
+        restarts: int = RESTARTS,
+    ) -> Array:
+        """Configurations that reach the targets, within position limits, loops closed to 1e-12.
+
+        Gains and the tasks' dampings do not matter here. A :class:`PostureTask` beside other tasks
+        chooses between configurations that reach the others' targets. Where a search from q ends
+        elsewhere, others start from random configurations with q's floating base; the result may
+        then be on another branch of loops.
+
+        Args:
+            q: Where to begin (..., nq).
+            targets: As of a call.
+            tolerance: Largest component of errors [m, rad] that counts as reached.
+            iterations: Of a search, at most.
+            restarts: From how many random configurations, at most.
+
+        Returns:
+            q: Configurations (..., nq). Where targets are not reached the nearest by the tasks'
+                costs, with a RuntimeWarning that says by how much, and which limits are met there.
+
+        Raises:
+            ClosureError: q does not close.
+            ValueError: Arrays that do not fit or are not finite, targets that are no poses.
+        """
+        model = self.model
+        at = as_array(q, model.nq, "q", "nq")
+        numbers = self._tasks.numbers(targets)
+        batch = common_batch(q=at, targets=numbers)
+        self._refuse(at, numbers)
+        at = np.broadcast_to(at, (*batch, model.nq)).reshape(-1, model.nq)
+        numbers = np.broadcast_to(numbers, (*batch, self._tasks.size))
+        numbers = numbers.reshape(-1, self._tasks.size)
+        search = self._search(numbers, closed(model, at))
+        search.finish(iterations, tolerance)
+        rng = np.random.default_rng(0)
+        for _ in range(restarts):
+            rows = np.flatnonzero(~search.reached)
+            if not len(rows):
+                break
+            start = np.array([start_again(model, rng, at[row]) for row in rows])
+            again = self._search(numbers[rows], start)
+            again.finish(iterations, tolerance)
+            search.replace(rows, again)
+        if not search.reached.all():
+            self._warn_of(search, tolerance)
+        return search.q.reshape(*batch, model.nq)
+
+    def _search(self, targets: Array, q: Array) -> Search:
+        return Search(self.model, self._positions, self._solver, self._tasks.weights, targets, q)
+
+    def _warn_of(self, search: Search, tolerance: float) -> None:
+        row = int(np.flatnonzero(~search.reached)[0])
+        errors = search.errors_of(row)
+        first, off = 0, []
+        for task, piece in zip(self.tasks, self._layout.pieces, strict=True):
+            part = np.abs(errors[first : first + len(piece.kept)])
+            first += len(piece.kept)
+            if part.max(initial=0.0) > tolerance:
+                off.append(f"'{task.name}' by {part.max():.3g}")
+        met = search.limits_met(row)
+        count, of = int(np.sum(~search.reached)), len(search.q)
+        which = f"{count} of {of} states do not reach their targets; the first" if of > 1 else "it"
+        missed = f"misses {', '.join(off)} (m, rad)" if off else "is beyond limits"
+        where = f"; there, the {', the '.join(met)}" if met else ""
+        warn(
+            RuntimeWarning(
+                f"inverse kinematics of '{self.model.name}' returns the nearest: {which} "
+                f"{missed}{where}"
+            )
+        )
+
+    def _solved(self, q: Array, targets: Array, settings: Array) -> Array:
+        """Steps (..., nv)."""
+        n = self.model.nv
+        results = self._evaluate(q, targets, settings)
+        excess, growth, unfit = results[..., -3], results[..., -2], results[..., -1]
+        step: Array = results[..., -3 - n : -3]
+        fine = (excess <= MET) & (growth < SINGULAR) & (unfit < RIGID)
+        if self._hard:
+            fine = np.zeros_like(fine)
+        if results.ndim == 1:
+            return step if fine else self._one(q, targets, settings, results)
+        if fine.all():
+            return step
+        self._refuse(q, targets)
+        step, failures = step.copy(), []
+        q = np.broadcast_to(q, (*fine.shape, q.shape[-1]))
+        targets = np.broadcast_to(targets, (*fine.shape, targets.shape[-1]))
+        for row in zip(*np.nonzero(~fine), strict=True):
+            try:
+                step[row] = self._one(q[row], targets[row], settings, results[row])
+            except InfeasibleError as error:
+                step[row] = np.nan
+                failures.append(error)
+        if failures:
+            warn(RuntimeWarning(f"{len(failures)} of {fine.size} states: {failures[0]}"))
+        return step
+
+    def _evaluate(self, q: Array, targets: Array, settings: Array) -> Array:
+        batch = q.shape[:-1]
+        if targets.shape[:-1] != batch:
+            batch = common_batch(q=q, targets=targets)
+        weights = self._tasks.weights
+        results = np.empty((*batch, self._function.size))
+        self._function(q, targets, weights, settings, out=results)
+        return results
+
+    def _refuse(self, q: Array, targets: Array) -> None:
+        """Raise a ValueError for what is not finite, or no pose."""
+        check_finite(q, "q", position_names(self.model))
+        self._tasks.refuse(targets)
+
+    def _one(self, q: Array, targets: Array, settings: Array, results: Array) -> Array:
+        """The step of one state whose minimum without limits exceeds some, or is none."""
+        self._refuse(q, targets)
+        if not results[-2] < SINGULAR:
+            return self._singular(q, targets, settings)
+        return self._quadratic(self._outcome, results, float(settings[0]))
+
+    def _quadratic(self, outcome: Outcome, results: Array, dt: float) -> Array:
+        try:
+            return quadratic.solve(outcome.programme(results), self._solver)
+        except ContradictionError as error:
+            labels = self._named(outcome.labels(error.rows, results))
+            raise InfeasibleError(
+                f"no step of {dt:g} s of '{self.model.name}' meets all limits and hard tasks: "
+                f"{', '.join(labels) or 'they'} contradict each other",
+                labels,
+            ) from None
+
+    def _named(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """Labels with tasks by name, whose numbers programmes have."""
+        names = {f"hard task '{i}'": f"hard task '{t.name}'" for i, t in enumerate(self.tasks)}
+        return tuple(names.get(label, label) for label in labels)
+
+    def _singular(self, q: Array, targets: Array, settings: Array) -> Array:
+        """The step where independent coordinates do not tell the motion: in tangent coordinates."""
+        bases = bases_of(self.model, q)
+        z = self._tangent_step(q, targets, settings, bases)
+        model = self.model
+        return np.array(
+            tangent.independent_velocities(model, q.tolist(), z.tolist(), bases.tolist())
+        )
+
+    def _tangent_step(self, q: Array, targets: Array, settings: Array, bases: Array) -> Array:
+        model, function = self.model, ik_program(self.model, self._in_tangents)
+        results = np.empty(function.size)
+        function(q, targets, self._tasks.weights, settings, bases, out=results)
+        if not np.isfinite(results).all():
+            return np.zeros(model.nv)
+        return self._quadratic(Outcome(self._in_tangents, model), results, float(settings[0]))
+
+
+def inverse_kinematics(
+    model: Model,
+    targets: Mapping[FrameLike, ArrayLike],
+    guess: ArrayLike | None = None,
+) -> Array:
+    """The configuration with these poses of frames, points and joints, within all joints' limits.
+
+    :class:`robomodel.control.InverseKinematics` has costs, hard tasks, and steps in time.
+
+    Args:
+        model: The robot.
+        targets: A link's name, or (link, offset), → its pose (..., 4, 4) or the position (..., 3)
+            of its origin in the world; a joint's name → its position, a number.
+        guess: Where to begin (..., nq), :meth:`Model.neutral` by default.
+
+    Returns:
+        q: Configuration (..., nq), loops closed. Where the targets are out of reach the nearest,
+            with a RuntimeWarning that says by how much, and which limits are met there.
+
+    Raises:
+        UnknownNameError: A link or a joint that is not known.
+        ValueError: Targets that are neither poses nor points, or not finite.
+    """
+    if not isinstance(targets, Mapping):
+        raise TypeError(f"targets maps frames to poses or points, not {type(targets).__name__}")
+    tasks: list[Task] = []
+    numbers: dict[Task | str, Array] = {}
+    for frame, value in targets.items():
+        target, name = as_numbers(value, f"the target of {frame!r}"), str(frame)
+        if target.shape[-2:] == (4, 4):
+            tasks.append(FrameTask(frame, name=name))
+        elif target.ndim and target.shape[-1] == 3:
+            tasks.append(PointTask(frame, name=name))
+        elif target.ndim == 0 and isinstance(frame, str):
+            tasks.append(JointTask(frame, name=name))
+        else:
+            raise ValueError(
+                f"the target of {frame!r} is a pose (..., 4, 4), a point (..., 3) or a joint's "
+                f"position, got shape {target.shape}"
+            )
+        numbers[name] = target
+    start = model.neutral() if guess is None else guess
+    return _controller(model, tuple(tasks)).solve(start, numbers)
+
+
+@cached_on_model
+def _controller(model: Model, tasks: tuple[Task, ...]) -> InverseKinematics:
+    return InverseKinematics(model, tasks, limits="position")

@@ -1,0 +1,210 @@
+"""Limits of a controller: rows over velocities or accelerations, and between what they stay.
+
+Every joint with one freedom has them, dependent joints and rotors too, as rows of G. What limits
+the same row, or constant multiples of it as a motor and the joint that it drives, is one row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from robomodel.control.tasks import Instant, TaskRows, placed, point_rows
+from robomodel.dynamics.kinematics import frames
+from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
+from robomodel.errors import as_real, did_you_mean
+from robomodel.model.arguments import as_numbers
+from robomodel.model.constraints import LinearConstraint, LoopConstraint, Unconstrained
+from robomodel.model.elements import Cluster
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.scalars import Scalar, dot, maximum, minimum
+
+Kind: TypeAlias = Literal["position", "velocity", "half-space"]
+Slot: TypeAlias = tuple[Literal["column", "row", "half-space"], int]
+
+
+@dataclass(frozen=True)
+class HalfSpace:
+    """A point stays where normal · p <= offset, in world axes: a wall, a floor, a plane between.
+
+    Attributes:
+        frame: A link's name, for its origin, or (link, offset).
+        normal: Direction (3,) that points out of what is allowed; of any length.
+        offset: Distance of the plane from the world's origin along the normal [m].
+    """
+
+    frame: FrameLike
+    normal: Sequence[float]
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", frame_key(self.frame))
+        normal = as_numbers(self.normal, "normal")
+        size = float(np.linalg.norm(normal)) if normal.shape == (3,) else 0.0
+        if not (math.isfinite(size) and size > 0.0):
+            raise ValueError(f"normal is three finite numbers, not all zero, got {self.normal!r}")
+        object.__setattr__(self, "normal", tuple((normal / size).tolist()))
+        offset = as_real(self.offset, "offset")
+        if not math.isfinite(offset):
+            raise ValueError(f"offset of a half-space is finite [m], got {offset}")
+        object.__setattr__(self, "offset", offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What has limits: a joint's position or velocity, or a point's distance from a plane.
+
+    ``slot``: the row that it bounds, ``factor`` times which its rate is.
+    """
+
+    label: str
+    kind: Kind
+    lower: float
+    upper: float
+    index: int  # of the joint, or of the half-space
+    slot: Slot
+    factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """All limits of a controller on a model."""
+
+    quantities: tuple[Quantity, ...]
+    half_spaces: tuple[HalfSpace, ...]
+
+    @property
+    def columns(self) -> list[int]:
+        """The independent velocities that are bounded themselves."""
+        return sorted({q.slot[1] for q in self.quantities if q.slot[0] == "column"})
+
+    @property
+    def rows(self) -> list[Slot]:
+        """What else is bounded."""
+        return list(dict.fromkeys(q.slot for q in self.quantities if q.slot[0] != "column"))
+
+    def row(self, at: Instant, slot: Slot) -> tuple[list[Scalar], Scalar]:
+        """J of a slot's rate J v, and J̇ v."""
+        kind, index = slot
+        if kind == "row":
+            return at.jacobian[index], at.bias(index)
+        if kind == "column":
+            row = at.still
+            row[index] = 1.0
+            return row, 0.0
+        plane = self.half_spaces[index]
+        point = self._point(at, plane)
+        columns = zip(*point.jacobian, strict=True)
+        row = [dot(plane.normal, column) for column in columns]
+        return row, dot(plane.normal, point.bias)
+
+    def value(self, at: Instant, quantity: Quantity) -> Scalar:
+        """A position, or -distance from a plane (at most 0)."""
+        if quantity.kind == "half-space":
+            plane = self.half_spaces[quantity.index]
+            return -dot(plane.normal, self._point(at, plane).error)
+        return at.configuration.positions[at.model.nodes[quantity.index].q]
+
+    def _point(self, at: Instant, plane: HalfSpace) -> TaskRows:
+        place = placed(at, plane.frame, "local_world_aligned")
+        return point_rows(at, place, [plane.offset * x for x in plane.normal])
+
+    def bounds(
+        self, at: Instant, interval: Callable[[Quantity], tuple[Scalar, Scalar]]
+    ) -> tuple[dict[Slot, tuple[Scalar, Scalar]], list[Scalar]]:
+        """Between what each slot's row stays; and the same of each quantity, as if alone.
+
+        ``interval``: between what a quantity's rate (or step, or acceleration) stays.
+        """
+        result: dict[Slot, tuple[Scalar, Scalar]] = {}
+        ends: list[Scalar] = []
+        for quantity in self.quantities:
+            low, high = (1.0 / quantity.factor * x for x in interval(quantity))
+            if quantity.factor < 0.0:
+                low, high = high, low
+            ends += [low, high]
+            if quantity.slot in result:
+                before = result[quantity.slot]
+                low, high = maximum(low, before[0]), minimum(high, before[1])
+            result[quantity.slot] = low, high
+        return result, ends
+
+    def responsible(self, slot: Slot, ends: Array, bounds: tuple[float, float]) -> list[str]:
+        """Which quantities' bounds are a slot's bounds; ``ends`` of all quantities."""
+        result = []
+        for quantity, (low, high) in zip(self.quantities, ends.reshape(-1, 2), strict=True):
+            if quantity.slot == slot and (low >= bounds[0] or high <= bounds[1]):
+                result.append(quantity.label)
+        return result
+
+
+def limits_of(
+    model: Model,
+    limits: Iterable[str | HalfSpace],
+    allowed: Sequence[str],
+    *,
+    tangent: bool = False,
+) -> Limits:
+    """The limits that a controller names: kinds among ``allowed`` and half-spaces.
+
+    ``tangent``: rows of linkages are over tangent coordinates.
+    """
+    if isinstance(limits, str | HalfSpace):
+        limits = (limits,)
+    kinds = [each for each in limits if not isinstance(each, HalfSpace)]
+    planes = tuple(each for each in limits if isinstance(each, HalfSpace))
+    for kind in kinds:
+        if kind not in allowed:
+            names = ", ".join(f"'{each}'" for each in allowed)
+            raise ValueError(
+                f"limits {kind!r} are not known{did_you_mean(kind, allowed)}; {names} are, and "
+                "half-spaces"
+            )
+    quantities: list[Quantity] = []
+    for body, (joint, node) in enumerate(zip(model.joints, model.nodes, strict=True)):
+        if joint.nv != 1:
+            continue
+        slot, factor = _slot(model.clusters[node.cluster], node.v, tangent=tangent)
+        bounded = joint.type != "continuous" and np.isfinite([joint.lower, joint.upper]).any()
+        if "position" in kinds and bounded:
+            label = f"position of joint '{joint.name}'"
+            quantities.append(
+                Quantity(label, "position", joint.lower, joint.upper, body, slot, factor)
+            )
+        most = joint.velocity_limit
+        if "velocity" in kinds and math.isfinite(most):
+            label = f"velocity of joint '{joint.name}'"
+            quantities.append(Quantity(label, "velocity", -most, most, body, slot, factor))
+    for i, plane in enumerate(planes):
+        frames.place(model, frame_key(plane.frame))
+        label = f"half-space of {plane.frame!r}"
+        quantities.append(Quantity(label, "half-space", -math.inf, 0.0, i, ("half-space", i)))
+    return Limits(tuple(quantities), planes)
+
+
+def _slot(cluster: Cluster, row: int, *, tangent: bool) -> tuple[Slot, float]:
+    """What a joint's row of G bounds: an independent velocity, where it is a multiple of one."""
+    constraint = cluster.constraint
+    i = row - cluster.spanning_v.start
+    if isinstance(constraint, LoopConstraint):
+        entries = list(constraint.expand[i])
+        used = [c for c, x in enumerate(entries) if x]
+        if tangent or len(used) != 1 or used[0] not in constraint.independent:
+            return ("row", row), 1.0
+        return (
+            ("column", cluster.v.start + constraint.independent.index(used[0])),
+            float(entries[used[0]]),
+        )
+    if isinstance(constraint, Unconstrained):
+        return ("column", cluster.v.start + i), 1.0
+    if isinstance(constraint, LinearConstraint):
+        entries = list(constraint.matrix[i])
+        used = [c for c, x in enumerate(entries) if x]
+        if len(used) == 1:
+            return ("column", cluster.v.start + used[0]), float(entries[used[0]])
+    return ("row", row), 1.0

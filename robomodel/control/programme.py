@@ -1,0 +1,241 @@
+"""Differential inverse kinematics as a quadratic programme: the traced function of it.
+
+One traced function makes the whole programme of all tasks and limits, and its minimum where no
+limit is met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from robomodel.control.limits import Limits, Quantity, Slot
+from robomodel.control.quadratic import UNBOUNDED, QuadraticProgram
+from robomodel.control.tasks import FrameTask, Instant, Piece, RelativeFrameTask, unfit
+from robomodel.kernels.function import TracedFunction
+from robomodel.model.derived import traced
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.motion import tangent
+from robomodel.scalars import (
+    Factorization,
+    Scalar,
+    Vector,
+    dot,
+    gram,
+    maximum,
+    select,
+    transposed,
+)
+
+FINITE = 1e300
+MET = 1e-12  # by how much the minimum without limits may exceed one
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a programme consists of: pieces of tasks and limits, all of a model.
+
+    ``tangents``: in tangent coordinates of linkages, whose bases are a further argument.
+    """
+
+    pieces: tuple[Piece, ...]
+    limits: Limits
+    tangents: bool = False
+
+    @property
+    def soft(self) -> list[Piece]:
+        """Those that are weighed."""
+        return [piece for piece in self.pieces if not piece.task.hard]
+
+    @property
+    def equalities(self) -> int:
+        """Rows of hard tasks."""
+        return sum(len(piece.kept) for piece in self.pieces if piece.task.hard)
+
+    @property
+    def errors(self) -> int:
+        """Rows of all tasks."""
+        return sum(len(piece.kept) for piece in self.pieces)
+
+    def sizes(self, model: Model) -> dict[str, int]:
+        """Arguments of its traced function."""
+        numbers = max((p.weights + 2 + len(p.kept) for p in self.pieces), default=0)
+        targets = max((p.first + p.size for p in self.pieces), default=0)
+        sizes = {"q": model.nq, "targets": targets, "weights": numbers, "settings": 3}
+        if self.tangents:
+            sizes["bases"] = tangent.numbers(model)
+        return sizes
+
+    def results(self, model: Model) -> dict[str, tuple[int, ...]]:
+        """Results of its traced function."""
+        n, m = model.nv, len(self.limits.rows) + self.equalities
+        return {
+            "H": (n, n), "c": (n,), "A": (m, n), "lower": (n + m,), "upper": (n + m,),
+            "error": (self.errors,), "ends": (2 * len(self.limits.quantities),), "step": (n,),
+            "checks": (3,),
+        }  # fmt: skip
+
+
+@traced
+def ik_program(model: Model, layout: Layout) -> TracedFunction:
+    """(q, targets, weights, settings) → the quadratic programme of a step d, and more.
+
+    ½ dᵀ H d + c · d, lower <= [d; A d] <= upper, hard tasks last. ``settings``: the time step, the
+    damping, the share of the way to position limits. ``error``: of all tasks, without weights.
+    ``ends``: bounds by each limited quantity alone. ``step``: the minimum without bounds.
+    ``checks``: by how much the step exceeds bounds, Σ G² of linkages, by how much poses are none.
+    """
+
+    def build(
+        q: Vector, targets: Vector, weights: Vector, settings: Vector, bases: Vector = ()
+    ) -> list[Scalar]:
+        here = tangent.in_tangents(model, bases) if layout.tangents else model
+        return _programme(Instant(here, q), layout, targets, weights, settings)
+
+    return TracedFunction("ik", layout.sizes(model), layout.results(model), build)
+
+
+def _programme(
+    at: Instant, layout: Layout, targets: Vector, weights: Vector, settings: Vector
+) -> list[Scalar]:
+    n, (dt, damping, share) = at.model.nv, settings
+    rows: list[list[Scalar]] = []
+    pulls: list[Scalar] = []
+    equal: list[list[Scalar]] = []
+    right: list[Scalar] = []
+    errors: list[Scalar] = []
+    for piece in layout.pieces:
+        of = piece.rows(at, targets)
+        gain, lm_damping, costs = piece.numbers(weights)
+        errors += of.error
+        pull = [gain * e for e in of.error]
+        if piece.task.hard:
+            equal, right = equal + list(of.steps), right + pull
+            continue
+        pull = [w * e for w, e in zip(costs, pull, strict=True)]
+        damping = damping + lm_damping * dot(pull, pull)
+        rows += [[w * x for x in row] for w, row in zip(costs, of.steps, strict=True)]
+        pulls += pull
+    columns = transposed(rows) if rows else [[] for _ in range(n)]
+    hessian = gram(columns, columns)
+    for i in range(n):
+        hessian[i][i] = hessian[i][i] + damping
+    gradient = [-dot(column, pulls) for column in columns]
+    step = _minimum(rows, pulls, columns, hessian, gradient, damping)
+
+    def interval(quantity: Quantity) -> tuple[Scalar, Scalar]:
+        if quantity.kind == "velocity":
+            return quantity.lower * dt, quantity.upper * dt
+        x = layout.limits.value(at, quantity)
+
+        def way(end: float) -> Scalar:
+            return share * (end - x) if math.isfinite(end) else math.copysign(UNBOUNDED, end)
+
+        return way(quantity.lower), way(quantity.upper)
+
+    bounds, ends = layout.limits.bounds(at, interval)
+    free = -UNBOUNDED, UNBOUNDED
+    between = [bounds.get(("column", i), free) for i in range(n)]
+    matrix: list[list[Scalar]] = []
+    for slot in layout.limits.rows:
+        matrix.append(layout.limits.row(at, slot)[0])
+        between.append(bounds[slot])
+    excess: Scalar = 0.0
+    values = [*step, *(dot(row, step) for row in matrix)]
+    for x, (low, high) in zip(values, between, strict=True):
+        excess = maximum(excess, maximum(low - x, x - high))
+    lower, upper = ([*part, *right] for part in transposed(between) or ([], []))
+    excess = select(dot(step, step) - FINITE, excess, math.inf)  # where it is no number, too
+    checks = [excess, _growth(at), _unfit(layout, targets)]
+    return [
+        *(x for row in hessian for x in row), *gradient,
+        *(x for row in (*matrix, *equal) for x in row), *lower, *upper, *errors, *ends, *step,
+        *checks,
+    ]  # fmt: skip
+
+
+def _minimum(
+    rows: Sequence[Vector],
+    pulls: Vector,
+    columns: Sequence[Vector],
+    hessian: Sequence[Vector],
+    gradient: Vector,
+    damping: Scalar,
+) -> list[Scalar]:
+    """The minimum without bounds: of few rows J, Jᵀ (J Jᵀ + damping)⁻¹ e, which has no rounding
+    in the directions that no row sees.
+    """
+    if len(rows) >= len(gradient):
+        return Factorization(hessian).solve([-x for x in gradient])
+    if not rows:
+        return [0.0] * len(gradient)
+    square = gram(rows, rows)
+    for i, row in enumerate(square):
+        row[i] = row[i] + damping
+    forces = Factorization(square).solve(pulls)
+    return [dot(column, forces) for column in columns]
+
+
+def _growth(at: Instant) -> Scalar:
+    """Σ G² of linkages."""
+    total: Scalar = 0.0
+    for cluster in at.model.clusters:
+        if cluster.implicit:
+            for row in at.configuration.rows[cluster.spanning_v]:
+                total = total + dot(row, row)
+    return total
+
+
+def _unfit(layout: Layout, targets: Vector) -> Scalar:
+    worst: Scalar = 0.0
+    for piece in layout.pieces:
+        if isinstance(piece.task, FrameTask | RelativeFrameTask):
+            pose = targets[piece.first : piece.first + 16]
+            worst = maximum(worst, unfit([pose[4 * i : 4 * i + 3] for i in range(3)]))
+    return worst
+
+
+class Outcome:
+    """What a traced programme gives, by name: views of its numbers (..., size)."""
+
+    def __init__(self, layout: Layout, model: Model) -> None:
+        self.layout, self.size = layout, model.nv
+        self.places: dict[str, tuple[int, int, tuple[int, ...]]] = {}
+        at = 0
+        for name, shape in layout.results(model).items():
+            self.places[name] = at, at + math.prod(shape), shape
+            at += math.prod(shape)
+
+    def get(self, name: str, numbers: Array) -> Array:
+        """One of the results."""
+        first, last, shape = self.places[name]
+        part: Array = numbers[..., first:last]
+        return part if len(shape) == 1 else part.reshape(*part.shape[:-1], *shape)
+
+    def programme(self, numbers: Array) -> QuadraticProgram:
+        """The quadratic programme of one state."""
+        h, c, a, lower, upper = (self.get(x, numbers) for x in ("H", "c", "A", "lower", "upper"))
+        return QuadraticProgram(h, c, a, lower, upper, self.layout.equalities)
+
+    def labels(self, rows: Iterable[int], numbers: Array) -> tuple[str, ...]:
+        """What bounds and rows are of, in words."""
+        limits, ends = self.layout.limits, self.get("ends", numbers)
+        lower, upper = self.get("lower", numbers), self.get("upper", numbers)
+        hard = [
+            f"hard task '{index}'"
+            for index, piece in enumerate(self.layout.pieces)
+            if piece.task.hard
+            for _ in piece.kept
+        ]
+        result: list[str] = []
+        for row in rows:
+            at = row - self.size
+            if at >= len(limits.rows):
+                result.append(hard[at - len(limits.rows)])
+                continue
+            slot: Slot = ("column", row) if at < 0 else limits.rows[at]
+            bounds = float(lower[row]), float(upper[row])
+            result += limits.responsible(slot, ends, bounds)
+        return tuple(dict.fromkeys(result))

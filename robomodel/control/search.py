@@ -1,0 +1,283 @@
+"""Configurations that reach targets: Levenberg and Marquardt's method within limits, on batches.
+
+A step minimises what a differential step does, with all of each error at once and positions within
+their limits, in tangent coordinates of linkages, which stay regular through dead points; then loops
+are closed. A step that makes the errors larger is tried again with more damping. The damping is a
+share of the squared error, so that convergence is quadratic where targets are reached (Yamashita
+and Fukushima, *On the rate of convergence of the Levenberg-Marquardt method*, 2001).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robomodel.control.programme import MET, Layout, Outcome, ik_program
+from robomodel.control.quadratic import QuadraticProgram, Solver
+from robomodel.control.tasks import PostureTask
+from robomodel.kernels.function import TracedFunction
+from robomodel.model.configurations.closing import left_open, settled
+from robomodel.model.derived import traced
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.motion import tangent
+from robomodel.scalars import Scalar, Vector
+
+Indices: TypeAlias = NDArray[np.intp]
+
+CLOSED = 1e-12  # [m, or sine of an angle] that loops may be open by
+CLOSINGS = 5  # Newton steps after a step
+LONGEST = 0.5  # [rad, m] of a step
+FIRST, LEAST, MOST = 1e-2, 1e-9, 1e9  # damping as a share of the squared error
+MET_LIMIT = 1e-6  # [rad, m] from a limit at which a result counts as at it
+INSIDE = 1e-9  # [rad, m] beyond a limit that is still within
+EXACTLY = 1e-13  # [rad, m] by which hard tasks and limits may fail in the end
+STILL = 1e-11  # [rad, m] of a step where iterations end
+EXACT = 1e3  # weight of hard tasks and limits beside the others' in what has to decrease
+SHARES = (0.3, 0.1, 0.01, 0.0)  # of hard tasks' errors, where all at once is not possible
+
+
+@traced
+def retraction(model: Model) -> TracedFunction:
+    """(q, step, bases) → q moved along a step in tangent coordinates, loops closed; Σ gaps².
+
+    And the bases of linkages' motions there.
+    """
+    numbers = tangent.numbers(model)
+
+    def build(q: Vector, step: Vector, bases: Vector = ()) -> list[Scalar]:
+        here = tangent.in_tangents(model, bases)
+        closed = settled(here, tangent.displaced(here, q, step), CLOSINGS)[0]
+        after = tangent.renewed(model, here, closed, step)[0]
+        return [*closed, left_open(model, closed), *after]
+
+    sizes = {"q": model.nq, "step": model.nv} | ({"bases": numbers} if numbers else {})
+    results: dict[str, tuple[int, ...]] = {"next": (model.nq,), "gap": (), "bases": (numbers,)}
+    return TracedFunction("retraction", sizes, results, build)
+
+
+def bases_of(model: Model, q: Array) -> Array:
+    """Bases of linkages' motions at q (..., nq); no numbers without linkages."""
+    if not tangent.numbers(model):
+        return np.zeros((*q.shape[:-1], 0))
+    return tangent.start(model, q, np.zeros(model.nv)).bases
+
+
+def moved(model: Model, q: Array, step: Array, bases: Array) -> tuple[Array, Array, Array]:
+    """q (n, nq) moved along steps (n, nv), Σ gaps² (n,), and the bases there."""
+    results = np.empty((len(q), retraction(model).size))
+    further = (bases,) if bases.shape[-1] else ()
+    retraction(model)(q, step, *further, out=results)
+    nq = model.nq
+    return results[:, :nq], results[:, nq], results[:, nq + 1 :]
+
+
+def closed(model: Model, q: Array) -> Array:
+    """Configurations (n, nq) with loops closed: the nearest, where they are open."""
+    result, gap, _ = moved(model, q, np.zeros((len(q), model.nv)), bases_of(model, q))
+    bad = ~(gap <= CLOSED**2)
+    if bad.any():
+        result[bad] = model.close(q[bad] if len(q) > 1 else q[0])
+    return result
+
+
+@dataclass
+class Search:
+    """The search of a batch of rows.
+
+    Attributes:
+        q: Where they are (n, nq).
+        merit: What decreases: weighted squares of errors, and by how much limits and hard tasks
+            fail (n,).
+        reached: Which of them reach their targets, postures beside other tasks left out.
+    """
+
+    model: Model
+    layout: Layout
+    solver: Solver
+    weights: Array
+    targets: Array
+    q: Array
+
+    def __post_init__(self) -> None:
+        self.function = ik_program(self.model, self.layout)
+        self.outcome = Outcome(self.layout, self.model)
+        pieces = self.layout.pieces
+        postures = [isinstance(p.task, PostureTask) for p in pieces]
+        choosing = not all(postures)
+        self.postures = np.array(
+            [choosing and x for x, p in zip(postures, pieces, strict=True) for _ in p.kept], bool
+        )
+        self.hard = np.array([p.task.hard for p in pieces for _ in p.kept], bool)
+        self.scale = max(self.weights.max(initial=0.0), 1e-3) ** 2
+        self.merit = np.full(len(self.q), np.inf)
+        self.reached = np.zeros(len(self.q), bool)
+        self.bases = bases_of(self.model, self.q)
+
+    def finish(self, iterations: int, tolerance: float) -> None:
+        """Go on until targets are reached, or nothing brings them nearer.
+
+        First with postures, then from there without.
+        """
+        if self.postures.any():
+            self._run(iterations, 0.0, self._costs(postures=True))
+        costs = self._costs(postures=False)
+        self._run(iterations, tolerance, costs)
+        self._restore(tolerance, costs)
+
+    def replace(self, rows: Indices, other: Search) -> None:
+        """Take over what another search of these rows does better."""
+        better = other.reached | (other.merit < (1.0 - 1e-6) * self.merit[rows])
+        self.q[rows[better]] = other.q[better]
+        self.merit[rows[better]] = other.merit[better]
+        self.reached[rows[better]] = other.reached[better]
+        self.bases[rows[better]] = other.bases[better]
+
+    def _run(self, iterations: int, tolerance: float, costs: Array) -> None:
+        weights = self._weights(costs)
+        active, share = np.arange(len(self.q)), np.full(len(self.q), FIRST)
+        results = self._evaluate(active, self.q, self.bases, weights, np.ones(len(active)))
+        for _ in range(iterations):
+            self._judge(active, results, costs, tolerance)
+            soft = np.sum((costs * self.outcome.get("error", results))[:, ~self.hard] ** 2, axis=1)
+            damping = share[active] * soft + 1e-14 * self.scale
+            here, bases = self.q[active], self.bases[active]
+            results = self._evaluate(active, here, bases, weights, damping)
+            step = self._steps(results)
+            following, gap, after = moved(self.model, here, step, bases)
+            trial = self._evaluate(active, following, after, weights, damping)
+            better = (self._merit(trial, costs)[0] < self.merit[active]) & (gap <= CLOSED**2)
+            better &= ~self.reached[active]
+            self.q[active[better]] = following[better]
+            self.bases[active[better]] = after[better]
+            share[active] = np.maximum(share[active] * np.where(better, 0.2, 6.0), LEAST)
+            still = np.max(np.abs(step), axis=1, initial=0.0) < STILL
+            going = ~(self.reached[active] | still | (share[active] > MOST))
+            results = np.where(better[:, None], trial, results)[going]
+            active = active[going]
+            if not len(active):
+                break
+        self._judge(active, results, costs, tolerance)
+
+    def _restore(self, tolerance: float, costs: Array) -> None:
+        """Least steps of rows that are not where they should, to hard tasks and limits."""
+        weights = self._weights(0.0 * costs)
+        for _ in range(CLOSINGS):
+            rows = np.flatnonzero(~self.reached & np.isfinite(self.merit))
+            results = self._evaluate(rows, self.q[rows], self.bases[rows], weights, np.ones(1))
+            fault = self._merit(results, costs)[1]
+            off = fault > EXACTLY
+            rows, fault = rows[off], fault[off]
+            if not len(rows):
+                return
+            step = self._steps(results[off])
+            following, gap, after = moved(self.model, self.q[rows], step, self.bases[rows])
+            trial = self._evaluate(rows, following, after, weights, np.ones(1))
+            less = (self._merit(trial, costs)[1] < fault) & (gap <= CLOSED**2)
+            self.q[rows[less]], self.bases[rows[less]] = following[less], after[less]
+            self._judge(rows[less], trial[less], costs, tolerance)
+
+    def _judge(self, rows: Indices, results: Array, costs: Array, tolerance: float) -> None:
+        """Note the merit of rows, and which reach their targets."""
+        self.merit[rows], fault = self._merit(results, costs)
+        error = np.abs(self.outcome.get("error", results)[:, ~self.postures])
+        reached = np.max(error, axis=1, initial=0.0) <= tolerance
+        self.reached[rows] = reached & (fault <= max(INSIDE, tolerance))
+
+    def _evaluate(
+        self, rows: Indices, q: Array, bases: Array, weights: Array, damping: Array
+    ) -> Array:
+        """The programmes of rows at q."""
+        settings = np.ones((len(rows), 3))
+        settings[:, 1] = damping
+        results = np.empty((len(rows), self.function.size))
+        further = (bases,) if bases.shape[-1] else ()
+        self.function(q, self.targets[rows], weights, settings, *further, out=results)
+        return results
+
+    def _merit(self, results: Array, costs: Array) -> tuple[Array, Array]:
+        """What has to decrease, and by how much hard tasks and limits fail at most."""
+        error = self.outcome.get("error", results)
+        soft = np.sum((costs * error)[:, ~self.hard] ** 2, axis=1)
+        lower, upper = self.outcome.get("lower", results), self.outcome.get("upper", results)
+        end = lower.shape[1] - self.layout.equalities
+        beyond = np.maximum(np.maximum(lower, -upper)[:, :end], 0.0)
+        faults = np.concatenate([np.abs(error[:, self.hard]), beyond], axis=1)
+        worst = np.max(faults, axis=1, initial=0.0)
+        return soft + EXACT * self.scale * np.sum(faults, axis=1), worst
+
+    def _steps(self, results: Array) -> Array:
+        """Steps (rows, nv) within the limits, none longer than LONGEST."""
+        checks, step = self.outcome.get("checks", results), self.outcome.get("step", results).copy()
+        pending = ~(checks[:, 0] <= MET) | (self.layout.equalities > 0)
+        for row in np.flatnonzero(pending).tolist():
+            step[row] = self._constrained(self.outcome.programme(results[row]))
+        base = 3 if self.model.floating_base else 0  # its turns count, its way does not
+        sizes = np.concatenate([np.abs(step[:, :base]), np.abs(step[:, 2 * base :])], axis=1)
+        longest = np.max(sizes, axis=1, initial=0.0)
+        shortened: Array = step * np.minimum(1.0, LONGEST / np.maximum(longest, LONGEST))[:, None]
+        return shortened
+
+    def _constrained(self, programme: QuadraticProgram) -> Array:
+        """A step within limits; where hard tasks cannot be met at once, a share of the way."""
+        if not all(np.isfinite(x).all() for x in (programme.hessian, programme.rows)):
+            return np.zeros(self.model.nv)
+        x = self.solver(programme)
+        few = self.layout.equalities
+        for share in SHARES:
+            if x is not None:
+                return x
+            lower, upper = np.minimum(programme.lower, 0.0), np.maximum(programme.upper, 0.0)
+            if few:
+                lower[-few:] = upper[-few:] = share * programme.upper[-few:]
+            x = self.solver(replace(programme, lower=lower, upper=upper))
+        return np.zeros(self.model.nv) if x is None else x
+
+    def _costs(self, *, postures: bool) -> Array:
+        """Of all rows; 0 for postures without them."""
+        parts = [
+            self.weights[p.weights + 2 : p.weights + 2 + len(p.kept)] for p in self.layout.pieces
+        ]
+        costs = np.concatenate([*parts, np.zeros(0)])
+        return costs if postures else np.where(self.postures, 0.0, costs)
+
+    def _weights(self, costs: Array) -> Array:
+        """The programme's, with whole gains and these costs."""
+        weights, first = self.weights.copy(), 0
+        for piece in self.layout.pieces:
+            last, at = first + len(piece.kept), piece.weights
+            weights[at], weights[at + 1] = 1.0, 0.0
+            weights[at + 2 : at + 2 + len(piece.kept)] = costs[first:last]
+            first = last
+        return weights
+
+    def _row(self, row: int) -> Array:
+        rows = np.array([row])
+        results = self._evaluate(rows, self.q[rows], self.bases[rows], self.weights, np.ones(1))
+        first: Array = results[0]
+        return first
+
+    def errors_of(self, row: int) -> Array:
+        """The errors of a row's tasks, 0 of postures beside others."""
+        return np.where(self.postures, 0.0, self.outcome.get("error", self._row(row)))
+
+    def limits_met(self, row: int) -> list[str]:
+        """The limits that a row stands at, in words."""
+        words = []
+        ends = self.outcome.get("ends", self._row(row)).reshape(-1, 2)
+        for quantity, (low, high) in zip(self.layout.limits.quantities, ends, strict=True):
+            if min(high, -low) * abs(quantity.factor) < MET_LIMIT:
+                end = quantity.upper if high < -low else quantity.lower
+                words.append(f"{quantity.label} at {end:.4g}")
+        return words
+
+
+def start_again(model: Model, rng: np.random.Generator, q: Array) -> Array:
+    """A random configuration with q's floating base."""
+    result = model.random_configuration(rng)
+    if model.floating_base:
+        result[:7] = q[:7]
+    return result

@@ -1,0 +1,498 @@
+"""Inverse kinematics beside pink, independent programmes, closed forms; wrong arguments."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear, minimize
+
+import robomodel as rm
+from robomodel.control import (
+    ActuatorTask,
+    CenterOfMassTask,
+    FrameTask,
+    HalfSpace,
+    InfeasibleError,
+    InverseKinematics,
+    JointTask,
+    PointTask,
+    PostureTask,
+    RelativeFrameTask,
+    Task,
+)
+
+Array = np.ndarray
+
+TREE = """
+<robot name="arm_on_base">
+  <link name="base"><inertial><mass value="3"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0"
+    iyz="0"/></inertial></link>
+  {links}
+</robot>
+"""
+
+
+def tree(joints: int = 7) -> str:
+    """An arm on a base, with limits of positions and velocities."""
+    rng = np.random.default_rng(3)
+    parts, parent = [], "base"
+    for i in range(joints):
+        axis = rng.normal(size=3)
+        axis /= np.linalg.norm(axis)
+        parts.append(
+            f'<link name="l{i}"><inertial><mass value="1"/><origin xyz="0 0 0.1"/><inertia '
+            'ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+            f'<joint name="j{i}" type="revolute"><parent link="{parent}"/><child link="l{i}"/>'
+            f'<origin xyz="0.05 0 0.3"/><axis xyz="{axis[0]} {axis[1]} {axis[2]}"/>'
+            '<limit lower="-1.2" upper="1.5" velocity="2" effort="10"/></joint>'
+        )
+        parent = f"l{i}"
+    return TREE.format(links="\n".join(parts))
+
+
+# ---- beside others -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("floating", [False, True])
+def test_steps_are_pinks(floating: bool) -> None:
+    """On an open tree: tasks of all kinds, gains, dampings, with limits and without any active."""
+    pink = pytest.importorskip("pink")
+    pin = pytest.importorskip("pinocchio")
+    text = tree()
+    model = rm.load(text, floating_base=floating)
+    root = [pin.JointModelFreeFlyer()] if floating else []
+    its = pin.buildModelFromXML(text, *root)
+    rng = np.random.default_rng(0)
+    tasks = [
+        FrameTask("l6", [1.0, 2.0, 0.5], 0.7, gain=0.8, lm_damping=0.1),
+        FrameTask("l3", 0.4, 0.0),
+        CenterOfMassTask([0.3, 0.2, 0.1], gain=0.5),
+        PostureTask(0.02),
+        RelativeFrameTask("l5", "l1", 0.3, 0.1, name="between"),
+    ]
+    theirs = [
+        pink.FrameTask("l6", [1.0, 2.0, 0.5], 0.7, gain=0.8, lm_damping=0.1),
+        pink.FrameTask("l3", 0.4, 0.0),
+        pink.tasks.ComTask([0.3, 0.2, 0.1], gain=0.5),
+        pink.PostureTask(0.02),
+        pink.tasks.RelativeFrameTask("l5", "l1", 0.3, 0.1),
+    ]
+    ik = InverseKinematics(model, tasks)
+    limited = 0
+    for scale in (0.02, 0.3, 0.8):
+        q = model.random_configuration(rng)
+        goal = model.integrate(q, scale * rng.normal(size=model.nv))
+        pose = {name: rm.frame_pose(model, goal, name) for name in ("l1", "l3", "l5", "l6")}
+        between = np.linalg.inv(pose["l1"]) @ pose["l5"]
+        targets = {
+            "l6": pose["l6"],
+            "l3": pose["l3"],
+            "center_of_mass": rm.center_of_mass(model, goal),
+            "posture": goal,
+            "between": between,
+        }
+        for task, name in zip(theirs, ("l6", "l3", "", "", "between"), strict=True):
+            if name:
+                task.set_target(pin.SE3(targets[name]))
+        theirs[2].set_target(targets["center_of_mass"])
+        theirs[3].set_target(model.to_order("pinocchio", goal, joints=its))
+        at = model.to_order("pinocchio", q, joints=its)
+        configuration = pink.Configuration(its, its.createData(), at)
+        expected = pink.solve_ik(configuration, theirs, 0.05, solver="daqp")
+        v = ik(q, 0.05, targets)
+        found = model.to_order("pinocchio", q, v, joints=its)[1]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+        limited += bool(np.max(np.abs(v[-7:])) > 2.0 - 1e-6)
+    assert limited
+
+
+def programme_of(
+    model: rm.Model, tasks: list[Task], q: Array, targets: dict[str, Array], damping: float
+) -> tuple[Array, Array]:
+    """Weighted rows and errors of points and frames by differences of poses, damping below."""
+    rows, right = [], []
+    for task in tasks:
+        if isinstance(task, PointTask):
+            jacobian = rm.jacobian(model, q, task.frame, reference="local_world_aligned")[3:]
+            error = targets[task.name] - rm.frame_pose(model, q, task.frame)[:3, 3]
+        else:
+            assert isinstance(task, JointTask)
+            assert isinstance(task.names, tuple)
+            full = model.constraint_jacobian(q)
+            jacobian = full[[model.nodes[model.joint_names.index(n)].v for n in task.names]]
+            at = model.joint_positions(q)
+            error = targets[task.name] - np.array([at[n] for n in task.names])
+        rows.append(task.cost * jacobian)
+        right.append(task.cost * task.gain * error)
+    rows.append(np.sqrt(damping) * np.eye(model.nv))
+    right.append(np.zeros(model.nv))
+    return np.concatenate(rows), np.concatenate(right)
+
+
+LEGS = {
+    "mini_cheetah": ["HR_foot_contact", "FL_foot_contact", "Floating Base"],
+    "tello": ["left-foot", "right-toe_contact"],
+    "planar_leg_linkage": ["end-effector"],
+    "parallel_ankle": [("foot", (0.1, 0.0, 0.0))],
+}
+
+
+@pytest.mark.parametrize("name", LEGS)
+def test_costs_are_those_of_an_independent_programme(name: str) -> None:
+    """Points of floating robots, of differentials, linkages and rods; with bounds on v alone."""
+    model, rng = rm.robots.load(name), np.random.default_rng(1)
+    points = [PointTask(frame, 0.7, gain=0.9, name=str(frame)) for frame in LEGS[name]]
+    joint = model.joint_names[-1]
+    tasks: list[Task] = [*points, JointTask([joint], 0.3)]
+    q = model.random_configuration(rng)
+    goal = model.integrate(q, 0.1 * rng.normal(size=model.nv))
+    targets: dict[Any, Array] = {
+        str(frame): rm.frame_pose(model, goal, frame)[:3, 3] for frame in LEGS[name]
+    }
+    targets[joint] = np.array([model.joint_positions(goal)[joint]])
+    step = InverseKinematics(model, tasks, limits=(), damping=1e-6)(q, 1.0, targets)
+    rows, right = programme_of(model, tasks, q, targets, 1e-6)
+    best = np.linalg.lstsq(rows, right, rcond=None)[0]
+
+    def cost(x: Array) -> float:
+        return 0.5 * float(np.sum((rows @ x - right) ** 2))
+
+    assert cost(step) - cost(best) <= 1e-9
+    # the same with the middle of the joints' way as a limit
+    limit = 0.5 * float(np.max(np.abs(best)))
+    ends = dict.fromkeys(model.dof_names, limit)
+    slow = limited(model, ends)
+    step = InverseKinematics(slow, tasks, limits="velocity", damping=1e-6)(q, 1.0, targets)
+    bounded = [i for i, n in enumerate(model.dof_names) if n in slow.joint_names]
+    low, high = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
+    low[bounded], high[bounded] = -limit, limit
+    best = lsq_linear(rows, right, (low, high), method="bvls", tol=1e-15).x
+    assert cost(step) - cost(best) <= 1e-9
+    assert np.all(step <= high + 1e-9)
+    assert np.all(step >= low - 1e-9)
+
+
+def limited(model: rm.Model, ends: dict[str, float]) -> rm.Model:
+    """The model with these velocity limits, and no others."""
+    from dataclasses import replace
+
+    joints = tuple(
+        replace(joint, velocity_limit=ends.get(joint.name, np.inf)) for joint in model.joints
+    )
+    return replace(model, joints=joints)
+
+
+def test_dependent_joints_and_rotors_keep_their_limits() -> None:
+    """A step goes half the way to a limit, of a knee's rotor and of a linkage's dependent joint."""
+    text = rm.robots.path("mini_cheetah").read_text()
+    assert "HR_knee_rotor_joint" in text
+    from dataclasses import replace
+
+    model = rm.robots.load("mini_cheetah")
+    q = model.neutral()
+    at = model.joint_positions(q)
+    joints = tuple(
+        replace(j, type="revolute", upper=float(at[j.name]) + 0.3)
+        if j.name == "HR_knee_rotor_joint"
+        else j
+        for j in model.joints
+    )
+    model = replace(model, joints=joints)
+    ik = InverseKinematics(model, PostureTask(), limits="position")
+    ratio = model.constraint_jacobian(q)[
+        model.nodes[model.joint_names.index("HR_knee_rotor_joint")].v
+    ]
+    far = q.copy()
+    far[7:] += np.where(ratio[6:] > 0.0, 1.0, -1.0)
+    v = ik(q, 1.0, {"posture": far})
+    np.testing.assert_allclose(ratio @ v, 0.15, rtol=1e-9)
+
+    leg = rm.robots.load("four_bar")
+    dependent = next(j for j in leg.joints if not j.independent)
+    now = float(leg.joint_positions(leg.neutral())[dependent.name])
+    joints = tuple(
+        replace(j, type="revolute", lower=now - 0.2, upper=now + 0.2) if j is dependent else j
+        for j in leg.joints
+    )
+    leg = replace(leg, joints=joints)
+    ik = InverseKinematics(leg, JointTask(dependent.name), limits="position")
+    v = ik(leg.neutral(), 1.0, {dependent.name: now + 3.0})
+    rate = leg.joint_velocities(leg.neutral(), v)[dependent.name]
+    np.testing.assert_allclose(rate, 0.1, rtol=1e-9)
+    with pytest.warns(RuntimeWarning, match=re.escape(f"position of joint '{dependent.name}' at")):
+        q = rm.inverse_kinematics(leg, {dependent.name: now + 3.0})
+    np.testing.assert_allclose(leg.joint_positions(q)[dependent.name], now + 0.2, atol=1e-8)
+
+
+# ---- hard tasks, planes, what contradicts --------------------------------------------------------
+
+
+def test_hard_tasks_hold_exactly_and_planes_are_kept() -> None:
+    model, rng = rm.robots.load("mini_cheetah"), np.random.default_rng(2)
+    q = model.random_configuration(rng)
+    goal = model.integrate(q, 0.1 * rng.normal(size=model.nv))
+    feet = ("HR_foot_contact", "FL_foot_contact")
+    knee = rm.frame_pose(model, q, "HL_knee_link")[:3, 3]
+    plane = HalfSpace("HL_knee_link", (0.0, 0.0, 2.0), float(knee[2]) + 1e-3)
+    tasks = [
+        *(FrameTask(foot, 1.0, 0.0, gain=0.6, hard=True) for foot in feet),
+        FrameTask("Floating Base"),
+        PostureTask(1e-2),
+    ]
+    ik = InverseKinematics(model, tasks, limits=("velocity", plane))
+    targets = {name: rm.frame_pose(model, goal, name) for name in (*feet, "Floating Base")}
+    targets["Floating Base"][2, 3] += 0.3
+    v = ik(q, 1.0, targets | {"posture": q})
+    for foot in feet:
+        X = rm.frame_pose(model, q, foot)
+        error = 0.6 * log6(np.linalg.inv(X) @ targets[foot])
+        rows = jlog6(np.linalg.inv(targets[foot]) @ X) @ rm.jacobian(model, q, foot)
+        np.testing.assert_allclose((rows @ v)[3:], error[3:], rtol=0, atol=1e-11)
+    rise = rm.jacobian(model, q, "HL_knee_link", reference="local_world_aligned")[5] @ v
+    np.testing.assert_allclose(rise, 0.5e-3, rtol=1e-6)  # half of what is left
+
+
+def log6(pose: Array) -> Array:
+    pin = pytest.importorskip("pinocchio")
+    return np.asarray(pin.log6(pin.SE3(pose)).vector[[3, 4, 5, 0, 1, 2]])
+
+
+def jlog6(pose: Array) -> Array:
+    pin = pytest.importorskip("pinocchio")
+    order = [3, 4, 5, 0, 1, 2]
+    return np.asarray(pin.Jlog6(pin.SE3(pose))[np.ix_(order, order)])
+
+
+def test_contradictions_are_named() -> None:
+    model, rng = rm.robots.load("mini_cheetah"), np.random.default_rng(2)
+    q = model.random_configuration(rng)
+    at = rm.frame_pose(model, q, "HR_foot_contact")[:3, 3]
+    twice = [PointTask("HR_foot_contact", hard=True, name=name) for name in "ab"]
+    ik = InverseKinematics(model, twice)
+    np.testing.assert_allclose(ik(q, 1.0, {"a": at, "b": at}), 0.0, atol=1e-12)
+    with pytest.raises(InfeasibleError, match="hard task 'a', hard task 'b'") as caught:
+        ik(q, 1.0, {"a": at, "b": at + 0.1})
+    assert caught.value.limits == ("hard task 'a'", "hard task 'b'")
+    states = np.array([q, model.neutral()])
+    targets = {"a": np.array([at, at]), "b": np.array([at + 0.1, at])}
+    with pytest.warns(RuntimeWarning, match=r"1 of 2 states: no step of 1 s"):
+        v = ik(states, 1.0, targets)
+    assert np.isnan(v[0]).all()
+    np.testing.assert_allclose(v[1], ik(states[1], 1.0, {"a": at, "b": at}), rtol=0, atol=1e-9)
+
+    arm = rm.load(tree(1), floating_base=False)
+    ik = InverseKinematics(arm, JointTask("j0"))
+    with pytest.raises(InfeasibleError, match="position of joint 'j0'") as caught:
+        ik([3.0], 0.01, {"j0": 0.0})  # 1.5 beyond, and at most 0.02 in a step
+    assert set(caught.value.limits) == {"position of joint 'j0'", "velocity of joint 'j0'"}
+
+
+def test_other_solvers() -> None:
+    model = rm.load(tree(), floating_base=True)
+    rng = np.random.default_rng(5)
+    q = model.random_configuration(rng)
+    goal = model.integrate(q, 0.5 * rng.normal(size=model.nv))
+    targets = {"l6": rm.frame_pose(model, goal, "l6"), "l2": rm.frame_pose(model, goal, "l2")}
+    tasks = [FrameTask("l6"), FrameTask("l2", 1.0, 0.0, hard=True)]
+    v = InverseKinematics(model, tasks, damping=1e-3)(q, 0.1, targets)
+    pytest.importorskip("quadprog")
+    other = InverseKinematics(model, tasks, damping=1e-3, solver="quadprog")
+    np.testing.assert_allclose(other(q, 0.1, targets), v, rtol=0, atol=1e-9)
+    with pytest.raises(ValueError, match="solver 'simplex' is not there; "):
+        InverseKinematics(model, tasks, solver="simplex")
+
+
+# ---- configurations ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*LEGS, "four_bar", "six_bar"])
+def test_reachable_targets_are_reached(name: str) -> None:
+    """From neutral, loops closed to 1e-12, within limits; a batch gives what its states give."""
+    model, rng = rm.robots.load(name), np.random.default_rng(3)
+    frame = LEGS.get(name, [model.bodies[-1].name])[0]
+    goals = np.array([model.random_configuration(rng, near=model.neutral()) for _ in range(4)])
+    poses = rm.frame_pose(model, goals, frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        q = rm.inverse_kinematics(model, {frame: poses})
+        one = rm.inverse_kinematics(model, {frame: poses[1]}, guess=model.neutral())
+    np.testing.assert_allclose(rm.frame_pose(model, q, frame), poses, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(one, q[1], rtol=0, atol=1e-9)
+    assert np.max(np.abs(model.residual(q)), initial=0.0) <= 1e-12
+    assert model.check(q, tolerance=1e-12) == ()
+
+
+def test_postures_choose_between_solutions() -> None:
+    """A redundant arm: the point is reached to 1e-10, and the posture is as near as it can be."""
+    model, rng = rm.load(tree(), floating_base=False), np.random.default_rng(4)
+    goal, rest = rng.uniform(-0.5, 0.5, size=(2, model.nq))
+    point = rm.frame_pose(model, goal, "l6")[:3, 3]
+    ik = InverseKinematics(model, [PointTask("l6"), PostureTask(1e-3)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        q = ik.solve(rest, {"l6": point, "posture": rest})
+    np.testing.assert_allclose(rm.frame_pose(model, q, "l6")[:3, 3], point, rtol=0, atol=1e-10)
+    null = np.linalg.svd(rm.jacobian(model, q, "l6", reference="local_world_aligned")[3:])[2][3:]
+    inside = (q > model.lower + 1e-3) & (q < model.upper - 1e-3)
+    assert inside.all()
+    np.testing.assert_allclose(null @ (rest - q), 0.0, atol=1e-4)
+
+
+def test_unreachable_targets_give_the_nearest() -> None:
+    model = rm.robots.load("puma560")
+    point = np.array([2.0, 1.0, 0.3])
+    with pytest.warns(RuntimeWarning, match=r"returns the nearest: it misses 'link6' by 1\.2"):
+        q = rm.inverse_kinematics(model, {"link6": point})
+
+    def distance(x: Array) -> float:
+        return float(np.sum((rm.frame_pose(model, x, "link6")[:3, 3] - point) ** 2))
+
+    least = min(minimize(distance, x, tol=1e-14).fun for x in (q, np.ones(6), np.zeros(6)))
+    assert distance(q) <= least + 1e-8
+    assert distance(q) <= (1 + 1e-9) * least
+
+
+def test_hard_tasks_of_a_search() -> None:
+    """A foot stays to 1e-10 while the base goes where it can."""
+    model, rng = rm.robots.load("mini_cheetah"), np.random.default_rng(6)
+    q = model.neutral()
+    q[7:] = 4 * [0.1, 0.8, -1.6] + 0.05 * rng.normal(size=12)
+    feet = ["HR_foot_contact", "HL_foot_contact", "FR_foot_contact", "FL_foot_contact"]
+    tasks = [*(PointTask(f, hard=True) for f in feet), FrameTask("Floating Base")]
+    targets = {f: rm.frame_pose(model, q, f)[:3, 3] for f in feet}
+    base = rm.frame_pose(model, q, "Floating Base")
+    base[2, 3] += 0.05
+    ik = InverseKinematics(model, tasks)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ik.solve(q, targets | {"Floating Base": base})
+    np.testing.assert_allclose(
+        rm.frame_pose(model, found, "Floating Base"), base, rtol=0, atol=1e-9
+    )
+    base[2, 3] += 5.0
+    with pytest.warns(RuntimeWarning, match="misses 'Floating Base' by"):
+        found = ik.solve(q, targets | {"Floating Base": base}, restarts=0)
+    for foot in feet:
+        np.testing.assert_allclose(
+            rm.frame_pose(model, found, foot)[:3, 3], targets[foot], rtol=0, atol=1e-8
+        )
+
+
+def test_steps_pass_dead_points() -> None:
+    """A crank goes round while the rocker, which comes to rest twice a turn, is independent."""
+    model = rm.load(rm.robots.path("crank_rocker"), independent=["rocker_joint"])
+    ik = InverseKinematics(model, JointTask("crank_joint"))
+    q = model.neutral()
+    x = float(model.joint_positions(q)["crank_joint"])
+    rest: list[float] = []
+    for _ in range(70):
+        x += 0.1
+        q = ik.step(q, 0.01, {"crank_joint": x})
+        assert abs(float(model.joint_positions(q)["crank_joint"]) - x) < 1e-2
+        assert np.max(np.abs(model.residual(q))) <= 1e-12
+        rest.append(float(np.linalg.norm(model.constraint_jacobian(q))))
+    assert max(rest) > 10.0
+    # where the rocker rests, velocities of it are no help, and no error
+    dead = next(s for s in _singularities(model) if np.isfinite(s).all())
+    v = ik(dead, 0.01, {"crank_joint": x})
+    assert np.isfinite(v).all()
+
+
+def _singularities(model: rm.Model) -> list[Array]:
+    """Configurations at which the crank and the coupler are in line."""
+    from scipy.optimize import brentq
+
+    crank = rm.load(rm.robots.path("crank_rocker"), independent=["crank_joint"])
+
+    def at(x: float) -> Array:
+        return crank.configuration({"crank_joint": x})
+
+    def rate(x: float) -> float:
+        return float(crank.constraint_jacobian(at(x))[2, 0])
+
+    xs = np.linspace(0.1, 6.2, 40)
+    rates = [rate(x) for x in xs]
+    ends = [(a, b) for a, b, f, g in zip(xs, xs[1:], rates, rates[1:], strict=False) if f * g < 0]
+    return [at(brentq(rate, a, b, xtol=1e-15)) for a, b in ends]
+
+
+def test_actuators_are_followed() -> None:
+    model, rng = rm.robots.load("tello"), np.random.default_rng(7)
+    goal = model.random_configuration(rng, near=model.neutral())
+    u = rm.actuator_positions(model, goal)
+    q = InverseKinematics(model, ActuatorTask()).solve(model.neutral(), {"actuators": u})
+    np.testing.assert_allclose(rm.actuator_positions(model, q), u, rtol=0, atol=1e-9)
+
+
+# ---- wrong arguments -----------------------------------------------------------------------------
+
+X = np.eye(4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda m: InverseKinematics(m, FrameTask("HR_fot_contact")), rm.UnknownNameError,
+         "did you mean 'HR_foot_contact'?"),
+        (lambda m: InverseKinematics(m, JointTask("HR_kne_link_joint")), rm.UnknownNameError,
+         "did you mean 'HR_knee_link_joint'?"),
+        (lambda m: InverseKinematics(m, ActuatorTask("nothing")), rm.UnknownNameError,
+         "actuator 'nothing' of 'mini_cheetah' is not known"),
+        (lambda m: InverseKinematics(m, JointTask("Floating Base_joint")), ValueError,
+         "has 6 freedoms"),
+        (lambda m: InverseKinematics(m, [FrameTask("Floating Base"), PointTask("Floating Base")]),
+         ValueError, "two tasks are called 'Floating Base': give one a name="),
+        (lambda m: InverseKinematics(m, ["Floating Base"]), TypeError, "tasks are FrameTask"),
+        (lambda m: InverseKinematics("x.urdf", PostureTask()), TypeError, "load it first"),
+        (lambda m: InverseKinematics(m, PostureTask(), limits="positions"), ValueError,
+         "did you mean 'position'?"),
+        (lambda m: InverseKinematics(m, PostureTask(), damping=0.0), ValueError, "positive"),
+        (lambda m: InverseKinematics(m, PostureTask([1.0, 2.0])), ValueError,
+         "cost of task 'posture' is one number or 12, got 2"),
+        (lambda m: FrameTask("a", -1.0), ValueError, "position_cost of task 'a'"),
+        (lambda m: FrameTask("a", gain=np.nan), ValueError, "gain of task 'a'"),
+        (lambda m: HalfSpace("a", (0, 0, 0)), ValueError, "not all zero"),
+        (lambda m: rm.inverse_kinematics(m, {"Floating Base": np.eye(3)[0][:2]}), ValueError,
+         "is a pose (..., 4, 4), a point (..., 3)"),
+        (lambda m: rm.inverse_kinematics(m, {"Floatin Base": X}), rm.UnknownNameError,
+         "did you mean 'Floating Base'?"),
+        (lambda m: rm.inverse_kinematics(m, X), TypeError, "targets maps frames"),
+        (lambda m: rm.inverse_kinematics(m, {"Floating Base": X * np.nan}), ValueError,
+         "the target of 'Floating Base' is not finite"),
+        (lambda m: rm.inverse_kinematics(m, {"Floating Base": 2 * X}), ValueError, "is no pose"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        call(rm.robots.load("mini_cheetah"))
+
+
+@pytest.mark.parametrize(
+    ("q", "dt", "targets", "error", "message"),
+    [
+        (slice(None), 0.1, {"Floating Base": np.full((4, 4), np.inf)}, ValueError, "is not finite"),
+        (slice(None), 0.1, {"Floating Base": np.diag([1, 1, -1, 1])}, ValueError, "is no pose"),
+        (slice(None), 0.1, {"Floating Base": X[:3]}, ValueError, "(..., 4, 4), got (3, 4)"),
+        (slice(None), 0.1, {}, ValueError, "no target of task 'Floating Base'"),
+        (slice(None), 0.1, {"floating Base": X}, rm.UnknownNameError, "did you mean"),
+        (slice(None), 0.1, X, TypeError, "targets maps tasks"),
+        (slice(None), -0.1, {"Floating Base": X}, ValueError, "dt is a positive number"),
+        (slice(1, None), 0.1, {"Floating Base": X}, ValueError, "q needs nq = 19"),
+    ],
+)
+def test_wrong_calls(
+    q: slice, dt: float, targets: Any, error: type[Exception], message: str
+) -> None:
+    model = rm.robots.load("mini_cheetah")
+    ik = InverseKinematics(model, FrameTask("Floating Base"))
+    with pytest.raises(error, match=re.escape(message)):
+        ik(model.neutral()[q], dt, targets)
+    broken = model.neutral()
+    broken[3] = np.nan
+    with pytest.raises(ValueError, match="q is not finite"):
+        ik(broken, 0.1, {"Floating Base": X})
