@@ -1,20 +1,63 @@
-"""What pages need beyond Markdown: MathML, links for docstrings' roles."""
+"""What pages need beyond Markdown: MathML, links from names to code, pages and stills of robots."""
 
 from __future__ import annotations
 
 import re
-from html import unescape
+from functools import cache
+from html import escape, unescape
+from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
+from mkdocs.structure.files import File, Files
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 
+import robomodel as rm
+
+ROOT = Path(__file__).parent.parent
 _ROLE = re.compile(r":(?:func|class|meth|mod|attr|data|exc):<code>~?([\w.]+)</code>")
+_NAME = re.compile(r"<code>((?:robomodel|rm)(?:\.\w+)+)</code>")
+_TEST = re.compile(r"<code>(?:tests/)?(test_\w+)(\.py)?</code>")
 _MATH = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
+ROBOTS = ("mini_cheetah", "tello", "mit_humanoid", "crank_rocker", "four_bar", "five_bar",
+          "six_bar", "planar_leg_linkage", "belt_leg", "parallel_ankle")  # fmt: skip
+FIGURES = ("crank_rocker", "belt_leg", "parallel_ankle", "five_bar")
+"""Robots with a small figure that can be dragged."""
+TUTORIALS = ("four-bar-leg", "differential-ankle")
+"""Pages that write a robot's file."""
 
-def on_page_content(html: str, **_: Any) -> str:
-    """``:func:`rnea``` becomes code, linked where the reference has it; formulas become MathML."""
+
+def on_files(files: Files, config: Any) -> Files:
+    """Pages, figures and stills of shipped robots as they are, and the tests' source."""
+    made: dict[str, str | bytes] = {}
+    for name in ROBOTS:
+        model = rm.robots.load(name)
+        made[f"robots/{name}.html"] = rm.views.page(model)
+        made[f"robots/{name}.png"] = rm.views.png(model, size=(600, 450))
+    for name in FIGURES:
+        made[f"figures/{name}.html"] = rm.views.page(rm.robots.load(name), compact=True)
+    for name in TUTORIALS:
+        model = rm.load(_robot(f"tutorials/{name}.md"))
+        made[f"figures/{name}.html"] = rm.views.page(model, compact=True)
+        made[f"robots/{name}.html"] = rm.views.page(model)
+        made[f"reports/{name}-validate.html"] = rm.validate(model).html()
+        made[f"reports/{name}-actuation.html"] = rm.actuation(model).html()
+    for name, lines in _tests().items():
+        made[f"source/{name}.html"] = _source(ROOT / "tests" / f"{name}.py", lines)
+    for path, content in made.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_content(html: str, *, page: Any, **_: Any) -> str:
+    """Names of functions and tests become links, ``:func:`rnea``` too; formulas become MathML."""
     html = _ROLE.sub(_link, html)
+    html = _NAME.sub(_name, html)
+    up = "../" * page.file.src_uri.count("/")
+    html = _TEST.sub(lambda found: _test(found, up), html)
     return _MATH.sub(_formula, html)
 
 
@@ -23,6 +66,62 @@ def _link(found: re.Match[str]) -> str:
     name = path.rsplit(".", 1)[-1]
     target = path if path.startswith("robomodel") else f"robomodel.{path}"
     return f'<autoref optional identifier="{target}"><code>{name}</code></autoref>'
+
+
+def _name(found: re.Match[str]) -> str:
+    target = re.sub(r"^rm\.", "robomodel.", found[1])
+    return f'<autoref optional identifier="{target}"><code>{found[1]}</code></autoref>'
+
+
+def _test(found: re.Match[str], up: str) -> str:
+    name, tests = found[1], _tests()
+    if name in tests:
+        return f'<a href="{up}source/{name}.html">{found[0]}</a>'
+    file = next((file for file, lines in tests.items() if name in lines), None)
+    return found[0] if file is None else f'<a href="{up}source/{file}.html#{name}">{found[0]}</a>'
+
+
+def _robot(page: str) -> str:
+    """The robot's text that a page writes."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    robot = re.search(r'"""(<robot.*?</robot>)"""', text, re.DOTALL)
+    assert robot is not None, page
+    return robot[1]
+
+
+@cache
+def _tests() -> dict[str, dict[str, int]]:
+    """Of each file of tests, the line of each test."""
+    return {
+        file.stem: {
+            each[1]: number
+            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+            if (each := re.match(r"\s*def (test_\w+)", line))
+        }
+        for file in sorted((ROOT / "tests").glob("test_*.py"))
+    }
+
+
+def _source(file: Path, tests: dict[str, int]) -> str:
+    """A page of a file's source, with an anchor at each test."""
+    light, dark = (
+        HtmlFormatter(style=style, lineanchors="line", linenos="inline", anchorlinenos=True)
+        for style in ("default", "monokai")
+    )
+    code = highlight(file.read_text(encoding="utf-8"), PythonLexer(), light)
+    for name, number in tests.items():
+        code = code.replace(f'id="line-{number}"', f'id="{name}"', 1)
+    where = f"tests/{file.name}"
+    style = (
+        f"{light.get_style_defs()} @media (prefers-color-scheme: dark) {{{dark.get_style_defs()}}}"
+    )
+    return (
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(where)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><style>'
+        ":root{color-scheme:light dark}body{font:14px/1.5 system-ui,sans-serif;margin:1rem}"
+        f"pre{{font-size:13px;overflow-x:auto}}:target{{background:#f5d76e66}}{style}</style></head>"
+        f"<body><h1>{escape(where)}</h1>{code}</body></html>"
+    )
 
 
 def _formula(found: re.Match[str]) -> str:

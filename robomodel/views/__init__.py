@@ -8,7 +8,7 @@ from robomodel.views.animation import Player, play, write_html
 from robomodel.views.drawings import draw_cluster, draw_graph, draw_residuals
 from robomodel.views.pages import page, write_page
 from robomodel.views.recorded import read_motion
-from robomodel.views.still import write_png
+from robomodel.views.still import png, write_png
 from robomodel.views.viewer import Viewer, view
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "draw_residuals",
     "page",
     "play",
+    "png",
     "read_motion",
     "view",
     "write_html",

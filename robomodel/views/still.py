@@ -43,13 +43,18 @@ def write_png(
     """
     if Path(path).suffix.lower() != ".png":
         raise ValueError(f"path must end in .png, got '{path}'")
+    Path(path).write_bytes(png(model, q, size=size))
+
+
+def png(model: Model, q: ArrayLike | None = None, *, size: tuple[int, int] = (800, 600)) -> bytes:
+    """What :func:`write_png` writes."""
     positions = model.neutral() if q is None else np.asarray(q, dtype=float)
     if positions.shape != (model.nq,):
         raise ValueError(f"q has the shape {positions.shape}, not ({model.nq},)")
     width, height = size
     if min(width, height) < 1:
         raise ValueError(f"size must be at least one pixel, got {size}")
-    Path(path).write_bytes(_png(still(model, positions, width, height)))
+    return _encoded(still(model, positions, width, height))
 
 
 def still(model: Model, q: Array, width: int, height: int) -> Pixels:
@@ -111,7 +116,7 @@ def _fill(picture: Array, depth: Array, corners: Array, colour: Array) -> None:
     picture[window][nearer] = [*colour, 1.0]
 
 
-def _png(pixels: Pixels) -> bytes:
+def _encoded(pixels: Pixels) -> bytes:
     height, width, _ = pixels.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
 
