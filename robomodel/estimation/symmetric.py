@@ -265,6 +265,11 @@ def _pair(
     return pair
 
 
+def _same(x: Scalar, y: Scalar) -> bool:
+    """Whether two scalars are one traced value, or equal constants."""
+    return x is y or (type(x) is type(y) is float and x == y)
+
+
 def _single(blocks: dict[str, dict[str, Matrix]], name: str) -> _Single:
     """Eliminate a joint acceleration or a multiplier by its diagonal block."""
     couplings = blocks.pop(name)
@@ -275,7 +280,7 @@ def _single(blocks: dict[str, dict[str, Matrix]], name: str) -> _Single:
         blocks[other].pop(name)
         half = transposed([factors.reduce(column) for column in transposed(block)])
         scaled = [
-            [1.0 if len(pivot) == 1 and x is pivot[0][0] else p * x for x in row]
+            [1.0 if len(pivot) == 1 and _same(x, pivot[0][0]) else p * x for x in row]
             for p, row in zip(factors.inverse_pivots, half, strict=True)
         ]
         reduced[other] = half, scaled
