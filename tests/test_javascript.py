@@ -181,3 +181,63 @@ def test_the_page_on_it_runs(tmp_path: Path) -> None:
     np.testing.assert_allclose(q, model.integrate(model.neutral(), [5e-4]), atol=1e-12)
     np.testing.assert_allclose(a, rm.aba(model, q, [0.5], [1.0]), rtol=1e-12)
     assert residual < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("crank_rocker", ["rocker_joint.x", "coupler.mass", "loop.successor.x", "gravity.z"]),
+        ("parallel_ankle", ["left_rod.length", "foot.mass", "right_motor.y"]),
+        ("mini_cheetah", ["FR_knee_link_joint.z", "body.mass"]),
+    ],
+)
+def test_parameters_are_a_last_argument(name: str, names: list[str], tmp_path: Path) -> None:
+    """Against robots built with these values; configurations closed by the page's own function."""
+    model = rm.robots.load(name)
+    p = rm.parameters(model, geometry=True)
+    names = [each for each in names if each in p.names]
+    file = np.array([p[each] for each in names])
+    values = file * [1.02, 0.97, 1.01, 0.9][: len(names)]
+    functions = ["aba", "close", "integrate", "link_poses"]
+    path = rm.write_js(model, tmp_path / "robot.mjs", functions, names)
+    other = rm.with_parameters(model, dict(zip(names, values.tolist(), strict=True)))
+    rng = np.random.default_rng(1)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    row = np.tile(values, (3, 1))
+    (closed,) = run([Job(path, "close", [q, row], model.nq + 1)], tmp_path)
+    at = closed[:, :-1]
+    assert np.max(np.abs(other.residual(at)), initial=0.0) < 1e-9
+    v, tau = rng.normal(size=(2, 3, model.nv))
+    jobs = [
+        Job(path, "aba", [at, v, tau, row], model.nv),
+        Job(path, "integrate", [at, 1e-2 * v, row], model.nq),
+        Job(path, "link_poses", [at, row], 16 * len(model.frames)),
+    ]
+    a, moved, poses = run(jobs, tmp_path)
+    np.testing.assert_allclose(a, rm.aba(other, at, v, tau), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(moved, other.integrate(at, 1e-2 * v), atol=1e-11)
+    right = routine(other, "link_poses").on_arrays(at).reshape(3, -1)
+    np.testing.assert_allclose(poses, right, atol=1e-12)
+    printed = node(
+        'import { model } from "./robot.mjs";'
+        "console.log(JSON.stringify([model.parameter_names, [...model.parameters]]));",
+        tmp_path,
+    )
+    assert json.loads(printed) == [names, file.tolist()]
+
+
+def test_parameters_that_are_none(tmp_path: Path) -> None:
+    model = rm.robots.load("crank_rocker")
+    with pytest.raises(rm.UnknownNameError, match=r"did you mean 'coupler.mass'"):
+        rm.write_js(model, tmp_path / "r.js", parameters=["coupler.mas"])
+    with pytest.raises(ValueError, match="names one twice"):
+        rm.write_js(model, tmp_path / "r.js", parameters=["coupler.mass", "coupler.mass"])
+    with pytest.raises(ValueError, match="'from_actuators' takes no parameters"):
+        rm.write_js(rm.robots.load("belt_leg"), tmp_path / "r.js", "from_actuators", "gravity.z")
+    rm.write_js(model, tmp_path / "r.mjs", "frame_pose", "rocker_joint.x")
+    script = """
+import { frame_pose, model } from "./r.mjs";
+console.log(frame_pose(model.neutral, [4.5], "rocker")[3]);
+"""
+    said = node(script, tmp_path)
+    assert float(said) == 4.5

@@ -158,6 +158,7 @@ def code(
     output: Path,
     functions: str = "rnea,aba",
     language: Literal["c", "js"] = "c",
+    parameters: str = "",
     dtype: Literal["float64", "float32"] = "float64",
     stem: str | None = None,
     ros2_control: bool = False,
@@ -178,6 +179,8 @@ def code(
             joint_velocities, link_poses, from_actuators; after a colon the link that one is about,
             as frame_pose:foot.
         --language: C, or JavaScript.
+        --parameters A,B,…: Numbers of the robot that are a last argument of each function: names
+            as of rm.parameters, those of geometry too.
         --dtype: The type of all numbers in C; JavaScript has float64.
         --stem NAME: What names of C, and files, begin with. [default: the robot's]
         --ros2-control: Also write NAME_transmission.hpp, a Transmission of ros2_control between
@@ -189,14 +192,19 @@ def code(
     if language == "js" and (ros2_control or dtype != "float64"):
         raise UserError("--ros2-control and --dtype float32 are of --language c")
     model = robot.load()
-    names = [each.strip() for each in functions.split(",") if each.strip()]
+    names, changing = (
+        [each.strip() for each in text.split(",") if each.strip()]
+        for text in (functions, parameters)
+    )
     file = output / f"{identifier(stem or model.name)}.{language}"
+    options = {"parameters": changing} if changing else {}
+    wanted = {each.replace(":", "_").replace("+", "_"): (each, options) for each in names}
     with blaming(robot.file):
         output.mkdir(parents=True, exist_ok=True)
         paths = (
-            [write_js(model, file, names)]
+            [write_js(model, file, names, changing)]
             if language == "js"
-            else write_c(model, file, names, dtype=dtype, ros2_control=ros2_control)
+            else write_c(model, file, wanted, dtype=dtype, ros2_control=ros2_control)
         )
     keys = ("source", "header", "transmission")
     written = {key: str(path) for key, path in zip(keys, paths, strict=False)}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from robomodel.dynamics.algorithm import as_parameters
 from robomodel.files import replace_file
 from robomodel.interop import source
 from robomodel.interop.source import Functions
@@ -15,6 +16,7 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.javascript import LOCALS, PREAMBLE, JavaScriptFunction
 from robomodel.model import Model
 from robomodel.model.elements import position_names
+from robomodel.model.parameters import parameters as listed_parameters
 
 _WORDS = """
     arguments await break case catch class const continue debugger default delete do else enum eval
@@ -31,10 +33,10 @@ FRAME_POSE = """\
  * @param {string} link one of model.link_names
  * @param {Float64Array} pose homogeneous matrix, by rows
  */
-export function NAME(q, link, pose = new Float64Array(16)) {
+export function NAME(qPARAMETERS, link, pose = new Float64Array(16)) {
   const at = model.link_names.indexOf(link);
   if (at < 0) throw new RangeError(`no link '${link}'`);
-  pose.set(link_poses(q).subarray(16 * at, 16 * at + 16));
+  pose.set(link_poses(qPARAMETERS).subarray(16 * at, 16 * at + 16));
   return pose;
 }
 """
@@ -44,6 +46,7 @@ def write_js(
     model: Model,
     path: str | os.PathLike[str],
     functions: Functions = ("aba", "close", "frame_pose"),
+    parameters: str | Iterable[str] = (),
 ) -> Path:
     """Write functions of a robot as an ES module of JavaScript, without dependencies.
 
@@ -58,6 +61,10 @@ def write_js(
         path: Where to write; it ends in ``.js`` or ``.mjs``.
         functions: As of :func:`robomodel.write_c`. "frame_pose" without a link is
             ``frame_pose(q, link)`` of any, and "link_poses" gives all.
+        parameters: Names as of :func:`robomodel.parameters`, those of geometry too, whose values
+            every function then takes as its last argument ``p``; ``model.parameter_names`` and
+            ``model.parameters`` are the names and the file's values. Configurations are closed for
+            the values; "close" does so.
 
     Returns:
         path: The file.
@@ -65,15 +72,17 @@ def write_js(
     Raises:
         ValueError: Before anything is written: unknown functions and such as cannot be
             straight-line programs, by name; a ``path`` of another ending.
+        UnknownNameError: No such link or parameter.
     """
     file = Path(path)
     if file.suffix not in (".js", ".mjs"):
         raise ValueError(f"path must end in .js or .mjs, got '{file}'")
-    replace_file(str(file), _module(model, functions))
+    replace_file(str(file), _module(model, functions, as_parameters(model, parameters)))
     return file
 
 
-def _module(model: Model, functions: Functions) -> str:
+def _module(model: Model, functions: Functions, parameters: tuple[str, ...]) -> str:
+    given = {"parameters": parameters} if parameters else {}
     wanted: dict[str, tuple[str, Mapping[str, object]]] = {}
     of_any: list[str] = []
     for name, function, options in source.named(functions):
@@ -82,15 +91,18 @@ def _module(model: Model, functions: Functions) -> str:
         if function == "frame_pose" and not options:
             of_any.append(name)
         else:
-            wanted[name] = function, options
-    poses: tuple[str, Mapping[str, object]] = "link_poses", {}
+            wanted[name] = function, {**given, **options}
+    poses: tuple[str, Mapping[str, object]] = "link_poses", given
     if of_any and wanted.setdefault("link_poses", poses) != poses:
         raise ValueError(f"'link_poses' is what '{of_any[0]}' calls; name the other function apart")
-    written = module(model, source.chosen(model, wanted, identifier))
-    return "\n".join([written, *(FRAME_POSE.replace("NAME", identifier(n)) for n in of_any)])
+    written = module(model, source.chosen(model, wanted, identifier), parameters)
+    pose = FRAME_POSE.replace("PARAMETERS", ", p" if parameters else "")
+    return "\n".join([written, *(pose.replace("NAME", identifier(n)) for n in of_any)])
 
 
-def module(model: Model, functions: Mapping[str, TracedFunction]) -> str:
+def module(
+    model: Model, functions: Mapping[str, TracedFunction], parameters: Sequence[str] = ()
+) -> str:
     """The text of a module that exports these functions by their names, and ``model``."""
     lines = [
         f"// {model.name}: written by robomodel. SI units and radians; spatial vectors are angular",
@@ -100,6 +112,7 @@ def module(model: Model, functions: Mapping[str, TracedFunction]) -> str:
         *(f"  {key}: {json.dumps(x, ensure_ascii=False)}," for key, x in _names(model).items()),
         "};",
         f"model.neutral = Float64Array.from({json.dumps(model.neutral().tolist())});",
+        *_values(model, parameters),
         "",
         PREAMBLE,
     ]
@@ -137,6 +150,18 @@ def _names(model: Model) -> dict[str, object]:
         "actuator_names": [actuator.name for actuator in model.actuators],
         "link_names": [frame.name for frame in model.frames],
     }
+
+
+def _values(model: Model, names: Sequence[str]) -> list[str]:
+    """The file's values of parameters."""
+    if not names:
+        return []
+    listed = listed_parameters(model, geometry=True)
+    values = json.dumps([listed[name] for name in names])
+    return [
+        f"model.parameter_names = {json.dumps(list(names), ensure_ascii=False)};",
+        f"model.parameters = Float64Array.from({values});",
+    ]
 
 
 def _comment(function: TracedFunction) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args, overload
 
@@ -19,8 +19,10 @@ from robomodel import dynamics
 from robomodel.dynamics.actuators import inverse
 from robomodel.dynamics.algorithm import (
     ALGORITHMS,
+    PARAMETERS,
     AlgorithmOptions,
     AlgorithmSpec,
+    as_parameters,
     as_spec,
     documented,
     traced_algorithm,
@@ -30,7 +32,10 @@ from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.function import CudaKernel, Kernel, TracedFunction, as_dtype
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.functions import CLOSE_STEPS, INTEGRATE_STEPS
+from robomodel.model.derived import traced
 from robomodel.model.model import Model
+from robomodel.model.parameters import parameterized
+from robomodel.scalars import Scalar, Vector
 
 if TYPE_CHECKING:
     from robomodel.estimation.compiled import OrderLike
@@ -149,7 +154,10 @@ def routine(model: Model, name: str, **options: Any) -> TracedFunction:
     if not model.nv:
         raise ValueError(f"'{model.name}' has nothing that moves, so '{name}' has no arguments")
     if name in OF_CONFIGURATIONS:
-        return OF_CONFIGURATIONS[name](model, **_checked(name, options))
+        parameters = as_parameters(model, options.pop("parameters", ()))
+        make, further = OF_CONFIGURATIONS[name](model, **_checked(name, options))
+        plain = not parameters
+        return make(model, *further) if plain else _parametric(model, name, further, parameters)
     known_options = tuple(AlgorithmOptions.__annotations__)
     for option in options:
         if option not in known_options:
@@ -163,6 +171,26 @@ def routine(model: Model, name: str, **options: Any) -> TracedFunction:
         what = "actuators" if name == "actuator_map" else f"'{empty[0]}'"
         raise ValueError(f"'{name}' has no numbers on '{model.name}', which has no {what}")
     return traced_algorithm(model, task)
+
+
+@traced
+def _parametric(
+    model: Model, name: str, further: tuple[int, ...], names: tuple[str, ...]
+) -> TracedFunction:
+    """A function of configurations whose last argument holds these parameters."""
+    if name == "from_actuators":
+        raise ValueError("'from_actuators' takes no parameters; use rm.with_parameters")
+    make, _ = OF_CONFIGURATIONS[name](model)
+    plain = make(model, *further)
+    untraced: Callable[..., TracedFunction] = inspect.unwrap(make)
+
+    def build(*arguments: Vector) -> Sequence[Scalar]:
+        *given, p = arguments
+        changed = parameterized(model, dict(zip(names, p, strict=True)))
+        return untraced(changed, *further).build(*given)
+
+    arguments = {**plain.arguments, PARAMETERS: len(names)}
+    return TracedFunction(plain.name, arguments, plain.results, build)
 
 
 def task_of(function: TracedFunction) -> AlgorithmSpec | None:
@@ -180,15 +208,17 @@ def _checked(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
     return options
 
 
-OF_CONFIGURATIONS: Mapping[str, Callable[..., TracedFunction]] = {
-    "close": lambda model, steps=CLOSE_STEPS: functions.close(model, steps),
-    "constraint_bias": functions.constraint_bias,
-    "constraint_jacobian": functions.constraint_jacobian,
-    "from_actuators": lambda model, steps=inverse.STEPS: inverse.from_actuators(model, steps),
-    "integrate": lambda model: functions.integrate(model, INTEGRATE_STEPS),
-    "joint_positions": lambda model: functions.joint_positions(model, _first(model, "nq")),
-    "joint_velocities": lambda model: functions.joint_velocities(model, _first(model, "nv")),
-    "link_poses": link_poses_function,
+Made: TypeAlias = tuple[Callable[..., TracedFunction], tuple[int, ...]]
+
+OF_CONFIGURATIONS: Mapping[str, Callable[..., Made]] = {
+    "close": lambda model, steps=CLOSE_STEPS: (functions.close, (steps,)),
+    "constraint_bias": lambda model: (functions.constraint_bias, ()),
+    "constraint_jacobian": lambda model: (functions.constraint_jacobian, ()),
+    "from_actuators": lambda model, steps=inverse.STEPS: (inverse.from_actuators, (steps,)),
+    "integrate": lambda model: (functions.integrate, (INTEGRATE_STEPS,)),
+    "joint_positions": lambda model: (functions.joint_positions, (_first(model, "nq"),)),
+    "joint_velocities": lambda model: (functions.joint_velocities, (_first(model, "nv"),)),
+    "link_poses": lambda model: (link_poses_function, ()),
 }
 """Functions of the configuration and of actuators, besides the algorithms."""
 

@@ -109,6 +109,7 @@ UNITS = {
     "potential": "energy [J]",
     "com": "centre of mass [m]",
     "poses": "rotations and origins [m]",
+    "p": "parameters",
     "h": "angular [kg m^2/s], linear [kg m/s] momentum",
 }
 
