@@ -1,14 +1,14 @@
-"""How far, how hard and how fast motors move the joints of the open tree behind their linkages.
+"""How far, how hard and how fast motors move joints behind their gears and linkages.
 
-The joints that move in the open tree (:mod:`robomodel.model.approximate`) are what simulators
-without loops know. What reaches them is followed along the range of a cluster of one freedom, and
-looked at on a grid where there are several.
+Every joint of one freedom that carries something has an envelope, whatever its cluster. It is moved
+along its path (:mod:`robomodel.model.configurations.paths`) while the other joints that move in the
+open tree (:mod:`robomodel.model.approximate`) rest: at neutral, and at the ends of their ranges.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,43 +17,50 @@ from numpy.typing import NDArray
 from robomodel.description import Limits
 from robomodel.dynamics.actuators import maps as actuation
 from robomodel.model.approximate import select
-from robomodel.model.configurations.curves import FREE_LENGTH, Curve, curve, grid, sweep
+from robomodel.model.configurations.paths import Path
+from robomodel.model.configurations.ranges import (
+    JointRange,
+    column_of,
+    joint_range,
+    path_along,
+    spanning_start,
+)
 from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Cluster
+from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
-from robomodel.scalars import stack, unstack
+from robomodel.scalars import Scalar, stack, unstack
+from robomodel.spatial import ZERO, Motion, scale
 
-GRIDS = ((3, 3), (5, 1), (math.inf, 0))
-"""Of clusters of so many joints: how many positions are looked at on either side of neutral."""
-FREE = 0.5  # rad or m, either way: of joints without limits in such clusters
+FREE = 0.5  # rad or m, either way: where other joints without limits are put
 Places = NDArray[np.intp]
 
-NONE: Places = np.empty(0, dtype=np.intp)
-POINTS = 30  # along each half of a linkage's range
-INSIDE = 1e-9
-ROUNDED = 0.01  # of a range, by which limits may miss the ends of curves that bend
+OTHERS = 3  # freedoms of clusters up to which joints are moved with the others at their ends
 SINGULAR = 1e-8  # of the largest singular value
 ALIKE = 1e-9  # relative: values that differ by less are one
 NOTHING = 1e-3  # of the greatest: what counts as a dead point's
+BENT = 0.01  # of the usual size: by which curves may miss straight lines between points
+ROUNDS, MOST = 4, 200  # of points put between others, and how many these are
+INFINITE = 1e6  # rates for unit rate of a joint that is at a dead point
+STEEPEST = 30.0  # times the usual size: beyond it, near dead points, no points are added
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointEnvelope:
     """The torque, speed and range of a joint behind its motors.
 
-    ``tree``: it moves in the open tree; linkages of one freedom have envelopes of all other joints
-    but rotors, too.
+    ``tree``: it moves in the open tree.
     ``positions`` (n,) of the joint at the configurations ``q`` (n, nq); ``ratios`` (n, actuators):
-    the motors' rates for unit velocity of the joint, all others standing; ``torque`` and ``speed``
-    (n,): the greatest there while all other joints of the open tree have no torque, or stand;
-    infinite where nothing limits them.
-    ``lower`` and ``upper``: as far as all limits of its cluster let it go; ``lower_by`` and
-    ``upper_by`` name the joint whose limit that is, or say "loop" where the linkage, or the curve
-    that the joint follows, ends it.
+    the motors' rates for unit velocity of the joint, all other joints of the open tree standing;
+    ``torque`` and ``speed`` (n,): the greatest there while these rest; infinite where nothing
+    limits them. ``inertia`` (n,): the reflected inertia, :func:`reflected_inertia`.
+    ``reach``: its range with the others free, and what ends it, as
+    :func:`robomodel.joint_range` has it.
     ``effort`` and ``velocity``: available everywhere, the least of ``torque`` and ``speed`` (at the
     neutral configuration where the range has dead points, at which they vanish).
     ``line``: which of the configurations have all other joints of the tree at neutral, in order.
+    ``dead_points``: positions of the joint on that line at which it, or a motor's joint,
+    turns back.
     ``file_limits``: the file's. ``slides``: in metres and newtons, not radians.
     """
 
@@ -66,15 +73,34 @@ class JointEnvelope:
     ratios: Array
     torque: Array
     speed: Array
-    lower: float
-    upper: float
-    lower_by: str
-    upper_by: str
+    inertia: Array
+    reach: JointRange
     effort: float
     velocity: float
     line: Places
+    dead_points: tuple[float, ...]
     file_limits: Limits
     slides: bool = False
+
+    @property
+    def lower(self) -> float:
+        """The least position."""
+        return self.reach.lower
+
+    @property
+    def upper(self) -> float:
+        """The greatest position."""
+        return self.reach.upper
+
+    @property
+    def lower_by(self) -> str:
+        """The joint whose limit ends its range below; "loop" for a dead point; empty for none."""
+        return "loop" if self.reach.lower_end.kind == "dead point" else self.reach.lower_by
+
+    @property
+    def upper_by(self) -> str:
+        """The same above."""
+        return "loop" if self.reach.upper_end.kind == "dead point" else self.reach.upper_by
 
     @property
     def limits(self) -> Limits:
@@ -111,12 +137,18 @@ def _tighter(computed: float, filed: float) -> float:
 
 @cached_on_model
 def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
-    """The envelopes of every joint of one freedom that moves in the open tree."""
-    moving = _moving(model)
-    return tuple(each for cluster in model.clusters for each in _of_cluster(model, cluster, moving))
+    """The envelopes of every joint of one freedom that carries something: all but rotors'."""
+    return tuple(
+        _envelope(model, cluster, body)
+        for cluster in model.clusters
+        for body in cluster.bodies
+        if model.nodes[body].joint.nv == 1
+        and (body in moving_bodies(model) or not model.nodes[body].axisymmetric)
+    )
 
 
-def _moving(model: Model) -> frozenset[int]:
+@cached_on_model
+def moving_bodies(model: Model) -> frozenset[int]:
     """Bodies whose joints move in the open tree; independent joints where there is none."""
     try:
         return select(model).moving
@@ -124,87 +156,124 @@ def _moving(model: Model) -> frozenset[int]:
         return frozenset(n for n, joint in enumerate(model.joints) if joint.independent)
 
 
-def _of_cluster(model: Model, cluster: Cluster, moving: frozenset[int]) -> list[JointEnvelope]:
-    tree = [b for b in cluster.bodies if b in moving]
-    rows = [v for b in tree for v in model.nodes[b].freedoms]
-    bodies = (
-        tree
-        if cluster.nv != 1
-        else [  # not those of rotors
-            b for b in cluster.bodies if b in tree or not model.nodes[b].axisymmetric
-        ]
-    )
-    bodies = [b for b in bodies if model.nodes[b].joint.nv == 1]
-    if not bodies or len(rows) != cluster.nv:
-        return []
-    q, start, ranges, lines = _poses(model, cluster, bodies)
-    return [
-        _envelope(model, cluster, body, (q, start), rows if body in tree else None,
-               ranges[model.joints[body].name], lines.get(model.joints[body].name, NONE))
-        for body in bodies
-    ]  # fmt: skip
+def alone(model: Model, body: int) -> list[int]:
+    """Spanning velocities that determine the open tree's, this body's joint's among them.
+
+    Of the joints that move in the open tree, or independent ones where these do not tell the
+    cluster's motion. One that does not move takes the place of that which moves it most at neutral.
+    """
+    cluster = model.clusters[model.nodes[body].cluster]
+    rows = [v for b in cluster.bodies if b in moving_bodies(model) for v in model.nodes[b].freedoms]
+    g = model.constraint_jacobian(model.neutral())[:, cluster.v]
+    inverse = inverses(g[rows]) if len(rows) == cluster.nv else np.full((1, 1), np.nan)
+    if not np.isfinite(inverse).all():
+        rows = [cluster.spanning_v.start + c for c in cluster.columns]
+        inverse = np.eye(cluster.nv)
+    v = model.nodes[body].v
+    if v not in rows:
+        rates = np.abs(np.nan_to_num(g[v] @ inverse))
+        rows[int(np.argmax(rates))] = v
+    return rows
 
 
-def _envelope(
-    model: Model,
-    cluster: Cluster,
-    body: int,
-    poses: tuple[Array, int],
-    rows: Sequence[int] | None,
-    ends: Range,
-    line: Places,
-) -> JointEnvelope:
-    """Of one joint; ``rows``: spanning velocities of the joints that move with it, None: alone."""
-    joint, node, (q, start) = model.joints[body], model.nodes[body], poses
-    rates = [node.v] if rows is None else rows
-    b = _tree_maps(model, q, cluster, rates)
-    v = cluster.v.start + rates.index(node.v)
-    driven = np.any(b[:, v] != 0.0, axis=0)
-    speed = np.full(len(q), np.inf)
-    torque = speed.copy()
-    if np.any(driven):
-        with np.errstate(all="ignore"):
-            low, high = actuation.limits(b, *actuation.bounds(model, None))
-            fastest = np.array([
-                a.velocity_limit if a.no_load_speed is None
-                else min(a.velocity_limit, a.no_load_speed) for a in model.actuators
-            ])  # fmt: skip
-            speed = np.min(fastest[driven] / np.abs(b[:, v][:, driven]), axis=-1)
-        torque = np.minimum(high[:, v], -low[:, v])
-    (lower, lower_by), (upper, upper_by) = ends
+def _envelope(model: Model, cluster: Cluster, body: int) -> JointEnvelope:
+    joint, node = model.joints[body], model.nodes[body]
+    rows = alone(model, body)
+    place = rows.index(node.v)
+    q, line, path = _poses(model, cluster, body, rows)
+    b, rates = _maps(model, q, cluster, rows)
+    ratios = b[:, cluster.v.start + place]
+    driven = np.any(np.nan_to_num(ratios, nan=1.0) != 0.0, axis=0) & np.any(ratios != 0.0, axis=0)
+    torque, speed = _greatest(model, ratios[:, driven], driven)
+    start = int(line[np.argmin(np.linalg.norm(q[line] - model.neutral(), axis=1))])
     return JointEnvelope(
         joint=joint.name,
         cluster=cluster.name,
-        tree=rows is not None,
+        tree=body in moving_bodies(model),
         actuators=tuple(a.name for a, on in zip(model.actuators, driven, strict=True) if on),
         q=q,
         positions=np.asarray(model.joint_positions(q)[joint.name]),
-        ratios=b[:, v][:, driven],
+        ratios=ratios[:, driven],
         torque=torque,
         speed=speed,
-        lower=lower,
-        upper=upper,
-        lower_by=lower_by,
-        upper_by=upper_by,
+        inertia=reflected_inertia(model, q, body, rates[..., place]),
+        reach=joint_range(model, joint.name),
         effort=_least(torque, start),
         velocity=_least(speed, start),
         line=line,
+        dead_points=() if path is None else tuple(_dead_points(model, cluster, body, path, driven)),
         file_limits=Limits(joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit),
         slides=joint.type == "prismatic",
     )
 
 
-def _tree_maps(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> Array:
-    """B (n, nv, nu) over the velocities of the joints that move, in this cluster's place."""
+def _greatest(model: Model, ratios: Array, driven: Mask) -> tuple[Array, Array]:
+    """The greatest torque and speed (n,) by the motors' ratios (n, driven)."""
+    if not np.any(driven):
+        return np.full(len(ratios), np.inf), np.full(len(ratios), np.inf)
+    low, high = (x[driven] for x in actuation.bounds(model, None))
+    fastest = np.array([
+        a.velocity_limit if a.no_load_speed is None else min(a.velocity_limit, a.no_load_speed)
+        for a in model.actuators
+    ])[driven]  # fmt: skip
+    with np.errstate(all="ignore"):
+        speed = np.min(fastest / np.abs(ratios), axis=-1)
+        pushes = np.stack([low * ratios, high * ratios])
+        pushes = np.where(ratios == 0.0, 0.0, pushes)
+        torque = np.minimum(np.sum(np.max(pushes, axis=0), axis=-1),
+                            -np.sum(np.min(pushes, axis=0), axis=-1))  # fmt: skip
+    return torque, speed
+
+
+def _maps(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> tuple[Array, Array]:
+    """B (n, nv, nu) over such velocities in their cluster's place, and v (n, nv, rows) for each."""
     entries = [x for row in actuation.actuator_map(model, unstack(q)) for x in row]
     b = stack(entries, q.shape[:-1]).reshape(len(q), model.nv, len(model.actuators))
-    if cluster.kind == "joint" or not b.shape[-1]:
-        return b
-    rates = model.constraint_jacobian(q)[:, rows, cluster.v]
-    if np.array_equal(rates, np.broadcast_to(np.eye(len(rows)), rates.shape)):
-        return b
-    b[:, cluster.v] = np.swapaxes(inverses(rates), 1, 2) @ b[:, cluster.v]
-    return b
+    rates = np.zeros((len(q), model.nv, len(rows)))
+    g = model.constraint_jacobian(q)[:, rows, cluster.v]
+    one = np.eye(len(rows))
+    inverse = np.broadcast_to(one, g.shape) if np.array_equal(g, one + 0.0 * g) else inverses(g)
+    rates[:, cluster.v] = inverse
+    if b.shape[-1] and inverse.strides[0]:
+        b[:, cluster.v] = np.swapaxes(inverse, 1, 2) @ b[:, cluster.v]
+    return b, rates
+
+
+def reflected_inertia(model: Model, q: Array, body: int, v: Array) -> Array:
+    """Reflected inertia (n,) of a joint at q (n, nq), moved at unit rate by v (n, nv).
+
+    The sum of twistᵀ · inertia · twist over all bodies that move but those on the joint's own side,
+    which it carries; of these rotors count by their turning alone. Armatures are added. No part of
+    it is negative. Not-a-number where v is.
+    """
+    positions = model.spanning_positions(unstack(q))
+    speeds = np.einsum("nij,nj->ni", model.constraint_jacobian(q), v)
+    rests = np.all(speeds == 0.0, axis=0)
+    rates = unstack(speeds)
+    total: Scalar = 0.0
+    twists: dict[int, Motion] = {}
+    own: set[int] = set()
+    for k, node in enumerate(model.nodes):
+        if k == body or node.parent in own:
+            own.add(k)
+        if node.parent not in twists and rests[list(node.freedoms)].all():
+            continue
+        turning = Motion(ZERO, ZERO)
+        for r, motion in zip(node.freedoms, node.joint.subspace, strict=True):
+            turning = turning + Motion(
+                scale(rates[r], motion.angular), scale(rates[r], motion.linear)
+            )
+            total = total + node.armature * rates[r] * rates[r]
+        twists[k] = turning
+        if node.parent in twists:
+            twists[k] = node.transform(positions).to_child(twists[node.parent]) + turning
+        if k not in own:
+            total = total + (node.inertia * twists[k]).dot(twists[k])
+        elif node.axisymmetric and k != body:
+            total = total + (node.inertia * turning).dot(turning)
+    result: Array = np.broadcast_to(np.asarray(total, dtype=float), (len(q),)).copy()
+    result[~(np.max(np.abs(v), axis=-1, initial=0.0) < INFINITE)] = np.nan
+    return result
 
 
 def inverses(matrices: Array) -> Array:
@@ -229,13 +298,15 @@ def _least(values: Array, start: int) -> float:
 def tree_rows(model: Model, instead: Sequence[int] = ()) -> list[int]:
     """Spanning velocities of the joints that move in the open tree, which determine all others.
 
-    ``instead``: bodies of clusters of one freedom whose joints stand for these.
+    ``instead``: bodies whose joints take the places of some of these, as :func:`alone` has it.
     """
-    moving, rows = _moving(model), []
+    moving, rows = moving_bodies(model), []
     for cluster in model.clusters:
-        chosen = [b for b in instead if b in cluster.bodies] if cluster.nv == 1 else []
-        bodies = chosen[:1] or [b for b in cluster.bodies if b in moving]
-        rows += [v for b in bodies for v in model.nodes[b].freedoms]
+        chosen = [b for b in instead if b in cluster.bodies and b not in moving]
+        bodies = [b for b in cluster.bodies if b in moving]
+        rows += alone(model, chosen[0]) if chosen else [
+            v for b in bodies for v in model.nodes[b].freedoms
+        ]  # fmt: skip
     return rows
 
 
@@ -247,185 +318,107 @@ def tree_rates(model: Model, q: Array, rows: Sequence[int]) -> Array:
     return inverses(model.constraint_jacobian(q)[..., rows, :])
 
 
-# ---- ranges --------------------------------------------------------------------------------------
-
-Range = tuple[tuple[float, str], tuple[float, str]]
+# ---- configurations ------------------------------------------------------------------------------
 
 
 def _poses(
-    model: Model, cluster: Cluster, bodies: Sequence[int]
-) -> tuple[Array, int, dict[str, Range], dict[str, Places]]:
-    """Configurations (n, nq) to look at, which of them is the start, and the joints' ranges.
+    model: Model, cluster: Cluster, body: int, rows: Sequence[int]
+) -> tuple[Array, Places, Path | None]:
+    """Configurations (n, nq) of a joint's cluster, which are on the line, and the path of that.
 
-    Also which of them are those where this joint moves alone.
+    All other joints are at neutral on the line; on others one of the cluster is at an end.
     """
     neutral = model.neutral()
-    ranges = {model.joints[b].name: _limits(model, b) for b in bodies}
-    if cluster.kind == "joint":
-        return neutral[None], 0, ranges, {}
-    if cluster.kind == "couplings":
-        if cluster.varies and cluster.nv == 1 and cluster.independent[0] in model.joint_names:
-            q, start, ranges = _along_polynomials(model, cluster, bodies)
-            return q, start, ranges, {name: np.arange(len(q)) for name in ranges}
-        if cluster.nv == 1:
-            ranges = {model.joints[b].name: _geared(model, cluster, b) for b in bodies}
-        return neutral[None], 0, ranges, {}
-    (first, *_) = cluster.independent
-    if cluster.nv == 1 and first in model.joint_names:
-        path = curve(model, cluster, first)
-        q, start, ends = _along(model, cluster, path)
-        if len(q) == 1:  # neutral is out of its limits
-            return q, 0, ranges, {}
-        ranges = {model.joints[b].name: _spanned(model, b, path, q, ends) for b in bodies}
-        return q, start, ranges, {name: np.arange(len(q)) for name in ranges}
-    names, at = list(ranges), model.joint_positions(neutral)
-    count = next(n for most, n in GRIDS if len(names) <= most)
-    axes = [_spread(ranges[name], float(at[name]), count) for name in names]
-    poses = grid(model, names, axes).reshape(-1, model.nq)
-    there: Mask = np.all(np.isfinite(poses), axis=1)
-    if not np.any(there):  # neutral is out of its limits
-        return neutral[None], 0, ranges, {}
-    shape = tuple(len(axis) for axis in axes)
-    number = np.where(there, np.cumsum(there) - 1, -1).reshape(shape)
-    middle = tuple(len(axis) // 2 for axis in axes)
-    lines = {}
-    for n, name in enumerate(names):
-        row = np.moveaxis(number, n, -1)[(*middle[:n], *middle[n + 1 :])]
-        lines[name] = row[row >= 0]
-    return poses[there], max(int(number[middle]), 0), ranges, lines
+    if not cluster.varies:
+        return neutral[None], np.zeros(1, dtype=np.intp), None
+    column = column_of(cluster, model.joints[body].name)
+    held = [v - cluster.spanning_v.start for v in rows if v != model.nodes[body].v]
+    start = spanning_start(cluster, neutral[cluster.q])
+    path = path_along(model, cluster, column, held, start)
+    if path is None:
+        return neutral[None], np.zeros(1, dtype=np.intp), None
+    points = [_refined(model, cluster, body, rows, path)]
+    if 1 < cluster.nv <= OTHERS:
+        for other in _at_ends(model, cluster, held, rows, start):
+            beside = path_along(model, cluster, column, held, other)
+            if beside is not None:
+                points.append(beside.q)
+    q = np.concatenate([whole(model, cluster, each) for each in points])
+    return q, np.arange(len(points[0])), path
 
 
-def _spread(ends: Range, at: float, count: int) -> Array:
-    """Positions of a joint: where it is in the middle, as many on either side up to its limits."""
-    (low, _), (high, _) = ends
-    if not count:
-        return np.array([at])
-    low = low if math.isfinite(low) else at - FREE
-    high = high if math.isfinite(high) else at + FREE
-    return np.concatenate(
-        [np.linspace(min(low, at), at, count + 1), np.linspace(at, max(high, at), count + 1)[1:]]
-    )
+def _at_ends(
+    model: Model, cluster: Cluster, held: Sequence[int], rows: Sequence[int], start: Array
+) -> Iterator[Array]:
+    """Spanning positions with one of the held joints at an end of its range, the others rest."""
+    columns = [v - cluster.spanning_v.start for v in rows]
+    for column in held:
+        rest = [c for c in columns if c != column]
+        path = path_along(model, cluster, column, rest, start)
+        if path is not None:
+            yield from path.within(column, FREE)
 
 
-def _limits(model: Model, body: int) -> Range:
-    joint = model.joints[body]
-    lower, upper = joint.lower, joint.upper
-    return (
-        (lower, joint.name if math.isfinite(lower) else ""),
-        (upper, joint.name if math.isfinite(upper) else ""),
-    )
+def whole(model: Model, cluster: Cluster, spanning: Array) -> Array:
+    """q (n, nq) with a cluster at these spanning positions (n, …), the others at neutral."""
+    q = np.tile(model.neutral(), (len(spanning), 1))
+    if cluster.implicit:
+        q[:, cluster.q] = spanning
+        return q
+    for body, part, _ in joint_slices(model, cluster):
+        link = cluster.geometry.links[body - cluster.bodies[0]]
+        q[:, cluster.q][:, part] = spanning[:, link.positions]
+    return q
 
 
-def _geared(model: Model, cluster: Cluster, body: int) -> Range:
-    """The range of a joint of a cluster of gears, by the limits of all of its joints."""
-    neutral = model.neutral()
-    at, rates = model.joint_positions(neutral), model.constraint_jacobian(neutral)
-    name, column = model.joints[body].name, cluster.v.start
-    rate = float(rates[model.nodes[body].v, column])
-    if not rate:  # it mimics another joint zero times
-        return (float(at[name]), ""), (float(at[name]), "")
-    lower, upper = (-math.inf, ""), (math.inf, "")
-    for other in sorted(cluster.bodies, key=lambda b: b != body):
-        joint = model.joints[other]
-        slope = float(rates[model.nodes[other].v, column]) / rate
-        if joint.nv != 1 or not slope:
-            continue
-        ends = [float(at[name] + (x - at[joint.name]) / slope) for x in (joint.lower, joint.upper)]
-        low, high = ends if slope > 0.0 else ends[::-1]
-        if low > lower[0] + INSIDE or lower[0] == -math.inf < low:
-            lower = low, joint.name
-        if high < upper[0] - INSIDE or upper[0] == math.inf > high:
-            upper = high, joint.name
-    return lower, upper
+def _refined(model: Model, cluster: Cluster, body: int, rows: Sequence[int], path: Path) -> Array:
+    """Points of a path, closer to each other where ratios bend."""
+    place = rows.index(model.nodes[body].v)
+
+    def values(spanning: Array) -> Array:
+        q = whole(model, cluster, spanning)
+        b, rates = _maps(model, q, cluster, rows)
+        speeds = np.einsum("nij,nj->ni", model.constraint_jacobian(q)[:, cluster.spanning_v],
+                           rates[..., place])  # fmt: skip
+        return np.concatenate([b[:, cluster.v.start + place], speeds], axis=1)
+
+    at = np.arange(len(path.q), dtype=float)
+    known = values(path.q)
+    with np.errstate(all="ignore"):
+        usual = np.nan_to_num(np.nanmedian(np.abs(known), axis=0))
+    points = path.q
+    todo = 0.5 * (at[1:] + at[:-1])
+    for _ in range(ROUNDS):
+        if not 0 < len(todo) <= MOST:
+            break
+        between = np.array([path.at(s) for s in todo])
+        found = values(between)
+        left = np.searchsorted(at, todo) - 1
+        straight = 0.5 * (known[left] + known[left + 1])
+        off = np.abs(found - straight)
+        near = np.abs(found) < STEEPEST * usual
+        bent = np.any((off > BENT * np.maximum(usual, 1e-12)) & near, axis=1)
+        gap = at[left + 1] - at[left]
+        order = np.argsort(np.concatenate([at, todo]), kind="stable")
+        at = np.concatenate([at, todo])[order]
+        known = np.concatenate([known, found])[order]
+        points = np.concatenate([points, between])[order]
+        todo = np.concatenate([todo[bent] - 0.25 * gap[bent], todo[bent] + 0.25 * gap[bent]])
+        todo.sort()
+    return points
 
 
-def _along_polynomials(
-    model: Model, cluster: Cluster, bodies: Sequence[int]
-) -> tuple[Array, int, dict[str, Range]]:
-    """The range of a cluster of one freedom with polynomials: all joints within their limits.
-
-    Limits of files that are a hundredth of the range short of the curves count as their ends.
-    """
-    motion = sweep(model, cluster.independent[0], steps=2 * POINTS)
-    at = model.joint_positions(motion.q)
-    neutral = float(model.joint_positions(model.neutral())[motion.joint])
-    start = int(np.argmin(np.abs(motion.positions - neutral)))
-    joints = [model.joints[body] for body in cluster.bodies if model.joints[body].nv == 1]
-    joints = [joint for joint in joints if joint.type != "continuous"]
-    stops = np.full(len(motion.q), "", dtype=object)
-    for joint in joints:
-        slack = ROUNDED * float(np.ptp(at[joint.name])) + INSIDE
-        out = (at[joint.name] < joint.lower - slack) | (at[joint.name] > joint.upper + slack)
-        stops[out & (stops == "")] = joint.name
-    outside = np.flatnonzero(stops != "")
-    first = int(np.max(outside[outside < start], initial=-1)) + 1
-    last = int(np.min(outside[outside > start], initial=len(stops))) - 1
-    leader = model.joints[model.joint_names.index(motion.joint)]
-    by = [
-        stops[n] if 0 <= n < len(stops) else motion.joint if math.isfinite(limit) else ""
-        for n, limit in ((first - 1, leader.lower), (last + 1, leader.upper))
-    ]
-    ranges: dict[str, Range] = {}
-    for body in bodies:
-        name = model.joints[body].name
-        values = at[name][first : last + 1]
-        ends = []
-        for n in (int(np.argmin(values)), int(np.argmax(values))):
-            turns = 0 < n < len(values) - 1
-            ends.append((float(values[n]), "loop" if turns else by[0] if n == 0 else by[1]))
-        ranges[name] = ends[0], ends[1]
-    return motion.q[first : last + 1], start - first, ranges
-
-
-def _along(model: Model, cluster: Cluster, path: Curve) -> tuple[Array, int, tuple[str, str]]:
-    """The range of a linkage of one freedom, to its ends, and what ends it on either side."""
-    joint = next(each for each in model.joints if each.name == path.joint)
-    free = FREE_LENGTH if joint.type == "prismatic" else math.pi
-    sides, names = [], []
-    for end, limit, way in zip(path.ends, (joint.lower, joint.upper), (-free, free), strict=True):
-        position, by = end.position, end.by
-        if not by:  # half a turn meets no limit; the joint's may be farther
-            position, by = (limit, joint.name) if math.isfinite(limit) else (path.start + way, "")
-        side = path.at(np.linspace(path.start, position, POINTS + 1)[1:])
-        if end.by:
-            side[-1] = end.q
-        fine = np.isfinite(side).all(axis=1) & (abs(position - path.start) > INSIDE)
-        sides.append(side[fine])
-        names.append(by)
-    q = np.tile(model.neutral(), (len(sides[0]) + 1 + len(sides[1]), 1))
-    q[: len(sides[0]), cluster.q] = sides[0][::-1]
-    q[len(sides[0]) + 1 :, cluster.q] = sides[1]
-    return q, len(sides[0]), (names[0], names[1])
-
-
-def _spanned(model: Model, body: int, path: Curve, q: Array, ends: tuple[str, str]) -> Range:
-    """The range of a joint along a linkage's: where it turns back, it is the linkage's doing."""
-    from scipy.optimize import brentq
-
-    joint, cluster = model.joints[body], path.cluster
-    at = np.asarray(model.joint_positions(q)[joint.name])
-    along = np.asarray(model.joint_positions(q)[path.joint])
-
-    def there(position: float) -> Array:
-        whole = model.neutral()
-        whole[cluster.q] = path.at(np.array([position]))[0]
-        return whole
-
-    def rate(position: float) -> float:
-        return float(model.constraint_jacobian(there(position))[model.nodes[body].v, cluster.v][0])
-
-    ranges = []
-    steps = np.pad(along, 1, mode="reflect", reflect_type="odd")
-    for pick, limit in ((np.argmin, joint.lower), (np.argmax, joint.upper)):
-        n = int(pick(at))
-        value = float(at[n])
-        by = ends[0] if n == 0 else ends[1] if n == len(at) - 1 else "loop"
-        if by in ("", "loop") and rate(steps[n]) * rate(steps[n + 2]) < 0.0:
-            turn = brentq(rate, steps[n], steps[n + 2], xtol=1e-12)
-            value, by = float(model.joint_positions(there(turn))[joint.name]), "loop"
-        if abs(value - limit) <= 1e-7:
-            value, by = limit, joint.name
-        if not by:  # a whole turn
-            value = limit
-        ranges.append((value, by))
-    return ranges[0], ranges[1]
+def _dead_points(
+    model: Model, cluster: Cluster, body: int, path: Path, driven: Mask
+) -> Iterator[float]:
+    """Where on its path a joint, or one that a motor of it turns, turns back; and dead ends."""
+    column = column_of(cluster, model.joints[body].name)
+    columns = {column} | {
+        row - cluster.spanning_v.start
+        for actuator, on in zip(model.actuators, driven, strict=True)
+        for row, _ in actuator.rows
+        if on and cluster.spanning_v.start <= row < cluster.spanning_v.stop
+    }
+    found = [path.part.position(q, column) for each in sorted(columns) for q in path.turns(each)]
+    found += [path.part.position(end.q, column) for end in path.ends if end.kind == "dead point"]
+    yield from sorted({round(x, 9) + 0.0 for x in found})

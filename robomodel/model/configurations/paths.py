@@ -64,7 +64,8 @@ class Part:
     close it; ``columns`` are its spanning velocities, ``rank`` the number of its independent
     conditions. ``names``, ``unit``, ``low``, ``high`` and ``lengths`` (in metres) are of all
     columns of the cluster, ``chart`` (n, columns) are its independent velocities, as rows;
-    ``place`` is where in q the joints of one freedom are, by their columns.
+    ``place`` is where in q the joints of one freedom are, by their columns. ``followers`` are
+    joints that are left out: where they are in q, Σ (where, ratio) and an offset that give it.
     """
 
     geometry: Geometry
@@ -78,6 +79,7 @@ class Part:
     chart: Array
     lengths: tuple[bool, ...]
     place: dict[int, int]
+    followers: tuple[tuple[int, tuple[tuple[int, float], ...], float], ...]
 
     @property
     def mobility(self) -> int:
@@ -120,6 +122,13 @@ class Part:
             return ahead
         closed, gap = newton.close(self.geometry, ahead, held=still, rows=self.rows)
         return closed if float(gap) <= float(enough(closed)) else None
+
+    def completed(self, q: Array) -> Array:
+        """Spanning positions with the joints that are left out where couplings turn them."""
+        q = q.copy()
+        for place, terms, offset in self.followers:
+            q[..., place] = offset + sum(ratio * q[..., other] for other, ratio in terms)
+        return q
 
     def position(self, q: Array, column: int) -> float:
         """Of a joint with one freedom, by its column."""
@@ -188,7 +197,12 @@ class Path:
             ):
                 x = sign * math.inf
             own = part.high[column] if sign > 0.0 else part.low[column]
-            if math.isfinite(own) and abs(x - own) <= ROUNDING:
+            mine = (
+                by == part.names[column]
+                if kind == "limit"
+                else math.isfinite(x) and abs(x - own) <= ROUNDING
+            )
+            if mine and math.isfinite(own):
                 x, kind, by = float(own), "limit", part.names[column]
             result.append(RangeEnd(x, kind, by))
         return result[0], result[1]
@@ -217,14 +231,45 @@ class Path:
                 return self.part.position(q, column), self.part.loop_of(tangent, q, column)
         return None
 
-    def _located(self, a: int, column: int) -> tuple[Array, Array]:
-        """The configuration between point a and the next at which a joint rests; its tangent."""
-        follower = _Follower(self.part, self.held)
+    def at(self, place: float) -> Array:
+        """The spanning positions at a fractional index."""
+        a = min(int(place), len(self.q) - 2)
+        share = place - a
+        if share in (0.0, 1.0):
+            known: Array = self.q[a + round(share)]
+            return known
+        step = self._step(a)
+        return self.part.completed(step.at(share * step.stride)[0])
+
+    def turns(self, column: int) -> list[Array]:
+        """Where a joint turns back."""
+        rates = self.tangents[:, column]
+        return [self._located(int(a), column)[0]
+                for a in np.flatnonzero(rates[1:] * rates[:-1] < 0.0)]  # fmt: skip
+
+    def within(self, column: int, free: float) -> list[Array]:
+        """The points at which a joint is farthest; without ends up to ``free`` from the start."""
+        at = self.q[:, self.part.place[column]]
+        low, high = self.range(column)
+        here = float(at[self.start])
+        least = here - free if math.isinf(low.position) else low.position
+        most = here + free if math.isinf(high.position) else high.position
+        inside = (at >= least - INSIDE) & (at <= most + INSIDE)
+        ends = (np.argmin(np.where(inside, at, np.inf)), np.argmax(np.where(inside, at, -np.inf)))
+        return [self.q[n] for n in ends if n != self.start]
+
+    def _step(self, a: int) -> _Step:
+        """From a point to the next."""
         q, moved = self.q[a], self.q[a + 1]
         away = self.part.geometry.difference(q, moved) / self.part.unit * _mine(self.part)
         reach = float(np.linalg.norm(away))
-        step = _Step(follower, q, self.tangents[a], reach, moved, self.tangents[a + 1])
-        return step.at(step.root(1.5 * reach, lambda _, t: float(t[column])))
+        follower = _Follower(self.part, self.held)
+        return _Step(follower, q, self.tangents[a], reach, moved, self.tangents[a + 1])
+
+    def _located(self, a: int, column: int) -> tuple[Array, Array]:
+        """The configuration between point a and the next at which a joint rests; its tangent."""
+        step = self._step(a)
+        return step.at(step.root(1.5 * step.stride, lambda _, t: float(t[column])))
 
 
 def _mine(part: Part) -> Array:
@@ -249,9 +294,9 @@ def follow(part: Part, q: Array, held: Sequence[int], column: int) -> Path | Non
     if forth.ring:
         points, tangents = np.array(forth.q), np.array(forth.tangents)
         end = End(q, "", "")
-        return Path(part, points, tangents, 0, (end, end), True, tuple(held))
+        return Path(part, part.completed(points), tangents, 0, (end, end), True, tuple(held))
     back = follower.half(q, -ahead)
-    points = np.array(back.q[:0:-1] + forth.q)
+    points = part.completed(np.array(back.q[:0:-1] + forth.q))
     tangents = np.concatenate([-np.array(back.tangents)[:0:-1], np.array(forth.tangents)])
     return Path(
         part, points, tangents, len(back.q) - 1, (back.end, forth.end), False, tuple(held)
@@ -421,7 +466,7 @@ class _Step:
         for k, c in enumerate(follower.limited):
             for side, limit in ((-1.0, follower.low[k]), (1.0, follower.high[k])):
                 at = self._meets(c, side, float(limit))
-                if at < first:
+                if at < first - INSIDE:
                     first, by, kind = at, part.names[c], "limit"
         if chart is not None and there is not None and there.value < 0.0:
 

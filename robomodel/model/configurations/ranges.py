@@ -142,7 +142,12 @@ def _held(model: Model, cluster: Cluster, joint: Joint, q: Array) -> JointRange:
     place = _places(cluster)
     spanning = spanning_start(cluster, q[cluster.q])
     at = tuple((labels[c], float(spanning[place[c]])) for c in held if c in place)
-    path = path_along(model, cluster, column, held, spanning)
+    part = part_of(model, cluster, column, held)
+    if not part.rows:
+        return _named(joint, _own_limits(part, column), at)
+    if not part.geometry.loops:
+        return _named(joint, _linear(part, column, spanning, held), at)
+    path = follow(part, spanning, [c for c in held if c in part.columns], column)
     if path is not None:
         return _named(joint, path.range(column), at)
     x = float(spanning[place[column]])  # nothing moves it
@@ -152,7 +157,13 @@ def _held(model: Model, cluster: Cluster, joint: Joint, q: Array) -> JointRange:
 def _named(
     joint: Joint, ends: tuple[RangeEnd, RangeEnd], held: tuple[tuple[str, float], ...] = ()
 ) -> JointRange:
-    return JointRange(joint.name, *ends, held, joint.type == "prismatic")
+    low, high = ends
+    own = (joint.lower, joint.upper) if joint.type != "continuous" else (-math.inf, math.inf)
+    if low.position < own[0]:  # it began beyond its limit
+        low = RangeEnd(own[0], "limit", joint.name)
+    if high.position > own[1]:
+        high = RangeEnd(own[1], "limit", joint.name)
+    return JointRange(joint.name, low, high, held, joint.type == "prismatic")
 
 
 # ---- paths ---------------------------------------------------------------------------------------
@@ -169,7 +180,7 @@ def held_columns(
     model: Model, cluster: Cluster, joint: str, q: Array
 ) -> tuple[int, tuple[int, ...]]:
     """A joint's column of its cluster, and the independent ones to hold while it moves."""
-    column = _column(cluster, joint)
+    column = column_of(cluster, joint)
     if column in cluster.columns:
         return column, tuple(c for c in cluster.columns if c != column)
     g = model.constraint_jacobian(q)[cluster.spanning_v, cluster.v][column]
@@ -181,12 +192,17 @@ def held_columns(
 def path_along(
     model: Model, cluster: Cluster, column: int, held: Sequence[int], spanning: Array
 ) -> Path | None:
-    """The path of a cluster from there on which a joint moves while ``held`` columns rest."""
+    """The path of a cluster from there on which a joint moves while ``held`` columns rest.
+
+    None where nothing moves with it, or more than one freedom is left.
+    """
     part = part_of(model, cluster, column, held)
-    return follow(part, spanning, [c for c in held if c in part.columns], column)
+    resting = [c for c in held if c in part.columns]
+    return follow(part, spanning, resting, column) if part.rows else None
 
 
-def _column(cluster: Cluster, joint: str) -> int:
+def column_of(cluster: Cluster, joint: str) -> int:
+    """Where in a cluster's spanning velocities a joint's first one is."""
     return cluster.geometry.links[cluster.joints.index(joint)].v
 
 
@@ -231,13 +247,15 @@ def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = (
         for i, link in enumerate(geometry.links)
         if {column, *kept} & {*link.freedoms} or np.any(bounded[list(link.freedoms)])
     }
-    for body, condition in _leaves(conditions, set()):
-        unit[geometry.links[body].v] *= max(1.0, *map(abs, _ratios(body, condition).values()))
+    unit *= _gearing(model, cluster)
+    followers: list[tuple[int, tuple[tuple[int, float], ...], float]] = []
     while leaf := next(_leaves(conditions, needed), None):
         body, condition = leaf
         conditions.remove(condition)
-        c = geometry.links[body].v
-        for other, ratio in _ratios(body, condition).items():  # it stands for what moves it
+        c, ratios = geometry.links[body].v, _ratios(body, condition)
+        terms = tuple((geometry.links[other].q, ratio) for other, ratio in ratios.items())
+        followers.insert(0, (geometry.links[body].q, terms, _offset(body, condition)))
+        for other, ratio in ratios.items():  # it stands for what moves it
             chart[:, geometry.links[other].v] += ratio * chart[:, c]
         chart[:, c] = 0.0
     groups = _groups(conditions)
@@ -265,7 +283,24 @@ def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = (
         chart[np.any(chart != 0.0, axis=1)],
         tuple(each.length for each in columns),
         _places(cluster),
+        tuple(followers),
     )
+
+
+def _gearing(model: Model, cluster: Cluster) -> Array:
+    """How far couplings turn joints that are in no loop (rotors) for unit motion of those that are.
+
+    Not less than 1; in these units they do not shorten a path's steps.
+    """
+    geometry = cluster.geometry
+    looped = sorted(c for body in geometry.looped_bodies for c in geometry.links[body].freedoms)
+    factors = np.ones(geometry.nv)
+    others = [c for c in range(geometry.nv) if c not in looped]
+    if looped and others:
+        g = model.constraint_jacobian(model.neutral())[cluster.spanning_v, cluster.v]
+        shares = g[others] @ np.linalg.pinv(np.nan_to_num(g[looped]), rcond=1e-9)
+        factors[others] = np.maximum(1.0, np.linalg.norm(np.nan_to_num(shares), axis=1))
+    return factors
 
 
 def _leaves(conditions: Sequence[_Condition], needed: set[int]) -> Iterator[tuple[int, _Condition]]:
@@ -284,6 +319,12 @@ def _ratios(body: int, condition: _Condition) -> dict[int, float]:
     terms = dict(condition.what.terms)
     own = terms.pop(body)
     return {other: -x / own for other, x in terms.items()}
+
+
+def _offset(body: int, condition: _Condition) -> float:
+    """Where a coupling puts one of its links with the others at zero."""
+    assert isinstance(condition.what, LinearCoupling)
+    return condition.what.offset / dict(condition.what.terms)[body]
 
 
 def _groups(conditions: Sequence[_Condition]) -> list[set[int]]:
@@ -328,14 +369,13 @@ def _rank(
 
 def _ends(model: Model, cluster: Cluster, joint: Joint) -> tuple[RangeEnd, RangeEnd]:
     """Those of a joint with the others free."""
-    column = _column(cluster, joint.name)
+    column = column_of(cluster, joint.name)
     part = part_of(model, cluster, column)
     spanning = spanning_start(cluster, np.array(cluster.start))
     if (sums := _driven(model, cluster, joint, part)) is not None:
         return sums
     if not part.rows:
-        low, high = (_own_limit(part, column, limit) for limit in (part.low, part.high))
-        return low, high
+        return _own_limits(part, column)
     if not part.geometry.loops:
         return _linear(part, column, spanning)
     path = follow(part, spanning, (), column)
@@ -360,7 +400,6 @@ def _driven(
     groups = _groups(conditions)
     if any(len(group & ratios.keys()) > 1 for group in groups):
         return None
-    own = dict(mine[0].what.terms)[body]
     ends = []
     for sides in ((0, 1), (1, 0)):
         parts = []
@@ -368,26 +407,33 @@ def _driven(
             reach = _free(model, cluster.joints[other])
             end = (reach.lower_end, reach.upper_end)[sides[ratio < 0.0]]
             parts.append((abs(ratio), ratio * end.position, end))
-        total = mine[0].what.offset / own + sum(x for _, x, _ in parts)
+        total = _offset(body, mine[0]) + sum(x for _, x, _ in parts)
         largest = max(parts, key=lambda each: (math.isinf(each[1]), each[0]))[2]
         ends.append(RangeEnd(total, largest.kind, largest.by))
     return ends[0], ends[1]
 
 
-def _own_limit(part: Part, column: int, limits: Array) -> RangeEnd:
-    limit = float(limits[column])
-    if math.isinf(limit):
-        return RangeEnd(limit, "", "")
-    return RangeEnd(limit, "limit", part.names[column])
+def _own_limits(part: Part, column: int) -> tuple[RangeEnd, RangeEnd]:
+    """The limits of a joint that nothing is related to."""
+    low, high = (
+        RangeEnd(limit, "limit" if math.isfinite(limit) else "",
+                 part.names[column] if math.isfinite(limit) else "")
+        for limit in (float(part.low[column]), float(part.high[column]))
+    )  # fmt: skip
+    return low, high
 
 
-def _linear(part: Part, column: int, start: Array) -> tuple[RangeEnd, RangeEnd]:
+def _linear(
+    part: Part, column: int, start: Array, held: Sequence[int] = ()
+) -> tuple[RangeEnd, RangeEnd]:
     """Where couplings alone relate joints: a linear program, in steps from the start."""
     from scipy.optimize import linprog
 
     columns = list(part.columns)
     at = start[[part.place[c] for c in columns]]
     low, high = np.minimum(part.low[columns] - at, 0.0), np.maximum(part.high[columns] - at, 0.0)
+    rest = [n for n, c in enumerate(columns) if c in held]
+    low[rest] = high[rest] = 0.0
     matrix = part.geometry.evaluate(start)[1][list(part.rows)][:, columns]
     matrix /= np.max(np.abs(matrix), axis=1, keepdims=True)
     mine = columns.index(column)
@@ -402,9 +448,13 @@ def _linear(part: Part, column: int, start: Array) -> tuple[RangeEnd, RangeEnd]:
             continue
         x = found.x
         met = (np.abs(x - low) <= BINDING) | (np.abs(x - high) <= BINDING)
+        met[rest] = False
         force = np.abs(found.lower.marginals) + np.abs(found.upper.marginals)
-        worst = mine if met[mine] else int(np.argmax(np.where(met, force, -1.0)))
         position = float(at[mine] + x[mine])
+        if not np.any(met):  # nothing moves it
+            ends.append(RangeEnd(position, "", ""))
+            continue
+        worst = mine if met[mine] else int(np.argmax(np.where(met, force, -1.0)))
         if worst == mine:
             position = float((part.low if sign < 0.0 else part.high)[column])
         ends.append(RangeEnd(position, "limit", part.names[columns[worst]]))

@@ -106,27 +106,26 @@ def _ratios(study: Actuation) -> Table:
 
 def _joints(study: Actuation) -> Table:
     rows: list[list[Cell]] = []
-    for each in _limited(study):
+    for each in study.joints:
         length, force, speed, inertia = units_of(each.slides)
-        limits, reflected = each.limits, study.reflected[each.joint]
+        limits = each.limits
+        ends = [_with(limits.lower, length), _with(limits.upper, length)]
+        if each.reach.turns_fully:
+            ends = ["turns fully", ""]
         rows.append(
-            [each.joint, _with(limits.lower, length), _with(limits.upper, length),
-             _with(limits.effort, force), _spread(each.torque, force),
-             _with(limits.velocity, speed), _spread(each.speed, speed),
-             _spread(reflected, inertia, always=True)]
+            [each.joint, *ends,
+             _limit(each, limits.effort, force), _spread(each.torque, force),
+             _limit(each, limits.velocity, speed), _spread(each.speed, speed),
+             _spread(each.inertia, inertia, always=True)]
         )  # fmt: skip
     columns = ["joint", "lower", "upper", "effort", "over the range", "velocity", "over the range",
                "reflected inertia"]  # fmt: skip
     return Table(columns, rows)
 
 
-def _limited(study: Actuation) -> list[JointEnvelope]:
-    """Joints with actuators or hidden limits, of which anything is limited."""
-    return [
-        each
-        for each in study.joints
-        if (each.actuators or each.hidden) and any(map(math.isfinite, asdict(each.limits).values()))
-    ]
+def _limit(joint: JointEnvelope, value: float, unit: str) -> str:
+    """A limit; nothing of a joint that no motor drives, and that has none."""
+    return _with(value, unit) if joint.actuators or math.isfinite(value) else ""
 
 
 def _spread(values: Array, unit: str, *, always: bool = False) -> str:
@@ -154,10 +153,14 @@ def _notes(each: JointEnvelope) -> Iterator[str]:
         if by in ("", each.joint):
             continue
         limit = getattr(each.file_limits, side)
-        what = "the linkage itself" if by == "loop" else f"'{by}'"
+        end = each.reach.lower_end if side == "lower" else each.reach.upper_end
+        what = f"a dead point of '{end.by}'" if by == "loop" else f"'{by}'"
         file = f"the file says {_with(limit, length)}" if math.isfinite(limit) else (
             "none in the file")  # fmt: skip
         yield f"{each.joint}: its {side} limit is that of {what} ({file})"
+    if each.dead_points:
+        places = ", ".join(f"{x:.4g}" for x in each.dead_points)
+        yield f"{each.joint}: dead points at {places} {length}, with the other joints at neutral"
     for word, here, promised, unit in (
         ("effort", each.effort, each.file_limits.effort, force),
         ("velocity", each.velocity, each.file_limits.velocity, speed),
@@ -220,7 +223,7 @@ def _workspace(each: Workspace) -> list[str]:
 def _plots(study: Actuation) -> Iterator[Plot]:
     """All that changes with the pose."""
     for joint in study.joints:
-        yield from _of_joint(joint, study.reflected[joint.joint])
+        yield from _of_joint(joint)
     for drive in study.speed_torque:
         yield _of_speed_torque(drive)
     yield from (_of_bar(each) for each in study.four_bars if len(each.positions) > 1)
@@ -228,7 +231,7 @@ def _plots(study: Actuation) -> Iterator[Plot]:
     yield from (_of_workspace(each) for each in study.workspaces)
 
 
-def _of_joint(each: JointEnvelope, reflected: Array) -> Iterator[Plot]:
+def _of_joint(each: JointEnvelope) -> Iterator[Plot]:
     if len(each.line) < 2:
         return
     order = each.line[np.argsort(each.positions[each.line], kind="stable")]
@@ -238,7 +241,7 @@ def _of_joint(each: JointEnvelope, reflected: Array) -> Iterator[Plot]:
         ("ratio", "motor's rate for unit velocity", each.ratios, "ratio"),
         ("torque", "torque that reaches it", each.torque[:, None], f"torque [{force}]"),
         ("speed", "speed that reaches it", each.speed[:, None], f"speed [{speed}]"),
-        ("inertia", "reflected inertia", reflected[:, None], f"inertia [{inertia}]"),
+        ("inertia", "reflected inertia", each.inertia[:, None], f"inertia [{inertia}]"),
     ):
         shown = np.array([bounded(column, STEEPEST) for column in values[order].T])
         if not shown.size or not np.any(np.isfinite(shown)) or not _varies(shown):
@@ -324,7 +327,7 @@ def _data(study: Actuation) -> dict[str, Any]:
             asdict(each) | {"ratios": [asdict(x) | {"constant": x.constant} for x in each.ratios]}
             for each in study.drives
         ],
-        "joints": [_joint_data(each, study.reflected[each.joint]) for each in study.joints],
+        "joints": [_joint_data(each) for each in study.joints],
         "four_bars": [_bar_data(each) for each in study.four_bars],
         "polygons": [
             picked(each, "joints", "unit")
@@ -351,17 +354,18 @@ def _bar_data(each: FourBar) -> dict[str, Any]:
     }
 
 
-def _joint_data(each: JointEnvelope, reflected: Array) -> dict[str, Any]:
+def _joint_data(each: JointEnvelope) -> dict[str, Any]:
     limits = ("lower", "upper", "effort", "velocity")
     return (
-        picked(each, "joint", "tree", "actuators", "hidden")
+        picked(each, "joint", "tree", "actuators", "hidden", "dead_points")
+        | {"turns_fully": each.reach.turns_fully}
         | picked(each.limits, *limits)
         | {
             "lower_by": each.lower_by or None,
             "upper_by": each.upper_by or None,
             "torque": _range(each.torque),
             "speed": _range(each.speed),
-            "reflected_inertia": _range(reflected),
+            "reflected_inertia": _range(each.inertia),
             "file": picked(each.file_limits, *limits),
         }
     )

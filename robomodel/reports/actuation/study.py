@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.description.poses import unit
-from robomodel.dynamics import actuator_map, armature, frame_pose, jacobian
+from robomodel.dynamics import actuator_map, frame_pose, jacobian
 from robomodel.dynamics.actuators import maps as actuator_maps
 from robomodel.dynamics.actuators.envelopes import (
     JointEnvelope,
@@ -40,7 +40,6 @@ SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
 PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
 FREE = 0.5  # rad or m, either way: of coordinates without limits
 SAME = 1e-9  # relative
-INFINITE = 1e6  # rates for unit velocity of a joint that is at a dead point
 SPEEDS = 41  # of a joint, from rest to its greatest
 
 
@@ -113,14 +112,12 @@ class Actuation(HasDocument):
         robot: The robot's name.
         file: Its file.
         drives: Each actuator, with its ratios to the joints that it moves.
-        joints: What reaches each joint of the open tree, and of linkages of one freedom each other
-            joint but rotors, see :class:`robomodel.dynamics.actuators.envelopes.JointEnvelope`.
+        joints: What reaches each joint of one freedom but rotors', see
+            :class:`robomodel.dynamics.actuators.envelopes.JointEnvelope`.
         four_bars: The four-bars.
         polygons: What joints that share motors get together.
         workspaces: The workspace of a foot, with its singular curves.
         speed_torque: The torque of each driven joint over its speed.
-        reflected: Of each of ``joints`` the reflected inertia (n,) at its configurations, all other
-            joints of the open tree standing [kg m² or kg].
     """
 
     robot: str
@@ -131,7 +128,11 @@ class Actuation(HasDocument):
     polygons: tuple[Polygon, ...]
     workspaces: tuple[Workspace, ...]
     speed_torque: tuple[SpeedTorque, ...]
-    reflected: dict[str, Array]
+
+    @property
+    def reflected(self) -> dict[str, Array]:
+        """Of each of ``joints`` the reflected inertia (n,) at its configurations [kg m² or kg]."""
+        return {each.joint: each.inertia for each in self.joints}
 
     @property
     def hidden(self) -> tuple[JointEnvelope, ...]:
@@ -184,7 +185,6 @@ def actuation(
         tuple(_polygons(model, envelopes)),
         () if foot is None else (workspace(model, foot, joints),),
         tuple(each for joint in envelopes for each in _speed_torque(model, joint)),
-        {each.joint: _reflected(model, each) for each in envelopes},
     )
 
 
@@ -208,38 +208,24 @@ def _drives(model: Model, envelopes: Sequence[JointEnvelope]) -> tuple[Drive, ..
 # ---- one joint ---------------------------------------------------------------------------------
 
 
-def _alone(model: Model, joint: JointEnvelope, q: Array) -> tuple[list[int], int]:
-    """Velocities that determine the open tree's, this joint's among them, and its place there."""
-    body = model.joint_names.index(joint.joint)
-    rows = tree_rows(model, [body])
-    return rows, rows.index(model.nodes[body].v)
-
-
-def _reflected(model: Model, joint: JointEnvelope) -> Array:
-    rows, place = _alone(model, joint, joint.q)
-    rates = tree_rates(model, joint.q, rows)[..., place]
-    dense = np.asarray(armature(model, joint.q, kind="dense", backend="numpy"))
-    with np.errstate(all="ignore"):
-        inertia: Array = np.einsum("...i,...ij,...j->...", rates, dense, rates)
-        fastest = np.max(np.abs(rates), axis=-1)
-    return np.where(fastest < INFINITE, inertia, np.nan)
-
-
 def _speed_torque(model: Model, joint: JointEnvelope) -> Iterator[SpeedTorque]:
     """Of a driven joint whose torque and speed are limited."""
+    line = joint.line
+    along = joint.positions[line]
     neutral = float(model.joint_positions(model.neutral())[joint.joint])
-    middle = int(np.argmin(np.abs(joint.positions - neutral)))
-    ends = [int(np.argmin(joint.positions)), middle, int(np.argmax(joint.positions))]
+    middle = int(line[np.argmin(np.abs(along - neutral))])
+    ends = [int(line[np.argmin(along)]), middle, int(line[np.argmax(along)])]
     at = [middle] if joint.constant else list(dict.fromkeys(ends))
     at = [n for n in at if np.isfinite(joint.torque[n]) and np.isfinite(joint.speed[n])]
     if not joint.actuators or not at:
         return
-    rows, place = _alone(model, joint, joint.q)
-    maps = _tree_map(model, joint.q[at], rows)
     speeds = np.linspace(0.0, joint.speed[at], SPEEDS).T
-    rates = speeds[..., None] * maps[:, None, place]
+    driven = np.array([each.name in joint.actuators for each in model.actuators])
+    rates = np.zeros((len(at), SPEEDS, len(driven)))
+    rates[..., driven] = speeds[..., None] * joint.ratios[at, None]
     lower, upper = actuator_maps.bounds(model, rates)
-    most = actuator_maps.limits(maps[:, None], lower, upper)[1][..., place]
+    pushes = joint.ratios[at, None] * np.stack([lower, upper])[..., driven]
+    most = np.sum(np.max(pushes, axis=0), axis=-1)
     yield SpeedTorque(joint.joint, joint.positions[at], speeds, most, joint.slides)
 
 
