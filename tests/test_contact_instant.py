@@ -397,3 +397,13 @@ def test_compiled_forces_are_those_of_the_iteration(monkeypatch: pytest.MonkeyPa
         for x, y in zip(found, expected, strict=True):
             np.testing.assert_allclose(x, y, rtol=0, atol=1e-9 * np.nanmax(np.abs(y)))
     assert len(asked) <= 8
+
+
+def test_coefficients_and_tolerances_are_numbers() -> None:
+    """Also where a call does not need them."""
+    model = block()
+    q, v = model.neutral(), np.zeros(model.nv)
+    with pytest.raises(ValueError, match="friction must be real numbers"):
+        rm.impulse(model, q, v, "block", friction="x")
+    with pytest.raises(TypeError, match="tolerance must be a number"):
+        rm.contact_aba(model, q, v, v, "block", tolerance="x")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import os
 import random
 import re
 import sys
@@ -649,6 +650,16 @@ def test_layers_references_and_instances(tmp_path):
     path.write_text(top.format("; subLayers = [@joints.usda@, @gone.usda@]", bodies))
     with pytest.warns(DescriptionWarning, match="gone.usda@ is not there"):
         same_robot(rm.load(path), flat)
+    path.write_text(top.format("; subLayers = [@gone.usda@]", ""))
+    with (
+        pytest.warns(DescriptionWarning, match="gone.usda@ is not there"),
+        pytest.raises(DescriptionError, match=r"no rigid body.*gone.usda@ is not there"),
+    ):
+        rm.load(path)
+    os.mkfifo(tmp_path / "pipe.usda")
+    path.write_text(top.format("; subLayers = [@pipe.usda@]", ""))
+    with pytest.raises(DescriptionError, match=r"pipe.usda@ is no plain file"):
+        rm.load(path)
 
 
 def test_what_a_file_may_make_is_bounded():
@@ -660,6 +671,9 @@ def test_what_a_file_may_make_is_bounded():
     )
     with pytest.raises(DescriptionError, match="at most 200000 are read"):
         rm.load(f'#usda 1.0\n{text}\ndef "p40" {{}}')
+    deep = "".join(f'def "p{n}" {{\n' for n in range(20_000)) + "}\n" * 20_000
+    with pytest.raises(DescriptionError, match="20000 inside each other"):
+        rm.load(f"#usda 1.0\n{deep}")
     circle = '#usda 1.0\ndef "a" (references = </b>) {}\ndef "b" (references = </a>) {}'
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)
@@ -681,6 +695,9 @@ WRONG = {
              'token physics:axis = "W"'))),
     "rotation": ("localRot0 is zero", stage(joint("Fixed", "f", "-a",
                  frames="quatf physics:localRot0 = (0, 0, 0, 0)"))),
+    "two bodies": ("physics:body1 names 2 bodies", stage(joint("Fixed", "f", "-a")
+                   .replace("</r/a>", "[</r/a>, </r/b>]"))),
+    "up": ("upAxis is X", stage(FIX, links="a", meta='upAxis = "X"')),
     "units": ("metersPerUnit is 0", stage(FIX, meta="metersPerUnit = 0")),
     "mimic": ("</r/j>: the joint </r/x> that it mimics", stage(FIX, joint("Revolute", "j", "ab",
               "rel newton:mimicJoint = </r/x>"))),
@@ -715,6 +732,7 @@ SUSPICIOUS = {
         "Distance", "d", "-b", "float physics:minDistance = 1", "float physics:maxDistance = 2")),
     "a PhysxPhysicsGearJoint is not read": stage(FIX, 'def PhysxPhysicsGearJoint "g" {}',
                                                  links="a"),
+    "a PhysicsWeirdJoint is not read": stage(FIX, 'def PhysicsWeirdJoint "g" {}', links="a"),
     "a coefficient of the joint's load": stage(FIX, joint(
         "Revolute", "j", "ab", "float physxJoint:jointFriction = 0.1")),
     "is one of 2 parts": stage(),
@@ -836,3 +854,15 @@ def test_arguments():
     text = io.StringIO()
     rm.write_usd(model, text)
     assert rm.load(text.getvalue()).nv == rm.load(text.getvalue().encode()).nv == 1
+
+
+def test_flat_boxes_are_read_back():
+    """An extent of zero is next to nothing in USD, which has no scale of zero."""
+    flat = '<visual><geometry><box size="0.2 0.1 0"/></geometry></visual>'
+    robot = urdf(urdf_joint("revolute", "f", "-a", '<axis xyz="0 0 1"/><limit effort="1" velocity='
+                            '"1" lower="-1" upper="1"/>'), links="a").replace(
+        "</inertial></link>", f"</inertial>{flat}</link>")  # fmt: skip
+    written = io.StringIO()
+    rm.write_usd(rm.load(robot), written)
+    (shape,) = next(x for x in read(written.getvalue()).links if x.name == "a").shapes
+    assert shape.size == pytest.approx((0.2, 0.1, 0.0), abs=1e-9)

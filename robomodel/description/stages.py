@@ -29,6 +29,10 @@ MARKS = ("#usda", "PXR-USDC")
 """How USD files begin: as text, and in binary; USDZ is a zip archive."""
 MAX_PRIMS = 200_000
 """The most prims of a stage, those of instances counted at each of their places."""
+MAX_DEPTH = 1_000
+"""The most prims inside each other: USD recurses over them until the process ends."""
+MISSING_LAYER = "missing layer"
+"""The kind of the issues of layers that are not there."""
 BETWEEN = "#"
 """Between a file and the path of a prim in it, in names of meshes."""
 
@@ -65,6 +69,8 @@ def open_stage(source: str, file: str, issues: list[Issue], *, text: bool = Fals
     from pxr import Sdf, Tf, Usd, UsdUtils
 
     layers = _Layers(place, issues)
+    if text:
+        layers.check_depth(source.encode())
     delegate = UsdUtils.CoalescingDiagnosticDelegate()
     try:
         if text:
@@ -122,7 +128,22 @@ class _Layers:
         self.folder = os.path.dirname(os.path.realpath(path))
         data = contents(os.path.realpath(path), "the file", self.place, most=MAX_MESH_BYTES)
         self.allowance.spend(len(data), "the file", self.place)
+        self.check_depth(data)
         return Sdf.Layer.FindOrOpen(os.path.realpath(path))
+
+    def check_depth(self, data: bytes) -> None:
+        """Refuse text whose braces are so many inside each other."""
+        if data.lstrip()[: len(MARKS[0])] == MARKS[0].encode():
+            braces = np.frombuffer(data, np.uint8)
+            steps = np.where(braces == ord("{"), 1, np.where(braces == ord("}"), -1, 0))
+            self._refuse_deeper(int(np.max(np.cumsum(steps), initial=0)))
+
+    def _refuse_deeper(self, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise DescriptionError(
+                f"prims stand {depth} inside each other, and at most {MAX_DEPTH} are read",
+                self.place,
+            )
 
     def collect(self, layer: Any) -> None:
         """All layers that this one names, and those name in turn."""
@@ -156,12 +177,15 @@ class _Layers:
         outer = Ar.SplitPackageRelativePathOuter(identifier)[0] or identifier
         inside = os.path.relpath(os.path.realpath(outer), self.folder)
         top = top_folder(self.folder, inside)
+        if os.path.exists(outer) and not os.path.isfile(outer):
+            raise DescriptionError(f"{what} is no plain file; name one", self.place)
         if not os.path.isfile(outer):
             message = f"{what} is not there; what it holds is missing"
-            self.issues.append(Issue(message, self.place, "missing layer"))
+            self.issues.append(Issue(message, self.place, MISSING_LAYER))
             return None
         data = contents(outer, what, self.place, most=MAX_MESH_BYTES, within=[top])
         self.allowance.spend(len(data), what, self.place)
+        self.check_depth(data)
         return Sdf.Layer.FindOrOpen(identifier)
 
     # ---- how many prims they make
@@ -202,6 +226,7 @@ class _Layers:
                 if key in counts:
                     continue
                 counts[key] = 0  # a circle ends here, and USD refuses it
+                self._refuse_deeper(prim.path.pathElementCount)  # of binary files
                 parts = list(self._parts(layer, prim))
                 if any("clips" in str(name) for name in prim.ListInfoKeys()):
                     source = Source(self.place.file, element=f"prim <{prim.path}>")

@@ -45,7 +45,8 @@ from robomodel.dynamics.recursions.efpa import (
     touching,
 )
 from robomodel.dynamics.recursions.passive import aba_passive
-from robomodel.model.arguments import as_array
+from robomodel.errors import as_real
+from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
@@ -176,6 +177,7 @@ def impulse(
         impulses: (..., k, 3) [N s] on the robot, in world axes.
     """
     keys = frame_keys(frames)
+    friction, tolerance = as_numbers(friction, "friction"), as_real(tolerance, "tolerance")
     before = as_array(v, model.nv, "v", "nv")
     if not keys:
         batch = as_array(q, model.nq, "q", "nq").shape[:-1]
@@ -230,6 +232,7 @@ def contact_aba(
         forces: Forces (..., k, 3) [N] on the points, in world axes.
     """
     keys = frame_keys(frames)
+    friction, tolerance = as_numbers(friction, "friction"), as_real(tolerance, "tolerance")
     if not keys:
         free = aba(model, q, v, tau, **options)
         return free, np.zeros((*free.shape[:-1], 0, 3))

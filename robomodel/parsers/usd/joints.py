@@ -105,6 +105,10 @@ class Edges:
         unit = reader.units.length
         if not targets:
             return self.body_of(None), Pose(scaled(frame.xyz, unit), frame.rotation)
+        if len(targets) > 1:
+            raise reader.error(
+                prim, f"physics:body{which} names {len(targets)} bodies; a joint's end is on one"
+            )
         target = prim.GetStage().GetPrimAtPath(targets[0])
         if not target:
             raise reader.error(

@@ -33,7 +33,7 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.description.poses import vec
-from robomodel.description.stages import MAX_PRIMS, explained, open_stage
+from robomodel.description.stages import MAX_PRIMS, MISSING_LAYER, explained, open_stage
 from robomodel.description.transmissions import SIMPLE
 from robomodel.errors import DescriptionError, Issue, Source, warn_of_all
 from robomodel.files import MAX_MESH_BYTES
@@ -73,6 +73,11 @@ def read_usd(source: object, *, strict: bool = False) -> Description:
     try:
         stage = open_stage(content, file, reader.issues, text=file == TEXT)
         description = _read(stage, reader)
+    except DescriptionError as error:
+        missing = [each.message for each in reader.issues if each.kind == MISSING_LAYER]
+        if not missing:
+            raise
+        raise DescriptionError(f"{error.message} ({missing[0]})", error.source) from error
     finally:
         warn_of_all(reader.issues, strict=strict)
     return description
@@ -132,6 +137,8 @@ class _Robot:
         for name, value in (("metersPerUnit", length), ("kilogramsPerUnit", mass)):
             if not 0.0 < value < math.inf:
                 raise DescriptionError(f"{name} is {value:g}; it is positive", self.source)
+        if (up := str(UsdGeom.GetStageUpAxis(self.stage))) not in ("Y", "Z"):
+            raise DescriptionError(f"upAxis is {up}; it is Y or Z", self.source)
         self.reader.units = Units(length, mass)
         self.placements = Placements(self.reader)
         self.masses = Masses(self.reader)
@@ -274,7 +281,7 @@ class _Robot:
                 self.gravity = self._gravity(prim)
         elif kind in ("NewtonActuator", "MjcActuator"):
             self.actuators.append(prim)
-        elif kind.startswith(_UNREAD) and kind not in _IRRELEVANT:
+        elif (kind.startswith(_UNREAD) and kind not in _IRRELEVANT) or kind.endswith("Joint"):
             self.reader.warn(prim, f"a {kind} is not read; the robot is without it", kind)
         elif not kind and _begins(self.reader, prim, "<"):
             document = self.element(prim, "")

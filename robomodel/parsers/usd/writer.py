@@ -302,7 +302,7 @@ class _Writer:
         scale: Vec3 | None = None
         match shape.kind:
             case "box" | "ellipsoid":
-                x, y, z = shape.size
+                x, y, z = (max(each, NEARLY_NOTHING) for each in shape.size)  # a flat one's, too
                 scale = x, y, z
                 prim.GetAttribute("size" if shape.kind == "box" else "radius").Set(1.0)
             case "sphere":
