@@ -866,3 +866,23 @@ def test_flat_boxes_are_read_back():
     rm.write_usd(rm.load(robot), written)
     (shape,) = next(x for x in read(written.getvalue()).links if x.name == "a").shapes
     assert shape.size == pytest.approx((0.2, 0.1, 0.0), abs=1e-9)
+
+
+def test_transforms_that_hold_nothing_and_cameras_are_frames(tmp_path):
+    body = 'def Xform "b" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) {'
+    inner = """def Xform "foot" { double3 xformOp:translate = (0.1, 0, 0)
+        uniform token[] xformOpOrder = ["xformOp:translate"]
+        }
+        def Camera "eye" {}
+        def Scope "group" {}
+        """
+    text = stage(FIX, joint("Revolute", "j", "ab", 'token physics:axis = "X"'))
+    model = rm.load(text.replace(body, body + inner))
+    assert {"foot", "eye"} < {frame.name for frame in model.frames}
+    assert "group" not in {frame.name for frame in model.frames}
+    q = np.array([0.3])
+    pose = rm.frame_pose(model, q, ("b", (0.1, 0.0, 0.0)))
+    np.testing.assert_allclose(rm.frame_pose(model, q, "foot"), pose, atol=1e-15)
+    rm.write_usd(model, tmp_path / "a.usda")
+    again = rm.load(tmp_path / "a.usda")
+    np.testing.assert_allclose(rm.frame_pose(again, q, "foot"), pose, atol=1e-12)

@@ -32,7 +32,7 @@ from robomodel.description import (
     TransmittedJoint,
     Vec3,
 )
-from robomodel.description.poses import vec
+from robomodel.description.poses import relative, vec
 from robomodel.description.stages import MAX_PRIMS, MISSING_LAYER, explained, open_stage
 from robomodel.description.transmissions import SIMPLE
 from robomodel.errors import DescriptionError, Issue, Source, warn_of_all
@@ -126,6 +126,7 @@ class _Robot:
     edges: list[Edge] = field(default_factory=list)
     elements: list[tuple[Any, Any]] = field(default_factory=list)
     actuators: list[Any] = field(default_factory=list)
+    frames: list[Any] = field(default_factory=list)
     gravity: Vec3 | None = None
     grounded: Any = None
 
@@ -165,7 +166,7 @@ class _Robot:
         for prim in prims:
             if self.reader.written(prim, "mjc:compiler:angle") == "radian":
                 self.reader.units = replace(self.reader.units, mujoco_angle=1.0)
-        edges = Edges(self.reader, self.placements, self._body_of)
+        edges = Edges(self.reader, self.placements, self.body_of)
         for prim in prims:
             self._other(prim, edges)
         root = self.stage.GetDefaultPrim()
@@ -246,7 +247,7 @@ class _Robot:
             )
         self.bodies[prim.GetPath()] = Body(prim, fresh, pose, scale, urdf)
 
-    def _body_of(self, prim: Any) -> Body:
+    def body_of(self, prim: Any) -> Body:
         """The body that a prim belongs to, or the ground."""
         while prim and not prim.IsPseudoRoot():
             if (body := self.bodies.get(prim.GetPath())) is not None:
@@ -272,8 +273,11 @@ class _Robot:
                 edge.urdf = urdf
                 edge.name = name if urdf else edge.name
                 self.edges.append(edge)
+        elif prim.IsA(UsdGeom.Camera) or (kind == "Xform" and not prim.GetAllChildren()):
+            if prim.GetPath() not in self.bodies and self.body_of(prim) is not self.ground:
+                self.frames.append(prim)
         elif prim.IsA(UsdGeom.Gprim):
-            add_shapes(self.reader, self.placements, prim, self._body_of(prim))
+            add_shapes(self.reader, self.placements, prim, self.body_of(prim))
         elif prim.IsA(UsdPhysics.Scene):
             if self.gravity is not None:
                 self.reader.warn(prim, "another scene; the gravity of the first is read")
@@ -457,6 +461,10 @@ class _Tree:
                 loops.append(closing)
             links += between
             joints += chained
+        for prim in robot.frames:
+            frame, held = self._frame(prim)
+            links.append(frame)
+            joints.append(held)
         if len(self.free) > 1:
             self.reader.warn(
                 self.free[1].prim,
@@ -507,6 +515,15 @@ class _Tree:
             body.pose if tied else AT_ORIGIN,
             source=self.reader.source(body.prim),
         )
+
+    def _frame(self, prim: Any) -> tuple[Link, Joint]:
+        """A camera, or a transform that holds nothing: a link without mass on its body."""
+        robot, source = self.robot, self.reader.source(prim)
+        body, (pose, _) = robot.body_of(prim), robot.placements.of(prim)
+        name = robot.link_names.fresh(_label(prim))
+        at = relative(body.pose, pose)
+        held = robot.joint_names.fresh(f"{name}_fixed")
+        return Link(name, source=source), Joint(held, "fixed", body.name, name, at, source=source)
 
     def _chained(
         self, edge: Edge, parent: str, child: str, *, backward: bool
