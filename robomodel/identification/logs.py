@@ -6,6 +6,7 @@ import csv
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -419,11 +420,16 @@ def _read(source: object, topic: str | None, rename: Mapping[str, str] | None = 
     renamed = dict(rename or {})
     check_names(renamed, table.columns, "rename: no column ", error=UnknownNameError)
     named = [renamed.get(name, name) for name in table.columns]
-    if twice := [name for i, name in enumerate(named) if name in named[:i]]:
-        raise ValueError(f"rename: two columns become '{twice[0]}'")
+    if (twice := _repeated(named)) is not None:
+        raise ValueError(f"rename: two columns become '{twice}'")
     table = replace(table, columns=dict(zip(named, table.columns.values(), strict=True)))
     columns = {re.sub(r"^(q|v|tau):", r"\1.", name): x for name, x in table.columns.items()}
     return replace(table, columns=columns)
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    """The first name that stands twice."""
+    return next((name for name, times in Counter(names).items() if times > 1), None)
 
 
 def _loaded(source: object, topic: str | None) -> _Table:
@@ -558,8 +564,8 @@ def _csv(path: Path) -> _Table:
                 raise wrong(1, "no header; its columns are time, q.JOINT, v.JOINT, tau.JOINT")
             if len(header) == 1 and (other := re.search(r"[;\t|]", header[0])):
                 raise wrong(1, f"columns are separated by {other[0]!r}; write commas")
-            if twice := [n for i, n in enumerate(header) if n in header[:i]]:
-                raise wrong(1, f"column '{twice[0]}' stands twice")
+            if (twice := _repeated(header)) is not None:
+                raise wrong(1, f"column '{twice}' stands twice")
             for row in reader:
                 if not row:
                     continue
