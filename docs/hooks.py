@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 _ROLE = re.compile(r":(?:func|class|meth|mod|attr|data|exc):<code>~?([\w.]+)</code>")
 _NAME = re.compile(r"<code>((?:robomodel|rm)(?:\.\w+)+)</code>")
 _TEST = re.compile(r"<code>(?:tests/)?(test_\w+)(\.py)?</code>")
+_BREAKS = re.compile(r"<code>([\w.]+)</code>(?=(?:(?!</?table).)*</table>)", re.DOTALL)
 _MATH = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 ROBOTS = ("mini_cheetah", "tello", "mit_humanoid", "crank_rocker", "four_bar", "five_bar",
@@ -58,7 +59,16 @@ def on_page_content(html: str, *, page: Any, **_: Any) -> str:
     html = _NAME.sub(_name, html)
     up = "../" * page.file.src_uri.count("/")
     html = _TEST.sub(lambda found: _test(found, up), html)
+    if page.file.src_uri.startswith("papers/"):
+        html = f'<div class="papers">{_BREAKS.sub(_breaking, html)}</div>'
     return _MATH.sub(_formula, html)
+
+
+def _breaking(found: re.Match[str]) -> str:
+    """Names in tables, without what they have in common, which may break after dots and bars."""
+    name = re.sub(r"^robomodel\.(?:papers\.)?", "", found[1])
+    name = re.sub(r"([._])(?=.)", r"\1<wbr>", name)
+    return f'<code title="{found[1]}">{name}</code>'
 
 
 def _link(found: re.Match[str]) -> str:
