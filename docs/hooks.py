@@ -135,4 +135,9 @@ def _source(file: Path, tests: dict[str, int]) -> str:
 
 
 def _formula(found: re.Match[str]) -> str:
-    return convert(unescape(found[3]), display="inline" if found[2] == "(" else "block")
+    inline = found[2] == "("
+    text = convert(unescape(found[3]), display="inline" if inline else "block")
+    # brackets that are as high as a matrix in any font
+    text = text.replace("<mo>&#x00028;</mo><mtable>", '<mtable class="matrix">')
+    text = text.replace("</mtable><mo>&#x00029;</mo>", "</mtable>")
+    return text if inline else f'<div class="formula">{text}</div>'
