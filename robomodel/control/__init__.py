@@ -1,5 +1,6 @@
 """Control: inverse kinematics and whole-body control as quadratic programmes."""
 
+from robomodel.control.inverse_dynamics import InverseDynamics
 from robomodel.control.inverse_kinematics import InverseKinematics, inverse_kinematics
 from robomodel.control.limits import HalfSpace
 from robomodel.control.quadratic import InfeasibleError
@@ -20,6 +21,7 @@ __all__ = [
     "FrameTask",
     "HalfSpace",
     "InfeasibleError",
+    "InverseDynamics",
     "InverseKinematics",
     "JointTask",
     "PointTask",

@@ -88,6 +88,11 @@ class Limits:
         """What else is bounded."""
         return list(dict.fromkeys(q.slot for q in self.quantities if q.slot[0] != "column"))
 
+    @property
+    def slots(self) -> list[Slot]:
+        """Everything that is bounded."""
+        return list(dict.fromkeys(q.slot for q in self.quantities))
+
     def row(self, at: Instant, slot: Slot) -> tuple[list[Scalar], Scalar]:
         """J of a slot's rate J v, and J̇ v."""
         kind, index = slot

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from robomodel.control.limits import Limits, Quantity, Slot
 from robomodel.control.quadratic import UNBOUNDED, QuadraticProgram
-from robomodel.control.tasks import FrameTask, Instant, Piece, RelativeFrameTask, unfit
+from robomodel.control.tasks import Instant, Piece, unfit
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import traced
 from robomodel.model.joints import Array
@@ -148,7 +148,7 @@ def _programme(
         excess = maximum(excess, maximum(low - x, x - high))
     lower, upper = ([*part, *right] for part in transposed(between) or ([], []))
     excess = select(dot(step, step) - FINITE, excess, math.inf)  # where it is no number, too
-    checks = [excess, _growth(at), _unfit(layout, targets)]
+    checks = [excess, at.growth, unfit(layout.pieces, targets)]
     return [
         *(x for row in hessian for x in row), *gradient,
         *(x for row in (*matrix, *equal) for x in row), *lower, *upper, *errors, *ends, *step,
@@ -176,25 +176,6 @@ def _minimum(
         row[i] = row[i] + damping
     forces = Factorization(square).solve(pulls)
     return [dot(column, forces) for column in columns]
-
-
-def _growth(at: Instant) -> Scalar:
-    """Σ G² of linkages."""
-    total: Scalar = 0.0
-    for cluster in at.model.clusters:
-        if cluster.implicit:
-            for row in at.configuration.rows[cluster.spanning_v]:
-                total = total + dot(row, row)
-    return total
-
-
-def _unfit(layout: Layout, targets: Vector) -> Scalar:
-    worst: Scalar = 0.0
-    for piece in layout.pieces:
-        if isinstance(piece.task, FrameTask | RelativeFrameTask):
-            pose = targets[piece.first : piece.first + 16]
-            worst = maximum(worst, unfit([pose[4 * i : 4 * i + 3] for i in range(3)]))
-    return worst
 
 
 class Outcome:

@@ -144,7 +144,7 @@ def _again(problem: QuadraticProgram, solver: Solver) -> Array:
     if np.any(slack > FEASIBLE):
         raise ContradictionError(_culprits(rows, lower, upper))
     lower, upper = lower - slack, upper + slack
-    equal, right = _independent(rows[end:], problem.lower[count:][end:] / size[end:])
+    equal, right = independent(rows[end:], problem.lower[count:][end:] / size[end:])
     ends = count + end
     scaled = QuadraticProgram(
         problem.hessian * np.outer(scale, scale), problem.gradient * scale,
@@ -165,7 +165,7 @@ def _again(problem: QuadraticProgram, solver: Solver) -> Array:
     raise ContradictionError(_culprits(rows, lower, upper))
 
 
-def _independent(rows: Array, right: Array) -> tuple[Array, Array]:
+def independent(rows: Array, right: Array) -> tuple[Array, Array]:
     """Orthonormal rows that say the same; those that repeat others are left out."""
     if not len(rows):
         return rows, right

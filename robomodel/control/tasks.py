@@ -28,7 +28,7 @@ from robomodel.model.arguments import as_numbers, common_batch
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, added, dot, subtracted, transposed
+from robomodel.scalars import Scalar, Vector, added, dot, maximum, subtracted, transposed
 from robomodel.spatial import (
     Mat,
     MatrixRotation,
@@ -83,6 +83,16 @@ class Instant:
                 result.append(self.still)
                 result[-1][cluster.v] = row
         return result
+
+    @property
+    def growth(self) -> Scalar:
+        """Σ G² of linkages."""
+        total: Scalar = 0.0
+        for cluster in self.model.clusters:
+            if cluster.implicit:
+                for row in self.configuration.rows[cluster.spanning_v]:
+                    total = total + dot(row, row)
+        return total
 
     def bias(self, row: int) -> Scalar:
         """An entry of g."""
@@ -664,9 +674,14 @@ class TaskSet:
                     )
 
 
-def unfit(rotation: Sequence[Vector]) -> Scalar:
-    """By how much axes (rows) fail to be orthonormal and right-handed; scalars of any kind."""
-    first, second, third = ((row[0], row[1], row[2]) for row in rotation)
-    off = minus(cross(first, second), third)
-    numbers = [*off, dot(first, first) - 1.0, dot(second, second) - 1.0, dot(first, second)]
-    return dot(numbers, numbers)
+def unfit(pieces: Iterable[Piece], targets: Vector) -> Scalar:
+    """By how much axes of target poses fail to be orthonormal and right-handed, squared."""
+    worst: Scalar = 0.0
+    for piece in pieces:
+        if isinstance(piece.task, FrameTask | RelativeFrameTask):
+            at = targets[piece.first : piece.first + piece.size]
+            x, y, z = ((at[i], at[i + 1], at[i + 2]) for i in (0, 4, 8))
+            off = minus(cross(x, y), z)
+            numbers = [*off, dot(x, x) - 1.0, dot(y, y) - 1.0, dot(x, y)]
+            worst = maximum(worst, dot(numbers, numbers))
+    return worst
