@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -337,3 +338,56 @@ def test_random_mechanisms(kind: str) -> None:
         np.testing.assert_allclose(found[0], slow[0], rtol=0, atol=1e-10 * scale)
         np.testing.assert_allclose(found[1], slow[1], rtol=0, atol=1e-8 * scale)
         assert np.max(np.abs(model.residual(found[0])), initial=0.0) <= 1e-12
+
+
+# ---- one motion ----------------------------------------------------------------------------------
+
+
+def crossing() -> tuple[rm.Model, Array, Array]:
+    """A leg whose linkage lies flat, a change point, after four steps of 1 ms, and moves slowly."""
+    model = rm.load(rm.robots.path("planar_leg_linkage"), gravity=(0, 0, 0))
+    return model, model.configuration({"shank_driver_joint": 8.0e-4}), np.array([0.15, -0.21])
+
+
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler", "time_stepping"])
+@pytest.mark.parametrize("name", few(["mini_cheetah", "tello", "flat"], "mini_cheetah", "flat"))
+def test_simulations_and_rollouts_are_one_motion(name: str, method: Literal["rk4"]) -> None:
+    """To the bit, in every method, past change points and where sweeps solve no contact."""
+    rng = np.random.default_rng(0)
+    options: dict[str, Any] = {"method": method, "friction": method == "time_stepping"}
+    if name == "flat":
+        model, q, v = crossing()
+    else:
+        model = rm.robots.load(name)
+        q, v = model.random_configuration(1), 0.3 * rng.standard_normal(model.nv)
+        if method == "time_stepping":
+            feet = [name for name in model.frame_index if "knee_link" in name or "foot" in name]
+            links = feet[:3]
+            height = min(rm.frame_pose(model, q, link)[2, 3] for link in links)
+            options["contacts"] = [(link, (0.0, 0.0, 0.0)) for link in links]
+            options["ground"] = rm.Ground(height=float(height) - 1e-3)
+    tau = 0.1 * rng.standard_normal((80, model.nv))
+    alone = rm.simulate(model, q, v, tau=tau, step=1e-3, **options)
+    q_all, v_all = rm.rollout(model, np.tile(q, (9, 1)), v, tau, 1e-3, **options)
+    for n in (0, 8):
+        np.testing.assert_array_equal(q_all[n], alone.q)
+        np.testing.assert_array_equal(v_all[n], alone.v)
+    assert np.all(np.isfinite(v_all))
+
+
+@pytest.mark.parametrize("method", ["rk4", "time_stepping"])
+@pytest.mark.parametrize("slow", [1.0, 0.03])
+def test_slow_motions_pass_change_points(method: Literal["rk4"], slow: float) -> None:
+    """Steps much shorter than what keeps away from the point; forces act all the while."""
+    model, q, v = crossing()
+    drop = {"friction": False, "passive": False, "method": method, "step": 1e-3}
+    motion = rm.simulate(model, q, slow * v, duration=8e-3 / slow, **drop)
+    assert np.min(motion.q[:, 1]) < -1e-4 < 1e-4 < np.max(motion.q[:, 1])
+    assert np.ptp(motion.energy) < 1e-4 * motion.energy[0]
+    np.testing.assert_allclose(motion.v, np.broadcast_to(slow * v, motion.v.shape), rtol=1e-4)
+    tau = np.zeros((len(motion) - 1, 2))
+    tau[:, 0] = 1e-3 * np.cos(np.arange(len(tau)))
+    pushed = rm.simulate(model, q, slow * v, tau=tau, **drop)
+    change = 1e-3 * np.sum(rm.aba(model, q, np.zeros(2), tau), axis=0)
+    scale = np.max(np.abs(change))
+    np.testing.assert_allclose(pushed.v[-1] - slow * v, change, rtol=0, atol=1e-4 * scale)

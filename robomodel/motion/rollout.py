@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,11 +30,9 @@ from robomodel.motion.limits import (
     named,
     warn_of_starts_beyond,
 )
-from robomodel.motion.stepping import SINGULAR, Grid, Steps
-from robomodel.motion.steps import FEW, SOLVED, SWEEPS, TORN, FixedStep, on_ground
-from robomodel.motion.tangent import UNDETERMINED, linkages
-from robomodel.motion.trajectory import SimulationError
-from robomodel.running import Progress
+from robomodel.motion.stepping import SINGULAR, Ahead, Steps
+from robomodel.motion.steps import SWEEPS, TORN, FixedStep, on_ground
+from robomodel.motion.tangent import UNDETERMINED, StepError, linkages
 
 Method: TypeAlias = Literal["rk4", "semi_implicit_euler", "time_stepping"]
 METHODS = ("rk4", "semi_implicit_euler", "time_stepping")
@@ -190,9 +188,10 @@ def rollout(
     flat[lost, 0, nq : nq + nv] = np.nan
     if model.nodes and times:
         force = np.broadcast_to(force.astype(number), (*batch, times, nv)).reshape(-1, times, nv)
-        _run(one, flat, force, float(step), threads)
+        with np.errstate(all="ignore"):
+            run_over_time(one, flat, force, float(step), threads, {})
         if linkages(model):
-            _tell(one, flat, force, float(step))
+            _tell(one, flat)
     motion = rows[..., :nq], rows[..., nq : nq + nv]
     if setting is None:
         residual = np.zeros((*batch, times), number)
@@ -242,132 +241,106 @@ def _points(
     return list(touching_points(model, grounds, points))
 
 
-def _run(step: FixedStep, rows: Array, force: Array, h: float, threads: int) -> None:
-    """All steps of motions (n, T+1, results), of which the first rows are given."""
-    times = rows.shape[1] - 1
+def run_over_time(
+    step: FixedStep, rows: Array, force: Array, h: float, threads: int,
+    ahead: dict[int, Ahead], *more: Array,
+) -> None:  # fmt: skip
+    """All steps of motions (n, T+1, results), of which the first rows are given, under (n, T, nv).
+
+    The compiled program takes as many steps as it can; where it leaves one unfinished, or that
+    opens loops, the motion goes on from there step by step. So one call of T steps is T calls of
+    one. ``ahead``: motions that a step has led beyond its end, by their numbers.
+    """
+    times, contact = rows.shape[1] - 1, step.setting
+    size = WHOLE if contact is not None and step.rows.size else max(times, 1)
+    if contact is not None and contact.arguments[0]:
+        size = 1  # the planes that points touch change from step to step
     length = np.array([h], rows.dtype)
-    if step.setting is not None and step.setting.arguments[0]:
-        for t in range(times):
-            states = rows[:, t, : step.size]
-            rows[:, t + 1] = step.advance(states, force[:, t], h)
-        return
-    size = WHOLE if step.setting is not None and step.rows.size else max(times, 1)
     for first in range(0, times, size):
         last = min(first + size, times)
-        _spread(step, rows, force, length, first, last, threads)
-        if step.setting is not None and step.dtype == "float64":
-            _solve_on(step, rows, force, h, first, last)
+        arguments = [*step.planes_of(rows[:, first, : step.size]), *more]
+
+        def part(
+            piece: slice, first: int = first, last: int = last, more: Sequence[Array] = arguments
+        ) -> None:
+            step.over_time(
+                rows[piece, first, : step.size], force[piece, first:last], length,
+                *(x[piece] for x in more), out=rows[piece, first + 1 : last + 1],
+            )  # fmt: skip
+
+        share(part, len(rows), threads)
+        _go_on(step, rows, force, h, (first, last), ahead, more)
 
 
-def _spread(
-    step: FixedStep, rows: Array, force: Array, length: Array, first: int, last: int, threads: int
-) -> None:
-    """Iterate over motions from step ``first`` to ``last``, some on each thread."""
-
-    def part(piece: slice) -> None:
-        step.over_time(
-            rows[piece, first, : step.size], force[piece, first:last], length,
-            out=rows[piece, first + 1 : last + 1],
-        )  # fmt: skip
-
-    share(part, len(rows), threads)
+def opened(step: FixedStep, results: Array) -> Any:
+    """Which results (..., results) have open loops, or end at change points; nan ones too."""
+    if not step.checks:
+        return np.zeros(results.shape[:-1], dtype=bool)
+    gap, growth, regularity = np.moveaxis(results[..., step.size : step.size + 3], -1, 0)
+    closed = (gap <= OPEN[step.dtype] ** 2) & (growth < TORN) & (regularity > CHANGE[step.dtype])
+    return ~closed
 
 
-def _solve_on(step: FixedStep, rows: Array, force: Array, h: float, first: int, last: int) -> None:
-    """Step motions anew whose contact problems were not solved by the sweeps of a step.
+def _go_on(
+    step: FixedStep, rows: Array, force: Array, h: float, times: tuple[int, int],
+    ahead: dict[int, Ahead], more: Sequence[Array],
+) -> None:  # fmt: skip
+    """Step motions one by one in time from where the compiled program has not got them over."""
+    first, last = times
+    results = rows[:, first + 1 : last + 1]
+    left: Any = step.unfinished(results) | opened(step, results)
+    left[list(ahead), 0] = True
+    motions = np.flatnonzero(np.any(left, axis=1))
+    begins = first + np.argmax(left[motions], axis=1)
+    finite = np.isfinite(rows[motions, begins, : step.size]).all(axis=1)
+    motions, begins = motions[finite], begins[finite]
+    for t in range(min(begins, default=last), last):
+        at = motions[begins <= t]
+        states, forces = rows[at, t, : step.size], force[at, t]
+        after = step.advance(states, forces, h, *(x[at] for x in more))
+        for i in np.flatnonzero(opened(step, after) | [n in ahead for n in at.tolist()]):
+            _lead(step, rows[at[i], t], forces[i], h, after[i], ahead, int(at[i]))
+        rows[at, t + 1] = after
 
-    With Newton's method after the sweeps, where there are few rows; and then, from where that has
-    not solved them, or a step is too long, step by step.
+
+def _lead(
+    step: FixedStep, before: Array, force: Array, h: float, after: Array, ahead: dict[int, Ahead],
+    n: int,
+) -> None:  # fmt: skip
+    """Replace the result of a step: in parts, or past a change point; nan where it cannot be.
+
+    What is told of linkages remains that of the step as a whole.
     """
-    length = np.array([h], rows.dtype)
-
-    def unsolved(part: Array) -> Any:
-        return ~(part[..., step.residual] <= SOLVED)
-
-    def motions(part: Array, left: Callable[[Array], Any]) -> Any:
-        return np.flatnonzero(np.any(left(part[:, first + 1 : last + 1]), axis=1))
-
-    def faulty(part: Array) -> Any:
-        return unsolved(part) | step.too_long(part)
-
-    hard = motions(rows, faulty)
-    if not len(hard):
-        return
-    again, pushed = rows[hard], force[hard]
-    some = motions(again, unsolved)
-    if len(some) and step.rows.size <= FEW:  # of more, the program would take long to compile
-        step = step.harder
-        more = again[some]
-        _spread(step, more, pushed[some], length, first, last, 1)
-        again[some] = more
-    for n in motions(again, faulty):
-        row, t, ahead = again[n : n + 1], first, last - first
-        while t < last and np.all(np.isfinite(row[0, t, : step.size])):
-            end = min(t + ahead, last)
-            left = faulty(row[0, t + 1 : end + 1])
-            if np.any(left):
-                t, ahead = t + int(np.argmax(left)), 1
-                state, after = row[0, t, : step.size], row[0, t + 1]
-                step.finish(state, pushed[n, t], h, (), after)
-                step.refine(state, pushed[n, t], h, after)
-                t += 1
-            else:
-                t, ahead = end, 2 * ahead
-            if t < last:
-                _spread(step, row, pushed[n : n + 1], length, t, min(t + ahead, last), 1)
-    rows[hard] = again
+    steps = Steps(Inputs.of(step.model, force, None, hold=False), Limits(step.model), step)
+    steps.ahead = ahead.pop(n, None)
+    state = before[: step.size]
+    result = np.full(step.results, np.nan, after.dtype)
+    if h > 0.0 and step.dtype == "float64" and np.all(np.isfinite(state)):
+        q, v = state[: step.model.nq], state[step.model.nq : step.model.nq + step.model.nv]
+        try:
+            with np.errstate(all="ignore"):
+                signals = steps.inputs.during(0, 0.0, q, v)
+                result[: step.size], record = steps.advance(signals, 0.0, h, state, h)
+        except (StepError, ValueError):
+            pass
+        else:
+            result[step.size : step.residual] = after[step.size : step.residual]
+            if record is not None:
+                result[step.residual] = record.residual
+                result[step.residual + 1 :] = step.impulses(record.forces[None], h)[0]
+            if steps.ahead is not None:
+                ahead[n] = steps.ahead
+    after[:] = result
 
 
-def _lead(step: FixedStep, rows: Array, force: Array, h: float) -> int:
-    """Lead a motion on from its first row, past change points; how many steps that leads."""
-    model = step.model
-    inputs = Inputs.of(model, force, None, hold=False)
-    steps = Steps(inputs, Limits(model), step)
-    try:
-        with np.errstate(all="ignore"), Progress("rollout", 0.0, enabled=False) as bar:
-            motion = steps.run(rows[0, : model.nq + model.nv], Grid.of(h, len(force) * h), bar)
-    except SimulationError as error:
-        if error.trajectory is None:
-            return 0
-        motion = error.trajectory
-    except ValueError:
-        return 0
-    count = len(motion) - 1
-    rows[1 : count + 1, : model.nq] = motion.q[1:]
-    rows[1 : count + 1, model.nq : model.nq + model.nv] = motion.v[1:]
-    rows[1 : count + 1, step.size : step.miss] = 0.0, 1.0, 1.0
-    if motion.contact_forces is not None and motion.contact_residual is not None:
-        rows[1 : count + 1, step.miss] = 0.0
-        rows[1 : count + 1, step.residual] = motion.contact_residual[:count]
-        rows[1 : count + 1, step.residual + 1 :] = step.impulses(motion.contact_forces[:count], h)
-    return count
-
-
-def _tell(step: FixedStep, rows: Array, force: Array, h: float) -> None:
-    """Lead motions past change points; those whose loops do not close are not-a-number.
-
-    With a RuntimeWarning, as where linkages turn so fast that a step is too long for them.
-    """
-    limit = OPEN[step.dtype] ** 2
-    with np.errstate(invalid="ignore", over="ignore"):
-        gap, growth = rows[:, 1:, step.size], rows[:, 1:, step.size + 1]
-        opened = ~(gap <= limit) | ~(growth < TORN)
-        opened |= ~(rows[:, 1:, step.size + 2] > CHANGE[step.dtype])
-        turned = np.any(growth > 1.0 + LONG, axis=1)
+def _tell(step: FixedStep, rows: Array) -> None:
+    """A RuntimeWarning where motions are lost, and where linkages turn fast."""
     times = rows.shape[1] - 1
-    can_lead = h > 0.0 and step.dtype == "float64" and not step.saturate
-    for n in np.flatnonzero(np.any(opened, axis=1)):
-        at = int(np.argmax(opened[n]))
-        led = 0
-        if can_lead and np.all(np.isfinite(rows[n, at, : step.size])):
-            led = _lead(step, rows[n, at:], force[n, at:], h)
-        rows[n, at + led + 1 :] = np.nan
-        opened[n] = False
-        opened[n, at + led :] = True
-    finite = np.isfinite(rows[:, 0]).all(axis=1)
-    count = int(np.count_nonzero(np.any(opened, axis=1) & finite))
+    finite: Any = np.isfinite(rows[..., : step.size]).all(axis=-1)
+    lost = finite[:, :1] & ~finite
+    count = int(np.count_nonzero(lost[:, -1]))
     if count:
-        first = int(min(np.argmax(row) for row in opened if np.any(row)))
+        first = int(np.argmax(np.any(lost, axis=0))) - 1
         warn(
             RuntimeWarning(
                 f"the loops of {count} of {len(rows)} motions of '{step.model.name}' do not close, "
@@ -375,6 +348,7 @@ def _tell(step: FixedStep, rows: Array, force: Array, h: float) -> None:
                 "shorter steps"
             )
         )
+    turned = np.any(rows[:, 1:, step.size + 1] > 1.0 + LONG, axis=1)
     if np.any(turned):
         warn(
             RuntimeWarning(

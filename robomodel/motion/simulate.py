@@ -50,6 +50,7 @@ from robomodel.motion.trajectory import Trajectory
 from robomodel.running import Progress
 
 ADAPTIVE = ("dop853", "radau")
+FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
 RENEWED = 1.2  # growth of ‖G‖² from which on bases are renewed
 TURNED = 4.0  # growth of ‖G‖² that steps are too long for
 REACH = 3.0  # K turns by no more than this much of what the joints do
@@ -172,8 +173,8 @@ class Adaptive(Run):
     time between states that are kept; None: at the method's own steps.
     """
 
-    every: float | None
-    tolerances: tuple[float, float]
+    every: float | None = None
+    tolerances: tuple[float, float] = (FINEST, FINEST)
     knots: list[float] = field(default_factory=list, init=False)
     pieces: list[Piece] = field(default_factory=list, init=False)
     _length: float | None = field(default=None, init=False)
@@ -187,9 +188,6 @@ class Adaptive(Run):
     def _independent(self, state: Array) -> tuple[Array, Array]:
         return state[: self.model.nq], self._speeds(state)[independent_columns(self.model)]
 
-    def _keep(self, t: float, state: Array, signals: Signals, speeds: Array | None = None) -> None:
-        super()._keep(t, state, signals, self._speeds(state))
-
     def _speeds(self, state: Array) -> Array:
         return state[len(state) - self.model.n_joint_velocities :]
 
@@ -200,9 +198,7 @@ class Adaptive(Run):
             more["dense"] = OdeSolution(self.knots, self.pieces)
         return super()._trajectory(**more)
 
-    def _through(
-        self, signals: Signals, k: int, grid: Grid, state: Array, bar: Progress
-    ) -> tuple[int, Array]:
+    def _through(self, signals: Signals, k: int, grid: Grid, state: Array) -> Array:
         t, end = grid.at(k), grid.at(k + 1)
         size = self.model.nq + self.model.nv
         x, bases = state[:size], state[size : len(state) - self.model.n_joint_velocities]
@@ -255,8 +251,8 @@ class Adaptive(Run):
                 solver = self._solver(equations, (now, end), renewed, self._length)
             else:
                 solver.y, solver.f = x, equations.rate(now, x)
-            bar.at(now)
-        return k + 1, state
+            self.progress(now)
+        return state
 
     def _solver(
         self, equations: Equations, span: tuple[float, float], x: Array, length: float | None,
@@ -392,7 +388,6 @@ Method: TypeAlias = Literal["rk4", "dop853", "radau", "semi_implicit_euler", "ti
 METHODS = (*ADAPTIVE, "rk4", "semi_implicit_euler", "time_stepping")
 STEP = 1e-3
 CLOSING = 2  # steps of Newton's method that close loops after a step
-FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
 
 
 def simulate(
@@ -521,16 +516,17 @@ def simulate(
     run: Run
     if chosen in ADAPTIVE:
         one = FixedStep(model, chosen, passive=passive)
-        run = Adaptive(inputs, limits, one, step, tolerances)
+        run = Adaptive(inputs, limits, one, every=step, tolerances=tolerances)
         grid = Grid.of((duration if step is None or not inputs.stepwise else step) or 1.0, duration)
     else:
         assert step is not None
         if not impulses:
             one, touching = FixedStep(model, chosen, CLOSING, passive=passive), None
-        run = Steps(inputs, limits, one, touching)
+        run = Steps(inputs, limits, one, touching=touching)
         grid = Grid.of(step, duration)
     with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
-        return run.run(start, grid, bar)
+        run.bar = bar
+        return run.run(start, grid)
 
 
 def _with_contacts(

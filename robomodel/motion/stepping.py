@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from robomodel.dynamics import saturate
 from robomodel.dynamics.contact.points import UNSOLVED
 from robomodel.model.arguments import as_numbers
 from robomodel.model.closure import CLOSED
@@ -27,15 +28,7 @@ from robomodel.motion.integrator_functions import (
     joint_accelerations,
 )
 from robomodel.motion.limits import Limits
-from robomodel.motion.steps import (
-    ABSENT,
-    RUNGE_KUTTA,
-    TORN,
-    FixedStep,
-    Part,
-    flow,
-    halved,
-)
+from robomodel.motion.steps import ABSENT, RUNGE_KUTTA, TORN, FixedStep, Part, flow, halved
 from robomodel.motion.tangent import (
     NEARLY,
     START_CONDITION,
@@ -79,6 +72,11 @@ class Grid:
         """When step k begins."""
         return self.duration if k >= self.count else k * self.step
 
+    def length(self, k: int) -> float:
+        """How long step k takes: the same number for all but a last one that is shorter."""
+        rest = self.duration - k * self.step
+        return rest if rest < (1.0 - 1e-9) * self.step else self.step
+
 
 @dataclass
 class Run(ABC):
@@ -87,6 +85,7 @@ class Run(ABC):
     inputs: Inputs
     limits: Limits
     step: FixedStep
+    bar: Progress | None = None
     stop: Stop | None = field(default=None, init=False)
     _times: list[float] = field(default_factory=list, init=False)
     _rows: list[Array] = field(default_factory=list, init=False)
@@ -99,26 +98,30 @@ class Run(ABC):
         """The robot."""
         return self.step.model
 
-    def run(self, x: Array, grid: Grid, bar: Progress) -> Trajectory:
+    def run(self, x: Array, grid: Grid) -> Trajectory:
         """The motion from x = (q, v)."""
         state = self._begin(x)
         signals = self._signals(0, 0.0, state)
-        k = 0
-        while k < grid.count and self.stop is None:
+        for k in range(grid.count):
             if k:
                 signals = self._signals(k, grid.at(k), state)
             self._keep(grid.at(k), state, signals)
-            k, state = self._through(signals, k, grid, state, bar)
-        if k <= grid.count:
-            last = grid.duration if self.stop is None else self.stop.time
-            self._keep(last, state, signals)
+            state = self._through(signals, k, grid, state)
+            if self.stop is not None:
+                break
+            self.progress(grid.at(k + 1))
+        last = grid.duration if self.stop is None else self.stop.time
+        self._keep(last, state, signals)
         return self._trajectory()
 
+    def progress(self, t: float) -> None:
+        """Show how far it is."""
+        if self.bar is not None:
+            self.bar.at(t)
+
     @abstractmethod
-    def _through(
-        self, signals: Signals, k: int, grid: Grid, state: Array, bar: Progress
-    ) -> tuple[int, Array]:
-        """The state after step k of the grid, and the number of the next one."""
+    def _through(self, signals: Signals, k: int, grid: Grid, state: Array) -> Array:
+        """The state after step k of the grid."""
 
     def _begin(self, x: Array) -> Array:
         nq = self.model.nq
@@ -143,20 +146,22 @@ class Run(ABC):
         nq = self.model.nq
         return state[:nq], state[nq : nq + self.model.nv]
 
+    def _speeds(self, state: Array) -> Array:
+        """Velocities of all joints."""
+        return self.step.joint_velocities(state)
+
     # ---- records
 
-    def _keep(self, t: float, state: Array, signals: Signals, speeds: Array | None = None) -> None:
-        """Record a state, with the velocities of all joints where ``speeds`` has them."""
+    def _keep(self, t: float, state: Array, signals: Signals) -> None:
+        """Record a state."""
         q, v = self._independent(state)
-        if speeds is not None:
-            v = speeds[independent_columns(self.model)]
         self._times.append(t)
         self._rows.append(np.concatenate([q, v]))
         self._tau.append(np.array(signals.tau(t, q, v)))
         if isinstance(signals.tau, Saturated):
             self._saturated.append(signals.tau.at_limits(t, q, v))
         if self.step.checks:
-            self._rates.append(self.step.joint_velocities(state) if speeds is None else speeds)
+            self._rates.append(self._speeds(state))
 
     def _trajectory(self, **more: Any) -> Trajectory:
         model, count = self.model, len(self._rows)
@@ -194,7 +199,8 @@ class Run(ABC):
 
 AT_CHANGE_POINT = "ends too near to a change point"
 SINGULAR = 1e-10  # regularity, a square, of K below which steps do not end: six digits are left
-BEYOND = (1 / 2, 1 / 3, 2 / 3)  # of the next step: far from both its ends, where others may end too
+# of the next step: far from both its ends, where others may end too; or steps further on
+BEYOND = (1 / 2, 1 / 3, 2 / 3, 3 / 2, 7 / 2, 15 / 2, 31 / 2, 63 / 2, 127 / 2)
 PARTS = (1, 2, 3, 5, 7, 11, 13)  # of a step, equal ones: primes, which have no ends in common
 
 
@@ -210,73 +216,118 @@ class Record(NamedTuple):
     residual: float
 
 
+class Ahead(NamedTuple):
+    """A motion that a step has led beyond its end, over a change point.
+
+    ``start``, ``since``: the state where that step began, and how long ago [s]. ``state``, ``by``:
+    where the motion is, and how much later that is [s]. ``acting``: forces and wrenches of the
+    step, ``record`` what is recorded of it. ``speeds``: velocities of all joints between, now.
+    """
+
+    start: Array
+    since: float
+    state: Array
+    by: float
+    acting: tuple[Array, Mapping[str, Array]]
+    record: Record | None
+    speeds: Array
+
+
 @dataclass
 class Steps(Run):
     """Fixed steps of one motion, with what is recorded of contacts.
 
-    ``touching`` gives contacts of pairs of links at a state.
+    ``touching`` gives contacts of pairs of links at a state. ``ahead``: where the motion is, if not
+    at the end of the step before.
     """
 
     touching: Contacts | None = None
     pairs: list[Pair] = field(default_factory=list)
+    ahead: Ahead | None = None
     _records: list[Record] = field(default_factory=list)
 
-    def _through(
-        self, signals: Signals, k: int, grid: Grid, state: Array, bar: Progress
-    ) -> tuple[int, Array]:
-        t, end = grid.at(k), grid.at(k + 1)
-
-        def at(share: float) -> Array:
-            return self._advance(signals, t, share * (end - t), state)[0]
-
+    def _through(self, signals: Signals, k: int, grid: Grid, state: Array) -> Array:
+        t, h, began = grid.at(k), grid.length(k), self.ahead
+        following = grid.length(k + 1) if k + 1 < grid.count else h
         try:
-            after, record = self._advance(signals, t, end - t, state)
-        except SimulationError:
-            over = self._over(k, grid, state, signals)
-            if over is None:
-                raise
-            return k + 2, over
-        met = self.limits.first(t, end - t, state, after, at)
-        if met is not None:
-            share, after, self.stop = met
-            record = self._advance(signals, t, share * (end - t), state)[1] if share else None
+            after, record = self.advance(signals, t, h, state, following)
+        except StepError as error:
+            raise self._failed(t, state, f"the step from there {error}") from None
+        if began is None and self.ahead is None:
+
+            def at(share: float) -> Array:
+                return self._parts(signals, t, share * h, state)[0]
+
+            met = self.limits.first(t, h, state, after, at)
+            if met is not None:
+                share, after, self.stop = met
+                record = self._parts(signals, t, share * h, state)[1] if share else None
         if record:
             self._records.append(record)
-        bar.at(end)
-        return k + 1, after
+        return after
 
     # ---- a step
 
-    def _over(self, k: int, grid: Grid, state: Array, signals: Signals) -> Array | None:
-        """The state after two steps, of which the first would end at a change point; None: no.
+    def advance(
+        self, signals: Signals, t: float, h: float, state: Array, following: float
+    ) -> tuple[Array, Record | None]:
+        """The state after a step, and what is recorded of it; :class:`StepError`.
 
-        One ends beyond it; the state in between is recorded, interpolated from those around.
+        A step that would end at a change point ends beyond it, within the step that follows (of
+        length ``following``), which begins from there, or later, where the motion is slow. States
+        at the ends of steps are interpolated then.
         """
-        t, end, last = (grid.at(n) for n in (k, k + 1, k + 2))
-        length = last - end if last > end else end - t
-        for share in BEYOND:
-            try:
-                ahead, record = self._advance(signals, t, end - t + share * length, state)
-                speeds, between = self._between(
-                    signals, (t, state), (end + share * length, ahead), end
-                )
-                after, records = ahead, [record]
-                if last > end:
-                    signals = self._signals(k + 1, end, between)
-                    rest = (1.0 - share) * length
-                    after, later = self._advance(signals, end + share * length, rest, ahead)
-                    records.append(later)
-            except (SimulationError, StepError):
-                continue
-            self._keep(end, between, signals, speeds)
-            self._records += filter(None, records)
-            return after
-        return None
+        first, start, length = 0.0, state, h
+        if self.ahead is not None:
+            lead = self._pushed_on(self.ahead, signals, t, min(h, self.ahead.by))
+            if lead.by >= h:
+                return self._between(lead, signals, t, h)
+            first, start, length = lead.by, lead.state, h - lead.by
+        try:
+            after = self._parts(signals, t + first, length, start)
+        except StepError as error:
+            for share in BEYOND:
+                by = share * following
+                try:
+                    beyond, record = self._parts(signals, t + first, length + by, start)
+                    acting = signals.at(t + first, *self._independent(start))
+                    lead = Ahead(start, -first, beyond, h + by, acting, record, np.zeros(0))
+                    return self._between(lead, signals, t, h)
+                except StepError:
+                    continue
+            raise error
+        self.ahead = None
+        return after
+
+    def _pushed_on(self, lead: Ahead, signals: Signals, t: float, h: float) -> Ahead:
+        """A lead over a time h of this step: what its forces differ by acts on where that led."""
+        step, nq = self.step, self.model.nq
+        if step.method == "rk4" and callable(self.inputs.tau) and not self.inputs.hold:
+            return lead  # whose stages have asked for them
+        x = step.tangent_row(lead.state)
+        acting = signals.at(t, *step.independent(x))
+        change = self._flow(x, acting) - self._flow(x, lead.acting)
+        x[nq : nq + self.model.nv] += h * change[nq:]
+        state = lead.state.copy()
+        state[step.columns[1]] = step.independent(x)[1]
+        state[step.columns[2]] = x[nq : nq + self.model.nv]
+        return lead._replace(state=state)
+
+    def _flow(self, x: Array, acting: tuple[Array, Mapping[str, Array]]) -> Array:
+        """q̇ and ż at q, z and bases under forces and wrenches."""
+        tau, pushes = acting
+        if self.step.saturate:
+            tau = saturate(self.model, *self.step.independent(x), tau)[0]
+        derivative = flow(self.model, tuple(pushes), passive=self.step.passive)
+        return np.asarray(derivative(x, tau, *stacked(pushes)))
+
+    def _speeds(self, state: Array) -> Array:
+        return self.step.joint_velocities(state) if self.ahead is None else self.ahead.speeds
 
     def _between(
-        self, signals: Signals, first: tuple[float, Array], last: tuple[float, Array], t: float
-    ) -> tuple[Array, Array]:
-        """Velocities of all joints, and (q, v), at t, by cubics between two states.
+        self, lead: Ahead, signals: Signals, t: float, h: float
+    ) -> tuple[Array, Record | None]:
+        """The state at t + h of a motion that is led over it, by cubics; the motion is ahead then.
 
         Impulses may have changed velocities anywhere in between: these are interpolated linearly.
         """
@@ -284,22 +335,25 @@ class Steps(Run):
 
         model, step = self.model, self.step
         nq = model.nq
+        times = -lead.since, lead.by
         values, slopes = [], []
-        for time, state in (first, last):
+        for time, state in zip(times, (lead.start, lead.state), strict=True):
             x = step.tangent_row(state)
-            tau, pushes = signals.at(time, *step.independent(x))
-            rates = flow(model, tuple(pushes), passive=step.passive)(x, tau, *stacked(pushes))
+            rates = self._flow(x, signals.at(t + time, *step.independent(x)))
             accelerations = joint_accelerations(model)(x, rates[nq:])
             values.append(np.concatenate([x[:nq], step.joint_velocities(state)]))
             slopes.append(np.concatenate([rates[:nq], accelerations]))
-        row = CubicHermiteSpline([first[0], last[0]], values, slopes)(t)
+        row = CubicHermiteSpline(times, values, slopes)(h)
         q, speeds = closed_by_least_squares(model, row[:nq]), row[nq:]
         if step.setting is not None:
-            share = (t - first[0]) / (last[0] - first[0])
+            share = (h + lead.since) / (lead.by + lead.since)
             speeds = (1.0 - share) * values[0][nq:] + share * values[1][nq:]
-        return speeds, np.concatenate([q, speeds[independent_columns(model)]])
+        self.ahead = lead._replace(since=lead.since + h, by=lead.by - h, speeds=speeds)
+        shown = lead.state.copy()
+        shown[:nq], shown[step.columns[1]] = q, speeds[independent_columns(model)]
+        return shown, lead.record
 
-    def _advance(
+    def _parts(
         self, signals: Signals, t: float, h: float, state: Array
     ) -> tuple[Array, Record | None]:
         """The state after a step, and what is recorded of it.
@@ -320,7 +374,7 @@ class Steps(Run):
             if last.fault == AT_CHANGE_POINT:  # where others would end, too
                 break
         assert last is not None
-        raise self._failed(t, state, f"the step from there {last.fault}")
+        raise StepError(last.fault)
 
     def _in_parts(
         self, signals: Signals, t: float, h: float, state: Array, count: int
@@ -363,13 +417,13 @@ class Steps(Run):
     def _step(
         self, signals: Signals, t: float, h: float, state: Array
     ) -> tuple[Array, Record | None]:
-        match self.step.method:
-            case "rk4":
-                return self._runge_kutta(signals, t, h, state), None
-            case "semi_implicit_euler":
-                return self._euler(signals, t, h, state), None
+        if self.step.method == "rk4":
+            return self._runge_kutta(signals, t, h, state), None
         q, v = self._independent(state)
         tau, pushes = signals.at(t, q, v)
+        if self.step.setting is None:
+            self._pushed(tuple(pushes))
+            return self.step.whole(state, tau, h, *stacked(pushes)), None
         touches = self._contacts(q, v, h)
         state = self._adapted(state, touches, tuple(pushes))
         step = self.step
@@ -381,13 +435,6 @@ class Steps(Run):
         residual = float(result[step.residual])
         return result, Record(q, touches, forces, step.touching(result), residual)
 
-    def _euler(self, signals: Signals, t: float, h: float, state: Array) -> Array:
-        model = self.model
-        q, v = state[: model.nq], state[model.nq : model.nq + model.nv]
-        tau, pushes = signals.at(t, q, v)
-        self._pushed(tuple(pushes))
-        return np.asarray(self.step.once(state, tau, np.array([h]), *stacked(pushes)))
-
     def _runge_kutta(self, signals: Signals, t: float, h: float, state: Array) -> Array:
         nq, length = self.model.nq, np.array([h])
         step = self.step
@@ -398,7 +445,7 @@ class Steps(Run):
             self._pushed(tuple(pushes))
             step = self.step
             numbers = np.asarray(
-                step.once(state, tau, length, *stacked(pushes), carried, np.array(row))
+                step.after_stage(state, tau, length, *stacked(pushes), carried, np.array(row))
             )
             result, carried = numbers[: step.results], numbers[step.results :]
             state = result[: step.size]

@@ -289,12 +289,11 @@ class FixedStep:
         )  # fmt: skip
 
     @cached_property
-    def once(self) -> TracedFunction:
-        """(state, tau, step, …) → result; of "rk4" a stage, with what is carried and its row."""
-        sizes = (self.size, self.model.nv, 1, *self.more, self.results)
-        if self.method == "rk4":
-            carried = self.iteration.carried
-            sizes = (*sizes[:-1], carried, len(RUNGE_KUTTA[0]), self.results + carried)
+    def after_stage(self) -> TracedFunction:
+        """(state, tau, step, …, what is carried, row) → result and what is carried: of "rk4"."""
+        carried = self.iteration.carried
+        sizes = (self.size, self.model.nv, 1, *self.more, carried, len(RUNGE_KUTTA[0]),
+                 self.results + carried)  # fmt: skip
         return function(self.model, self.name, sizes, self.build, backend=self.backend,
                         dtype=self.dtype)  # fmt: skip
 
@@ -550,8 +549,9 @@ class FixedStep:
 
     def planes_of(self, states: Array) -> tuple[Array, ...]:
         """The planes that a step from states (..., size) takes, where it takes some."""
-        assert self.setting is not None
-        return (self.planes(states[..., self.columns[0]]),) if self.setting.arguments[0] else ()
+        if self.setting is None or not self.setting.arguments[0]:
+            return ()
+        return (self.planes(states[..., self.columns[0]]),)
 
     def planes(self, q: Array) -> Array:
         """Planes (..., 4 k) at the points, of all grounds."""
@@ -601,23 +601,40 @@ class FixedStep:
         turned = result[..., self.size + 1] > TURNED if self.checks else False
         return (result[..., self.miss] > MISS) | turned
 
-    def advance(self, states: Array, tau: Array, h: float) -> Array:
+    def unfinished(self, results: Array) -> Any:
+        """Which results (..., results) of the compiled steps are not those of :meth:`advance`.
+
+        Contact problems are left over, or steps are too long. In single precision all are taken as
+        they are.
+        """
+        if self.setting is None or self.dtype != "float64":
+            return np.zeros(results.shape[:-1], dtype=bool)
+        return ~(results[..., self.residual] <= SOLVED) | self.too_long(results)
+
+    def advance(self, states: Array, tau: Array, h: float, *more: Array) -> Array:
         """Results (..., results) of a step from states (..., size), halved where it is too long."""
-        result = self.whole(states, tau, h, *self.planes_of(states))
-        self.refine(states, tau, h, result)
+        result = self.whole(states, tau, h, *self.planes_of(states), *more)
+        if self.dtype == "float64":
+            self.refine(states, tau, h, result, more)
         return result
 
-    def refine(self, states: Array, tau: Array, h: float, result: Array) -> None:
+    def refine(
+        self, states: Array, tau: Array, h: float, result: Array, more: Sequence[Array] = ()
+    ) -> None:
         """Replace results of steps that are too long by those in parts."""
 
         def part(state: Array, first: float, share: float) -> Part:
-            row = self.whole(state, force, share * h, *self.planes_of(state))
+            row = self.whole(state, force, share * h, *self.planes_of(state), *arguments)
             fault = "" if np.all(np.isfinite(row)) else "is not finite"
             return Part(row[: self.size], share, bool(self.too_long(row)), fault, row)
 
         for at in map(tuple, np.argwhere(self.too_long(result))):
-            force = np.broadcast_to(tau, (*states.shape[:-1], self.model.nv))[at]
+            force, *arguments = self._each(states, at, (tau, *more))
             result[at] = self._joined(halved(part, states[at]))
+
+    def _each(self, states: Array, at: tuple[int, ...], more: Sequence[Array]) -> list[Array]:
+        """The arguments of one of many states."""
+        return [np.broadcast_to(x, (*states.shape[:-1], x.shape[-1]))[at] for x in more]
 
     def _joined(self, parts: Sequence[Part]) -> Array:
         """The result of a step in parts."""
@@ -632,15 +649,21 @@ class FixedStep:
 
     def whole(self, states: Array, tau: Array, h: float, *more: Array) -> Array:
         """Results (..., results) of a step from states (..., size), taken at once."""
-        length = np.array([h], states.dtype)
-        result: Array = np.asarray(self.once(states, tau, length, *more))
+        result = self._once(states, tau, h, more)
+        if self.setting is None or self.dtype != "float64":
+            return result
         at = self.residual
         if not np.all(result[..., at] <= SOLVED):
             if self.rows.size <= FEW:  # of more, the program would take long to compile
-                again = np.asarray(self.harder.once(states, tau, length, *more))
+                again = self.harder._once(states, tau, h, more)
                 result = np.where((again[..., at] < result[..., at])[..., None], again, result)
             self.finish(states, tau, h, more, result)
         return result
+
+    def _once(self, states: Array, tau: Array, h: float, more: Sequence[Array]) -> Array:
+        """Results of the compiled step."""
+        length = np.array([h], states.dtype)
+        return np.asarray(self.over_time(states, tau[..., None, :], length, *more))[..., 0, :]
 
     def finish(
         self, states: Array, tau: Array, h: float, more: Sequence[Array], result: Array
@@ -649,8 +672,7 @@ class FixedStep:
         residual = result[..., self.residual]
         for at in map(tuple, np.argwhere(~(residual <= SOLVED))):
             if np.all(np.isfinite(states[at])):
-                arguments = [np.broadcast_to(x, (*states.shape[:-1], x.shape[-1]))[at]
-                             for x in (tau, *more)]  # fmt: skip
+                arguments = self._each(states, at, (tau, *more))
                 better = self._solved(states[at], arguments[0], h, arguments[1:])
                 better_residual = better[self.residual]
                 if better_residual < residual[at] or not np.isfinite(residual[at]):
