@@ -6,6 +6,7 @@ package's way from parameters to a model.
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -13,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from agreement import close
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 import robomodel as rm
@@ -223,7 +225,15 @@ def _of_rod(model: rm.Model, loop: str) -> list[str]:
     )
 
 
-@pytest.fixture(params=[f"{r}-{kind}" for r, kind, _ in _cases()])
+SLOW = ("tello-inertial", "tello-origin", "mini_cheetah-inertial", "four_bar-inertial")
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+        for name in (f"{robot}-{kind}" for robot, kind, _ in _cases())
+    ]
+)
 def case(request: pytest.FixtureRequest) -> tuple[rm.Model, Values, rm.Model]:
     """A model, values, and the model of the changed description."""
     for robot, kind, values in _cases():
@@ -285,3 +295,162 @@ def test_models_are_the_same_too(case: tuple[rm.Model, Values, rm.Model]) -> Non
     assert np.max(np.abs(same.residual(same.neutral())), initial=0.0) < 1e-9
     v, x = rng.normal(size=(2, 2, model.nv))
     close(rm.aba(same, q, v, x, backend="numpy"), rm.aba(other, q, v, x, backend="numpy"), 1e-10)
+
+
+SENSITIVE = ("rnea", "aba", "crba", "energy", "jacobian", "actuator_map", "close")
+STEP = 0.003
+STENCIL = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # central differences of eighth order
+
+
+def test_sensitivities_are_differences_through_closure(
+    case: tuple[rm.Model, Values, rm.Model],
+) -> None:
+    model, given, other = case
+    rng = np.random.default_rng(3)
+    near = other.neutral()  # far from dead points
+    q = np.array([other.random_configuration(rng, near=near) for _ in range(2)])
+    v, x = rng.normal(size=(2, 2, model.nv))
+    frame = (model.bodies[-1].name, (0.1, -0.2, 0.3))
+    names = list(given)[:2]
+    p = rm.parameters(model, geometry=True)
+
+    def moved(name: str, n: int) -> tuple[NDArray[np.float64], dict[str, float]]:
+        size = STEP * max(abs(p[name]), 0.1)
+        at = {**given, name: given[name] + n * size}
+        return model.close(q, parameters=at), at
+
+    for function in SENSITIVE:
+        arguments = (q, v, x)[
+            : 3 if function in ("rnea", "aba") else 2 if function == "energy" else 1
+        ]
+        options = {"frame": frame} if function == "jacobian" else {}
+        found = rm.sensitivity(
+            model, function, arguments, names, parameters=given, backend="numpy", **options
+        )
+        for i, name in enumerate(names):
+            size = STEP * max(abs(p[name]), 0.1)
+            expected = 0.0
+            for n, factor in enumerate(STENCIL, 1):
+                for sign in (1, -1):
+                    at, values = moved(name, sign * n)
+                    expected = expected + sign * factor / size * value(
+                        model, function, (at, *arguments[1:]), values, frame
+                    )
+            both = found if isinstance(found, tuple) else (found,)
+            flat = np.concatenate([each[..., i].reshape(len(q), -1) for each in both], axis=-1)
+            close(flat, expected, 1e-7, least=1e-3)
+
+
+def value(
+    model: rm.Model,
+    function: str,
+    arguments: tuple[NDArray[np.float64], ...],
+    values: Values,
+    frame: object,
+) -> NDArray[np.float64]:
+    """A function's numbers (states, n)."""
+    if function == "close":
+        return arguments[0]
+    call = getattr(rm, function)
+    more = (frame,) if function == "jacobian" else ()
+    result = call(model, *arguments, *more, parameters=values, backend="numpy")
+    both = result if isinstance(result, tuple) else (result,)
+    return np.concatenate([x.reshape(len(arguments[0]), -1) for x in both], axis=-1)
+
+
+# ---- batches, kernels, wrong arguments -----------------------------------------------------------
+
+
+def test_parameters_broadcast_with_states() -> None:
+    model = rm.robots.load("four_bar")
+    rng = np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(4)])
+    v, tau = rng.normal(size=(2, 4, model.nv))
+    masses = np.array([[1.0], [2.0]])
+    given = {"link2.mass": masses, "joint1.damping": rng.uniform(size=4), "gravity.z": -3.0}
+    found = rm.aba(model, q, v, tau, parameters=given, passive=True)
+    assert found.shape == (2, 4, model.nv)
+    for i in range(2):
+        for n in range(4):
+            one = {
+                "link2.mass": masses[i, 0],
+                "joint1.damping": given["joint1.damping"][n],
+                "gravity.z": -3.0,
+            }
+            expected = rm.aba(model, q[n], v[n], tau[n], parameters=one, passive=True)
+            close(found[i, n], expected, 1e-12)
+    names = ["link2.mass", "gravity.z", "link3.mx"]
+    kernel = rm.compile(model, "aba", parameters=names)
+    p = np.array([2.0, -3.0, rm.parameters(model)["link3.mx"]])
+    close(
+        kernel(q, v, tau, p),
+        rm.aba(model, q, v, tau, parameters={"link2.mass": 2.0, "gravity.z": -3.0}),
+        1e-12,
+    )
+    single = rm.compile(model, "aba", parameters=names, dtype="float32")
+    numbers = [x.astype(np.float32) for x in (q, v, tau, p)]
+    close(single(*numbers), kernel(q, v, tau, p), 1e-3)
+    same = pickle.loads(pickle.dumps(kernel))
+    close(same(q, v, tau, p), kernel(q, v, tau, p), 1e-15)
+
+
+def test_what_cannot_be_closed_is_not_a_number() -> None:
+    model = rm.robots.load("four_bar")
+    q = model.configuration({"joint1": 0.8})
+    with pytest.warns(RuntimeWarning, match="1 of 3 configurations"):
+        closed = model.close(
+            np.tile(q, (3, 1)), parameters={"joint2.x": np.array([0.5, 0.52, 9.0])}
+        )
+    close(closed[0], q, 1e-9)
+    assert np.isfinite(closed[1]).all()
+    assert closed[1][0] == q[0]
+    assert np.isnan(closed[2]).all()
+    with pytest.warns(RuntimeWarning, match="cannot be closed"):  # redundant conditions open
+        assert np.isnan(model.close(q, parameters={"joint2.z": 0.1})).all()
+    with pytest.raises(rm.ClosureError, match="does not close by these parameters"):
+        rm.with_parameters(model, {"joint2.z": 0.1})
+    rod = rm.robots.load("tello")
+    at = rod.neutral()
+    with pytest.warns(RuntimeWarning, match="cannot be closed"):
+        assert np.isnan(rod.close(at, parameters={"left-hip-rod-1.length": -0.155})).all()
+    belt = rm.robots.load("mini_cheetah")
+    coupling = belt.couplings[0]
+    own = f"{coupling.name}.{coupling.terms[0][0]}"
+    with pytest.raises(rm.DescriptionError, match="no longer determine"):
+        rm.with_parameters(belt, {own: 0.0})
+    v = np.zeros(belt.nv)
+    with pytest.warns(RuntimeWarning, match="no result by these parameters"):
+        a = rm.aba(belt, belt.neutral(), v, v, parameters={own: np.array([1.0, 0.0])})
+    assert np.isfinite(a[0]).all()
+    assert np.isnan(a[1]).any()
+    with pytest.raises(rm.DescriptionError, match="length"):
+        rm.with_parameters(rod, {"left-hip-rod-1.length": -0.155})
+
+
+def test_wrong_parameters_are_refused() -> None:
+    model = rm.robots.load("four_bar")
+    q, v = model.neutral(), np.zeros(model.nv)
+    with pytest.raises(rm.UnknownNameError, match=r"link2\.mass"):
+        rm.aba(model, q, v, v, parameters={"link2.mas": 1.0})
+    with pytest.raises(ValueError, match="do not broadcast"):
+        rm.aba(model, q, v, v, parameters={"link2.mass": np.ones(2), "link3.mass": np.ones(3)})
+    with pytest.raises(ValueError, match="batch axes do not broadcast"):
+        rm.aba(model, np.tile(q, (3, 1)), v, v, parameters={"link2.mass": np.ones(2)})
+    with pytest.raises(TypeError, match="maps names to numbers"):
+        rm.aba(model, q, v, v, parameters=["link2.mass"])
+    with pytest.raises(ValueError, match="real numbers"):
+        rm.aba(model, q, v, v, parameters={"link2.mass": "heavy"})
+    with pytest.raises(ValueError, match="takes no parameters"):
+        rm.aba(model, q, v, v, parameters={"link2.mass": 1.0}, method="approximate")
+    with pytest.raises(ValueError, match="twice"):
+        rm.compile(model, "aba", parameters=["link2.mass", "link2.mass"])
+    with pytest.raises(ValueError, match="not known"):
+        rm.sensitivity(model, "rnee", (q, v, v), ["link2.mass"])
+    with pytest.raises(ValueError, match="takes q, v, a"):
+        rm.sensitivity(model, "rnea", (q, v), ["link2.mass"])
+    with pytest.raises(ValueError, match="link2"):
+        rm.with_parameters(model, {"link2.mass": np.nan})
+    with pytest.warns(RuntimeWarning, match="open"):
+        rm.crba(model, q, parameters={"joint2.x": 0.7})
+    with pytest.raises(rm.ClosureError):
+        rm.crba(model, q, parameters={"joint2.x": 0.7}, check=True)

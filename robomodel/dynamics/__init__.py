@@ -15,6 +15,7 @@ from robomodel.dynamics.functions.actuators import *
 from robomodel.dynamics.functions.contact import *
 from robomodel.dynamics.functions.motion import *
 from robomodel.dynamics.functions.quantities import *
+from robomodel.dynamics.functions.sensitivity import *
 
 __all__ = [
     "Accelerations", "aba", "aba_derivatives", "accelerations", "actuator_forces",
@@ -25,6 +26,6 @@ __all__ = [
     "coriolis", "correction_force", "crba", "efpa", "energy", "frame_acceleration",
     "frame_bias", "frame_pose", "frame_velocity", "from_actuators", "gravity_force",
     "hybrid", "impulse", "jacobian", "mass_inverse", "passive_force", "reflected", "rnea",
-    "rnea_derivatives", "rnea_hessian_product", "saturate", "torque_limits",
+    "rnea_derivatives", "rnea_hessian_product", "saturate", "sensitivity", "torque_limits",
     "torque_polytope",
 ]  # fmt: skip

@@ -38,18 +38,25 @@ from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.errors import as_names, check_positional, did_you_mean, no_model, warn
 from robomodel.kernels import NoCompilerError
 from robomodel.kernels.function import Kernel, TracedFunction
-from robomodel.model.arguments import as_array, as_numbers, common_batch
+from robomodel.model.arguments import as_array, by_name, common_batch
 from robomodel.model.configurations.states import REMEDY, check_finite, loop_faults
 from robomodel.model.derived import traced
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.model.parameters import check_parameters, count, parameterized
+from robomodel.model.parameters import (
+    PARAMETERS,
+    ParametersLike,
+    as_parameters,
+    as_values,
+    count,
+    parameterized,
+    warn_of_rows,
+)
 from robomodel.scalars import Scalar, Vector
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
-ParametersLike: TypeAlias = Mapping[str, ArrayLike] | None
 Backend: TypeAlias = Literal["numpy", "compiled"]
 Method: TypeAlias = Literal[
     "cluster",
@@ -76,8 +83,6 @@ AXES: Mapping[str, Callable[[Model, int], int]] = {
     "6k": lambda _, k: 6 * k,
 }
 """Axes by name: of the model and the number k of frames."""
-
-PARAMETERS = "p"  # the argument that holds parameters
 
 ARGUMENT_AXES = {"q": "nq", "forces": "3k", "kp": "nu", "kd": "nu"}
 """The axes of arguments that are not of length nv."""
@@ -308,15 +313,6 @@ def as_spec(
     return AlgorithmSpec(algorithm, keys, links, method, names, None, passive, reference, chosen)
 
 
-def as_parameters(model: Model, names: str | Iterable[str]) -> tuple[str, ...]:
-    """Names of parameters, each once; UnknownNameError for others, with suggestions."""
-    chosen = as_names(names, "parameters")
-    check_parameters(model, chosen)
-    if len(set(chosen)) < len(chosen):
-        raise ValueError(f"parameters names one twice: {_quoted(chosen)}")
-    return chosen
-
-
 @traced
 def traced_algorithm(model: Model, spec: AlgorithmSpec) -> TracedFunction:
     """An algorithm with its options, traced on the tree that takes the fewest operations."""
@@ -364,6 +360,17 @@ class ForceOptions(WrenchOptions, total=False):
     passive: bool
 
 
+class SensitivityOptions(TypedDict, total=False):
+    """Options of sensitivities."""
+
+    frame: FrameLike | None
+    frames: FrameLike | Sequence[FrameLike]
+    passive: bool
+    method: Method
+    known: str | Iterable[str]
+    reference: Reference
+
+
 class FixedForceOptions(FixedOptions, total=False):
     """The same of those by the file's numbers."""
 
@@ -389,6 +396,9 @@ ARGUMENTS = """
         "local_world_aligned", at its origin in the world's axes, which is what positions and
         velocities of the frame in the world are compared with; "world", of the point of its body
         that is at the world's origin, in the world's axes.
+    frames: Links' names, or (link, offset) each.
+    method: As of :func:`rnea` and :func:`aba`.
+    known: Of "hybrid", the joints whose accelerations are given.
     f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
         axes.
     passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
@@ -567,15 +577,6 @@ OPEN = 1e-6  # a gap [m, or sine of an angle] that calls without check=True warn
 OPERANDS = 64  # of a NumPy ufunc, its result included
 
 
-def by_name(numbers: Mapping[str, ArrayLike] | None, what: str) -> Mapping[str, ArrayLike]:
-    """A mapping of names to numbers, empty for None; TypeError for anything else."""
-    if numbers is None:
-        return {}
-    if not isinstance(numbers, Mapping):
-        raise TypeError(f"{what} maps names to numbers, not {type(numbers).__name__}")
-    return numbers
-
-
 def check_arguments(
     model: Model, arguments: Mapping[str, ArrayLike], forces: Wrenches | None = None
 ) -> None:
@@ -648,7 +649,7 @@ def run(
     if not check:
         _warn_of_open_loops(model, algorithm, arrays["q"])
     function = traced_algorithm(model, spec)
-    kernel = _kernel(function, backend, len(arrays))
+    kernel = kernel_of(function, backend, len(arrays))
     if kernel is None:
         return function.on_arrays(*arrays.values())
     if not forces:
@@ -656,7 +657,7 @@ def run(
     return kernel(*arrays.values())
 
 
-def _kernel(function: TracedFunction, backend: str, count: int) -> Kernel | None:
+def kernel_of(function: TracedFunction, backend: str, count: int) -> Kernel | None:
     """The kernel of a function of so many arguments, where it is to be compiled."""
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
@@ -710,7 +711,7 @@ def _run_by_parameters(
         if np.all(np.isfinite([*first.values()])):
             _warn_of_open_loops(model, algorithm, q, first)
     function = traced_algorithm(model, spec)
-    kernel = model.derived.get(key) or _kernel(function, backend, len(arrays))
+    kernel = model.derived.get(key) or kernel_of(function, backend, len(arrays))
     if kernel is None:
         results = function.on_arrays(*arrays.values())
     else:
@@ -718,32 +719,6 @@ def _run_by_parameters(
         results = kernel(*arrays.values())
     warn_of_rows(results, [*arrays.values()])
     return results
-
-
-def warn_of_rows(results: Any, arguments: Sequence[Array]) -> None:
-    """Warn of results that are not finite although all arguments are."""
-    parts = results if isinstance(results, tuple) else (results,)
-    if all(np.all(np.isfinite(x)) for x in parts) or not all(
-        np.all(np.isfinite(x)) for x in arguments
-    ):
-        return
-    warn(
-        RuntimeWarning(
-            "some states have no result by these parameters (a loop at its dead point, a rod or a "
-            "coefficient that is zero, bodies without mass): they are not-a-number"
-        )
-    )
-
-
-def as_values(model: Model, parameters: Mapping[str, ArrayLike]) -> tuple[tuple[str, ...], Array]:
-    """Names in the alphabet's order, and values (..., p) broadcast against each other."""
-    names = tuple(sorted(as_parameters(model, parameters)))
-    arrays = [as_numbers(parameters[name], f"'{name}'") for name in names]
-    try:
-        return names, np.stack(np.broadcast_arrays(*arrays), axis=-1) if names else np.zeros(0)
-    except ValueError:
-        shapes = ", ".join(f"'{n}' {x.shape}" for n, x in zip(names, arrays, strict=True))
-        raise ValueError(f"parameters do not broadcast: {shapes}") from None
 
 
 def _warn_of_open_loops(

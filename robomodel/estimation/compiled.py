@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.algorithm import by_name
 from robomodel.dynamics.kinematics.frames import place
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.recursions.crba import crba
@@ -47,7 +46,7 @@ from robomodel.estimation.sensors import Sensor, in_internal_axes, in_link_axes
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
-from robomodel.model.arguments import as_array
+from robomodel.model.arguments import as_array, by_name
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,15 @@ def common_batch(**arrays: Array) -> tuple[int, ...]:
     except ValueError:
         shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
         raise ValueError(f"batch axes do not broadcast: {shapes}") from None
+
+
+def by_name(numbers: Mapping[str, ArrayLike] | None, what: str) -> Mapping[str, ArrayLike]:
+    """A mapping of names to numbers, empty for None; TypeError for anything else."""
+    if numbers is None:
+        return {}
+    if not isinstance(numbers, Mapping):
+        raise TypeError(f"{what} maps names to numbers, not {type(numbers).__name__}")
+    return numbers
 
 
 def as_array(values: ArrayLike, size: int, name: str, size_name: str) -> Array:

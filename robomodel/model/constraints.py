@@ -634,7 +634,7 @@ class LoopConstraint:
     def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
         """g = expand · [0; K_d⁻¹ k]."""
         loops = evaluate_loops(self.links, self.loops, positions, velocities, keep=self.keep)
-        return self._held(loops.jacobian, [-b for b in loops.bias])
+        return self.held(loops.jacobian, [-b for b in loops.bias])
 
     def rows(self, positions: Vector) -> tuple[list[Scalar], list[list[Scalar]]]:
         """Values and Jacobian of the independent loop rows."""
@@ -644,9 +644,9 @@ class LoopConstraint:
     def closing(self, positions: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Newton's step to closed loops, independent joints held, as joint motion; and the gaps."""
         values, jacobian = self.rows(positions)
-        return self._held(jacobian, [-x for x in values]), values
+        return self.held(jacobian, [-x for x in values]), values
 
-    def _held(self, jacobian: Rows, right: Vector) -> list[Scalar]:
+    def held(self, jacobian: Rows, right: Vector) -> list[Scalar]:
         """expand · [0; K_d⁻¹ right]."""
         solution = self._dependent(jacobian, [[x] for x in right])
         return self._spanning(

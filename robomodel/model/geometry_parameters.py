@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from robomodel.description import (
     Anchor,
@@ -13,6 +14,7 @@ from robomodel.description import (
     Joint,
     JointCoupling,
     LinkCoupling,
+    Loop,
     Mimic,
     PolynomialCoupling,
     Pose,
@@ -20,13 +22,16 @@ from robomodel.description import (
     Spring,
 )
 from robomodel.description.poses import rows3
+from robomodel.errors import DescriptionError
 from robomodel.model.constraints import Distance
 from robomodel.model.elements import Coupling
 from robomodel.model.graph import WORLD
-from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, div, is_number, is_one
+from robomodel.scalars import Scalar, Vector, div, is_number, is_one, select
 from robomodel.spatial import ZERO, Transform, about_axis, from_quaternion, matmul
 from robomodel.spatial.logarithms import turned
+
+if TYPE_CHECKING:
+    from robomodel.model.model import Model
 
 AXES = ("x", "y", "z")
 TURNS = ("rx", "ry", "rz")
@@ -109,6 +114,8 @@ def described(
     loops = []
     for loop in description.loops:
         length = by_owner.get(("length", loop.name), {}).get(0, lengths.get(loop.name, loop.length))
+        if length is not None:
+            length = _positive(length, loop)
         loops.append(
             replace(
                 loop,
@@ -138,6 +145,15 @@ def described(
         if (changed := by_owner.get(("coupling", n))) is not None:
             description = _geared(description, model, n, coupling, changed)
     return description, offsets
+
+
+def _positive(length: Scalar, rod: Loop) -> Scalar:
+    """A rod's length; not-a-number where it is not positive, an error of numbers."""
+    if not is_number(length):
+        return select(-length, length, math.nan)
+    if length > 0.0:
+        return length
+    raise DescriptionError(f"its length is {length:g}; give it a positive one", rod.source)
 
 
 def _own_axis(joint: Joint, numbers: Mapping[int, Scalar]) -> Scalar | None:

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from robomodel.description import Description, Vec3
 from robomodel.errors import Named, UnknownNameError, as_real, did_you_mean, instead
 from robomodel.kernels.function import TracedFunction
+from robomodel.model import parametric
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.closure import CLOSED
@@ -430,7 +431,7 @@ class Model:
             raise TypeError(f"positions maps joints to positions, not {type(positions).__name__}")
         return moving.solve(self, positions, at, base_pose)
 
-    def close(self, q: ArrayLike) -> Array:
+    def close(self, q: ArrayLike, *, parameters: Mapping[str, ArrayLike] | None = None) -> Array:
         """The closed configuration nearest to q; quaternions are normalised.
 
         Of a batch, configurations that cannot be closed are not-a-number, each for itself, with a
@@ -438,14 +439,22 @@ class Model:
 
         Args:
             q: Configuration (..., nq).
+            parameters: Other values of some parameters, by the names of
+                :func:`robomodel.parameters` (with those of geometry): a number, or an array (...)
+                that broadcasts with the batch. Then the independent positions are held, and what
+                cannot be closed, or opens redundant conditions, is not-a-number, one configuration
+                too.
 
         Returns:
             q: The closed configuration (..., nq).
 
         Raises:
             ClosureError: Loops do not close from there.
-            ValueError: A quaternion is zero.
+            ValueError: A quaternion is zero; parameters that do not broadcast.
+            UnknownNameError: A name that is no parameter's.
         """
+        if parameters is not None:
+            return parametric.close(self, self._positions(q), parameters)
         return moving.close(self, self._positions(q))
 
     def check(

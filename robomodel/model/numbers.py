@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from robomodel.description import Description, Rows3
 from robomodel.description import Joint as JointElement
@@ -35,7 +36,6 @@ from robomodel.model.joints import (
     Spherical,
     axisymmetric,
 )
-from robomodel.model.model import Model
 from robomodel.model.options import labels
 from robomodel.model.springs import find_springs
 from robomodel.model.structure import Structure
@@ -55,6 +55,9 @@ from robomodel.spatial import (
     Transform,
     factor,
 )
+
+if TYPE_CHECKING:
+    from robomodel.model.model import Model
 
 
 def joint_model(joint: JointElement) -> tuple[JointModel, Rows3]:

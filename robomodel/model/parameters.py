@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,26 +14,35 @@ from robomodel.description import Inertial, Pose
 from robomodel.description import inertias as masses
 from robomodel.description.poses import inverse
 from robomodel.errors import (
+    NOWHERE,
     ClosureError,
+    DescriptionError,
     Issue,
     UnknownNameError,
+    as_names,
     check_names,
     few,
+    warn,
     warn_of_all,
 )
 from robomodel.model.arguments import as_numbers
 from robomodel.model.closure import CLOSED, close
 from robomodel.model.constraints import LoopConstraint
+from robomodel.model.couplings import eliminated
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Frame, Node
 from robomodel.model.geometry_parameters import Place, described, places
 from robomodel.model.joints import Array
 from robomodel.model.mobility.analysis import blocks
-from robomodel.model.model import Model
 from robomodel.model.numbers import with_numbers
 from robomodel.scalars import Scalar, is_number, unstack
 from robomodel.spatial import RigidInertia, symmetric
 
+if TYPE_CHECKING:
+    from robomodel.model.model import Model
+
+ParametersLike: TypeAlias = Mapping[str, ArrayLike] | None
+PARAMETERS = "p"  # the argument that holds parameters
 INERTIAL = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 """Of a body: mass, mass · centre, and the inertia about its link's origin, in its link's axes."""
 OF_JOINTS = ("armature", "damping", "friction")
@@ -276,19 +286,28 @@ def _closed(model: Model, before: Model) -> Model:
     """The model with its neutral configuration closed, from that of another geometry."""
     clusters = list(model.clusters)
     for cluster, old in zip(model.clusters, before.clusters, strict=True):
+        rows = eliminated(cluster.geometry, cluster.pivots).pivots.values()
+        if not all(math.isfinite(x) for row, offset in rows for x in (*row.values(), offset)):
+            names = [each.name for each in cluster.geometry.linear]
+            sources = {each.name: each.source for each in model.description.couplings}
+            raise DescriptionError(
+                f"of {few(names, 8)} the coefficients no longer determine the dependent joints; "
+                "give those other than zero, and couplings that agree",
+                sources.get(names[0], NOWHERE),
+            )
         if cluster.implicit and cluster.geometry != old.geometry:
             start = np.array([cluster.start])
-            rows = cluster.closing_rows
-            q, gap = close(cluster.geometry, start, rows=rows, held=cluster.columns)
+            closing = cluster.closing_rows
+            q, gap = close(cluster.geometry, start, rows=closing, held=cluster.columns)
             if not gap[0] <= CLOSED:
-                q, gap = close(cluster.geometry, start, rows=rows, nearest=True)
+                q, gap = close(cluster.geometry, start, rows=closing, nearest=True)
             if not gap[0] <= CLOSED:
-                names = cluster.geometry.names
+                loops = cluster.geometry.names
                 raise ClosureError(
-                    f"{few(names, 8)} does not close by these parameters: gap {gap[0]:.2g}; change "
+                    f"{few(loops, 8)} does not close by these parameters: gap {gap[0]:.2g}; change "
                     "those of a loop together",
                     float(gap[0]),
-                    tuple(names),
+                    tuple(loops),
                 )
             clusters[cluster.index] = replace(cluster, start=tuple(q[0].tolist()))
     return replace(model, clusters=tuple(clusters))
@@ -314,6 +333,41 @@ def _changed(model: Model, values: ArrayLike | Mapping[str, float]) -> dict[str,
             raise ValueError(f"'{name}' is {value}, which is not finite")
     index = {name: i for i, name in enumerate(before.names)}
     return {name: x for name, x in after.items() if x != before.values[index[name]]}
+
+
+def as_parameters(model: Model, names: str | Iterable[str]) -> tuple[str, ...]:
+    """Names of parameters, each once; UnknownNameError for others, with suggestions."""
+    chosen = as_names(names, "parameters")
+    check_parameters(model, chosen)
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"parameters names one twice: {', '.join(chosen)}")
+    return chosen
+
+
+def as_values(model: Model, parameters: Mapping[str, ArrayLike]) -> tuple[tuple[str, ...], Array]:
+    """Names in the alphabet's order, and values (..., p) broadcast against each other."""
+    names = tuple(sorted(as_parameters(model, parameters)))
+    arrays = [as_numbers(parameters[name], f"'{name}'") for name in names]
+    try:
+        return names, np.stack(np.broadcast_arrays(*arrays), axis=-1) if names else np.zeros(0)
+    except ValueError:
+        shapes = ", ".join(f"'{n}' {x.shape}" for n, x in zip(names, arrays, strict=True))
+        raise ValueError(f"parameters do not broadcast: {shapes}") from None
+
+
+def warn_of_rows(results: Any, arguments: Sequence[Array]) -> None:
+    """Warn of results that are not finite although all arguments are."""
+    parts = results if isinstance(results, tuple) else (results,)
+    if all(np.all(np.isfinite(x)) for x in parts) or not all(
+        np.all(np.isfinite(x)) for x in arguments
+    ):
+        return
+    warn(
+        RuntimeWarning(
+            "some states have no result by these parameters (a loop at its dead point, a rod or a "
+            "coefficient that is zero, bodies without mass): they are not-a-number"
+        )
+    )
 
 
 def check_parameters(model: Model, names: Iterable[str]) -> None:

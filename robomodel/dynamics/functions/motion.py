@@ -19,7 +19,6 @@ from robomodel.dynamics.algorithm import (
     PassiveOptions,
     WrenchOptions,
     algorithm,
-    by_name,
     declare,
     documented,
     on_open_trees,
@@ -46,7 +45,7 @@ from robomodel.dynamics.recursions.rnea import bias_force as bias_recursion
 from robomodel.dynamics.recursions.rnea import rnea as rnea_recursion
 from robomodel.errors import as_real
 from robomodel.model.approximate import reflected
-from robomodel.model.arguments import as_array, as_numbers, common_batch
+from robomodel.model.arguments import as_array, as_numbers, by_name, common_batch
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.elements import velocity_units
 from robomodel.model.joints import Array

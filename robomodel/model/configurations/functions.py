@@ -24,7 +24,7 @@ from robomodel.model.configurations.closing import (
     straightened,
     travel,
 )
-from robomodel.model.derived import cached_on_model, traced
+from robomodel.model.derived import cached_on_model, nominal, traced
 from robomodel.model.elements import Cluster, Joint, joint_slices, velocity_units
 from robomodel.scalars import (
     Scalar,
@@ -281,7 +281,7 @@ def moved(model: Model, times: int) -> TracedFunction:
         for cluster in model.clusters:
             if cluster.implicit:
                 worst = maximum(worst, relative_gap(cluster, result[cluster.q]))
-                units = travel(cluster).tolist()
+                units = travel(nominal(model).clusters[cluster.index]).tolist()
                 along = [unit * x for unit, x in zip(units, v_dt[cluster.v], strict=True)]
                 start, ahead, at = (of_loops(cluster, x[cluster.q]) for x in (q, guess, result))
                 step, correction = subtracted(ahead, start), subtracted(at, ahead)
@@ -306,6 +306,24 @@ def close(model: Model, steps: int) -> TracedFunction:
 
     results: dict[str, tuple[int, ...]] = {"closed": (model.nq,), "residual": ()}
     return TracedFunction("close", {"q": model.nq}, results, build)
+
+
+@traced
+def held(model: Model, steps: int) -> TracedFunction:
+    """The same, and the worst gap relative to q: infinite where a branch may be lost."""
+
+    def build(q: Vector) -> list[Scalar]:
+        closed = settled(model, q, steps)[0]
+        worst: Scalar = 0.0
+        for cluster in model.clusters:
+            if cluster.implicit:
+                at, start = closed[cluster.q], q[cluster.q]
+                worst = maximum(worst, relative_gap(cluster, at))
+                correction = subtracted(of_loops(cluster, at), of_loops(cluster, start))
+                worst = _within(dot(correction, correction), FAR**2, worst)
+        return [*closed, _within(dot(closed, closed), FINITE, worst)]
+
+    return TracedFunction("held", {"q": model.nq}, {"closed": (model.nq,), "gap": ()}, build)
 
 
 @traced
@@ -336,7 +354,7 @@ def closing(model: Model) -> TracedFunction:
             beyond: Scalar = -math.inf
             for body, link in zip(cluster.bodies, cluster.geometry.links, strict=True):
                 beyond = _beyond(model.joints[body], positions[link.q], beyond)
-            unit = velocity_units(model, cluster).tolist()
+            unit = velocity_units(nominal(model), cluster).tolist()
             scaled = [
                 unit[c] / unit[r] * x
                 for r, row in enumerate(constraint.jacobian(positions))

@@ -1,0 +1,104 @@
+"""Functions of a model with parameters as a further argument, and closing by them."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robomodel.errors import DescriptionError, warn
+from robomodel.kernels.cache import canonical
+from robomodel.kernels.function import TracedFunction
+from robomodel.model import closure as newton
+from robomodel.model.arguments import by_name, common_batch
+from robomodel.model.configurations import functions, moving
+from robomodel.model.configurations.closing import normalized
+from robomodel.model.derived import LARGE, cache_key
+from robomodel.model.joints import Array
+from robomodel.model.parameters import PARAMETERS, ParametersLike, as_values, parameterized
+from robomodel.scalars import Scalar, Vector
+
+if TYPE_CHECKING:
+    from robomodel.model.model import Model
+
+
+def parametric(
+    make: Callable[..., TracedFunction], model: Model, names: tuple[str, ...], *arguments: Any
+) -> TracedFunction:
+    """A traced function of a model with parameters ``names`` as its last argument, "p".
+
+    ``make`` is decorated by :func:`robomodel.model.derived.traced`; created once for the names.
+    """
+    key = (parametric, make, names, *arguments)
+    result: TracedFunction | None = model.derived.get(key)
+    if result is not None:
+        return result
+    inner: Callable[..., TracedFunction] = inspect.unwrap(make)
+    plain = inner(model, *arguments)
+    count = len(plain.arguments)
+
+    def build(*inputs: Vector) -> Sequence[Scalar]:
+        at = parameterized(model, dict(zip(names, inputs[count], strict=True)))
+        return inner(at, *arguments).build(*inputs[:count], *inputs[count + 1 :])
+
+    what = canonical((make.__module__, make.__qualname__, arguments, names))
+    result = model.derived[key] = TracedFunction(
+        plain.name, {**plain.arguments, PARAMETERS: len(names)}, plain.results, build,
+        plain.iteration, compiles=plain.compiles and 0 < len(model.nodes) <= LARGE, owner=model,
+        label=plain.label, key=cache_key(model, what),
+        origin=(parametric, (make, model, names, *arguments)),
+    )  # fmt: skip
+    return result
+
+
+def close(model: Model, q: Array, parameters: ParametersLike) -> Array:
+    """Configurations closed by other parameters, independent positions held.
+
+    By Newton's steps from q where these do, else by the damped method. Rows that cannot be closed
+    are not-a-number, with a RuntimeWarning.
+    """
+    names, p = as_values(model, by_name(parameters, "parameters"))
+    batch = common_batch(q=q, parameters=p)
+    q, p = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, p))
+    closed, gap = parametric(functions.held, model, names, functions.CLOSE_STEPS)(q, p)
+    closed, gap = closed.reshape(-1, model.nq), np.reshape(gap, -1)
+    rows = (q.reshape(-1, model.nq), p.reshape(-1, len(names)))
+    count = 0
+    for n in np.flatnonzero(~(gap <= newton.CLOSED)):
+        at, values = (x[n] for x in rows)
+        closed[n] = math.nan
+        if np.isfinite(at).all() and np.isfinite(values).all():
+            with np.errstate(all="ignore"):
+                found = _damped(model, at, dict(zip(names, values.tolist(), strict=True)))
+            closed[n] = math.nan if found is None else found
+            count += found is None
+    if count:
+        warn(
+            RuntimeWarning(
+                f"{count} of {len(closed)} configurations cannot be closed by these parameters "
+                "with the independent joints where they are, and are not-a-number"
+            )
+        )
+    result: Array = closed.reshape(*batch, model.nq)
+    return result
+
+
+def _damped(model: Model, q: Array, values: Mapping[str, float]) -> Array | None:
+    """One configuration closed by the damped method; None where it cannot be."""
+    try:
+        at, result = parameterized(model, values), q.copy()
+    except DescriptionError:  # a rod that is not longer than zero
+        return None
+    for cluster in at.clusters:
+        if cluster.implicit:
+            start = np.array(normalized(at, cluster, q[cluster.q].tolist()))
+            closed, gap = newton.close(
+                cluster.geometry, start[None], rows=cluster.closing_rows, held=cluster.columns
+            )
+            if not moving.is_closed(cluster, closed, gap)[0]:
+                return None
+            result[cluster.q] = closed[0]
+    return result
