@@ -38,6 +38,7 @@ from robomodel.model.derived import cache_key
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.joints import Floating, Planar, Spherical
 from robomodel.model.model import Model
+from robomodel.model.parameters import PARAMETERS, parameterized
 from robomodel.scalars import Scalar, Vector, div, dot, sqrt
 
 Matrix: TypeAlias = list[list[Scalar]]
@@ -266,7 +267,14 @@ class Differentiable:
         """The arguments with q where configurations are."""
         if "q" not in inputs or self.name in OF_CONFIGURATIONS:  # which see to it, each in its way
             return inputs
-        return inputs | {"q": settled(self.model, inputs["q"], 1)[0]}
+        return inputs | {"q": settled(self._by(inputs), inputs["q"], 1)[0]}
+
+    def _by(self, inputs: Mapping[str, Vector]) -> Model:
+        """The model by the parameters that are an argument."""
+        names = self.task.parameters if self.task is not None else ()
+        if not names:
+            return self.model
+        return parameterized(self.model, dict(zip(names, inputs[PARAMETERS], strict=True)))
 
     def _value(self, *arguments: Vector) -> Sequence[Scalar]:
         return self.routine.build(*self._settled(self._named(arguments)).values())
@@ -284,7 +292,7 @@ class Differentiable:
         *arguments, weights = inputs_and_weights
         inputs = self._named(arguments)
         at = self._settled(inputs)
-        if not self.outright:
+        if not self.outright or PARAMETERS in inputs:
             every: list[Traced] = [x for argument in arguments for x in argument]
             slopes = gradient(dot(weights, self.routine.build(*at.values())), every)
             rows = differentiate(every[0].trace, slopes, [{x: 1.0} for x in every])
@@ -294,10 +302,17 @@ class Differentiable:
         return [x for row in rows for x in row]
 
     def _outright(self, inputs: dict[str, Vector]) -> list[Scalar]:
-        """∂/∂q along the independent velocities, these by q's numbers; then ∂/∂v and the last."""
+        """∂/∂q along the independent velocities, these by q's numbers; then ∂/∂v and the last.
+
+        Those by parameters are of the program, in which dependent positions follow them.
+        """
         model, at = self.model, self._settled(inputs)
-        options = {name: x for name, x in self.options.items() if name == "passive"}
+        taken = ("passive", "parameters")
+        options = {name: x for name, x in self.options.items() if name in taken}
         flat = routine(model, OUTRIGHT[self.name], **options).build(*at.values())
+        p: Sequence[Traced] = inputs.get(PARAMETERS, ())
+        outputs = self.routine.build(*at.values()) if p else []
+        ways = differentiate(p[0].trace, outputs, [{x: 1.0} for x in p]) if p else []
         n = model.nv
         along_q, by_v, by_x = ([flat[k * n * n + i * n : k * n * n + i * n + n] for i in range(n)]
                                for k in range(3))  # fmt: skip
@@ -305,7 +320,7 @@ class Differentiable:
         rows = []
         for i in range(n):
             by_q = [dot(along_q[i], column) for column in tangent]
-            rows.append([*by_q, *by_v[i], *by_x[i]])
+            rows.append([*by_q, *by_v[i], *by_x[i], *(way[i] for way in ways)])
         return [x for row in rows for x in row]
 
 

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from robomodel.dynamics.algorithm import as_parameters
 from robomodel.files import replace_file
 from robomodel.interop import source
 from robomodel.interop.source import Functions
@@ -16,6 +15,7 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.javascript import LOCALS, PREAMBLE, JavaScriptFunction
 from robomodel.model import Model
 from robomodel.model.elements import position_names
+from robomodel.model.parameters import as_parameters
 from robomodel.model.parameters import parameters as listed_parameters
 
 _WORDS = """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args, overload
 
@@ -19,10 +19,8 @@ from robomodel import dynamics
 from robomodel.dynamics.actuators import inverse
 from robomodel.dynamics.algorithm import (
     ALGORITHMS,
-    PARAMETERS,
     AlgorithmOptions,
     AlgorithmSpec,
-    as_parameters,
     as_spec,
     documented,
     traced_algorithm,
@@ -32,10 +30,9 @@ from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.function import CudaKernel, Kernel, TracedFunction, as_dtype
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.functions import CLOSE_STEPS, INTEGRATE_STEPS
-from robomodel.model.derived import traced
 from robomodel.model.model import Model
-from robomodel.model.parameters import parameterized
-from robomodel.scalars import Scalar, Vector
+from robomodel.model.parameters import as_parameters
+from robomodel.model.parametric import parametric
 
 if TYPE_CHECKING:
     from robomodel.estimation.compiled import OrderLike
@@ -156,8 +153,11 @@ def routine(model: Model, name: str, **options: Any) -> TracedFunction:
     if name in OF_CONFIGURATIONS:
         parameters = as_parameters(model, options.pop("parameters", ()))
         make, further = OF_CONFIGURATIONS[name](model, **_checked(name, options))
-        plain = not parameters
-        return make(model, *further) if plain else _parametric(model, name, further, parameters)
+        if not parameters:
+            return make(model, *further)
+        if name == "from_actuators":
+            raise ValueError("'from_actuators' takes no parameters; use rm.with_parameters")
+        return parametric(make, model, parameters, *further)
     known_options = tuple(AlgorithmOptions.__annotations__)
     for option in options:
         if option not in known_options:
@@ -171,26 +171,6 @@ def routine(model: Model, name: str, **options: Any) -> TracedFunction:
         what = "actuators" if name == "actuator_map" else f"'{empty[0]}'"
         raise ValueError(f"'{name}' has no numbers on '{model.name}', which has no {what}")
     return traced_algorithm(model, task)
-
-
-@traced
-def _parametric(
-    model: Model, name: str, further: tuple[int, ...], names: tuple[str, ...]
-) -> TracedFunction:
-    """A function of configurations whose last argument holds these parameters."""
-    if name == "from_actuators":
-        raise ValueError("'from_actuators' takes no parameters; use rm.with_parameters")
-    make, _ = OF_CONFIGURATIONS[name](model)
-    plain = make(model, *further)
-    untraced: Callable[..., TracedFunction] = inspect.unwrap(make)
-
-    def build(*arguments: Vector) -> Sequence[Scalar]:
-        *given, p = arguments
-        changed = parameterized(model, dict(zip(names, p, strict=True)))
-        return untraced(changed, *further).build(*given)
-
-    arguments = {**plain.arguments, PARAMETERS: len(names)}
-    return TracedFunction(plain.name, arguments, plain.results, build)
 
 
 def task_of(function: TracedFunction) -> AlgorithmSpec | None:
