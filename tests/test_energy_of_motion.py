@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 
 import contact_oracles as oracles
 import numpy as np
@@ -114,6 +115,30 @@ def test_steps_too_long_for_linkages_are_halved(
     ramp = rm.Ground(friction=0.7, normal=(0.0, 0.0, 1.0), height=0.0), rm.Ground(height=-1.0)
     made = rm.rollout(leg, q, v, np.zeros((50, 4)), 1e-3, ground=ramp, contacts=[FOOT])
     np.testing.assert_allclose(made[0], motion.q, rtol=0, atol=1e-9)
+
+
+@pytest.mark.skipif(find_spec("coal") is None, reason="coal is not installed")
+def test_contacts_as_data_move_linkages_alike() -> None:
+    """A shape that touches nothing makes contacts data: with stops, dry friction and a wrench."""
+    box = '<collision><origin xyz="0 0 {}"/><geometry><box size="1 1 1"/></geometry></collision>'
+    text = LEG.replace('<link name="ground"/>', f'<link name="ground">{box.format(-9)}</link>')
+    trunk = body("trunk", 4.0, 0.0, 0.0, 0.02)
+    text = text.replace(trunk, trunk.replace("</link>", box.format(5) + "</link>"))
+    text = text.replace('<axis xyz="1 0 0"/>', '<axis xyz="1 0 0"/><dynamics friction="0.5"/>')
+    model = rm.load(text.replace('lower="-10"', 'lower="0.55"', 1))
+    q, v = above(model, 0.6, -1.0, 0.02), np.array([-5.0, 0.3, 0.0, 0.0])
+    options = {
+        "duration": 0.03, "ground": [rm.Ground(0.6, restitution=0.2), rm.Ground(height=-1.0)],
+        "contacts": [FOOT], "stops": ["up"], "f_ext": {"trunk": [0.0, 1.0, 0.0, 5.0, 0.0, -3.0]},
+    }  # fmt: skip
+    program = rm.simulate(model, q, v, **options)
+    data = rm.simulate(model, q, v, collisions=[("trunk", "ground")], **options)
+    assert program.q[:, 0].min() == pytest.approx(0.55, abs=1e-6)
+    assert program.contact_forces[:, 0, 2].max() > 1e3
+    np.testing.assert_allclose(data.q, program.q, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(data.v, program.v, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(data.contact_forces, program.contact_forces, rtol=1e-6, atol=1e-4)
+    assert [event[1:] for event in data.events] == [event[1:] for event in program.events]
 
 
 @pytest.mark.parametrize(("hip", "drive"), [(-5.0, -0.2), (-12.0, -1.0), (-20.0, -1.0)])

@@ -432,8 +432,10 @@ def _clipped(a: Convex, b: Convex, normal: Array, depth: float) -> Manifold:
     manifold: Manifold = []
 
     def add(name: Hashable, above: Array, below: Array) -> None:
-        gap = float((above - below) @ normal)
-        manifold.append((gap, normal, 0.5 * (above + below), name))
+        """A corner, none in the place of another: of shapes that agree, rounding would choose."""
+        gap, point = float((above - below) @ normal), 0.5 * (above + below)
+        if all(np.linalg.norm(point - other) > 2.0 * TOUCH for _, _, other, _ in manifold):
+            manifold.append((gap, normal, point, name))
 
     for place, point, name in upper.corners:
         if lower.contains(place):
@@ -607,11 +609,17 @@ def round_pairs(
 
 
 def between_links(
-    model: Model, collisions: Collisions, friction: float, restitution: float
+    model: Model, collisions: Collisions, friction: float, restitution: float, *, data: bool
 ) -> tuple[tuple[RoundPair, ...], Collider | None]:
-    """Spheres and capsules for a kernel, if it holds them, and a collider for all other shapes."""
+    """Spheres and capsules for a kernel, if it holds them, or a collider.
+
+    A collider has all shapes where some are others, or contacts are ``data`` anyway.
+    """
     law = {"friction": friction, "restitution": restitution}
-    pairs = round_pairs(model, collisions, only=False, **law)
+    shapes = _shape_pairs(model, collision_pairs(model, collisions))
+    pairs: tuple[RoundPair, ...] = ()
+    if not data and all(a.round and b.round for a, b in shapes):
+        pairs = round_pairs(model, collisions, only=False, **law)
     collider = Collider(model, collisions, rounds=not pairs, **law)
     return pairs, collider if collider.slots else None
 

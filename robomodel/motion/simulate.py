@@ -23,10 +23,11 @@ from numpy.typing import ArrayLike
 
 from robomodel.errors import as_real
 from robomodel.model.arguments import as_array
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import implicit
-from robomodel.motion.collision import Collisions, between_links
+from robomodel.motion.collision import Collider, Collisions, between_links
 from robomodel.motion.ground import Contacts, Ground, Point, as_grounds, touching_points
 from robomodel.motion.inputs import Controller, Inputs, Pusher, Signals, Wrenches, stacked
 from robomodel.motion.integrator_functions import (
@@ -542,7 +543,9 @@ def _with_contacts(
         raise ValueError(f"stop_restitution is from 0 to 1, got {restitution!r}")
     touching_links = contacts if callable(contacts) else None
     plane = grounds[0] if grounds else Ground()
-    rounds, collider = between_links(model, collisions, plane.friction, plane.restitution)
+    rounds, collider = between_links(
+        model, collisions, plane.friction, plane.restitution, data=callable(contacts)
+    )
     points = []
     if not callable(contacts) and (grounds or contacts is not None):
         points = touching_points(model, grounds, contacts)
@@ -552,6 +555,13 @@ def _with_contacts(
         if collider and touching_links
         else collider or touching_links
     )
+    if touching:
+        links = {point.link for point in points}
+        for each in (collider, contacts):
+            if isinstance(each, Collider):
+                links |= {link for pair in each.pairs for link in pair}
+        bodies = {model.frame(link).body for link in links} - {WORLD}
+        setting = replace(setting, bodies=tuple(sorted(bodies)))
     return FixedStep(model, "time_stepping", setting=setting, grounds=tuple(grounds)), touching
 
 

@@ -18,8 +18,10 @@ from robomodel.dynamics.contact.points import UNSOLVED
 from robomodel.model.arguments import as_numbers
 from robomodel.model.closure import CLOSED
 from robomodel.model.elements import Cluster
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.motion.contact_steps import ContactStep
 from robomodel.motion.events import ContactRecord
 from robomodel.motion.ground import Contact, Contacts, Pair, Placed
 from robomodel.motion.inputs import Inputs, Saturated, Signals, stacked
@@ -28,7 +30,7 @@ from robomodel.motion.integrator_functions import (
     joint_accelerations,
 )
 from robomodel.motion.limits import Limits
-from robomodel.motion.steps import ABSENT, RUNGE_KUTTA, TORN, FixedStep, Part, flow, halved
+from robomodel.motion.steps import RUNGE_KUTTA, TORN, FixedStep, Part, flow, halved
 from robomodel.motion.tangent import (
     NEARLY,
     START_CONDITION,
@@ -38,10 +40,8 @@ from robomodel.motion.tangent import (
     closed_by_least_squares,
     condition,
 )
-from robomodel.motion.time_stepping import TOUCH, Memory
 from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
 from robomodel.running import Progress
-from robomodel.scalars import Scalar
 
 MOST = 2**53  # steps, beyond which their times are not told apart
 
@@ -387,7 +387,10 @@ class Steps(Run):
             except StepError as error:
                 return Part(x, share, False, f"fails ({error})", None)
             too_long = bool(self.step.too_long(result))
-            return Part(result[: self.step.size], share, too_long, self._failure(result), record)
+            after = result[: self.step.size]
+            if len(result) > self.step.results:  # what is kept of contacts
+                after = np.concatenate([after, result[self.step.results :]])
+            return Part(after, share, too_long, self._failure(result), record)
 
         parts: list[Part] = []
         for n in range(count):
@@ -424,16 +427,44 @@ class Steps(Run):
         if self.step.setting is None:
             self._pushed(tuple(pushes))
             return self.step.whole(state, tau, h, *stacked(pushes)), None
-        touches = self._contacts(q, v, h)
-        state = self._adapted(state, touches, tuple(pushes))
+        setting = self.step.contact
+        if tuple(pushes) != setting.links:
+            self.step = replace(self.step, setting=replace(setting, links=tuple(pushes)))
+        if setting.bodies is not None:
+            return self._touching(state, tau, h, stacked(pushes))
         step = self.step
-        more = [*step.planes_of(state)]
-        if step.contact.pairs:
-            more.append(self._touches(touches))
-        result = step.whole(state, tau, h, *more, *stacked(pushes))
+        result = step.whole(state, tau, h, *step.planes_of(state), *stacked(pushes))
         forces = step.forces(result[step.residual + 1 :], h)
         residual = float(result[step.residual])
-        return result, Record(q, touches, forces, step.touching(result), residual)
+        return result, Record(q, (), forces, step.touching(result), residual)
+
+    def _touching(
+        self, state: Array, tau: Array, h: float, wrenches: Sequence[Array]
+    ) -> tuple[Array, Record]:
+        """A step with contacts that are given, as data."""
+        q, v = self._independent(state)
+        touches = self._contacts(q, v, h)
+        names = _named(touches)
+        self.pairs += [pair for pair in dict.fromkeys(names) if pair not in self.pairs]
+        self._touch_bodies({link for pair in names for link in (pair.link, pair.other) if link})
+        first = len(self.step.contact.points)
+        numbers = [first + self.pairs.index(pair) for pair in names]
+        given = dict(zip(numbers, touches, strict=True))
+        taken = ContactStep(self.step).take(state, tau, h, given, wrenches)
+        impulses = np.zeros((first + len(self.pairs), 3))
+        along = np.zeros((2, *impulses.shape))
+        impulses[taken.numbers], along[:, taken.numbers] = taken.impulses, taken.along
+        forces = self.step.forces(impulses.ravel(), h)
+        residual = float(taken.result[self.step.residual])
+        return taken.result, Record(q, touches, forces, along, residual)
+
+    def _touch_bodies(self, links: set[str]) -> None:
+        """Steps in which these links may touch something, too."""
+        setting = self.step.contact
+        bodies = {self.model.frame(link).body for link in links} - {WORLD, *(setting.bodies or ())}
+        if bodies:
+            every = (*(setting.bodies or ()), *sorted(bodies))
+            self.step = replace(self.step, setting=replace(setting, bodies=every))
 
     def _runge_kutta(self, signals: Signals, t: float, h: float, state: Array) -> Array:
         nq, length = self.model.nq, np.array([h])
@@ -456,20 +487,6 @@ class Steps(Run):
         if links != self.step.links:
             self.step = replace(self.step, links=links)
 
-    def _adapted(self, state: Array, touches: Sequence[Contact], links: tuple[str, ...]) -> Array:
-        """The state for steps with all pairs and wrenches that there have been."""
-        old = self.step
-        pairs_so_far = list(self.pairs)
-        pairs_so_far += [pair for pair in _named(touches) if pair not in pairs_so_far]
-        if len(pairs_so_far) == len(self.pairs) and links == old.contact.links:
-            return state
-        self.pairs[:] = pairs_so_far
-        pairs = tuple((pair.link, pair.other) for pair in pairs_so_far)
-        assert old.setting is not None
-        setting = replace(old.setting, pairs=pairs, links=links)
-        self.step = replace(old, setting=setting)
-        return _carried(old, self.step, state)
-
     def _contacts(self, q: Array, v: Array, h: float) -> list[Contact]:
         """The contacts at the middle of the step, where its rows are taken.
 
@@ -481,15 +498,6 @@ class Steps(Run):
         if not isinstance(touches, Iterable):
             raise TypeError(f"contacts gives a list of robomodel.Contact, got {touches!r}")
         return [_checked(self.model, contact) for contact in touches]
-
-    def _touches(self, touches: Sequence[Contact]) -> Array:
-        """The argument of a step; pairs that do not touch are far apart."""
-        rows = np.zeros((len(self.pairs), TOUCH))
-        rows[:, 5], rows[:, 6] = 1.0, ABSENT
-        for contact, pair in zip(touches, _named(touches), strict=True):
-            law = (contact.gap, contact.friction, contact.restitution)
-            rows[self.pairs.index(pair)] = np.concatenate([contact.point, contact.normal, law])
-        return rows.ravel()
 
     # ---- records
 
@@ -532,9 +540,10 @@ class Steps(Run):
 
     def _story(self, residual: float) -> str:
         setting, model = self.step.contact, self.model
+        contacts = len(setting.points) + len(self.step.pairs) + len(self.pairs)
         return (
             f"impulses are solved for to {residual:.1g} of the velocities only, of "
-            f"{setting.contacts} contacts, {len(setting.acting.bounds(model))} stops and "
+            f"{contacts} contacts, {len(setting.acting.bounds(model))} stops and "
             f"{len(setting.acting.rubbing(model))} dry frictions: fewer points on one body, less "
             "friction, a shorter step, or masses less far apart may help"
         )
@@ -558,23 +567,6 @@ def _named(touches: Sequence[Contact]) -> list[Pair]:
         Pair(each.link, each.other, n if each.name is None else each.name)
         for n, each in enumerate(touches)
     ]
-
-
-def _carried(old: FixedStep, new: FixedStep, state: Array) -> Array:
-    """A state for steps with more pairs: contacts that are new have no memory."""
-    first = old.columns[4].start
-    memory = Memory.of(old.contact, old.model, state[first:].tolist())
-    k = old.rows.contacts
-    more = new.rows.contacts - k
-
-    def grown(numbers: list[Scalar], each: int) -> list[Scalar]:
-        return [*numbers[: each * k], *[0.0] * (each * more), *numbers[each * k :]]
-
-    memory = replace(
-        memory, impulses=grown(memory.impulses, 3), slips=grown(memory.slips, 1),
-        rates=grown(memory.rates, 3),
-    )  # fmt: skip
-    return np.array([*state[:first], *memory.numbers()], dtype=float)
 
 
 def _checked(model: Model, contact: Contact) -> Contact:

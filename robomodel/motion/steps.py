@@ -207,7 +207,7 @@ class FixedStep:
             y = [dot(row, v[cluster.v]) for row in zip(*motions, strict=True)]
             z[cluster.v] = [dot(column, y) for column in basis]
             bases.append(basis)
-        return self._row(Moving(q, z, tangent.flat(bases)), v)
+        return self.state_row(Moving(q, z, tangent.flat(bases)), v)
 
     def moving(self, state: Vector) -> Moving:
         """A state in tangent coordinates."""
@@ -231,7 +231,8 @@ class FixedStep:
         """Velocities (n_joint_velocities,) of all joints of a state, at dead points too."""
         return np.asarray(joint_rates(self.model)(self.tangent_row(state)))
 
-    def _row(self, at: Moving, v: Vector, memory: Vector = ()) -> list[Scalar]:
+    def state_row(self, at: Moving, v: Vector, memory: Vector = ()) -> list[Scalar]:
+        """A state, from its parts."""
         return [*at.q, *v, *(at.z if self.checks else ()), *at.bases, *memory]
 
     @cached_property
@@ -277,7 +278,7 @@ class FixedStep:
             return self._runge_kutta(state, tau, step[0], *more)
         if self.method == "semi_implicit_euler":
             return self._semi_implicit_euler(state, tau, step[0], *more)
-        return self._time_stepping(state, self._inputs(tau, step[0], more))
+        return self._time_stepping(state, self.inputs(tau, step[0], more))
 
     @cached_property
     def over_time(self) -> TracedFunction:
@@ -335,7 +336,7 @@ class FixedStep:
         """The state at closed positions q where velocities in the chart of ``here`` are z."""
         bases, after, checks = tangent.renewed(self.model, here, q, z)
         v = tangent.independent_velocities(self.model, q, after, bases)
-        return [*self._row(Moving(q, after, bases), v), *checks]
+        return [*self.state_row(Moving(q, after, bases), v), *checks]
 
     def _runge_kutta(self, state: Vector, tau: Vector, h: Scalar, *more: Vector) -> list[Scalar]:
         """One of four stages; the state moves at the last one."""
@@ -386,7 +387,7 @@ class FixedStep:
         residual: Scalar = 0.0
         mean: list[Scalar] | None = None
         for n in range(self.passes):
-            terms = self._terms(state, inputs, mean)
+            terms = self.terms(state, inputs, mean)
             if rows.size:
                 start = x
                 goal = SOLVED * terms.size
@@ -431,7 +432,7 @@ class FixedStep:
         def build(
             state: Vector, tau: Vector, step: Vector, mean: Vector, *more: Vector
         ) -> list[Scalar]:
-            terms = self._terms(state, self._inputs(tau, step[0], more), mean)
+            terms = self.terms(state, self.inputs(tau, step[0], more), mean)
             matrix = [x for row in terms.delassus for x in row]
             return [*matrix, *terms.b, *terms.friction, *terms.bounds, *terms.plain, *terms.work,
                     terms.size]  # fmt: skip
@@ -449,8 +450,8 @@ class FixedStep:
         def build(
             state: Vector, tau: Vector, step: Vector, mean: Vector, impulses: Vector, *more: Vector
         ) -> list[Scalar]:
-            inputs = self._inputs(tau, step[0], more)
-            terms = self._terms(state, inputs, mean)
+            inputs = self.inputs(tau, step[0], more)
+            terms = self.terms(state, inputs, mean)
             n, k = self.rows.size, self.rows.contacts
             x, slips, residual = impulses[:n], impulses[n : n + k], impulses[n + k]
             return [
@@ -464,11 +465,13 @@ class FixedStep:
         return function(self.model, f"with impulses {self.name}", sizes, build,
                         backend=self.backend)  # fmt: skip
 
-    def _inputs(self, tau: Vector, h: Scalar, more: Sequence[Vector]) -> Inputs:
+    def inputs(self, tau: Vector, h: Scalar, more: Sequence[Vector]) -> Inputs:
+        """What acts in a step, from its arguments."""
         rest = list(more)
         return Inputs(tau, h, *[rest.pop(0) if size else () for size in self.contact.arguments])
 
-    def _terms(self, state: Vector, inputs: Inputs, mean: Vector | None) -> Assembly:
+    def terms(self, state: Vector, inputs: Inputs, mean: Vector | None) -> Assembly:
+        """The terms of a step of time stepping."""
         start = self.moving(state)
         if self.saturate:
             q, v = state[self.columns[0]], state[self.columns[1]]
@@ -479,7 +482,7 @@ class FixedStep:
         self, terms: Assembly, x: Vector, slips: Vector, residual: Scalar, inputs: Inputs
     ) -> list[Scalar]:
         outcome = finish(self.model, terms, x, slips, residual, inputs, self.contact)
-        row = self._row(outcome.state, outcome.v, outcome.memory.numbers())
+        row = self.state_row(outcome.state, outcome.v, outcome.memory.numbers())
         forces = terms.in_world(x[: 3 * self.rows.contacts])
         return [*row, *outcome.checks, outcome.miss, outcome.residual, *forces]
 

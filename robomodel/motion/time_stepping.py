@@ -82,7 +82,6 @@ STICKING = 1e-4  # m/s: slower contacts have static friction
 CLOSING = 2  # steps of Newton's method that close loops at the middle; one more at the end
 TINY = 1e-300
 PLANE = 4  # numbers of a plane: normal, offset
-TOUCH = 9  # numbers of a contact that is given: point, normal, gap, friction, restitution
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,9 @@ class Setting:
     """What a step depends on besides its state and its arguments.
 
     ``points`` touch a level plane at ``height`` (None: each has a plane of its own, an argument),
-    by ``laws``. ``rounds`` are spheres and capsules of links that touch each other,
-    ``pairs`` of links touch as a further argument says. Wrenches act on ``links``.
+    by ``laws``. ``rounds`` are spheres and capsules of links that touch each other. Wrenches act on
+    ``links``. ``bodies``: those whose contacts, points' included, are none of the step's program,
+    but data (:mod:`robomodel.motion.contact_steps`); None: the program has all contacts.
     """
 
     acting: Acting
@@ -99,28 +99,30 @@ class Setting:
     laws: tuple[ContactLaw, ...] = ()
     height: float | None = 0.0
     rounds: tuple[RoundPair, ...] = ()
-    pairs: tuple[tuple[str, str | None], ...] = ()
     links: tuple[str, ...] = ()
+    bodies: tuple[int, ...] | None = None
     stop_restitution: float = 0.0
     closing: int = CLOSING
 
     @property
     def contacts(self) -> int:
-        """Number of contacts."""
-        return len(self.points) + sum(pair.count for pair in self.rounds) + len(self.pairs)
+        """Number of contacts in the step's program."""
+        if self.bodies is not None:
+            return 0
+        return len(self.points) + sum(pair.count for pair in self.rounds)
 
     @property
     def rebounds(self) -> bool:
         """Whether something may rebound."""
         restitutions = [each.restitution for each in self.laws]
         restitutions += [each.restitution for each in self.rounds]
-        return any(restitutions) or bool(self.pairs) or self.stop_restitution > 0.0
+        return any(restitutions) or self.stop_restitution > 0.0
 
     @property
-    def arguments(self) -> tuple[int, int, int]:
-        """Sizes of the arguments of a step: planes, touches, wrenches."""
-        planes = PLANE * len(self.points) if self.height is None else 0
-        return planes, TOUCH * len(self.pairs), 6 * len(self.links)
+    def arguments(self) -> tuple[int, int]:
+        """Sizes of the arguments of a step: planes, wrenches."""
+        planes = PLANE * len(self.points) if self.height is None and self.contacts else 0
+        return planes, 6 * len(self.links)
 
     def rows(self, model: Model) -> Rows:
         """The rows of a step: every stop has one for each limit."""
@@ -175,14 +177,13 @@ class Moving:
 class Inputs:
     """What acts in a step: forces on the independent joints, the step's length h, and arguments.
 
-    ``planes``: normal and offset of the plane at each point, where it has its own. ``touches``: of
-    each pair of links the point, normal, gap, friction and restitution. ``wrenches``: on links.
+    ``planes``: normal and offset of the plane at each point, where it has its own. ``wrenches``: on
+    links.
     """
 
     tau: Vector
     h: Scalar
     planes: Vector = ()
-    touches: Vector = ()
     wrenches: Vector = ()
 
 
@@ -211,15 +212,20 @@ class Assembly:
 
     ``plain``: b without restitution; ``work``: velocities of the rows before
     the step, over which a collision does its work.
-    ``middle``: displacement of the axes until the middle; ``a``: z of u at the middle; ``rest``: w
-    over independent joints outside of linkages; ``slow``: velocities of the rows that keep
-    distances beside those by z; ``collides``: negative where such a row collides.
+    ``middle``: displacement of the axes until the middle, ``expected`` the mean velocity there;
+    ``z``: that at the beginning, ``a``: z of u, both at the middle; ``mass``, ``right``: M̂ z⁺ =
+    right; ``rest``: w over independent joints outside of linkages; ``slow``: velocities of the rows
+    that keep distances beside those by z; ``collides``: negative where such a row collides.
     """
 
     start: Moving
     state: State
     h: Scalar
     middle: list[Scalar]
+    expected: list[Scalar]
+    mass: list[list[Scalar]]
+    right: list[Scalar]
+    z: list[Scalar]
     a: list[Scalar]
     leaving: list[Scalar]
     rest: list[Scalar]
@@ -297,8 +303,7 @@ def assemble(
     middle = [0.5 * h * x for x in expected]
     q, _ = settled(here, displaced(here, start.q, middle), setting.closing)
     z, expected = (in_turned_axes(model, x, middle) for x in (start.z, expected))
-    bodies = {model.frame(p.link).body for p in setting.points}
-    bodies |= {model.frame(link).body for pair in setting.pairs for link in pair if link}
+    bodies = {model.frame(p.link).body for p in setting.points} | {*(setting.bodies or ())}
     bodies |= {model.frame(link).body for pair in setting.rounds for link in pair.links}
     state = State(here, q, bodies, expected)
     mass = [list(row) for row in crba(here, q)]
@@ -330,7 +335,7 @@ def assemble(
         if setting.acting.friction and each.friction
     ]
     gaps = [
-        *_contacts(model, state, z, inputs, setting, leaving, expected),
+        *(_contacts(model, state, inputs, setting, leaving, expected) if setting.contacts else ()),
         *_stops(model, state, h, setting, leaving, expected),
     ]
     matrix = [row for each in gaps for row in each.rows] + rubbing
@@ -338,7 +343,7 @@ def assemble(
     weighted = [factors.weighted(row) for row in reduced]
     delassus = _symmetric(reduced, weighted)
     free = factors.solve(right)
-    slow, collides, b, plain, friction, size = _laws(model, h, a, free, memory, gaps, delassus)
+    slow, collides, b, plain, friction, size = laws(model, h, a, free, memory, gaps, delassus)
     for line in rubbing:
         b.append(dot(line, free))
         plain.append(b[-1])
@@ -346,8 +351,8 @@ def assemble(
     work = [dot(row, a) for row in matrix]
     bounds = [h * f for f in setting.acting.rubbing(model)]
     return Assembly(
-        start, state, h, middle, a, leaving, rest, free, factors, weighted, delassus, matrix,
-        gaps, slow, collides, b, friction, bounds, size, plain, work,
+        start, state, h, middle, expected, mass, right, z, a, leaving, rest, free, factors,
+        weighted, delassus, matrix, gaps, slow, collides, b, friction, bounds, size, plain, work,
     )  # fmt: skip
 
 
@@ -421,14 +426,9 @@ def between(model: Model, state: Configuration, pair: RoundPair) -> list[Proximi
 
 
 def _contacts(
-    model: Model, state: State, z: Vector, inputs: Inputs, setting: Setting, leaving: Vector,
-    expected: Vector,
-) -> list[Gap]:  # fmt: skip
-    """Of points on their planes, of spheres and capsules of links, and of pairs of links.
-
-    The latter touch as the argument says of the middle that z, the velocities at the beginning of
-    the step, lead to.
-    """
+    model: Model, state: State, inputs: Inputs, setting: Setting, leaving: Vector, expected: Vector
+) -> list[Gap]:
+    """Of points on their planes, and of spheres and capsules of links."""
     result: list[Gap] = []
     moving = None  # all joints by w, where there is such
     if leaving:
@@ -436,14 +436,13 @@ def _contacts(
 
     def contact(
         sides: Sequence[tuple[str, Vec]], normal: Vec, gap: Scalar, law: ContactLaw,
-        *, by: Vector = expected, jumps: bool = False,
+        jumps: bool = False,
     ) -> None:  # fmt: skip
-        """Of links at offsets in their axes, their ``gap`` at the middle that ``by`` leads to."""
+        """Of links at offsets in their axes, with their ``gap`` at the middle."""
         axes = basis(normal)
         rows, slow = _velocity_rows(model, state, moving, sides, axes)
-        gap = gap - 0.5 * inputs.h * dot(rows[2], by)
-        surface: list[Scalar] = [*(inner(axis, law.velocity) for axis in axes[:2]), 0.0]
-        result.append(Gap(rows, slow, surface, gap, law, axes, jumps))
+        gap = gap - 0.5 * inputs.h * dot(rows[2], expected)
+        result.append(Gap(rows, slow, along_surface(axes, law), gap, law, axes, jumps))
 
     def offset(link: str, point: Vec) -> tuple[str, Vec]:
         rotation, origin = frames.pose_of(state, frames.place(model, link))
@@ -458,14 +457,14 @@ def _contacts(
         law = ContactLaw(pair.friction, pair.friction, pair.restitution)
         for n, (gap, normal, point) in enumerate(between(model, state, pair)):
             sides = [offset(link, point) for link in pair.links]
-            jumps = pair.count > 1 and n == 0  # the nearest points of two capsules
-            contact(sides, normal, gap, law, jumps=jumps)
-    for n, links in enumerate(setting.pairs):
-        *numbers, gap, friction, restitution = inputs.touches[TOUCH * n : TOUCH * n + TOUCH]
-        sides = [offset(link, _vec(numbers)) for link in links if link]
-        law = ContactLaw(friction, friction, restitution)
-        contact(sides, _vec(numbers[3:]), gap, law, by=z)
+            # the nearest points of two capsules jump
+            contact(sides, normal, gap, law, pair.count > 1 and n == 0)
     return result
+
+
+def along_surface(axes: Sequence[Vec], law: ContactLaw) -> list[Scalar]:
+    """The velocities of what a contact touches, along its axes."""
+    return [*(inner(axis, law.velocity) for axis in axes[:2]), 0.0]
 
 
 def _velocity_rows(
@@ -525,7 +524,7 @@ def _plane(inputs: Inputs, setting: Setting, n: int, origin: Vec) -> tuple[Vec, 
 # ---- laws ----------------------------------------------------------------------------------------
 
 
-def _laws(
+def laws(
     model: Model,
     h: Scalar,
     a: Vector,
@@ -616,28 +615,61 @@ def finish(
 ) -> Outcome:
     """The state after a step with these impulses; ``residual`` of what they solve."""
     start, h, rows = terms.start, terms.h, setting.rows(model)
-    here = terms.state.model
     after, mean = terms.after(impulses), predicted(model, terms, impulses)
-    struck: Scalar = 0.0  # negative where a row collides
-    for n, collides in enumerate(terms.collides):
-        row = 3 * n + 2 if n < rows.contacts else 2 * rows.contacts + n
-        struck = minimum(struck, select(-impulses[row], minimum(collides, 0.0), 0.0))
-    beyond = in_turned_axes(model, after, terms.middle, back=True)
-    travel = [h * select(struck, x, y) for x, y in zip(beyond, mean, strict=True)]
-    q, _ = settled(here, displaced(here, start.q, travel), setting.closing + 1)
+    closing = [
+        impulses[3 * n + 2 if n < rows.contacts else 2 * rows.contacts + n]
+        for n in range(len(terms.collides))
+    ]
+    struck = strikes(closing, terms.collides)
+    travel = travelled(model, h, terms.middle, after, mean, struck)
+    q = moved_on(terms, travel, setting)
+    correction, miss = _correction(model, terms, q, travel, impulses, inputs, setting)
+    state, v, checks = ended(model, terms, q, after, travel, correction, setting)
+    rates = [dot(row, after) + slow for row, slow in zip(terms.rows, terms.slow, strict=False)]
+    per = div(2.0, h)
+    change = [select(struck, 0.0, per * (x - y)) for x, y in zip(mean, start.z, strict=True)]
+    memory = Memory(list(impulses), list(slips), rates, change, [h])
+    return Outcome(state, v, memory, checks, miss, residual)
+
+
+def strikes(impulses: Vector, collides: Vector) -> Scalar:
+    """Negative where a row collides, of rows that keep distances."""
+    struck: Scalar = 0.0
+    for impulse, each in zip(impulses, collides, strict=True):
+        struck = minimum(struck, select(-impulse, minimum(each, 0.0), 0.0))
+    return struck
+
+
+def travelled(
+    model: Model, h: Scalar, middle: Vector, after: Vector, mean: Vector, struck: Scalar
+) -> list[Scalar]:
+    """The displacement of a step, in the axes of its beginning."""
+    beyond = in_turned_axes(model, after, middle, back=True)
+    return [h * select(struck, x, y) for x, y in zip(beyond, mean, strict=True)]
+
+
+def moved_on(terms: Assembly, travel: Vector, setting: Setting) -> list[Scalar]:
+    """q after a displacement."""
+    here = terms.state.model
+    return settled(here, displaced(here, terms.start.q, travel), setting.closing + 1)[0]
+
+
+def ended(
+    model: Model, terms: Assembly, q: list[Scalar], after: Vector, travel: Vector,
+    correction: Vector, setting: Setting,
+) -> tuple[Moving, list[Scalar], list[Scalar]]:  # fmt: skip
+    """The state after a step, v of the independent joints, and checks.
+
+    ``q``: where ``travel`` leads; ``correction``: the displacement that takes penetration out.
+    """
+    here = terms.state.model
     end = in_turned_axes(model, subtracted(after, terms.rest), terms.middle, back=True)
     end = in_turned_axes(model, end, travel)
-    correction, miss = _correction(model, terms, q, travel, impulses, inputs, setting)
     if correction:
         q, _ = settled(here, displaced(here, q, correction), setting.closing + 1)
         end = in_turned_axes(model, end, correction)
     state, checks = _at_end(model, terms, q, end)
-    rates = [dot(row, after) + slow for row, slow in zip(terms.rows, terms.slow, strict=False)]
-    per = div(2.0, h)
-    change = [select(struck, 0.0, per * (x - y)) for x, y in zip(mean, start.z, strict=True)]
-    v = tangent.independent_velocities(model, q, state.z, state.bases)
-    memory = Memory(list(impulses), list(slips), rates, change, [h])
-    return Outcome(state, v, memory, checks, miss, residual)
+    return state, tangent.independent_velocities(model, q, state.z, state.bases), checks
 
 
 def _at_end(
@@ -707,14 +739,19 @@ def _correction(
         normal.append(3 * setting.contacts + k)
     if not gaps:
         return [], miss
-    y: list[Scalar] = [0.0] * len(gaps)
-    for _ in range(CORRECTIONS):
-        for i, gap in enumerate(gaps):
-            left = gap + dot([terms.delassus[normal[i]][m] for m in normal], y)
-            y[i] = maximum(y[i] - div(left, terms.delassus[normal[i]][normal[i]]), 0.0)
-            y[i] = select(SLOP - gap, 0.0, y[i])
+    y = opened([[terms.delassus[n][m] for m in normal] for n in normal], gaps)
     change = terms.factors.back(_sum([terms.weighted[n] for n in normal], y))
     return in_turned_axes(model, change, terms.middle, back=True), miss
+
+
+def opened(matrix: Sequence[Vector], gaps: Vector) -> list[Scalar]:
+    """Impulses of rows, whose block of G is ``matrix``, that take penetrations out."""
+    y: list[Scalar] = [0.0] * len(gaps)
+    for _ in range(CORRECTIONS):
+        for i, (row, gap) in enumerate(zip(matrix, gaps, strict=True)):
+            y[i] = maximum(y[i] - div(gap + dot(row, y), row[i]), 0.0)
+            y[i] = select(SLOP - gap, 0.0, y[i])
+    return y
 
 
 def _symmetric(reduced: list[list[Scalar]], weighted: list[list[Scalar]]) -> list[list[Scalar]]:

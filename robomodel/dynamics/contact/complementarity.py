@@ -33,7 +33,7 @@ from robomodel.model.derived import sources
 from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Scalar, Vector
 
-LANES = (1, 2, 4, 6, 8, 12, 16, 24, 32)  # numbers of contacts, and of other rows, compiled for
+LANES = (1, 2, 4, 6, 8, 12, 16)  # numbers of contacts, and of other rows, compiled for
 
 
 QUICK = (8, 24)  # sweeps, each time followed by Newton's method
@@ -183,13 +183,13 @@ def _from_inside(problem: Problem, goal: float, slope: float) -> Iterator[Array]
 
 
 def _iterated(problem: Problem, x: Array, goal: float, sweeps: Sequence[int]) -> Iterator[Array]:
-    """Sweeps and Newton's method in turns; the latter alone where there are too many rows."""
+    """Sweeps and Newton's method in turns; where there are too many rows, first the latter."""
     slips = np.zeros(problem.rows.contacts)
-    compiled = _padded(problem.rows) is not None
+    if _padded(problem.rows) is None:
+        yield (x := _newton(problem, x, goal, REGULAR[0], NEWTON))
     for count in sweeps:
-        if compiled:
-            x, slips = _swept(problem, x, slips, count)
-            yield x
+        x, slips = _swept(problem, x, slips, count)
+        yield x
         yield (x := _newton(problem, x, goal, REGULAR[0], NEWTON))
 
 
@@ -268,10 +268,16 @@ def _padded(rows: Rows) -> Rows | None:
 
 
 def _swept(problem: Problem, x: Array, slips: Array, count: int) -> tuple[Array, Array]:
-    """Sweeps by the compiled program; what pads the rows is held open."""
+    """Sweeps, by a compiled program if there is one; what pads its rows is held open."""
     rows = problem.rows
     wide = _padded(rows)
-    assert wide is not None
+    if wide is None:
+        parts = (problem.matrix, problem.b, problem.friction, problem.bounds)
+        sweeps = Sweeps(rows, *(each.tolist() for each in parts))
+        now = x.tolist(), slips.tolist()
+        for _ in range(count):
+            now = sweeps.sweep(*now)
+        return np.array(now[0]), np.array(now[1])
     at = np.r_[
         0 : 3 * rows.contacts,
         3 * wide.contacts : 3 * wide.contacts + rows.stops,
