@@ -8,6 +8,7 @@ from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
+import notebooks
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 from pygments import highlight
@@ -48,6 +49,10 @@ def on_files(files: Files, config: Any) -> Files:
         made[f"reports/{name}-actuation.html"] = rm.actuation(model).html()
     for name, lines in _tests().items():
         made[f"source/{name}.html"] = _source(ROOT / "tests" / f"{name}.py", lines)
+    for name in notebooks.names():
+        text, frames = notebooks.executed(name)
+        made[f"notebooks/{name}.md"] = text
+        made |= {f"notebooks/{file}": html for file, html in frames.items()}
     for path, content in made.items():
         files.append(File.generated(config, path, content=content))
     return files

@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Never
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.description import Description, Vec3
-from robomodel.errors import Named, UnknownNameError, as_real, did_you_mean, instead
+from robomodel.errors import Named, UnknownNameError, as_real, did_you_mean, few, instead
 from robomodel.kernels.function import TracedFunction
 from robomodel.model import parametric
 from robomodel.model.actuators import Actuator
@@ -94,6 +95,24 @@ class Model:
             f"cluster{'' if clusters == 1 else 's'}, "
             f"nq={self.nq}, nv={self.nv}>"
         )
+
+    def _repr_html_(self) -> str:
+        """A table, in a notebook."""
+        rows = {
+            "freedoms (nv)": f"{self.nv}: {few(self.dof_names, 12)}",
+            "positions (nq)": str(self.nq),
+            "bodies": f"{len(self.bodies)}, of {self.mass:.4g} kg",
+            "clusters": str(len(self.clusters)),
+            "loops": few([loop.name for loop in self.loops], 12),
+            "couplings": few([coupling.name for coupling in self.couplings], 12),
+            "actuators": few([actuator.name for actuator in self.actuators], 12),
+        }
+        cells = "".join(
+            f"<tr><td>{escape(key)}</td><td>{escape(text)}</td></tr>"
+            for key, text in rows.items()
+            if text
+        )
+        return f"<table><tr><th colspan=2>{escape(self.name)}</th></tr>{cells}</table>"
 
     def __getstate__(self) -> dict[str, object]:
         attributes = vars(type(self)).items()

@@ -269,6 +269,12 @@ class Trajectory:
         figure.suptitle(f"{self.model.name}, {self.method}")
         return figure
 
+    def _repr_html_(self) -> str:
+        """The motion, played in a notebook."""
+        from robomodel.views.animation import in_notebooks
+
+        return in_notebooks(self)
+
     def animate(
         self,
         path: str | os.PathLike[str] | None = None,

@@ -363,6 +363,10 @@ class HasDocument(ABC):
         """One self-contained HTML page with pictures."""
         return self.document.html()
 
+    def _repr_html_(self) -> str:
+        """The page, in a notebook."""
+        return framed(self.html())
+
 
 def curves(plots: Sequence[Plot]) -> list[dict[str, Any]]:
     """The points of plots, for JSON: name, title, labels of the axes, and x and y of each line."""
@@ -479,6 +483,12 @@ def page(title: str, kind: str, about: str, body: Iterable[str]) -> str:
         + "\n".join(body)
         + "</body></html>\n"
     )
+
+
+def framed(html: str, height: int = 560) -> str:
+    """A page as an element of another, as notebooks show it; its height in pixels."""
+    style = f"width: 100%; height: {height}px; border: 1px solid #8888; border-radius: 6px"
+    return f'<iframe srcdoc="{escape(html, quote=True)}" style="{style}" loading="lazy"></iframe>'
 
 
 def figures(drawn: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.model import Model
 from robomodel.model.joints import Array
+from robomodel.reports.document import framed
 from robomodel.views.pages import filled
 from robomodel.views.solids import Solid, coloured_solids
 from robomodel.views.viewer import Viewer
@@ -81,6 +82,19 @@ def frames(trajectory: Trajectory, rate: float) -> Frames:
 
 def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float = 30.0) -> None:
     """An HTML file that plays the motion: a slider for time, dragging turns, the wheel zooms."""
+    text = motion_page(trajectory, rate)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def in_notebooks(trajectory: Trajectory) -> str:
+    """The page of a motion as an element; of long ones with as many frames as fit."""
+    duration = float(trajectory.times[-1])
+    return framed(motion_page(trajectory, min(30.0, 0.99 * MOST_FRAMES / max(duration, 1e-9))))
+
+
+def motion_page(trajectory: Trajectory, rate: float) -> str:
+    """The text of a page that plays the motion."""
     model = trajectory.model
     shown = frames(trajectory, rate)
     solids = coloured_solids(model)
@@ -119,9 +133,7 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
         "centre": _rounded((corners[0].min(axis=0) + corners[0].max(axis=0)) / 2),
         "arrow": _arrow(model, size),
     }
-    text = filled("animation.html", model.name, data)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
+    return filled("animation.html", model.name, data)
 
 
 def _arrow(model: Model, size: float) -> float:

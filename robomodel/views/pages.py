@@ -38,7 +38,7 @@ from robomodel.model.elements import Frame, position_names
 from robomodel.model.joints import Array
 from robomodel.reports.actuation.document import STEEPEST
 from robomodel.reports.actuation.study import FourBar, four_bars
-from robomodel.reports.document import count
+from robomodel.reports.document import count, framed
 from robomodel.reports.plots import COLOURS
 from robomodel.scalars import Scalar, Vector, div, sqrt
 from robomodel.spatial import Vec, apply, cross, inner, minus
@@ -48,6 +48,15 @@ from robomodel.views.viewer import freedoms
 LOADS = 8  # links that may carry a load, unless some are named
 
 
+class Page(str):
+    """The text of a page, which notebooks show."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return framed(self)
+
+
 def page(
     model: Model,
     *,
@@ -55,7 +64,7 @@ def page(
     joint: str | None = None,
     loads: FrameLike | Sequence[FrameLike] | None = None,
     compact: bool = False,
-) -> str:
+) -> Page:
     """A page that shows the robot and computes in the browser, as HTML that needs nothing else.
 
     A slider for each freedom; loops close as it moves, to rounding, by the robot's own functions.
@@ -73,7 +82,7 @@ def page(
             has asked for less motion.
 
     Returns:
-        html: The text of the page.
+        html: The text of the page, which notebooks show as such.
 
     Raises:
         ValueError: ``q`` is not a closed configuration.
@@ -110,7 +119,7 @@ def page(
         "close": routine(model, "close"),
         "joint_positions": routine(model, "joint_positions"),
     }
-    return filled("page.html", model.name, data, module(model, functions))
+    return Page(filled("page.html", model.name, data, module(model, functions)))
 
 
 def write_page(model: Model, path: str | os.PathLike[str], **options: Any) -> None:

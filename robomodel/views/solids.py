@@ -82,12 +82,11 @@ def link_solids(model: Model) -> Iterator[Solid]:
 
 
 def _slide(joint: Joint, radius: float, size: float) -> Iterator[Solid]:
-    """The box of what slides, and the rail on its parent, as long as limits let it go."""
+    """The box of what slides, and its rail, as far as it goes, at most the size of the robot."""
     axis = np.array(joint.axis) / np.linalg.norm(joint.axis)
     yield Solid(joint.child, *hull(_cylinder(axis, 1.5 * radius, 4.0 * radius, 4)))
     low, high = (
-        end if math.isfinite(end) else math.copysign(0.5 * size, end)
-        for end in (joint.limits.lower, joint.limits.upper)
+        float(np.clip(end, -size, size)) for end in (joint.limits.lower, joint.limits.upper)
     )
     middle, length = (low + high) / 2, high - low + 6.0 * radius
     rail = _cylinder(axis, 0.4 * radius, length, 4) + middle * axis
