@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -246,3 +247,44 @@ def test_a_linkage_learns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert last < 0.6 * first
     assert last < 0.1 * np.abs(deaf.error).max()
     assert run.residual < 1e-12
+
+
+def control_example(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(EXAMPLES / "control")
+    return importlib.import_module(name)
+
+
+def test_a_four_bar_leg_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Higher and higher, with forces within its motors' limits."""
+    module = control_example("four_bar_leg_jumps", monkeypatch)
+    motion = module.jump(0.65)
+    first, second = module.jumps(motion)
+    assert 0.03 < first < second - 0.02
+    assert motion.residual.max() < 1e-12
+    assert np.abs(motion.tau).max() <= module.MOST + 1e-8
+
+
+@pytest.mark.slow
+def test_mini_cheetah_trots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each foot leaves the ground in its turn, and the base stays where it is."""
+    module = control_example("mini_cheetah", monkeypatch)
+    motion = module.trot(1.05)
+    assert module.lifts(motion) == [2, 2, 2, 2]
+    assert np.linalg.norm(motion.q[:, :3] - motion.q[0, :3], axis=1).max() < 0.03
+
+
+@pytest.mark.slow
+def test_tello_squats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The centre of mass goes down and comes back, feet stand, motors keep their limits."""
+    module = control_example("tello_squats", monkeypatch)
+    motion = module.squat(0.8)
+    model = motion.model
+    height = rm.center_of_mass(model, motion.q)[:, 2]
+    assert 0.07 < height[0] - height.min() < 0.1
+    assert height[-1] > height.min() + 0.02
+    assert motion.residual.max() < 1e-12
+    for link, offset in module.SOLES:
+        at = rm.frame_pose(model, motion.q, (link, offset))[:, :3, 3]
+        assert np.abs(at - at[0]).max() < 1e-3
+    u = rm.actuator_forces(model, motion.q[:-1], motion.tau[: len(motion.q) - 1])
+    assert np.abs(u).max() <= module.MOST * (1 + 1e-8)

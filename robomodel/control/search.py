@@ -36,7 +36,7 @@ MET_LIMIT = 1e-6  # [rad, m] from a limit at which a result counts as at it
 INSIDE = 1e-9  # [rad, m] beyond a limit that is still within
 EXACTLY = 1e-13  # [rad, m] by which hard tasks and limits may fail in the end
 STILL = 1e-11  # [rad, m] of a step where iterations end
-EXACT = 1e3  # weight of hard tasks and limits beside the others' in what has to decrease
+PRICE = 10.0  # of hard tasks and limits beside the root of the others' squares
 SHARES = (0.3, 0.1, 0.01, 0.0)  # of hard tasks' errors, where all at once is not possible
 
 
@@ -142,17 +142,19 @@ class Search:
         results = self._evaluate(active, self.q, self.bases, weights, np.ones(len(active)))
         for _ in range(iterations):
             self._judge(active, results, costs, tolerance)
-            soft = np.sum((costs * self.outcome.get("error", results))[:, ~self.hard] ** 2, axis=1)
+            soft = self._merit(results, costs, 0.0)[0]
             damping = share[active] * soft + 1e-14 * self.scale
             here, bases = self.q[active], self.bases[active]
             results = self._evaluate(active, here, bases, weights, damping)
             step = self._steps(results)
-            following, gap, after = moved(self.model, here, step, bases)
-            trial = self._evaluate(active, following, after, weights, damping)
-            better = (self._merit(trial, costs)[0] < self.merit[active]) & (gap <= CLOSED**2)
+            following, gap, turned = moved(self.model, here, step, bases)
+            trial = self._evaluate(active, following, turned, weights, damping)
+            price = PRICE * np.sqrt(self.scale * soft) + LEAST * self.scale  # above multipliers
+            before, after = (self._merit(x, costs, price)[0] for x in (results, trial))
+            better = (after < before) & (gap <= CLOSED**2)
             better &= ~self.reached[active]
             self.q[active[better]] = following[better]
-            self.bases[active[better]] = after[better]
+            self.bases[active[better]] = turned[better]
             share[active] = np.maximum(share[active] * np.where(better, 0.2, 6.0), LEAST)
             still = np.max(np.abs(step), axis=1, initial=0.0) < STILL
             going = ~(self.reached[active] | still | (share[active] > MOST))
@@ -168,7 +170,7 @@ class Search:
         for _ in range(CLOSINGS):
             rows = np.flatnonzero(~self.reached & np.isfinite(self.merit))
             results = self._evaluate(rows, self.q[rows], self.bases[rows], weights, np.ones(1))
-            fault = self._merit(results, costs)[1]
+            fault = self._merit(results, costs, 0.0)[1]
             off = fault > EXACTLY
             rows, fault = rows[off], fault[off]
             if not len(rows):
@@ -176,13 +178,13 @@ class Search:
             step = self._steps(results[off])
             following, gap, after = moved(self.model, self.q[rows], step, self.bases[rows])
             trial = self._evaluate(rows, following, after, weights, np.ones(1))
-            less = (self._merit(trial, costs)[1] < fault) & (gap <= CLOSED**2)
+            less = (self._merit(trial, costs, 0.0)[1] < fault) & (gap <= CLOSED**2)
             self.q[rows[less]], self.bases[rows[less]] = following[less], after[less]
             self._judge(rows[less], trial[less], costs, tolerance)
 
     def _judge(self, rows: Indices, results: Array, costs: Array, tolerance: float) -> None:
         """Note the merit of rows, and which reach their targets."""
-        self.merit[rows], fault = self._merit(results, costs)
+        self.merit[rows], fault = self._merit(results, costs, 1e3 * self.scale)
         error = np.abs(self.outcome.get("error", results)[:, ~self.postures])
         reached = np.max(error, axis=1, initial=0.0) <= tolerance
         self.reached[rows] = reached & (fault <= max(INSIDE, tolerance))
@@ -198,8 +200,11 @@ class Search:
         self.function(q, self.targets[rows], weights, settings, *further, out=results)
         return results
 
-    def _merit(self, results: Array, costs: Array) -> tuple[Array, Array]:
-        """What has to decrease, and by how much hard tasks and limits fail at most."""
+    def _merit(self, results: Array, costs: Array, price: Array | float) -> tuple[Array, Array]:
+        """Weighted squares of errors, and the price of what hard tasks and limits fail by.
+
+        Beside it the largest that they fail by.
+        """
         error = self.outcome.get("error", results)
         soft = np.sum((costs * error)[:, ~self.hard] ** 2, axis=1)
         lower, upper = self.outcome.get("lower", results), self.outcome.get("upper", results)
@@ -207,7 +212,7 @@ class Search:
         beyond = np.maximum(np.maximum(lower, -upper)[:, :end], 0.0)
         faults = np.concatenate([np.abs(error[:, self.hard]), beyond], axis=1)
         worst = np.max(faults, axis=1, initial=0.0)
-        return soft + EXACT * self.scale * np.sum(faults, axis=1), worst
+        return soft + price * np.sum(faults, axis=1), worst
 
     def _steps(self, results: Array) -> Array:
         """Steps (rows, nv) within the limits, none longer than LONGEST."""
