@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from importlib.util import find_spec
+from typing import Any
 
 import contact_oracles as oracles
 import numpy as np
@@ -226,6 +227,60 @@ def test_rebounds_keep_their_energy() -> None:
     motion = rm.simulate(ball, q, duration=10.0, step=1e-3, ground=ground, contacts=["ball"])
     assert risen(motion.energy) <= 1e-12
     assert motion.energy[-1] >= (1.0 - 2e-4) * motion.energy[0]
+
+
+@pytest.mark.parametrize("gap", few([1e-4, 2e-3], 1e-4))
+def test_collisions_follow_each_other(gap: float) -> None:
+    """A row of balls hands its velocity on within a step; simulations and rollouts alike."""
+    ball = body("ball{0}", 1.0, 0.0, 0.0, 1e-3).replace(
+        "</link>", '<collision><geometry><sphere radius="0.05"/></geometry>'
+        '<surface friction="0" restitution="1"/></collision></link>'
+    ) + slide("x{0}", "ground", "ball{0}", "1 0 0")  # fmt: skip
+    text = '<robot name="row"><link name="ground"/>' + "".join(ball.format(n) for n in range(3))
+    model = rm.load(text + "</robot>", gravity=(0.0, 0.0, 0.0))
+    q, v = np.array([-0.01003, 0.1 + gap, 0.2 + 2.0 * gap]), np.array([1.0, 0.0, 0.0])
+    motion = rm.simulate(model, q, v, duration=0.05, step=1e-3, collisions=True)
+    np.testing.assert_allclose(motion.v[-1], v[::-1], rtol=0, atol=1e-12)
+    made = rm.rollout(model, q, v, np.zeros((50, 3)), 1e-3, collisions=True)
+    np.testing.assert_allclose(made[0], motion.q, rtol=0, atol=1e-12)
+
+
+def test_compliant_ground_without_damping_keeps_energy() -> None:
+    """Bounces win nothing, and lose what is of second order in the step."""
+    ball = rm.load(
+        f'<robot name="b">{body("ball", 1.0, 0.0, 0.0, 0.01)}</robot>', floating_base=True
+    )
+    q, lost = ball.neutral(), []
+    q[2] = 0.1
+    for step in (2e-3, 1e-3):
+        ground = rm.Ground(friction=0.0, stiffness=1e3)
+        motion = rm.simulate(ball, q, duration=3.0, step=step, ground=ground, contacts=["ball"])
+        energy = motion.energy + 0.5e3 * np.minimum(motion.q[:, 2], 0.0) ** 2
+        assert risen(energy) <= 1e-13
+        lost.append(1.0 - energy[-1] / energy[0])
+    assert 0.0 < lost[1] <= 0.4 * lost[0] <= 0.02
+
+
+def test_points_that_cannot_move_feel_nothing() -> None:
+    """On a pivot, on a link that is fixed to the world; beside one that lands."""
+    text = '<robot name="r"><link name="world"/>' + body("post", 1.0, 0.0, 0.0, 1.0)
+    text += '<joint name="f" type="fixed"><parent link="world"/><child link="post"/>'
+    text += '<origin rpy="0.3 0.2 0.1"/></joint>' + body("rod", 1.0, 0.0, -0.5, 0.1)
+    model = rm.load(text + hinge("j", "post", "rod", "0 0 0", "true", 0.0) + "</robot>")
+    fixed, tip = ["rod", "post", ("rod", (0.0, 1.0, 0.0))], ("rod", (0.0, 0.0, -1.0))
+
+    def motion(**options: Any) -> rm.Trajectory:
+        return rm.simulate(model, [1.2], duration=0.4, method="time_stepping", **options)
+
+    deep = motion(ground=rm.Ground(height=0.1), contacts=fixed)
+    np.testing.assert_allclose(deep.q, motion().q, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(deep.contact_forces, 0.0)
+    ground = rm.Ground(height=-0.6)
+    one, more = (motion(ground=ground, contacts=[*some, tip]) for some in ([], fixed))
+    np.testing.assert_allclose(more.q, one.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(more.contact_forces[:, 3:], one.contact_forces, atol=1e-6)
+    np.testing.assert_array_equal(more.contact_forces[:, :3], 0.0)
+    assert one.contact_forces.max() > 1.0
 
 
 @pytest.mark.slow

@@ -38,6 +38,7 @@ from robomodel.motion.time_stepping import (
     Setting,
     along_surface,
     ended,
+    in_sequence,
     laws,
     moved_on,
     opened,
@@ -245,6 +246,8 @@ class ContactStep:
         end = np.asarray(self._end(*arguments, np.zeros(model.nv)))
         first = step.columns[4].start
         gaps, miss = self._missed(solved, end[first + step.checks :], self._turned(travel, at))
+        closing = solved.impulses[solved.normals].tolist()
+        miss = max(miss, float(in_sequence(closing, solved.gaps, solved.collides)))
         y = np.array(opened(solved.normal_block, gaps))
         if np.any(y):
             change = solved.weighted[:, solved.normals] @ y

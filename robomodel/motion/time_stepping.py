@@ -22,8 +22,9 @@ collide, q⁺ is q + h u⁺, such that they end at the surface. A contact counts
 close within the step; it may close, but no further. What penetration is left is taken out of q⁺ by
 the least motion, which adds no momentum.
 
-Compliant contacts are springs and dampers of their own, implicit at the end of the step; contacts
-that stick have static friction until they slide.
+Compliant contacts are springs that act by their mean force, which wins no energy where they begin
+to touch or part within the step, and dampers by the velocity at its end; contacts that stick have
+static friction until they slide.
 """
 
 from __future__ import annotations
@@ -77,9 +78,12 @@ from robomodel.spatial import ZERO, Vec, Wrench, apply, inner, minus, scale, tra
 # 1e-8 m if NEAR is more than that.
 NEAR = 0.01  # m (rad at joints): contacts whose gaps are expected to end above it take no part
 SLOP = 1e-4  # m: contacts with larger gaps take no part in the correction of positions
+APART = 1e-5  # m: contacts with smaller gaps collide at once where one of them does
+LATER = 1.0  # m: what stands for a miss where collisions follow each other in a step
 CORRECTIONS = 6  # sweeps of the correction of positions
 STICKING = 1e-4  # m/s: slower contacts have static friction
 CLOSING = 2  # steps of Newton's method that close loops at the middle; one more at the end
+IMMOVABLE = 1e-20  # 1/kg: trace of a contact's block of G up to which nothing moves it
 TINY = 1e-300
 PLANE = 4  # numbers of a plane: normal, offset
 
@@ -547,6 +551,12 @@ def laws(
     for each in gaps:
         at, law = slice(len(b), len(b) + len(each.rows)), each.law
         last = at.stop - 1
+        trace: Scalar = 0.0
+        for i in range(at.start, at.stop):
+            trace = trace + delassus[i][i]
+        moves = IMMOVABLE - trace  # negative where impulses move it
+        for i in range(at.start, at.stop):
+            delassus[i][i] = delassus[i][i] + select(moves, 0.0, 1.0)
         block = [line[at] for line in delassus[at]]
         still = [-(w + v) for w, v in zip(each.leaving, each.surface, strict=True)]
         speeds = [
@@ -568,16 +578,18 @@ def laws(
         if law.stiffness is None:
             keeps = div(maximum(each.gap, 0.0), h)
             collides.append(maximum(closes, closing + slowest))
-        else:
-            compliance = div(1.0, h * law.stiffness + law.damping)
-            delassus[last][last] = delassus[last][last] + div(compliance, h)
-            keeps = law.stiffness * (each.gap * compliance)
+        else:  # the mean force between both ends
+            half = 0.25 * (h * h) * law.stiffness
+            compliance = div(1.0, half + h * law.damping)
+            delassus[last][last] = delassus[last][last] + compliance
+            pressed = 0.5 * (each.gap + minimum(each.gap, 0.0))
+            keeps = compliance * (h * law.stiffness * pressed + half * closing)
             collides.append(0.0)
         beta, mu = keeps, law.friction
         if law.static_friction is not mu:
             slip = dot(across, across) - STICKING**2
             mu = select(slip, law.static_friction, mu)
-        if not (type(law.restitution) is float and law.restitution == 0.0):
+        if law.restitution:
             rebounds = law.restitution * closing + slowest
             back = law.restitution * closing - minimum(ahead - closing, 0.0)
             beta = select(closes, select(rebounds, back, beta), beta)
@@ -586,7 +598,7 @@ def laws(
                 mu = select(closes, select(rebounds, slick, mu), mu)
         if each.axes:
             friction.append(mu)
-        far = NEAR - closes
+        far = minimum(NEAR - closes, -moves)  # or without effect
         for x in (*tangents, ahead + beta):
             size = maximum(select(far, 0.0, _magnitude(x)), size)
         slow += still
@@ -624,6 +636,7 @@ def finish(
     travel = travelled(model, h, terms.middle, after, mean, struck)
     q = moved_on(terms, travel, setting)
     correction, miss = _correction(model, terms, q, travel, impulses, inputs, setting)
+    miss = maximum(in_sequence(closing, terms.gaps, terms.collides), miss)
     state, v, checks = ended(model, terms, q, after, travel, correction, setting)
     rates = [dot(row, after) + slow for row, slow in zip(terms.rows, terms.slow, strict=False)]
     per = div(2.0, h)
@@ -638,6 +651,19 @@ def strikes(impulses: Vector, collides: Vector) -> Scalar:
     for impulse, each in zip(impulses, collides, strict=True):
         struck = minimum(struck, select(-impulse, minimum(each, 0.0), 0.0))
     return struck
+
+
+def in_sequence(impulses: Vector, gaps: Sequence[Gap], collides: Vector) -> Scalar:
+    """:data:`LATER` where others' collisions close an open contact that rebounds, else 0.
+
+    Its own collision comes after these, not at once.
+    """
+    result: Scalar = 0.0
+    for impulse, gap, own in zip(impulses, gaps, collides, strict=True):
+        if gap.law.restitution:
+            later = minimum(impulse, minimum(gap.gap - APART, own))  # positive where it is
+            result = maximum(select(-later, LATER, 0.0), result)
+    return result
 
 
 def travelled(
