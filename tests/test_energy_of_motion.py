@@ -278,7 +278,7 @@ def test_points_that_cannot_move_feel_nothing() -> None:
     ground = rm.Ground(height=-0.6)
     one, more = (motion(ground=ground, contacts=[*some, tip]) for some in ([], fixed))
     np.testing.assert_allclose(more.q, one.q, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(more.contact_forces[:, 3:], one.contact_forces, atol=1e-6)
+    np.testing.assert_allclose(more.contact_forces[:, 3, 2], one.contact_forces[:, 0, 2], atol=1e-6)
     np.testing.assert_array_equal(more.contact_forces[:, :3], 0.0)
     assert one.contact_forces.max() > 1.0
 
