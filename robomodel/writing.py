@@ -12,7 +12,18 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast
+from typing import (
+    TYPE_CHECKING,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    get_args,
+)
 
 from robomodel.description import (
     IDENTITY,
@@ -37,11 +48,12 @@ from robomodel.description.poses import (
 )
 from robomodel.dynamics.algorithm import CommonDocumentation, documented
 from robomodel.dynamics.approximation import open_tree_description, with_actuators
-from robomodel.errors import DescriptionError, DescriptionWarning, warn_at
+from robomodel.errors import DescriptionError, DescriptionWarning, no_model, warn_at
 from robomodel.files import is_no_file, replace_file
 from robomodel.model import Cluster, Model
 from robomodel.model.build import build
 from robomodel.model.options import labels
+from robomodel.model.spins import hinged
 from robomodel.parsers.schema import difference
 from robomodel.spatial import apply, minus
 
@@ -112,30 +124,58 @@ def write_sdf(model: Model, path: object, **options: Unpack[WriteOptions]) -> tu
     return _write(model, _SDF, path, **options)
 
 
+Rods: TypeAlias = Literal["balls", "hinges"]
+
+
+def _with_rods(model: Model, rods: Rods) -> Model:
+    """The model with its rods' balls as they are, or as two hinges."""
+    if not isinstance(model, Model):
+        raise no_model(model)
+    if rods not in get_args(Rods):
+        raise ValueError(f"rods is 'balls' or 'hinges', not {rods!r}")
+    if rods == "balls":
+        return model
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DescriptionWarning)  # which loading has given
+        return build(hinged(model))
+
+
 @_writer
-def write_mjcf(model: Model, path: object, **options: Unpack[WriteOptions]) -> tuple[str, ...]:
+def write_mjcf(
+    model: Model, path: object, *, rods: Rods = "balls", **options: Unpack[WriteOptions]
+) -> tuple[str, ...]:
     """Write a model as MJCF, for MuJoCo.
 
     Meshes of kinds that MuJoCo cannot read are converted, for which trimesh is needed. The model's
     actuators are motors, at the rotors' joints where there are rotors. With ``approximate``, what
     one rotor reflects on several joints is the armature of a fixed tendon, on which its motor acts.
+
+    Args:
+        rods: "hinges": the ball by which a rod between two balls hangs in the tree is written as
+            two hinges, ``NAME.x`` and ``NAME.y``, at right angles to each other and to the rod: for
+            simulators without ball joints. The rod's spin is no freedom of that file.
     """
-    return _write(model, _MJCF, path, **options)
+    return _write(_with_rods(model, rods), _MJCF, path, **options)
 
 
 @_writer
-def write_usd(model: Model, path: object, **options: Unpack[WriteOptions]) -> tuple[str, ...]:
+def write_usd(
+    model: Model, path: object, *, rods: Rods = "balls", **options: Unpack[WriteOptions]
+) -> tuple[str, ...]:
     """Write a model as USD with UsdPhysics, as text to ``.usda``, else in binary.
 
     Meshes are written into the file, for which trimesh is needed, with the path of the file that
     each is from. What USD has no word for is in attributes that :func:`robomodel.load` reads.
+
+    Args:
+        rods: "hinges" writes balls of rods as two hinges, as :func:`write_mjcf` does.
 
     Raises:
         DescriptionError: What the format cannot say, by name, before anything is written; not with
             ``drop``.
         MissingPackageError: usd-core is not installed.
     """
-    return _write(model, _USD, path, **options)
+    return _write(_with_rods(model, rods), _USD, path, **options)
 
 
 @dataclass(frozen=True, slots=True)

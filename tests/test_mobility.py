@@ -189,3 +189,31 @@ def test_locked_spins_against_kkt() -> None:
     batch = np.array([model.random_configuration(k) for k in range(3)])
     assert rm.crba(model, batch).shape == (3, 1, 1)
     assert np.all(rm.crba(model, batch) > 0.0)
+
+
+@pytest.mark.parametrize("base", [False, True])
+@pytest.mark.parametrize("spins", ["free", "locked"])
+@pytest.mark.parametrize("ending", ["xml", "usda"])
+def test_balls_of_rods_are_written_as_hinges(ending, spins, base, tmp_path) -> None:
+    """The rod's ends move as the locked one's, which has the ball and a condition."""
+    text, _ = instance("rod between balls", 3, 0.0)
+    options = {"independent": "j0", "floating_base": base or None}
+    locked = rm.load(text, spins="locked", **options)
+    model = locked if spins == "locked" else rm.load(text, floating_base=base or None)
+    write = {"xml": rm.write_mjcf, "usda": rm.write_usd}[ending]
+    file = tmp_path / f"r.{ending}"
+    write(model, file, rods="hinges", drop=True)  # the base has no mass
+    again = rm.load(file, independent=options["independent"])
+    assert all(joint.type != "spherical" for joint in again.joints)
+    assert {"j2.x", "j2.y"} < set(again.joint_names)
+    assert again.nv == locked.nv
+    for seed in range(3):
+        q = locked.random_configuration(seed)
+        at = {name: float(x) for name, x in locked.joint_positions(q).items() if name in "j0 j1"}
+        p = again.configuration(at, guess=again.neutral())
+        assert np.max(np.abs(again.residual(p))) < 1e-10
+        v = np.random.default_rng(seed).normal(size=locked.nv)
+        rates = locked.joint_velocities(q, v), again.joint_velocities(p, v)
+        close(*(np.array([x["j0"], x["j1"]]) for x in rates), 1e-9)
+    with pytest.raises(ValueError, match="rods is 'balls' or 'hinges', not 'bars'"):
+        write(model, file, rods="bars")

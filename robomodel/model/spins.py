@@ -13,8 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel.description import Anchor, Description, Loop, Pose
-from robomodel.description.poses import compose, inverse, rows3, vec
+from robomodel.description import AT_ORIGIN, Anchor, Description, Joint, Link, Loop, Pose
+from robomodel.description.poses import (
+    compose,
+    inverse,
+    rotation_of_quaternion,
+    rows3,
+    second_axis,
+    vec,
+)
 from robomodel.errors import few
 from robomodel.model.closure import Geometry, close
 from robomodel.model.constraints import Coincident
@@ -199,6 +206,56 @@ def locked(description: Description, model: Model, spins: Sequence[Spin]) -> Des
             Loop(name, "universal", ends[0], ends[1], axis2=(0.0, 1.0, 0.0), source=rod.source)
         )
     return replace(description, loops=(*description.loops, *loops))
+
+
+def hinged(model: Model) -> Description:
+    """The description with two hinges in place of the ball by which each rod hangs in the tree.
+
+    They are at right angles to each other and, where the model starts, to the rod's line: a
+    universal joint, without the rod's spin as a freedom. Rods that hang by hinges, and balls with
+    springs or armatures, stay as they are.
+    """
+    elements = {joint.name: joint for joint in model.description.joints}
+    placements = {frame.name: frame.placement for frame in model.frames}
+    start = model.joint_positions(model.neutral())
+    lines: dict[str, Array] = {}  # in the rods' axes
+    for spin in find_spins(model):
+        rod = elements[model.joints[spin.body].name]
+        lines[rod.name] = np.array(placements[rod.child].rotation).T @ spin.line
+    locks = {}
+    for loop in model.description.loops:
+        for joint in elements.values():
+            ends = (loop.predecessor.link, loop.successor.link)
+            if loop.type == "universal" and ends == (joint.parent, joint.child):
+                axes = np.array(loop.successor.origin.rotation)
+                lines[joint.name] = axes @ np.cross(loop.axis, second_axis(loop))
+                locks[joint.name] = loop
+    hinges: dict[str, tuple[Joint, Joint]] = {}
+    for name, line in lines.items():
+        ball = elements[name]
+        if ball.type != "spherical" or ball.stiffness or ball.armature:
+            continue
+        first = np.cross(line, np.eye(3)[int(np.argmin(np.abs(line)))])
+        first /= np.linalg.norm(first)
+        turn = Pose(rotation=rotation_of_quaternion(*start[name].tolist()))
+        plain = replace(ball, type="continuous", independent=None)
+        middle, origin = f"{name}.hinge", compose(ball.origin, turn)
+        hinges[name] = (
+            replace(plain, name=f"{name}.x", child=middle, origin=origin, axis=vec(first)),
+            replace(
+                plain, name=f"{name}.y", parent=middle, origin=AT_ORIGIN,
+                axis=vec(np.cross(line, first)),
+            ),
+        )  # fmt: skip
+    joints = [each for joint in elements.values() for each in hinges.get(joint.name, (joint,))]
+    between = [Link(first.child, source=first.source) for first, _ in hinges.values()]
+    replaced = [loop for name, loop in locks.items() if name in hinges]
+    return replace(
+        model.description,
+        links=(*model.description.links, *between),
+        joints=tuple(joints),
+        loops=tuple(loop for loop in model.description.loops if loop not in replaced),
+    )
 
 
 def spin_note(model: Model, spins: Sequence[Spin], state: str) -> str:
