@@ -8,7 +8,6 @@ differences, about the values that they have so far.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +21,6 @@ from robomodel.dynamics import passive_force, rnea
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.algorithm import Backend
 from robomodel.errors import (
-    DescriptionWarning,
     UnknownNameError,
     as_names,
     did_you_mean,
@@ -31,12 +29,12 @@ from robomodel.errors import (
 )
 from robomodel.identification.regressors import filtered_regressor, regressor
 from robomodel.model.arguments import as_array, as_numbers, common_batch
-from robomodel.model.build import build
 from robomodel.model.configurations.states import check_finite
-from robomodel.model.graph import WORLD
+from robomodel.model.geometry_parameters import joints_above
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.model.parameters import parameters, with_parameters
+from robomodel.model.numbers import with_numbers
+from robomodel.model.parameters import closed_anew, parameters, with_parameters
 from robomodel.scalars import stack, unstack
 
 if TYPE_CHECKING:
@@ -547,13 +545,8 @@ def _guessed(readings: Sensors) -> Sensors:
 
 def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
     """The model with couplings by other ratios: their dependent joint goes so many times as far."""
-    changed = scaled_couplings(model, model.description, factors)
-    with warnings.catch_warnings():  # the file was checked when it was read
-        warnings.simplefilter("ignore", DescriptionWarning)
-        changed_model = build(changed, gravity=model.gravity)
-    if changed_model.dof_names != model.dof_names:
-        raise ValueError("ratios: with others the robot has other independent coordinates")
-    return changed_model
+    description = scaled_couplings(model, model.description, factors)
+    return closed_anew(with_numbers(model, description, {}), model)
 
 
 def scaled_couplings(
@@ -575,7 +568,7 @@ def scaled_couplings(
         factor = factors.get(each.name, 1.0)
         name = dependent.get(each.name, "")
         if isinstance(each, LinkCoupling):
-            beyond = name in _above(model, each.successor)
+            beyond = name in joints_above(model, each.successor)
             couplings.append(replace(each, ratio=each.ratio * (factor if beyond else 1.0 / factor)))
             continue
         if isinstance(each, PolynomialCoupling):
@@ -590,15 +583,6 @@ def scaled_couplings(
         for joint in description.joints
     ]
     return replace(description, couplings=tuple(couplings), joints=tuple(joints))
-
-
-def _above(model: Model, link: str) -> list[str]:
-    """The joints on the way from the root to a link."""
-    body, result = model.frame(link).body, []
-    while body != WORLD:
-        result.append(model.joints[body].name)
-        body = model.nodes[body].parent
-    return result
 
 
 def _independent(model: Model, name: str) -> bool:

@@ -20,6 +20,7 @@ from robomodel.description import inertias as masses
 from robomodel.description.poses import align, inverse
 from robomodel.errors import DescriptionError
 from robomodel.model import graph
+from robomodel.model.actuators import find_actuators
 from robomodel.model.closure import Geometry, LinearCoupling
 from robomodel.model.constraints import OUTSIDE, Link, Polynomial
 from robomodel.model.couplings import with_geometry
@@ -286,19 +287,26 @@ def with_numbers(
     terms: dict[tuple[str, str], TreeConstraint] = {
         (each.kind, each.name): each for every in constraints.values() for each in every
     }
+    joints = tuple(numbers.joint(*each, independent) for each in placed)
+    nodes = tuple(numbers.node(*each) for each in placed)
+    couplings = tuple(
+        _coupling(each, terms[each.kind, each.name], tree) for each in model.couplings
+    )
+    actuators = model.actuators
+    if all(is_number(k) for each in couplings for _, k in each.terms):
+        actuators = find_actuators(description, joints, nodes, couplings)
     return replace(
         model,
         gravity=model.gravity if description.gravity is None else description.gravity,
         bodies=tuple(numbers.body(*each) for each in placed),
-        joints=tuple(numbers.joint(*each, independent) for each in placed),
-        couplings=tuple(
-            _coupling(each, terms[each.kind, each.name], tree) for each in model.couplings
-        ),
+        joints=joints,
+        couplings=couplings,
         clusters=tuple(clusters),
         frames=numbers.frames,
-        nodes=tuple(numbers.node(*each) for each in placed),
+        nodes=nodes,
         description=description,
         springs=find_springs(description, numbers.internal),
+        actuators=actuators,
     )
 
 

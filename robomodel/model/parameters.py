@@ -179,7 +179,7 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
         ClosureError: Loops that do not close by these numbers.
     """
     changed = _changed(model, values)
-    result = _closed(parameterized(model, changed), model)
+    result = closed_anew(parameterized(model, changed), model)
     issues: list[Issue] = []
     links = {link.name: link for link in result.description.links}
     for before, body in zip(model.bodies, result.bodies, strict=True):
@@ -282,7 +282,7 @@ def _solved_together(model: Model, names: frozenset[str]) -> Model:
     return replace(model, clusters=tuple(clusters))
 
 
-def _closed(model: Model, before: Model) -> Model:
+def closed_anew(model: Model, before: Model) -> Model:
     """The model with its neutral configuration closed, from that of another geometry."""
     clusters = list(model.clusters)
     for cluster, old in zip(model.clusters, before.clusters, strict=True):
