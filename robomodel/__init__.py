@@ -20,6 +20,7 @@ from robomodel.errors import (
 )
 from robomodel.identification import (
     base_parameters,
+    calibrate,
     excitation,
     filtered_regressor,
     identify,
@@ -74,6 +75,7 @@ __all__ = [
     "approximate_tree",
     "approximation_errors",
     "base_parameters",
+    "calibrate",
     "compare",
     "compile",
     "contact_points",

@@ -1,6 +1,7 @@
 """Parameters: the regressors in which dynamics is linear, and their identification."""
 
 from robomodel.identification.base import BaseParameters, base_parameters
+from robomodel.identification.calibration import Calibration, calibrate
 from robomodel.identification.excitations import Excitation, excitation
 from robomodel.identification.identification import (
     Calibrated,
@@ -20,12 +21,14 @@ from robomodel.model.parameters import Parameters, parameters, with_parameters
 __all__ = [
     "BaseParameters",
     "Calibrated",
+    "Calibration",
     "Excitation",
     "Identified",
     "IdentifiedGroup",
     "Log",
     "Parameters",
     "base_parameters",
+    "calibrate",
     "excitation",
     "filtered_regressor",
     "identify",

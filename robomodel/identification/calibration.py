@@ -1,0 +1,380 @@
+"""Geometry from measured positions: lengths, anchors, origins, offsets of encoders, ratios.
+
+Each sample has its own independent positions, unknown as the parameters are; readings of joints
+and frames at the closed configuration are compared with what was measured. Least squares by
+Gauss-Newton: the independent positions are eliminated sample by sample, by orthogonal projection,
+and what remains of all samples determines the parameters (as bundle adjustment does: Triggs et al.,
+2000). Derivatives are exact, through the closure of loops (:func:`robomodel.sensitivity`). What no
+reading tells are the null directions of that matrix; along them parameters stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from robomodel.dynamics import frame_pose, jacobian, sensitivity
+from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key
+from robomodel.errors import ClosureError, UnknownNameError, as_names, check_names, few
+from robomodel.model.arguments import as_array, as_numbers
+from robomodel.model.configurations import functions
+from robomodel.model.elements import joint_slices
+from robomodel.model.joints import Array, Mask
+from robomodel.model.model import Model
+from robomodel.model.parameters import as_parameters, parameters, with_parameters
+from robomodel.model.parametric import parametric
+
+RANK = 1e-7  # singular values below this share of the largest tell nothing, columns of norm 1
+SHARE = 1e-3  # of a null direction: what of it counts as a part of a group
+ITERATIONS = 50
+STILL = 1e-9  # [rad, sizes] of a step that ends the iteration
+HUBER = 1.345  # residuals beyond so many standard deviations count less (95 % efficient)
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A calibration.
+
+    Attributes:
+        model: The robot with the parameters found.
+        names: Names of the parameters (k).
+        values: Their values (k,) [SI].
+        covariance: (k, k), by the residuals; infinite variances of what the data cannot tell.
+        unknown: Groups of names: what the data cannot tell of these, one by one or together. Their
+            values are those nearest to the file's.
+        residual: Root mean square of each reading's residual (m,) [rad, m].
+        q: The configurations (N, nq), closed by the values.
+    """
+
+    model: Model
+    names: tuple[str, ...]
+    values: Array
+    covariance: Array
+    unknown: tuple[tuple[str, ...], ...]
+    residual: Array
+    q: Array = field(repr=False)
+
+    @property
+    def sigmas(self) -> dict[str, float]:
+        """Standard deviations by name."""
+        return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
+
+    def __getitem__(self, name: str) -> float:
+        check_names([name], self.names, "no parameter ", error=UnknownNameError)
+        return float(self.values[self.names.index(name)])
+
+
+def calibrate(
+    model: Model,
+    measured: ArrayLike,
+    names: str | Iterable[str],
+    *,
+    sensors: str | Iterable[str] | None = None,
+    frames: Mapping[FrameLike, ArrayLike] | None = None,
+    noise: ArrayLike = 1.0,
+    robust: bool = False,
+) -> Calibration:
+    """Parameters of geometry from encoders on more joints than freedoms, and from tracked frames.
+
+    Positions of samples need not be known: each has its own. A floating base stays at the neutral
+    configuration's. Encoders' offsets are turns of joints about their own axes
+    (``knee.rz`` of a knee that turns about z).
+
+    Args:
+        model: The robot, near enough for its loops to close on the right branch.
+        measured: Positions of joints (N, len(sensors)) [rad, m]; nan where there is none.
+        names: Parameters to find, as of :func:`parameters` with those of geometry.
+        sensors: Joints with one freedom that are measured, dependent and rotors' included; all of
+            them by default.
+        frames: Frame → positions (N, 3) of its origin in the world [m], nan where there are none.
+        noise: Standard deviations of readings, one for all or one each (m,): the sensors', then
+            three for each frame.
+        robust: Readings with large residuals count less (Huber), by the median of residuals.
+
+    Returns:
+        fit: Values, covariance, the model with them, and what cannot be known.
+
+    Raises:
+        ValueError: Arrays that do not fit, no reading more than the freedoms of a sample.
+        UnknownNameError: Joints, links or parameters that are not known.
+        ClosureError: No sample closes by the file's numbers.
+    """
+    chosen = as_parameters(model, names)
+    if not chosen:
+        raise ValueError("names has no parameter; give one or more of rm.parameters(model)")
+    readings = _Readings.of(model, measured, sensors, frames, noise, chosen)
+    problem = _Problem(model, chosen, readings, robust)
+    return problem.solved()
+
+
+@dataclass(frozen=True, eq=False)
+class _Readings:
+    """What was measured: of joints (numbers of their positions and velocities), and of frames."""
+
+    joints: tuple[str, ...]
+    at: tuple[tuple[int, int], ...]
+    frames: tuple[FrameKey, ...]
+    values: Array  # (N, m)
+    sigma: Array  # (m,)
+
+    @staticmethod
+    def of(
+        model: Model,
+        measured: ArrayLike,
+        sensors: str | Iterable[str] | None,
+        frames: Mapping[FrameLike, ArrayLike] | None,
+        noise: ArrayLike,
+        names: Sequence[str],
+    ) -> _Readings:
+        single = {j.name: (n.q, n.v) for j, n in zip(model.joints, model.nodes, strict=True)
+                  if j.nv == 1}  # fmt: skip
+        joints = tuple(single) if sensors is None else as_names(sensors, "sensors")
+        check_names(joints, single, "no joint with one freedom ", error=UnknownNameError)
+        values = as_array(measured, len(joints), "measured", str(len(joints)))
+        if values.ndim != 2:
+            raise ValueError(f"measured needs the shape (N, {len(joints)}), got {values.shape}")
+        parts, keys = [values], []
+        for frame, positions in (frames or {}).items():
+            keys.append(frame_key(frame))
+            model.frame(keys[-1] if isinstance(keys[-1], str) else keys[-1][0])
+            point = as_array(positions, 3, f"frames[{frame!r}]", "3")
+            if point.shape != (len(values), 3):
+                raise ValueError(
+                    f"frames[{frame!r}] needs the shape ({len(values)}, 3), got {point.shape}"
+                )
+            parts.append(point)
+        every = np.concatenate(parts, axis=1)
+        if np.any(np.isinf(every)):
+            raise ValueError("measured is infinite somewhere; give nan where nothing was measured")
+        deviation = as_numbers(noise, "noise")
+        if deviation.shape not in ((), (every.shape[1],)) or not np.all(deviation > 0.0):
+            raise ValueError(f"noise is a positive number, or {every.shape[1]} of them, one each")
+        free = model.nv - (6 if model.floating_base is not None else 0)
+        count = int(np.isfinite(every).sum())
+        if count <= len(every) * min(free, every.shape[1]) and every.shape[1] <= free:
+            raise ValueError(
+                f"{every.shape[1]} readings of {free} freedoms tell nothing of parameters; give "
+                f"those of more joints, or frames (parameters: {few(names)})"
+            )
+        sigma = np.broadcast_to(deviation, (every.shape[1],))
+        at = tuple(single[name] for name in joints)
+        return _Readings(joints, at, tuple(keys), every, sigma)
+
+
+@dataclass(eq=False)
+class _Problem:
+    """Least squares over parameters p (k,), and configurations q (N, nq) closed for them."""
+
+    model: Model
+    names: tuple[str, ...]
+    readings: _Readings
+    robust: bool
+
+    def solved(self) -> Calibration:
+        listed = parameters(self.model, geometry=True)
+        p = np.array([listed[name] for name in self.names])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            q = self._start(p)
+            damping, cost = 1e-6, math.inf
+            weights = np.ones_like(self.readings.values)
+            for _ in range(ITERATIONS):
+                left, by_q, by_p = self._linearized(q, p, weights)
+                now = float(np.sum(left**2))
+                if self.robust:
+                    weights = self._weights(left, weights)
+                step, moves = self._step(left, by_q, by_p, damping)
+                ahead, p_ahead = self._moved(q, moves, p + step), p + step
+                after = float(np.sum(self._left(ahead, p_ahead, weights) ** 2))
+                if not after <= now * (1.0 + 1e-9) + 1e-24:
+                    damping *= 10.0
+                    if damping > 1e6:
+                        break
+                    continue
+                q, p, damping = ahead, p_ahead, max(damping / 10.0, 1e-12)
+                size = max(float(np.max(np.abs(step / self._units))), float(np.max(np.abs(moves))))
+                if size < STILL or (abs(cost - after) <= 1e-13 * after and size < 1e-6):
+                    break
+                cost = after
+            return self._result(q, p, weights)
+
+    @property
+    def _units(self) -> Array:
+        """By what changes of parameters are comparable: lengths by the robot's size."""
+        size = max((c.geometry.scale for c in self.model.clusters if c.implicit), default=1.0)
+        listed = parameters(self.model, geometry=True)
+        units = []
+        for name in self.names:
+            kind = name.rpartition(".")[2]
+            if kind in ("x", "y", "z", "length"):
+                units.append(size)
+            elif kind in ("rx", "ry", "rz"):
+                units.append(1.0)
+            else:
+                units.append(abs(listed[name]) or 1.0)
+        return np.array(units)
+
+    @property
+    def _free(self) -> NDArray[np.intp]:
+        """The independent velocities that samples have of their own: all but a floating base's."""
+        return np.arange(6 if self.model.floating_base is not None else 0, self.model.nv)
+
+    def _start(self, p: Array) -> Array:
+        """Configurations at the readings, as near as the file's numbers allow."""
+        model, values = self.model, self.readings.values
+        q = np.tile(model.neutral(), (len(values), 1))
+        place = {name: n for n, name in enumerate(self.readings.joints)}
+        for cluster in model.clusters:
+            for body, part, _ in joint_slices(model, cluster):
+                column = place.get(model.joints[body].name)
+                if column is not None:
+                    at, known = cluster.q.start + part.start, np.isfinite(values[:, column])
+                    q[known, at] = values[known, column]
+        closed = model.close(q) if len(q) else q
+        good = np.isfinite(closed).all(axis=1)
+        if not good.any():
+            raise ClosureError("no sample closes by the file's numbers near its readings", math.inf)
+        nearest = np.flatnonzero(good)
+        for n in np.flatnonzero(~good):
+            closed[n] = closed[nearest[np.argmin(np.abs(nearest - n))]]
+        for _ in range(20):
+            left, by_q, _ = self._linearized(closed, p, np.ones_like(values))
+            moves = -np.einsum("nij,nj->ni", np.linalg.pinv(by_q, rcond=1e-10), left)
+            moves *= np.minimum(1.0, 0.3 / np.maximum(np.max(np.abs(moves), axis=1), 1e-300))[
+                :, None
+            ]
+            closed = self._moved(closed, moves, p)
+            if np.max(np.abs(moves), initial=0.0) < 1e-6:
+                break
+        return closed
+
+    def _moved(self, q: Array, moves: Array, p: Array) -> Array:
+        """Configurations moved along independent velocities and closed; as they were if not."""
+        dv = np.zeros((len(q), self.model.nv))
+        dv[:, self._free] = moves
+        step = parametric(functions.integrate, self.model, self.names, functions.INTEGRATE_STEPS)
+        ahead: Array = self.model.close(step(q, dv, p), parameters=self._values(p))
+        bad = ~np.isfinite(ahead).all(axis=1)
+        if bad.any():
+            ahead[bad] = self.model.close(q[bad], parameters=self._values(p))
+        return ahead
+
+    def _values(self, p: Array) -> dict[str, float]:
+        return dict(zip(self.names, p.tolist(), strict=True))
+
+    def _left(self, q: Array, p: Array, weights: Array) -> Array:
+        """Residuals (N, m) in standard deviations, weighted; zero where nothing was measured."""
+        at = [first for first, _ in self.readings.at]
+        found = [parametric(functions.joint_positions, self.model, self.names, 0)(q, p)[:, at]]
+        for frame in self.readings.frames:
+            pose = frame_pose(self.model, q, frame, parameters=self._values(p))
+            found.append(pose[..., :3, 3])
+        left = (np.concatenate(found, axis=1) - self.readings.values) / self.readings.sigma
+        return self._known(left, q) * np.sqrt(weights)
+
+    def _known(self, rows: Array, q: Array) -> Array:
+        """Zeros where nothing was measured, and for samples that cannot be closed."""
+        known = self._measured(q)
+        return np.where(known.reshape(*known.shape, *[1] * (rows.ndim - 2)), rows, 0.0)
+
+    def _measured(self, q: Array) -> Mask:
+        """Which readings (N, m) count."""
+        closed: Mask = np.asarray(np.isfinite(q).all(axis=1))
+        return np.isfinite(self.readings.values) & closed[:, None]
+
+    def _linearized(self, q: Array, p: Array, weights: Array) -> tuple[Array, Array, Array]:
+        """Residuals (N, m), and their derivatives by independent positions and by parameters."""
+        model, names, values = self.model, self.names, self._values(p)
+        base = model.nodes[0].joint.nq if model.floating_base is not None else 0
+        rates = parametric(functions.constraint_jacobian, model, names)(q, p)
+        by_q = [rates[:, [v for _, v in self.readings.at]]]
+        followed = sensitivity(model, "joint_positions", (q,), names, parameters=values)
+        by_p = [followed[:, [first - base for first, _ in self.readings.at]]]
+        for frame in self.readings.frames:
+            of_frame = jacobian(model, q, frame, reference="local_world_aligned", parameters=values)
+            by_q.append(of_frame[:, 3:])
+            slopes = sensitivity(model, "frame_pose", (q,), names, frame=frame, parameters=values)
+            by_p.append(slopes[:, :3, 3])
+        scale = np.sqrt(weights)[..., None] / self.readings.sigma[:, None]
+        first, second = (
+            self._known(np.concatenate(each, axis=1), q) * scale for each in (by_q, by_p)
+        )
+        return self._left(q, p, weights), first[..., self._free], second
+
+    def _weights(self, left: Array, weights: Array) -> Array:
+        """Huber's, by the median of each reading's residuals."""
+        plain = np.abs(left) / np.sqrt(weights)
+        with np.errstate(all="ignore"):
+            spread = np.nanmedian(np.where(np.isfinite(plain), plain, np.nan), axis=0) * 1.4826
+            ratio = HUBER * np.where(spread > 0.0, spread, np.inf) / plain
+        return np.minimum(1.0, np.where(np.isfinite(ratio), ratio, 1.0))
+
+    def _projected(self, left: Array, by_q: Array, by_p: Array) -> tuple[Array, Array]:
+        """Residuals and derivatives by parameters without what independent positions explain."""
+        u, s, _ = np.linalg.svd(by_q, full_matrices=False)
+        u = np.where((s > 1e-10 * s[:, :1])[:, None, :], u, 0.0)
+        right = left - np.einsum("nij,nkj,nk->ni", u, u, left)
+        matrix = by_p - np.einsum("nij,nkj,nkp->nip", u, u, by_p)
+        return right.ravel(), matrix.reshape(-1, by_p.shape[-1])
+
+    def _step(self, left: Array, by_q: Array, by_p: Array, damping: float) -> tuple[Array, Array]:
+        """Changes of the parameters and of samples' independent positions."""
+        units = self._units
+        right, matrix = self._projected(left, by_q, by_p)
+        scaled = matrix * units
+        u, s, vt = np.linalg.svd(scaled, full_matrices=False)
+        told = s > RANK * max(s[0], 1e-300)
+        share = np.where(told, s / (s**2 + damping * s[0] ** 2), 0.0)
+        step = units * (vt.T @ (share * (u.T @ -right)))
+        rest = left + by_p @ step
+        moves = -np.einsum("nij,nj->ni", np.linalg.pinv(by_q, rcond=1e-10), rest)
+        return step, moves
+
+    def _result(self, q: Array, p: Array, weights: Array) -> Calibration:
+        left, by_q, by_p = self._linearized(q, p, weights)
+        right, matrix = self._projected(left, by_q, by_p)
+        norms = np.linalg.norm(matrix, axis=0)
+        norms = np.where(norms > 1e-12 * max(norms.max(), 1e-300), norms, np.inf)
+        _, s, vt = np.linalg.svd(matrix / norms, full_matrices=True)
+        s = np.concatenate([s, np.zeros(len(p) - len(s))])
+        told = s > RANK * max(s[0], 1e-300)
+        groups = _groups(vt[~told], self.names)
+        known = self._measured(q)
+        freedoms = known.sum() - len(q) * len(self._free) - told.sum()
+        variance = float(right @ right) / max(freedoms, 1)
+        inverse = vt[told].T / s[told] ** 2 @ vt[told]
+        finite = np.where(np.isfinite(norms), norms, 1.0)
+        covariance = variance * inverse / np.outer(finite, finite)
+        for name in (name for group in groups for name in group):
+            n = self.names.index(name)
+            covariance[n, :] = covariance[:, n] = 0.0
+            covariance[n, n] = math.inf
+        plain = left * self.readings.sigma / np.sqrt(weights)
+        count = np.maximum(known.sum(axis=0), 1)
+        return Calibration(
+            model=with_parameters(self.model, self._values(p)),
+            names=self.names,
+            values=p,
+            covariance=covariance,
+            unknown=groups,
+            residual=np.sqrt(np.sum(plain**2, axis=0) / count),
+            q=q,
+        )
+
+
+def _groups(null: Array, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Names that null directions tie together."""
+    share = np.abs(null.T @ null)
+    member = np.diag(share) > SHARE**2
+    groups: list[set[int]] = []
+    for i in np.flatnonzero(member):
+        tied = {int(j) for j in np.flatnonzero(share[i] > SHARE**2) if member[j]} | {int(i)}
+        touching = [group for group in groups if group & tied]
+        groups = [group for group in groups if not group & tied]
+        groups.append(tied.union(*touching))
+    return tuple(tuple(names[i] for i in sorted(group)) for group in groups)

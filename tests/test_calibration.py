@@ -1,0 +1,111 @@
+"""Calibration: geometry from encoders on more joints than freedoms, and from tracked frames."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from agreement import close
+from numpy.typing import NDArray
+
+import robomodel as rm
+
+Array = NDArray[np.float64]
+BAR = {"joint2.x": 0.5004, "loop.successor.x": 0.4995, "loop.predecessor.x": 1.0006}
+
+
+def moved(model: rm.Model, count: int, seed: int = 0) -> tuple[Array, Array]:
+    """Configurations and the positions of all joints there."""
+    rng = np.random.default_rng(seed)
+    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    return q, np.stack([*model.joint_positions(q).values()], axis=-1)
+
+
+def test_a_linkage_from_its_encoders() -> None:
+    model = rm.robots.load("four_bar")
+    true = BAR | {"joint3.rz": 2e-3}  # and an encoder's offset
+    q, y = moved(rm.with_parameters(model, true), 40)
+    fit = rm.calibrate(model, y, list(true))
+    close(fit.values, np.array([*true.values()]), 1e-9)
+    assert fit.unknown == ()
+    assert np.all(fit.residual < 1e-9)
+    close(fit.q, q, 1e-7)
+    close(rm.parameters(fit.model, geometry=True)["joint2.x"], np.array(BAR["joint2.x"]), 1e-9)
+    assert fit["joint2.x"] == fit.values[0]
+
+
+def test_noise_and_what_it_leaves() -> None:
+    """Errors of 0.5 mm become less than 0.1 mm with 1e-4 rad of noise, and as said."""
+    model = rm.robots.load("four_bar")
+    _, y = moved(rm.with_parameters(model, BAR), 60)
+    errors = []
+    for seed in range(6):
+        noise = 1e-4 * np.random.default_rng(seed).normal(size=y.shape)
+        fit = rm.calibrate(model, y + noise, list(BAR))
+        error = fit.values - np.array([*BAR.values()])
+        assert np.max(np.abs(error)) < 1e-4
+        errors.append(error @ np.linalg.solve(fit.covariance, error) / len(BAR))
+    assert 0.2 < np.mean(errors) < 3.0  # chi squared of 18 is within 0.3 and 2.1 of its mean
+
+
+def test_what_cannot_be_known_is_named() -> None:
+    """Angles do not tell a linkage's size: one of its lengths must be given."""
+    model = rm.robots.load("four_bar")
+    _, y = moved(rm.with_parameters(model, BAR), 40)
+    lengths = ["joint2.x", "joint3.x", "loop.successor.x", "loop.predecessor.x"]
+    fit = rm.calibrate(model, y, [*lengths, "joint3.rz", "link2.mass"])
+    assert fit.unknown == (tuple(lengths), ("link2.mass",))
+    assert np.isinf(fit.sigmas["joint2.x"])
+    assert fit.sigmas["joint3.rz"] < 1e-6
+    assert fit["link2.mass"] == rm.parameters(model)["link2.mass"]
+    scale = fit["joint3.x"]  # 1 in truth
+    close(fit["loop.successor.x"] / scale, np.array(BAR["loop.successor.x"]), 1e-8)
+
+
+def test_frames_tell_size_and_outliers_do_not_count() -> None:
+    model = rm.robots.load("four_bar")
+    true = BAR | {"joint3.x": 1.0003}
+    other = rm.with_parameters(model, true)
+    q, y = moved(other, 50)
+    frame = ("link2", (0.2, 0.1, 0.0))
+    points = rm.frame_pose(other, q, frame)[:, :3, 3]
+    fit = rm.calibrate(model, y, list(true), frames={frame: points})
+    close(fit.values, np.array([*true.values()]), 1e-8)
+    rng = np.random.default_rng(0)
+    spoilt = y + 1e-5 * rng.normal(size=y.shape)
+    spoilt[::10, 1] += 0.05
+    spoilt[3, 2] = np.nan
+    plain = rm.calibrate(model, spoilt, list(true), frames={frame: points})
+    fit = rm.calibrate(model, spoilt, list(true), frames={frame: points}, robust=True)
+    error, worse = (np.max(np.abs(x.values - [*true.values()])) for x in (fit, plain))
+    assert error < 1e-4
+    assert error < 0.1 * worse
+
+
+def test_gears_and_rods_on_a_floating_base() -> None:
+    model = rm.load(rm.robots.path("parallel_ankle"), floating_base=True)
+    listed = rm.parameters(model, geometry=True)
+    true = {"left_rod.length": listed["left_rod.length"] + 5e-4, "left_gear.left_motor": -9.03}
+    other = rm.with_parameters(model, true)
+    _, y = moved(other, 30)
+    sensors = [name for name in model.joint_names if name != model.floating_base]
+    fit = rm.calibrate(model, y, list(true), sensors=sensors)
+    close(fit.values, np.array([*true.values()]), 1e-8)
+
+
+def test_wrong_arguments() -> None:
+    model = rm.robots.load("four_bar")
+    _, y = moved(model, 5)
+    with pytest.raises(rm.UnknownNameError, match=r"joint2\.x"):
+        rm.calibrate(model, y, ["joint2.xx"])
+    with pytest.raises(rm.UnknownNameError, match="joint1"):
+        rm.calibrate(model, y[:, :1], ["joint2.x"], sensors=["joint_1"])
+    with pytest.raises(ValueError, match="more joints"):
+        rm.calibrate(model, y[:, :1], ["joint2.x"], sensors=["joint1"])
+    with pytest.raises(ValueError, match="measured needs"):
+        rm.calibrate(model, y[:, :2], ["joint2.x"])
+    with pytest.raises(ValueError, match="no parameter"):
+        rm.calibrate(model, y, [])
+    with pytest.raises(ValueError, match="noise"):
+        rm.calibrate(model, y, ["joint2.x"], noise=-1.0)
+    with pytest.raises(ValueError, match="infinite"):
+        rm.calibrate(model, y + np.inf, ["joint2.x"])
