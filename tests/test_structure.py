@@ -23,7 +23,7 @@ LAYERS = (
     ("loading", "identification", "trajectory"),
     ("robots", "interop"),
     ("writing",),
-    ("jax", "torch", "reports"),
+    ("jax", "torch", "crocoddyl", "reports"),
     ("views", "cuda"),
     ("robomodel",),  # the package itself: the names that users import
     ("cli",),

@@ -629,12 +629,14 @@ class TaskSet:
             parts.append(array.reshape(*array.shape[: array.ndim - len(shape)], -1))
         if len(parts) == 1:
             return parts[0]
+        if not parts:
+            return np.zeros(0)
         batch = parts[0].shape[:-1]
         if any(part.shape[:-1] != batch for part in parts):
             every = {f"'{t.name}'": x for t, x in zip(self.tasks, parts, strict=True)}
             batch = common_batch(**every)
             parts = [np.broadcast_to(part, (*batch, part.shape[-1])) for part in parts]
-        return np.concatenate(parts, axis=-1) if parts else np.zeros(0)
+        return np.concatenate(parts, axis=-1)
 
     def _by_task(self, task: Task, targets: Mapping[Task | str, ArrayLike]) -> ArrayLike:
         if not isinstance(targets, Mapping):
