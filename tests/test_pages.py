@@ -24,9 +24,10 @@ def parts(text: str, folder: Path) -> tuple[Path, dict[str, Any]]:
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|src=|<link|@import|%[A-Z]+%", text)
     (script,) = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
     code, _, rest = script.partition("class Scene")
-    motion = rest[rest.index("const STEP") : rest.index("// ---- state")]
+    motion = rest[rest.index("const more") : rest.index("// ---- state")]
     file = folder / "robot.mjs"
-    file.write_text(f"{code}\n{motion}\nexport {{ moved, closed }};\n", encoding="utf-8")
+    exported = f"{code}\n{motion}\nexport {{ moved, closed, more }};\n"
+    file.write_text(exported, encoding="utf-8")
     (folder / "all.mjs").write_text(script, encoding="utf-8")
     (data,) = re.findall(r"^const data = (.*);$", script, re.MULTILINE)
     return file, json.loads(data)
@@ -132,6 +133,53 @@ def test_balls_floating_bases_and_slides_have_pages(tmp_path: Path) -> None:
     assert len([s for s in data["solids"] if s["colour"]]) >= 4  # a box, and its rail
     js.node('import "./robot.mjs";', tmp_path)
     assert file.stat().st_size > 1000
+
+
+def test_designs_are_computed_as_robots_built_with_their_numbers(tmp_path: Path) -> None:
+    model = rm.robots.load("crank_rocker")
+    vary = {
+        "rocker_joint.x": (3.0, 5.0),
+        "loop.successor.x": (3.0, 4.0),
+        "coupler.mass": (0.0, 9.0),
+    }
+    file, data = parts(page(model, vary=vary), tmp_path)
+    listed = rm.parameters(model, geometry=True)
+    assert [(p["name"], p["value"]) for p in data["parameters"]] == [(n, listed[n]) for n in vary]
+    assert data["parameters"][0]["lower"] == 3.0
+    assert len(data["segments"]) >= 4
+    values = np.array([[3.7, listed["loop.successor.x"] * 1.02, 2.0]])
+    other = rm.with_parameters(model, dict(zip(vary, values[0], strict=True)))
+    q = other.configuration({"crank_joint": 0.4})[None]
+    ratios = len([o for f in data["freedoms"] for o in f["others"]])
+    sizes = [ratios, 1, 1, len(data["loads"]), len(data["bars"])]
+    found, ends = js.run(
+        [
+            js.Job(file, "quantities", [q, values], sum(sizes)),
+            js.Job(file, "points", [q, values], 6 * len(data["segments"])),
+        ],
+        tmp_path,
+    )
+    G = other.constraint_jacobian(q)[0, :, 0]
+    np.testing.assert_allclose(np.sort(found[0, :ratios]), np.sort(G[1:]), atol=1e-11)
+    right = [rm.gravity_force(other, q)[0, 0], rm.crba(other, q)[0, 0, 0]]
+    np.testing.assert_allclose(found[0, ratios : ratios + 2], right, rtol=1e-10)
+    rocker = rm.frame_pose(other, q[0], "rocker")[:3, 3]
+    distances = np.linalg.norm(ends.reshape(-1, 3) - rocker, axis=1)
+    assert distances.min() < 1e-12
+    with pytest.raises(ValueError, match="no range"):
+        page(model, vary={"coupler.mass": (2.0, 1.0)})
+    with pytest.raises(rm.UnknownNameError, match=r"did you mean 'coupler.mass'"):
+        page(model, vary={"coupler.mas": (2.0, 1.0)})
+
+
+def test_the_command_of_designs(run: Any, tmp_path: Path) -> None:
+    html = tmp_path / "design.html"
+    vary = "--vary", "rocker_joint.x=3..5", "--vary", "coupler.mass=1..2"
+    code, out, err = run("design", "crank_rocker", "-o", html, *vary)
+    assert (code, out, err) == (0, f"wrote {html}\n", "")
+    assert '"name":"coupler.mass","lower":1.0,"upper":' in html.read_text("utf-8")
+    code, _, err = run("design", "crank_rocker", "-o", html, "--vary", "rocker_joint.x=3")
+    assert (code, "write NAME=LOW..HIGH" in err) == (2, True)
 
 
 def test_scripts_parse(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from robomodel.cli.common import (
 from robomodel.cli.files import code, convert
 from robomodel.cli.identification import excite, identify
 from robomodel.cli.models import info, robots
-from robomodel.cli.pictures import graph, view
+from robomodel.cli.pictures import design, graph, view
 from robomodel.cli.reports import actuation, armature, compare, validate
 from robomodel.cli.states import benchmark, dynamics
 
@@ -61,6 +61,7 @@ COMMANDS = (
     benchmark,
     graph,
     view,
+    design,
     robots,
     validate,
     armature,

@@ -1,4 +1,4 @@
-"""``robomodel graph``, ``view``: pictures of a robot's graphs; the robot in the browser."""
+"""``robomodel graph``, ``design``, ``view``: pictures of graphs; the robot in the browser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from robomodel.cli.common import Result, blaming
+from robomodel.cli.common import Result, UserError, blaming
 from robomodel.cli.robot import Robot
 from robomodel.reports.document import Document
 
@@ -43,6 +43,50 @@ def graph(
             sweep = draw_cluster(model, over, output)
             lower, upper = sweep.positions[[0, -1]]
             data |= {"over": over, "lower": lower, "upper": upper, "closed": sweep.closed}
+    return Document(f"wrote {output}", "", data=data)
+
+
+# ---- design --------------------------------------------------------------------------------------
+
+
+def design(
+    robot: Robot,
+    output: Path,
+    vary: list[str],
+    joint: str | None = None,
+) -> Document:
+    """Write a page with sliders for numbers of the robot, beside those of its joints.
+
+    Loops close anew and all curves follow in the page, with designs that are kept beside them. What
+    it saves is for rm.with_parameters.
+
+    Keys of the JSON document: robot, file, html, vary (name: lower, upper), warnings.
+
+    Examples:
+        robomodel design crank_rocker -o page.html --vary rocker_joint.x=3..5
+        robomodel design parallel_ankle -o p.html --vary left_rod.length=0.19..0.21
+
+    Options:
+        -o, --output OUT.html: The page.
+        --vary NAME=LOW..HIGH: A parameter, named as of rm.parameters(model, geometry=True), and how
+            far its slider goes; may be repeated.
+        --joint NAME: The independent joint chosen at first.
+    """
+    from robomodel.views import write_page
+
+    model = robot.load()
+    ranges = {}
+    for text in vary:
+        name, _, ends = text.partition("=")
+        try:
+            low, high = map(float, ends.split(".."))
+        except ValueError as error:
+            form = "write NAME=LOW..HIGH, as rod.length=0.2..0.3"
+            raise UserError(f"--vary {text}: {form}") from error
+        ranges[name] = (low, high)
+    with blaming(robot.file):
+        write_page(model, output, vary=ranges, joint=joint)
+    data = {"robot": model.name, "html": str(output), "vary": ranges}
     return Document(f"wrote {output}", "", data=data)
 
 

@@ -1,11 +1,12 @@
 // Freedoms moved exactly: steps along G, closed by Newton's method at once; one that does not close
 // is not taken. Over change points, where G is not determined, the way goes on as it came.
+const more = model.parameters ? [model.parameters.slice()] : [];  // what functions take besides
 const STEP = 0.05, CLOSED = 1e-9, JUMP = 0.6, STRAIGHT = 0.25;
 const closed = { closed: new Float64Array(model.nq), residual: new Float64Array(1) };
 const velocity = new Float64Array(model.nv);
 
 function shut(next) {  // closed, or null
-  close(next, closed);
+  close(next, ...more, closed);
   if (!(closed.residual[0] < CLOSED)) return null;
   next.set(closed.closed);
   return next;
@@ -13,7 +14,7 @@ function shut(next) {  // closed, or null
 function stepped(q, freedom, by, looped) {
   velocity.fill(0);
   velocity[freedom.index] = by;
-  const next = integrate(q, velocity);
+  const next = integrate(q, velocity, ...more);
   if (freedom.q >= 0) next[freedom.q] = q[freedom.q] + by;
   return shut(next) && next.every((x, i) => !looped[i] || Math.abs(x - q[i]) < JUMP) ? next : null;
 }

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.dynamics.actuators.maps import driving
 from robomodel.dynamics.kinematics.frames import (
     FrameKey,
     FrameLike,
@@ -34,17 +35,29 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.model import Model
 from robomodel.model.configurations.paths import RangeEnd
 from robomodel.model.configurations.ranges import joint_range
-from robomodel.model.elements import Frame, position_names
+from robomodel.model.elements import Cluster, Frame, Joint, position_names
 from robomodel.model.joints import Array
+from robomodel.model.parameters import PARAMETERS, as_parameters, parameterized, parameters
 from robomodel.reports.actuation.document import STEEPEST
 from robomodel.reports.actuation.study import FourBar, four_bars
 from robomodel.reports.document import count, framed
 from robomodel.reports.plots import COLOURS
 from robomodel.scalars import Scalar, Vector, div, sqrt
-from robomodel.spatial import Vec, apply, cross, inner, minus
-from robomodel.views.solids import Solid, coloured_solids, view_angles
+from robomodel.spatial import Vec, apply, cross, inner, minus, plus
+from robomodel.views.solids import (
+    Solid,
+    code_of,
+    coloured_solids,
+    link_colours,
+    link_solids,
+    size_of,
+    tips,
+    view_angles,
+)
 from robomodel.views.viewer import freedoms
 
+Segment: TypeAlias = "tuple[str, float, str | tuple[str, str], str | tuple[str, str]]"
+"""A bar: colour, radius, and its ends: links' origins, or anchors (loop, "" or ".successor")."""
 LOADS = 8  # links that may carry a load, unless some are named
 
 
@@ -63,6 +76,7 @@ def page(
     q: ArrayLike | None = None,
     joint: str | None = None,
     loads: FrameLike | Sequence[FrameLike] | None = None,
+    vary: Mapping[str, tuple[float, float]] | None = None,
     compact: bool = False,
 ) -> Page:
     """A page that shows the robot and computes in the browser, as HTML that needs nothing else.
@@ -78,6 +92,10 @@ def page(
         q: The pose at first (nq,); default :meth:`Model.neutral`.
         joint: The joint chosen at first, an independent one; default one that moves a linkage.
         loads: Links, or (link, offset), that may carry a load; default ends of the tree.
+        vary: Names of parameters (:func:`robomodel.parameters`, those of geometry too), and
+            between which values sliders move them: the loops close anew and all curves follow, with
+            the designs that are kept beside them. Links are then drawn as bars between their
+            joints.
         compact: A figure alone with its sliders, which moves until it is touched unless the reader
             has asked for less motion.
 
@@ -86,14 +104,18 @@ def page(
 
     Raises:
         ValueError: ``q`` is not a closed configuration.
-        UnknownNameError: No such link, or no independent joint of one freedom of this name.
+        UnknownNameError: No such link or parameter, or no independent joint of one freedom of this
+            name.
     """
     start = model.neutral() if q is None else np.asarray(q, dtype=float)
     if start.shape != (model.nq,):
         raise ValueError(f"q has the shape {start.shape}, not ({model.nq},)")
     model.check(start)
     carried = _loads(model) if loads is None else frame_keys(loads)
-    solids = coloured_solids(model)
+    ranges = _ranges(model, vary or {})
+    names = tuple(ranges)
+    everything = coloured_solids(model)
+    segments, solids = _segments(model) if names else ((), everything)
     links = _drawn(model, [solid for _, solid in solids], carried)
     bars = [
         bar
@@ -101,25 +123,37 @@ def page(
         if cluster.implicit
         for bar in four_bars(model, cluster, start[None])
     ]
-    reflected = _has_reflected(model)
-    data = _data(model, start, solids, links, carried)
+    reflected = not names and _has_reflected(model)
+    data = _data(model, start, solids, links, carried) | _camera(model, start, everything)
     data |= {"compact": compact, "reflected": reflected, "bars": _told(bars)}
+    data |= {
+        "parameters": [
+            {"name": name, "lower": low, "upper": high, "value": value}
+            for name, (low, high, value) in ranges.items()
+        ],
+        "segments": [[colour, radius] for colour, radius, _, _ in segments],
+        "motors": _motors(model),
+    }
+    if names:
+        data["rods"] = []
     if joint is not None:
-        names = [f["name"] if f["q"] >= 0 else "" for f in data["freedoms"]]
-        if joint not in names:
-            known = [name for name in names if name]
+        joints = [f["name"] if f["q"] >= 0 else "" for f in data["freedoms"]]
+        if joint not in joints:
+            known = [name for name in joints if name]
             raise UnknownNameError(
                 f"no independent joint '{joint}' in '{model.name}'{did_you_mean(joint, known)}"
             )
-        data["chosen"] = names.index(joint)
+        data["chosen"] = joints.index(joint)
+    given = {"parameters": names} if names else {}
     functions = {
-        "link_poses": _drawn_poses(model, links),
-        "quantities": _quantities(model, reflected, bars, carried),
-        "integrate": routine(model, "integrate"),
-        "close": routine(model, "close"),
-        "joint_positions": routine(model, "joint_positions"),
+        "link_poses": _drawn_poses(model, [link.name for link in links], names),
+        "quantities": _quantities(model, reflected, bars, carried, names),
     }
-    return Page(filled("page.html", model.name, data, module(model, functions)))
+    for each in ("integrate", "close", "joint_positions"):
+        functions[each] = routine(model, each, **given)
+    if names:
+        functions["points"] = _points(model, segments, names)
+    return Page(filled("page.html", model.name, data, module(model, functions, names)))
 
 
 def write_page(model: Model, path: str | os.PathLike[str], **options: Any) -> None:
@@ -146,6 +180,46 @@ def filled(template: str, title: str, data: object, code: str = "") -> str:
 # ---- what the page has to draw -------------------------------------------------------------------
 
 
+def _ranges(
+    model: Model, vary: Mapping[str, tuple[float, float]]
+) -> dict[str, tuple[float, float, float]]:
+    """Of each parameter its ends and the file's value, which is between them."""
+    names = as_parameters(model, tuple(vary))
+    if not names:
+        return {}
+    listed, result = parameters(model, geometry=True), {}
+    for name in names:
+        low, high = (float(x) for x in vary[name])
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError(f"vary: '{name}' from {low:g} to {high:g} is no range of numbers")
+        value = float(listed[name])
+        result[name] = (min(low, value), max(high, value), value)
+    return result
+
+
+def _segments(model: Model) -> tuple[list[Segment], list[tuple[str, Solid]]]:
+    """Links as bars from their origin to what hangs on them; solids of hinges and rotors alone."""
+    size, colours = size_of(model), link_colours(model)
+    segments: list[Segment] = []
+    for link in model.description.links:
+        colour = code_of(colours[link.name])
+        ends: list[str | tuple[str, str]] = [
+            joint.child for joint in model.description.joints if joint.parent == link.name
+        ]
+        for loop in model.description.loops:
+            for side, end in (("", loop.predecessor), (".successor", loop.successor)):
+                if end.link == link.name:
+                    ends.append((loop.name, side))
+        segments += [(colour, 0.014 * size, link.name, end) for end in ends]
+    for loop in model.description.loops:
+        if loop.type == "rod":
+            rod = (loop.name, ""), (loop.name, ".successor")
+            segments.append(("#777777", 0.006 * size, *rod))
+    stay = [each for each in link_solids(model) if each.hinge]
+    stay += [tip for link in model.description.links for tip in tips(model, link)]
+    return segments, [(code_of(colours[each.link]), each) for each in stay]
+
+
 def _drawn(model: Model, solids: Sequence[Solid], carried: Sequence[FrameKey]) -> list[Frame]:
     """Links with solids, and those at which rods end and loads hang."""
     names = {solid.link for solid in solids}
@@ -165,15 +239,6 @@ def _data(
 ) -> dict[str, Any]:
     number = {link.name: n for n, link in enumerate(links)}
     carriers = [key if isinstance(key, str) else key[0] for key in carried]
-    poses = link_poses(model, start)
-    corners = [
-        solid.corners @ poses[solid.link][:3, :3].T + poses[solid.link][:3, 3]
-        for _, solid in solids
-    ]
-    points = np.concatenate(corners) if corners else np.zeros((1, 3))
-    low, high = points.min(axis=0), points.max(axis=0)
-    centre, size = (low + high) / 2, float(max(np.ptp(points, axis=0).max(), 0.05))
-    turn, tilt = view_angles(model, start)
     shown = _freedoms(model)
     loops = len(model.loops)
     about = [count(model.nv, "freedom"), *([count(loops, "loop")] if loops else [])]
@@ -195,12 +260,6 @@ def _data(
             if loop.type == "rod"
             for a, b in [(loop.predecessor, loop.successor)]
         ],
-        "size": size,
-        "centre": np.round(centre, 5).tolist(),
-        "ground": round(float(low[2]), 5),
-        "turn": turn,
-        "tilt": tilt,
-        "far": 2.9 * float(np.linalg.norm(points - centre, axis=1).max(initial=0.05)),
         "start": start.tolist(),
         "loops": [
             cluster.implicit for cluster in model.clusters for _ in range(*cluster.q.indices(9999))
@@ -218,6 +277,27 @@ def _data(
         "weight": any(model.gravity),
         "colours": COLOURS,
         "steepest": STEEPEST,
+    }
+
+
+def _camera(model: Model, start: Array, solids: Sequence[tuple[str, Solid]]) -> dict[str, Any]:
+    """Where the camera is, so that these solids fill the picture, and the ground."""
+    poses = link_poses(model, start)
+    corners = [
+        solid.corners @ poses[solid.link][:3, :3].T + poses[solid.link][:3, 3]
+        for _, solid in solids
+    ]
+    points = np.concatenate(corners) if corners else np.zeros((1, 3))
+    low, high = points.min(axis=0), points.max(axis=0)
+    centre, size = (low + high) / 2, float(max(np.ptp(points, axis=0).max(), 0.05))
+    turn, tilt = view_angles(model, start)
+    return {
+        "size": size,
+        "centre": np.round(centre, 5).tolist(),
+        "ground": round(float(low[2]), 5),
+        "turn": turn,
+        "tilt": tilt,
+        "far": 2.9 * float(np.linalg.norm(points - centre, axis=1).max(initial=0.05)),
     }
 
 
@@ -244,9 +324,10 @@ def _freedoms(model: Model) -> list[dict[str, Any]]:
             upper = ends.upper if math.isfinite(ends.upper) else upper
             by = (_ended(ends.lower_end, joint.name), _ended(ends.upper_end, joint.name))
         others = [
-            {"name": name, "at": at + n, "q": places.get(name, -1)}
+            {"name": name, "at": at + n, "q": places.get(name, -1), "output": output}
             for n, body in enumerate(_followers(model, freedom.index))
             for name in [model.joints[body].name]
+            for output in [_is_output(model, cluster, body, joint)]
         ]
         at += len(others)
         units = joint.units
@@ -275,6 +356,12 @@ def _freedoms(model: Model) -> list[dict[str, Any]]:
 def _ended(end: RangeEnd, joint: str) -> str:
     """What ends a range, as the page says it."""
     return "its limit" if end.by == joint else str(end) if end.by else ""
+
+
+def _is_output(model: Model, cluster: Cluster, body: int, joint: Joint) -> bool:
+    """Whether motors' forces reach a joint through the only freedom of its linkage."""
+    alike = model.joints[body].units == joint.units
+    return cluster.nv == 1 and alike and not model.nodes[body].axisymmetric
 
 
 def _followers(model: Model, index: int) -> list[int]:
@@ -315,51 +402,112 @@ def _loads(model: Model) -> tuple[FrameKey, ...]:
 # ---- what the page computes ----------------------------------------------------------------------
 
 
-def _drawn_poses(model: Model, links: Sequence[Frame]) -> TracedFunction:
+def _changed(model: Model, names: Sequence[str], given: Sequence[Vector]) -> Model:
+    """The model by the values of its parameters that functions take last."""
+    return parameterized(model, dict(zip(names, given[0], strict=True))) if names else model
+
+
+def _arguments(model: Model, names: Sequence[str]) -> dict[str, int]:
+    return {"q": model.nq} | ({PARAMETERS: len(names)} if names else {})
+
+
+def _drawn_poses(model: Model, links: Sequence[str], names: Sequence[str]) -> TracedFunction:
     """Rotation and origin of the links that are drawn, three rows of four each."""
 
-    def build(q: Vector) -> list[Scalar]:
-        placed = placements(model, q, links)
-        return [
-            x for turn, at in placed for row, o in zip(turn, at, strict=True) for x in (*row, o)
-        ]
+    def build(q: Vector, *given: Vector) -> list[Scalar]:
+        at = _changed(model, names, given)
+        placed = placements(at, q, [at.frame(name) for name in links])
+        rows = [row for turn, at in placed for row in zip(turn, at, strict=True)]
+        return [x for row, origin in rows for x in (*row, origin)]
 
-    return TracedFunction("link_poses", {"q": model.nq}, {"poses": (len(links), 3, 4)}, build)
+    results = {"poses": (len(links), 3, 4)}
+    return TracedFunction("link_poses", _arguments(model, names), results, build)
+
+
+def _points(model: Model, segments: Sequence[Segment], names: Sequence[str]) -> TracedFunction:
+    """Both ends of the bars, in the world."""
+
+    def build(q: Vector, *given: Vector) -> list[Scalar]:
+        at = _changed(model, names, given)
+        placed = dict(zip(at.frame_index, placements(at, q, at.frames), strict=True))
+        anchors = {
+            (loop.name, side): end
+            for loop in at.description.loops
+            for side, end in (("", loop.predecessor), (".successor", loop.successor))
+        }
+        ends: list[Scalar] = []
+        for _, _, *pair in segments:
+            for what in pair:
+                if isinstance(what, str):
+                    ends += placed[what][1]
+                else:
+                    anchor = anchors[what]
+                    turn, origin = placed[anchor.link]
+                    ends += plus(origin, apply(turn, anchor.origin.xyz))
+        return ends
+
+    results = {"ends": (len(segments), 6)}
+    return TracedFunction("points", _arguments(model, names), results, build)
 
 
 def _quantities(
-    model: Model, reflected: bool, bars: Sequence[FourBar], carried: Sequence[FrameKey]
+    model: Model,
+    reflected: bool,
+    bars: Sequence[FourBar],
+    carried: Sequence[FrameKey],
+    names: Sequence[str],
 ) -> TracedFunction:
     """What is plotted, of all freedoms at once."""
-    nv = model.nv
+    nv, options = model.nv, {"parameters": names} if names else {}
     places = [(i, body) for i in range(nv) for body in _followers(model, i)]
-    matrices = [routine(model, "crba"), *([routine(model, "armature")] if reflected else [])]
-    gravity, ratios = routine(model, "gravity_force"), routine(model, "constraint_jacobian")
+    crba = routine(model, "crba", **options)
+    matrices = [crba, *([routine(model, "armature")] if reflected else [])]
+    gravity = routine(model, "gravity_force", **options)
+    ratios = routine(model, "constraint_jacobian", **options)
+    motors = [routine(model, "actuator_map", **options)] if _motors(model) else []
     jacobians = [
-        routine(model, "jacobian", frame=key, reference="local_world_aligned") for key in carried
+        routine(model, "jacobian", frame=key, reference="local_world_aligned", **options)
+        for key in carried
     ]
 
-    def build(q: Vector) -> list[Scalar]:
-        G = ratios.build(q)
+    def build(q: Vector, *given: Vector) -> list[Scalar]:
+        G = ratios.build(q, *given)
         result = [G[model.nodes[body].v * nv + i] for i, body in places]
-        result += gravity.build(q)
+        result += gravity.build(q, *given)
         for each in matrices:
-            result += each.build(q)[:: nv + 1]
+            result += each.build(q, *given)[:: nv + 1]
+        for each in motors:
+            result += each.build(q, *given)
+        at = _changed(model, names, given)
         for jacobian in jacobians:
-            J = jacobian.build(q)
+            J = jacobian.build(q, *given)
             rows = [J[r * nv : (r + 1) * nv] for r in (3, 4, 5)]
-            result += [-inner((x, y, z), model.gravity) for x, y, z in zip(*rows, strict=True)]
-        return [*result, *(_cosine(model, q, bar) for bar in bars)]
+            result += [-inner((x, y, z), at.gravity) for x, y, z in zip(*rows, strict=True)]
+        return [*result, *(_cosine(at, q, bar) for bar in bars)]
 
     results = {
         "ratios": (len(places),),
         "gravity": (nv,),
         "inertia": (nv,),
         **({"reflected": (nv,)} if reflected else {}),
+        **({"motors": (nv, len(model.actuators))} if motors else {}),
         "loads": (len(jacobians), nv),
         "angles": (len(bars),),
     }
-    return TracedFunction("quantities", {"q": model.nq}, results, build)
+    return TracedFunction("quantities", _arguments(model, names), results, build)
+
+
+def _motors(model: Model) -> list[dict[str, float]]:
+    """Effort at rest and greatest speed of each actuator, if all have both."""
+    motors = [
+        {
+            "effort": float(driving(each, 0.0)),
+            "velocity": min(each.velocity_limit, each.no_load_speed or math.inf),
+        }
+        for each in model.actuators
+    ]
+    limited = all(math.isfinite(x) for motor in motors for x in motor.values())
+    return motors if limited else []
 
 
 def _has_reflected(model: Model) -> bool:

@@ -58,8 +58,7 @@ class Scene {
     const buffer = gl.createBuffer();
     gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
     gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(numbers), gl.STATIC_DRAW);
-    const colour = [1, 3, 5].map(i => parseInt(solid.colour.slice(i, i + 2), 16) / 255);
-    return { buffer, count: numbers.length / 6, link: solid.link, colour, solid };
+    return { buffer, count: numbers.length / 6, link: solid.link, colour: shares(solid.colour), solid };
   }
   // poses: twelve numbers a link, rows of rotation and origin; rods: pairs of points; arrows: [from, to]
   show(poses, rods = [], arrows = []) {
@@ -137,11 +136,11 @@ class Scene {
       this.drawSolid(each, [0, 1, 2, 3].flatMap(c => [m[o + c], m[o + 4 + c], m[o + 8 + c], c === 3 ? 1 : 0]),
                      each.colour.map(c => c + lit * (1 - c)));
     }
-    for (const [from, to] of this.rods) {
-      const z = to.map((x, n) => x - from[n]), r = 0.006 * this.data.size, long = Math.hypot(...z);
+    for (const [from, to, colour = this.rod.colour, r = 0.006 * this.data.size] of this.rods) {
+      const z = to.map((x, n) => x - from[n]), long = Math.hypot(...z);
       if (long < 1e-9) continue;
       const x = unit(cross(z, Math.abs(z[2]) < 0.9 * long ? [0, 0, 1] : [1, 0, 0])), y = unit(cross(z, x));
-      this.drawSolid(this.rod, [...x.map(e => r * e), 0, ...y.map(e => r * e), 0, ...z, 0, ...from, 1], this.rod.colour);
+      this.drawSolid(this.rod, [...x.map(e => r * e), 0, ...y.map(e => r * e), 0, ...z, 0, ...from, 1], colour);
     }
   }
   drawSolid({ buffer, count }, pose, colour) {
@@ -202,6 +201,7 @@ class Scene {
     top.onwheel = e => { this.far *= Math.exp(0.001 * e.deltaY); e.preventDefault(); this.draw(); };
   }
 }
+const shares = code => [1, 3, 5].map(i => parseInt(code.slice(i, i + 2), 16) / 255);
 const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
 const unit = a => { const n = Math.hypot(...a); return a.map(x => x / n); };
 function stroke(pen, points, colour, width) {

@@ -36,11 +36,15 @@ HINGES = ("revolute", "continuous", "screw")
 
 @dataclass(frozen=True)
 class Solid:
-    """A convex solid on a link, in its axes: corners (n, 3), triangles (m, 3) seen from outside."""
+    """A convex solid on a link, in its axes: corners (n, 3), triangles (m, 3) seen from outside.
+
+    ``hinge``: it stands about the link's joint, whatever else the link is.
+    """
 
     link: str
     corners: Array
     faces: Array
+    hinge: bool = False
 
 
 def size_of(model: Model) -> float:
@@ -76,7 +80,7 @@ def link_solids(model: Model) -> Iterator[Solid]:
             wide *= 1.0 + 0.03 * hinges[place]  # they have no surface in common
             hinges[place] += 1
             deep = 2.0 * wide if length > 1e-9 else 0.5 * wide
-            yield Solid(link.name, *hull(_cylinder(np.array(joint.axis), wide, deep)))
+            yield Solid(link.name, *hull(_cylinder(np.array(joint.axis), wide, deep)), True)
         if joint is not None and joint.type == "prismatic":
             yield from _slide(joint, 1.5 * radius, size)
 
@@ -111,6 +115,17 @@ def _ends(model: Model, link: Link) -> Iterator[Array]:
             yield centre
             if leaf:
                 yield centre + _half_length(link.inertial)
+
+
+def tips(model: Model, link: Link) -> Iterator[Solid]:
+    """The end of a link that carries no other, as far as its mass goes."""
+    parents = {joint.parent for joint in model.description.joints if joint.type != "fixed"}
+    if link.inertial is None or link.name in parents or not any(link.inertial.origin.xyz):
+        return
+    size = size_of(model)
+    end = np.array(link.inertial.origin.xyz) + _half_length(link.inertial)
+    radius = float(np.clip(SLENDER * np.linalg.norm(end), THINNEST * size, THICKEST * size))
+    yield Solid(link.name, *hull(np.concatenate([radius * ball(), radius * ball() + end])))
 
 
 def _half_length(inertial: Inertial) -> Array:
@@ -197,7 +212,7 @@ def coloured_solids(model: Model) -> list[tuple[str, Solid]]:
     """Each link's visual shapes, else those for collisions; else solids by joints and inertia."""
     from scipy.spatial import QhullError
 
-    colours = {name: _code(rgb) for name, rgb in link_colours(model).items()}
+    colours = {name: code_of(rgb) for name, rgb in link_colours(model).items()}
     solids: list[tuple[str, Solid]] = []
     missing: list[Issue] = []
     for link in model.description.links:
@@ -216,7 +231,7 @@ def coloured_solids(model: Model) -> list[tuple[str, Solid]]:
             except QhullError:  # flat
                 continue
             turn, at = np.array(shape.origin.rotation), np.array(shape.origin.xyz)
-            colour = colours[link.name] if shape.rgba is None else _code(bytes_of(shape.rgba))
+            colour = colours[link.name] if shape.rgba is None else code_of(bytes_of(shape.rgba))
             solids.append((colour, Solid(link.name, corners @ turn.T + at, faces)))
     warn_of_all(missing, strict=False)
     shaped = {solid.link for _, solid in solids}
@@ -224,7 +239,8 @@ def coloured_solids(model: Model) -> list[tuple[str, Solid]]:
     return solids + [(colours[each.link], each) for each in bare]
 
 
-def _code(rgb: tuple[int, int, int]) -> str:
+def code_of(rgb: tuple[int, int, int]) -> str:
+    """A colour as pages write it."""
     return "#{:02x}{:02x}{:02x}".format(*rgb)
 
 
