@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from robomodel.trajectory import (
         Contact,
         Ground,
+        Simulation,
         SimulationError,
         Trajectory,
         contact_points,
@@ -68,6 +69,7 @@ __all__ = [
     "Kernel",
     "Model",
     "Rotor",
+    "Simulation",
     "SimulationError",
     "Trajectory",
     "UnknownNameError",
@@ -110,6 +112,7 @@ _LATE = {
         (
             "Contact",
             "Ground",
+            "Simulation",
             "SimulationError",
             "Trajectory",
             "contact_points",

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from robomodel.errors import as_real, warn
+from robomodel.errors import warn
 from robomodel.kernels.function import as_dtype
 from robomodel.kernels.threads import share
 from robomodel.model.arguments import as_array
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion import implicit
-from robomodel.motion.collision import Collisions, round_pairs
-from robomodel.motion.ground import Ground, Point, as_grounds, touching_points
+from robomodel.motion import servo as servos
+from robomodel.motion.collision import Collisions
+from robomodel.motion.ground import Ground, Point
 from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import (
     ROUNDED,
-    Acting,
     Limits,
     closed_start,
     in_single_precision,
-    method_of,
-    named,
     warn_of_starts_beyond,
 )
+from robomodel.motion.options import KERNELS, MotionOptions, check_step
 from robomodel.motion.stepping import SINGULAR, Ahead, Steps
-from robomodel.motion.steps import SWEEPS, TORN, FixedStep, on_ground
+from robomodel.motion.steps import SWEEPS, TORN, FixedStep
 from robomodel.motion.tangent import UNDETERMINED, StepError, linkages
 
 Method: TypeAlias = Literal["rk4", "semi_implicit_euler", "time_stepping"]
-METHODS = ("rk4", "semi_implicit_euler", "time_stepping")
 UNSOLVED = {
     "float64": 1e-6,
     "float32": 1e-3,
@@ -145,23 +142,25 @@ def rollout(
             with :meth:`Model.close`); by more than 1e-4 where ``q`` or ``dtype`` is float32, of
             which rounding is taken out.
     """
-    acting = Acting(passive, friction, named(model, stops))
-    chosen = method_of(model, acting, ground, contacts, collisions, method, METHODS)
-    impulses = chosen == "time_stepping"
-    grounds = as_grounds(ground)
-    points = _points(model, grounds, contacts, sweeps) if impulses else []
-    plane = grounds[0] if grounds else Ground()
-    rounds = round_pairs(model, collisions, friction=plane.friction, restitution=plane.restitution)
+    options = MotionOptions.of(
+        model, KERNELS, method=method, passive=passive, friction=friction, ground=ground,
+        contacts=contacts, collisions=collisions, stops=stops,
+    )  # fmt: skip
     number = as_dtype(dtype)
-    step = as_real(step, "step")
-    _check_options(step, impulses, closing, backend)
+    step = check_step(step, options.method)
+    if not isinstance(sweeps, int | np.integer) or sweeps < 1:
+        raise ValueError(f"sweeps must be one or more, a whole number, got {sweeps!r}")
+    if not isinstance(closing, int | np.integer) or closing < 1:
+        raise ValueError(f"closing must be at least one step of Newton's, got {closing!r}")
+    if backend not in ("numpy", "compiled"):
+        raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
     at, speed = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
     force = as_array(tau, model.nv, "tau", "nv")
     if force.ndim < 2:
         raise ValueError(f"tau needs an axis of time, (..., T, nv), got shape {force.shape}")
     at = closed_start(model, at, number == "float32" or in_single_precision(q), backend)
-    if impulses:
-        warn_of_starts_beyond(model, acting.stops, at)
+    if options.impulses:
+        warn_of_starts_beyond(model, options.acting.stops, at)
     try:
         batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1], force.shape[:-2])
     except ValueError:
@@ -169,15 +168,9 @@ def rollout(
             f"batch axes do not broadcast: q {at.shape}, v {speed.shape}, tau {force.shape}"
         ) from None
     nq, nv, times = model.nq, model.nv, force.shape[-2]
-    if chosen is None:
-        stiff = passive and implicit.too_stiff(model, at, step)
-        chosen = "semi_implicit_euler" if stiff else "rk4"
-    if chosen == "rk4" and passive:
-        implicit.warn_of_instability(model, at, step)
-    setting = on_ground(acting, grounds, points, rounds=rounds) if impulses else None
-    one = FixedStep(
-        model, chosen, int(closing), setting=setting, sweeps=int(sweeps), passive=passive,
-        saturate=bool(saturate), dtype=number, backend=backend, grounds=grounds,
+    one = options.fixed_step(
+        options.compiled_method(at, step), closing=int(closing), sweeps=int(sweeps),
+        saturate=bool(saturate), dtype=number, backend=backend,
     )  # fmt: skip
     rows = np.empty((*batch, times + 1, one.results), number)
     flat = rows.reshape(-1, times + 1, one.results)
@@ -193,7 +186,7 @@ def rollout(
         if linkages(model):
             _tell(one, flat)
     motion = rows[..., :nq], rows[..., nq : nq + nv]
-    if setting is None:
+    if one.setting is None:
         residual = np.zeros((*batch, times), number)
         forces = np.zeros((*batch, times, 0, 3), number)
     else:
@@ -203,18 +196,6 @@ def rollout(
         return Rollout(*motion, forces, residual)
     _tell_unsolved(model, residual, UNSOLVED[number])
     return motion
-
-
-def _check_options(step: float, impulses: bool, closing: int, backend: str) -> None:
-    """ValueError for options that do not fit."""
-    if backend not in ("numpy", "compiled"):
-        raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
-    if not math.isfinite(step):
-        raise ValueError(f"step must be a number of seconds, got {step!r}")
-    if impulses and step <= 0.0:
-        raise ValueError(f"time stepping goes forward: step must be positive, got {step!r}")
-    if not isinstance(closing, int | np.integer) or closing < 1:
-        raise ValueError(f"closing must be at least one step of Newton's, got {closing!r}")
 
 
 def _tell_unsolved(model: Model, residual: Array, limit: float) -> None:
@@ -230,22 +211,11 @@ def _tell_unsolved(model: Model, residual: Array, limit: float) -> None:
         )
 
 
-def _points(
-    model: Model, grounds: Sequence[Ground], points: Sequence[Point] | None, sweeps: int
-) -> list[Any]:
-    """The points that touch the ground; ValueError where rollouts have no such contacts."""
-    if not isinstance(sweeps, int | np.integer) or sweeps < 1:
-        raise ValueError(f"sweeps must be one or more, a whole number, got {sweeps!r}")
-    if callable(points):
-        raise ValueError("rollouts take points as contacts; simulate takes a function, too")
-    return list(touching_points(model, grounds, points))
-
-
 def run_over_time(
     step: FixedStep, rows: Array, force: Array, h: float, threads: int,
     ahead: dict[int, Ahead], *more: Array,
 ) -> None:  # fmt: skip
-    """All steps of motions (n, T+1, results), of which the first rows are given, under (n, T, nv).
+    """All steps of motions (n, T+1, results), of which the first rows are given, under (n, T, …).
 
     The compiled program takes as many steps as it can; where it leaves one unfinished, or that
     opens loops, the motion goes on from there step by step. So one call of T steps is T calls of
@@ -311,15 +281,24 @@ def _lead(
 
     What is told of linkages remains that of the step as a whole.
     """
-    steps = Steps(Inputs.of(step.model, force, None, hold=False), Limits(step.model), step)
+    model, nv = step.model, step.model.nv
+
+    def served(_t: float, q: Array, v: Array) -> Array:
+        assert step.servo is not None
+        numbers = (x.tolist() for x in (q, v, force))
+        return np.array(servos.forces(model, step.servo, *numbers), dtype=float)
+
+    tau = force if step.servo is None else served
+    inputs = Inputs.of(model, tau, None, hold=False)
+    steps = Steps(inputs, Limits(model), replace(step, servo=None))
     steps.ahead = ahead.pop(n, None)
-    state = before[: step.size]
+    state = before[: step.size].copy()  # which a lead keeps
     result = np.full(step.results, np.nan, after.dtype)
     if h > 0.0 and step.dtype == "float64" and np.all(np.isfinite(state)):
-        q, v = state[: step.model.nq], state[step.model.nq : step.model.nq + step.model.nv]
+        q, v = state[: model.nq], state[model.nq : model.nq + nv]
         try:
             with np.errstate(all="ignore"):
-                signals = steps.inputs.during(0, 0.0, q, v)
+                signals = inputs.during(0, 0.0, q, v)
                 result[: step.size], record = steps.advance(signals, 0.0, h, state, h)
         except (StepError, ValueError):
             pass

@@ -23,12 +23,11 @@ from numpy.typing import ArrayLike
 
 from robomodel.errors import as_real
 from robomodel.model.arguments import as_array
-from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import implicit
-from robomodel.motion.collision import Collider, Collisions, between_links
-from robomodel.motion.ground import Contacts, Ground, Point, as_grounds, touching_points
+from robomodel.motion.collision import Collisions
+from robomodel.motion.ground import Contacts, Ground, Point
 from robomodel.motion.inputs import Controller, Inputs, Pusher, Signals, Wrenches, stacked
 from robomodel.motion.integrator_functions import (
     Coordinates,
@@ -36,16 +35,14 @@ from robomodel.motion.integrator_functions import (
     joint_rates,
 )
 from robomodel.motion.limits import (
-    Acting,
     Limits,
     closed_start,
     in_single_precision,
-    method_of,
-    named,
     warn_of_starts_beyond,
 )
+from robomodel.motion.options import MotionOptions
 from robomodel.motion.stepping import Grid, Run, Steps, count_steps
-from robomodel.motion.steps import FixedStep, flow, on_ground
+from robomodel.motion.steps import FixedStep, flow
 from robomodel.motion.tangent import StepError, closed_by_least_squares
 from robomodel.motion.trajectory import Trajectory
 from robomodel.running import Progress
@@ -388,7 +385,6 @@ Method: TypeAlias = Literal["rk4", "dop853", "radau", "semi_implicit_euler", "ti
 
 METHODS = (*ADAPTIVE, "rk4", "semi_implicit_euler", "time_stepping")
 STEP = 1e-3
-CLOSING = 2  # steps of Newton's method that close loops after a step
 
 
 def simulate(
@@ -488,20 +484,19 @@ def simulate(
             loops. It names the time, the loops and their condition, and holds the trajectory up to
             there.
     """
-    acting = Acting(passive, friction, named(model, stops))
-    chosen = method_of(model, acting, ground, contacts, collisions, method, METHODS)
-    impulses = chosen == "time_stepping"
-    if impulses:
-        one, touching = _with_contacts(
-            model, as_grounds(ground), contacts, collisions, acting, stop_restitution
-        )
+    options = MotionOptions.of(
+        model, METHODS, method=method, passive=passive, friction=friction, ground=ground,
+        contacts=contacts, collisions=collisions, stops=stops, stop_restitution=stop_restitution,
+        compiled=False,
+    )  # fmt: skip
+    chosen = options.method
     if chosen is None and not model.nv:
         chosen = "rk4"  # adapted steps have nothing to go by
     step = None if step is None else as_real(step, "step")
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise ValueError(f"step must be a positive number of seconds, got {step!r}")
     start = _start(model, q, v)
-    warn_of_starts_beyond(model, acting.stops, start[: model.nq])
+    warn_of_starts_beyond(model, options.acting.stops, start[: model.nq])
     inputs = Inputs.of(model, tau, f_ext, hold, saturate)
     tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
     if step is None and (chosen not in (None, *ADAPTIVE) or inputs.stepwise):
@@ -521,52 +516,11 @@ def simulate(
         grid = Grid.of((duration if step is None or not inputs.stepwise else step) or 1.0, duration)
     else:
         assert step is not None
-        if not impulses:
-            one, touching = FixedStep(model, chosen, CLOSING, passive=passive), None
-        run = Steps(inputs, limits, one, touching=touching)
+        run = Steps(inputs, limits, options.fixed_step(chosen), touching=options.touching)
         grid = Grid.of(step, duration)
     with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
         run.bar = bar
         return run.run(start, grid)
-
-
-def _with_contacts(
-    model: Model,
-    grounds: Sequence[Ground],
-    contacts: Sequence[Point] | Contacts | None,
-    collisions: Collisions,
-    acting: Acting,
-    restitution: float,
-) -> tuple[FixedStep, Contacts | None]:
-    """Time steps with contacts, and the function that gives further ones."""
-    if not 0.0 <= as_real(restitution, "stop_restitution") <= 1.0:
-        raise ValueError(f"stop_restitution is from 0 to 1, got {restitution!r}")
-    touching_links = contacts if callable(contacts) else None
-    plane = grounds[0] if grounds else Ground()
-    rounds, collider = between_links(
-        model, collisions, plane.friction, plane.restitution, data=callable(contacts)
-    )
-    points = []
-    if not callable(contacts) and (grounds or contacts is not None):
-        points = touching_points(model, grounds, contacts)
-    setting = on_ground(acting, grounds, points, rounds=rounds, stop_restitution=float(restitution))
-    touching = (
-        _both(collider, touching_links)
-        if collider and touching_links
-        else collider or touching_links
-    )
-    if touching:
-        links = {point.link for point in points}
-        for each in (collider, contacts):
-            if isinstance(each, Collider):
-                links |= {link for pair in each.pairs for link in pair}
-        bodies = {model.frame(link).body for link in links} - {WORLD}
-        setting = replace(setting, bodies=tuple(sorted(bodies)))
-    return FixedStep(model, "time_stepping", setting=setting, grounds=tuple(grounds)), touching
-
-
-def _both(first: Contacts, second: Contacts) -> Contacts:
-    return lambda q, v: [*first(q, v), *second(q, v)]
 
 
 def _start(model: Model, q: ArrayLike, v: ArrayLike | None) -> Array:

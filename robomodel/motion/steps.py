@@ -36,6 +36,7 @@ from robomodel.model.configurations.functions import rates
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.motion import servo as servos
 from robomodel.motion import tangent
 from robomodel.motion.ground import Ground, Pair, Placed
 from robomodel.motion.implicit import acceleration, is_sprung
@@ -44,6 +45,7 @@ from robomodel.motion.integrator_functions import (
     independent_columns,
     joint_rates,
 )
+from robomodel.motion.servo import Servo
 from robomodel.motion.tangent import in_tangents, linkages
 from robomodel.motion.time_stepping import (
     NEAR,
@@ -108,6 +110,7 @@ def on_ground(
 class FixedStep:
     """One step of a method on one robot: (state, tau, step) → state, what tells of it.
 
+    ``servo``: behind tau stand gains and targets of PD loops (:mod:`robomodel.motion.servo`).
     ``newton``: steps of Newton's method on contact problems, None: as their size suggests.
     ``careful``: loops are closed at each stage, too, as near change points they must be.
 
@@ -127,6 +130,7 @@ class FixedStep:
     newton: int | None = None
     passive: bool = True
     saturate: bool = False
+    servo: Servo | None = None
     dtype: Dtype = "float64"
     backend: str = "compiled"
     grounds: tuple[Ground, ...] = ()
@@ -143,6 +147,7 @@ class FixedStep:
             self.newton_steps,
             self.passive,
             self.saturate,
+            self.servo,
         )
         return f"step {self.method} {options!r}"
 
@@ -266,6 +271,17 @@ class FixedStep:
         return Iteration((1,), RUNGE_KUTTA, carried)
 
     @property
+    def commands(self) -> int:
+        """Numbers of tau, with gains and targets."""
+        return self.model.nv + 3 * servos.size(self.model, self.servo)
+
+    def demanded(self, q: Vector, v: Vector, tau: Vector) -> Vector:
+        """Forces on the independent joints: given ones and those of loops, as motors can."""
+        if self.servo is not None:
+            tau = servos.forces(self.model, self.servo, q, v, tau)
+        return saturated(self.model, q, v, tau)[0] if self.saturate else tau
+
+    @property
     def more(self) -> tuple[int, ...]:
         """Sizes of the arguments that a step has besides (state, tau, step), those that it has."""
         if self.setting is None:
@@ -283,7 +299,7 @@ class FixedStep:
     @cached_property
     def over_time(self) -> TracedFunction:
         """(states at the beginning, tau at each instant, step) → results at each instant."""
-        sizes = (self.size, self.model.nv, 1, *self.more, self.results)
+        sizes = (self.size, self.commands, 1, *self.more, self.results)
         return function(
             self.model, f"{self.name} over time", sizes, self.build, iteration=self.iteration,
             backend=self.backend, dtype=self.dtype,
@@ -293,16 +309,14 @@ class FixedStep:
     def after_stage(self) -> TracedFunction:
         """(state, tau, step, …, what is carried, row) → result and what is carried: of "rk4"."""
         carried = self.iteration.carried
-        sizes = (self.size, self.model.nv, 1, *self.more, carried, len(RUNGE_KUTTA[0]),
+        sizes = (self.size, self.commands, 1, *self.more, carried, len(RUNGE_KUTTA[0]),
                  self.results + carried)  # fmt: skip
         return function(self.model, self.name, sizes, self.build, backend=self.backend,
                         dtype=self.dtype)  # fmt: skip
 
     def _acting(self, here: Model, q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
         """Forces over tangent coordinates of those on the independent joints."""
-        if self.saturate:
-            tau = saturated(self.model, q, v, tau)[0]
-        return tangent.forces(self.model, Configuration(here, q), tau)
+        return tangent.forces(self.model, Configuration(here, q), self.demanded(q, v, tau))
 
     def wrenches(self, numbers: Vector) -> Forces:
         """Wrenches on the links, as numbers one after the other, on the bodies."""
@@ -350,7 +364,7 @@ class FixedStep:
         at, speed = moved(start.q, part, slope[:n]), moved(start.z, part, slope[n:])
         if self.careful:
             at, _ = settled(here, at, self.closings)
-        v = self._velocities(here, at, speed) if self.saturate else []
+        v = self._velocities(here, at, speed) if self.saturate or self.servo else []
         wrenches = arguments[0] if arguments else ()
         slope = [*rates(here, at, speed),
                  *self.accelerations(here, at, v, speed, tau, wrenches)]  # fmt: skip
@@ -439,7 +453,7 @@ class FixedStep:
 
         rows, nv = self.rows, self.model.nv
         size = rows.size * rows.size + 3 * rows.size + rows.contacts + rows.boxes + 1
-        sizes = (self.size, nv, 1, nv, *self.more, size)
+        sizes = (self.size, self.commands, 1, nv, *self.more, size)
         return function(self.model, f"contact problem of {self.name}", sizes, build,
                         backend=self.backend)  # fmt: skip
 
@@ -461,7 +475,7 @@ class FixedStep:
 
         nv = self.model.nv
         impulses = self.rows.size + self.rows.contacts + 1
-        sizes = (self.size, nv, 1, nv, impulses, *self.more, self.results + nv)
+        sizes = (self.size, self.commands, 1, nv, impulses, *self.more, self.results + nv)
         return function(self.model, f"with impulses {self.name}", sizes, build,
                         backend=self.backend)  # fmt: skip
 
@@ -473,9 +487,8 @@ class FixedStep:
     def terms(self, state: Vector, inputs: Inputs, mean: Vector | None) -> Assembly:
         """The terms of a step of time stepping."""
         start = self.moving(state)
-        if self.saturate:
-            q, v = state[self.columns[0]], state[self.columns[1]]
-            inputs = replace(inputs, tau=saturated(self.model, q, v, inputs.tau)[0])
+        tau = self.demanded(state[self.columns[0]], state[self.columns[1]], inputs.tau)
+        inputs = replace(inputs, tau=tau)
         return assemble(self.model, start, inputs, self._memory(state), self.contact, mean)
 
     def _outcome(
@@ -659,7 +672,8 @@ class FixedStep:
         if not np.all(result[..., at] <= SOLVED):
             if self.rows.size <= FEW:  # of more, the program would take long to compile
                 again = self.harder._once(states, tau, h, more)
-                result = np.where((again[..., at] < result[..., at])[..., None], again, result)
+                better = ~(result[..., at] <= SOLVED) & (again[..., at] < result[..., at])
+                result = np.where(better[..., None], again, result)
             self.finish(states, tau, h, more, result)
         return result
 

@@ -5,6 +5,7 @@ from robomodel.estimation.planning import Goal, Obstacle, Plan, Stance, plan
 from robomodel.motion.ground import Contact, Ground, contact_points
 from robomodel.motion.rollout import Rollout, rollout
 from robomodel.motion.simulate import simulate
+from robomodel.motion.simulation import Simulation, SimulationState
 from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
 
 __all__ = [
@@ -16,7 +17,9 @@ __all__ = [
     "Obstacle",
     "Plan",
     "Rollout",
+    "Simulation",
     "SimulationError",
+    "SimulationState",
     "Stance",
     "Stop",
     "Trajectory",

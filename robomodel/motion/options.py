@@ -1,0 +1,156 @@
+"""What acts in a motion besides tau, and by which method: options of all motions, said once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, SupportsFloat
+
+import numpy as np
+
+from robomodel.errors import as_real
+from robomodel.model.graph import WORLD
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.motion import implicit
+from robomodel.motion.collision import (
+    Collider,
+    Collisions,
+    RoundPair,
+    between_links,
+    round_pairs,
+)
+from robomodel.motion.ground import (
+    Contacts,
+    Ground,
+    Placed,
+    Point,
+    as_grounds,
+    touching_points,
+)
+from robomodel.motion.limits import Acting, method_of, named
+from robomodel.motion.steps import FixedStep, on_ground
+
+KERNELS = ("rk4", "semi_implicit_euler", "time_stepping")
+"""The methods of fixed steps, which are compiled."""
+
+
+@dataclass(frozen=True)
+class MotionOptions:
+    """The options of :func:`robomodel.simulate`, :func:`robomodel.rollout` and simulations.
+
+    ``method``: the one that is wanted, or that contacts, stops or dry friction need; None: any.
+    ``touching``: contacts that a function gives, and those of shapes that programs do not hold, on
+    ``bodies`` at least.
+    """
+
+    model: Model
+    method: str | None
+    acting: Acting
+    grounds: tuple[Ground, ...]
+    points: tuple[Placed, ...]
+    rounds: tuple[RoundPair, ...]
+    touching: Contacts | None = None
+    bodies: tuple[int, ...] | None = None
+    stop_restitution: float = 0.0
+
+    @staticmethod
+    def of(
+        model: Model,
+        methods: Sequence[str],
+        *,
+        method: str | None,
+        passive: bool,
+        friction: bool,
+        ground: Ground | Sequence[Ground] | None,
+        contacts: Sequence[Point] | Contacts | None,
+        collisions: Collisions,
+        stops: bool | Iterable[str],
+        stop_restitution: float = 0.0,
+        compiled: bool = True,
+    ) -> MotionOptions:
+        """From what users give; ValueError, TypeError or KeyError where it does not fit.
+
+        ``compiled``: contacts are points, spheres and capsules only.
+        """
+        acting = Acting(passive, friction, named(model, stops))
+        chosen = method_of(model, acting, ground, contacts, collisions, method, methods)
+        grounds = as_grounds(ground)
+        if not 0.0 <= as_real(stop_restitution, "stop_restitution") <= 1.0:
+            raise ValueError(f"stop_restitution is from 0 to 1, got {stop_restitution!r}")
+        if compiled and callable(contacts):
+            raise ValueError("rollouts take points as contacts; simulate takes a function, too")
+        plane = grounds[0] if grounds else Ground()
+        touching = contacts if callable(contacts) else None
+        collider: Collider | None = None
+        if compiled:
+            rounds = round_pairs(
+                model, collisions, friction=plane.friction, restitution=plane.restitution
+            )
+        else:
+            rounds, collider = between_links(
+                model, collisions, plane.friction, plane.restitution, data=callable(contacts)
+            )
+            touching = _both(collider, touching) if collider and touching else collider or touching
+        points: Sequence[Placed] = ()
+        if not callable(contacts) and (grounds or contacts is not None):
+            points = touching_points(model, grounds, contacts)
+        bodies = _bodies(model, points, (collider, contacts)) if touching else None
+        return MotionOptions(
+            model, chosen, acting, grounds, tuple(points), rounds, touching, bodies,
+            float(stop_restitution),
+        )  # fmt: skip
+
+    @property
+    def impulses(self) -> bool:
+        """Whether the method is time stepping."""
+        return self.method == "time_stepping"
+
+    def compiled_method(self, q: Array, step: float) -> str:
+        """The method of fixed steps from q (..., nq) on.
+
+        Warns where springs or dampers are too stiff for what is wanted.
+        """
+        method, passive = self.method, self.acting.passive
+        if method is None:
+            stiff = passive and implicit.too_stiff(self.model, q, step)
+            method = "semi_implicit_euler" if stiff else "rk4"
+        if method == "rk4" and passive:
+            implicit.warn_of_instability(self.model, q, step)
+        return method
+
+    def fixed_step(self, method: str, **options: Any) -> FixedStep:
+        """A step of a method of :data:`KERNELS`."""
+        setting = None
+        if method == "time_stepping":
+            setting = on_ground(
+                self.acting, self.grounds, self.points, rounds=self.rounds,
+                bodies=self.bodies, stop_restitution=self.stop_restitution,
+            )  # fmt: skip
+        return FixedStep(
+            self.model, method, setting=setting, grounds=self.grounds if setting else (),
+            passive=self.acting.passive, **options,
+        )  # fmt: skip
+
+
+def _bodies(model: Model, points: Sequence[Placed], touching: Sequence[object]) -> tuple[int, ...]:
+    """The bodies that contacts are known to be on, beside those that a function names later."""
+    links = {point.link for point in points}
+    for each in touching:
+        if isinstance(each, Collider):
+            links |= {link for pair in each.pairs for link in pair}
+    return tuple(sorted({model.frame(link).body for link in links} - {WORLD}))
+
+
+def _both(first: Contacts, second: Contacts) -> Contacts:
+    return lambda q, v: [*first(q, v), *second(q, v)]
+
+
+def check_step(step: SupportsFloat, method: str | None = None) -> float:
+    """A length of steps [s] as a number; ValueError where a method cannot take it."""
+    length = as_real(step, "step")
+    if not np.isfinite(length):
+        raise ValueError(f"step must be a number of seconds, got {length!r}")
+    if method == "time_stepping" and length <= 0.0:
+        raise ValueError(f"time stepping goes forward: step must be positive, got {length!r}")
+    return length

@@ -1,0 +1,421 @@
+"""Many robots at once: states in place, stepped by the compiled programs of rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from robomodel.dynamics import actuator_positions, actuator_velocities, frame_pose, frame_velocity
+from robomodel.dynamics.contact.points import UNSOLVED
+from robomodel.errors import warn
+from robomodel.kernels.function import as_dtype
+from robomodel.model.arguments import as_array
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.motion import servo as servos
+from robomodel.motion.collision import Collisions
+from robomodel.motion.ground import Ground, Point
+from robomodel.motion.integrator_functions import joint_rates
+from robomodel.motion.limits import closed_start, in_single_precision
+from robomodel.motion.options import KERNELS, MotionOptions, check_step
+from robomodel.motion.rollout import Method, run_over_time
+from robomodel.motion.stepping import Ahead
+from robomodel.motion.tangent import UNDETERMINED
+from robomodel.scalars import stack, unstack
+
+SINGLE = 1e-3  # contact residual from which on there is a warning in single precision
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationState:
+    """All that a simulation goes on from, of :meth:`Simulation.save`; it pickles.
+
+    Attributes:
+        kind: What the numbers are of: another simulation has to be of this kind.
+        rows: States with what a step hands to the next one (n, numbers).
+        before: q and v (n, nq + nv) one substep ago.
+        steps: Substeps since each robot's start (n,).
+        forces: Contact forces (n, k, 3) [N].
+        residual: Of the contact equations (n,).
+        loops: kp, kd and targets (n, 3 k) of PD loops.
+        ahead: Robots that are led over change points.
+    """
+
+    kind: tuple[Any, ...]
+    rows: Array
+    before: Array
+    steps: NDArray[np.int64]
+    forces: Array
+    residual: Array
+    loops: Array
+    ahead: dict[int, Ahead]
+
+
+class Simulation:
+    """N robots of one model, moved in place: an environment for control and learning.
+
+    A call of :meth:`step` takes ``substeps`` steps of :func:`robomodel.rollout` inside of one
+    compiled program: T calls are one rollout of all their steps, to the bit. All robots start at
+    ``model.neutral()``, at rest. A robot whose motion cannot be continued (steps too long for its
+    linkages, numbers that are not finite) is not-a-number from there on, for itself alone, until it
+    is reset; a RuntimeWarning names it once.
+
+    Attributes:
+        q: Configurations (n, nq): the same array all the time, as all that follow. They are to be
+            read; :meth:`reset` writes.
+        v: Velocities (n, nv).
+        time: Since each robot's start (n,) [s].
+        contact_forces: Mean forces over the last call (n, k, 3) [N], world axes, in the order of
+            ``contacts``, then of spheres and capsules that touch.
+        contact_residual: What the contact equations failed by at most in the last call (n,).
+        kp: Gains (n, k) of the PD loops. They are written to change them, as those that follow.
+        kd: Gains (n, k) of velocities.
+        targets: Positions (n, k) that the PD loops pull to.
+        model: The robot.
+        n: How many there are.
+        method: The integrator.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        n: int,
+        *,
+        step: float = 1e-3,
+        substeps: int = 1,
+        method: Method | None = None,
+        ground: Ground | Sequence[Ground] | None = None,
+        contacts: Sequence[Point] | None = None,
+        collisions: Collisions = False,
+        stops: bool | Iterable[str] = False,
+        passive: bool = True,
+        friction: bool = True,
+        saturate: bool = False,
+        pd: Any = None,
+        threads: int = 1,
+        dtype: DTypeLike = "float64",
+    ) -> None:
+        """Make n robots.
+
+        Args:
+            model: The robot.
+            n: How many.
+            step: Length of a substep [s].
+            substeps: Steps of each call of :meth:`step`.
+            method: As of :func:`robomodel.rollout`, like all that follow up to ``saturate``.
+            ground: What they stand on.
+            contacts: Points that may touch it.
+            collisions: Links whose spheres and capsules touch each other.
+            stops: Joints that do not leave their position limits.
+            passive: The file's springs and damping act.
+            friction: The file's dry friction acts.
+            saturate: Motors give of all forces what they can.
+            pd: (kp, kd, targets): PD loops, evaluated in every substep (by "rk4" at its stages),
+                beside ``tau``. Numbers, or arrays that broadcast to (n, nv) for loops at joints,
+                kp (target - q) - kd v, or to (n, nu) for loops at motors, by their positions
+                (:func:`robomodel.actuator_positions`). A fourth entry, "joints" or "motors", says
+                which where nv = nu (default joints). Joints of several freedoms have no kp.
+            threads: They spread the robots (0: one for each processor); results do not depend on
+                them.
+            dtype: "float64", or "float32" for all arithmetic.
+
+        Raises:
+            ValueError: Arguments that do not fit.
+        """
+        for name, value in (("n", n), ("substeps", substeps)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}")
+        if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 0:
+            raise ValueError(f"threads must be a whole number from 0 on, got {threads!r}")
+        if not model.nodes:
+            raise ValueError(f"'{model.name}' has no joints that move")
+        options = MotionOptions.of(
+            model, KERNELS, method=method, passive=passive, friction=friction, ground=ground,
+            contacts=contacts, collisions=collisions, stops=stops,
+        )  # fmt: skip
+        self.model, self.n, self.threads = model, int(n), int(threads)
+        self._h, self._dtype = check_step(step, options.method), as_dtype(dtype)
+        if self._h <= 0.0:
+            raise ValueError(f"step must be a positive number of seconds, got {step!r}")
+        self.substeps = int(substeps)
+        neutral = model.neutral()
+        self.method = options.compiled_method(neutral[None], self._h)
+        servo, *loops = servos.settings(model, self.n, pd)
+        self._step = options.fixed_step(
+            self.method, saturate=bool(saturate), servo=servo, dtype=self._dtype
+        )
+        self._start = self._step.start(neutral, np.zeros(model.nv))[0]
+        self._make(loops)
+        self.reset()
+
+    def _make(self, loops: Sequence[Array]) -> None:
+        """The arrays."""
+        n, model, one, number = self.n, self.model, self._step, self._dtype
+        self._rows = np.zeros((n, self.substeps + 1, one.results), number)
+        self._command = np.zeros((n, self.substeps, one.commands), number)
+        self._loops = np.concatenate(loops, axis=1).astype(number)
+        self.kp, self.kd, self.targets = np.split(self._loops, 3, axis=1)
+        self._steps = np.zeros(n, np.int64)
+        self._before = np.zeros((n, model.nq + model.nv), number)
+        self._alive: Any = np.ones(n, bool)
+        self._ahead: dict[int, Ahead] = {}
+        self.q, self.v = np.zeros((n, model.nq), number), np.zeros((n, model.nv), number)
+        self.time = np.zeros(n)
+        k = 0 if one.setting is None else len(one.points) + len(one.pairs)
+        self.contact_forces = np.zeros((n, k, 3), number)
+        self.contact_residual = np.zeros(n, number)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Simulation of {self.n} × '{self.model.name}' by {self.method}, "
+            f"{self.substeps} × {self._h:g} s>"
+        )
+
+    # ---- in time
+
+    def step(self, tau: ArrayLike | None = None) -> None:
+        """All robots by ``substeps`` steps.
+
+        Args:
+            tau: Forces (nv,) or (n, nv) on the independent joints, held over the call, beside those
+                of PD loops; default none.
+
+        Raises:
+            ValueError: A tau of another shape; nothing has moved then.
+        """
+        nv, one, rows = self.model.nv, self._step, self._rows
+        force = np.zeros(nv) if tau is None else as_array(tau, nv, "tau", "nv")
+        if force.shape not in ((nv,), (self.n, nv)):
+            raise ValueError(f"tau must be (nv,) or (n, nv) = {(self.n, nv)}, got {force.shape}")
+        self._command[..., :nv] = force if force.ndim == 1 else force[:, None]
+        self._command[..., nv:] = self._loops[:, None]
+        with np.errstate(all="ignore"):
+            run_over_time(one, rows, self._command, self._h, self.threads, self._ahead)
+        self._before[:] = rows[:, -2, : self._before.shape[1]]
+        rows[:, 0] = rows[:, -1]
+        self._steps += self.substeps
+        if one.setting is not None:
+            impulses = np.mean(rows[:, 1:, one.residual + 1 :], axis=1)
+            self.contact_forces[:] = one.forces(impulses, self._h)
+            np.max(rows[:, 1:, one.residual], axis=1, out=self.contact_residual)
+        self._show()
+        self._tell()
+
+    def _show(self) -> None:
+        """Bring the public arrays up to date."""
+        nq, nv = self.model.nq, self.model.nv
+        self.q[:], self.v[:] = self._rows[:, 0, :nq], self._rows[:, 0, nq : nq + nv]
+        np.multiply(self._steps, self._h, out=self.time)
+
+    def _tell(self) -> None:
+        """Warn of robots that have failed in this step, and of contacts that are not solved."""
+        alive = self._finite()
+        lost = np.flatnonzero(self._alive & ~alive)
+        self._alive = alive
+        if len(lost):
+            self._rows[lost, 0] = np.nan
+            self.q[lost], self.v[lost] = np.nan, np.nan
+            some = ", ".join(map(str, lost[:8].tolist())) + (", …" if len(lost) > 8 else "")
+            warn(
+                RuntimeWarning(
+                    f"{len(lost)} of {self.n} robots '{self.model.name}' cannot be moved on and "
+                    f"are not-a-number until they are reset: rows {some}; shorter steps may help"
+                )
+            )
+        limit = UNSOLVED if self._dtype == "float64" else SINGLE
+        if np.any(self.contact_residual > limit):
+            warn(
+                RuntimeWarning(
+                    f"contacts of '{self.model.name}' are not solved to {limit:g} in every step: "
+                    "contact_residual tells of which robots"
+                )
+            )
+
+    def _finite(self) -> Any:
+        return np.isfinite(self.v).all(axis=1) & np.isfinite(self.q).all(axis=1)
+
+    def reset(
+        self, rows: ArrayLike | slice | None = None, q: ArrayLike | None = None,
+        v: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        """Start some robots anew; their time begins at zero.
+
+        Args:
+            rows: Which: numbers, a mask (n,) or a slice; default all.
+            q: Configurations (nq,) or (rows, nq); default ``model.neutral()``.
+            v: Velocities (nv,) or (rows, nv); default at rest.
+
+        Raises:
+            ValueError: States of other shapes, that are not finite, with open loops, quaternions
+                not of unit length, or a v that does not say how a linkage moves at a dead point;
+                rows that there are not (an IndexError, too). Nothing has changed then.
+        """
+        model = self.model
+        numbers = self._numbers(rows)
+        if q is None and v is None:
+            states = np.broadcast_to(self._start, (len(numbers), self._step.size))
+        else:
+            at = model.neutral() if q is None else as_array(q, model.nq, "q", "nq")
+            speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
+            for name, x in (("q", at), ("v", speed)):
+                if x.ndim > 2 or (x.ndim == 2 and len(x) not in (1, len(numbers))):
+                    raise ValueError(
+                        f"{name} has one row for each of {len(numbers)} robots, or one for all, "
+                        f"got shape {x.shape}"
+                    )
+                if not np.all(np.isfinite(x)):
+                    raise ValueError(f"{name} must be finite")
+            single = self._dtype == "float32" or in_single_precision(q if q is not None else at)
+            at = closed_start(model, at, single)
+            states, start = self._step.start(at, speed)
+            unclear = (start.determined <= UNDETERMINED) & np.any(speed != 0.0, axis=-1)
+            if np.any(unclear):
+                raise ValueError(
+                    "v does not say how a linkage moves: at q its independent joints rest while "
+                    "others move; start from rest, or a little later"
+                )
+            states = np.broadcast_to(states, (len(numbers), self._step.size))
+        self._rows[numbers] = 0.0
+        self._rows[numbers, 0, : self._step.size] = states
+        self._before[numbers] = states[:, : self._before.shape[1]]
+        self._steps[numbers] = 0
+        self.contact_forces[numbers] = 0.0
+        self.contact_residual[numbers] = 0.0
+        self._alive[numbers] = True
+        for n in numbers.tolist():
+            self._ahead.pop(n, None)
+        self._show()
+
+    def _numbers(self, rows: ArrayLike | slice | None) -> Any:
+        """Rows as numbers."""
+        if rows is None or isinstance(rows, slice):
+            return np.arange(self.n)[rows if rows is not None else slice(None)]
+        given = np.asarray(rows)
+        if given.dtype == bool:
+            if given.shape != (self.n,):
+                raise ValueError(f"a mask of rows is ({self.n},), got shape {given.shape}")
+            return np.flatnonzero(given)
+        if given.size == 0:
+            return np.zeros(0, np.intp)
+        if given.ndim > 1 or not np.issubdtype(given.dtype, np.integer):
+            raise ValueError(f"rows are numbers, a mask or a slice, got {rows!r}")
+        given = np.atleast_1d(given)
+        if np.any((given < -self.n) | (given >= self.n)):
+            raise RowError(f"rows are from 0 to {self.n - 1}, got {given.tolist()}")
+        return given % self.n
+
+    # ---- saved
+
+    def save(self) -> SimulationState:
+        """A copy of all that it goes on from.
+
+        Returns:
+            state: To be given to :meth:`restore`, of this simulation or of another one like it.
+        """
+        return SimulationState(
+            self._kind, self._rows[:, 0].copy(), self._before.copy(), self._steps.copy(),
+            self.contact_forces.copy(), self.contact_residual.copy(), self._loops.copy(),
+            dict(self._ahead),
+        )  # fmt: skip
+
+    def restore(self, state: SimulationState) -> None:
+        """Go on from a saved state, bit by bit as it went on then.
+
+        Args:
+            state: Of :meth:`save`.
+
+        Raises:
+            ValueError: It is of another robot, number of robots, method or other options.
+        """
+        if not isinstance(state, SimulationState) or state.kind != self._kind:
+            raise ValueError(
+                f"the state is not of such a simulation: {self!r}"
+                + (f", but of {state.kind}" if isinstance(state, SimulationState) else "")
+            )
+        self._rows[:, 0] = state.rows
+        for here, saved in (
+            (self._before, state.before), (self._steps, state.steps), (self._loops, state.loops),
+            (self.contact_forces, state.forces), (self.contact_residual, state.residual),
+        ):  # fmt: skip
+            here[:] = saved
+        self._ahead = dict(state.ahead)
+        self._show()
+        self._alive = self._finite()
+
+    @property
+    def _kind(self) -> tuple[Any, ...]:
+        return self.model.name, self.n, self._step.name, self._h, self._dtype
+
+    # ---- sensors
+
+    def joints(self) -> tuple[Array, Array]:
+        """Positions and velocities of all joints, dependent ones too; at dead points, too.
+
+        Returns:
+            positions: (n, numbers) of the spanning tree, the base first.
+            velocities: (n, n_joint_velocities) in ``joint_names`` order, the base first.
+        """
+        model, one = self.model, self._step
+        positions = stack(model.spanning_positions(unstack(self.q)), (self.n,))
+        states = self._rows[:, 0]
+        z = states[:, one.columns[2]] if one.checks else self.v
+        x = np.concatenate([self.q, z, states[:, one.columns[3]]], axis=1)
+        return positions, np.asarray(joint_rates(model)(x))
+
+    def motors(self) -> tuple[Array, Array]:
+        """Positions and rates of the actuators, as encoders at motors read them.
+
+        Returns:
+            positions: (n, nu).
+            velocities: (n, nu).
+        """
+        return (
+            actuator_positions(self.model, self.q),
+            actuator_velocities(self.model, self.q, self.v),
+        )
+
+    def frame(self, name: str) -> Array:
+        """The pose of a link or another frame.
+
+        Args:
+            name: Its name.
+
+        Returns:
+            pose: (n, 4, 4) in the world.
+        """
+        pose: Array = frame_pose(self.model, self.q, name)
+        return pose
+
+    def imu(self, link: str) -> tuple[Array, Array]:
+        """What an inertial sensor at a link's origin reads, in the link's axes.
+
+        Args:
+            link: Where it is.
+
+        Returns:
+            gyroscope: Angular velocity (n, 3) [rad/s].
+            accelerometer: Mean specific force (n, 3) over the last substep [m/s²]: acceleration
+                less gravity; after a reset that of rest.
+        """
+        nq = self.model.nq
+        pose, speed = frame_pose(self.model, self.q, link), self._frame_speed(self.q, self.v, link)
+        turn = np.swapaxes(pose[:, :3, :3], 1, 2)
+        before = self._frame_speed(self._before[:, :nq], self._before[:, nq:], link)
+        change = (speed[:, 3:] - before[:, 3:]) / self._h - np.asarray(self.model.gravity)
+        gyroscope, accelerometer = (
+            np.einsum("nij,nj->ni", turn, x) for x in (speed[:, :3], change)
+        )
+        return gyroscope, accelerometer
+
+    def _frame_speed(self, q: Array, v: Array, link: str) -> Array:
+        return np.asarray(
+            frame_velocity(self.model, q, v, link, reference="local_world_aligned"), float
+        )
+
+
+class RowError(IndexError, ValueError):
+    """Rows that there are not."""

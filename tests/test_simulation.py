@@ -1,0 +1,270 @@
+"""Many robots at once: beside rollouts, to the bit; resets, saved states, loops, sensors."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import few
+from simulation_mechanisms import tumbling
+from test_rollout import crossing
+from texts import joint, link, robot
+
+import robomodel as rm
+
+Array = np.ndarray
+BOB = (
+    '<inertial><origin xyz="0 0 -0.4"/><mass value="1"/>'
+    '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+
+
+def standing() -> tuple[rm.Model, dict[str, Any]]:
+    """Mini Cheetah above the ground, on the ends of its shanks."""
+    model = rm.robots.load("mini_cheetah")
+    feet = [(name, (0.0, 0.0, -0.18)) for name in model.frame_index if "knee_link" in name]
+    return model, {"ground": rm.Ground(height=-0.33), "contacts": feet}
+
+
+def ball() -> rm.Model:
+    """A body on a ball joint."""
+    return rm.load(robot(link("bob", BOB),
+                         joint("hold", "base", "bob", kind="spherical")))  # fmt: skip
+
+
+CASES: dict[str, Any] = {
+    "floating": (lambda: (tumbling()[0], {}), "rk4"),
+    "loops": (lambda: (rm.robots.load("parallel_ankle"), {}), "time_stepping"),
+    "ball": (lambda: (ball(), {}), "semi_implicit_euler"),
+    "feet": (standing, "time_stepping"),
+}
+
+
+def states(model: rm.Model, n: int) -> tuple[Array, Array]:
+    """Seeded states of n robots."""
+    rng = np.random.default_rng(3)
+    v = 0.3 * rng.standard_normal((n, model.nv))
+    moved = np.array([model.integrate(model.neutral(), 0.05 * x) for x in v])
+    return moved, v
+
+
+@pytest.mark.parametrize("n", [1, 11])
+@pytest.mark.parametrize("case", few(list(CASES), "floating", "loops", "ball", "feet"))
+def test_steps_are_those_of_a_rollout(case: str, n: int) -> None:
+    make, method = CASES[case]
+    model, options = make()
+    q, v = states(model, n)
+    tau = np.random.default_rng(1).standard_normal((n, 12, model.nv))
+    options |= {"method": method, "friction": method == "time_stepping"}
+    sim = rm.Simulation(model, n, step=2e-3, substeps=3, threads=2, **options)
+    first = sim.q, sim.v, sim.time, sim.contact_forces
+    sim.reset(q=q, v=v)
+    held = np.repeat(tau[:, ::3], 3, axis=1)
+    expected = rm.rollout(model, q, v, held, 2e-3, details=True, **options)
+    for k in range(4):
+        sim.step(tau[:, 3 * k])
+        np.testing.assert_array_equal(sim.q, expected.q[:, 3 * k + 3])
+        np.testing.assert_array_equal(sim.v, expected.v[:, 3 * k + 3])
+        mean = np.mean(expected.contact_forces[:, 3 * k : 3 * k + 3], axis=1)
+        np.testing.assert_allclose(sim.contact_forces, mean, rtol=1e-12, atol=1e-12)
+    assert all(
+        x is y for x, y in zip((sim.q, sim.v, sim.time, sim.contact_forces), first, strict=True)
+    )
+    np.testing.assert_allclose(sim.time, 24e-3, rtol=1e-15)
+    alone = rm.simulate(model, q[0], v[0], tau=held[0], step=2e-3, **options)
+    np.testing.assert_array_equal(sim.q[0], alone.q[-1])
+
+
+@pytest.mark.parametrize("method", ["rk4", "time_stepping"])
+def test_single_steps_past_a_change_point(method: str) -> None:
+    """One step a call, slowly: as one call of all of them, and saved while it is led over."""
+    model, q, v = crossing()
+    tau = 1e-3 * np.random.default_rng(1).standard_normal((60, 2))
+    options: dict[str, Any] = {"method": method, "friction": False}
+    expected_q, expected_v = rm.rollout(model, q, 0.2 * v, tau, 1e-3, **options)
+    sim = rm.Simulation(model, 2, **options)
+    sim.reset(1, q=q, v=0.2 * v)
+    other = rm.Simulation(model, 2, **options)
+    for k, force in enumerate(tau):
+        if k == 24:
+            other.restore(pickle.loads(pickle.dumps(sim.save())))
+        for each in (sim, other)[: 1 + (k >= 24)]:
+            each.step(np.array([[0.0, 0.0], force]))
+            np.testing.assert_array_equal(each.q[1], expected_q[k + 1])
+            np.testing.assert_array_equal(each.v[1], expected_v[k + 1])
+
+
+def test_resets() -> None:
+    model, options = standing()
+    sim = rm.Simulation(model, 4, **options)
+    np.testing.assert_array_equal(sim.q, np.tile(model.neutral(), (4, 1)))
+    q, v = states(model, 4)
+    sim.reset(q=q, v=v)
+    for _ in range(3):
+        sim.step()
+    before = sim.save()
+    kept = sim.q.copy(), sim.v.copy(), sim.time.copy()
+    for arguments, message in (
+        ({"q": q[:3]}, "one row for each of 4"),
+        ({"q": q[0] * 1.01}, "length 1.01"),
+        ({"rows": [0, 1], "v": np.full(model.nv, np.nan)}, "finite"),
+        ({"rows": [4]}, "from 0 to 3"),
+        ({"rows": [0.5]}, "numbers, a mask"),
+        ({"rows": [True, False]}, "mask"),
+        ({"q": q[0, :-1]}, "nq"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            sim.reset(**arguments)
+    for x, y in zip(kept, (sim.q, sim.v, sim.time), strict=True):
+        np.testing.assert_array_equal(x, y)
+    sim.reset([False, True, False, True], q=q[2], v=v[[0, 1]])
+    np.testing.assert_array_equal(sim.q[[1, 3]], q[[2, 2]])
+    np.testing.assert_array_equal(sim.v[[1, 3]], v[:2])
+    np.testing.assert_array_equal(sim.q[[0, 2]], kept[0][[0, 2]])
+    np.testing.assert_array_equal(sim.time, [kept[2][0], 0.0, kept[2][2], 0.0])
+    sim.step()
+    moved = sim.q.copy()
+    sim.restore(before)
+    np.testing.assert_array_equal(sim.q, kept[0])
+    sim.reset(slice(0, 0))
+    sim.reset([1, -1], q=q[2], v=v[[0, 1]])
+    sim.step()
+    np.testing.assert_array_equal(sim.q, moved)
+    with pytest.raises(ValueError, match="not of such a simulation"):
+        rm.Simulation(model, 5, **options).restore(before)
+
+
+def test_open_loops_are_refused() -> None:
+    model = rm.robots.load("parallel_ankle")
+    sim = rm.Simulation(model, 2)
+    q = model.neutral()
+    q[-1] += 0.1
+    with pytest.raises(ValueError, match="loops"):
+        sim.reset(q=q)
+    np.testing.assert_array_equal(sim.q[0], model.neutral())
+
+
+def test_robots_that_fail_are_told_once_and_can_be_reset() -> None:
+    model = ball()
+    sim = rm.Simulation(model, 3, method="rk4")
+    force = np.zeros((3, 3))
+    force[1] = np.inf
+    with pytest.warns(RuntimeWarning, match="1 of 3 robots.*rows 1;"):
+        sim.step(force)
+    assert np.isnan([*sim.q[1], *sim.v[1]]).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim.step()
+        sim.reset(1)
+        sim.step()
+    assert np.all(np.isfinite(sim.q))
+    np.testing.assert_allclose(sim.time, [3e-3, 1e-3, 3e-3])
+
+
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler", "time_stepping"])
+@pytest.mark.parametrize("where", ["joints", "motors"])
+def test_loops_inside_the_kernel(method: str, where: str) -> None:
+    """As a controller of simulate does; motors' limits hold."""
+    model, rng = rm.robots.load("mini_cheetah"), np.random.default_rng(0)
+    size = model.nv if where == "joints" else len(model.actuators)
+    q, v = states(model, 2)
+    target = 0.1 * rng.standard_normal((2, size))
+    tau = rng.standard_normal(model.nv)
+    free = 6 if where == "joints" else 0
+    kp, kd = (np.full(size, x if where == "joints" else x / 36.0) for x in (40.0, 1.0))
+    kp[:free] = kd[:free] = 0.0
+    options: dict[str, Any] = {"saturate": True, "method": method, "friction": False}
+    pd = (kp, kd, target, where)
+    sim = rm.Simulation(model, 2, substeps=20, pd=pd, **options)
+    sim.reset(q=q, v=v)
+    assert sim.targets.shape == (2, size)
+    sim.targets[:] = target
+    sim.step(tau)
+
+    def control(_t: float, at: Array, rates: Array) -> Array:
+        if where == "joints":
+            position = np.concatenate([np.zeros(6), at[7:]])
+            return tau + kp * (target[1] - position) - kd * rates
+        wanted = kp * (target[1] - rm.actuator_positions(model, at))
+        wanted = wanted - kd * rm.actuator_velocities(model, at, rates)
+        return np.asarray(tau + rm.actuator_map(model, at) @ wanted)
+
+    alone = rm.simulate(model, q[1], v[1], tau=control, duration=0.02, step=1e-3, **options)
+    np.testing.assert_allclose(sim.q[1], alone.q[-1], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(sim.v[1], alone.v[-1], rtol=0, atol=1e-9)
+
+
+def test_single_precision() -> None:
+    model, options = standing()
+    q, v = states(model, 8)
+    double, single = (rm.Simulation(model, 8, substeps=10, dtype=x, **options)
+                      for x in ("float64", "float32"))  # fmt: skip
+    for sim in (double, single):
+        sim.reset(q=q, v=v)
+        sim.step()
+    assert single.q.dtype == single.v.dtype == np.float32
+    np.testing.assert_allclose(single.q, double.q, rtol=0, atol=1e-5)
+
+
+def test_sensors() -> None:
+    """Joints, motors, frames, an accelerometer at rest and in free fall."""
+    model, options = standing()
+    sim = rm.Simulation(model, 2, substeps=2, **options)
+    base = "Floating Base"
+    _, accelerometer = sim.imu(base)
+    np.testing.assert_allclose(accelerometer, [[0.0, 0.0, 9.81]] * 2, atol=1e-12)
+    q, v = states(model, 2)
+    sim.reset(q=q + np.eye(19)[2], v=v)
+    sim.step()
+    gyroscope, _ = sim.imu(base)
+    np.testing.assert_allclose(gyroscope, sim.v[:, :3], rtol=1e-12, atol=1e-12)
+    positions, rates = sim.joints()
+    spanning = np.einsum("nij,nj->ni", model.constraint_jacobian(sim.q), sim.v)
+    np.testing.assert_allclose(rates, spanning, rtol=1e-12, atol=1e-12)
+    assert positions.shape == (2, model.n_joint_velocities + 1)
+    np.testing.assert_array_equal(sim.motors()[0], rm.actuator_positions(model, sim.q))
+    np.testing.assert_array_equal(sim.frame(base), rm.frame_pose(model, sim.q, base))
+    falling = ball()  # its centre of mass below the joint: at the joint it feels its weight
+    still = rm.Simulation(falling, 1)
+    for _ in range(5):
+        still.step()
+    np.testing.assert_allclose(still.imu("bob")[1], [[0.0, 0.0, 9.81]], atol=1e-9)
+
+
+def test_stops_and_standing_forces() -> None:
+    """Mini Cheetah held by its loops comes to rest on its feet, which bear its weight."""
+    model, options = standing()
+    kp, kd = np.full(model.nv, 60.0), np.full(model.nv, 2.0)
+    kp[:6] = kd[:6] = 0.0
+    sim = rm.Simulation(model, 2, substeps=50, pd=(kp, kd, np.zeros(model.nv)), **options)
+    for _ in range(30):
+        sim.step()
+    total = np.sum(sim.contact_forces, axis=1)
+    mass = float(rm.crba(model, model.neutral())[5, 5])
+    np.testing.assert_allclose(total, [[0.0, 0.0, 9.81 * mass]] * 2, rtol=0, atol=0.02 * mass)
+
+
+def test_wrong_arguments() -> None:
+    model = ball()
+    for options, message in (
+        ({"n": 0}, "n must be"),
+        ({"n": 2.0}, "n must be"),
+        ({"n": 2, "substeps": 0}, "substeps"),
+        ({"n": 2, "step": -1e-3}, "step must be"),
+        ({"n": 2, "threads": -1}, "threads"),
+        ({"n": 2, "method": "dop853"}, "known are"),
+        ({"n": 2, "pd": (1.0, 2.0)}, "pd is"),
+        ({"n": 2, "pd": (1.0, 2.0, np.zeros(7))}, "targets of pd"),
+        ({"n": 2, "pd": (np.ones(3), 2.0, np.zeros(3))}, "no single position"),
+        ({"n": 2, "contacts": ["bob"]}, "need a ground"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rm.Simulation(model, **options)
+    sim = rm.Simulation(model, 2)
+    for tau in (np.zeros(2), np.zeros((3, 3)), np.zeros((2, 1, 3))):
+        with pytest.raises(ValueError, match="tau"):
+            sim.step(tau)
+    assert np.all(sim.time == 0.0)
