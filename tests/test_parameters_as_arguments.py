@@ -454,3 +454,26 @@ def test_wrong_parameters_are_refused() -> None:
         rm.crba(model, q, parameters={"joint2.x": 0.7})
     with pytest.raises(rm.ClosureError):
         rm.crba(model, q, parameters={"joint2.x": 0.7}, check=True)
+
+
+def test_motors_follow_the_ratios_of_their_gears() -> None:
+    """Limits that a file gives at joints are those of motors, carried over by the ratio."""
+    for robot in ("belt_leg", "tello"):
+        model = rm.robots.load(robot)
+        ratios = {f"{c.name}.{n}": 1.1 * k for c in model.couplings for n, k in c.terms[-1:]}
+        changed = rm.with_parameters(model, ratios)
+        for one, two in zip(changed.actuators, build(changed.description).actuators, strict=True):
+            assert dict(one.terms) == pytest.approx(dict(two.terms), rel=1e-12)
+            assert one.effort_limit == pytest.approx(two.effort_limit, rel=1e-12)
+            assert one.velocity_limit == pytest.approx(two.velocity_limit, rel=1e-12)
+    near = model.neutral()
+    q, v = model.random_configuration(0, near=near), np.zeros(model.nv)
+    name = next(iter(ratios))
+    found = rm.sensitivity(model, "torque_limits", (q, v), name)[1]
+    both = [
+        rm.torque_limits(rm.with_parameters(model, {name: ratios[name] / 1.1 * (1 + s)}), q)[1]
+        for s in (1e-5, -1e-5)
+    ]
+    some = np.isfinite(both[0])
+    expected = (both[0][some] - both[1][some]) / (2e-5 * ratios[name] / 1.1)
+    close(found[some, 0], expected, 1e-6, least=1.0)

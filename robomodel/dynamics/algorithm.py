@@ -716,7 +716,8 @@ def _run_by_parameters(
         results = function.on_arrays(*arrays.values())
     else:
         model.derived[key] = kernel
-        results = kernel(*arrays.values())
+        with np.errstate(all="ignore"):
+            results = kernel(*arrays.values())
     warn_of_rows(results, [*arrays.values()])
     return results
 

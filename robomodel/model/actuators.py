@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from robomodel.description import Description, LinkCoupling, Motor
@@ -18,6 +18,7 @@ from robomodel.description.transmissions import (
     rotor_name,
 )
 from robomodel.model.joints import Revolute
+from robomodel.scalars import div, select
 
 if TYPE_CHECKING:
     from robomodel.model.elements import Coupling, Joint, Node
@@ -50,6 +51,7 @@ class Actuator:
     torque_constant: float | None = None
     resistance: float | None = None
     rows: tuple[tuple[int, float], ...] = ()  # spanning velocity, coefficient: for the recursions
+    carried: tuple[bool, bool] = (False, False)  # effort, velocity limit: of the first joint moved
 
 
 @dataclass(frozen=True)
@@ -264,18 +266,48 @@ def _actuator(
     first, ratio = driven[0]
     moved, rotating = tree.joints[first], joint not in dict(driven)
     effort, speed = moved.effort_limit / abs(ratio), moved.velocity_limit * abs(ratio)
+    own = motor.effort, motor.velocity
     if rotating:
         rotor = tree.joints[joint]
-        effort = _first(rotor.effort_limit / abs(factor), effort)
-        speed = _first(rotor.velocity_limit * abs(factor), speed)
-    effort, speed = _first(motor.effort, effort), _first(motor.velocity, speed)
+        own = (
+            _first(own[0], rotor.effort_limit / abs(factor)),
+            _first(own[1], rotor.velocity_limit * abs(factor)),
+        )
+    effort, speed = _first(own[0], effort), _first(own[1], speed)
     if motor.torque_constant and motor.current < math.inf:
         effort = min(effort, motor.torque_constant * motor.current)
     return Actuator(
         name, joint, driven, effort, speed, motor.stall, motor.free_speed,
         motor.torque_constant, motor.resistance,
         tuple((tree.nodes[n].v, k) for n, k in (((joint, factor),) if rotating else driven)),
+        (not math.isfinite(own[0]), not math.isfinite(own[1])),
     )  # fmt: skip
+
+
+def with_couplings(actuator: Actuator, couplings: Sequence[Coupling]) -> Actuator:
+    """An actuator with the ratios of other couplings, which may be scalars of any kind.
+
+    Limits that are carried over from the first joint that it moves follow.
+    """
+    before = actuator.terms[0][1]
+    for coupling in couplings:
+        terms = dict(coupling.terms)
+        if actuator.joint in terms and set(terms) == {actuator.joint, *dict(actuator.terms)}:
+            factor = dict(actuator.rows).get(actuator.rows[0][0], 1.0)
+            own = terms.pop(actuator.joint)
+            turns = tuple((name, -factor * div(terms[name], own)) for name, _ in actuator.terms)
+            ratio = turns[0][1]
+            share = div(select(ratio, -ratio, ratio), abs(before))
+            effort, speed = actuator.effort_limit, actuator.velocity_limit
+            limited = math.isfinite(effort), math.isfinite(speed)
+            follows = [a and b for a, b in zip(limited, actuator.carried, strict=True)]
+            return replace(
+                actuator,
+                terms=turns,
+                effort_limit=div(effort, share) if follows[0] else effort,
+                velocity_limit=speed * share if follows[1] else speed,
+            )
+    return actuator
 
 
 def _first(*limits: float) -> float:

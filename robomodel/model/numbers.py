@@ -20,7 +20,7 @@ from robomodel.description import inertias as masses
 from robomodel.description.poses import align, inverse
 from robomodel.errors import DescriptionError
 from robomodel.model import graph
-from robomodel.model.actuators import find_actuators
+from robomodel.model.actuators import with_couplings
 from robomodel.model.closure import Geometry, LinearCoupling
 from robomodel.model.constraints import OUTSIDE, Link, Polynomial
 from robomodel.model.couplings import with_geometry
@@ -293,8 +293,8 @@ def with_numbers(
         _coupling(each, terms[each.kind, each.name], tree) for each in model.couplings
     )
     actuators = model.actuators
-    if all(is_number(k) for each in couplings for _, k in each.terms):
-        actuators = find_actuators(description, joints, nodes, couplings)
+    if couplings != model.couplings:
+        actuators = tuple(with_couplings(each, couplings) for each in actuators)
     return replace(
         model,
         gravity=model.gravity if description.gravity is None else description.gravity,

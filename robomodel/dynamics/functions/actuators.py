@@ -319,7 +319,7 @@ def torque_polytope(
     q: ArrayLike,
     joints: Sequence[str] | str,
     v: ArrayLike | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[FixedOptions],
 ) -> Array | list[Array]:
     """The corners of the torques that some coordinates can have together at q, the others none.
 
@@ -346,7 +346,7 @@ def torque_polytope(
 
 
 def _motors(
-    model: Model, q: ArrayLike, v: ArrayLike | None, **options: Unpack[Options]
+    model: Model, q: ArrayLike, v: ArrayLike | None, **options: Unpack[FixedOptions]
 ) -> tuple[Array, Array, Array]:
     """B, and the least and the greatest force of each actuator at the rates Bᵀ v."""
     matrix = actuator_map(model, q, **options)

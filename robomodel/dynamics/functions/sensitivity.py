@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.algorithm import (
@@ -93,6 +94,7 @@ def sensitivity(
     common_batch(**arrays, parameters=p)
     kernel = kernel_of(program, backend, len(arrays) + 1)
     run = program.on_arrays if kernel is None else kernel
-    result = run(*arrays.values(), p)
+    with np.errstate(all="ignore"):
+        result = run(*arrays.values(), p)
     warn_of_rows(result, [*arrays.values(), p])
     return result
