@@ -13,6 +13,9 @@ from cases import few
 from numpy.typing import NDArray
 
 import robomodel as rm
+from robomodel.motion.ground import as_points
+from robomodel.motion.limits import Acting
+from robomodel.motion.steps import FixedStep, on_ground
 
 Array = NDArray[np.float64]
 FOOT = ("shank", (0.0, 0.0, -0.3))
@@ -116,6 +119,31 @@ def test_steps_too_long_for_linkages_are_halved(
     ramp = rm.Ground(friction=0.7, normal=(0.0, 0.0, 1.0), height=0.0), rm.Ground(height=-1.0)
     made = rm.rollout(leg, q, v, np.zeros((50, 4)), 1e-3, ground=ramp, contacts=[FOOT])
     np.testing.assert_allclose(made[0], motion.q, rtol=0, atol=1e-9)
+
+
+def test_contact_problems_solved_elsewhere_give_the_same_step(leg: rm.Model) -> None:
+    """A step's two halves about its problem: rebound, stops and dry friction, of a linkage."""
+    text = LEG.replace('<axis xyz="1 0 0"/>', '<axis xyz="1 0 0"/><dynamics friction="0.5"/>')
+    model = rm.load(text.replace('lower="-10"', 'lower="0.55"', 1))
+    ground, points = rm.Ground(0.6, restitution=0.3), as_points(model, [FOOT])
+    setting = on_ground(Acting(stops=frozenset({"up"})), [ground], points, stop_restitution=0.1)
+    step = FixedStep(model, "time_stepping", setting=setting, grounds=(ground,))
+    q = above(model, 0.6, -1.0, 0.004)
+    q[0] += max(0.55 - q[0] + 0.003, 0.0)
+    states = step.start(q, np.array([-5.0, 0.3, 0.0, 0.0]))[0][None]
+    tau, seen = np.array([[0.0, 0.2, 0.3, -0.1]]), []
+    for _ in range(8):
+        result = step.whole(states, tau, 1e-3)
+        again = result.copy()
+        again[..., step.residual] = 1.0
+        step.finish(states, tau, 1e-3, (), again)
+        assert again[0, step.residual] <= 1e-11
+        np.testing.assert_allclose(again[0, :10], result[0, :10], rtol=1e-9, atol=1e-9)
+        forces = slice(step.residual + 1, None)
+        np.testing.assert_allclose(again[0, forces], result[0, forces], rtol=1e-7, atol=1e-9)
+        seen.append(result[0, step.residual + 3])
+        states = result[:, : step.size]
+    assert max(seen) > 0.1
 
 
 @pytest.mark.skipif(find_spec("coal") is None, reason="coal is not installed")

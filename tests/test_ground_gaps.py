@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -295,6 +296,26 @@ def test_planes_hold_the_sphere_out_of_every_triangle() -> None:
     assert np.count_nonzero(there) > 10
     touched = centres[there] - (gaps[there, 1, None] + 0.2) * normals[there, 1]
     np.testing.assert_allclose(ground.surfaces(touched)[0], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("place", [(1.01, 0.97, 1.45), (1.29, 0.81, 1.26)])
+def test_places_nearer_than_all_about_them_by_a_search(place: tuple[float, float, float]) -> None:
+    """On edges and corners of either triangle of a cell, each once; against a fine grid."""
+    heights = [[6, 3, 0, 0], [8, 9, 6, 7], [5, 9, 8, 0], [9, 0, 7, 2]]
+    ground = rm.Ground(height=0.1 * np.array(heights, dtype=float), spacing=0.5)
+    gaps = ground.surfaces([place], reach=1.0, count=3)[0][0]
+    grid = np.linspace(-0.5, 2.0, 501)
+    x, y = (each.ravel() for each in np.meshgrid(grid, grid, indexing="ij"))
+    z = ground._heights(np.stack([x, y], axis=1))
+    apart = np.linalg.norm(np.stack([x, y, z], axis=1) - place, axis=1).reshape(501, 501)
+    inner = apart[1:-1, 1:-1]
+    about = [
+        apart[1 + i : 500 + i, 1 + j : 500 + j]
+        for i, j in itertools.product((-1, 0, 1), repeat=2)
+        if i or j
+    ]
+    least = np.sort(inner[np.all([inner < each for each in about], axis=0) & (inner < 1.0)])
+    np.testing.assert_allclose(gaps[np.isfinite(gaps)], least, rtol=0, atol=5e-4)
 
 
 @pytest.mark.slow
