@@ -19,6 +19,7 @@ from robomodel.errors import ClosureError, UnknownNameError, check_names
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED, Geometry
 from robomodel.model.configurations.moving import is_closed, move
+from robomodel.model.configurations.paths import compiled_geometry
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility import SpanningColumn, column_limits
@@ -50,7 +51,7 @@ class ClusterMotion:
         """That of a cluster with loops."""
         columns, unit = tuple(columns_of(model, cluster)), velocity_units(model, cluster)
         limits = column_limits(columns)
-        return ClusterMotion(cluster, cluster.geometry, columns, unit, *limits)
+        return ClusterMotion(cluster, compiled_geometry(model, cluster), columns, unit, *limits)
 
     @property
     def labels(self) -> tuple[str, ...]:

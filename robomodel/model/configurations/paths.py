@@ -17,10 +17,15 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from robomodel.kernels.function import TracedFunction
 from robomodel.model import closure as newton
-from robomodel.model.closure import Geometry
+from robomodel.model.closure import Geometry, LinearCoupling
 from robomodel.model.configurations.moving import enough
+from robomodel.model.derived import traced
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.scalars import Scalar, Vector
 
 STEP = 0.08  # radians, or cluster sizes, along a path
 SHORTEST = 1e-5  # of these steps
@@ -56,20 +61,58 @@ class RangeEnd:
         return words[self.kind]
 
 
+@dataclass(frozen=True, slots=True)
+class _Compiled(Geometry):
+    """A geometry whose conditions are a compiled program."""
+
+    program: TracedFunction
+
+    def evaluate(self, q: Array, qd: Array | None = None) -> tuple[Array, Array, Array]:
+        """Values φ, Jacobian K and bias, as :meth:`Geometry.evaluate`."""
+        if qd is not None:
+            return Geometry.evaluate(self, q, qd)
+        y = self.program(q)
+        values = y[..., : self.rows]
+        jacobian = y[..., self.rows :].reshape(*q.shape[:-1], self.rows, self.nv)
+        return values, jacobian, np.zeros_like(values)
+
+
+@traced
+def _conditions(model: Model, index: int) -> TracedFunction:
+    """A cluster's conditions and their Jacobian at its spanning positions."""
+    geometry = model.clusters[index].geometry
+
+    def build(q: Vector) -> list[Scalar]:
+        values, jacobian, _ = geometry.conditions(q)
+        return [*values, *(x for row in jacobian for x in row)]
+
+    size = geometry.rows * (1 + geometry.nv)
+    return TracedFunction("conditions", {"q": geometry.nq}, {"y": (size,)}, build)
+
+
+def compiled_geometry(model: Model, cluster: Cluster) -> Geometry:
+    """The geometry of a cluster, which evaluates its conditions by a compiled program."""
+    links, loops, linear = cluster.geometry.links, cluster.geometry.loops, cluster.geometry.linear
+    return _Compiled(links, loops, linear, _conditions(model, cluster.index))
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """Joints of a cluster that conditions relate to each other.
 
-    ``geometry`` has the links of the whole cluster and the part's conditions, of which ``rows``
-    close it; ``columns`` are its spanning velocities, ``rank`` the number of its independent
-    conditions. ``names``, ``unit``, ``low``, ``high`` and ``lengths`` (in metres) are of all
-    columns of the cluster, ``chart`` (n, columns) are its independent velocities, as rows;
-    ``place`` is where in q the joints of one freedom are, by their columns. ``followers`` are
+    ``geometry`` is the cluster's, of which ``rows`` close the part. ``conditions`` are the names
+    and rows of the part's loops, then of its couplings, ``linear`` the latter; ``columns`` are its
+    spanning velocities, ``rank`` the number of its independent conditions. ``names``, ``unit``,
+    ``low``, ``high`` and ``lengths`` (in metres) are of all columns of the cluster, ``chart`` (n,
+    columns) are its independent velocities, as rows; ``place`` is where in q the joints of one
+    freedom are, by their columns. ``followers`` are
     joints that are left out: where they are in q, Σ (where, ratio) and an offset that give it.
     """
 
     geometry: Geometry
     rows: tuple[int, ...]
+    conditions: tuple[tuple[str, range], ...]
+    linear: tuple[LinearCoupling, ...]
     columns: tuple[int, ...]
     rank: int
     names: tuple[str, ...]
@@ -99,7 +142,7 @@ class Part:
         """
         if self.lengths[column]:
             return 10.0 * float(self.unit[column])
-        coupled = {c for each in self.geometry.linear for body, _ in each.terms
+        coupled = {c for each in self.linear for body, _ in each.terms
                    for c in self.geometry.links[body].freedoms}  # fmt: skip
         return TURNS * 2.0 * math.pi if coupled & {*self.limited} else 2.0 * math.pi
 
@@ -139,13 +182,10 @@ class Part:
 
         ``motion`` in comparable units.
         """
-        geometry = self.geometry
-        sizes = [len(loop.rows) for loop in geometry.loops] + [1] * len(geometry.linear)
-        weights = np.abs(geometry.evaluate(q)[1] * self.unit)
-        first, best = 0, (-1.0, "")
-        for name, size in zip(geometry.names, sizes, strict=True):
-            block = weights[first : first + size]
-            first += size
+        weights = np.abs(self.geometry.evaluate(q)[1] * self.unit)
+        best = (-1.0, "")
+        for name, rows in self.conditions:
+            block = weights[list(rows)]
             mine = column is not None and bool(np.any(block[:, column] > 0.0))
             best = max(best, (float(np.sum(block @ np.abs(motion))) + 1e6 * mine, name))
         return best[1]

@@ -20,7 +20,13 @@ from numpy.typing import ArrayLike
 from robomodel.errors import UnknownNameError, check_names
 from robomodel.model.arguments import as_array, check_one_configuration
 from robomodel.model.closure import Geometry, LinearCoupling
-from robomodel.model.configurations.paths import Part, Path, RangeEnd, follow
+from robomodel.model.configurations.paths import (
+    Part,
+    Path,
+    RangeEnd,
+    compiled_geometry,
+    follow,
+)
 from robomodel.model.configurations.uphill import extremes
 from robomodel.model.constraints import LoopCondition
 from robomodel.model.derived import cached_on_model
@@ -145,7 +151,7 @@ def _held(model: Model, cluster: Cluster, joint: Joint, q: Array) -> JointRange:
     part = part_of(model, cluster, column, held)
     if not part.rows:
         return _named(joint, _own_limits(part, column), at)
-    if not part.geometry.loops:
+    if len(part.linear) == len(part.conditions):
         return _named(joint, _linear(part, column, spanning, held), at)
     path = follow(part, spanning, [c for c in held if c in part.columns], column)
     if path is not None:
@@ -263,17 +269,14 @@ def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = (
     links = next((group for group in groups if at in group), {at})
     mine = [each for each in conditions if each.links & links]
     closing = set(cluster.closing_rows) if cluster.implicit else set(range(geometry.rows))
-    own_rows = [row for each in mine for row in each.rows]
     part_columns = tuple(c for i in sorted(links) for c in geometry.links[i].freedoms)
     others = [c for c in range(len(columns)) if c not in part_columns]
     chart[:, others] = 0.0
     return Part(
-        Geometry(
-            geometry.links,
-            tuple(each.what for each in mine if not isinstance(each.what, LinearCoupling)),
-            tuple(each.what for each in mine if isinstance(each.what, LinearCoupling)),
-        ),
-        tuple(n for n, row in enumerate(own_rows) if row in closing),
+        compiled_geometry(model, cluster),
+        tuple(row for each in mine for row in each.rows if row in closing),
+        tuple((each.what.name, each.rows) for each in mine),
+        tuple(each.what for each in mine if isinstance(each.what, LinearCoupling)),
         part_columns,
         _rank(model, cluster, conditions, groups, mine),
         tuple(each.joint for each in columns),
@@ -376,7 +379,7 @@ def _ends(model: Model, cluster: Cluster, joint: Joint) -> tuple[RangeEnd, Range
         return sums
     if not part.rows:
         return _own_limits(part, column)
-    if not part.geometry.loops:
+    if len(part.linear) == len(part.conditions):
         return _linear(part, column, spanning)
     path = follow(part, spanning, (), column)
     if path is not None:
@@ -390,7 +393,8 @@ def _driven(
     """Of a joint that one coupling ties to others which are not related beside: sums of theirs."""
     if math.isfinite(joint.lower) or math.isfinite(joint.upper):
         return None  # its limits would be the others', too
-    conditions = list(_conditions(part.geometry))
+    names = {rows for _, rows in part.conditions}
+    conditions = [each for each in _conditions(part.geometry) if each.rows in names]
     body = cluster.joints.index(joint.name)
     mine = [each for each in conditions if body in each.links]
     if len(mine) != 1 or not isinstance(mine[0].what, LinearCoupling):

@@ -5,20 +5,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from robomodel.model.configurations.curves import ClusterMotion, Curve, curves, full_rank_rows
+from robomodel.model.configurations.ranges import path_along
 from robomodel.model.elements import Cluster, units_of
 from robomodel.model.joints import Array
 from robomodel.model.mobility.exploration import column_ranges, conditioning, random_positions
 from robomodel.model.model import Model
+from robomodel.model.spins import find_spins
 from robomodel.reports.document import picked, plain
 from robomodel.reports.drawings import Sketch, sketch
 
 SAMPLES = 400
+FEW = 3  # freedoms up to which curves begin at other samples, too
 OTHER_STARTS = 3  # clusters of several freedoms are swept from their worst samples too, so many
 CHOICES = 500  # more choices of independent coordinates than these are not compared
 DRAWN = 4  # singularities
@@ -80,6 +83,11 @@ class LinkageStudy:
         return self.velocities - self.rank
 
     @property
+    def first(self) -> tuple[Curve, ...]:
+        """The sweeps from the neutral configuration, one of each joint that is swept."""
+        return self.sweeps[: len({each.joint for each in self.sweeps})]
+
+    @property
     def units(self) -> dict[str, str]:
         """Those of its joints' positions."""
         lengths = zip(self.labels, self.lengths, strict=True)
@@ -128,13 +136,16 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
         regular = leading(near, cluster.columns)
         near = near[regular > 1e-4]
         starts += list(near[np.argsort(regular[regular > 1e-4], kind="stable")][:OTHER_STARTS])
-    sweeps = curves(motion, starts)
+    columns = _swept(model, cluster)
+    if len(columns) > FEW:
+        starts = starts[:1]
+    sweeps = [_with_range(model, cluster, each) for each in curves(motion, starts, columns)]
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     near = samples[side == side[0]]
     chosen, best = _choices(motion, near, leading)
     branches = _branches(motion, start, rng)
     other = branches[1:2]
-    others = curves(motion, other) if other else []
+    others = curves(motion, other, columns) if other else []
     file_start = _file_start(model, cluster, rotors)
     reached = sweeps[0].joints[sweeps[0].reached]
     return LinkageStudy(
@@ -161,6 +172,34 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     )
 
 
+def _swept(model: Model, cluster: Cluster) -> list[int]:
+    """The independent velocities that are swept: of joints with one freedom, if there are any.
+
+    Others are mostly spins of rods between two balls, on which nothing depends.
+    """
+    single = {link.v for link in cluster.geometry.links if link.joint.nv == 1}
+    spins = {model.joints[spin.body].name for spin in find_spins(model)}
+    columns = [c for c in cluster.columns if c in single]
+    telling = [c for c, label in zip(cluster.columns, cluster.independent, strict=True)
+               if c in single and label not in spins]  # fmt: skip
+    return telling or columns or list(cluster.columns)
+
+
+def _with_range(model: Model, cluster: Cluster, curve: Curve) -> Curve:
+    """A curve with the range of :func:`robomodel.joint_range` from where it starts."""
+    motion = ClusterMotion.of(model, cluster)
+    column = motion.labels.index(curve.joint)
+    held = [c for c in cluster.columns if c != column]
+    start = curve.joints[
+        int(np.argmin(np.abs(curve.position - curve.start) + ~curve.reached * 1e3))
+    ]
+    path = path_along(model, cluster, column, held, start)
+    if path is None or column not in path.part.place:
+        return curve
+    low, high = path.range(column)
+    return replace(curve, range=(low.position, high.position))
+
+
 def _sketches(
     model: Model, cluster: Cluster, start: Array, other: Sequence[Array], sweeps: Sequence[Curve]
 ) -> Iterator[Sketch]:
@@ -168,7 +207,8 @@ def _sketches(
     yield sketch(model, cluster, start.tolist(), "neutral configuration")
     for q in other:
         yield sketch(model, cluster, q.tolist(), "the other way to close")
-    singular = [(each, sweep.joint) for sweep in sweeps[: cluster.nv]
+    first = sweeps[: len({each.joint for each in sweeps})]
+    singular = [(each, sweep.joint) for sweep in first
                 for each in sweep.singularities]  # fmt: skip
     for each, joint in singular[:DRAWN]:
         title = f"{each.kind}: {joint} = {each.position:.4g}"

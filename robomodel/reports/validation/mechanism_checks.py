@@ -272,22 +272,23 @@ def check_singularities(context: CheckContext) -> Iterator[Finding]:
             if reached:
                 yield _singular(context, linkage, reached, limited=limited)
                 continue
-            for event, sweep in sorted(events, key=lambda pair: _beyond(*pair))[:1]:
-                beyond = _beyond(event, sweep)
-                if limited and beyond < NEAR:
+            for event, sweep in sorted(events, key=lambda pair: beyond(*pair))[:1]:
+                past = beyond(event, sweep)
+                if limited and past < NEAR:
                     yield note(
                         "singularity",
                         context.joint_source(sweep.joint),
                         f"a {kind} of cluster '{cluster.name}' is at '{sweep.joint}' = "
-                        f"{event.position:.6g}{_held(sweep)}, only {beyond:.3g} beyond what the "
+                        f"{event.position:.6g}{_held(sweep)}, only {past:.3g} beyond what the "
                         "limits allow",
                         "keep the limits where they are",
-                        beyond,
+                        past,
                         "rad or m",
                     )
 
 
-def _beyond(event: Singularity, sweep: Curve) -> float:
+def beyond(event: Singularity, sweep: Curve) -> float:
+    """How far a singularity is beyond what the limits allow."""
     low, high = sweep.range
     return max(low - event.position, event.position - high, 0.0)
 
@@ -301,7 +302,7 @@ def _singular(
 ) -> Finding:
     """The singularity nearest to neutral, and how many more."""
     # curves from neutral come first, so that the distance is one from there where it can be
-    neutral = [pair for pair in reached if pair[1] in linkage.sweeps[: linkage.mobility]]
+    neutral = [pair for pair in reached if pair[1] in linkage.first]
     event, sweep = min(neutral or reached, key=lambda pair: pair[0].away)
     limits = "as the limits allow it" if limited else "as no limits keep it away"
     what = {

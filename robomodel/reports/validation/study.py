@@ -266,7 +266,7 @@ def _sections(linkage: LinkageStudy) -> Iterator[Section]:
         [_summary(linkage), _numbers(linkage), _ranges(linkage),
          Drawings(linkage.sketches, linkage.ghosts, KEY if linkage.other_sweeps else "")],
     )  # fmt: skip
-    for number, sweep in enumerate(linkage.sweeps[: linkage.mobility]):
+    for number, sweep in enumerate(linkage.first):
         turned = not np.all(sweep.ahead)  # it has met the other way itself
         others = () if turned else linkage.other_sweeps[number : number + 1]
         yield Section(_title(sweep), list(_plots(linkage, sweep, others)), level=3)
@@ -322,23 +322,23 @@ def _ranges(linkage: LinkageStudy) -> Table:
     units = linkage.units
     rows: list[list[str | float]] = []
     for i, sweep in enumerate(linkage.sweeps):
-        if i >= linkage.mobility and not sweep.singularities:
+        if i >= len(linkage.first) and not sweep.singularities:
             continue
         points = ", ".join(
             f"{each.kind} at {round(each.position, 9) + 0.0:.4g}"
             + ("" if each.reached else " (out of reach)")
             for each in sweep.singularities
         )
-        rows.append([sweep.joint, *sweep.range, units[sweep.joint], sweep.others, points or "none"])
+        ends = ["turns fully", ""] if math.isinf(np.ptp(sweep.range)) else [*sweep.range]
+        rows.append([sweep.joint, *ends, units[sweep.joint], sweep.others, points or "none"])
     columns = ["joint", "reaches from", "to", "", "with", "singular positions"]
     return Table(columns, rows, digits=4)
 
 
 def _title(sweep: Curve) -> str:
     low, high = sweep.range
-    return f"{sweep.joint} from {low:.4g} to {high:.4g}" + (
-        f", with {sweep.others}" if sweep.others else ""
-    )
+    reach = "turns fully" if math.isinf(high - low) else f"from {low:.4g} to {high:.4g}"
+    return f"{sweep.joint} {reach}" + (f", with {sweep.others}" if sweep.others else "")
 
 
 def _plots(linkage: LinkageStudy, sweep: Curve, others: Sequence[Curve]) -> Iterator[Plot]:
@@ -362,7 +362,7 @@ def _plots(linkage: LinkageStudy, sweep: Curve, others: Sequence[Curve]) -> Iter
             f"position [{kind}]",
             _lines(linkage, shown, sweep, others, "positions"),
             marks=marks,
-            reached=sweep.range,
+            reached=_reached(sweep),
         )
         yield Plot(
             "dependent joints: ratio",
@@ -370,7 +370,7 @@ def _plots(linkage: LinkageStudy, sweep: Curve, others: Sequence[Curve]) -> Iter
             f"ratio [{kind}/{unit[sweep.joint]}]",
             _lines(linkage, shown, sweep, others, "rates"),
             marks=marks,
-            reached=sweep.range,
+            reached=_reached(sweep),
             limits=_steepest(sweep.rates[:, shown]),
         )
     yield Plot(
@@ -402,6 +402,12 @@ def _lines(
                     for n, c in enumerate(columns)
                 ]  # fmt: skip
     return lines
+
+
+def _reached(sweep: Curve) -> tuple[float, float]:
+    """How far the points of a sweep are within its range."""
+    low, high = float(np.min(sweep.position)), float(np.max(sweep.position))
+    return max(low, sweep.range[0]), min(high, sweep.range[1])
 
 
 def _steepest(rates: Array) -> tuple[float, float]:
