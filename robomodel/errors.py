@@ -205,6 +205,14 @@ def as_real(value: SupportsFloat, what: str) -> float:
     return float(value)
 
 
+def as_flag(value: object, what: str) -> bool:
+    """True or False; TypeError in words for what is neither."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if isinstance(value, bool) or (kind == "b" and getattr(value, "shape", None) == ()):
+        return bool(value)
+    raise TypeError(f"{what} is True or False, not {value!r}")
+
+
 def no_model(value: object) -> TypeError:
     """The error where an argument should be a model and is not."""
     if isinstance(value, str | os.PathLike):

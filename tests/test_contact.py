@@ -421,6 +421,10 @@ def test_wrong_arguments() -> None:
     for ground in (True, 0.0, rm.Ground):
         with pytest.raises(TypeError, match=r"ground is a robomodel\.Ground"):
             rm.simulate(model, q, duration=0.1, ground=ground, contacts=BOTTOM)
+    with pytest.raises(TypeError, match="contacts are links"):
+        rm.simulate(model, q, duration=0.1, ground=rm.Ground(), contacts=5)
+    with pytest.raises(ValueError, match="contacts names no point"):
+        rm.simulate(model, q, duration=0.1, ground=rm.Ground(), contacts=[])
     with pytest.raises(TypeError, match="stop_restitution"):
         rm.simulate(model, q, duration=0.1, stops=True, stop_restitution=None)
     up, at = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
@@ -428,6 +432,8 @@ def test_wrong_arguments() -> None:
         (None, TypeError, "list of robomodel.Contact, got None"),
         ([1], TypeError, "Contact pairs, got 1"),
         ([rm.Contact("block", at, up, 0.0, friction=-1.0)], ValueError, "friction from 0"),
+        ([rm.Contact("block", at, up, 0.0, friction="x")], TypeError, "friction of a contact"),
+        ([rm.Contact("block", at, up, "x")], TypeError, "gap of a contact on 'block' must be"),
         ([rm.Contact("block", at, up, math.nan)], ValueError, "point or the gap"),
     ):
         with pytest.raises(error, match=why):

@@ -297,6 +297,11 @@ def test_wrong_arguments() -> None:
         rm.impulse(model, q, v, BOTTOM, unilateral=True, friction=-1.0)
     with pytest.raises(ValueError, match="normals"):
         rm.contact_aba(model, q, v, v, BOTTOM, normals=(0.0, 1.0))
+    for wrong in (None, "x", 1):
+        with pytest.raises(TypeError, match="unilateral is True or False"):
+            rm.contact_aba(model, q, v, v, BOTTOM, unilateral=wrong)
+        with pytest.raises(TypeError, match="sticking is True or False"):
+            rm.impulse(model, q, v, BOTTOM, sticking=wrong)
     with pytest.raises(KeyError, match="blok"):
         rm.contact_aba(model, q, v, v, ["blok"])
     a, forces = rm.contact_aba(model, q, v, v, [])

@@ -13,7 +13,7 @@ import numpy as np
 
 from robomodel.description import GRAVITY, ONE_DOF, Description
 from robomodel.description import Loop as LoopElement
-from robomodel.errors import DescriptionError, Issue, warn_at, warn_of_all
+from robomodel.errors import DescriptionError, Issue, as_flag, warn_at, warn_of_all
 from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
 from robomodel.model.constraints import (
@@ -69,8 +69,7 @@ def build(
     spins: Literal["free", "locked"] = "free",
 ) -> Model:
     """The model of a description. Arguments and errors as of :func:`robomodel.load`."""
-    if not isinstance(mend, bool):
-        raise TypeError(f"mend is True or False, not {mend!r}")
+    mend = as_flag(mend, "mend")
     if spins not in ("free", "locked"):
         raise ValueError(f"spins is 'free' or 'locked', not {spins!r}")
     described = with_options(

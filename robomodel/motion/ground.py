@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, TypeAlias, TypeGuard
@@ -532,6 +532,8 @@ def as_points(model: Model, points: Sequence[Point]) -> list[Placed]:
     placed: list[Placed] = []
     if isinstance(points, str) or _is_one(points):
         points = [points]
+    if not isinstance(points, Iterable):
+        raise TypeError(f"contacts are links or (link, offset), got {points!r}")
     for point in points:
         parts: tuple[Any, ...] = (point,) if isinstance(point, str) else tuple(point)
         if not 1 <= len(parts) <= 5 or not isinstance(parts[0], str):
@@ -594,6 +596,8 @@ def touching_points(
             raise ValueError("contact points need a ground: give ground=rm.Ground()")
         return []
     placed = as_points(model, contact_points(model) if points is None else points)
+    if not placed and points is not None:
+        raise ValueError("contacts names no point that could touch the ground")
     if not placed:
         raise ValueError(
             f"'{model.name}' has no points that could touch the ground: none of its links has a "

@@ -15,6 +15,7 @@ import numpy as np
 
 from robomodel.dynamics import saturate
 from robomodel.dynamics.contact.points import UNSOLVED
+from robomodel.errors import as_real
 from robomodel.model.arguments import as_numbers
 from robomodel.model.closure import CLOSED
 from robomodel.model.elements import Cluster
@@ -575,6 +576,13 @@ def _checked(model: Model, contact: Contact) -> Contact:
         raise TypeError(f"contacts gives robomodel.Contact pairs, got {contact!r}")
     normal = as_numbers(contact.normal, "normal")
     point = as_numbers(contact.point, "point")
+    where = f"of a contact on '{contact.link}'"
+    contact = replace(
+        contact,
+        gap=as_real(contact.gap, f"gap {where}"),
+        friction=as_real(contact.friction, f"friction {where}"),
+        restitution=as_real(contact.restitution, f"restitution {where}"),
+    )
     if normal.shape != (3,) or not abs(np.linalg.norm(normal) - 1.0) <= 1e-6:
         raise ValueError(f"the normal of a contact on '{contact.link}' is no unit vector: {normal}")
     if point.shape != (3,) or not np.all(np.isfinite([*point, contact.gap])):

@@ -45,7 +45,7 @@ from robomodel.dynamics.recursions.efpa import (
     touching,
 )
 from robomodel.dynamics.recursions.passive import aba_passive
-from robomodel.errors import as_real
+from robomodel.errors import as_flag, as_real
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -178,6 +178,7 @@ def impulse(
     """
     keys = frame_keys(frames)
     friction, tolerance = as_numbers(friction, "friction"), as_real(tolerance, "tolerance")
+    unilateral, sticking = as_flag(unilateral, "unilateral"), as_flag(sticking, "sticking")
     before = as_array(v, model.nv, "v", "nv")
     if not keys:
         batch = as_array(q, model.nq, "q", "nq").shape[:-1]
@@ -233,6 +234,7 @@ def contact_aba(
     """
     keys = frame_keys(frames)
     friction, tolerance = as_numbers(friction, "friction"), as_real(tolerance, "tolerance")
+    unilateral = as_flag(unilateral, "unilateral")
     if not keys:
         free = aba(model, q, v, tau, **options)
         return free, np.zeros((*free.shape[:-1], 0, 3))
