@@ -10,6 +10,7 @@ import robomodel as rm
 from robomodel.identification import Identified
 from robomodel.identification import fit as fit_module
 from robomodel.identification import sensors as sensors_module
+from robomodel.model import physical
 
 LEG = rm.robots.load("belt_leg")
 ROTORS = ("hip_ry_rotor_joint", "knee_rotor_joint", "ankle_rotor_joint")
@@ -65,7 +66,7 @@ def test_fits_that_do_not_converge_are_warned_of(monkeypatch: pytest.MonkeyPatch
     said = at_motors(FIVE_BAR, q, v, a, ("J3", "J4"))
     for name, at, words in (
         ("PASSES", fit_module, "did not settle in 1 passes"),
-        ("STEPS", fit_module, "did not converge in 1 steps of Newton"),
+        ("STEPS", physical, "did not converge in 1 steps of Newton"),
         ("CLOSINGS", sensors_module, "off after 1 steps of Newton"),
     ):
         wrong = {"encoders": ("J3", "J4")} if name == "CLOSINGS" else {}

@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike
 
 from robomodel.errors import as_real, few, warn
 from robomodel.identification.base import base_parameters
-from robomodel.identification.fit import Data, ParameterPrior, assumptions, chosen, fitted, rms
+from robomodel.identification.fit import Data, assumptions, chosen, fitted, rms
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.sensors import Sensors, sensors
 from robomodel.model.elements import Joint
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters, with_parameters
+from robomodel.model.physical import ParameterPrior
 
 FAINT = 0.1  # of a parameter's assumed variance: where less of it went, it is unknown
 MOST = 12  # of what changed
