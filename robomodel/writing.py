@@ -10,7 +10,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import (
     TYPE_CHECKING,
@@ -47,8 +47,13 @@ from robomodel.description.poses import (
     unit,
 )
 from robomodel.dynamics.algorithm import CommonDocumentation, documented
-from robomodel.dynamics.approximation import open_tree_description, with_actuators
-from robomodel.errors import DescriptionError, DescriptionWarning, no_model, warn_at
+from robomodel.dynamics.approximation import (
+    Fit,
+    TreeOptions,
+    open_tree_description,
+    with_actuators,
+)
+from robomodel.errors import DescriptionError, DescriptionWarning, as_names, no_model, warn_at
 from robomodel.files import is_no_file, replace_file
 from robomodel.model import Cluster, Model
 from robomodel.model.build import build
@@ -74,18 +79,31 @@ class WriteOptions(TypedDict, total=False):
     """What the writers take by keyword; :data:`_WRITERS` documents each."""
 
     approximate: bool
+    joints: str | Iterable[str]
+    fit: Fit
+    followers: bool
     drop: bool
     meshes: How | None
 
 
 _WRITERS = CommonDocumentation(
-    {"approximate": False, "drop": False, "meshes": None},
+    {
+        "approximate": False,
+        "joints": (),
+        "fit": "range",
+        "followers": True,
+        "drop": False,
+        "meshes": None,
+    },
     """
     model: The robot.
     path: A path, which is replaced as a whole or not at all, or an open text file.
-    approximate: An open tree for readers without loops and couplings, what they lock lumped
-        into what moves, rotors as ``armature``; see
-        :func:`robomodel.model.approximate.approximate`.
+    approximate: An open tree for readers without loops and couplings: that of
+        :func:`robomodel.approximate_tree`; a warning says where it will not do.
+    joints: With ``approximate``, joints that move in the tree before all others.
+    fit: With ``approximate``, "range" or "lumped", as of :func:`robomodel.approximate_tree`.
+    followers: With ``approximate``, whether locked joints may follow others, in MJCF by a
+        polynomial, else as a linear mimic.
     drop: Write the file without what the format cannot say, instead of refusing.
     meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
         leaves them where they are, and paths lead there from the written file; "drop" writes
@@ -224,14 +242,14 @@ _URDF, _SDF, _MJCF, _USD = (
 )
 
 
-def _description(model: Model, form: _Format, approximate: bool) -> Description:
+def _description(model: Model, form: _Format, tree: TreeOptions | None) -> Description:
     """The description to write."""
-    if not approximate:
+    if tree is None:
         if form in (_URDF, _USD):
             return model.description
         description = with_chosen(model)
         return with_actuators(model, description) if form is _MJCF else description
-    return open_tree_description(model, tendons=form is _MJCF)
+    return open_tree_description(model, tree)
 
 
 def _write(
@@ -240,10 +258,14 @@ def _write(
     path: object,
     *,
     approximate: bool = False,
+    joints: str | Iterable[str] = (),
+    fit: Fit = "range",
+    followers: bool = True,
     drop: bool = False,
     meshes: How | None = None,
 ) -> tuple[str, ...]:
-    description = _description(model, form, approximate)
+    tree = TreeOptions(as_names(joints, "joints"), fit, bool(followers), form is _MJCF)
+    description = _description(model, form, tree if approximate else None)
     output = None
     if isinstance(path, str | os.PathLike):
         output = os.path.realpath(os.fsdecode(path))

@@ -56,6 +56,13 @@ def written(model: rm.Model) -> str:
     return stream.getvalue()
 
 
+def quiet(make):
+    """What this makes, of robots for which no tree will do, too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        return make()
+
+
 def in_mujoco(tree: rm.Model, side: MujocoSide, q):
     """MuJoCo's velocities of the tree's, and its matrix of inertia in the tree's velocities."""
     T = motions(tree, side, q)
@@ -74,10 +81,9 @@ def in_mujoco(tree: rm.Model, side: MujocoSide, q):
 def test_the_written_tree_in_mujoco(name: str) -> None:
     """Its matrix, its actuators' moments; read back, both again."""
     model = rm.load(WHOLE) if name == "whole" else rm.robots.load(name)
-    tree = rm.approximate_tree(model)
+    tree, text = quiet(lambda: (rm.approximate_tree(model), written(model)))
     assert not tree.loops
     assert tree.nv == model.nv
-    text = written(model)
     side, again = MujocoSide.of(text), rm.load(text)
     assert not side.model.neq
     q = tree.random_configuration(np.random.default_rng(0))
@@ -203,5 +209,5 @@ def test_the_example() -> None:
     example = runpy.run_path(str(path))
     knee = rm.robots.load("planar_leg_linkage")
     plain, corrected = example["errors"](knee, np.array([0.1, 0.05]), 0.1, 1e-3)
-    assert plain > 0.05
+    assert 1e-6 < plain < 1e-3
     assert corrected < 1e-9

@@ -23,7 +23,7 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.baselines import reduced_tree
+from robomodel.dynamics.baselines import corrected_tree, reduced_tree
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import (
     FrameKey,
@@ -78,6 +78,7 @@ AXES: Mapping[str, Callable[[Model, int], int]] = {
     "nq": lambda model, _: model.nq,
     "nv": lambda model, _: model.nv,
     "nu": lambda model, _: len(model.actuators),
+    "nt": lambda model, _: corrected_tree(model).model.nv,
     "p": lambda model, _: count(model),
     "3k": lambda _, k: 3 * k,
     "6k": lambda _, k: 6 * k,

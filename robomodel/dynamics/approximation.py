@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from robomodel.description import (
     Joint,
     JointCoupling,
     JointSpring,
+    Mimic,
     Motor,
+    PolynomialCoupling,
     Spring,
     Transmission,
     TransmittedJoint,
@@ -30,30 +33,41 @@ from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.transmissions import SIMPLE, actuator_terms
 from robomodel.dynamics.actuators.envelopes import JointEnvelope, joint_envelopes
 from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.open_trees import mapped
 from robomodel.dynamics.recursions.passive import Element, elements
-from robomodel.errors import DescriptionWarning, Source, warn_at
+from robomodel.dynamics.tree_fit import TreeErrors, exact_states, fitted, relumped, tree_errors
+from robomodel.errors import DescriptionWarning, Source, as_names, few, warn, warn_at
 from robomodel.model.actuators import Actuator
-from robomodel.model.approximate import approximate, select, with_tendons
+from robomodel.model.approximate import approximate, select, selection, with_tendons
 from robomodel.model.build import build
+from robomodel.model.derived import cached_on_model
 from robomodel.model.graph import WORLD, path
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.parameters import with_parameters
+from robomodel.model.spins import Spin, find_spins, locked
+from robomodel.model.tree_joints import ClusterTree, Follower, tree_joints
 
 __all__ = ["approximate_tree"]
 
 _LISTED = 4  # of what is between joints
 
 
-def approximate_tree(model: Model) -> Model:
-    """The open tree that stands for a robot, reflected inertia between joints included.
+def approximate_tree(
+    model: Model,
+    joints: str | Iterable[str] = (),
+    fit: Fit = "range",
+    followers: bool = True,
+) -> Model:
+    """The open tree that stands for a robot in simulators without loops and couplings.
 
-    Of each cluster as many joints move as it has freedoms; the others are locked at
-    :meth:`Model.neutral`, where ratios that vary are taken, too. The reflected inertia of rotors
-    and linkages, Gᵀ H G less that of the locked joints, is armature of joints, and where several
-    joints turn a rotor the armature of a massless joint that turns with them, which MJCF calls a
-    fixed tendon. The spin of rotors on moving carriers is left out. The mass matrix is exact where
-    all couplings have constant ratios and all rotors are on the base. Actuators are the model's;
-    limits, springs, damping and friction act on the joints that move.
+    Of each cluster as many joints move as it has freedoms: those that displace the links least
+    while the others are locked at :meth:`Model.neutral`, which are the limb's. Rods' spins are
+    locked. The bodies' inertias, armatures of joints, and of rotors that several joints of a chain
+    turn (which MJCF calls the armature of a fixed tendon), are those with which the tree moves as
+    the robot does: exact behind gears, where bodies with such inertias can exist, else fitted over
+    the range of motion. Actuators are the model's; limits, springs, damping and friction act on the
+    joints that move. ``tree.notes`` says what is locked, in which range and how well it will do.
 
     What ``write_mjcf(approximate=True)`` writes. The tree takes the positions and velocities of the
     joints that it has in common with the model, q̇ₜ = Gₜ v; forces tau on the model act on it as
@@ -61,29 +75,273 @@ def approximate_tree(model: Model) -> Model:
 
     Args:
         model: The robot.
+        joints: Joints that move in the tree, by name, before all others.
+        fit: "range"; or "lumped", with the links' own inertias and reflected ones at neutral.
+        followers: A locked joint may move as a polynomial of one that moves, where links are nearer
+            to where they should be then, and the tree alone would not do.
 
     Returns:
-        tree: A model without loops; its couplings are those of such massless joints.
+        tree: A model without loops; its couplings are those of massless joints and followers.
 
     Raises:
-        ValueError: A cluster has freedoms that no joints of it have as a whole.
+        UnknownNameError: A name of ``joints`` that is no joint's.
+        ValueError: No whole joints, or not those named, have a cluster's freedoms.
     """
+    options = TreeOptions(as_names(joints, "joints"), fit, bool(followers))
+    written = written_tree(model, options)
+    written.warn()
+    return written.model
+
+
+Fit = Literal["range", "lumped"]
+Kind = Literal["open", "exact", "fitted", "lumped"]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOptions:
+    """Options of :func:`approximate_tree`; ``tendons``: for MJCF, which has words for these.
+
+    Without them polynomials of followers are linear.
+    """
+
+    joints: tuple[str, ...] = ()
+    fit: Fit = "range"
+    followers: bool = True
+    tendons: bool = True
+
+    def __post_init__(self) -> None:
+        if self.fit not in ("range", "lumped"):
+            raise ValueError(f"fit is 'range' or 'lumped', not {self.fit!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenTree:
+    """An open tree and what is known of it.
+
+    Attributes:
+        model: The tree.
+        view: The robot with spins locked, whose selection of joints that move is the tree's.
+        spins: Those that are locked.
+        clusters: The joints that move, their range and what they displace, by clusters.
+        followers: Joints that follow others.
+        kind: "open": the robot is a tree; "exact"; "fitted"; or "lumped".
+        errors: The tree's over its range; None where they could not be computed.
+        lumped: Those of the lumped tree with the same joints.
+    """
+
+    model: Model
+    view: Model
+    spins: tuple[Spin, ...]
+    clusters: tuple[ClusterTree, ...]
+    followers: tuple[Follower, ...]
+    kind: Kind
+    errors: TreeErrors | None
+    lumped: TreeErrors | None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the tree will do, in a sentence."""
+        if self.kind in ("open", "exact"):
+            return "the tree moves exactly as the robot does"
+        if self.errors is None:
+            return "how far the tree is from the robot could not be computed"
+        error, fall = self.errors.acceleration, self.errors.gravity
+        words = "will do" if error.median <= GOOD else "will do with care"
+        if error.median > FAIR:
+            words = "will not do, keep the loops"
+        return (
+            f"the tree {words}: accelerations are off by {percent(error.median)} in the median "
+            f"over its range ({percent(error.worst)} at worst), gravity by {percent(fall.median)}"
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is locked, what follows, the range, and the verdict, a sentence each."""
+        joints = self.view.joints
+        notes = [f"the spin of '{joints[each.body].name}' is locked" for each in self.spins]
+        notes += [note for each in self.clusters if (note := self._locked(each))]
+        notes += [
+            f"'{joints[each.body].name}' follows '{joints[each.driver].name}' by a polynomial, "
+            f"within {1e3 * each.error:.2g} m{joints[each.body].units.position}"
+            for each in self.followers
+        ]
+        if self.range and self.kind != "exact":
+            ends = [f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in self.range.items()]
+            notes.append(f"the tree is for the range {', '.join(ends)}")
+        if self.kind == "fitted":
+            notes.append("inertias are fitted to the robot's motion; they are not the links' own")
+        return (*notes, self.verdict)
+
+    def _locked(self, tree: ClusterTree) -> str:
+        """Which bodies of a cluster are locked, and how far from their places links get by that."""
+        view, follows = self.view, {each.body for each in self.followers}
+        moving = set(tree.bodies) | follows
+        bodies = [
+            b for b in tree.cluster.bodies if b not in moving and not view.nodes[b].axisymmetric
+        ]
+        if not bodies:
+            return ""
+        names = few([view.nodes[b].name for b in bodies])
+        size = tree.following if follows & set(tree.cluster.bodies) else tree.displacement
+        return (
+            f"{few([view.joints[b].name for b in tree.bodies])} move"
+            f"{'s' if len(tree.bodies) == 1 else ''}; locked to what carries "
+            f"{'it' if len(bodies) == 1 else 'them'}: {names}, by which links are "
+            f"{1e3 * size:.2g} mm (rms, by mass) from where they are in the robot"
+        )
+
+    @property
+    def range(self) -> dict[str, tuple[float, float]]:
+        """The ends between which the joints of linkages were moved."""
+        result = {}
+        for each in self.clusters:
+            links = dict(zip(each.cluster.bodies, each.cluster.geometry.links, strict=True))
+            for body in each.bodies:
+                if each.cluster.kind == "loops" and links[body].joint.nq == 1:
+                    at = each.positions[:, links[body].q]
+                    result[self.view.joints[body].name] = float(np.min(at)), float(np.max(at))
+        return result
+
+    def warn(self) -> None:
+        """Warn of a tree that will not do."""
+        if self.errors is not None and self.errors.acceleration.median > FAIR:
+            warn(RuntimeWarning(f"'{self.view.name}': {self.verdict}"))
+
+
+GOOD, FAIR = 0.03, 0.10  # errors of accelerations with which a tree will do, and with care
+FALL = 1e-3  # error of gravity below which a fit may be worse than the lumped tree
+EXACT = 1e-9  # errors of accelerations that are rounding
+
+
+def percent(error: float) -> str:
+    """A relative error in words."""
+    return f"{float(f'{100.0 * error:.2g}'):g} %" if math.isfinite(error) else "all bounds"
+
+
+USUAL = TreeOptions()
+
+
+@cached_on_model
+def written_tree(model: Model, options: TreeOptions = USUAL) -> WrittenTree:
+    """The open tree of a robot, the best of the lumped, the exact and the fitted one."""
+    spins = find_spins(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)
-        return build(open_tree_description(model, tendons=True))
+        robot = build(locked(model.description, model, spins)) if spins else model
+    clusters = tuple(tree_joints(robot, options.joints, 4 if options.tendons else 1))
+    view = replace(robot)
+    moving = frozenset(body for each in clusters for body in each.bodies)
+    view.derived[(select,)] = selection(view, moving)
+    lumped = _built(_lumped(view, options.tendons))
+    if all(cluster.kind == "joint" for cluster in view.clusters):
+        return WrittenTree(lumped, view, spins, clusters, (), "open", None, None)
+
+    def result(
+        tree: Model, kind: Kind, errors: TreeErrors | None, followers: tuple[Follower, ...] = ()
+    ) -> WrittenTree:
+        return _noted(WrittenTree(tree, view, spins, clusters, followers, kind, errors, before))
+
+    before = None
+    try:
+        first = mapped(view, lumped, "tendons", ())
+        states, others = (exact_states(view, first, clusters, check=x) for x in (False, True))
+        before = tree_errors(lumped, others.on(first))
+    except np.linalg.LinAlgError:
+        return result(lumped, "lumped", None)
+    if before.acceleration.worst < EXACT:
+        return result(lumped, "exact", before)
+    if options.fit == "lumped":
+        return result(lumped, "lumped", before)
+    values, exist = relumped(view, lumped)
+    if exist:
+        tree = with_parameters(lumped, values)
+        errors = tree_errors(tree, others.on(first))
+        if errors.acceleration.worst < EXACT:
+            return result(tree, "exact", errors)
+    best = result(lumped, "lumped", before)
+    for followers in _followers(clusters, options):
+        loops = all(view.clusters[view.nodes[f.body].cluster].kind == "loops" for f in followers)
+        if followers and loops and best.errors and best.errors.acceleration.median <= FAIR:
+            break
+        description = _lumped(view, options.tendons, rotors=True)
+        tree = _built(_following(view, description, followers, options.tendons))
+        at = mapped(view, tree, "tendons", ())
+        try:
+            start = relumped(view, tree)[0]
+            tree = fitted(tree, states.on(at), start, {body.name for body in view.bodies})
+            errors = tree_errors(tree, others.on(at))
+        except np.linalg.LinAlgError:
+            continue
+        so_far = best.errors or before
+        most = min(before.acceleration.median, so_far.acceleration.median)
+        falls = errors.gravity.median <= max(before.gravity.median, FALL)
+        if (errors.acceleration.median <= most and falls) or not loops:
+            best = result(tree, "fitted", errors, followers)
+    return best
 
 
-def open_tree_description(model: Model, *, tendons: bool) -> Description:
-    """The open tree; with ``tendons`` the inertia between joints and the actuators are in it, too.
+def _followers(clusters: Sequence[ClusterTree], options: TreeOptions) -> list[tuple[Follower, ...]]:
+    """None, and those that there are."""
+    every = tuple(each for cluster in clusters for each in cluster.followers)
+    return [(), every] if every and options.followers else [()]
+
+
+def _built(description: Description) -> Model:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DescriptionWarning)
+        return build(description)
+
+
+def _noted(written: WrittenTree) -> WrittenTree:
+    return replace(written, model=replace(written.model, notes=written.notes))
+
+
+def _lumped(view: Model, tendons: bool, *, rotors: bool = False) -> Description:
+    """The lumped tree, with inertia between joints and actuators for MJCF."""
+    if tendons:
+        tree = with_tendons(view, rotors=rotors)
+        return _with_motors_at_neutral(view, with_limits(view, with_reflected(view, tree)))
+    return with_limits(view, with_reflected(view, approximate(view)))
+
+
+def _following(
+    view: Model, description: Description, followers: Sequence[Follower], tendons: bool
+) -> Description:
+    """The tree with joints that follow others by polynomials, or as URDF's mimics do."""
+    joints = {joint.name: joint for joint in description.joints}
+    filed = {joint.name: joint for joint in view.description.joints}
+    at = view.joint_positions(view.neutral())
+    couplings = list(description.couplings)
+    for each in followers:
+        name, driver = view.joints[each.body].name, view.joints[each.driver].name
+        free = replace(
+            filed[name], mimic=None, independent=False, armature=0.0, initial=float(at[name]),
+            damping=0.0, friction=0.0, stiffness=0.0, deadband=0.0, motor=None, rotor=None,
+        )  # fmt: skip
+        if not tendons:
+            slope = each.coefficients[1] if len(each.coefficients) > 1 else 0.0
+            mimic = Mimic(driver, slope, each.coefficients[0])
+            free = replace(free, mimic=mimic, independent=None)
+        else:
+            coupling = PolynomialCoupling(
+                f"{name}_follows_{driver}", name, driver, each.coefficients
+            )
+            couplings.append(coupling)
+        joints[name] = free
+    return replace(description, joints=tuple(joints.values()), couplings=tuple(couplings))
+
+
+def open_tree_description(model: Model, options: TreeOptions) -> Description:
+    """The open tree, as it is written; warns of what is not.
 
     For formats without tendons joints keep the efforts that motors give them, and what is between
     joints is left out, with a warning.
     """
-    if tendons:
-        tree = with_limits(model, with_reflected(model, with_tendons(model)))
-        return _with_motors_at_neutral(model, tree)
-    _warn_of_tendons(model)
-    return with_limits(model, with_reflected(model, approximate(model)))
+    written = written_tree(model, options)
+    written.warn()
+    if not options.tendons:
+        _warn_of_tendons(written.view)
+    return written.model.description
 
 
 def inertia_between_joints(model: Model) -> dict[tuple[str, str], float]:

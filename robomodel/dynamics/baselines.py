@@ -12,17 +12,17 @@ are the independent joints, as with geared rotors, G_k is 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from robomodel.description import Description
-from robomodel.description.poses import compose, inverse
-from robomodel.dynamics.approximation import with_reflected
+from robomodel.dynamics.approximation import written_tree
 from robomodel.dynamics.kinematics.frames import FramePlacement, jacobian
 from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces, Matrix, State
+from robomodel.dynamics.open_trees import OpenTree, mapped, solved
 from robomodel.dynamics.recursions.aba import aba as forward_dynamics
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.efpa import contact as contact_inertia
@@ -31,19 +31,13 @@ from robomodel.dynamics.recursions.passive import Arguments, Inner, passive_forc
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.dynamics.recursions.rnea import rnea as inverse_dynamics
-from robomodel.model.approximate import (
-    approximate,
-    approximate_one,
-    select,
-    unconstrained,
-    with_tendons,
-)
+from robomodel.errors import few
+from robomodel.model.approximate import approximate, approximate_one, select, unconstrained
 from robomodel.model.build import build
 from robomodel.model.closure import Geometry
 from robomodel.model.constraints import OUTSIDE, Link, Unconstrained
-from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Cluster, independent_rates, joint_slices
-from robomodel.model.graph import WORLD
+from robomodel.model.derived import cache_key, cached_on_model
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import (
@@ -54,11 +48,10 @@ from robomodel.scalars import (
     dot,
     gram,
     is_zero,
-    solve,
     subtracted,
     transposed,
 )
-from robomodel.spatial import NO_WRENCH, ZERO, Transform, Wrench, factor
+from robomodel.spatial import ZERO, Transform
 
 SINGULAR = 1e-9  # a pivot of H below this share of its diagonal entry moves no mass
 
@@ -108,68 +101,6 @@ def spanning_tree(model: Model) -> Model:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTree:
-    """An open tree that stands for a robot.
-
-    ``positions`` and ``velocities`` are the robot's spanning coordinates that are the tree's, in
-    its order; ``parts`` the tree's velocities by the robot's clusters. ``places``: where the axes
-    of each of the robot's bodies stand in the tree, except of those that it leaves out.
-    """
-
-    model: Model
-    positions: Sequence[int]
-    velocities: Sequence[int]
-    parts: tuple[tuple[int, ...], ...]
-    places: Mapping[int, FramePlacement]
-    method: str
-
-    def place(self, model: Model, body: int) -> FramePlacement:
-        """Where a body of the robot stands; ValueError for one that the tree leaves out."""
-        if body == WORLD:
-            return FramePlacement(WORLD, Transform((), ZERO))
-        if body not in self.places:
-            raise ValueError(
-                f"method '{self.method}' leaves out the body '{model.bodies[body].name}' of "
-                f"'{model.name}', so nothing can act on it; use an exact method"
-            )
-        return self.places[body]
-
-    def frames(self, model: Model, places: Sequence[FramePlacement]) -> list[FramePlacement]:
-        """Frames of the robot as frames of the tree."""
-        frames = []
-        for frame in places:
-            place = self.place(model, frame.body)
-            rotations = (*frame.pose.rotations, *place.pose.rotations)
-            pose = Transform(rotations, place.pose.point(frame.pose.offset))
-            frames.append(FramePlacement(place.body, pose))
-        return frames
-
-    def wrenches(self, model: Model, f_ext: Forces) -> dict[int, Wrench]:
-        """Wrenches on the robot's bodies as wrenches on the tree's."""
-        result: dict[int, Wrench] = {}
-        for body, wrench in f_ext.items():
-            place = self.place(model, body)
-            if place.body != WORLD:
-                total = result.get(place.body, NO_WRENCH)
-                result[place.body] = total + place.pose.to_parent(wrench)
-        return result
-
-    def motion(self, state: State) -> tuple[list[Scalar], list[Scalar]]:
-        """Positions and velocities of the tree's joints, q_k and G_k v."""
-        q, v = state.positions, state.velocities
-        return [q[i] for i in self.positions], [v[r] for r in self.velocities]
-
-    def forces(self, state: Configuration, tau: Vector) -> list[Scalar]:
-        """Forces G_k⁻ᵀ tau on the tree's joints."""
-        forces: list[Scalar] = [0.0] * len(self.velocities)
-        for cluster, part in zip(state.model.clusters, self.parts, strict=True):
-            rows = [state.rows[self.velocities[i]] for i in part]
-            for i, force in zip(part, _solved(transposed(rows), tau[cluster.v]), strict=True):
-                forces[i] = force
-        return forces
-
-
 @cached_on_model
 def open_tree(model: Model, method: str) -> OpenTree:
     """The tree of a method."""
@@ -179,49 +110,46 @@ def open_tree(model: Model, method: str) -> OpenTree:
             body: FramePlacement(body, Transform((), ZERO)) for body in range(len(tree.nodes))
         }
         return OpenTree(tree, range(tree.nq), range(tree.nv), (), places, method)
-    return mapped(model, build(DESCRIPTIONS[method](model)), method)
+    if method == "tendons":
+        written = written_tree(model)
+        if written.model.nv != model.nv:
+            locked = few([model.joints[spin.body].name for spin in written.spins])
+            raise ValueError(
+                f"the spins of {locked} are freedoms of '{model.name}' that no whole joints of it "
+                "have, so no open tree stands for them; use an exact method, or spins='locked'"
+            )
+        return mapped(model, written.model, method, select(written.view).dropped)
+    return mapped(model, build(DESCRIPTIONS[method](model)), method, select(model).dropped)
 
 
-def mapped(model: Model, tree: Model, method: str) -> OpenTree:
-    """A tree, or a robot that is one in part, of joints of the model."""
-    body_of = {joint.name: body for body, joint in enumerate(model.joints)}
-    bodies: dict[int, int] = {}
-    columns: dict[int, int] = {}  # of the robot's spanning velocities, by the tree's independent
-    for cluster in tree.clusters:
-        for n, _, along in joint_slices(tree, cluster):
-            bodies[n] = body_of[tree.joints[n].name]
-            rates = independent_rates(cluster, along)
-            pairs = zip(rates, model.nodes[bodies[n]].freedoms, strict=True)
-            columns |= {i: v for i, v in pairs if i is not None}
-    velocities = [columns[i] for i in range(tree.nv)]
-    nodes = [model.nodes[body] for body in bodies.values()]
-    positions = [node.q + i for node in nodes for i in range(node.joint.nq)]
-    parts = []
-    for c in model.clusters:
-        part = [i for i, v in enumerate(velocities) if c.spanning_v.start <= v < c.spanning_v.stop]
-        parts.append(tuple(sorted(part, key=velocities.__getitem__)))
-    places = {
-        body: _place(model, body, tree)  # locked bodies' links stand on others
-        for body in set(range(len(model.nodes))) - select(model).dropped
-    }
-    return OpenTree(tree, positions, velocities, tuple(parts), places, method)
+@cached_on_model
+def corrected_tree(model: Model) -> OpenTree:
+    """The tree that a correction is for: that which is written, or that of :func:`corrected`."""
+    return mapped(model, written_tree(model).model, "tendons", ())
 
 
-def _place(model: Model, body: int, tree: Model) -> FramePlacement:
-    """Where a body's internal frame stands in a tree that has its link."""
-    name = model.nodes[body].name
-    in_tree, in_robot = tree.frame(name), model.frame(name).placement
-    if in_tree.placement == in_robot:
-        return FramePlacement(in_tree.body, Transform((), ZERO))
-    pose = compose(in_tree.placement, inverse(in_robot))
-    return FramePlacement(in_tree.body, Transform(factor(pose.rotation), pose.xyz))
+@cached_on_model
+def corrected(model: Model, tree: Model) -> Model:
+    """The robot, corrected in another of its trees; its name tells its kernels apart."""
+    strangers = [joint.name for joint in tree.joints
+                 if joint.independent and joint.name not in model.joint_names]  # fmt: skip
+    if strangers or tree.loops:
+        raise ValueError(
+            f"tree: '{tree.name}' is no open tree of '{model.name}'"
+            + (f", which has no joint {few(strangers)}" if strangers else ", it has loops")
+        )
+    result = replace(model, name=f"{model.name} {cache_key(tree, 'tree')}")
+    result.derived[(corrected_tree,)] = mapped(result, tree, "tendons", ())
+    return result
 
 
 def approximated_in_part(model: Model, cluster: Cluster) -> Model:
     """The robot; its method "approximate" has this cluster alone as an open tree."""
     result = replace(model)
     tree = build(approximate_one(model, cluster))
-    result.derived[open_tree, "approximate"] = mapped(model, tree, "approximate")
+    result.derived[open_tree, "approximate"] = mapped(
+        model, tree, "approximate", select(result).dropped
+    )
     return result
 
 
@@ -230,17 +158,6 @@ def reduced_tree(model: Model, method: str, algorithm: str) -> Model:
     tree, result = open_tree(model, method), replace(model)
     result.derived[open_tree, method] = replace(tree, model=reduced(tree.model, algorithm))
     return result
-
-
-def _solved(matrix: Sequence[Vector], right: Vector) -> list[Scalar]:
-    """Matrix⁻¹ right; ``right`` itself where the matrix is structurally 1."""
-    if all(
-        type(x) is float and x == (1.0 if i == j else 0.0)
-        for i, row in enumerate(matrix)
-        for j, x in enumerate(row)
-    ):
-        return list(right)
-    return [x for (x,) in solve(matrix, [[r] for r in right])]
 
 
 # ---- on any of these trees -----------------------------------------------------------------------
@@ -286,7 +203,7 @@ def aba(
     a: list[Scalar] = []
     for part in tree.parts:
         rows = [state.rows[tree.velocities[i]] for i in part]
-        a += _solved(rows, [qdd[i] - state.bias[tree.velocities[i]] for i in part])
+        a += solved(rows, [qdd[i] - state.bias[tree.velocities[i]] for i in part])
     return a
 
 
@@ -320,7 +237,7 @@ def contact(
 
 def correction_force(model: Model, q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
     """ID(q_k, G_k v, G_k a + g_k) - G_k⁻ᵀ tau, with the a of the robot: what the tree lacks."""
-    tree, state = open_tree(model, "tendons"), State(model, q, (), v)
+    tree, state = corrected_tree(model), State(model, q, (), v)
     qdd = state.accelerations(forward_dynamics(model, q, v, tau))
     needed = inverse_dynamics(tree.model, *tree.motion(state), [qdd[r] for r in tree.velocities])
     return subtracted(needed, tree.forces(state, tau))
@@ -328,7 +245,7 @@ def correction_force(model: Model, q: Vector, v: Vector, tau: Vector) -> list[Sc
 
 def correction_passive(m: Model, x: Arguments, _: object, run: Inner) -> list[Scalar]:
     """The correction where springs and damping act on the robot, and the tree's own on the tree."""
-    tree, state = open_tree(m, "tendons"), State(m, x["q"], (), x["v"])
+    tree, state = corrected_tree(m), State(m, x["q"], (), x["v"])
     passive = passive_force(m, x["q"], x["v"])
     correction = run({**x, "tau": added(x["tau"], passive)})
     tree_passive = passive_force(tree.model, *tree.motion(state))
@@ -465,5 +382,4 @@ DESCRIPTIONS: dict[str, Callable[[Model], Description]] = {
     "approximate": approximate,
     "unconstrained": unconstrained,
     "independent": partial(approximate, lump=False),  # as 002, II-C: the rotors' mass is left out
-    "tendons": lambda model: with_reflected(model, with_tendons(model)),
 }

@@ -18,7 +18,7 @@ from robomodel.description.transmissions import rotor_name
 from robomodel.model import graph
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array
+from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.model.options import fixed
 from robomodel.scalars import Scalar, Vector
@@ -44,20 +44,23 @@ def approximate(model: Model, *, lump: bool = True) -> Description:
     return _open_tree(model, armatures, lump=lump)
 
 
-def with_tendons(model: Model) -> Description:
-    """The tree of :func:`approximate` with the reflected inertia between joints, too.
+def with_tendons(model: Model, *, rotors: bool = False) -> Description:
+    """The tree of :func:`approximate` with the reflected inertia between joints of a chain, too.
 
     An inertia I on Σ kᵢ q̇ᵢ, which MJCF calls the armature of a fixed tendon, is a massless link
     whose joint has the armature I and turns by Σ kᵢ qᵢ. Each locked rotor that several joints turn
     is one. What then remains of :func:`reflected` between joints, as linkages have it, is written
     as such inertias of its Cholesky factor, and where it is not positive semidefinite, of the
-    nearest matrix that is.
+    nearest matrix that is. There is none between joints of two branches, which MuJoCo leaves out.
+
+    With ``rotors``, those of rotors are all that there is, and armatures are the file's: the
+    inertias are to be fitted.
     """
     armatures: dict[str, float] = {}
     tendons: list[Tendon] = []
     for each in joint_inertias(model):
         shared, diagonal = each.tendons()
-        tendons += shared
+        tendons += each.shared() if rotors else shared
         armatures |= each.armatures(diagonal)
     return _with_rotors(_open_tree(model, armatures, lump=True), tendons)
 
@@ -106,6 +109,11 @@ def select(model: Model) -> Selection:
     moving = frozenset(
         body for c in model.clusters for body in select_in(model, c, g[c.spanning_v, c.v])
     )
+    return selection(model, moving)
+
+
+def selection(model: Model, moving: frozenset[int]) -> Selection:
+    """These joints move."""
     needed = set(moving)
     for body in sorted(moving, reverse=True):
         parent = model.nodes[body].parent
@@ -223,13 +231,15 @@ class JointInertia:
     """The reflected inertia of a cluster at neutral, in the velocities of its joints that move.
 
     ``joints`` have these velocities, in their order; ``rotors`` are locked bodies that carry none,
-    with their inertia about their joint and its rate by these velocities.
+    with their inertia about their joint and its rate by these velocities. ``chained`` says which of
+    the velocities are of joints of which one carries the other.
     """
 
     cluster: str
     joints: tuple[tuple[str, bool], ...]  # a name and whether it has one freedom, by velocity
     matrix: Array
     rotors: tuple[tuple[str, float, Array], ...]
+    chained: Mask
 
     def armatures(self, matrix: Array) -> dict[str, float]:
         """The diagonal, of a ball joint its mean; planar and floating joints have none."""
@@ -240,36 +250,51 @@ class JointInertia:
             result[name] = max(0.0, float(np.mean(values))) if len(values) in (1, 3) else 0.0
         return result
 
+    def shared(self) -> list[Tendon]:
+        """Those of rotors that several joints of one chain turn."""
+        single = np.array([alone for _, alone in self.joints])
+        tendons = []
+        for name, inertia, ratios in self.rotors:
+            on = np.flatnonzero(np.abs(ratios) > ROUNDING * np.abs(ratios).max(initial=0.0))
+            along = bool(single[on].all() and self.chained[np.ix_(on, on)].all())
+            if inertia > 0.0 and len(on) > 1 and along:
+                tendons.append(self._tendon(name, inertia, ratios))
+        return tendons
+
+    def _tendon(self, name: str, inertia: float, ratios: Array) -> Tendon:
+        on = np.flatnonzero(np.abs(ratios) > ROUNDING * np.abs(ratios).max(initial=0.0))
+        terms = tuple((self.joints[i][0], float(ratios[i])) for i in on)
+        return Tendon(name, inertia, terms)
+
     def tendons(self) -> tuple[list[Tendon], Array]:
         """The inertias that several joints share, and the remaining diagonal matrix."""
         single = np.array([alone for _, alone in self.joints])
-        whole = np.where(single & single[:, None], self.matrix, np.diag(np.diag(self.matrix)))
+        between = single & single[:, None] & self.chained
+        whole = np.where(between, self.matrix, np.diag(np.diag(self.matrix)))
         size = np.sqrt(np.abs(np.diag(whole)))
         scale = np.where(size > 0.0, size, 1.0)
-        shared: list[tuple[str, float, Array]] = []
-        for name, inertia, ratios in self.rotors:
-            if inertia > 0.0 and np.count_nonzero(ratios) > 1 and not ratios[~single].any():
-                shared.append((name, inertia, ratios))
-        remainder = whole - sum((i * np.outer(b, b) for _, i, b in shared), np.zeros_like(whole))
+        labels = [label for label, _ in self.joints]
+        shared, remainder = self.shared(), whole
+        for each in shared:
+            row = np.array([dict(each.terms).get(label, 0.0) for label in labels])
+            remainder = remainder - each.inertia * np.outer(row, row)
         if np.linalg.eigvalsh(remainder / np.outer(scale, scale))[0] < -ROUNDING:
             shared, remainder = [], whole
-        diagonal, factors = _factored(remainder / np.outer(scale, scale))
-        named = ((f"{self.cluster}_{n}", 1.0, row * scale) for n, row in enumerate(factors))
-        labels = [name for name, _ in self.joints]
-        tendons = [
-            Tendon(name, inertia, tuple((labels[i], float(row[i])) for i in np.flatnonzero(row)))
-            for name, inertia, row in (*shared, *named)
+        diagonal, factors = _factored(remainder / np.outer(scale, scale), self.chained)
+        named = [
+            self._tendon(f"{self.cluster}_{n}", 1.0, row * scale) for n, row in enumerate(factors)
         ]
-        return tendons, diagonal * np.outer(scale, scale)
+        return [*shared, *named], diagonal * np.outer(scale, scale)
 
 
 ROUNDING = 1e-12  # of a matrix with ones on its diagonal
 
 
-def _factored(matrix: Array) -> tuple[Array, list[Array]]:
+def _factored(matrix: Array, chained: Mask | None = None) -> tuple[Array, list[Array]]:
     """D and rows b of D + Σ bᵀ b, D diagonal, which is the matrix or, if it is indefinite, near.
 
-    By columns of the Cholesky factor; those with a single number go to D.
+    By columns of the Cholesky factor, from the last on, so that joints of two branches, which are
+    not ``chained``, are in no row together; those with a single number go to D.
     """
     off = np.abs(matrix - np.diag(np.diag(matrix)))
     if off.max(initial=0.0) <= ROUNDING:
@@ -277,8 +302,12 @@ def _factored(matrix: Array) -> tuple[Array, list[Array]]:
     values, vectors = np.linalg.eigh(matrix)
     if values[0] < 0.0:
         matrix = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        if chained is not None and not chained.all():
+            matrix = np.where(chained, matrix, 0.0)
+            lacking = max(0.0, -float(np.linalg.eigvalsh(matrix)[0]))
+            matrix = matrix + lacking * np.eye(len(matrix))
     diagonal, rows = np.zeros_like(matrix), []
-    for i in range(len(matrix)):
+    for i in reversed(range(len(matrix))):
         row = np.where(np.abs(matrix[i]) > ROUNDING, matrix[i], 0.0)
         if not row[i]:
             continue
@@ -313,9 +342,14 @@ def joint_inertias(model: Model) -> Iterator[JointInertia]:
                 (motion,) = node.joint.subspace
                 about = float((node.inertia * motion).dot(motion)) + node.armature
                 rotors.append((node.name, about, turned[node.v]))
-        joints = [model.joints[body] for body in moving]
-        labels = tuple((joint.name, joint.nv == 1) for joint in joints for _ in range(joint.nv))
-        yield JointInertia(cluster.name, labels, inertia, tuple(rotors))
+        owners = [body for body in moving for _ in range(model.joints[body].nv)]
+        labels = tuple((model.joints[b].name, model.joints[b].nv == 1) for b in owners)
+        paths = {body: set(graph.path(model.parents, body)) for body in moving}
+        chained = np.array([[i in paths[j] or j in paths[i] for j in owners] for i in owners])
+        shape = (len(owners), len(owners))
+        yield JointInertia(
+            cluster.name, labels, inertia, tuple(rotors), chained.reshape(shape).astype(bool)
+        )
 
 
 # ---- the description -----------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Rods between two balls: freedoms that turn one body about a line of its own, and locks on them.
 
 A body spins where one motion of its cluster leaves all other bodies with mass at rest, no motor
-turns, and the body's own motion is a rotation about a line that is fixed in it. Such a freedom is
-the rod's; no actuator and no other body feels it. It may be locked by one condition, that an axis
+turns, and the body's own motion is a rotation about a line that is fixed in it. Halves of a rod
+that a loop welds together are one body. Such a freedom is the rod's; no actuator and no other body
+feels it. It may be locked by one condition, that an axis
 of the rod stays perpendicular to one of what carries it: the ball becomes a universal joint.
 """
 
@@ -48,14 +49,19 @@ def find_spins(model: Model) -> tuple[Spin, ...]:
     """The spins of a robot's rods, cluster by cluster."""
     spins: list[Spin] = []
     for cluster in model.clusters:
-        if cluster.implicit and _has_balls(cluster.geometry):
+        if cluster.implicit and _has_balls(model, cluster):
             spins += _of_cluster(model, cluster)
     return tuple(spins)
 
 
-def _has_balls(geometry: Geometry) -> bool:
-    """Whether a cluster has what a ball may be: a joint of three freedoms, or coinciding points."""
+def _has_balls(model: Model, cluster: Cluster) -> bool:
+    """Whether a cluster has what a ball may be: a joint or a loop of three freedoms, or hinges.
+
+    Three hinges that are a ball have two bodies without mass between them.
+    """
+    geometry = cluster.geometry
     balls = any(isinstance(link.joint, Spherical) for link in geometry.links)
+    balls |= sum(not _weighs(model, body) for body in cluster.bodies) > 1
     return balls or any(
         len(loop.rows) == 3 and all(isinstance(row, Coincident) for row in loop.rows)
         for loop in geometry.loop_joints
@@ -93,16 +99,32 @@ def _of_cluster(model: Model, cluster: Cluster) -> list[Spin]:
         if gap[0] <= 1e-9:
             places.append(q[0])
     motions = [null(q) for q in places]
-    result = []
-    for body in heavy:
+    result: list[Spin] = []
+    for body, *halves in _welded(model, cluster, heavy):
+        others = [other for other in heavy if other not in (body, *halves)]
         spins = [
-            _alone(geometry, q, motion, unit, body, heavy, driven)
+            _alone(geometry, q, motion, unit, body, others, driven)
             for q, motion in zip(places, motions, strict=True)
         ]
         first = spins[0]
         if first is not None and all(_same(first, spin, geometry.scale) for spin in spins):
             result.append(Spin(cluster.bodies[body], *first))
     return result
+
+
+def _welded(model: Model, cluster: Cluster, heavy: Sequence[int]) -> list[list[int]]:
+    """The bodies with mass in groups that loops weld together, by their numbers in the cluster."""
+    group = {body: body for body in range(len(cluster.bodies))}
+    local = {body: n for n, body in enumerate(cluster.bodies)}
+    for loop in model.loops:
+        ends = [local.get(model.frame(x).body, -1) for x in (loop.predecessor, loop.successor)]
+        if loop.type == "fixed" and min(ends) >= 0:
+            one, other = (group[end] for end in ends)
+            group = {body: one if of == other else of for body, of in group.items()}
+    groups: dict[int, list[int]] = {}
+    for body in heavy:
+        groups.setdefault(group[body], []).append(body)
+    return list(groups.values())
 
 
 def _same(one: tuple[Array, Array], other: tuple[Array, Array] | None, size: float) -> bool:
@@ -119,13 +141,13 @@ def _alone(
     motions: Array,
     unit: Array,
     body: int,
-    heavy: Sequence[int],
+    resting: Sequence[int],
     driven: set[int],
 ) -> tuple[Array, Array] | None:
-    """The line and the point of it, in the body's axes, of a rotation of this body alone."""
+    """The line and the point of it, in the body's axes, of a rotation of it while others rest."""
     poses, twists = kinematics(geometry, q)
     scaled = twists * unit / np.array([1.0, 1.0, 1.0, *[geometry.scale] * 3])[:, None]
-    others = [scaled[other] @ motions.T for other in heavy if other != body]
+    others = [scaled[other] @ motions.T for other in resting]
     others.append(motions[:, sorted(driven)].T)
     stacked = np.concatenate(others)
     singular, right = np.linalg.svd(stacked, full_matrices=True)[1:]

@@ -168,27 +168,37 @@ def passive_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Op
     """
 
 
-@algorithm(
-    baselines.correction_force, correction=("nv",), passive=baselines.correction_passive, fixed=True
-)
+declare("correction_force", baselines.correction_force, correction=("nt",),
+        passive=baselines.correction_passive, fixed=True)  # fmt: skip
+
+
+@documented
 def correction_force(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
+    *,
+    tree: Model | None = None,
     **options: Unpack[PassiveOptions],
 ) -> Array:
     """The joint forces that the open tree lacks to accelerate as the robot does.
 
     With the accelerations a of the robot under tau, q̇ₜ = Gₜ v and tau = Gₜᵀ tauₜ, it is
-    IDₜ(qₜ, Gₜ v, Gₜ a + gₜ) - tauₜ, of the inverse dynamics IDₜ of the tree: the gyroscopic moments
-    and the spin of rotors on moving carriers, and what changes with the configuration of linkages.
-    A simulator of the tree that adds it to tauₜ at each step follows the robot, without contact.
+    IDₜ(qₜ, Gₜ v, Gₜ a + gₜ) - tauₜ, of the inverse dynamics IDₜ of the tree. A simulator of the
+    tree that adds it to tauₜ at each step follows the robot, without contact. In MuJoCo that is
+    exact, too: nothing of the tree's inertia is between joints of two branches. Where rods' spins are locked in the tree, tauₜ is what is nearest to tau. Followers
+    are held softly by MuJoCo: for them, use a tree without.
+
+    Args:
+        tree: A tree of :func:`approximate_tree` with other options; default that with none.
 
     Returns:
-        correction: Forces (..., nv) on the joints of :func:`approximate_tree`, in the order of its
-            v; with ``passive`` that tree's springs and damping act, too.
+        correction: Forces (..., n) on the joints of the tree, in the order of its v; with
+            ``passive`` that tree's springs and damping act, too.
     """
+    robot = model if tree is None else baselines.corrected(model, tree)
+    return run_one(robot, "correction_force", {"q": q, "v": v, "tau": tau}, **options)
 
 
 declare("armature", reflected, A=("nv", "nv"), fixed=True)

@@ -1,0 +1,418 @@
+"""Bodies of open trees that move as the robot does: exact ones behind gears, fitted ones elsewhere.
+
+An open tree's torques are linear in its parameters π: of bodies, armatures and tendons. Nothing
+says that these must be the links' own. Behind a gear the exact π is known (:func:`relumped`), else
+π is fitted to the exact torques, gravity's with more weight, over the range of motion and in the
+norm of the robot's inertia (:func:`fitted`); docs/approximate.md has both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robomodel.dynamics.kinematics.state import State
+from robomodel.dynamics.open_trees import OpenTree
+from robomodel.dynamics.recursions.aba import aba
+from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.recursions.regressor import regressor
+from robomodel.dynamics.recursions.rnea import rnea
+from robomodel.model.approximate import joint_inertias
+from robomodel.model.elements import joint_slices
+from robomodel.model.graph import WORLD
+from robomodel.model.joints import Array, Revolute
+from robomodel.model.model import Model
+from robomodel.model.parameters import (
+    ENTRIES,
+    INERTIAL,
+    of_joints,
+    parameters,
+    pseudo_inertia,
+    with_parameters,
+)
+from robomodel.model.physical import Cone, ParameterPrior, minimise
+from robomodel.model.tree_joints import ClusterTree
+from robomodel.scalars import stack, unstack
+from robomodel.spatial import UNIT, Transform
+
+STATES = 80  # of a fit, and as many others for its errors
+RATE = 10.0  # rad/s: accelerations over velocities of the states
+FALL = 10.0  # √(m² kg)/s²: the states' accelerations of robots without gravity
+GRAVITY = 10.0  # times as exactly as other torques, as it acts all the time
+GAMMA = 1e-6  # weight of the distance to the lumped bodies, in the relative error squared
+RAISED = 1e-3  # of the largest eigenvalue of a body's Σ: what is below is raised to begin with
+LIGHT = 1e-4  # of the tree's mass: the least that a body has to begin with
+ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: the armature that is assumed
+DIGITS = 9  # of fitted numbers
+PARALLEL = 1e-9  # the sine of the angle between two axes that are one
+SEED = 20260302
+
+
+# ---- exact states --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ExactStates:
+    """States (n) of a robot with its torques, in its independent velocities."""
+
+    model: Model
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    mass: Array
+    gravity: Array
+
+    def on(self, tree: OpenTree) -> TreeStates:
+        """The same in an open tree's coordinates."""
+        state = State(self.model, unstack(self.q), (), unstack(self.v))
+        n = len(self.q)
+        g = jacobian_of(state, tree.velocities, n)
+        bias = stack([state.bias[r] for r in tree.velocities], (n,))
+        back = np.linalg.inv(g)
+        return TreeStates(
+            stack([state.positions[i] for i in tree.positions], (n,)),
+            np.einsum("nij,nj->ni", g, self.v),
+            np.einsum("nij,nj->ni", g, self.a) + bias,
+            np.einsum("nji,nj->ni", back, self.tau),
+            np.linalg.cholesky(np.swapaxes(back, 1, 2) @ self.mass @ back),
+            np.einsum("nji,nj->ni", back, self.gravity),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TreeStates:
+    """Exact positions, velocities, accelerations and torques of a tree's joints (n, tree.nv).
+
+    ``low`` (n, nv, nv): Cholesky's factor of the robot's inertia; ``gravity``: torques at rest.
+    """
+
+    t: Array
+    dt: Array
+    ddt: Array
+    tau: Array
+    low: Array
+    gravity: Array
+
+
+def jacobian_of(state: State, rows: Sequence[int], n: int) -> Array:
+    """G's rows (n, rows, nv)."""
+    model = state.model
+    result = np.zeros((n, len(rows), model.nv))
+    cluster_of = {r: c for c in model.clusters
+                  for r in range(c.spanning_v.start, c.spanning_v.stop)}  # fmt: skip
+    for i, r in enumerate(rows):
+        result[:, i, cluster_of[r].v] = stack(state.rows[r], (n,))
+    return result
+
+
+def on_arrays(recursion: Callable[..., Any], model: Model, *arrays: Array) -> Array:
+    """A recursion on a batch: vectors (n, …) or matrices (n, …, …)."""
+    result = recursion(model, *map(unstack, arrays))
+    n = len(arrays[0])
+    if result and isinstance(result[0], list):
+        return np.stack([stack(row, (n,)) for row in result], axis=1)
+    return stack(result, (n,))
+
+
+def exact_states(
+    model: Model, tree: OpenTree, trees: Sequence[ClusterTree], *, check: bool
+) -> ExactStates:
+    """States over a tree's range whose energies are alike in all directions, as large as gravity's.
+
+    ``check``: others than those of a fit.
+    """
+    rng = np.random.default_rng(SEED + check)
+    n = STATES
+    q = _configurations(model, trees, rng, check=check)
+    zero = np.zeros((n, model.nv))
+    mass, gravity = on_arrays(crba, model, q), on_arrays(rnea, model, q, zero, zero)
+    state = State(model, unstack(q), (), unstack(zero))
+    back = np.linalg.inv(jacobian_of(state, tree.velocities, n))
+    low = np.linalg.cholesky(np.swapaxes(back, 1, 2) @ mass @ back)
+    lean = np.linalg.solve(low, np.einsum("nji,nj->ni", back, gravity)[..., None])
+    size = math.sqrt(float(np.mean(lean**2)))
+    if size < 1e-6:
+        size = FALL * math.sqrt(float(np.mean(np.diagonal(low @ np.swapaxes(low, 1, 2), 0, 1, 2))))
+    up = back @ np.linalg.inv(np.swapaxes(low, 1, 2))
+    draws = rng.standard_normal((2, n, model.nv)) * size
+    v = np.einsum("nij,nj->ni", up, draws[0] / RATE)
+    bias = State(model, unstack(q), (), unstack(v)).bias
+    along = stack([bias[r] for r in tree.velocities], (n,))
+    a = np.einsum("nij,nj->ni", up, draws[1]) - np.einsum("nij,nj->ni", back, along)
+    return ExactStates(model, q, v, a, on_arrays(rnea, model, q, v, a), mass, gravity)
+
+
+def _configurations(
+    model: Model, trees: Sequence[ClusterTree], rng: np.random.Generator, *, check: bool
+) -> Array:
+    """Configurations (n, nq), the clusters' drawn independently of each other, neutral first."""
+    q = np.tile(model.neutral(), (STATES, 1))
+    for each in trees:
+        cluster, positions = each.cluster, each.others if check else each.positions
+        picks = np.concatenate([[0], rng.integers(len(positions), size=STATES - 1)])
+        links = dict(zip(cluster.bodies, cluster.geometry.links, strict=True))
+        for body, part, _ in joint_slices(model, cluster):
+            first = cluster.q.start
+            q[:, first + part.start : first + part.stop] = positions[picks][
+                :, links[body].positions
+            ]
+    return q
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Median and worst of relative errors over a tree's range."""
+
+    median: float
+    worst: float
+
+    @classmethod
+    def of(cls, values: Array) -> Errors:
+        """Of errors at states; what is no number is infinitely wrong."""
+        values = np.where(np.isfinite(values), values, np.inf)
+        return cls(float(np.median(values)), float(np.max(values)))
+
+
+@dataclass(frozen=True, slots=True)
+class TreeErrors:
+    """How far an open tree is from the robot, over its range.
+
+    Attributes:
+        acceleration: ‖â - a‖ under the exact torques, in the norm of the robot's inertia, over the
+            root mean square of ‖a‖.
+        gravity: ‖ĝ - g‖ of the torques that hold the robot, over the root mean square of ‖g‖.
+        joints: Of each velocity of the tree, |â - a| over the root mean square of a.
+        inertia: The largest |λ - 1| of the eigenvalues λ of M⁻¹ M̂.
+        ratios: The least and largest of these eigenvalues.
+    """
+
+    acceleration: Errors
+    gravity: Errors
+    joints: Mapping[str, Errors]
+    inertia: Errors
+    ratios: tuple[float, float]
+
+
+def tree_errors(tree: Model, states: TreeStates) -> TreeErrors:
+    """Those of a tree's model at exact states."""
+    zero = np.zeros_like(states.dt)
+    with np.errstate(all="ignore"):
+        ddt = on_arrays(aba, tree, states.t, states.dt, states.tau)
+        fall = on_arrays(rnea, tree, states.t, zero, zero) - states.gravity
+        mass = on_arrays(crba, tree, states.t)
+    up = np.swapaxes(states.low, 1, 2)
+    norm = np.linalg.norm(np.einsum("nij,nj->ni", up, ddt - states.ddt), axis=1)
+    size = _rms(np.linalg.norm(np.einsum("nij,nj->ni", up, states.ddt), axis=1))
+    weight = _rms(np.linalg.norm(states.gravity, axis=1))
+    joints = {
+        name: Errors.of(np.abs(ddt[:, i] - states.ddt[:, i]) / _rms(states.ddt[:, i]))
+        for i, name in enumerate(tree.dof_names)
+    }
+    half = np.linalg.solve(states.low, mass)
+    values = np.linalg.eigvalsh(np.linalg.solve(states.low, np.swapaxes(half, 1, 2)))
+    return TreeErrors(
+        Errors.of(norm / size),
+        Errors.of(np.linalg.norm(fall, axis=1) / weight),
+        joints,
+        Errors.of(np.max(np.abs(values - 1.0), axis=1)),
+        (float(np.min(values)), float(np.max(values))),
+    )
+
+
+def _rms(values: Array) -> float:
+    return math.sqrt(float(np.mean(values**2))) or 1.0
+
+
+# ---- behind gears --------------------------------------------------------------------------------
+
+
+def relumped(model: Model, tree: Model) -> tuple[Array, bool]:
+    """The tree's parameters with the spin of geared rotors in its bodies, and whether these exist.
+
+    A rotor of inertia I about its axis, geared N times to the joint that hangs on the same body,
+    parallel to it, has besides its locked inertia the energy N I s q̇ + ½ N² I q̇², s the carrier's
+    rate about the axis. The child turns by s + q̇ about it, which is fixed in both bodies, so that
+    this is ½ N I (s + q̇)² - ½ N I s² + ½ (N² - N) I q̇²: a disc of N I more for the child, less for
+    the carrier, and the armature (N² - N) I. Discs, N I about the axis and ½ N I across it, have no
+    mass; what is equal about all axes normal to the joint's does not see it.
+    """
+    filed = parameters(tree)
+    values, at = filed.values.copy(), {name: i for i, name in enumerate(filed.names)}
+    body_of = {node.name: n for n, node in enumerate(model.nodes)}
+    joint_of = {joint.name: n for n, joint in enumerate(model.joints)}
+    bodies = {body.name for body in tree.bodies}
+    touched: set[str] = set()
+    for each in joint_inertias(model):
+        for rotor, about, ratios in each.rotors:
+            (driven,) = np.flatnonzero(ratios) if np.count_nonzero(ratios) == 1 else (-1,)
+            if driven < 0:
+                continue
+            child = joint_of[each.joints[driven][0]]
+            spin = _spin(model, body_of[rotor], child, about, float(ratios[driven]))
+            child_name, carrier = model.nodes[child].name, model.bodies[child].parent
+            armature = at.get(f"{model.joints[child].name}.armature", -1)
+            if not spin or not {child_name, carrier} <= bodies or values[armature] < spin:
+                continue
+            axis = Transform(model.nodes[child].rotations, (0.0, 0.0, 0.0)).rotate(
+                UNIT[_axis_number(model, child)]
+            )
+            _add_disc(model, values, at, carrier, axis, -spin)
+            _add_disc(model, values, at, child_name, UNIT[_axis_number(model, child)], spin)
+            values[armature] -= spin
+            touched |= {child_name, carrier}
+    exist = all(_exists(values[at[f"{name}.mass"] :][: len(INERTIAL)]) for name in touched)
+    return values, exist
+
+
+def _spin(model: Model, rotor: int, child: int, about: float, ratio: float) -> float:
+    """N I in the joint's sense; 0 where the rotor's spin is none of the joint's."""
+    one, other = model.nodes[rotor], model.nodes[child]
+    hinges = isinstance(one.joint, Revolute) and isinstance(other.joint, Revolute)
+    if not hinges or one.parent != other.parent or one.parent == WORLD or not one.axisymmetric:
+        return 0.0
+    axes = [
+        Transform(node.rotations, (0.0, 0.0, 0.0)).rotate(UNIT[_axis_number(model, body)])
+        for node, body in ((one, rotor), (other, child))
+    ]
+    cosine = float(np.dot(*np.array(axes, dtype=float)))
+    if abs(abs(cosine) - 1.0) > PARALLEL:
+        return 0.0
+    return math.copysign(1.0, cosine) * ratio * (about - one.armature)
+
+
+def _axis_number(model: Model, body: int) -> int:
+    joint = model.nodes[body].joint
+    assert isinstance(joint, Revolute)
+    return joint.k
+
+
+def _add_disc(
+    model: Model, values: Array, at: Mapping[str, int], body: str, axis: Sequence[Any], size: float
+) -> None:
+    """Add a disc about an axis, in the body's internal axes, to its parameters."""
+    a = np.array(model.frame(body).pose.unrotate((axis[0], axis[1], axis[2])), dtype=float)
+    disc = 0.5 * size * (np.eye(3) + np.outer(a, a))
+    first = at[f"{body}.{INERTIAL[4]}"]
+    values[first : first + 6] += [disc[i, j] for i, j in ENTRIES]
+
+
+def _exists(ten: Array) -> bool:
+    lowest, *_, highest = np.linalg.eigvalsh(pseudo_inertia(ten.tolist()))
+    return bool(lowest >= -1e-12 * highest)
+
+
+# ---- the fit -------------------------------------------------------------------------------------
+
+
+def fitted(tree: Model, states: TreeStates, start: Array, bodies: set[str]) -> Model:
+    """The tree with the parameters of least error of torques and gravity, of bodies that exist.
+
+        min ½ Σ w ‖L⁻¹ (Y π - τ)‖² + ½ κ² Σ w' ‖L⁻¹ (Y⁰ π - g)‖²
+            + γ [Σ D(J ‖ J⁰) + Σ (α/α⁰ - log α)]
+
+    over states with Mₜ = L Lᵀ and weights w = 1/(‖·‖² + its median); D is the distance and barrier
+    of :mod:`robomodel.model.physical` to the bodies of ``start`` (p,). Only ``bodies`` change.
+    """
+    filed = parameters(tree)
+    nominal, cones, scalars = _assumed(tree, states, start, bodies)
+    a, b = _normal_equations(tree, states)
+    free = np.zeros(len(nominal), dtype=bool)
+    free[scalars] = True
+    for cone in cones:
+        free[cone.at] = True
+    ways = np.eye(len(nominal))[:, free]
+    gram, slope = ways.T @ a @ ways, ways.T @ (b - a @ nominal)
+    z, weight = np.zeros(ways.shape[1]), 1.0
+    while weight >= 0.9 * GAMMA:
+        prior = ParameterPrior(cones, scalars, nominal, ways, weight, np.full(len(scalars), weight))
+        z = minimise(gram, slope, prior, ways, z)
+        weight *= 0.1
+    x = nominal + ways @ z
+    values = np.where(free, [float(f"{each:.{DIGITS}g}") for each in x], filed.values)
+    return with_parameters(tree, values)
+
+
+def _normal_equations(tree: Model, states: TreeStates) -> tuple[Array, Array]:
+    """A (p, p) and b (p,) of the weighted least squares, gravity's share in them."""
+    zero = np.zeros_like(states.dt)
+    parts = [(states.tau, states.dt, states.ddt, 1.0), (states.gravity, zero, zero, GRAVITY)]
+    p = len(parameters(tree).names)
+    a, b = np.zeros((p, p)), np.zeros(p)
+    for tau, dt, ddt, share in parts:
+        rows = np.linalg.solve(states.low, on_arrays(regressor, tree, states.t, dt, ddt))
+        forces = np.linalg.solve(states.low, tau[..., None])[..., 0]
+        size = np.sum(forces**2, axis=1)
+        if not size.any():
+            continue
+        weight = share**2 / (size + np.median(size)) / len(size)
+        a += np.einsum("n,nip,niq->pq", weight, rows, rows, optimize=True)
+        b += np.einsum("n,nip,ni->p", weight, rows, forces, optimize=True)
+    return a, b
+
+
+def _assumed(
+    tree: Model, states: TreeStates, start: Array, bodies: set[str]
+) -> tuple[Array, list[Cone], Any]:
+    """Parameters to begin with, the cones of bodies, and the places of armatures."""
+    nominal, size = start.copy(), len(INERTIAL)
+    moving = [n for n, body in enumerate(tree.bodies) if body.name in bodies]
+    tens = {n: nominal[size * n : size * (n + 1)] for n in moving}
+    total = sum(float(ten[0]) for ten in tens.values()) or 1.0
+    extents = [
+        math.sqrt(max(float(np.trace(pseudo_inertia(ten.tolist())[:3, :3])), 0.0) / ten[0])
+        for ten in tens.values()
+        if ten[0] > 0.0
+    ]
+    length = 0.1 * float(np.median(extents)) if extents else 0.01
+    cones = []
+    for n, ten in tens.items():
+        nominal[size * n : size * (n + 1)] = _raised(ten, LIGHT * total, length)
+        cones.append(Cone.of(size * n, nominal[size * n : size * (n + 1)]))
+    inertia = np.sum(states.low**2, axis=2)  # the diagonal of M
+    usual = dict(zip(tree.dof_names, np.median(inertia, axis=0).tolist(), strict=True))
+    least = min(usual.values())
+    ratios = {name: k for each in tree.couplings for name, k in _largest(each.terms)}
+    scalars = []
+    for place, (n, kind) in enumerate(of_joints(tree), size * len(tree.bodies)):
+        joint = tree.joints[n]
+        if kind == "armature" and joint.nv == 1:
+            scalars.append(place)
+            nominal[place] = ARMATURE * usual.get(
+                joint.name, TENDON / ARMATURE * least / ratios.get(joint.name, 1.0) ** 2
+            )
+        elif kind != "armature":
+            nominal[place] = 0.0
+    return nominal, cones, np.array(scalars, dtype=int)
+
+
+def _largest(terms: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The joint that a coupling begins with, and the most that it turns for one of the others."""
+    (name, own), *others = terms
+    return [(name, max((abs(k / own) for _, k in others), default=1.0) or 1.0)]
+
+
+def _raised(ten: Array, least: float, length: float) -> Array:
+    """The ten parameters of a body that exists strictly, near these."""
+    j = pseudo_inertia(ten.tolist())
+    mass = max(float(ten[0]), least)
+    center = j[:3, 3] / mass
+    sizes, axes = np.linalg.eigh(j[:3, :3] - mass * np.outer(center, center))
+    sizes = np.maximum(sizes, RAISED * max(float(sizes[-1]), mass * length**2))
+    sigma = axes * sizes @ axes.T + mass * np.outer(center, center)
+    inertia = np.trace(sigma) * np.eye(3) - sigma
+    return np.array([mass, *j[:3, 3], *(inertia[i, k] for i, k in ENTRIES)])
+
+
+def with_values(tree: Model, values: Array) -> Model:
+    """The tree with these parameters; rounding of zero armatures is no armature."""
+    filed = parameters(tree).values
+    rounding = np.abs(values) < 1e-15 * np.maximum(np.abs(filed), 1e-300)
+    return with_parameters(tree, np.where(rounding, 0.0, values))

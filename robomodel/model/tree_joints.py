@@ -1,0 +1,487 @@
+"""Which joints an open tree has: those that carry the limb.
+
+Of every cluster as many joints move as it has freedoms. Among the sets of whole joints that
+determine the cluster's rates all over its range, the tree has that which displaces the links
+least while the other joints are locked (:func:`choose`). The limb's joints win over cranks and
+rods, whose bodies are light and carry nothing. A locked joint may follow one of the tree's by a
+polynomial (:func:`followers`). docs/approximate.md gives the reasons.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from robomodel.errors import UnknownNameError, check_names, few
+from robomodel.model import closure as newton
+from robomodel.model.approximate import select_in
+from robomodel.model.configurations.curves import ClusterMotion
+from robomodel.model.elements import Cluster
+from robomodel.model.graph import WORLD
+from robomodel.model.joints import Array, Mask
+from robomodel.model.model import Model
+from robomodel.model.parameters import ENTRIES, pseudo_inertia
+from robomodel.scalars import stack, unstack
+
+REGULAR = 0.003  # least singular value of the tree's joints at neutral: 1 is best, 0 a dead point
+SHARE = 0.15  # of that: what counts as determined
+IN_RANGE = 0.6  # share of the configurations in which a set of joints must determine the cluster
+GOOD = 0.4  # of the singular value at neutral: the range of the tree ends there
+SETS = 3000  # of joints that are tried
+ALIKE = 1.02  # displacements within this factor are the same; the better conditioned set wins
+FREE, FAR = 0.6, 1.2  # rad, or cluster sizes, from neutral: without limits, and at most
+FINALISTS, NEAR = 4, 3.0  # sets whose ranges are compared, and displace at most so much more
+DRAWS, HOPS = 25, 7  # of configurations, and steps on the way to each
+CLOSED = 1e-9  # m, or sine of an angle
+ITERATIONS = 12  # of Newton's method for a step; what needs more is beyond the range
+LEAST = 1e-3  # m, of displacement, below which nothing needs to follow
+WORTH = 0.67  # of the displacement may be left with one that follows
+PAYLOAD = 0.1  # of the cluster's mass: a massless link that closes no loop, as a foot or tool
+NO_MASS = 1e-4  # of the robot's mass
+LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothing
+EXACT = 1e-9  # of a polynomial's range: coefficients that matter less are zero
+SEED = 20260301
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """A joint that moves as a polynomial of one of the tree's, q = Σ coefficients[i] · driverⁱ.
+
+    ``error`` [rad or m]: the worst over the range.
+    """
+
+    body: int
+    driver: int
+    coefficients: tuple[float, ...]
+    error: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterTree:
+    """The joints of a cluster that move in the tree, by ``bodies``, and its range.
+
+    ``positions`` (n, nq) are spanning positions of the cluster in which these joints determine it,
+    neutral first; ``others`` as many others. ``displacement`` [m]: root mean square, by mass, of
+    how far its links and what they carry are from where they should be; ``farthest``: the link and
+    how far it gets.
+    ``followers`` would move locked joints after all, and then leave ``following`` of it.
+    """
+
+    cluster: Cluster
+    bodies: tuple[int, ...]
+    positions: Array
+    others: Array
+    displacement: float = 0.0
+    farthest: tuple[str, float] = ("", 0.0)
+    followers: tuple[Follower, ...] = ()
+    following: float = 0.0
+
+
+def tree_joints(model: Model, joints: Sequence[str] = (), degree: int = 4) -> list[ClusterTree]:
+    """The trees of all clusters, in their order; ``joints`` move where they are named.
+
+    ``degree`` is that of polynomials by which joints may follow.
+
+    Raises:
+        UnknownNameError: A name that is no joint's.
+        ValueError: The named joints, or no whole joints, determine a cluster.
+    """
+    check_names(joints, model.joint_names, "joints: no joint ", error=UnknownNameError)
+    rng = np.random.default_rng(SEED)
+    trees = []
+    for cluster in model.clusters:
+        bodies = [b for b in cluster.bodies if model.joints[b].name in joints]
+        trees.append(_ClusterChoice(model, cluster, bodies, rng).tree(degree))
+    return trees
+
+
+@dataclass(frozen=True, eq=False)
+class _ClusterChoice:
+    """A cluster of which joints are chosen; ``wanted`` bodies' joints are among them."""
+
+    model: Model
+    cluster: Cluster
+    wanted: Sequence[int]
+    rng: np.random.Generator
+    motion: ClusterMotion = field(init=False)
+    start: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        neutral = self.model.spanning_positions(self.model.neutral().tolist())
+        at = np.array([float(x) for x in neutral[self.cluster.spanning_q]])
+        object.__setattr__(self, "motion", ClusterMotion.of(self.model, self.cluster))
+        object.__setattr__(self, "start", at)
+
+    # ---- the choice
+
+    def tree(self, degree: int) -> ClusterTree:
+        """The joints, their range, and what follows them."""
+        cluster = self.cluster
+        sets = list(self._sets())
+        displacements = _Displacements.of(self.model, cluster, self.start)
+        if len(sets) > 1:  # the nearest ones are compared where any of them may go
+            sets = self._ranked(sets, self.wandered(), displacements)[:FINALISTS]
+        reached = {bodies: self.driven(bodies) for bodies in sets}
+        if len(sets) > 1:
+            sets = self._ranked(sets, np.concatenate(list(reached.values())), displacements)
+        if not sets:
+            raise self._refusal()
+        bodies = sets[0]
+        positions, others = (self._good(x, bodies) for x in (reached[bodies], self.driven(bodies)))
+        if cluster.kind == "joint":
+            return ClusterTree(cluster, bodies, positions, others)
+        locked = displacements.locked(positions, bodies)
+        now, farthest = displacements.of_links(positions, locked)
+        following, left = self._followers(positions, bodies, displacements, now, degree)
+        return ClusterTree(cluster, bodies, positions, others, now, farthest, following, left)
+
+    def _good(self, positions: Array, bodies: Sequence[int]) -> Array:
+        """Those of the positions that are far from the dead points of these joints."""
+        sizes = self.regularity(self._rates(positions), bodies)
+        if sizes[0] <= 0.0:
+            raise self._refusal()
+        good: Mask = sizes > GOOD * sizes[0]
+        return np.asarray(positions[good])
+
+    def _sets(self) -> Iterator[tuple[int, ...]]:
+        """Sets of whole joints with as many freedoms as the cluster, without rotors if possible.
+
+        Of gears and belts, whose bodies are links and rotors, only :func:`select_in`'s.
+        """
+        model, cluster = self.model, self.cluster
+        if cluster.kind != "loops" and not self.wanted:
+            g = model.constraint_jacobian(model.neutral())
+            yield tuple(sorted(select_in(model, cluster, g[cluster.spanning_v, cluster.v])))
+            return
+        freedoms = {body: model.nodes[body].joint.nv for body in cluster.bodies}
+        others = [b for b in cluster.bodies if b not in self.wanted]
+        limbs = [b for b in others if not model.nodes[b].axisymmetric]
+        missing = cluster.nv - sum(freedoms[b] for b in self.wanted)
+        if missing < 0:
+            raise self._refusal()
+        pool = limbs if sum(freedoms[b] for b in limbs) >= missing else others
+        count = 0
+        for size in range(len(pool) + 1):
+            for more in combinations(pool, size):
+                if sum(freedoms[b] for b in more) == missing:
+                    yield tuple(sorted((*self.wanted, *more)))
+                    count += 1
+            if count > SETS or size > missing:
+                return
+
+    def _ranked(
+        self, sets: Sequence[tuple[int, ...]], positions: Array, displacements: _Displacements
+    ) -> list[tuple[int, ...]]:
+        """Sets that displace little, the least first, and of those alike the best conditioned."""
+        regular = []
+        rates = self._rates(positions)
+        for bodies in sets:
+            sizes = self.regularity(rates, bodies)
+            share = float(np.mean(sizes > SHARE * sizes[0])) if sizes[0] > 0.0 else 0.0
+            regular.append((sizes[0] > REGULAR, share, float(np.median(sizes)), bodies))
+        fine = [each for each in regular if each[0] and each[1] >= IN_RANGE]
+        if not fine:
+            fine = [each for each in regular if each[1] > 0.0]
+        if not fine:
+            raise self._refusal()
+        ranked = []
+        for _, _, size, bodies in fine:
+            moved = displacements.size(positions, displacements.locked(positions, bodies))
+            follows = sum(not self.model.joints[body].independent for body in bodies)
+            ranked.append((moved, (-round(size, 2), follows, bodies)))
+        least = min(moved for moved, _ in ranked)
+        ranked.sort(key=lambda each: (max(each[0], ALIKE * least + 1e-9), each[1]))
+        return [bodies for moved, (_, _, bodies) in ranked if moved <= NEAR * least + 1e-9]
+
+    def regularity(self, g: Array, bodies: Sequence[int]) -> Array:
+        """How well joints determine the cluster (n,) by its rates g: 0 at a dead point and beyond.
+
+        The least singular value of their rows of an orthonormal basis of the cluster's rates, in
+        comparable units; rotors are left out of the basis. The first of g is the start's.
+        """
+        if self.cluster.kind == "joint":
+            return np.ones(len(g))
+        shown = [c for b in self.cluster.bodies if not self.model.nodes[b].axisymmetric
+                 for c in self._columns(b)]  # fmt: skip
+        basis = g[:, shown]
+        if len(shown) < g.shape[2] or np.linalg.matrix_rank(basis[0]) < g.shape[2]:
+            basis = g
+        rows = g[:, [c for b in bodies for c in self._columns(b)]]
+        with np.errstate(all="ignore"):
+            triangle = np.linalg.qr(basis)[1]
+            good = np.abs(np.diagonal(triangle, axis1=1, axis2=2)).min(axis=1) > 1e-12
+            good &= np.isfinite(triangle).all(axis=(1, 2))
+            safe = np.where(good[:, None, None], triangle, np.eye(g.shape[2]))
+            square = np.linalg.solve(np.swapaxes(safe, 1, 2), np.swapaxes(rows, 1, 2))
+            sizes = np.linalg.svd(square, compute_uv=False)[:, -1]
+            side = np.sign(np.linalg.det(rows))
+        same: Mask = good & (side == side[0])
+        return np.where(same & (sizes > 1e-9), sizes, 0.0)
+
+    def _rates(self, positions: Array) -> Array:
+        """G (n, spanning velocities, nv), rows in comparable units."""
+        n = len(positions)
+        rows = self.cluster.constraint.jacobian(unstack(positions))
+        flat = stack([x for row in rows for x in row], (n,))
+        return flat.reshape(n, -1, self.cluster.nv) / self.motion.unit[:, None]
+
+    def _columns(self, body: int) -> list[int]:
+        """A body's spanning velocities, within the cluster's."""
+        first = self.cluster.spanning_v.start
+        return [v - first for v in self.model.nodes[body].freedoms]
+
+    def _refusal(self) -> ValueError:
+        model, cluster = self.model, self.cluster
+        freedoms = ", ".join(f"'{label}'" for label in cluster.independent)
+        if self.wanted:
+            named = few([model.joints[body].name for body in self.wanted])
+            return ValueError(
+                f"joints: {named} cannot be the tree's, or be among them: their velocities depend "
+                f"on each other at neutral, or are more than the {cluster.nv} freedoms of cluster "
+                f"'{cluster.name}' ({freedoms})"
+            )
+        return ValueError(
+            f"cluster '{cluster.name}' of '{model.name}' moves in {cluster.nv} freedoms "
+            f"({freedoms}) that no whole joints of it have, so no open tree stands for it; "
+            "use an exact method"
+        )
+
+    # ---- configurations
+
+    def _closed(
+        self, guesses: Array, driven: tuple[Sequence[int], Array, Array] | None = None
+    ) -> tuple[Array, Mask]:
+        """Closed configurations near these, and which of them are, within the joints' limits."""
+        geometry, rows = self.cluster.geometry, self.cluster.closing_rows or None
+        if not geometry.rows:
+            positions, gap = guesses, np.zeros(len(guesses))
+        else:
+            positions, gap = newton.close(
+                geometry, guesses, rows=rows, driven=driven, iterations=ITERATIONS
+            )
+        room = np.min(self.motion.rooms(positions) - np.minimum(self.motion.rooms(self.start), 0.0),
+                      axis=-1)  # fmt: skip
+        return positions, (gap <= CLOSED) & ~geometry.flipped(positions) & (room >= -1e-9)
+
+    def wandered(self) -> Array:
+        """Configurations on ways from the start into all directions of the cluster's motion."""
+        geometry, unit = self.cluster.geometry, self.motion.unit
+        rows = list(self.cluster.closing_rows or range(geometry.rows))
+
+        def along(q: Array, ways: Array) -> Array:
+            """Unit motions nearest to these ways."""
+            jacobian = geometry.evaluate(q)[1][:, rows] * unit
+            null = np.linalg.svd(jacobian)[2][:, len(unit) - self.cluster.nv :]
+            step = np.einsum("nji,nj->ni", null, np.einsum("nji,ni->nj", null, ways))
+            return np.asarray(step / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-12))
+
+        q = np.tile(self.start, (DRAWS, 1))
+        ways = self.rng.standard_normal((DRAWS, len(unit)))
+        result = [self.start[None]]
+        for _ in range(HOPS):
+            ways = along(q, ways)
+            moved, good = self._closed(geometry.integrate(q, 0.15 * ways * unit))
+            q, ways = moved[good], ways[good]
+            result.append(q)
+        return np.concatenate(result)
+
+    def driven(self, bodies: Sequence[int]) -> Array:
+        """Configurations on ways of these joints from the start, to anywhere within their limits.
+
+        Without limits ``FREE`` from there. A way ends where loops do not close, a joint meets its
+        limit, or the joints do not determine the cluster any more.
+        """
+        geometry, motion = self.cluster.geometry, self.motion
+        columns = [c for body in bodies for c in self._columns(body)]
+        at, unit = motion.positions(self.start)[columns], motion.unit[columns]
+        low, high = motion.low[columns], motion.high[columns]
+        low = np.where(np.isfinite(low), np.maximum(low, at - FAR * unit), at - FREE * unit)
+        high = np.where(np.isfinite(high), np.minimum(high, at + FAR * unit), at + FREE * unit)
+        goals = self.rng.uniform(np.minimum(low, at), np.maximum(high, at), (DRAWS, len(at))) - at
+        goals *= self.rng.uniform(0.2, 1.0, (DRAWS, 1))
+        q = np.tile(self.start, (DRAWS, 1))
+        going = np.arange(DRAWS)
+        result = [self.start[None]]
+        for share in np.linspace(0.0, 1.0, HOPS + 1)[1:]:
+            if geometry.rows:
+                way = (columns, self.start, share * goals[going])
+                moved, good = self._closed(q[going], way)
+            else:
+                step = np.zeros((len(going), geometry.nv))
+                step[:, columns] = share * goals[going]
+                moved, good = self._closed(
+                    geometry.integrate(np.tile(self.start, (len(going), 1)), step)
+                )
+            both = np.concatenate([self.start[None], moved])
+            good &= self.regularity(self._rates(both), bodies)[1:] > 0.0
+            going = going[good]
+            q[going] = moved[good]
+            result.append(q[going])
+        return np.concatenate(result)
+
+    # ---- what follows
+
+    def _followers(
+        self,
+        positions: Array,
+        bodies: Sequence[int],
+        displacements: _Displacements,
+        now: float,
+        degree: int,
+    ) -> tuple[tuple[Follower, ...], float]:
+        """Locked joints that, moved by a polynomial of a tree's joint, save a third of it."""
+        local = {body: n for n, body in enumerate(self.cluster.bodies)}
+        nodes = self.model.nodes
+        scalar = [
+            b for b in self.cluster.bodies if nodes[b].joint.nv == 1 and not nodes[b].axisymmetric
+        ]
+        drivers, free = [b for b in scalar if b in bodies], [b for b in scalar if b not in bodies]
+        columns = {b: self.cluster.geometry.links[local[b]].q for b in scalar}
+        chosen: list[Follower] = []
+        at = displacements.locked(positions, bodies)
+        while now > LEAST and drivers:
+            best: tuple[float, Follower, Array] | None = None
+            for body in free:
+                fits = [
+                    polynomial(positions[:, columns[d]], positions[:, columns[body]], degree)
+                    for d in drivers
+                ]
+                which = min(range(len(fits)), key=lambda n: fits[n][1])
+                coefficients, error = fits[which]
+                slopes = np.polynomial.polynomial.polyder(np.array(coefficients))
+                x = positions[:, columns[drivers[which]]]
+                if np.max(np.abs(np.polynomial.polynomial.polyval(x, slopes))) > LEVER:
+                    continue
+                trial = at.copy()
+                trial[:, columns[body]] = np.polynomial.polynomial.polyval(x, coefficients)
+                size = displacements.size(positions, trial)
+                if size < (best[0] if best else WORTH * now):
+                    follower = Follower(body, drivers[which], coefficients, error)
+                    best = size, follower, trial
+            if best is None:
+                break
+            now, follower, at = best
+            chosen.append(follower)
+            free.remove(follower.body)
+        return tuple(chosen), now
+
+
+def polynomial(x: Array, y: Array, degree: int) -> tuple[tuple[float, ...], float]:
+    """Least squares in Chebyshev's basis: coefficients from the constant on, the worst error."""
+    from numpy.polynomial import Chebyshev, Polynomial
+
+    domain = [float(np.min(x)) - 1e-9, float(np.max(x)) + 1e-9]
+    for n in range(degree + 1):  # the lowest degree that is exact, else the highest
+        fit = Chebyshev.fit(x, y, min(n, len(x) - 1), domain=domain)
+        error = float(np.max(np.abs(fit(x) - y)))
+        if error <= EXACT:
+            break
+    coefficients = fit.convert(kind=Polynomial).coef
+    return tuple(float(c) for c in coefficients), error
+
+
+@dataclass(frozen=True, eq=False)
+class _Displacements:
+    """How far links are from where they should be, of a cluster and what hangs on it.
+
+    ``inertias`` (bodies, 4, 4): pseudo-inertias of the cluster's bodies with what they carry, in
+    their internal axes.
+    """
+
+    model: Model
+    cluster: Cluster
+    start: Array
+    inertias: Array
+
+    @classmethod
+    def of(cls, model: Model, cluster: Cluster, start: Array) -> _Displacements:
+        """Of a cluster; ``start`` are its spanning positions at neutral."""
+        spanning = [float(x) for x in model.spanning_positions(model.neutral().tolist())]
+        carried = [_pseudo(model, body) for body in range(len(model.nodes))]
+        for body, tools in _payloads(model).items():
+            carried[body] = carried[body] + tools
+        inside = set(cluster.bodies)
+        for body in reversed(range(cluster.bodies[0], len(model.nodes))):
+            node = model.nodes[body]
+            if body not in inside and node.parent != WORLD:
+                x = node.transform(spanning)
+                pose = np.eye(4)
+                pose[:3, :3], pose[:3, 3] = np.array(x.matrix()), np.array(x.offset)
+                carried[node.parent] = carried[node.parent] + pose @ carried[body] @ pose.T
+        return cls(model, cluster, start, np.array([carried[body] for body in cluster.bodies]))
+
+    def locked(self, positions: Array, bodies: Sequence[int]) -> Array:
+        """The positions with all joints of the cluster but these bodies' at neutral."""
+        result = np.tile(self.start, (len(positions), 1))
+        for body, link in zip(self.cluster.bodies, self.cluster.geometry.links, strict=True):
+            if body in bodies or self.model.nodes[body].axisymmetric:
+                result[:, link.positions] = positions[:, link.positions]
+        return result
+
+    def _squares(self, positions: Array, moved: Array) -> Array:
+        """Σ m d² of each body (bodies, n)."""
+        error = poses(self.cluster, moved) - poses(self.cluster, positions)
+        return np.asarray(np.einsum("bnij,bjk,bnik->bn", error, self.inertias, error))
+
+    def size(self, positions: Array, moved: Array) -> float:
+        """The root mean square by mass [m]; 0 of what has none."""
+        mass = float(np.sum(self.inertias[:, 3, 3]))
+        squares = self._squares(positions, moved)
+        return math.sqrt(max(float(np.sum(np.mean(squares, axis=1))), 0.0) / mass) if mass else 0.0
+
+    def of_links(self, positions: Array, moved: Array) -> tuple[float, tuple[str, float]]:
+        """The size, and the body that gets farthest with how far that is."""
+        mass = self.inertias[:, 3, 3]
+        worst = np.sqrt(
+            np.maximum(np.max(self._squares(positions, moved), axis=1), 0.0)
+            / np.where(mass > 0.0, mass, np.inf)
+        )
+        body = int(np.argmax(worst))
+        name = self.model.nodes[self.cluster.bodies[body]].name
+        return self.size(positions, moved), (name, float(worst[body]))
+
+
+def poses(cluster: Cluster, positions: Array) -> Array:
+    """Poses (bodies, n, 3, 4) of a cluster's bodies in what carries it, at spanning positions."""
+    n, at = len(positions), unstack(positions)
+    result = np.zeros((len(cluster.bodies), n, 3, 4))
+    for i, link in enumerate(cluster.geometry.links):
+        x = link.transform(at)
+        rotation = stack([entry for row in x.matrix() for entry in row], (n,)).reshape(n, 3, 3)
+        offset = stack(x.offset, (n,))
+        if link.parent >= 0:
+            above = result[link.parent]
+            offset = np.einsum("nij,nj->ni", above[:, :, :3], offset) + above[:, :, 3]
+            rotation = above[:, :, :3] @ rotation
+        result[i, :, :, :3], result[i, :, :, 3] = rotation, offset
+    return result
+
+
+def _pseudo(model: Model, body: int) -> Array:
+    """A body's pseudo-inertia (4, 4) in its internal axes."""
+    inertia = model.nodes[body].inertia
+    rows = inertia.inertia
+    ten = (inertia.mass, *inertia.h, *(rows[i][j] for i, j in ENTRIES))
+    return pseudo_inertia([float(x) for x in ten])
+
+
+def _payloads(model: Model) -> Mapping[int, Array]:
+    """Of bodies, what their massless links that close no loop count as: a foot, a tool."""
+    described = model.description
+    ends = {end.link for loop in described.loops for end in (loop.predecessor, loop.successor)}
+    names = {body.name for body in model.bodies}
+    result: dict[int, Array] = {}
+    for link in described.links:
+        light = link.inertial is None or link.inertial.mass < NO_MASS * model.mass
+        if not light or link.name in ends or link.name in names:
+            continue
+        frame = model.frame(link.name)
+        if frame.body != WORLD and model.bodies[frame.body].mass > 0.0:
+            place = np.array([*map(float, frame.pose.offset), 1.0])
+            more = PAYLOAD * model.mass * np.outer(place, place)
+            result[frame.body] = result.get(frame.body, np.zeros((4, 4))) + more
+    return result
