@@ -32,9 +32,9 @@ from robomodel.description import (
     TransmittedJoint,
     rotation_from_rpy,
 )
+from robomodel.dynamics.approximation import TreeOptions, written_tree
 from robomodel.errors import DescriptionError, DescriptionWarning
 from robomodel.model import Model
-from robomodel.model.approximate import approximate
 from robomodel.model.build import build
 from robomodel.model.mobility import RigidError
 from robomodel.parsers import open_document, read, urdf
@@ -108,7 +108,7 @@ def test_open_trees(name: str) -> None:
     assert rm.write_urdf(model, stream, approximate=True) == ()
     again = rm.load(stream.getvalue())
     assert again.description.loops == again.description.couplings == ()
-    expected = build(approximate(model))
+    expected = written_tree(model, TreeOptions(tendons=False)).model
     same_robot(expected, again)
     armature = {joint.name: joint.armature for joint in expected.joints}
     assert {joint.name: joint.armature for joint in again.joints} == armature
@@ -133,7 +133,8 @@ def test_drake_and_mujoco_find_their_words_in_open_trees() -> None:
         ]
         for each in tree.findall("transmission")
     }
-    armature = {joint.name: joint.armature for joint in approximate(model).joints}
+    tree_joints = written_tree(model, TreeOptions(tendons=False)).model.joints
+    armature = {joint.name: joint.armature for joint in tree_joints}
     assert said == {name: [value, 1.0] for name, value in armature.items() if value}
     assert dict(tree.find("mujoco/compiler").attrib) == {
         "inertiafromgeom": "false",

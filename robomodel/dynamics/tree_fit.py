@@ -43,6 +43,7 @@ STATES = 80  # of a fit, and as many others for its errors
 RATE = 10.0  # rad/s: accelerations over velocities of the states
 FALL = 10.0  # √(m² kg)/s²: the states' accelerations of robots without gravity
 GRAVITY = 10.0  # times as exactly as other torques, as it acts all the time
+SETTLED = 1e-6  # of such a weight: where a fit ends
 GAMMA = 1e-6  # weight of the distance to the lumped bodies, in the relative error squared
 RAISED = 1e-3  # of the largest eigenvalue of a body's Σ: what is below is raised to begin with
 LIGHT = 1e-4  # of the tree's mass: the least that a body has to begin with
@@ -333,7 +334,7 @@ def fitted(tree: Model, states: TreeStates, start: Array, bodies: set[str]) -> M
     z, weight = np.zeros(ways.shape[1]), 1.0
     while weight >= 0.9 * GAMMA:
         prior = ParameterPrior(cones, scalars, nominal, ways, weight, np.full(len(scalars), weight))
-        z = minimise(gram, slope, prior, ways, z)
+        z = minimise(gram, slope, prior, ways, z, SETTLED * weight)
         weight *= 0.1
     x = nominal + ways @ z
     values = np.where(free, [float(f"{each:.{DIGITS}g}") for each in x], filed.values)

@@ -132,8 +132,18 @@ class ParameterPrior:
         return gradient, hessian
 
 
-def minimise(gram: Array, slope: Array, prior: ParameterPrior, ways: Array, start: Array) -> Array:
-    """z that minimises ½ zᵀ gram z - slope · z + prior(nominal + ways z), from ``start``."""
+def minimise(
+    gram: Array,
+    slope: Array,
+    prior: ParameterPrior,
+    ways: Array,
+    start: Array,
+    tolerance: float = 0.0,
+) -> Array:
+    """z that minimises ½ zᵀ gram z - slope · z + prior(nominal + ways z), from ``start``.
+
+    To ``tolerance`` of the objective, or to rounding.
+    """
     z = start
     for _ in range(STEPS):
         x = prior.nominal + ways @ z
@@ -142,7 +152,7 @@ def minimise(gram: Array, slope: Array, prior: ParameterPrior, ways: Array, star
         step, drop = _newton(gram + ways.T @ second @ ways, gradient)
         value = float(0.5 * z @ gram @ z - slope @ z) + prior.value(x)
         # the least value that data may take counts, too: what cancels in it is rounding
-        if drop <= DECREMENT * max(abs(value), abs(float(slope @ z))):
+        if drop <= max(DECREMENT * max(abs(value), abs(float(slope @ z))), tolerance):
             break
         share = 1.0
         while share > 1e-12:

@@ -141,10 +141,10 @@ class _ClusterChoice:
 
     def _good(self, positions: Array, bodies: Sequence[int]) -> Array:
         """Those of the positions that are far from the dead points of these joints."""
-        sizes = self.regularity(self._rates(positions), bodies)
+        sizes = self.regularity(self._rates(positions), bodies, relative=True)
         if sizes[0] <= 0.0:
             raise self._refusal()
-        good: Mask = sizes > GOOD * sizes[0]
+        good: Mask = sizes > GOOD
         return np.asarray(positions[good])
 
     def _sets(self) -> Iterator[tuple[int, ...]]:
@@ -197,16 +197,16 @@ class _ClusterChoice:
         ranked.sort(key=lambda each: (max(each[0], ALIKE * least + 1e-9), each[1]))
         return [bodies for moved, (_, _, bodies) in ranked if moved <= NEAR * least + 1e-9]
 
-    def regularity(self, g: Array, bodies: Sequence[int]) -> Array:
+    def regularity(self, g: Array, bodies: Sequence[int], *, relative: bool = False) -> Array:
         """How well joints determine the cluster (n,) by its rates g: 0 at a dead point and beyond.
 
         The least singular value of their rows of an orthonormal basis of the cluster's rates, in
-        comparable units; rotors are left out of the basis. The first of g is the start's.
+        comparable units; rotors, and hinges that make up a ball, are left out of the basis. The
+        first of g is the start's; ``relative``: to that there, in the direction where it fell most.
         """
         if self.cluster.kind == "joint":
             return np.ones(len(g))
-        shown = [c for b in self.cluster.bodies if not self.model.nodes[b].axisymmetric
-                 for c in self._columns(b)]  # fmt: skip
+        shown = [c for b in self.cluster.bodies if self._shown(b) for c in self._columns(b)]
         basis = g[:, shown]
         if len(shown) < g.shape[2] or np.linalg.matrix_rank(basis[0]) < g.shape[2]:
             basis = g
@@ -216,11 +216,20 @@ class _ClusterChoice:
             good = np.abs(np.diagonal(triangle, axis1=1, axis2=2)).min(axis=1) > 1e-12
             good &= np.isfinite(triangle).all(axis=(1, 2))
             safe = np.where(good[:, None, None], triangle, np.eye(g.shape[2]))
-            square = np.linalg.solve(np.swapaxes(safe, 1, 2), np.swapaxes(rows, 1, 2))
+            square = np.swapaxes(np.linalg.solve(np.swapaxes(safe, 1, 2), np.swapaxes(rows, 1, 2)),
+                                 1, 2)  # fmt: skip
+            if relative and good[0]:
+                square = np.linalg.solve(square[:1], square)
             sizes = np.linalg.svd(square, compute_uv=False)[:, -1]
             side = np.sign(np.linalg.det(rows))
         same: Mask = good & (side == side[0])
         return np.where(same & (sizes > 1e-9), sizes, 0.0)
+
+    def _shown(self, body: int) -> bool:
+        """Whether a body is no rotor, and neither it nor what carries it is a part of a ball."""
+        bodies, nodes = self.model.bodies, self.model.nodes
+        parts = [body, nodes[body].parent] if nodes[body].parent in self.cluster.bodies else [body]
+        return not nodes[body].axisymmetric and all(bodies[b].mass > 0.0 for b in parts)
 
     def _rates(self, positions: Array) -> Array:
         """G (n, spanning velocities, nv), rows in comparable units."""

@@ -187,8 +187,9 @@ def correction_force(
     With the accelerations a of the robot under tau, q̇ₜ = Gₜ v and tau = Gₜᵀ tauₜ, it is
     IDₜ(qₜ, Gₜ v, Gₜ a + gₜ) - tauₜ, of the inverse dynamics IDₜ of the tree. A simulator of the
     tree that adds it to tauₜ at each step follows the robot, without contact. In MuJoCo that is
-    exact, too: nothing of the tree's inertia is between joints of two branches. Where rods' spins are locked in the tree, tauₜ is what is nearest to tau. Followers
-    are held softly by MuJoCo: for them, use a tree without.
+    exact, too: nothing of the tree's inertia is between joints of two branches. Where rods' spins
+    are locked in the tree, tauₜ is what is nearest to tau. MuJoCo holds followers softly: use a
+    tree without them.
 
     Args:
         tree: A tree of :func:`approximate_tree` with other options; default that with none.

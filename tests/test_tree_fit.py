@@ -1,0 +1,287 @@
+"""Open trees that move as the robot does: joints, bodies, errors, and what MuJoCo makes of them."""
+
+from __future__ import annotations
+
+import io
+import warnings
+
+import mujoco
+import numpy as np
+import pytest
+from texts import coupling, four_bar, joint, link, loop, robot
+
+import robomodel as rm
+from robomodel.dynamics.approximation import TreeOptions, written_tree
+
+
+def leg(*, belt: bool) -> str:
+    """A leg with a four-bar knee, driven on the thigh, or from the base by a belt over the hip."""
+
+    def body(name: str, center: str, mass: float, moments: str) -> str:
+        xx, yy, zz = moments.split()
+        inertia = f'<inertia ixx="{xx}" iyy="{yy}" izz="{zz}" ixy="0" ixz="0" iyz="0"/>'
+        return link(
+            name,
+            f'<inertial><origin xyz="{center}"/><mass value="{mass}"/>{inertia}</inertial>',
+        )
+
+    def hinge(name: str, parent: str, child: str, xyz: str, ends: str, more: str = "") -> str:
+        low, high = ends.split()
+        return joint(
+            name, parent, child, xyz, kind="revolute", axis="0 1 0",
+            mark=name in ("hip", "crank") or None,
+            more=f'<limit lower="{low}" upper="{high}"/>{more}',
+        )  # fmt: skip
+
+    motor = body("knee_motor", "0 0 0", 0.12, "4e-5 7e-5 4e-5")
+    motor += joint("knee_motor", "base", "knee_motor", axis="0 1 0")
+    motor += coupling("belt", {"knee_motor": 1.0, "hip": -6.0, "crank": -12.0})
+    geared = '<rotor inertia="7e-5" ratio="{}"/>'
+    on_crank = "" if belt else geared.format(12)
+    return robot(
+        body("thigh", "0 0 -0.11", 1.1, "9e-3 9e-3 8e-4"),
+        body("crank", "-0.025 0 0", 0.09, "1e-5 3e-5 2.5e-5"),
+        body("rod", "0 0 -0.111", 0.06, "2.6e-4 2.6e-4 2e-6"),
+        body("shank", "0 0 -0.12", 0.28, "2e-3 2e-3 5e-5"),
+        hinge("hip", "base", "thigh", "0 0 0", "-1.4 1.4", geared.format(7)),
+        hinge("crank", "thigh", "crank", "0 0 -0.06", "-0.7 0.8", on_crank),
+        hinge("rod", "crank", "rod", "-0.05 0 0", "-3 3"),
+        hinge("knee", "thigh", "shank", "0 0 -0.28", "-1.2 1.3"),
+        loop("pin", "revolute", "rod", "shank", "0 0 -0.222", "-0.038 0 0.012",
+             '<axis xyz="0 1 0"/>'),
+        motor if belt else "",
+    )  # fmt: skip
+
+
+def arm() -> str:
+    """A spatial chain of geared joints, all rotors on links that move but the first."""
+    parts = []
+    axes, ratios = ("0 0 1", "0 1 0", "1 0 0", "0.6 0 0.8"), (50, 80, -30, 7)
+    for i, (axis, ratio) in enumerate(zip(axes, ratios, strict=True)):
+        inertial = (
+            f'<inertial><origin xyz="0.0{i} 0.01 0.15"/><mass value="{2.2 - 0.3 * i}"/>'
+            '<inertia ixx="0.02" iyy="0.018" izz="0.006" ixy="0.001" ixz="0" iyz="0.0007"/>'
+            "</inertial>"
+        )
+        parent = f"l{i}" if i else "base"
+        rotor = f'<rotor inertia="2e-5" ratio="{ratio}" mass="0.1" transverse="1.2e-5"/>'
+        parts += [link(f"l{i + 1}", inertial)]
+        parts += [joint(f"j{i}", parent, f"l{i + 1}", "0.02 0 0.3", axis=axis, more=rotor)]
+    return robot(*parts)
+
+
+def in_mujoco(model: rm.Model, **options) -> mujoco.MjModel:
+    """The written tree, without contacts and limits."""
+    stream = io.StringIO()
+    rm.write_mjcf(model, stream, approximate=True, meshes="drop", **options)
+    compiled = mujoco.MjModel.from_xml_string(stream.getvalue())
+    for flag in ("CONTACT", "LIMIT"):
+        compiled.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
+    return compiled
+
+
+def accelerations(model: rm.Model, compiled: mujoco.MjModel, q, v, tau, correction=None):
+    """MuJoCo's of the tree's hinges and the exact ones, at one state of the robot."""
+    names = [n for n in model.joint_names
+             if mujoco.mj_name2id(compiled, mujoco.mjtObj.mjOBJ_JOINT, n) >= 0]  # fmt: skip
+    ids = [mujoco.mj_name2id(compiled, mujoco.mjtObj.mjOBJ_JOINT, n) for n in names]
+    at, dofs = compiled.jnt_qposadr[ids], compiled.jnt_dofadr[ids]
+    rows = [model.nodes[model.joint_names.index(n)].v for n in names]
+    g, bias = model.constraint_jacobian(q)[rows], model.constraint_bias(q, v)[rows]
+    data = mujoco.MjData(compiled)
+    positions = model.joint_positions(q)
+    data.qpos[at], data.qvel[dofs] = [float(positions[n]) for n in names], g @ v
+    data.qfrc_applied[dofs] = np.linalg.lstsq(g.T, tau, rcond=None)[0]
+    if correction is not None:
+        data.qfrc_applied[dofs] += correction
+    mujoco.mj_forward(compiled, data)
+    return data.qacc[dofs], g @ rm.aba(model, q, v, tau) + bias
+
+
+@pytest.mark.parametrize("belt", [False, True])
+def test_the_limb_moves(belt: bool) -> None:
+    """The knee, not the crank, to 3 %, gravity to 0.1 %; the notes say what is locked."""
+    model = rm.load(leg(belt=belt))
+    tree = rm.approximate_tree(model)
+    assert {j.name for j in tree.joints if j.independent} == {"hip", "knee"}
+    made = written_tree(model)
+    assert made.errors.acceleration.median < 0.03 < made.lumped.acceleration.median
+    assert made.errors.gravity.median < 1e-3 < made.lumped.gravity.median
+    assert all(error.median < 0.03 for error in made.errors.joints.values())
+    notes = "\n".join(tree.notes)
+    assert "'knee' move" in notes
+    assert "'crank', 'rod'" in notes
+    assert tree.notes[-1].startswith("the tree will do:")
+    assert made.range["knee"][0] < -0.5
+    named = rm.approximate_tree(model, joints=["crank"])
+    assert "crank" in named.joint_names
+    assert "knee" not in named.joint_names
+    rng = np.random.default_rng(0)
+    errors = []
+    compiled = in_mujoco(model)
+    for _ in range(8):
+        q = model.random_configuration(rng, near=model.neutral())
+        v, tau = rng.normal(size=(2, model.nv))
+        found, exact = accelerations(model, compiled, q, v, tau)
+        errors.append(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+    assert np.median(errors) < 0.03
+
+
+def test_gears_are_exact_in_mujoco() -> None:
+    """Spin of rotors on moving carriers: a disc more here, one less there, armature (N² - N) I."""
+    model = rm.load(arm())
+    made = written_tree(model)
+    assert made.kind == "exact"
+    assert made.errors.acceleration.worst < 1e-10 < made.lumped.acceleration.median
+    armature = {j.name: j.armature for j in made.model.joints}
+    assert armature["j0"] == pytest.approx(50**2 * 2e-5, rel=1e-14)  # on the base
+    assert armature["j1"] == pytest.approx((80**2 - 80) * 2e-5, rel=1e-12)
+    assert armature["j2"] == pytest.approx((30**2 + 30) * 2e-5, rel=1e-12)
+    for body in made.model.bodies:
+        moments = np.linalg.eigvalsh(np.array(body.inertia))
+        assert moments[2] <= moments[0] + moments[1]
+    rng = np.random.default_rng(1)
+    compiled = in_mujoco(model)
+    for _ in range(3):
+        q = model.random_configuration(rng)
+        v, tau = rng.normal(size=(2, model.nv))
+        found, exact = accelerations(model, compiled, q, v, tau)
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-10 * np.abs(exact).max())
+
+
+def test_belts_have_tendons_along_the_chain() -> None:
+    made = written_tree(rm.robots.load("belt_leg"))
+    assert made.errors.acceleration.median < 0.01
+    assert {c.name for c in made.model.couplings} == {"ankle_rotor_rotor"}
+    without = written_tree(rm.robots.load("belt_leg"), TreeOptions(tendons=False))
+    assert not without.model.couplings
+    assert without.errors.acceleration.median > 0.1
+    assert without.errors.acceleration.median <= without.lumped.acceleration.median
+
+
+def siblings() -> str:
+    """Two arms on the base and a rotor that both drive, its inertia between two branches."""
+    spun = (
+        '<inertial><mass value="0.1"/><inertia ixx="1e-3" iyy="1e-3" izz="2e-3" ixy="0" '
+        'ixz="0" iyz="0"/></inertial>'
+    )
+    return robot(
+        link("a"), link("b"), link("m", spun),
+        joint("j", "base", "a", axis="0 1 0", mark=True),
+        joint("k", "base", "b", "0 0.3 0", axis="0 1 0", mark=True),
+        joint("jm", "base", "m", "0.1 0 0"),
+        coupling("belt", {"jm": 1.0, "j": -4.0, "k": -3.0}),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [siblings, lambda: leg(belt=True), arm])
+@pytest.mark.parametrize("fit", ["range", "lumped"])
+def test_corrections_are_exact_in_mujoco(make, fit) -> None:
+    """MuJoCo's inertia has no entries between branches; the tree's has none either."""
+    model = rm.load(make())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        tree, compiled = rm.approximate_tree(model, fit=fit), in_mujoco(model, fit=fit)
+    rng = np.random.default_rng(2)
+    q = model.random_configuration(rng, near=model.neutral())
+    v, tau = rng.normal(size=(2, model.nv))
+    for options in ({"tree": tree}, {}) if fit == "range" else ({"tree": tree},):
+        correction = rm.correction_force(model, q, v, tau, backend="numpy", **options)
+        found, exact = accelerations(model, compiled, q, v, tau, correction)
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-9 * np.abs(exact).max())
+
+
+def rodded() -> str:
+    """A crank and a rocker about axes that are not parallel; a rod with a ball at either end."""
+    return robot(
+        link("crank"), link("rod"), link("rocker"),
+        joint("motor", "base", "crank", axis="0 0.6 0.8", more='<motor effort="5"/>'),
+        joint("ball", "crank", "rod", "0.3 0 0", kind="spherical"),
+        joint("out", "base", "rocker", "1 0 0", axis="0 0 1"),
+        loop("end", "spherical", "rod", "rocker", "0.9 0 0", "0.25 0.1 0"),
+    )  # fmt: skip
+
+
+def test_spins_of_rods_are_locked() -> None:
+    """A rod's spin is a freedom of the robot, none of the tree; a correction is exact."""
+    model = rm.load(rodded())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        tree, compiled = (
+            rm.approximate_tree(model, followers=False),
+            in_mujoco(model, followers=False),
+        )
+    assert (model.nv, tree.nv) == (2, 1)
+    assert any("spin" in note and "locked" in note for note in tree.notes)
+    rng = np.random.default_rng(3)
+    q = model.random_configuration(rng, near=model.neutral())
+    v = rng.normal(size=2)
+    tau = rm.actuator_map(model, q) @ [0.4]
+    correction = rm.correction_force(model, q, v, tau, tree=tree)
+    assert correction.shape == (1,)
+    found, exact = accelerations(model, compiled, q, v, tau, correction)
+    np.testing.assert_allclose(found, exact, rtol=1e-9)
+    with pytest.raises(ValueError, match="spins of 'ball'"):
+        rm.rnea(model, q, v, v, method="tendons")
+
+
+def test_followers_move_what_would_be_displaced() -> None:
+    """A parallel gripper's other finger, linear: MuJoCo's polycoef, URDF's mimic."""
+    model = rm.load(
+        robot(
+            link("left"), link("right"),
+            joint("l", "base", "left", axis="0 1 0", mark=True),
+            joint("r", "base", "right", "0.2 0 0", axis="0 1 0"),
+            coupling("tie", {"l": 1.0, "r": 1.0}, 0.1),
+        )
+    )  # fmt: skip
+    tree = rm.approximate_tree(model)
+    assert {j.name for j in tree.joints} == {"l", "r"}
+    assert tree.nv == 1
+    assert any("'r' follows 'l'" in note for note in tree.notes)
+    assert written_tree(model).errors.acceleration.worst < 1e-3
+    stream = io.StringIO()
+    rm.write_urdf(model, stream, approximate=True)
+    assert '<mimic joint="l"' in stream.getvalue()
+    assert in_mujoco(model).neq == 1
+    assert in_mujoco(model, followers=False).neq == 0
+
+
+def test_what_no_tree_can_do_is_said() -> None:
+    """Never worse than the lumped tree, of which a warning says that it will not do."""
+    model = rm.robots.load("five_bar")
+    with pytest.warns(RuntimeWarning, match="'five_bar': the tree will not do, keep the loops"):
+        tree = rm.approximate_tree(model)
+    made = written_tree(model)
+    assert made.errors.acceleration.median <= made.lumped.acceleration.median
+    assert made.errors.gravity.median <= made.lumped.gravity.median
+    assert "will not do" in tree.notes[-1]
+    for wrong, error in (
+        ({"joints": ["no"]}, rm.UnknownNameError),
+        ({"joints": ["J1", "J2", "J3"]}, ValueError),
+        ({"fit": "best"}, ValueError),
+    ):
+        with pytest.raises(error):
+            rm.approximate_tree(model, **wrong)
+    with pytest.raises(ValueError, match="is no open tree of"):
+        rm.correction_force(model, model.neutral(), [0, 0], [0, 0], tree=rm.robots.load("belt_leg"))
+
+
+def test_a_floating_base_and_a_ball() -> None:
+    """A linkage on what floats, and a ball joint that hangs on it, in a batch."""
+    model = rm.load(
+        four_bar()
+        .replace('<link name="base"/>', link("base"))
+        .replace("</robot>", link("tool") + joint("ball", "rocker", "tool", "0.7 0 0",
+                                                  kind="spherical") + "</robot>"),
+        floating_base=True,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        tree = rm.approximate_tree(model)
+    assert tree.floating_base == model.floating_base
+    assert "ball" in tree.joint_names
+    rng = np.random.default_rng(4)
+    q = np.array([model.random_configuration(rng, near=model.neutral()) for _ in range(3)])
+    v, tau = rng.normal(size=(2, 3, model.nv))
+    assert rm.correction_force(model, q, v, tau).shape == (3, tree.nv)
