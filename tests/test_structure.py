@@ -23,7 +23,7 @@ LAYERS = (
     ("loading", "identification", "trajectory"),
     ("robots", "interop"),
     ("writing",),
-    ("jax", "torch", "crocoddyl", "reports"),
+    ("jax", "torch", "crocoddyl", "gymnasium", "reports"),
     ("views", "cuda"),
     ("robomodel",),  # the package itself: the names that users import
     ("cli",),

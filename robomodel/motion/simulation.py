@@ -156,7 +156,7 @@ class Simulation:
         """The arrays."""
         n, model, one, number = self.n, self.model, self._step, self._dtype
         self._rows = np.zeros((n, self.substeps + 1, one.results), number)
-        self._command = np.zeros((n, self.substeps, one.commands), number)
+        self._command = np.zeros((n, 1, one.commands), number)
         self._loops = np.concatenate(loops, axis=1).astype(number)
         self.kp, self.kd, self.targets = np.split(self._loops, 3, axis=1)
         self._steps = np.zeros(n, np.int64)
@@ -191,10 +191,10 @@ class Simulation:
         force = np.zeros(nv) if tau is None else as_array(tau, nv, "tau", "nv")
         if force.shape not in ((nv,), (self.n, nv)):
             raise ValueError(f"tau must be (nv,) or (n, nv) = {(self.n, nv)}, got {force.shape}")
-        self._command[..., :nv] = force if force.ndim == 1 else force[:, None]
-        self._command[..., nv:] = self._loops[:, None]
+        self._command[:, 0, :nv], self._command[:, 0, nv:] = force, self._loops
+        held = np.broadcast_to(self._command, (self.n, self.substeps, one.commands))
         with np.errstate(all="ignore"):
-            run_over_time(one, rows, self._command, self._h, self.threads, self._ahead)
+            run_over_time(one, rows, held, self._h, self.threads, self._ahead)
         self._before[:] = rows[:, -2, : self._before.shape[1]]
         rows[:, 0] = rows[:, -1]
         self._steps += self.substeps

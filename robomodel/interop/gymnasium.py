@@ -1,0 +1,202 @@
+"""Many robots as one vector environment of gymnasium (extra ``gymnasium``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robomodel.dynamics import actuator_map
+from robomodel.errors import MissingPackageError
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.motion.simulation import Simulation
+
+try:
+    from gymnasium import spaces, vector
+except ImportError as error:
+    raise MissingPackageError("robomodel.gymnasium needs", "gymnasium", "gymnasium") from error
+
+Observation: TypeAlias = Callable[[Simulation], Array]
+Reward: TypeAlias = Callable[[Simulation, Array], Array]
+Termination: TypeAlias = Callable[[Simulation], NDArray[np.bool_]]
+Start: TypeAlias = Callable[[np.random.Generator, int], tuple[Array, Array]]
+
+
+def state(sim: Simulation) -> Array:
+    """q and v of each robot (n, nq + nv)."""
+    return np.concatenate([sim.q, sim.v], axis=1)
+
+
+class VectorEnv(vector.VectorEnv[Array, Array, Any]):
+    """N robots as a vector environment over :class:`robomodel.Simulation`.
+
+    With PD loops an action has their targets (of those with a ``kp``), in the order of the model's
+    velocities or actuators. Without, it has the forces of the actuators, or of the independent
+    joints where the model has no actuators.
+
+    Attributes:
+        sim: The robots.
+        num_envs: How many.
+        single_action_space: Of one robot.
+        single_observation_space: Of one robot.
+        action_space: Of all.
+        observation_space: Of all.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        n: int,
+        *,
+        max_episode_steps: int = 1000,
+        reward: Reward | None = None,
+        observation: Observation = state,
+        termination: Termination | None = None,
+        start: Start | None = None,
+        autoreset: str = "NextStep",
+        **options: Any,
+    ) -> None:
+        """Make the environment.
+
+        Args:
+            model: The robot.
+            n: How many robots.
+            max_episode_steps: Steps after which an episode is truncated.
+            reward: A function of the simulation after the step and the actions (n, …) that gives
+                the rewards (n,); default 0.
+            observation: A function of the simulation that gives (n, k) numbers; default q and v.
+            termination: A function of the simulation that says which episodes end (n,). Robots that
+                cannot be moved on end theirs anyway, with reward 0.
+            start: A function of a random generator and a number of robots that gives their q
+                (m, nq) and v (m, nv); default ``model.neutral()`` at rest.
+            autoreset: gymnasium's mode, "NextStep", "SameStep" or "Disabled".
+            options: Those of :class:`robomodel.Simulation`.
+
+        Raises:
+            ValueError: Arguments that do not fit.
+        """
+        if not isinstance(max_episode_steps, int | np.integer) or max_episode_steps < 1:
+            raise ValueError(f"max_episode_steps is a number from 1 on, got {max_episode_steps!r}")
+        self.sim = Simulation(model, n, **options)
+        self.num_envs = self.sim.n
+        self._mode = vector.AutoresetMode(autoreset)
+        self.metadata = {"autoreset_mode": self._mode}
+        self._reward, self._observation, self._termination = reward, observation, termination
+        self._start, self._limit = start, int(max_episode_steps)
+        self._loops = np.flatnonzero(np.any(self.sim.kp != 0.0, axis=0))
+        self._length = np.zeros(self.num_envs, np.int64)
+        self._ended = np.zeros(self.num_envs, bool)
+        number = np.dtype(self.sim.q.dtype)
+        seen = self._observe()
+        if seen.ndim != 2 or len(seen) != self.num_envs:
+            raise ValueError(f"observation gives (n = {n}, k) numbers, gave shape {seen.shape}")
+        high = self._largest().astype(number)
+        self.single_action_space = spaces.Box(-high, high, dtype=number.type)
+        self.single_observation_space = spaces.Box(
+            -np.inf, np.inf, seen.shape[1:], dtype=seen.dtype.type
+        )
+        self.action_space = vector.utils.batch_space(self.single_action_space, self.num_envs)
+        self.observation_space = vector.utils.batch_space(
+            self.single_observation_space, self.num_envs
+        )
+
+    def _largest(self) -> Array:
+        """The largest actions: targets as far as a turn, forces up to limits of effort."""
+        model = self.sim.model
+        if len(self._loops):
+            return np.full(len(self._loops), np.pi)
+        if model.actuators:
+            return np.array([each.effort_limit for each in model.actuators])
+        return np.full(model.nv, np.inf)
+
+    def _observe(self) -> Array:
+        """What is observed; of robots that cannot be moved on zeros."""
+        seen = np.array(self._observation(self.sim))
+        seen[~np.isfinite(seen).all(axis=-1)] = 0.0
+        return seen
+
+    # ---- episodes
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        """Start all robots anew, or those of ``options["reset_mask"]`` (n,).
+
+        Args:
+            seed: Of the random generator that ``start`` draws from.
+            options: gymnasium's.
+
+        Returns:
+            observations: (n, k).
+            infos: Nothing.
+        """
+        super().reset(seed=seed)
+        mask = (options or {}).get("reset_mask")
+        self._begin(np.arange(self.num_envs) if mask is None else np.flatnonzero(mask))
+        return self._observe(), {}
+
+    def _begin(self, rows: NDArray[np.intp]) -> None:
+        """Start some robots anew."""
+        if len(rows):
+            q, v = (None, None)
+            if self._start is not None:
+                q, v = self._start(self.np_random, len(rows))
+            self.sim.reset(rows, q, v)
+        self._length[rows], self._ended[rows] = 0, False
+
+    def step(self, actions: Array) -> tuple[Array, Array, Any, Any, dict[str, Any]]:
+        """Move all robots by one action.
+
+        Args:
+            actions: (n, m), as of ``action_space``.
+
+        Returns:
+            observations: (n, k).
+            rewards: (n,).
+            terminations: Which episodes have ended (n,).
+            truncations: Which have been cut at ``max_episode_steps`` (n,).
+            infos: In mode "SameStep" the last observations of those as "final_obs".
+        """
+        wanted = np.asarray(actions)
+        if wanted.shape != self.action_space.shape:
+            raise ValueError(f"actions are {self.action_space.shape}, got shape {wanted.shape}")
+        anew = self._ended.copy()
+        self._act(wanted)
+        if np.any(anew):
+            self._begin(np.flatnonzero(anew))
+        self._length += ~anew
+        sim = self.sim
+        lost = ~(np.isfinite(sim.q).all(axis=1) & np.isfinite(sim.v).all(axis=1))
+        rewards = np.zeros(self.num_envs)
+        if self._reward is not None:
+            rewards[:] = self._reward(sim, wanted)
+        rewards[lost | anew] = 0.0
+        ended = np.zeros(self.num_envs, bool)
+        if self._termination is not None:
+            ended[:] = self._termination(sim)
+        ended = (ended | lost) & ~anew
+        cut = (self._length >= self._limit) & ~ended
+        seen, infos = self._observe(), dict[str, Any]()
+        over = ended | cut
+        if self._mode is vector.AutoresetMode.SAME_STEP and np.any(over):
+            infos = {"final_obs": seen, "_final_obs": over}
+            self._begin(np.flatnonzero(over))
+            seen = self._observe()
+        elif self._mode is vector.AutoresetMode.NEXT_STEP:
+            self._ended = over
+        return seen, rewards, ended, cut, infos
+
+    def _act(self, actions: Array) -> None:
+        """Step the robots."""
+        sim = self.sim
+        if len(self._loops):
+            sim.targets[:, self._loops] = actions
+            sim.step()
+        elif sim.model.actuators:
+            matrix = actuator_map(sim.model, sim.q)
+            sim.step(np.einsum("nij,nj->ni", matrix, actions))
+        else:
+            sim.step(actions)
