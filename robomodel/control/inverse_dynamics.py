@@ -412,6 +412,10 @@ class InverseDynamics:
         self._in_tangents = layout(tangents=True)
         self._scales = np.array([*scales, *[weight] * (3 * len(points))])
         self._function = id_program(model, self._layout)
+        self._shapes = self._layout.results(model)
+        self._damping = np.array([self.damping])
+        k = len(points)
+        self._upright = np.ones(k, dtype=bool), np.tile([0.0, 0.0, 1.0], (k, 1))
         self._selections: dict[bytes, tuple[Indices, Indices]] = {}
 
     def _coefficients(self, friction: ArrayLike) -> Array:
@@ -497,7 +501,7 @@ class InverseDynamics:
     def _standing(self, q: Array, standing: ArrayLike | None) -> tuple[Mask, Array]:
         """Which contacts stand, and the normals (k, 3)."""
         k = len(self.contacts)
-        normals, touching = np.tile([0.0, 0.0, 1.0], (k, 1)), np.ones(k, dtype=bool)
+        touching, normals = self._upright
         if self.ground is not None and k:
             from robomodel.dynamics import frame_pose
 
@@ -516,13 +520,9 @@ class InverseDynamics:
 
     def _one(self, q: Array, v: Array, targets: Array, contacts: tuple[Mask, Array]) -> Result:
         standing, normals = contacts
-        arguments = {
-            "q": q, "v": v, "targets": targets, "weights": self._tasks.weights,
-            "damping": np.array([self.damping]), "friction": self._friction,
-            "normals": normals.ravel(),
-        }  # fmt: skip
         layout, function = self._layout, self._function
-        given = [x for x in arguments.values() if x.size]
+        fixed = self._tasks.weights, self._damping, self._friction, normals.ravel()
+        given = [x for x in (q, v, targets, *fixed) if x.size]
         numbers = np.empty(function.size)
         function(*given, out=numbers)
         growth, misfit = numbers[-2:].tolist()
@@ -533,8 +533,7 @@ class InverseDynamics:
                 function, start = id_program(self.model, layout), tangent.start(self.model, q, v)
                 numbers = np.empty(function.size)
                 function(q, start.z, *given[2:], start.bases, out=numbers)
-        shapes = layout.results(self.model)
-        parts = dict(zip(shapes, split(numbers, tuple(shapes.values())), strict=True))
+        parts = dict(zip(self._shapes, split(numbers, tuple(self._shapes.values())), strict=True))
         x = self._solved(parts, standing)
         a = parts["a0"] + parts["P"] @ x
         forces = x * self._scales
@@ -550,17 +549,16 @@ class InverseDynamics:
     def _solved(self, parts: Mapping[str, Array], standing: Mask) -> Array:
         """x of the programme with the contacts that stand."""
         columns, bounds = self._selection(standing)
-        n = len(columns)
-        rows = bounds[n:] - len(self._scales)
-        equalities = self._layout.equalities - 3 * int(np.sum(~standing))
-        programme = QuadraticProgram(
-            parts["H"][np.ix_(columns, columns)], parts["c"][columns],
-            parts["A"][np.ix_(rows, columns)], parts["lower"][bounds], parts["upper"][bounds],
-            equalities,
-        )  # fmt: skip
-        x = np.zeros(len(self._scales))
+        n, x = len(columns), np.zeros(len(self._scales))
         if not n:
             return x
+        h, c, a, lower, upper = (parts[name] for name in ("H", "c", "A", "lower", "upper"))
+        if not standing.all():
+            rows = bounds[n:] - len(x)
+            h, a = h[np.ix_(columns, columns)], a[np.ix_(rows, columns)]
+            c, lower, upper = c[columns], lower[bounds], upper[bounds]
+        equalities = self._layout.equalities - 3 * int(np.sum(~standing))
+        programme = QuadraticProgram(h, c, a, lower, upper, equalities)
         try:
             x[columns] = self._minimum(programme, 3 * int(np.sum(standing)))
         except ContradictionError as error:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robomodel.control.tasks import Instant, Piece, Task, TaskSet, product
 from robomodel.dynamics import contact_aba, contact_aba_derivatives
@@ -23,11 +23,11 @@ from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.passive import passive_force
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.errors import MissingPackageError, no_model
-from robomodel.estimation.spaces import Configurations
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_array
+from robomodel.model.configurations import moving
 from robomodel.model.derived import traced
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.joints import Array
@@ -52,7 +52,8 @@ class State(crocoddyl.StateAbstract):
             raise no_model(model)
         super().__init__(model.nq + model.nv, 2 * model.nv)
         self.model = model
-        self._space = Configurations(model)
+        every = zip(model.joints, model.nodes, strict=True)
+        self._flat = all(node.joint.nv == 1 or not joint.independent for joint, node in every)
 
     def zero(self) -> Array:
         """The neutral configuration at rest."""
@@ -67,34 +68,43 @@ class State(crocoddyl.StateAbstract):
     def diff(self, x0: Array, x1: Array) -> Array:
         """The tangent that leads from x0 to x1."""
         n = self.model.nq
-        return np.concatenate([self._space.local(x0[:n], x1[:n]), x1[n:] - x0[n:]])
+        return np.concatenate([moving.difference(self.model, x0[:n], x1[:n]), x1[n:] - x0[n:]])
 
     def integrate(self, x: Array, dx: Array) -> Array:
         """x moved along a tangent, loops closed."""
         n, m = self.model.nq, self.model.nv
-        return np.concatenate([self._space.retract(x[:n], dx[:m]), x[n:] + dx[m:]])
+        return np.concatenate([moving.integrate(self.model, x[:n], dx[:m]), x[n:] + dx[m:]])
 
     def Jdiff(self, x0: Array, x1: Array, firstsecond: Any = None) -> Any:
         """The derivatives of ``diff`` by x0 and x1."""
-        n = self.model.nq
-        parts = [self._whole(x) for x in difference_slopes(self.model)(x0[:n], x1[:n])]
+        parts = [self._whole(x) for x in self._slopes(x0, x1)]
         parts[0][self.model.nv :] *= -1.0
         return _chosen(parts, firstsecond)
 
     def Jintegrate(self, x: Array, dx: Array, firstsecond: Any = None) -> Any:
         """The derivatives of ``integrate`` by x and dx."""
-        n, m = self.model.nq, self.model.nv
-        there = self._space.retract(x[:n], dx[:m])
-        first, second = difference_slopes(self.model)(x[:n], there)
+        if self._flat:
+            return _chosen([np.eye(self.ndx), np.eye(self.ndx)], firstsecond)
+        first, second = self._slopes(x, self.integrate(x, dx))
         inverse = np.linalg.inv(second)
         return _chosen([self._whole(-inverse @ first), self._whole(inverse)], firstsecond)
 
     def JintegrateTransport(self, x: Array, dx: Array, matrix: Array, firstsecond: Any) -> Array:
         """The rows of a matrix carried along by ``Jintegrate``."""
+        if self._flat:
+            return matrix
         result: Array = self.Jintegrate(x, dx, firstsecond) @ matrix
         return result
 
-    def _whole(self, block: Array) -> Array:
+    def _slopes(self, x0: Array, x1: Array) -> tuple[Array, Array]:
+        """Derivatives of the difference of configurations."""
+        n, one = self.model.nq, np.eye(self.model.nv)
+        if self._flat:
+            return -one, one
+        slopes: tuple[Array, Array] = difference_slopes(self.model)(x0[:n], x1[:n])
+        return slopes
+
+    def _whole(self, block: NDArray[Any]) -> Array:
         result = np.eye(2 * self.model.nv)
         result[: self.model.nv, : self.model.nv] = block
         return result
