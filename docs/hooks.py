@@ -53,9 +53,27 @@ def on_files(files: Files, config: Any) -> Files:
         text, frames = notebooks.executed(name)
         made[f"notebooks/{name}.md"] = text
         made |= {f"notebooks/{file}": html for file, html in frames.items()}
+    made["llms.txt"] = _index(made)
     for path, content in made.items():
         files.append(File.generated(config, path, content=content))
     return files
+
+
+def _index(made: dict[str, str | bytes]) -> str:
+    """Title, address and first sentence of each page, in the order of the navigation."""
+    lines = ["# robomodel", "", "> Exact rigid-body dynamics of robots as they are built.", ""]
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    for source in re.findall(r"(\S+\.md)$", navigation, re.MULTILINE):
+        file = ROOT / "docs" / source
+        text = str(made[source]) if source in made else file.read_text(encoding="utf-8")
+        text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
+        title = re.search(r"^# (.*)$", text, re.MULTILINE)
+        first = re.search(r"^(?![#|<`:!\-*]|    )\S.*$", text, re.MULTILINE)
+        said = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", first[0] if first else "")
+        sentence = re.split(r"(?<=\.)\s", said)[0]
+        address = source.removesuffix(".md") + ".html"
+        lines.append(f"- [{title[1] if title else source}]({address}): {sentence}")
+    return "\n".join(lines) + "\n"
 
 
 def on_page_content(html: str, *, page: Any, **_: Any) -> str:
