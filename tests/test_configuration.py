@@ -15,8 +15,9 @@ from shipped_robots import ROBOTS
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
+from robomodel.model.configurations import moving
+from robomodel.model.configurations.following import integrate_open
 from robomodel.model.configurations.functions import moved
-from robomodel.model.configurations.moving import integrate_open
 
 
 @pytest.fixture(params=ROBOTS)
@@ -339,6 +340,32 @@ def test_given_joints_are_where_they_shall_be() -> None:
         q = model.configuration({name: wanted})
         assert closed(model, q)
         assert model.joint_positions(q)[name] == pytest.approx(wanted, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "joints"),
+    [
+        ("four_bar", ["joint3"]),
+        ("six_bar", ["joint4", "joint5"]),
+        ("tello", ["left-hip-clamp-to-gimbal", "left-gimbal-to-thigh", "right-shin-to-foot"]),
+        ("parallel_ankle", ["left_motor", "right_rotor_joint"]),
+    ],
+)
+def test_dependent_joints_are_led_there_in_compiled_strides(
+    name: str, joints: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With steps of least norm, on the branch of the guess, closed to rounding."""
+    model = rm.robots.load(name)
+    monkeypatch.setattr(moving, "walk", None)  # no damped strides
+    rng = np.random.default_rng(5)
+    start = model.neutral()
+    for _ in range(3):
+        there = model.joint_positions(model.integrate(start, rng.uniform(-0.4, 0.4, model.nv)))
+        q = model.configuration({each: float(there[each]) for each in joints})
+        reached = model.joint_positions(q)
+        assert closed(model, q)
+        for each in joints:
+            assert reached[each] == pytest.approx(there[each], abs=1e-14)
 
 
 @pytest.mark.parametrize("count", few([6, 20], 6))

@@ -9,8 +9,8 @@ from test_identify import FIVE_BAR, Array, exists, hidden, missed, motion, noisy
 import robomodel as rm
 from robomodel.identification import Identified
 from robomodel.identification import fit as fit_module
-from robomodel.identification import sensors as sensors_module
 from robomodel.model import physical
+from robomodel.model.configurations import following
 
 LEG = rm.robots.load("belt_leg")
 ROTORS = ("hip_ry_rotor_joint", "knee_rotor_joint", "ankle_rotor_joint")
@@ -67,9 +67,9 @@ def test_fits_that_do_not_converge_are_warned_of(monkeypatch: pytest.MonkeyPatch
     for name, at, words in (
         ("PASSES", fit_module, "did not settle in 1 passes"),
         ("STEPS", physical, "did not converge in 1 steps of Newton"),
-        ("CLOSINGS", sensors_module, "off after 1 steps of Newton"),
+        ("READINGS", following, "at the encoders' readings are .* off"),
     ):
-        wrong = {"encoders": ("J3", "J4")} if name == "CLOSINGS" else {}
+        wrong = {"encoders": ("J3", "J4")} if name == "READINGS" else {}
         states = said if wrong else (q, v, a)
         with monkeypatch.context() as patched:
             patched.setattr(at, name, 1)

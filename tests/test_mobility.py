@@ -59,9 +59,9 @@ def test_all_linkages_have_the_mobility_that_was_meant(name: str, noise: float) 
     check(name, 1, noise)
 
 
-@pytest.mark.parametrize("noise", [0.0, 1e-6])
-def test_what_gives_at_first_order_only_is_refused(noise: float) -> None:
-    """Newton's method ends next to where it stands, and with it all samples of its rank."""
+@pytest.mark.parametrize(("seed", "noise"), [(2, 0.0), (2, 1e-6), (4, 0.0)])
+def test_what_gives_at_first_order_only_is_refused(seed: int, noise: float) -> None:
+    """Newton's method ends where it stands, or next to it, and with it all samples of its rank."""
     with pytest.raises(
         rm.DescriptionError, match=r"mobility 0.*at first order only: moved by 0\.2"
     ):

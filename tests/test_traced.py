@@ -11,7 +11,7 @@ import pytest
 import robomodel as rm
 from robomodel.kernels import Iteration
 from robomodel.kernels.function import TracedFunction
-from robomodel.model.configurations import functions, moving
+from robomodel.model.configurations import following, functions, moving
 
 LINKAGES = ("four_bar", "five_bar", "six_bar", "planar_leg_linkage", "tello")
 
@@ -71,7 +71,7 @@ def test_fixed_steps_end_where_the_damped_method_does(name: str) -> None:
     q = np.array([model.random_configuration(rng) for _ in range(8)])
     steps = 0.03 * rng.normal(size=(8, model.nv))
     np.testing.assert_allclose(
-        model.integrate(q, steps), moving._integrate(model, q, steps, 8, whole=True), atol=1e-11
+        model.integrate(q, steps), following.damped(model, q, steps, 8)[0], atol=1e-11
     )
     off = q + 1e-3 * rng.normal(size=q.shape)
     np.testing.assert_allclose(model.close(off), moving._close(model, off, 8), atol=1e-9)
@@ -84,7 +84,7 @@ def test_fixed_steps_end_where_the_damped_method_does(name: str) -> None:
 def test_long_motions_go_to_the_damped_method() -> None:
     model = rm.robots.load("four_bar")
     q, far = model.neutral(), np.array([1.5])
-    _, gap = functions.moved(model, moving.FOLLOWED)(q, far)
+    _, gap = functions.moved(model, following.FOLLOWED)(q, far)
     assert gap == np.inf
     np.testing.assert_allclose(model.difference(q, model.integrate(q, far)), far, atol=1e-10)
 

@@ -41,7 +41,7 @@ from robomodel.estimation.problems import spaces
 from robomodel.estimation.solve import InteriorPointResult, LinearSolver, minimize_inside
 from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.model.arguments import as_array, as_numbers
-from robomodel.model.configurations.moving import integrate_open
+from robomodel.model.configurations.following import integrate_open
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot

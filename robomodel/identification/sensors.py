@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robomodel.description import CouplingElement, Description, LinkCoupling, PolynomialCoupling
 from robomodel.dynamics import passive_force, rnea
@@ -29,6 +29,7 @@ from robomodel.errors import (
 )
 from robomodel.identification.regressors import filtered_regressor, regressor
 from robomodel.model.arguments import as_array, as_numbers, common_batch
+from robomodel.model.configurations.following import read
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.geometry_parameters import joints_above
 from robomodel.model.joints import Array
@@ -52,8 +53,6 @@ DELAY_UNIT = 0.01  # s
 LATEST = 0.25  # s: the longest delay; forces so near both ends of a log are left out
 LINEAR = ("offset", "delay", "static friction")
 DIFFERENCE = 1e-6
-CLOSINGS = 20  # of Newton, where encoders do not sit at independent joints
-CLOSED = 1e-11
 OPEN = 1e-8  # rad or m: what is warned of; rounding is below it
 
 Wrenches = Mapping[str, ArrayLike]
@@ -255,31 +254,45 @@ class Sensors:
         return q, v, _divided(g, self.pull - model.constraint_bias(q, v)[..., rows])
 
     def _followed(self, model: Model, offsets: Mapping[str, float], rows: list[int]) -> Array:
-        """Configurations of ``model`` at the encoders' readings: Newton, all at once."""
+        """Configurations of ``model`` at the encoders' readings."""
         assert self.encoders is not None
-        single = [name for name in self.encoders if _joint(model, name)[1] == 1]
         start = self.model.joint_positions(self.closed)
-        q: Array = self.closed
-        at = {r: n for n, r in enumerate(rows)}
-        columns = [at[_joint(model, name)[2][0]] for name in single]
-        for _ in range(CLOSINGS):
-            now = model.joint_positions(q)
-            gap = np.zeros((*q.shape[:-1], len(rows)))
-            for name, column in zip(single, columns, strict=True):
-                gap[..., column] = start[name] + offsets.get(name, 0.0) - now[name]
-            if np.abs(gap).max(initial=0.0) < CLOSED:
-                break
-            way = _divided(model.constraint_jacobian(q)[..., rows, :], gap)
-            q = model.integrate(q, way)
-        else:
-            if not (off := float(np.abs(gap).max())) < OPEN:
-                warn(
-                    RuntimeWarning(
-                        f"configurations of '{model.name}' at the encoders' readings are {off:.1e} "
-                        f"off after {CLOSINGS} steps of Newton"
-                    )
-                )
-        return q
+        single = {
+            rows.index(_joint(model, name)[2][0]): (name, start[name] + offsets.get(name, 0.0))
+            for name in self.encoders
+            if _joint(model, name)[1] == 1
+        }
+        q = self.closed.reshape(-1, model.nq)
+        reached, off = read(model, q, _Encoders(model, tuple(rows), single))
+        if not (worst := float(np.max(off, initial=0.0))) < OPEN:
+            warn(RuntimeWarning(
+                f"configurations of '{model.name}' at the encoders' readings are {worst:.1e} off"
+            ))  # fmt: skip
+        return reached.reshape(self.closed.shape)
+
+
+@dataclass(frozen=True)
+class _Encoders:
+    """Positions of joints of one freedom as what shall be read; others stay.
+
+    ``rows``: all encoders' among the velocities of joints; ``single``: names and positions (n,) of
+    those, by their place in ``rows``.
+    """
+
+    model: Model
+    rows: tuple[int, ...]
+    single: Mapping[int, tuple[str, Array]]
+
+    def lack(self, q: Array, rows: NDArray[np.intp]) -> Array:
+        """What is missing (m, rows)."""
+        now, result = self.model.joint_positions(q), np.zeros((len(q), len(self.rows)))
+        for column, (name, target) in self.single.items():
+            result[:, column] = target.ravel()[rows] - now[name]
+        return result
+
+    def way(self, q: Array, lack: Array) -> Array:
+        """The velocities (m, nv)."""
+        return _divided(self.model.constraint_jacobian(q)[..., list(self.rows), :], lack)
 
 
 def followed(model: Model, encoders: Sequence[str], place: Array) -> Array:

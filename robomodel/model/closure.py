@@ -1,10 +1,14 @@
-"""Closing loops: a cluster's geometry on batches of configurations, and damped Newton on it."""
+"""A cluster's geometry on batches of configurations, and damped steps that close it.
+
+What a step keeps is an argument here as over scalars (:mod:`.configurations.closing`).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,32 +183,55 @@ class Geometry:
         return values
 
 
+# ---- damped steps of Newton's method -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Steps keep that these velocity columns do not move."""
+
+    columns: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Joints:
+    """Steps lead these velocity columns ``way`` (..., columns) behind ``origin`` (..., nq)."""
+
+    columns: Sequence[int]
+    origin: Array
+    way: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """Steps lead to the closed configuration nearest to where they start."""
+
+
+Kept: TypeAlias = Held | Joints | Nearest
+FREE = Held()
+
+
 def close(
     geometry: Geometry,
     q: Array,
+    keep: Kept = FREE,
     *,
-    held: Sequence[int] = (),
-    driven: tuple[Sequence[int], Array, Array] | None = None,
     rows: Sequence[int] | None = None,
     iterations: int = 60,
-    nearest: bool = False,
     rank: float = 1e-9,
 ) -> tuple[Array, Array]:
     """Damped Newton from q to a closed configuration; returns it with its largest residual.
 
-    ``held`` velocity columns do not move. ``driven`` = (columns, q0, dv) demands instead that these
-    columns of difference(q0, q) become dv, which moves them along with the others. ``rows`` limits
-    the conditions to these. Steps are of least norm and at most half a unit (radian or metre) of
-    joints in loops, and halved while they do not help, so that the branch of the guess is kept
-    where it can be.
-    ``nearest`` goes on to the closed configuration nearest to q. Rows that are not finite stay as
-    they are, and so does their residual. Singular values below the share ``rank`` of the largest
-    count as zero.
+    ``rows`` limits the conditions to these. Steps are of least norm and at most half a unit (radian
+    or metre) of joints in loops, and halved while they do not help, so that the branch of the guess
+    is kept where it can be. Rows that are not finite stay as they are, and so does their residual.
+    Singular values below the share ``rank`` of the largest count as zero.
     """
     batch = q.shape[:-1]
     q = q.reshape(-1, q.shape[-1]).copy()
-    start = q.copy()
-    free = [c for c in range(geometry.nv) if c not in set(held)]
+    start, nearest = q.copy(), isinstance(keep, Nearest)
+    held = set(keep.columns) if isinstance(keep, Held) else set()
+    free = [c for c in range(geometry.nv) if c not in held]
     moving = geometry.looped if geometry.loop_joints else geometry.links  # polynomials: all joints
     looped = [free.index(c) for link in moving for c in link.freedoms if c in free]
     selected = slice(None) if rows is None else list(rows)
@@ -212,12 +239,12 @@ def close(
     def conditions(at: Array, index: NDArray[np.intp]) -> tuple[Array, Array]:
         values, jacobian, _ = geometry.evaluate(at)
         values, jacobian = values[:, selected], jacobian[:, selected]
-        if driven is not None:
-            columns, origin, target = driven
-            motion = geometry.difference(np.broadcast_to(origin, start.shape)[index], at)
-            target = np.broadcast_to(target, (len(start), len(columns)))[index]
-            unit = np.tile(np.eye(geometry.nv)[list(columns)], (len(at), 1, 1))
-            values = np.concatenate([values, motion[:, list(columns)] - target], axis=1)
+        if isinstance(keep, Joints):
+            columns = list(keep.columns)
+            motion = geometry.difference(np.broadcast_to(keep.origin, start.shape)[index], at)
+            target = np.broadcast_to(keep.way, (len(start), len(columns)))[index]
+            unit = np.tile(np.eye(geometry.nv)[columns], (len(at), 1, 1))
+            values = np.concatenate([values, motion[:, columns] - target], axis=1)
             jacobian = np.concatenate([jacobian, unit], axis=1)
         return values, jacobian[:, :, free]
 

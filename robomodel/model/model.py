@@ -29,7 +29,7 @@ from robomodel.model import parametric
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.closure import CLOSED
-from robomodel.model.configurations import functions, moving, states
+from robomodel.model.configurations import drawing, functions, moving, states
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
@@ -408,7 +408,7 @@ class Model:
         """
         generator = np.random.default_rng(rng)
         at = None if near is None else self._positions(near, "near")
-        return moving.random_configuration(self, generator, at)
+        return drawing.random_configuration(self, generator, at)
 
     def configuration(
         self,

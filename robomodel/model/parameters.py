@@ -26,7 +26,7 @@ from robomodel.errors import (
     warn_of_all,
 )
 from robomodel.model.arguments import as_numbers
-from robomodel.model.closure import CLOSED, close
+from robomodel.model.closure import CLOSED, Held, Nearest, close
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.couplings import eliminated
 from robomodel.model.derived import cached_on_model
@@ -298,9 +298,9 @@ def closed_anew(model: Model, before: Model) -> Model:
         if cluster.implicit and cluster.geometry != old.geometry:
             start = np.array([cluster.start])
             closing = cluster.closing_rows
-            q, gap = close(cluster.geometry, start, rows=closing, held=cluster.columns)
+            q, gap = close(cluster.geometry, start, Held(cluster.columns), rows=closing)
             if not gap[0] <= CLOSED:
-                q, gap = close(cluster.geometry, start, rows=closing, nearest=True)
+                q, gap = close(cluster.geometry, start, Nearest(), rows=closing)
             if not gap[0] <= CLOSED:
                 loops = cluster.geometry.names
                 raise ClosureError(

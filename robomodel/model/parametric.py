@@ -14,8 +14,9 @@ from robomodel.kernels.cache import canonical
 from robomodel.kernels.function import TracedFunction
 from robomodel.model import closure as newton
 from robomodel.model.arguments import by_name, common_batch
-from robomodel.model.configurations import functions, moving
+from robomodel.model.configurations import functions
 from robomodel.model.configurations.closing import normalized
+from robomodel.model.configurations.following import is_closed
 from robomodel.model.derived import LARGE, cache_key
 from robomodel.model.joints import Array
 from robomodel.model.parameters import PARAMETERS, ParametersLike, as_values, parameterized
@@ -96,9 +97,12 @@ def _damped(model: Model, q: Array, values: Mapping[str, float]) -> Array | None
         if cluster.implicit:
             start = np.array(normalized(at, cluster, q[cluster.q].tolist()))
             closed, gap = newton.close(
-                cluster.geometry, start[None], rows=cluster.closing_rows, held=cluster.columns
+                cluster.geometry,
+                start[None],
+                newton.Held(cluster.columns),
+                rows=cluster.closing_rows,
             )
-            if not moving.is_closed(cluster, closed, gap)[0]:
+            if not is_closed(cluster, closed, gap)[0]:
                 return None
             result[cluster.q] = closed[0]
     return result

@@ -24,7 +24,7 @@ from robomodel.description.poses import (
     vec,
 )
 from robomodel.errors import few
-from robomodel.model.closure import Geometry, close
+from robomodel.model.closure import Geometry, Nearest, close
 from robomodel.model.constraints import Coincident
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Spherical
@@ -95,7 +95,7 @@ def _of_cluster(model: Model, cluster: Cluster) -> list[Spin]:
     for _ in range(OTHERS):
         step = rng.standard_normal(cluster.nv) @ null(places[0])
         moved = geometry.integrate(places[0], 0.2 * step / np.linalg.norm(step) * unit)
-        q, gap = close(geometry, moved[None], rows=rows, nearest=True)
+        q, gap = close(geometry, moved[None], Nearest(), rows=rows)
         if gap[0] <= 1e-9:
             places.append(q[0])
     motions = [null(q) for q in places]

@@ -261,17 +261,13 @@ class _ClusterChoice:
 
     # ---- configurations
 
-    def _closed(
-        self, guesses: Array, driven: tuple[Sequence[int], Array, Array] | None = None
-    ) -> tuple[Array, Mask]:
+    def _closed(self, guesses: Array, keep: newton.Kept = newton.FREE) -> tuple[Array, Mask]:
         """Closed configurations near these, and which of them are, within the joints' limits."""
         geometry, rows = self.cluster.geometry, self.cluster.closing_rows or None
         if not geometry.rows:
             positions, gap = guesses, np.zeros(len(guesses))
         else:
-            positions, gap = newton.close(
-                geometry, guesses, rows=rows, driven=driven, iterations=ITERATIONS
-            )
+            positions, gap = newton.close(geometry, guesses, keep, rows=rows, iterations=ITERATIONS)
         room = np.min(self.motion.rooms(positions) - np.minimum(self.motion.rooms(self.start), 0.0),
                       axis=-1)  # fmt: skip
         return positions, (gap <= CLOSED) & ~geometry.flipped(positions) & (room >= -1e-9)
@@ -317,7 +313,7 @@ class _ClusterChoice:
         result = [self.start[None]]
         for share in np.linspace(0.0, 1.0, HOPS + 1)[1:]:
             if geometry.rows:
-                way = (columns, self.start, share * goals[going])
+                way = newton.Joints(columns, self.start, share * goals[going])
                 moved, good = self._closed(q[going], way)
             else:
                 step = np.zeros((len(going), geometry.nv))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robomodel.dynamics.actuators import inverse
 from robomodel.dynamics.actuators import maps as actuation
-from robomodel.dynamics.actuators.inverse import FITS, STEP
+from robomodel.dynamics.actuators.inverse import FITS
 from robomodel.dynamics.actuators.maps import (
     UNLIMITED,
     Reflected,
@@ -30,6 +31,7 @@ from robomodel.dynamics.algorithm import (
 )
 from robomodel.errors import warn
 from robomodel.model.arguments import as_array, common_batch
+from robomodel.model.configurations.following import read
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
@@ -177,8 +179,9 @@ def from_actuators(
     if not inverse.undetermined(model):
         result, v = inverse.from_actuators(model)(target, rates, q)
         far = np.isnan(result).any(axis=-1)  # farther than fixed steps reach
-        result[far] = _at_positions(model, target[far], np.array(q[far]))
-        v[far] = _at_rates(model, result[far], rates[far])
+        if far.any():
+            result[far] = _at_positions(model, target[far], q[far])
+            v[far] = _at_rates(model, result[far], rates[far])
     failed = np.isnan(result).any(axis=-1) | np.isnan(v).any(axis=-1)
     result[failed] = v[failed] = np.nan
     if failed.any():
@@ -189,26 +192,27 @@ def from_actuators(
     return result.reshape(*batch, model.nq), v.reshape(*batch, model.nv)
 
 
-STEPS = 200
+@dataclass(frozen=True)
+class _Encoders:
+    """Positions (n, nu) of actuators, as what shall be read."""
+
+    model: Model
+    target: Array
+
+    def lack(self, q: Array, rows: NDArray[np.intp]) -> Array:
+        """What is missing (m, nu)."""
+        return self.target[rows] - actuator_positions(self.model, q)
+
+    def way(self, q: Array, lack: Array) -> Array:
+        """The velocities (m, nv) of least squares."""
+        return _inverse_map(self.model, q, lack)
 
 
 def _at_positions(model: Model, target: Array, q: Array) -> Array:
     """Configurations (n, nq) at which actuators are there; not-a-number where there are none."""
     bound = FITS * np.maximum(1.0, np.abs(target).max(axis=-1, initial=0.0))
-    error = np.full(target.shape, np.nan)
-    moving = np.asarray(np.isfinite(target).all(axis=-1) & np.isfinite(q).all(axis=-1))
-    for _ in range(STEPS):
-        rows = np.flatnonzero(moving)
-        if not len(rows):
-            break
-        error[rows] = target[rows] - actuator_positions(model, q[rows])
-        turn = _inverse_map(model, q[rows], error[rows])
-        size = np.abs(turn).max(axis=-1, initial=0.0)
-        turn *= np.minimum(1.0, STEP / np.maximum(size, STEP))[:, None]
-        q[rows] = model.integrate(q[rows], turn)
-        moving[rows] = size > 1e-8 * bound[rows]
-    fits = np.abs(error).max(axis=-1, initial=0.0) <= bound
-    return np.where(fits[:, None], q, np.nan)
+    reached, off = read(model, q, _Encoders(model, target))
+    return np.where((off <= bound)[:, None], reached, np.nan)
 
 
 def _at_rates(model: Model, q: Array, rates: Array) -> Array:

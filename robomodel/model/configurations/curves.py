@@ -17,8 +17,8 @@ import numpy as np
 
 from robomodel.errors import ClosureError, UnknownNameError, check_names
 from robomodel.model import closure as newton
-from robomodel.model.closure import CLOSED, Geometry
-from robomodel.model.configurations.moving import is_closed, move
+from robomodel.model.closure import CLOSED, Geometry, Held
+from robomodel.model.configurations.following import is_closed, move
 from robomodel.model.configurations.paths import compiled_geometry
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.joints import Array, Mask
@@ -90,7 +90,7 @@ class ClusterMotion:
     def close(self, q: Array, held: Sequence[int] = ()) -> tuple[Array, Mask]:
         """Closed configurations near these, and which of them are."""
         closed, gap = newton.close(
-            self.geometry, q, held=held, rows=self.cluster.closing_rows, iterations=40
+            self.geometry, q, Held(held), rows=self.cluster.closing_rows, iterations=40
         )
         return closed, (gap <= CLOSED) & ~self.geometry.flipped(closed)
 
@@ -304,7 +304,7 @@ def _stepped(
     for column in np.unique(columns).tolist():
         swept = columns == column
         q[swept], gap[swept] = newton.close(
-            motion.geometry, q[swept], held=motion.others(column), rows=motion.cluster.closing_rows
+            motion.geometry, q[swept], Held(motion.others(column)), rows=motion.cluster.closing_rows
         )
     return q, gap < EXACT
 

@@ -20,7 +20,7 @@ import numpy as np
 from robomodel.kernels.function import TracedFunction
 from robomodel.model import closure as newton
 from robomodel.model.closure import Geometry, LinearCoupling
-from robomodel.model.configurations.moving import enough
+from robomodel.model.configurations.following import enough
 from robomodel.model.derived import traced
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
@@ -163,7 +163,7 @@ class Part:
         ahead = self.geometry.integrate(q, motion * self.unit)
         if not self.rows:
             return ahead
-        closed, gap = newton.close(self.geometry, ahead, held=still, rows=self.rows)
+        closed, gap = newton.close(self.geometry, ahead, newton.Held(still), rows=self.rows)
         return closed if float(gap) <= float(enough(closed)) else None
 
     def completed(self, q: Array) -> Array:

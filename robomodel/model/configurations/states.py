@@ -16,7 +16,7 @@ import numpy as np
 from robomodel.errors import ClosureError, few
 from robomodel.model.closure import Geometry
 from robomodel.model.configurations import functions
-from robomodel.model.configurations.moving import enough
+from robomodel.model.configurations.following import enough
 from robomodel.model.constraints import Polynomial
 from robomodel.model.elements import Cluster, position_names, quaternions
 from robomodel.model.joints import Array, Mask

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.model.closure import close
-from robomodel.model.configurations.moving import enough
+from robomodel.model.closure import Held, close
+from robomodel.model.configurations.following import enough
 from robomodel.model.configurations.paths import (
     INSIDE,
     Chart,
@@ -230,7 +230,7 @@ class _Climb:
         geometry, mine = part.geometry, set(part.columns)
         guesses = geometry.integrate(np.tile(self.start, (TRIES, 1)), moves)
         still = [c for c in range(geometry.nv) if c not in mine]
-        q, gap = close(geometry, guesses, held=still, rows=part.rows, iterations=20)
+        q, gap = close(geometry, guesses, Held(still), rows=part.rows, iterations=20)
         at = q[:, self.place]
         fine = (gap <= enough(q)) & ~geometry.flipped(q)
         fine &= np.all((at >= self.low - INSIDE) & (at <= self.high + INSIDE), axis=1)

@@ -80,13 +80,13 @@ def mobility_of(problem: ClusterProblem) -> int:
 def decided(whole: ClusterProblem, *, mend: bool) -> Decision | None:
     """What walks decide of a cluster whose rank is in doubt; None where its conditions agree.
 
-    They do where the loops close, what is redundant is so exactly, the rank is the same at all
-    closed configurations, and no condition hardly counts.
+    They do where the loops close, in more than one configuration, what is redundant is so exactly,
+    the rank is the same at all closed configurations, and no condition hardly counts.
     """
     problem = ReducedProblem.of(whole).problem
     with suppress(ClusterError):  # loops that close nowhere, to the letter
         explored = explore(problem)
-        agree = explored.exact and explored.uniform and explored.kept > WEAK
+        agree = explored.exact and explored.apart and explored.uniform and explored.kept > WEAK
         if agree and explored.rank < len(problem.columns):
             return None
     return decide(problem, mend=mend)
@@ -104,6 +104,10 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
         problem = replace(problem, tolerance=replace(problem.tolerance, rank=LETTER))
         explored = explore(problem)
     rank, q, jacobian = explored.rank, explored.samples, explored.jacobian
+    if problem.rank is None and not (
+        explored.apart or problem.tolerance.stated
+    ):  # the same where all samples are one
+        shaky, rank = shaky or "; it gives at first order only", n
     mobility = n - rank
     nearest = q[int(np.argmin(distances_from_start(problem, q)))]
     singular = explored.singular

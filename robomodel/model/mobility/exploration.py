@@ -20,7 +20,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from robomodel.errors import NOWHERE, few
-from robomodel.model.closure import CLOSED, Geometry, close
+from robomodel.model.closure import CLOSED, Geometry, Nearest, close
 from robomodel.model.constraints import Distance, LoopJoint, Perpendicular, Polynomial
 from robomodel.model.joints import Array, Mask, Prismatic, Revolute
 from robomodel.model.mobility import (
@@ -34,6 +34,7 @@ from robomodel.model.mobility import (
 
 SAMPLES = 24
 ROUNDING = 0.02  # of the cluster's size: a gap that may be put down to rounding
+FEW, ONE = 4, 1e-3  # as many samples that are no further apart [rad, sizes] are one
 NEARLY_CLOSED = 0.01  # of the cluster's size: a start as near to closing says where to close
 
 
@@ -151,6 +152,15 @@ class ClosedConfigurations:
         share = self.singular[:, self.rank - 1] / np.maximum(self.singular[:, 0], 1e-300)
         return float(np.median(share))
 
+    @property
+    def apart(self) -> bool:
+        """Whether the samples are more than one configuration, and turns of its joints."""
+        away = np.abs(self.problem.geometry.difference(self.samples[:1], self.samples))
+        length = np.array([column.length for column in self.problem.columns])
+        turns = np.where(length, 0.0, np.round(away / (2.0 * math.pi)))
+        off = (away - turns * 2.0 * math.pi) / self.problem.unit
+        return len(off) < FEW or bool(np.max(np.abs(off), initial=0.0) > ONE)
+
     def __init__(self, problem: ClusterProblem, q: Array, gap: float) -> None:
         self.problem, self.gap = problem, gap
         jacobian = problem.conditions(q)[1]
@@ -158,7 +168,7 @@ class ClosedConfigurations:
         self.rank = int(np.max(ranks)) if problem.rank is None else problem.rank
         self.uniform = bool(np.all(ranks == ranks[0]))
         if not np.any(ranks == self.rank):  # of other components: those around the start
-            at = close(problem.geometry, problem.start[None], nearest=True,
+            at = close(problem.geometry, problem.start[None], Nearest(),
                        rank=problem.tolerance.rank)[0][0]  # fmt: skip
             around = configurations_around(problem, at, self.rank)[0]
             if len(around):
@@ -183,7 +193,7 @@ class ClosedConfigurations:
         """
         problem, geometry = self.problem, self.problem.geometry
         rank = problem.tolerance.rank
-        q, gap = close(geometry, problem.start[None], nearest=True, rank=rank)
+        q, gap = close(geometry, problem.start[None], Nearest(), rank=rank)
         exact = CLOSED * max(1.0, problem.scale)
         largest = 2.0 * max(exact, float(np.max(geometry.gap(self.samples))))
         candidates, moving = self.samples, _moving(self.null)
