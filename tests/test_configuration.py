@@ -15,7 +15,7 @@ from shipped_robots import ROBOTS
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.model.configurations import moving
+from robomodel.model.configurations import drawing, moving
 from robomodel.model.configurations.following import integrate_open
 from robomodel.model.configurations.functions import moved
 
@@ -208,6 +208,19 @@ def test_a_way_too_long_to_follow_is_refused() -> None:
         rocker.integrate(rocker.neutral(), [1e5])
 
 
+def test_draws_are_never_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near what is open they are closed; where nothing is drawn, that is told, or what is open."""
+    model, rng = rm.load(four_bar()), np.random.default_rng(0)
+    nears = rng.uniform(-3.0, 3.0, (12, model.nq))
+    draws = np.array([model.random_configuration(1, near=near) for near in nears])
+    assert closed(model, draws)
+    monkeypatch.setattr(drawing, "GUESSES", ())
+    with pytest.warns(RuntimeWarning, match="nothing that is closed and regular was drawn of"):
+        np.testing.assert_array_equal(model.random_configuration(1, near=draws[0]), draws[0])
+    with pytest.raises(rm.ClosureError, match=r"loop 'closing' of joints .* is open by"):
+        model.random_configuration(1, near=nears[0])
+
+
 # ---- rows that cannot be closed ------------------------------------------------------------------
 
 BAD = (math.nan, math.inf, -math.inf)
@@ -327,6 +340,11 @@ def test_integrate_beyond_the_reach_is_refused() -> None:
         model.integrate(model.neutral(), [math.pi])
     assert caught.value.residual > 1e-6
     assert caught.value.loops == ("closing",)
+    words = str(caught.value).split("; ")[1]
+    assert words.endswith("of it is the most, to a dead point of loop 'closing'")
+    end = math.acos((1.1**2 + 0.7**2 - 1.5**2) / (2 * 1.1 * 0.7)) - math.pi  # a straight crank
+    start = float(model.joint_positions(model.neutral())["j_rocker"])
+    assert start + math.pi * float(words.split()[0]) == pytest.approx(end, abs=1e-3)
     assert pickle.loads(pickle.dumps(caught.value)).residual == caught.value.residual
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from robomodel.errors import few, warn
 from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration
 from robomodel.model.closure import CLOSED
@@ -30,6 +31,7 @@ FULL_RANK = 1e-4  # least singular value of K, of its largest, away from change 
 NEAR = 0.3  # [rad, cluster sizes] of a departure
 GUESSES = ((8, 1), (32, 32), (128, 128))  # a round's, of linkages and of other clusters
 SAMPLE_STEPS = 12  # Newton steps, the last of which only polishes
+NEARLY = 1e-7  # gap [m, sine of an angle] up to which a configuration to depart from is closed
 WITHIN = 1e-12  # [rad, m] beyond a limit that is still within
 
 
@@ -82,6 +84,7 @@ def random_configuration(
         check_one_configuration(near, "near")
     q = model.neutral() if near is None else near.copy()
     pending = list(model.clusters if clusters is None else clusters)
+    still = {cluster.index: cluster for cluster in pending if cluster.nv}
     with np.errstate(all="ignore"):
         for counts in GUESSES:
             if not pending:
@@ -100,9 +103,17 @@ def random_configuration(
                     trial[cluster.q] = closed[row, cluster.q]
                     if not _at_change_point(model, cluster, trial):
                         q = trial
+                        still.pop(cluster.index, None)
                         break
                     best[row, cluster.index] = False
             pending = [cluster for cluster in pending if not np.any(best[:, cluster.index])]
+    if still:
+        model.check(q, tolerance=NEARLY)  # where nothing was drawn it is neutral, or near
+        names = few([cluster.name for cluster in still.values()])
+        warn(RuntimeWarning(
+            f"nothing that is closed and regular was drawn of {names}: a random configuration of "
+            f"'{model.name}' has it where it was"
+        ))  # fmt: skip
     return q
 
 

@@ -36,7 +36,7 @@ ARRIVED = 1e-8  # [rad, m] of a stride of Newton's after which rounding is left
 MOST = 2000  # damped strides of one motion
 FAR = 2 * math.pi  # whole turns are looked for in what is twice as long
 PERIODIC = 1e-6  # gap that rounding may make of many turns, to be closed again
-HALVINGS = 3  # of damped strides that do not close
+HALVINGS, CLOSELY = 3, 12  # of strides that do not close, and where the end of a way is told
 
 
 def enough(q: Array, tolerance: float = CLOSED) -> Array:
@@ -209,7 +209,9 @@ def damped(model: Model, q: Array, dv: Array, total: int) -> tuple[Array, Failur
                 motion = dv[..., cluster.v]
                 moved, gap = move(cluster, q[..., cluster.q], motion)
                 bad = ~is_closed(cluster, moved, gap)
-                failures.record(bad, partial(_not_followed, cluster, gap, motion))
+                failures.record(
+                    bad, partial(_not_followed, cluster, q[..., cluster.q], gap, motion)
+                )
                 result[..., cluster.q] = moved
     return result, failures
 
@@ -231,11 +233,15 @@ def integrate_open(model: Model, q: Array, dv: Array) -> Array:
     return q
 
 
-def _not_followed(cluster: Cluster, gap: Array, dv: Array, bad: Mask) -> ClosureError:
+def _not_followed(cluster: Cluster, q: Array, gap: Array, dv: Array, bad: Mask) -> ClosureError:
     worst = float(np.max(gap[bad]))
-    if worst < np.inf:
-        return not_closed(cluster, worst, "after this motion")
     units = travel(cluster)
+    if worst < np.inf:
+        at, way = q[bad].reshape(-1, q.shape[-1])[:1], dv[bad].reshape(-1, cluster.nv)[:1]
+        count = max(1, math.ceil(float(np.max(np.abs(units * way))) / STEP))
+        walked = walk(cluster, at, Joints(cluster.columns, at, way), way, count, halvings=CLOSELY)
+        why = f"{walked.share[0]:.3g} of it is the most, to {dead_point(cluster, walked)}"
+        return not_closed(cluster, worst, "after this motion", why if walked.share[0] < 1.0 else "")
     ways = np.max(np.abs(dv[bad]).reshape(-1, cluster.nv), axis=0)
     longest = int(np.argmax(units * ways))
     far, most = float(ways[longest]), float(MOST * STEP / units[longest])
@@ -251,6 +257,19 @@ def _not_followed(cluster: Cluster, gap: Array, dv: Array, bad: Mask) -> Closure
         worst,
         loop_names(cluster),
     )
+
+
+def dead_point(cluster: Cluster, walked: Walk) -> str:
+    """What ends a walk of one row, in words: the loop that opens beyond."""
+    return f"a dead point of loop '{widest(cluster, walked.beyond[0])}'"
+
+
+def widest(cluster: Cluster, q: Array) -> str:
+    """The name of the loop, or coupling, that fails by most at a cluster's q (nq,)."""
+    geometry = cluster.geometry
+    values = np.abs(geometry.evaluate(q)[0])
+    sizes = [len(loop.rows) for loop in geometry.loops] + [1] * len(geometry.linear)
+    return str(np.repeat(geometry.names, sizes)[int(np.argmax(values))])
 
 
 def move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:

@@ -21,16 +21,19 @@ from robomodel.model.arguments import check_one_configuration, common_batch
 from robomodel.model.closure import CLOSED, Held, Joints, Nearest
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.following import (
+    CLOSELY,
     FOLLOWED,
     MOST,
     Failures,
     all_finite,
     damped,
+    dead_point,
     follow,
     is_closed,
     not_closed,
     read,
     walk,
+    widest,
 )
 from robomodel.model.configurations.functions import STEP
 from robomodel.model.elements import (
@@ -87,14 +90,19 @@ def _close(model: Model, q: Array, total: int) -> Array:
                     cluster.geometry, at[bad], rows=cluster.closing_rows
                 )
                 bad = ~is_closed(cluster, closed, gap)
-            failures.record(bad, partial(_left_open, cluster, gap, "from there"))
+            failures.record(bad, partial(_left_open, cluster, closed, gap))
             q[..., cluster.q] = closed
     return failures.result(q, whole=False)
 
 
-def _left_open(cluster: Cluster, gap: Array, what: str, bad: Mask) -> ClosureError:
+def _left_open(cluster: Cluster, q: Array, gap: Array, bad: Mask) -> ClosureError:
     worst = float(np.max(gap[bad]))
-    return not_closed(cluster, worst, what if math.isfinite(worst) else "where q is not finite")
+    if not math.isfinite(worst):
+        return not_closed(cluster, worst, "where q is not finite")
+    at = q[bad].reshape(-1, q.shape[-1])[int(np.argmax(gap[bad]))]
+    several = len(cluster.geometry.names) > 1
+    why = f"'{widest(cluster, at)}' is open widest" if several else ""
+    return not_closed(cluster, worst, "from there", why)
 
 
 def integrate(model: Model, q: Array, dv: Array, *, whole: bool = False) -> Array:
@@ -145,7 +153,6 @@ def _zero_quaternion(joint: str, _: Mask) -> ValueError:
 
 
 NEARLY = 1e-7  # gap [m, sine of an angle] of guesses that count as closed
-HALVINGS = 12  # of the last steps of a way that opens loops, and steps between them
 LEFT = 1e-9  # [rad, m] beyond a limit that counts as left
 
 
@@ -380,14 +387,11 @@ def _out_of_reach(
     def within(q: Array) -> Mask:
         return np.array([not (limited and _limit_met(model, cluster, x)) for x in q])
 
-    walked = walk(cluster, goal.origin, goal, goal.way, strides, halvings=HALVINGS, within=within)
+    walked = walk(cluster, goal.origin, goal, goal.way, strides, halvings=CLOSELY, within=within)
     if walked.share[0] == 1.0 or (not walked.share[0] and len(named) > 1):
         return ""
     end = limited and _limit_met(model, cluster, walked.beyond[0])
-    if not end:
-        values = np.abs(geometry.evaluate(walked.beyond[0])[0])
-        sizes = [len(loop.rows) for loop in geometry.loops] + [1] * len(geometry.linear)
-        end = f"a dead point of loop '{np.repeat(geometry.names, sizes)[int(np.argmax(values))]}'"
+    end = end or dead_point(cluster, walked)
     wanted, reached = [], []
     for body, value in named.items():
         x = walked.q[0, geometry.links[body - cluster.bodies[0]].positions]
