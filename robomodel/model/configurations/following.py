@@ -261,7 +261,10 @@ def _not_followed(cluster: Cluster, q: Array, gap: Array, dv: Array, bad: Mask) 
 
 def dead_point(cluster: Cluster, walked: Walk) -> str:
     """What ends a walk of one row, in words: the loop that opens beyond."""
-    return f"a dead point of loop '{widest(cluster, walked.beyond[0])}'"
+    name = widest(cluster, walked.beyond[0])
+    if cluster.slack:
+        return f"where loop '{name}' opens by more than its file leaves open, {cluster.slack:.2g}"
+    return f"a dead point of loop '{name}'"
 
 
 def widest(cluster: Cluster, q: Array) -> str:
@@ -349,6 +352,9 @@ def walk(
             ),
             rows=closing,
         )
+        if cluster.slack:  # what the file leaves open counts where it is more than that
+            full = geometry.gap(ahead)
+            opened = np.where(full > cluster.slack, np.maximum(opened, full), opened)
         fine = opened <= enough(ahead)
         if within is not None:
             fine &= within(ahead)
