@@ -108,7 +108,8 @@ def random_configuration(
                     best[row, cluster.index] = False
             pending = [cluster for cluster in pending if not np.any(best[:, cluster.index])]
     if still:
-        model.check(q, tolerance=NEARLY)  # where nothing was drawn it is neutral, or near
+        # where nothing was drawn it is neutral, or near
+        model.check(q, tolerance=max(NEARLY, *(cluster.slack for cluster in still.values())))
         names = few([cluster.name for cluster in still.values()])
         warn(RuntimeWarning(
             f"nothing that is closed and regular was drawn of {names}: a random configuration of "
