@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +20,7 @@ from robomodel.control import (
     HalfSpace,
     InfeasibleError,
     InverseDynamics,
+    InverseKinematics,
     JointTask,
     PointTask,
     PostureTask,
@@ -363,6 +365,22 @@ def test_dead_points_are_no_obstacle() -> None:
     found = InverseDynamics(by_rocker, task)(dead[order], np.zeros(1), targets)
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-8)
     assert np.isfinite(found[0]).all()
+
+
+def test_change_points_are_told_and_controllers_pickle() -> None:
+    """A flat parallelogram may go on in two ways."""
+    model = rm.robots.load("four_bar")
+    control = pickle.loads(pickle.dumps(InverseDynamics(model, JointTask("joint1", gain=10.0))))
+    with pytest.warns(RuntimeWarning, match="change point"):
+        a, _, _ = control(np.zeros(3), np.zeros(1), {"joint1": 0.5})
+    assert np.isnan(a).all()
+    ik = pickle.loads(pickle.dumps(InverseKinematics(model, JointTask("joint1"), limits=())))
+    q = model.configuration({"joint1": -0.35})
+    for x in np.arange(-0.3, 0.4, 0.1):
+        q = ik.step(q, 0.01, {"joint1": x})
+        assert np.max(np.abs(model.residual(q))) <= 1e-12
+    np.testing.assert_allclose(q, [x, -x, x], rtol=0, atol=1e-6)
+    assert np.isfinite(ik(np.zeros(3), 0.01, {"joint1": 0.5})).all()
 
 
 def test_contradictions_are_named_and_batches_go_on() -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -382,6 +383,10 @@ class InverseDynamics:
         if not isinstance(model, Model):
             raise no_model(model)
         self.model, self.ground = model, ground
+        self._options: dict[str, Any] = {
+            "contacts": contacts, "friction": friction, "limits": limits, "passive": passive,
+            "ground": ground, "damping": damping, "solver": solver,
+        }  # fmt: skip
         self.damping = as_real(damping, "damping")
         if not 0.0 < self.damping < math.inf:
             raise ValueError(f"damping is a positive number, got {damping!r}")
@@ -417,6 +422,9 @@ class InverseDynamics:
         k = len(points)
         self._upright = np.ones(k, dtype=bool), np.tile([0.0, 0.0, 1.0], (k, 1))
         self._selections: dict[bytes, tuple[Indices, Indices]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(InverseDynamics, **self._options), (self.model, self.tasks)
 
     def _coefficients(self, friction: ArrayLike) -> Array:
         if self.ground is not None:
@@ -533,6 +541,8 @@ class InverseDynamics:
                 function, start = id_program(self.model, layout), tangent.start(self.model, q, v)
                 numbers = np.empty(function.size)
                 function(q, start.z, *given[2:], start.bases, out=numbers)
+            if not np.isfinite(numbers).all():
+                return self._undetermined()
         parts = dict(zip(self._shapes, split(numbers, tuple(self._shapes.values())), strict=True))
         x = self._solved(parts, standing)
         a = parts["a0"] + parts["P"] @ x
@@ -540,6 +550,17 @@ class InverseDynamics:
         nu = len(self.model.actuators)
         pushed = np.einsum("kij,ki->kj", parts["axes"], forces[nu:].reshape(-1, 3))
         return a, forces[:nu], pushed
+
+    def _undetermined(self) -> Result:
+        """Not-a-number, at a change point of a linkage."""
+        warn(
+            RuntimeWarning(
+                f"inverse dynamics of '{self.model.name}' is not-a-number: a linkage is at a "
+                "change point, where its loops do not determine how it accelerates"
+            )
+        )
+        nu, k = len(self.model.actuators), len(self.contacts)
+        return np.full(self.model.nv, np.nan), np.full(nu, np.nan), np.full((k, 3), np.nan)
 
     def _refuse(self, q: Array, v: Array, targets: Array) -> None:
         check_finite(q, "q", position_names(self.model))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,6 +74,7 @@ class InverseKinematics:
         if not (math.isfinite(self.damping) and self.damping > 0.0):
             raise ValueError(f"damping is a positive number, got {damping!r}")
         limits = (limits,) if isinstance(limits, str | HalfSpace) else tuple(limits)
+        self._options: dict[str, Any] = {"limits": limits, "damping": damping, "solver": solver}
         self._tasks = TaskSet(model, tasks)
         self._solver = solver_of(solver)
         pieces = tuple(self._tasks.pieces)
@@ -89,6 +92,9 @@ class InverseKinematics:
     def tasks(self) -> tuple[Task, ...]:
         """Its tasks."""
         return self._tasks.tasks
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(InverseKinematics, **self._options), (self.model, self.tasks)
 
     def __repr__(self) -> str:
         names = ", ".join(f"'{task.name}'" for task in self.tasks)

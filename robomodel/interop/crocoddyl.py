@@ -27,7 +27,9 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_array
+from robomodel.model.closure import CLOSED
 from robomodel.model.configurations import moving
+from robomodel.model.configurations.functions import difference, moved
 from robomodel.model.derived import traced
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.joints import Array
@@ -52,6 +54,7 @@ class State(crocoddyl.StateAbstract):
             raise no_model(model)
         super().__init__(model.nq + model.nv, 2 * model.nv)
         self.model = model
+        self._one = np.eye(2 * model.nv)
         every = zip(model.joints, model.nodes, strict=True)
         self._flat = all(node.joint.nv == 1 or not joint.independent for joint, node in every)
 
@@ -68,15 +71,20 @@ class State(crocoddyl.StateAbstract):
     def diff(self, x0: Array, x1: Array) -> Array:
         """The tangent that leads from x0 to x1."""
         n = self.model.nq
-        return np.concatenate([moving.difference(self.model, x0[:n], x1[:n]), x1[n:] - x0[n:]])
+        return np.concatenate([difference(self.model).call(x0[:n], x1[:n]), x1[n:] - x0[n:]])
 
     def integrate(self, x: Array, dx: Array) -> Array:
         """x moved along a tangent, loops closed."""
         n, m = self.model.nq, self.model.nv
-        return np.concatenate([moving.integrate(self.model, x[:n], dx[:m]), x[n:] + dx[m:]])
+        q, gap = moved(self.model, moving.FOLLOWED).call(x[:n], dx[:m])
+        if not gap <= CLOSED:
+            q = moving.integrate(self.model, x[:n], dx[:m])
+        return np.concatenate([q, x[n:] + dx[m:]])
 
     def Jdiff(self, x0: Array, x1: Array, firstsecond: Any = None) -> Any:
         """The derivatives of ``diff`` by x0 and x1."""
+        if self._flat:
+            return _chosen([-self._one, self._one], firstsecond)
         parts = [self._whole(x) for x in self._slopes(x0, x1)]
         parts[0][self.model.nv :] *= -1.0
         return _chosen(parts, firstsecond)
@@ -84,7 +92,7 @@ class State(crocoddyl.StateAbstract):
     def Jintegrate(self, x: Array, dx: Array, firstsecond: Any = None) -> Any:
         """The derivatives of ``integrate`` by x and dx."""
         if self._flat:
-            return _chosen([np.eye(self.ndx), np.eye(self.ndx)], firstsecond)
+            return _chosen([self._one, self._one], firstsecond)
         first, second = self._slopes(x, self.integrate(x, dx))
         inverse = np.linalg.inv(second)
         return _chosen([self._whole(-inverse @ first), self._whole(inverse)], firstsecond)
@@ -98,9 +106,7 @@ class State(crocoddyl.StateAbstract):
 
     def _slopes(self, x0: Array, x1: Array) -> tuple[Array, Array]:
         """Derivatives of the difference of configurations."""
-        n, one = self.model.nq, np.eye(self.model.nv)
-        if self._flat:
-            return -one, one
+        n = self.model.nq
         slopes: tuple[Array, Array] = difference_slopes(self.model)(x0[:n], x1[:n])
         return slopes
 
