@@ -170,6 +170,41 @@ def test_contacts_as_data_move_linkages_alike() -> None:
     assert [event[1:] for event in data.events] == [event[1:] for event in program.events]
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("coal") is None, reason="coal is not installed")
+def test_contacts_as_data_move_ball_joints_alike() -> None:
+    """On a floating base: rigid, compliant, moving ground and heights; the same events."""
+    box = '<collision><origin xyz="0 0 {}"/><geometry><box size="1 1 1"/></geometry></collision>'
+    trunk = body("trunk", 3.0, 0.02, 0.0, 0.08).replace("</link>", box.format(40) + "</link>")
+    model = rm.load(
+        f'<robot name="r"><link name="world">{box.format(-50)}</link>{trunk}'
+        + '<joint name="free" type="floating"><parent link="world"/><child link="trunk"/></joint>'
+        + body("arm", 1.0, 0.0, -0.2, 0.02)
+        + '<joint name="s" type="spherical"><parent link="trunk"/><child link="arm"/>'
+        '<origin xyz="0.1 0 -0.1"/></joint></robot>'
+    )
+    q, v = model.neutral(), np.random.default_rng(1).standard_normal(model.nv)
+    q[2] = 0.62
+    points = [
+        ("arm", (0, 0, -0.4)),
+        ("trunk", (-0.3, 0.2, -0.5)),
+        ("trunk", (-0.3, -0.2, -0.5), 0.05),
+    ]
+    for ground in (
+        rm.Ground(0.6, restitution=0.4),
+        rm.Ground(0.6, stiffness=2e4, damping=20.0),
+        rm.Ground(0.4, static_friction=0.6, velocity=(0.5, 0.0, 0.0)),
+        rm.Ground(height=np.zeros((3, 3)), spacing=2.0, origin=(-2.0, -2.0)),
+    ):
+        options = {"duration": 0.4, "ground": ground, "contacts": points}
+        program = rm.simulate(model, q, v, **options)
+        data = rm.simulate(model, q, v, collisions=[("trunk", "world")], **options)
+        np.testing.assert_allclose(data.q, program.q, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(data.contact_forces, program.contact_forces, atol=1e-5)
+        assert len(program.events) >= 5
+        assert data.events == program.events
+
+
 @pytest.mark.parametrize(("hip", "drive"), [(-5.0, -0.2), (-12.0, -1.0), (-20.0, -1.0)])
 def test_drives_of_linkages_start_from_rest(leg: rm.Model, hip: float, drive: float) -> None:
     """What else moves does not hold a linkage; of second order."""

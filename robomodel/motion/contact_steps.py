@@ -103,13 +103,14 @@ class Taken:
     """A step: its result as of :class:`.steps.FixedStep`, with what is kept of contacts behind it.
 
     ``numbers`` of the contacts that are near; ``along``: their impulses and velocities (2, k, 3)
-    along their axes; ``impulses`` (k, 3) in world axes.
+    along their axes; ``impulses`` (k, 3) in world axes; ``far``: velocities of the others.
     """
 
     result: Array
     numbers: list[int]
     along: Array
     impulses: Array
+    far: Mapping[int, Array]
 
 
 @dataclass(frozen=True)
@@ -236,7 +237,7 @@ class ContactStep:
             at = self.middle(state, tau, h, mean, wrenches)
             if not (np.all(np.isfinite(at.mass)) and np.all(np.isfinite(at.right))):
                 none = np.zeros((0, 3))
-                return Taken(np.full(step.results, np.nan), [], np.stack([none, none]), none)
+                return Taken(np.full(step.results, np.nan), [], np.stack([none, none]), none, {})
             near = [*self._on_planes(at, planes), *self._of_links(at, touches)]
             solved = self._solved(at, h, memory, known, near)
             following = self._turned((0.5 * (at.a + solved.after)).tolist(), at, back=True)
@@ -264,7 +265,8 @@ class ContactStep:
         result = np.array([*end[:first], *kept.numbers(), *checks, miss, solved.residual,
                            *np.ravel(tail)])  # fmt: skip
         axes = np.array([gap.axes for gap in solved.gaps[: len(numbers)]]).reshape(-1, 3, 3)
-        return Taken(result, numbers, along, np.einsum("ki,kij->kj", along[0], axes))
+        world = np.einsum("ki,kij->kj", along[0], axes)
+        return Taken(result, numbers, along, world, solved.far)
 
     def _turned(self, v: Sequence[Scalar] | Array, at: Middle, *, back: bool = False) -> Array:
         """Velocities in the axes of the middle, or ``back`` in those of the beginning."""
@@ -304,13 +306,15 @@ class ContactStep:
         """The contact problem of a step, solved."""
         setting = self.setting
         free = np.linalg.solve(at.mass, at.right)
-        near, gaps = list[Near](), list[Gap]()
+        near, far, gaps = list[Near](), dict[int, Gap](), list[Gap]()
         for each in contacts:
             gap = _gap(at, each, h)
-            closes = gap.gap + h * float(np.dot(gap.rows[2], free) + gap.leaving[2])
+            closes = gap.gap + h * float(np.dot(gap.rows[2], free) - gap.leaving[2])
             if closes < NEAR and np.any(gap.rows):
                 near.append(each)
                 gaps.append(gap)
+            else:
+                far[each.number] = gap
         law = ContactLaw(0.0, 0.0, setting.stop_restitution)
         for row, leaving, distance in zip(at.stops, at.leaving, at.gaps, strict=True):
             gaps.append(Gap([row.tolist()], [float(leaving)], [0.0], float(distance), law))
@@ -339,7 +343,13 @@ class ContactStep:
             x = problem.without_gain(rows @ at.a, x, solve(other, start, SOLVED)[0])
         after = free + weighted @ x
         rates = rows[: len(slow)] @ after + np.array(slow, dtype=float)
-        return _Solved(near, gaps, problem.matrix, weighted, x, residual, rates, after, collides)
+        leave = {
+            number: np.array(gap.rows) @ after - np.add(gap.leaving, gap.surface)
+            for number, gap in far.items()
+        }
+        return _Solved(
+            near, leave, gaps, problem.matrix, weighted, x, residual, rates, after, collides
+        )
 
     def _missed(self, solved: _Solved, there: Array, moved: Array) -> tuple[list[float], float]:
         """Gaps at the end, and by how much contacts that act or end in the ground miss their rows.
@@ -368,9 +378,13 @@ class ContactStep:
 
 @dataclass(frozen=True)
 class _Solved:
-    """The contact problem of a step, and z⁺; ``rates``: of the rows that keep distances."""
+    """The contact problem of a step, and z⁺; ``rates``: of the rows that keep distances.
+
+    ``far``: velocities along their axes of contacts that take no part.
+    """
 
     near: Sequence[Near]
+    far: Mapping[int, Array]
     gaps: Sequence[Gap]
     matrix: Array
     weighted: Array

@@ -31,7 +31,7 @@ from robomodel.motion.integrator_functions import (
     joint_accelerations,
 )
 from robomodel.motion.limits import Limits
-from robomodel.motion.steps import RUNGE_KUTTA, TORN, FixedStep, Part, flow, halved
+from robomodel.motion.steps import ABSENT, RUNGE_KUTTA, TORN, FixedStep, Part, flow, halved
 from robomodel.motion.tangent import (
     NEARLY,
     START_CONDITION,
@@ -454,6 +454,9 @@ class Steps(Run):
         taken = ContactStep(self.step).take(state, tau, h, given, wrenches)
         impulses = np.zeros((first + len(self.pairs), 3))
         along = np.zeros((2, *impulses.shape))
+        along[1, :, 2] = ABSENT  # pairs that are not given are apart
+        for number, velocity in taken.far.items():
+            along[1, number] = velocity
         impulses[taken.numbers], along[:, taken.numbers] = taken.impulses, taken.along
         forces = self.step.forces(impulses.ravel(), h)
         residual = float(taken.result[self.step.residual])
@@ -529,6 +532,7 @@ class Steps(Run):
         """
         count = len(self.step.contact.points)
         record = np.zeros((2, len(self._records), count + len(pairs), 3))
+        record[1, ..., 2] = ABSENT
         for t, each in enumerate(self._records):
             record[:, t, : each.along.shape[1]] = each.along
         if count > len(points):
