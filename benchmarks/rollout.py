@@ -9,7 +9,7 @@ at the end against DOP853 at a relative tolerance of 1e-12; gaps those of loops 
 
 With ``--contact`` Mini Cheetah stamps on its four feet, spheres of 2 cm: by ``rm.rollout`` with its
 rotors and rigid contacts, and by MuJoCo's Euler method with armature in place of the rotors (its
-fastest way) and its soft contacts.
+fastest way) and its soft contacts. With ``--simulation`` the same by ``rm.Simulation``.
 """
 
 from __future__ import annotations
@@ -313,6 +313,48 @@ def measure_contact(count: int, rounds: int, step: float = 1e-3) -> dict[str, fl
     return report
 
 
+def measure_simulation(count: int, rounds: int) -> dict[str, float]:
+    """Nanoseconds of thread CPU a robot's step by ``rm.Simulation``, and by MuJoCo's rollout.
+
+    Mini Cheetah stamps as with ``--contact``, ten steps a call; Tello is in the air.
+    """
+    batch = stamping(count, 1e-3)
+    points = [(foot, (0.0, 0.0, 0.0), RADIUS) for foot in FEET]
+    ground = {"ground": rm.Ground(FRICTION), "contacts": points}
+    calls = batch.tau.shape[1] // 10
+    theirs = Theirs(batch, "Euler", True, FEET)
+    free = {"friction": False, "passive": False, "substeps": 10}
+    tello = rm.robots.load("tello")
+    rng = np.random.default_rng(0)
+    forces = 0.05 * rng.standard_normal((calls, count, tello.nv))
+    speeds = 0.2 * rng.standard_normal((count, tello.nv))
+    pushed = np.ascontiguousarray(np.swapaxes(batch.tau[:, ::10], 0, 1))
+
+    def moved(sim: rm.Simulation, q: Array, v: Array, tau: Array) -> None:
+        sim.reset(q=q, v=v)
+        for each in tau:
+            sim.step(each)
+
+    entries: dict[str, Callable[[], object]] = {}
+    for dtype in ("float64", "float32"):
+        feet = rm.Simulation(batch.model, count, dtype=dtype, **free, **ground)
+        entries[f"Mini Cheetah, {dtype}"] = partial(moved, feet, batch.q, batch.v, pushed)
+        air = rm.Simulation(tello, count, dtype=dtype, method="semi_implicit_euler", **free)
+        entries[f"Tello, {dtype}"] = partial(moved, air, tello.neutral(), speeds, forces)
+    entries["Mini Cheetah, MuJoCo Euler, armature"] = theirs.run
+    times: dict[str, list[float]] = {by: [] for by in entries}
+    for _ in range(rounds + 1):
+        for by, each in entries.items():
+            start = time.thread_time_ns()
+            each()
+            times[by].append((time.thread_time_ns() - start) / (10 * calls * count))
+    report = {by: statistics.median(each[1:]) for by, each in times.items()}
+    for dtype in ("float64", "float32"):
+        ratio = report["Mini Cheetah, MuJoCo Euler, armature"] / report[f"Mini Cheetah, {dtype}"]
+        report[f"times as fast, {dtype}"] = ratio
+    return report
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(
@@ -322,10 +364,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--contact", action="store_true", help="on the ground")
+    parser.add_argument("--simulation", action="store_true", help="many robots in place")
     options = parser.parse_args()
-    if options.contact:
-        for what, number in measure_contact(options.count, options.rounds).items():
-            print(f"{what:32}{number:12.3g}")
+    if options.contact or options.simulation:
+        measured = measure_contact if options.contact else measure_simulation
+        for what, number in measured(options.count, options.rounds).items():
+            print(f"{what:40}{number:12.3g}")
         return
     rows = [
         row for name in ROBOTS for row in measure(name, options.count, (1e-3, 5e-3), options.rounds)
