@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from dataclasses import replace
 from functools import cache
 
 import pytest
 from seeded_faults import KINDS, Named, Seeds, against, alone, counterparts, is_named
-from texts import joint, link, robot
+from texts import joint, link, loop, robot
 from validation_texts import only
 
 import robomodel as rm
@@ -239,3 +240,76 @@ def test_a_loop_that_is_nearly_closed() -> None:
     meant = replace(off, tolerance=1e-3)
     report = rm.validate(build(replace(d, loops=(meant,))))
     assert not [x for x in report.findings if x.check == "start" and x.severity == "warning"]
+
+
+def _without(text: str, *patterns: str) -> str:
+    for pattern in patterns:
+        text, count = re.subn(pattern, "", text, flags=re.DOTALL)
+        assert count == 1
+    return text
+
+
+KNEE = r'(<joint name="FL_knee_link_joint".*?<axis xyz=")0 1 0'
+SEEDS = {
+    "ratio times ten": lambda t: t.replace(
+        '<successor link="FL_knee_rotor"/>\n    <ratio value="9.33"/>',
+        '<successor link="FL_knee_rotor"/>\n    <ratio value="93.3"/>',
+    ),
+    "sign of a ratio": lambda t: t.replace(
+        '<successor link="FL_hip_rotor"/>\n    <ratio value="6"/>',
+        '<successor link="FL_hip_rotor"/>\n    <ratio value="-6"/>',
+    ),
+    "sign of an axis": lambda t: re.sub(KNEE, r"\g<1>0 -1 0", t, flags=re.DOTALL),
+    "missing rotor": lambda t: _without(
+        t, '<link name="FL_knee_rotor">.*?</link>', '<joint name="FL_knee_rotor[^"]*".*?</joint>',
+        '<coupling name="FL_knee_gear">.*?</coupling>',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_transmissions_are_compared_with_those_of_counterparts(seed: str) -> None:
+    path = rm.robots.path("mini_cheetah")
+    text = path.read_text(encoding="utf-8")
+    wrong = SEEDS[seed](text)
+    assert wrong != text
+    checks = ("ratio", "rotor-missing")
+    named = [each for each in rm.validate(wrong).findings
+             if each.severity == "warning" and each.check in checks]  # fmt: skip
+    assert named
+    assert all("FL_" in each.source.element for each in named)
+    report = rm.validate(wrong, reference=path)
+    told = [each.message for each in report.findings if each.severity == "warning"]
+    assert any("reference" in message for message in told)
+    assert not report.ok
+
+
+def _legs(off: float) -> str:
+    """Two mirrored legs with four-bars; the rod of the right one ends off by this."""
+    parts = []
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        shift = off if side == "right" else 0.0
+        parts += [
+            *(link(f"{side}_{part}") for part in ("thigh", "crank", "rod", "shank")),
+            joint(f"{side}_hip", "base", f"{side}_thigh", f"0 {y} 0", axis="0 1 0"),
+            joint(f"{side}_c", f"{side}_thigh", f"{side}_crank", axis="0 1 0"),
+            joint(f"{side}_r", f"{side}_crank", f"{side}_rod", "0.04 0 0", axis="0 1 0"),
+            joint(f"{side}_knee", f"{side}_thigh", f"{side}_shank", "0 0 -0.3", axis="0 1 0"),
+            joint(f"{side}_foot", f"{side}_shank", f"{side}_toe", "0 0 -0.3", axis="0 1 0"),
+            link(f"{side}_toe"),
+            loop(f"{side}_pin", "revolute", f"{side}_rod", f"{side}_shank", "0 0 -0.3",
+                 f"{0.05 + shift} 0 0", '<axis xyz="0 1 0"/>'),
+        ]  # fmt: skip
+    return robot(*parts)
+
+
+def test_anchors_are_compared_with_those_of_counterparts() -> None:
+    assert not [each for each in rm.validate(_legs(0.0)).findings if each.check == "anchor"]
+    found = [each for each in rm.validate(_legs(0.005)).findings if each.check == "anchor"]
+    assert {each.severity for each in found} == {"warning"}
+    assert {each.source.element for each in found} <= {"joint 'left_knee'", "joint 'right_knee'"}
+
+
+def test_shipped_robots_have_no_unlike_counterparts() -> None:
+    report = rm.validate(rm.robots.load("mit_humanoid"))
+    assert not {each.check for each in report.findings} & {"anchor", "ratio", "rotor-missing"}

@@ -139,7 +139,9 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     columns = _swept(model, cluster)
     if len(columns) > FEW:
         starts = starts[:1]
-    sweeps = [_with_range(model, cluster, each) for each in curves(motion, starts, columns)]
+    sweeps = curves(motion, starts, columns)
+    first = [_with_range(model, cluster, each) for each in sweeps[: len(columns)]]
+    sweeps[: len(columns)] = first
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     near = samples[side == side[0]]
     chosen, best = _choices(motion, near, leading)

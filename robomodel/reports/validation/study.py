@@ -21,7 +21,7 @@ from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.curves import Curve
 from robomodel.model.joints import Array
 from robomodel.parsers.checks import check_plausible
-from robomodel.reports.comparison.differences import UNITS, shown
+from robomodel.reports.comparison.differences import UNITS, Difference, shown
 from robomodel.reports.comparison.match import RobotAtZero
 from robomodel.reports.comparison.study import compare_robots, open_tree
 from robomodel.reports.document import (
@@ -34,7 +34,6 @@ from robomodel.reports.document import (
     Severity,
     Table,
     count,
-    note,
     picked,
 )
 from robomodel.reports.drawings import Drawings
@@ -74,9 +73,10 @@ def validate(model: object, *, reference: object = None, **options: Any) -> Repo
         model: A :class:`~robomodel.model.Model`, or its file, which is loaded; its warnings are
             findings, and a file that does not load makes a report of that one error.
         reference: A model or file of the same robot that is right: last year's, the stock file.
-            Differences from it, as :func:`robomodel.compare` lists them, are findings:
-            warnings where the numbers show the cause, else notes. The links and joints of a file
-            whose loops make no mechanism are compared, too.
+            Differences from it, as :func:`robomodel.compare` lists them, are findings: warnings
+            where the numbers show the cause, something that moves is missing, a mass is zero or a
+            ratio is another, else notes. The links and joints of a file whose loops make no
+            mechanism are compared, too.
         **options: Those of :func:`robomodel.load`, for what is not a model.
 
     Returns:
@@ -137,20 +137,41 @@ def differences(reference: RobotAtZero, robot: RobotAtZero) -> Iterator[Finding]
         if each.quantity == "missing":
             where = "the reference has it" if each.b is None else "the reference has none"
             message = f"{each.kind} '{each.element}': {where}"
-            yield note("difference", each.source, message, "nothing to do if that is meant")
+            severity: Severity = "warning" if each.torque else "note"
+            remedy = "check which of the two is right" if each.torque else MEANT
+            yield Finding(severity, "difference", each.source, message, remedy)
             continue
         unit = UNITS.get(each.quantity, "")
         cause = f": {each.explanation}" if each.explanation else ""
+        grave = bool(each.cause) or _grave(each)
         yield Finding(
-            "warning" if each.cause else "note",
+            "warning" if grave else "note",
             each.cause or "difference",
             each.source,
             f"{each.quantity} of {each.kind} '{each.element}' is {shown(each.b)}"
             f"{unit and ' ' + unit}, in the reference {shown(each.a)}{cause}",
-            "check which of the two is right" if each.cause else "nothing to do if that is meant",
+            "check which of the two is right" if grave else MEANT,
             each.torque if 0.0 < each.torque < math.inf else None,
             "relative" if 0.0 < each.torque < math.inf else "",
         )
+
+
+MEANT = "nothing to do if that is meant"
+
+
+GRAVE = 1.5  # times: ratios that differ from a reference's by more are warnings
+
+
+def _grave(each: Difference) -> bool:
+    """Whether a difference from a reference is a fault whatever its cause: no mass, a ratio."""
+    a, b = each.a, each.b
+    if not isinstance(a, float) or not isinstance(b, float):
+        return False
+    if each.quantity == "mass":
+        return b == 0.0
+    return each.quantity.startswith("ratio") and not (
+        a * b > 0.0 and max(a / b, b / a) < GRAVE
+    )  # fmt: skip
 
 
 def _gravest_first(finding: Finding) -> tuple[int, float, str, str]:

@@ -32,6 +32,9 @@ EQUAL = 0.02  # relative: numbers of partners, which may be measured
 DIFFERENT = 0.1  # relative: what partners do not have in common
 SIGNS = 0.01  # relative: differences that signs of products explain
 NOTHING = 1e-9  # of mass times the robot's size squared: inertias below are rounding
+MOVED = 0.05  # of the robot's size: how far off a single place may be to be taken for a fault
+ASPECTS = ("mass", "com", "inertia", "axis", "tips")
+PARALLEL = 0.99  # cosine of the angle between axes
 EXPLAINED = 0.1  # of a difference: what its cause leaves
 MAPS = tuple(np.diag(signs) for signs in itertools.product((1.0, -1.0), repeat=3))
 """Maps of a limb to another, in the root's axes or its link's: moved, turned, mirrored."""
@@ -138,9 +141,10 @@ def _below(description: Description) -> dict[str, tuple[object, ...]]:
 class Likeness:
     """Two limbs and a map from one to the other; relative differences of their properties.
 
-    ``axis`` is the sine of the angle between the axes as lines. ``significant``: a small difference
-    of centres of mass is evidence of symmetry; ``placed``: the map takes the position of the one
-    limb to that of the other.
+    ``axis`` is the sine of the angle between the axes as lines. ``tips``: how far apart
+    corresponding places of what they carry are [sizes of the robot], 0 where they are the same.
+    ``significant``: a small difference of centres of mass is evidence of symmetry; ``placed``: the
+    map takes the position of the one limb to that of the other.
     """
 
     one: Limb
@@ -150,23 +154,27 @@ class Likeness:
     com: float
     inertia: float
     axis: float
+    tips: float
     significant: bool
     placed: bool
 
     @property
     def total(self) -> float:
         """Of all differences, none of which counts for more than different."""
-        return sum(min(x / DIFFERENT, 1.0) for x in (self.mass, self.com, self.inertia, self.axis))
+        return sum(min(float(getattr(self, x)) / DIFFERENT, 1.0) for x in ASPECTS)
 
     def only(self, aspect: str, most: float = DIFFERENT) -> bool:
         """Whether the limbs differ in this by more, and in nothing else."""
-        others = {"mass", "com", "inertia", "axis"} - {aspect}
-        return getattr(self, aspect) > most and all(getattr(self, x) < EQUAL for x in others)
+        others = set(ASPECTS) - {aspect}
+        most = 0.0 if aspect == "tips" else most
+        alone = all(getattr(self, x) < EQUAL for x in others)
+        return alone and bool(getattr(self, aspect) > most)
 
     @property
     def differ(self) -> bool:
         """Whether the limbs are no mirror images or copies."""
-        return self.mirrored or max(self.mass, self.com, self.inertia, self.axis) > DIFFERENT
+        different = max(self.mass, self.com, self.inertia, self.axis) > DIFFERENT
+        return self.mirrored or different or self.tips > 0.0
 
     @property
     def mirrored(self) -> bool:
@@ -196,9 +204,10 @@ def likeness(one: Limb, other: Limb, by: Array, size: float) -> Likeness | None:
     """The likeness of two limbs under a map; None where they carry joints in other places."""
     tips = one.tips @ by.T
     far = np.linalg.norm(tips[:, None] - other.tips[None], axis=2)
-    if len(tips) != len(other.tips) or max(far.min(axis=0).max(), far.min(axis=1).max()) > (
-        PLACE * size
-    ):
+    if len(tips) != len(other.tips):
+        return None
+    off = float(max(far.min(axis=0).max(), far.min(axis=1).max()))
+    if off > MOVED * size or (off > PLACE * size and len(tips) < 2):
         return None
     offset = max(float(np.linalg.norm(one.com)), float(np.linalg.norm(other.com)))
     com = by @ one.com - other.com
@@ -218,6 +227,7 @@ def likeness(one: Limb, other: Limb, by: Array, size: float) -> Likeness | None:
         float(np.linalg.norm(com)) / max(offset, PLACE * size),
         float(np.linalg.norm(mapped - other.inertia)) / scale,
         sine,
+        off / size if off > PLACE * size else 0.0,
         offset > PLACE * size or placed,
         placed,
     )
@@ -247,6 +257,7 @@ def check_symmetry(context: CheckContext) -> Iterator[Finding]:
             pairs = [each.best for each in candidates]
         yield from _limits((pair.one, pair.other) for pair in pairs)
         matched = _matched(pairs)
+        yield from _motions(context, zip(pairs, candidates, strict=True))
         reported: set[str] = set()
         for pair in pairs:
             names = {pair.one.name, pair.other.name}
@@ -346,6 +357,16 @@ def _differences(pair: Likeness) -> Iterator[Finding]:
             pair.inertia,
             "relative",
         )
+    elif pair.only("tips"):
+        yield warning(
+            "anchor",
+            wrong.joint.source,
+            f"carries a joint or loop at another place than '{right.name}', its counterpart, off "
+            f"by {pair.tips:.3g} of the robot's size, with links that are the same in all else",
+            "check the origins of what both carry",
+            pair.tips,
+            "sizes",
+        )
     elif pair.only("axis"):
         yield warning(
             "axis",
@@ -356,6 +377,134 @@ def _differences(pair: Likeness) -> Iterator[Finding]:
             pair.axis,
             "sine of an angle",
         )
+
+
+def _motions(
+    context: CheckContext, pairs: Iterable[tuple[Likeness, _LimbPair]]
+) -> Iterator[Finding]:
+    """What joints have otherwise than all of their counterparts."""
+    found = [
+        ({pair.one.name, pair.other.name}, pair.placed, list(_motion(context, pair, candidate)))
+        for pair, candidate in pairs
+        if not pair.differ
+    ]
+    agreeing = {name for names, _, findings in found if not findings for name in names}
+    for names, placed, findings in found:
+        if findings and placed and not names <= agreeing:
+            agreeing |= names
+            yield from findings
+
+
+def _motion(context: CheckContext, pair: Likeness, candidate: _LimbPair) -> Iterator[Finding]:
+    """Armatures, couplings and the signs of axes of limbs that are alike in all else."""
+    one, other = pair.one.joint, pair.other.joint
+    if one.type not in ONE_DOF or other.type not in ONE_DOF:
+        return
+    small, large = sorted((one.armature, other.armature))
+    if large - small > DIFFERENT * large:
+        yield warning(
+            "armature",
+            other.source,
+            f"its armature is {other.armature:.4g}, that of '{one.name}', its counterpart, "
+            f"{one.armature:.4g}",
+            "check the armatures of both",
+            other.armature,
+            "kg m² or kg",
+        )
+    yield from _ratios(context, pair)
+    fitting = [each for each in candidate.maps.values() if not each.differ]
+    opposite = all(_limits_agree(each, -1.0) for each in fitting)
+    if fitting and opposite and not any(_limits_agree(each, 1.0) for each in fitting):
+        yield warning(
+            "axis",
+            other.source,
+            f"its limits {_span_text(other)} are those of '{one.name}', its counterpart, "
+            f"{_span_text(one)}, for the opposite sign of its axis",
+            "check the axes and limits of both",
+        )
+
+
+def _limits_agree(pair: Likeness, sign: float) -> bool:
+    """Whether limits of counterparts correspond, or would with this sign of the axis."""
+    one, other = pair.one.joint.limits, pair.other.joint.limits
+    turn = float(np.linalg.det(pair.map)) if pair.one.joint.type != "prismatic" else 1.0
+    sign *= math.copysign(1.0, turn * float((pair.map @ pair.one.axis) @ pair.other.axis))
+    ends = (one.lower, one.upper) if sign > 0.0 else (-one.upper, -one.lower)
+    there = (other.lower, other.upper)
+    if not all(map(math.isfinite, (*ends, *there))):
+        return True
+    size = max(map(abs, (*ends, *there))) or 1.0
+    return all(abs(x - y) <= EQUAL * size for x, y in zip(ends, there, strict=True))
+
+
+def _span_text(joint: Joint) -> str:
+    return f"{joint.limits.lower:.4g} to {joint.limits.upper:.4g}"
+
+
+def _ratios(context: CheckContext, pair: Likeness) -> Iterator[Finding]:
+    """Couplings of the one limb's joint that the other's has not, or with other ratios."""
+    one, other = pair.one.joint, pair.other.joint
+    here = _coupled(context, one.name, other.name)
+    there = _coupled(context, other.name, one.name)
+    if len(here) != len(there):
+        fewer, more = (one, other) if len(here) < len(there) else (other, one)
+        yield warning(
+            "rotor-missing",
+            fewer.source,
+            f"{min(len(here), len(there))} couplings (rotors, mimics) move with it, and "
+            f"{max(len(here), len(there))} with '{more.name}', its counterpart",
+            "check the rotors and couplings of both",
+            min(len(here), len(there)),
+            "couplings",
+        )
+        return
+    for (sizes, name), (others, other_name) in zip(here, there, strict=True):
+        if len(sizes) != len(others):
+            continue
+        for x, y in zip(sizes, others, strict=True):
+            same = abs(abs(x) - abs(y)) <= EQUAL * max(abs(x), abs(y))
+            if same and x * y > 0.0:
+                continue
+            what = "the opposite sign of" if same else f"{abs(y / x):.4g} times"
+            yield warning(
+                "ratio",
+                context.couplings.get(other_name, other.source),
+                f"coupling '{other_name}' turns '{other.name}' by {what} the ratio that '{name}' "
+                f"has for '{one.name}', its counterpart ({y:.4g} and {x:.4g}, along the axes)",
+                "check the ratios of both",
+                y,
+                "ratio",
+            )
+
+
+def _coupled(context: CheckContext, joint: str, but: str) -> list[tuple[tuple[float, ...], str]]:
+    """The couplings of a joint: their ratios, with signs along parallel axes; names.
+
+    Without those that relate it to its counterpart.
+    """
+    couplings = []
+    for coupling in context.model.couplings:
+        terms = dict(coupling.terms)
+        if not terms.get(joint) or but in terms:
+            continue
+        own = terms.pop(joint)
+        axis = _axis(context, joint)
+        ratios = []
+        for name, coefficient in terms.items():
+            along = float(axis @ _axis(context, name))
+            sign = math.copysign(1.0, along) if abs(along) > PARALLEL else 0.0
+            ratio = coefficient / own
+            ratios.append(ratio * sign if sign else abs(ratio))
+        couplings.append(
+            (tuple(sorted(ratios, key=lambda x: (round(abs(x), 9), x))), coupling.name)
+        )
+    return sorted(couplings, key=lambda each: [abs(x) for x in each[0]])
+
+
+def _axis(context: CheckContext, joint: str) -> Array:
+    """The direction of a joint's axis at neutral, as the file has it."""
+    body = context.model.joint_names.index(joint)
+    return context.axis(body)
 
 
 def _limits(pairs: Iterable[tuple[Limb, Limb]]) -> Iterator[Finding]:
