@@ -206,6 +206,11 @@ class Cluster:
         return int(self.v.stop - self.v.start)
 
     @property
+    def loose(self) -> bool:
+        """Whether no row closes alone: of more than count, a file leaves each open by its slack."""
+        return self.slack > 0.0 and len(self.closing_rows) > self.geometry.nv - self.nv
+
+    @property
     def varies(self) -> bool:
         """Whether G depends on q: with loops, and with couplings by polynomials."""
         return bool(self.geometry.loops)

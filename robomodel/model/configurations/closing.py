@@ -241,10 +241,11 @@ def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
 def _gaps(cluster: Cluster, q: Vector) -> tuple[list[Scalar], list[Scalar]]:
     """What the rows that close a cluster fail by, and the others, by the share of its slack."""
     values = cluster.geometry.conditions(q)[0]
-    closing = [values[row] for row in cluster.closing_rows]
+    exact = () if cluster.loose else cluster.closing_rows
+    closing = [values[row] for row in exact]
     if not cluster.slack:
         return closing, []
-    others = set(range(len(values))).difference(cluster.closing_rows)
+    others = set(range(len(values))).difference(exact)
     return closing, [CLOSED / cluster.slack * values[row] for row in sorted(others)]
 
 

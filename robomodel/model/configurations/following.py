@@ -44,13 +44,18 @@ def enough(q: Array, tolerance: float = CLOSED) -> Array:
     return np.asarray(tolerance * np.maximum(1.0, np.max(np.abs(q), axis=-1, initial=0.0)))
 
 
+def allowed(cluster: Cluster, q: Array, tolerance: float = CLOSED) -> Array:
+    """The gap of closing rows up to which positions of a cluster count as closed."""
+    return np.maximum(enough(q, tolerance), cluster.slack if cluster.loose else 0.0)
+
+
 def is_closed(cluster: Cluster, q: Array, gap: Array) -> Mask:
     """Which positions of a cluster are closed, and not with an axis the wrong way round.
 
     ``gap``: of the conditions that close it; the others may be open by its slack.
     """
     geometry = cluster.geometry
-    closed = (gap <= enough(q)) & np.isfinite(gap) & ~geometry.flipped(q)
+    closed = (gap <= allowed(cluster, q)) & np.isfinite(gap) & ~geometry.flipped(q)
     return closed & (geometry.gap(q) <= cluster.slack) if cluster.slack else closed
 
 
@@ -355,7 +360,7 @@ def walk(
         if cluster.slack:  # what the file leaves open counts where it is more than that
             full = geometry.gap(ahead)
             opened = np.where(full > cluster.slack, np.maximum(opened, full), opened)
-        fine = opened <= enough(ahead)
+        fine = opened <= allowed(cluster, ahead)
         if within is not None:
             fine &= within(ahead)
         on, off = going[fine], going[~fine]

@@ -341,7 +341,7 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
     displacement[others] = 0.0
     strides = max(1, math.ceil(np.max(np.abs(displacement[held]), initial=0.0) / STEP))
     goal = Joints(stay, start[None], displacement[None, stay])
-    if float(geometry.gap(start)) <= NEARLY and strides <= MOST:
+    if float(geometry.gap(start)) <= max(NEARLY, cluster.slack) and strides <= MOST:
         walked = walk(cluster, goal.origin, goal, goal.way, strides)
         best, at = float(walked.gap[0]), walked.q
         opens = walked.share[0] < 1.0

@@ -16,7 +16,7 @@ import numpy as np
 from robomodel.errors import ClosureError, few
 from robomodel.model.closure import Geometry
 from robomodel.model.configurations import functions
-from robomodel.model.configurations.following import enough
+from robomodel.model.configurations.following import allowed
 from robomodel.model.constraints import Polynomial
 from robomodel.model.elements import Cluster, position_names, quaternions
 from robomodel.model.joints import Array, Mask
@@ -124,7 +124,7 @@ def _open(cluster: Cluster, q: Array, tolerance: float) -> Iterator[Fault]:
     values[..., np.setdiff1d(range(geometry.rows), cluster.closing_rows)] = (
         0.0  # left open by a file
     )
-    most = enough(q, tolerance)
+    most = allowed(cluster, q, tolerance)
     first = 0
     for loop in geometry.loops:
         gap = np.max(values[..., first : first + len(loop.rows)], axis=-1, initial=0.0)
