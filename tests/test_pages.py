@@ -26,7 +26,7 @@ def parts(text: str, folder: Path) -> tuple[Path, dict[str, Any]]:
     code, _, rest = script.partition("class Scene")
     motion = rest[rest.index("const more") : rest.index("// ---- state")]
     file = folder / "robot.mjs"
-    exported = f"{code}\n{motion}\nexport {{ moved, closed, more }};\n"
+    exported = f"{code}\n{motion}\nexport {{ moved, more, under }};\n"
     file.write_text(exported, encoding="utf-8")
     (folder / "all.mjs").write_text(script, encoding="utf-8")
     (data,) = re.findall(r"^const data = (.*);$", script, re.MULTILINE)
@@ -166,6 +166,17 @@ def test_designs_are_computed_as_robots_built_with_their_numbers(tmp_path: Path)
     rocker = rm.frame_pose(other, q[0], "rocker")[:3, 3]
     distances = np.linalg.norm(ends.reshape(-1, 3) - rocker, axis=1)
     assert distances.min() < 1e-12
+    printed = js.node(
+        """
+import { moved, more, under } from "./robot.mjs";
+const numbers = [...more[0]], found = [];
+under([Float64Array.of(3.7, 3.6, 2)], () => { found.push([...more[0]]); });
+console.log(JSON.stringify([numbers, found, [...more[0]], more.length]));
+""",
+        tmp_path,
+    )
+    numbers = [listed[name] for name in vary]
+    assert json.loads(printed) == [numbers, [[3.7, 3.6, 2]], numbers, 1]
     with pytest.raises(ValueError, match="no range"):
         page(model, vary={"coupler.mass": (2.0, 1.0)})
     with pytest.raises(rm.UnknownNameError, match=r"did you mean 'coupler.mass'"):
@@ -199,6 +210,8 @@ def test_what_a_page_refuses() -> None:
         page(model, q=[0.5, 0.1, 0.2])
     with pytest.raises(ValueError, match=r"shape \(2,\), not \(3,\)"):
         page(model, q=[0.5, 0.1])
+    with pytest.raises(ValueError, match="nothing that moves"):
+        page(rm.load('<robot name="r"><link name="a"/></robot>'))
     with pytest.raises(rm.UnknownNameError, match="did you mean 'joint1'"):
         page(model, joint="joint11")
     with pytest.raises(rm.UnknownNameError, match="no link 'foot'"):

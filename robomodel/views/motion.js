@@ -5,6 +5,11 @@ const STEP = 0.05, CLOSED = 1e-9, JUMP = 0.6, STRAIGHT = 0.25;
 const closed = { closed: new Float64Array(model.nq), residual: new Float64Array(1) };
 const velocity = new Float64Array(model.nv);
 
+function under(others, run) {  // with other numbers of the robot
+  const before = more.splice(0, more.length, ...others);
+  run();
+  more.splice(0, more.length, ...before);
+}
 function shut(next) {  // closed, or null
   close(next, ...more, closed);
   if (!(closed.residual[0] < CLOSED)) return null;

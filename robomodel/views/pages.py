@@ -103,10 +103,13 @@ def page(
         html: The text of the page, which notebooks show as such.
 
     Raises:
-        ValueError: ``q`` is not a closed configuration.
+        ValueError: ``q`` is not a closed configuration; nothing moves; ends of ``vary`` that are no
+            range.
         UnknownNameError: No such link or parameter, or no independent joint of one freedom of this
             name.
     """
+    if not model.nv:
+        raise ValueError(f"'{model.name}' has nothing that moves: write_png draws it")
     start = model.neutral() if q is None else np.asarray(q, dtype=float)
     if start.shape != (model.nq,):
         raise ValueError(f"q has the shape {start.shape}, not ({model.nq},)")
