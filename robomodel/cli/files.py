@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -9,6 +10,7 @@ from typing import Literal
 from robomodel.cli.common import UserError, blaming
 from robomodel.cli.robot import Robot
 from robomodel.description.stages import SUFFIXES as STAGES
+from robomodel.dynamics.approximation import TreeOptions, written_tree
 from robomodel.model import Model
 from robomodel.parsers.meshes import How, folder_of
 from robomodel.reports.approximation import (
@@ -40,6 +42,7 @@ def convert(
     output: Path,
     to: Format | None = None,
     approximate: bool = False,
+    joints: str = "",
     drop: bool = False,
     meshes: How | None = None,
     check: bool = True,
@@ -50,7 +53,8 @@ def convert(
     they were copied to), lost (what the format cannot say, with --drop), softness (null, or
     samples, median and worst relative error of MuJoCo's accelerations), approximation_errors (null,
     or torque and acceleration with median and worst relative error of the open tree's, and
-    keep_exact), verdict (a sentence), warnings.
+    keep_exact), tree (null, or of the open tree kind, errors over its range, range and notes),
+    verdict (a sentence), warnings.
 
     Examples:
         robomodel convert four_bar -o four_bar.sdf
@@ -61,6 +65,7 @@ def convert(
             .mjcf, .usd, .usda, .usdc, .usdz.
         --to: The format, where the ending does not say it.
         --approximate: Write an open tree with armature, for simulators without loops and couplings.
+        --joints A,B,…: Joints that move in the open tree; the others are those that carry the limb.
         --drop: Leave out what the format cannot say, and list it.
         --meshes: Copy meshes into a folder beside OUT, keep them where they are, or drop them.
             [default: copied for MJCF, converted where MuJoCo cannot read them; else left in place]
@@ -69,8 +74,15 @@ def convert(
     """
     form = to or form_of(output, "; --to names one")
     model = robot.load()
+    names = tuple(each.strip() for each in joints.split(",") if each.strip())
+    if names and not approximate:
+        raise UserError("--joints are those of an open tree: add --approximate")
     try:
-        lost = WRITERS[form](model, output, approximate=approximate, drop=drop, meshes=meshes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # the verdict says it
+            lost = WRITERS[form](
+                model, output, approximate=approximate, joints=names, drop=drop, meshes=meshes
+            )
     except ValueError as error:  # among them DescriptionError: what cannot be said or lumped
         raise UserError(str(error)) from error
     copied = meshes == "copy" or (meshes is None and form == "mjcf")
@@ -82,13 +94,19 @@ def convert(
         cost = _approximation_errors(model)
     elif check and tied and form == "mjcf":
         measured = soft_constraint_errors(model, str(output))
+    tree = None
+    if approximate and tied:
+        tree = written_tree(model, TreeOptions(names, tendons=form == "mjcf"))
     verdict = _verdict(form, approximate, tied, lost, measured or cost)
+    if tree is not None and check:
+        verdict += f". In the file, {tree.verdict}"
     beside = str(folder) if copied and folder.is_dir() else None
 
     how = ", as an open tree" if approximate else ""
     meshes_at = f", its meshes in {beside}" if beside else ""
     sections = [
         Section("Left out, as the format cannot say it", [Bullets(lost)]),
+        Section("The open tree", [Bullets(tree.notes[:-1] if tree else [])]),
         Section("", ["", verdict]),
     ]
     data = {
@@ -100,6 +118,13 @@ def convert(
         "lost": lost,
         "softness": measured,
         "approximation_errors": cost and {key: cost.as_dict()[key] for key in _REPORTED},
+        "tree": tree
+        and {
+            "kind": tree.kind,
+            "errors": tree.errors,
+            "range": tree.range,
+            "notes": list(tree.notes),
+        },
         "verdict": verdict,
     }
     summary = f"{output} written ({form}{how}){meshes_at}"

@@ -34,7 +34,8 @@ from robomodel.reports.approximation import (
     csv_of,
     drake_rotors,
 )
-from robomodel.reports.document import Bullets, Section
+from robomodel.reports.document import Bullets, Document, Section
+from robomodel.reports.simulators import Simulator, for_simulator, parse_gains
 from robomodel.reports.validation.study import of_error, of_model
 
 
@@ -96,6 +97,12 @@ def armature(
     output: Path | None = None,
     value: Literal["neutral", "best"] = "neutral",
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the armatures as CSV.")] = False,
+    simulator: Annotated[
+        Simulator | None,
+        typer.Option("--for", help="Print what a user of this simulator enters."),
+    ] = None,
+    joints: str = "",
+    gains: str | None = None,
     **options: Annotated[Any, options_of(approximation_errors, "samples seed tolerance")],
 ) -> Report:
     """Tabulate reflected inertia, its range, and the errors of a model that makes do with it.
@@ -110,8 +117,13 @@ def armature(
     Examples:
         robomodel armature belt_leg
         robomodel armature belt_leg --value best --csv
+        robomodel armature planar_leg_linkage --for isaaclab --gains 12,0.7
 
     Options:
+        --joints A,B,…: With --for, joints that move in the open tree; the others are those that
+            carry the limb.
+        --gains RATE,RATIO: With --for, gains for this natural frequency [rad/s] and damping ratio,
+            and how far the tree gets from the robot in a second of such motion.
         --mjcf FILE.xml: Write armature= on the joints of this MJCF file (of the same names) to
             --output.
         --drake FILE.urdf: Write Drake's rotor_inertia and gear_ratio into this URDF file to
@@ -131,6 +143,17 @@ def armature(
             "which one to write armatures into"
         )
     model = robot.load()
+    if simulator is not None:
+        names = [each.strip() for each in joints.split(",") if each.strip()]
+        with blaming(robot.file, status=1):
+            sections, fields = for_simulator(
+                model, simulator, joints=names, gains=parse_gains(gains)
+            )
+        fields["file"] = robot.file
+        return Report(document=Document(model.name, f"for {simulator}", sections, fields),
+                      output=output)  # fmt: skip
+    if joints or gains:
+        raise UserError("--joints and --gains go with --for")
     with blaming(robot.file, status=1):
         errors = approximation_errors(model, **options)
     written: list[Section] = []

@@ -1,0 +1,76 @@
+"""What users of a simulator enter: armature, limits, gains, maps from motors to joints."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from test_tree_fit import leg
+
+import robomodel as rm
+from robomodel.reports.simulators import for_simulator, parse_gains
+
+ALL = ("mujoco", "mjlab", "isaaclab", "genesis", "pinocchio", "drake")
+
+
+@pytest.mark.parametrize("simulator", ALL)
+def test_every_joint_has_its_armature(run, simulator: str) -> None:
+    """Those of a dog's rotors, N² I, under the simulator's name."""
+    code, out, _ = run("armature", "mini_cheetah", "--for", simulator)
+    assert code == 0
+    names = [name for name in rm.robots.load("mini_cheetah").joint_names if "link_joint" in name]
+    assert len(names) == 12
+    text = re.sub(r"\\(.)", r"\1", out)
+    assert all(name in text for name in names)
+    assert "0.002268" in out  # 36 · 6.3e-5
+    word = {"drake": "drake:rotor_inertia", "genesis": "set_dofs_armature"}
+    assert word.get(simulator, "armature") in out
+
+
+def test_a_linkage_has_its_map_and_a_motion(run, tmp_path) -> None:
+    """From the crank's motor to the knee, as G says; gains by the robot's inertia; a second."""
+    path = tmp_path / "leg.urdf"
+    path.write_text(leg(belt=False).replace('ratio="12"/>', 'ratio="12"/><motor effort="2"/>'))
+    code, out, _ = run("armature", path, "--for", "isaaclab", "--gains", "12,0.7", "--json")
+    assert code == 0
+    data = json.loads(out)
+    fields = {each["joint"]: each for each in data["fields"]}
+    model = rm.load(path)
+    q = model.neutral()
+    names = ["hip", "knee"]
+    rows = [model.nodes[model.joint_names.index(name)].v for name in names]
+    back = np.linalg.inv(model.constraint_jacobian(q)[rows])
+    mass = np.diag(back.T @ rm.crba(model, q) @ back)
+    for name, m in zip(names, mass, strict=True):
+        np.testing.assert_allclose(fields[name]["gains"], [144 * m, 16.8 * m], rtol=1e-9)
+    (motor_map,) = data["maps"]
+    assert motor_map["joint"] == "knee"
+    assert motor_map["error"] < 0.05 * 12
+    at, ratio, torque = motor_map["rows"][4]
+    there = model.configuration({"hip": 0.0, "knee": at})
+    g = model.constraint_jacobian(there)
+    crank = g[model.nodes[model.joint_names.index("crank")].v] / g[rows[1], 1]
+    assert ratio == pytest.approx(12 * crank[1] / 1.0, rel=0.02)
+    assert torque == pytest.approx(2 * abs(ratio), rel=1e-9)
+    assert 0.0 < max(data["motion"].values()) < 3e-3
+    code, out, _ = run("armature", path, "--for", "mujoco", "--joints", "crank")
+    assert '<joint name="crank" armature=' in out
+
+
+def test_belts_are_tendons_in_mujoco_alone() -> None:
+    sections, data = for_simulator(rm.robots.load("belt_leg"), "mujoco")
+    assert sections
+    assert '<joint joint="knee_link_joint" coef="12"/>' in data["text"]
+    assert "fixed" not in for_simulator(rm.robots.load("belt_leg"), "isaaclab")[1]["text"]
+
+
+def test_wrong_words(run) -> None:
+    for text in ("12", "a,b", "-1,0.7", "12,nan"):
+        with pytest.raises(ValueError, match="gains are a frequency"):
+            parse_gains(text)
+    with pytest.raises(ValueError, match="simulators are mujoco"):
+        for_simulator(rm.robots.load("belt_leg"), "bullet")
+    assert run("armature", "belt_leg", "--gains", "12,0.7")[0] == 2
+    assert run("convert", "belt_leg", "-o", "x.urdf", "--joints", "hip_ry_link_joint")[0] == 2
