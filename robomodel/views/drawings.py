@@ -20,8 +20,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from robomodel.dynamics import armature, crba
-from robomodel.dynamics.actuators.envelopes import JointEnvelope, joint_envelopes
+from robomodel.dynamics import crba
+from robomodel.dynamics.actuators.envelopes import (
+    JointEnvelope,
+    joint_envelopes,
+    reflected_inertia,
+)
 from robomodel.identification import Identified
 from robomodel.model import build
 from robomodel.model.configurations.curves import STEPS, Sweep, curve, sweep
@@ -267,12 +271,11 @@ def draw_cluster(
     """Draw positions, transmission ratios (G) and inertias over the range of a joint.
 
     Three plots: where the other joints of its cluster go; their velocities for unit velocity of
-    this joint (its column of G); and its entry of the mass matrix beside the reflected inertia
-    (armature) in it. They go as far as limits of the cluster's joints and the linkage itself allow,
-    as ``robomodel actuation`` does; lines mark these ends, dead points and change points. A
-    dependent joint becomes independent for it, in the place of the one of its cluster that moves it
-    most at the neutral configuration; q of the result is then that of this other model. Errors as
-    of :func:`sweep`.
+    this joint (its column of G); and its entry of the mass matrix beside the reflected inertia,
+    as ``robomodel actuation`` has it. They go as far as :func:`robomodel.joint_range` has it; lines
+    mark these ends, dead points and change points. A dependent joint becomes independent for it, in
+    the place of the one of its cluster that moves it most at the neutral configuration; q of the
+    result is then that of this other model. Errors as of :func:`sweep`.
 
     Args:
         model: The robot.
@@ -298,7 +301,10 @@ def draw_cluster(
     with np.errstate(all="ignore"):
         ratios = model.constraint_jacobian(swept.q)[:, :, index]
         inertia = crba(model, swept.q)[:, index, index]
-        reflected = armature(model, swept.q)[:, index]
+        unit = np.zeros((len(swept.q), model.nv))
+        unit[:, index] = 1.0
+        body = model.joint_names.index(joint)
+        reflected = reflected_inertia(model, swept.q, body, unit)
     others = [
         (model.joints[body], model.nodes[body].v)
         for body in cluster.bodies
@@ -311,7 +317,7 @@ def draw_cluster(
     velocities = [Line(other.name, x, bounded(ratios[:, v], STEEPEST)) for other, v in others]
     inertias = [
         Line("mass matrix, its entry", x, bounded(inertia, STEEPEST)),
-        Line("of it reflected (armature)", x, bounded(reflected, STEEPEST), dashed=True),
+        Line("reflected inertia", x, bounded(reflected, STEEPEST), dashed=True),
     ]
     names: dict[float, list[str]] = {}
     for position, name in _marks(model, joint, ends):

@@ -23,6 +23,7 @@ from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import ClosureError, DescriptionError, MissingPackageError, few
 from robomodel.files import Allowance
 from robomodel.model import Model
+from robomodel.model.configurations.ranges import joint_range
 from robomodel.model.joints import Array
 from robomodel.reports.document import count
 from robomodel.views.solids import (
@@ -366,14 +367,15 @@ def freedoms(model: Model) -> tuple[Freedom, ...]:
     result = []
     for index, label in enumerate(model.dof_names):
         joint = joints.get(label) or joints[label.rpartition(".")[0]]
-        lower, upper = joint.lower, joint.upper
         alone = joint.type in ONE_DOF
+        reach = joint_range(model, joint.name) if alone else None
+        lower, upper = (joint.lower, joint.upper) if reach is None else (reach.lower, reach.upper)
         linear = joint.type == "prismatic" or label.rpartition(".")[2] in ("vx", "vy", "vz")
-        reach = FREE_LENGTH if linear else FREE_ANGLE
+        free = FREE_LENGTH if linear else FREE_ANGLE
         if not (alone and math.isfinite(lower) and lower < upper):
-            lower = -reach if not math.isfinite(lower) or not alone else lower
+            lower = -free if not math.isfinite(lower) or not alone else lower
         if not (alone and math.isfinite(upper) and lower < upper):
-            upper = lower + 2 * reach
+            upper = lower + 2 * free
         result.append(Freedom(label, index, joint.name, lower, upper, alone))
     return tuple(result)
 

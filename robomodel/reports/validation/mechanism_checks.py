@@ -207,8 +207,8 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 + (
                     "singular"
                     if math.isinf(linkage.start_condition)
-                    else f"nearly singular (1/σ = {linkage.start_condition:.3g}, usually "
-                    f"{linkage.chosen.median:.3g})"
+                    else f"nearly singular (joints move {linkage.start_condition:.3g} times as "
+                    f"far as the independent ones, usually {linkage.chosen.median:.3g} times)"
                 )
                 + ", so that the neutral configuration is another one",
                 'write <initial position="..."/> on its joints to say which one is meant',
@@ -308,9 +308,9 @@ def _singular(
     what = {
         "dead point": f"the cluster '{linkage.cluster}' has a dead point, where its other joints "
         f"move while {_names(linkage.independent)} rest{'s' if linkage.mobility == 1 else ''}, so "
-        "that G is infinite",
+        "that ratios are infinite and motors there cannot hold it",
         "change point": f"the cluster '{linkage.cluster}' has a change point, where it may go on "
-        "in more than one way and G is not determined",
+        "in more than one way and ratios are not determined",
     }[event.kind]
     position = round(event.position, 9) + 0.0
     positions = sorted({round(each.position, 9) + 0.0 for each, of in reached if of is sweep})
@@ -359,9 +359,10 @@ def check_coordinates(context: CheckContext) -> Iterator[Finding]:
             yield warning(
                 "coordinates",
                 context.joint_source(chosen.joints[0]),
-                f"{_names(chosen.joints)} as independent of cluster '{cluster.name}' reach 1/σ = "
-                f"{chosen.worst:.3g} (median {chosen.median:.3g}) within the limits, "
-                f"{_names(best.joints)} only {best.worst:.3g} (median {best.median:.3g})",
+                f"{_names(chosen.joints)} as independent of cluster '{cluster.name}': other "
+                f"joints move up to {chosen.worst:.3g} times as far (median {chosen.median:.3g}; "
+                f"1/σ) within the limits, with {_names(best.joints)} only {best.worst:.3g} (median "
+                f"{best.median:.3g})",
                 f"mark {_names(best.joints)} independent instead",
                 worse,
                 "times",
