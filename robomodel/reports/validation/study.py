@@ -209,7 +209,11 @@ NUMBERS = frozenset(
 )  # fmt: skip
 """Checks of single numbers, which files have wrong in many places at once."""
 NAMES_AND_NUMBERS = re.compile(r"(?<!\w)'[^']*'|-?\d[\d.e+-]*")
-KEY = "Dashed: the other way to close. Red: singular positions. Grey: beyond the limits."
+KEY = "Dashed: the other way to close. Red: singular positions. Grey: beyond the limits. "
+CONDITION = (
+    "1/σ says how far the linkage moves for a unit of its independent joints: where it is large, "
+    "near a dead point, these joints hardly move while others do, and their torque holds nothing."
+)
 
 
 @dataclass(frozen=True)
@@ -282,10 +286,11 @@ class Report(HasDocument):
 
 def _sections(linkage: LinkageStudy) -> Iterator[Section]:
     """The measurements of a linkage as text, tables, drawings and plots."""
+    caption = (KEY if linkage.other_sweeps else "") + CONDITION
     yield Section(
         f"Cluster {linkage.cluster}",
         [_summary(linkage), _numbers(linkage), _ranges(linkage),
-         Drawings(linkage.sketches, linkage.ghosts, KEY if linkage.other_sweeps else "")],
+         Drawings(linkage.sketches, linkage.ghosts, caption)],
     )  # fmt: skip
     for number, sweep in enumerate(linkage.first):
         turned = not np.all(sweep.ahead)  # it has met the other way itself
