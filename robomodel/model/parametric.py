@@ -20,7 +20,7 @@ from robomodel.model.configurations.following import is_closed
 from robomodel.model.derived import LARGE, cache_key
 from robomodel.model.joints import Array
 from robomodel.model.parameters import PARAMETERS, ParametersLike, as_values, parameterized
-from robomodel.scalars import Scalar, Vector
+from robomodel.scalars import Scalar, Vector, stack, unstack
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
@@ -66,16 +66,16 @@ def close(model: Model, q: Array, parameters: ParametersLike) -> Array:
     q, p = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, p))
     closed, gap = parametric(functions.held, model, names, functions.CLOSE_STEPS)(q, p)
     closed, gap = closed.reshape(-1, model.nq), np.reshape(gap, -1)
-    rows = (q.reshape(-1, model.nq), p.reshape(-1, len(names)))
-    count = 0
-    for n in np.flatnonzero(~(gap <= newton.CLOSED)):
-        at, values = (x[n] for x in rows)
-        closed[n] = math.nan
-        if np.isfinite(at).all() and np.isfinite(values).all():
-            with np.errstate(all="ignore"):
-                found = _damped(model, at, dict(zip(names, values.tolist(), strict=True)))
-            closed[n] = math.nan if found is None else found
-            count += found is None
+    q, p = q.reshape(-1, model.nq), p.reshape(-1, len(names))
+    bad = ~(gap <= newton.CLOSED)
+    closed[bad] = math.nan
+    left = np.flatnonzero(bad & np.isfinite(q).all(axis=-1) & np.isfinite(p).all(axis=-1))
+    kinds, which = np.unique(p[left], axis=0, return_inverse=True)
+    for n, values in enumerate(kinds.tolist()):  # all configurations of one robot together
+        rows = left[np.reshape(which, -1) == n]
+        with np.errstate(all="ignore"):
+            closed[rows] = _damped(model, q[rows], dict(zip(names, values, strict=True)))
+    count = int(np.isnan(closed[left]).any(axis=-1).sum())
     if count:
         warn(
             RuntimeWarning(
@@ -87,22 +87,22 @@ def close(model: Model, q: Array, parameters: ParametersLike) -> Array:
     return result
 
 
-def _damped(model: Model, q: Array, values: Mapping[str, float]) -> Array | None:
-    """One configuration closed by the damped method; None where it cannot be."""
+def _damped(model: Model, q: Array, values: Mapping[str, float]) -> Array:
+    """Configurations (n, nq) closed by the damped method; not-a-number where they cannot be."""
+    result = q.copy()
     try:
-        at, result = parameterized(model, values), q.copy()
+        at = parameterized(model, values)
     except DescriptionError:  # a rod that is not longer than zero
-        return None
+        return np.full_like(q, math.nan)
     for cluster in at.clusters:
         if cluster.implicit:
-            start = np.array(normalized(at, cluster, q[cluster.q].tolist()))
+            start = stack(normalized(at, cluster, unstack(q[:, cluster.q])), q.shape[:-1])
             closed, gap = newton.close(
                 cluster.geometry,
-                start[None],
+                start,
                 newton.Held(cluster.columns),
                 rows=cluster.closing_rows,
             )
-            if not is_closed(cluster, closed, gap)[0]:
-                return None
-            result[cluster.q] = closed[0]
+            result[:, cluster.q] = closed
+            result[~is_closed(cluster, closed, gap)] = math.nan
     return result
