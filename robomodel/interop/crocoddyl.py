@@ -29,6 +29,7 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_array
 from robomodel.model.closure import CLOSED
 from robomodel.model.configurations import moving
+from robomodel.model.configurations.following import FOLLOWED
 from robomodel.model.configurations.functions import difference, moved
 from robomodel.model.derived import traced
 from robomodel.model.elements import independent_rates, joint_slices
@@ -76,7 +77,7 @@ class State(crocoddyl.StateAbstract):
     def integrate(self, x: Array, dx: Array) -> Array:
         """x moved along a tangent, loops closed."""
         n, m = self.model.nq, self.model.nv
-        q, gap = moved(self.model, moving.FOLLOWED).call(x[:n], dx[:m])
+        q, gap = moved(self.model, FOLLOWED).call(x[:n], dx[:m])
         if not gap <= CLOSED:
             q = moving.integrate(self.model, x[:n], dx[:m])
         return np.concatenate([q, x[n:] + dx[m:]])
