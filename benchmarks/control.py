@@ -1,6 +1,6 @@
 """Inverse kinematics and whole-body control beside pink, mink and Crocoddyl with Pinocchio.
 
-    python -m benchmarks.control
+    python -m benchmarks.control [--cassie mujoco_menagerie/agility_cassie/cassie.xml]
 
 Least times of several rounds, the packages in turn within each. mink runs on what ``rm.write_mjcf``
 writes of the same robot, with its loops and gears as equality constraints, which are a task there.
@@ -21,7 +21,14 @@ import numpy as np
 
 import robomodel as rm
 from benchmarks.shared.race import Array
-from robomodel.control import FrameTask, InverseDynamics, InverseKinematics, PointTask, PostureTask
+from robomodel.control import (
+    CenterOfMassTask,
+    FrameTask,
+    InverseDynamics,
+    InverseKinematics,
+    PointTask,
+    PostureTask,
+)
 
 DT = 0.01
 ROUNDS = 7
@@ -128,6 +135,57 @@ def beside_mink(name: str, frame: str, reach: float) -> tuple[dict[str, float], 
     return times, float(np.abs(model.residual(q)).max(initial=0.0)), gaps
 
 
+def on_cassie(path: str) -> tuple[dict[str, float], float, float]:
+    """Cassie sways: pelvis, feet, centre of mass and posture; times, and the gaps of loops [m]."""
+    import mink
+    import mujoco
+
+    model, its = rm.load(path), mujoco.MjModel.from_xml_path(path)
+    its.opt.jacobian = mujoco.mjtJacobian.mjJAC_SPARSE
+    start, feet = model.neutral(), ("left-foot", "right-foot")
+    ik = InverseKinematics(
+        model,
+        [
+            FrameTask("cassie-pelvis"),
+            *(PointTask(foot) for foot in feet),
+            CenterOfMassTask(0.5),
+            PostureTask(1e-3),
+        ],
+    )
+    at = np.array(model.to_order("mujoco", start, joints=its))
+    configuration, data = mink.Configuration(its, q=at), mujoco.MjData(its)
+    pelvis, center = mink.FrameTask("cassie-pelvis", "body", 1.0, 1.0), mink.ComTask(0.5)
+    points = [mink.FrameTask(foot, "body", 1.0, 0.0) for foot in feet]
+    posture = mink.PostureTask(its, 1e-3)
+    posture.set_target(at)
+    tasks = [pelvis, *points, center, posture, mink.EqualityConstraintTask(its, cost=100.0)]
+    limits, turn = [mink.ConfigurationLimit(its)], mink.SO3.identity()
+    targets: dict[Any, Array] = {f: rm.frame_pose(model, start, f)[:3, 3] for f in feet}
+    for task, foot in zip(points, feet, strict=True):
+        task.set_target(mink.SE3.from_rotation_and_translation(turn, targets[foot]))
+    upright, middle = rm.frame_pose(model, start, "cassie-pelvis"), rm.center_of_mass(model, start)
+    q, gaps, others = start, 0.0, 0.0
+
+    def theirs() -> Any:
+        configuration.update()
+        return mink.solve_ik(configuration, tasks, DT, solver="daqp", limits=limits)
+
+    for sway in 0.04 * np.sin(np.linspace(0.0, 4.0 * np.pi, 2 * STEPS)):
+        way = np.array([0.0, 0.5 * sway, -abs(sway)])
+        pose = upright.copy()
+        pose[:3, 3] += way
+        targets |= {"cassie-pelvis": pose, "center_of_mass": middle + way, "posture": start}
+        pelvis.set_target(mink.SE3.from_matrix(pose))
+        center.set_target(middle + way)
+        configuration.integrate_inplace(theirs(), DT)
+        data.qpos[:] = configuration.q
+        mujoco.mj_forward(its, data)
+        others = max(others, float(np.abs(data.efc_pos[: data.ne]).max()))
+        q = model.integrate(q, ik(q, DT, targets) * DT)
+        gaps = max(gaps, float(np.abs(model.residual(q)).max()))
+    return raced({"robomodel": lambda: ik(q, DT, targets), "mink": theirs}, 100), gaps, others
+
+
 # ---- a thousand times a second -------------------------------------------------------------------
 
 
@@ -225,6 +283,7 @@ def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=10_000)
+    parser.add_argument("--cassie", help="MuJoCo Menagerie's file, which is not shipped")
     options = parser.parse_args()
     if find_spec("pink"):
         times = beside_pink()
@@ -240,6 +299,11 @@ def main() -> None:
             print(f"{name}, a point: {times['robomodel']:.1f} µs and gaps of {gap:.0e}, "
                   f"mink {times['mink'] / times['robomodel']:.1f} times as long and "
                   f"{theirs:.0e}")  # fmt: skip
+    if options.cassie and find_spec("mink"):
+        times, gap, theirs = on_cassie(options.cassie)
+        print(f"Cassie, pelvis, feet and centre of mass: {times['robomodel']:.1f} µs and gaps of "
+              f"{gap:.0e}, mink {times['mink'] / times['robomodel']:.1f} times as long and "
+              f"{theirs:.0e}")  # fmt: skip
     for name, run in controllers().items():
         run()
         middle, late, worst = percentiles(run, options.calls)

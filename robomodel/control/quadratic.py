@@ -19,7 +19,7 @@ from robomodel.errors import MissingPackageError
 from robomodel.model.joints import Array
 
 UNBOUNDED = 1e30  # what daqp takes for no bound
-PRIMAL = 1e-10  # by how much a bound may be exceeded, in the solver
+PRIMAL = 1e-11  # by how much a bound may be exceeded, in the solver
 EQUAL = 5  # daqp's sense of an equality
 FEASIBLE = 1e-8  # violation of scaled rows up to which bounds count as compatible
 
