@@ -28,7 +28,10 @@ from robomodel.kernels.program import Program
 TABLE = Path(__file__).with_suffix(".json")
 TOLERANCE = 1e-12  # of a result's norm, or of 1 where it is smaller
 STATES = 2
-PACKAGES = ("robomodel", "robomodel.dynamics", "robomodel.identification", "robomodel.trajectory")
+PACKAGES = (
+    "robomodel", "robomodel.control", "robomodel.dynamics", "robomodel.identification",
+    "robomodel.trajectory",
+)  # fmt: skip
 ALGORITHMS: tuple[str, ...] = (
     "rnea", "aba", "crba", "bias_force", "gravity_force", "coriolis", "mass_inverse", "armature",
     "hybrid", "actuator_map", "reflected", "passive_force", "saturate", "energy", "regressor",
