@@ -288,3 +288,14 @@ def test_tello_squats(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.abs(at - at[0]).max() < 1e-3
     u = rm.actuator_forces(model, motion.q[:-1], motion.tau[: len(motion.q) - 1])
     assert np.abs(u).max() <= module.MOST * (1 + 1e-8)
+
+
+def test_mini_cheetah_learns_a_gait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few generations of few robots are better than the first gait."""
+    monkeypatch.syspath_prepend(EXAMPLES / "learning")
+    import trot
+
+    monkeypatch.setattr(trot, "DURATION", 1.0)
+    mean, curve = trot.learn(4, 32, seed=1)
+    assert mean.shape == trot.START.shape
+    assert max(curve[1:]) > curve[0] > 0.0

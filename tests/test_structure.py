@@ -33,7 +33,6 @@ LAYERS = (
 """The lowest layer first. Members of one layer may not import each other."""
 
 UPWARD = {
-    ("motion.trajectory", "views.animation"),  # a method that plays a motion
     ("dynamics.problem", "estimation.instant"),  # a module that is nothing but the public name
 }
 """Exceptions, (importer, imported): imports upwards or sideways. None may be added."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +26,6 @@ from robomodel.scalars import stack, unstack
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
-
-    from robomodel.views.animation import Player
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +270,7 @@ class Trajectory:
 
     def _repr_html_(self) -> str:
         """The motion, played in a notebook."""
-        from robomodel.views.animation import in_notebooks
-
-        return in_notebooks(self)
+        return str(_animation().in_notebooks(self))
 
     def animate(
         self,
@@ -282,7 +279,7 @@ class Trajectory:
         fps: float = 30.0,
         host: str = "127.0.0.1",
         port: int = 8080,
-    ) -> Player | None:
+    ) -> Any:
         """Play the motion: in the viewer's page, or as one HTML file that needs nothing.
 
         Contact forces are arrows; that of the robot's weight is as long as the robot.
@@ -297,12 +294,15 @@ class Trajectory:
         Returns:
             player: Without ``path``: the page is at its ``url`` until its ``stop()``.
         """
-        from robomodel.views.animation import play, write_html
-
         if path is None:
-            return play(self, fps, host=host, port=port)
-        write_html(self, path, fps)
+            return _animation().play(self, fps, host=host, port=port)
+        _animation().write_html(self, path, fps)
         return None
+
+
+def _animation() -> Any:
+    """What plays motions, which stands above them: by its name."""
+    return import_module("robomodel.views.animation")
 
 
 class SimulationError(RuntimeError):
