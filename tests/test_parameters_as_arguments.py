@@ -263,6 +263,7 @@ def test_functions_are_those_of_the_changed_robot(
         (rm.rnea, (q, v, x), {"f_ext": wrench}),
         (rm.aba, (q, v, x), {"passive": True}),
         (rm.aba, (q, v, x), {"method": "projection"}),
+        (rm.aba, (q, v, x), {"method": "lagrange"}),
         (rm.crba, (q,), {}),
         (rm.bias_force, (q, v), {}),
         (rm.energy, (q, v), {}),

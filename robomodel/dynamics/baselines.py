@@ -36,7 +36,7 @@ from robomodel.model.approximate import approximate, approximate_one, select, un
 from robomodel.model.build import build
 from robomodel.model.closure import Geometry
 from robomodel.model.constraints import OUTSIDE, Link, Unconstrained
-from robomodel.model.derived import cache_key, cached_on_model
+from robomodel.model.derived import cache_key, cached_on_model, nominal
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -307,7 +307,7 @@ def lagrange_aba(
     right = subtracted(forces, bias_force(tree, at, rates, f_ext))
     k_matrix, k = conditions(model, at, rates)
     mass = crba(tree, at)
-    _augment(mass, right, k_matrix, k, weights(model))
+    _augment(mass, right, k_matrix, k, weights(nominal(model)))
     factors = Factorization(mass)
     y = factors.reduce(right)
     z = [factors.reduce(row) for row in k_matrix]
