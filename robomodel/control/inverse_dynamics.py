@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -393,7 +393,7 @@ class InverseDynamics:
         if ground is not None and not contacts:
             self.contacts = tuple(touching_points(model, (ground,), None))
         else:
-            self.contacts = tuple(as_points(model, contacts))  # type: ignore[arg-type]
+            self.contacts = tuple(as_points(model, cast("Sequence[Point]", contacts)))
         self._friction = self._coefficients(friction)
         self._tasks = TaskSet(model, tasks)
         self._solver = solver_of(solver)
