@@ -163,7 +163,8 @@ def same_robot(model: Model, other: Model, *, states=3, tolerance=1e-12, seed=0)
             return gathered(other, state)
 
         q2, v2, a2 = mapped(v, a)
-        assert np.max(np.abs(other.residual(q2)), initial=0.0) < 1e-10
+        opened = np.max(np.abs(model.residual(q)), initial=0.0)  # of files that cannot close
+        assert np.max(np.abs(other.residual(q2)), initial=0.0) < max(1e-10, 1.001 * opened)
         zero = np.zeros(model.nv)
         T = np.array([mapped(unit, zero)[1] for unit in np.eye(model.nv)]).T
         T = T.reshape(other.nv, model.nv)

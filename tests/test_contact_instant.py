@@ -410,5 +410,5 @@ def test_coefficients_and_tolerances_are_numbers() -> None:
     q, v = model.neutral(), np.zeros(model.nv)
     with pytest.raises(ValueError, match="friction must be real numbers"):
         rm.impulse(model, q, v, "block", friction="x")
-    with pytest.raises(TypeError, match="tolerance must be a number"):
+    with pytest.raises(ValueError, match="tolerance must be a number"):
         rm.contact_aba(model, q, v, v, "block", tolerance="x")

@@ -130,7 +130,7 @@ def test_limits_are_told_and_do_not_refuse() -> None:
 
 STATE = {"q", "v", "a", "tau", "w", "velocities"}
 OWN_CHECKS = (  # other arguments, or motions and logs, which are checked by themselves
-    "accelerations", "filtered_regressor", "identify", "rollout", "simulate"
+    "accelerations", "filtered_regressor", "identify", "joint_range", "rollout", "simulate"
 )  # fmt: skip
 
 

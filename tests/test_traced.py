@@ -91,9 +91,10 @@ def test_long_motions_go_to_the_damped_method() -> None:
 
 def test_declared_algorithms_show_their_options() -> None:
     shown = inspect.signature(rm.aba).parameters
-    assert [*shown] == ["model", "q", "v", "tau", "f_ext", "passive", "method", "backend", "check"]
+    options = ["f_ext", "passive", "method", "parameters", "backend", "check"]
+    assert [*shown] == ["model", "q", "v", "tau", *options]
     assert shown["check"].default is False
-    for option in ("f_ext", "passive", "method", "backend", "check"):
+    for option in options:
         assert f"    {option}: " in (inspect.getdoc(rm.aba) or "")
     model = rm.robots.load("four_bar")
     q, one = model.neutral(), np.ones(1)

@@ -138,7 +138,7 @@ def bilateral(
     quick: bool,
 ) -> Array:
     """The least impulses (..., 3k) that let points leave as Newton's law says, pulling ones too."""
-    _check(tolerance)
+    check_tolerance(tolerance)
     k = rates.shape[-1] // 3
     normal, bounce = _directions(normals, k), _coefficients(restitution, k, "restitution")
     arrays = ((inverse, 2), (rates, 1), (normal, 1), (bounce, 1))
@@ -520,7 +520,8 @@ def _coefficients(values: ArrayLike, k: int, what: Literal["friction", "restitut
     return np.broadcast_to(numbers, (*numbers.shape[:-1], k))
 
 
-def _check(tolerance: float) -> None:
+def check_tolerance(tolerance: float) -> None:
+    """ValueError for what is no share."""
     if not (isinstance(tolerance, Real) and 0.0 <= tolerance < 1.0):
         raise ValueError(f"tolerance must be a number from 0 to below 1, got {tolerance!r}")
 
@@ -530,7 +531,7 @@ def least(matrix: Array, right: Array, tolerance: float) -> Array:
 
     Eigenvalues up to ``tolerance`` of the largest are zero. Not-a-number where the matrix is.
     """
-    _check(tolerance)
+    check_tolerance(tolerance)
     regular = np.asarray(np.isfinite(matrix).all(axis=(-1, -2), keepdims=True))
     values, vectors = np.linalg.eigh(np.where(regular, matrix, 0.0))
     kept = values > tolerance * values[..., -1:]

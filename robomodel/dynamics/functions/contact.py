@@ -24,6 +24,7 @@ from robomodel.dynamics.algorithm import (
 from robomodel.dynamics.contact.points import (
     UP,
     Touch,
+    check_tolerance,
     collide,
     held,
     pushed,
@@ -45,7 +46,7 @@ from robomodel.dynamics.recursions.efpa import (
     touching,
 )
 from robomodel.dynamics.recursions.passive import aba_passive
-from robomodel.errors import as_flag, as_real
+from robomodel.errors import as_flag
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -177,7 +178,8 @@ def impulse(
         impulses: (..., k, 3) [N s] on the robot, in world axes.
     """
     keys = frame_keys(frames)
-    friction, tolerance = as_numbers(friction, "friction"), as_real(tolerance, "tolerance")
+    friction = as_numbers(friction, "friction")
+    check_tolerance(tolerance)
     unilateral, sticking = as_flag(unilateral, "unilateral"), as_flag(sticking, "sticking")
     before = as_array(v, model.nv, "v", "nv")
     if not keys:
@@ -233,7 +235,8 @@ def contact_aba(
         forces: Forces (..., k, 3) [N] on the points, in world axes.
     """
     keys = frame_keys(frames)
-    friction, tolerance = as_numbers(friction, "friction"), as_real(tolerance, "tolerance")
+    friction = as_numbers(friction, "friction")
+    check_tolerance(tolerance)
     unilateral = as_flag(unilateral, "unilateral")
     if not keys:
         free = aba(model, q, v, tau, **options)
