@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -139,7 +139,9 @@ def _free(model: Model, name: str) -> JointRange:
     """From the neutral configuration, with the others free."""
     joint = next(each for each in model.joints if each.name == name)
     cluster = next(c for c in model.clusters if name in c.joints)
-    return _named(joint, _ends(model, cluster, joint))
+    place = _places(cluster)[column_of(cluster, name)]
+    start = float(spanning_start(cluster, np.array(cluster.start))[place])
+    return _named(joint, start, _ends(model, cluster, joint))
 
 
 def _held(model: Model, cluster: Cluster, joint: Joint, q: Array) -> JointRange:
@@ -149,19 +151,22 @@ def _held(model: Model, cluster: Cluster, joint: Joint, q: Array) -> JointRange:
     spanning = spanning_start(cluster, q[cluster.q])
     at = tuple((labels[c], float(spanning[place[c]])) for c in held if c in place)
     part = part_of(model, cluster, column, held)
+    start = float(spanning[place[column]])
     if not part.rows:
-        return _named(joint, _own_limits(part, column), at)
+        return _named(joint, start, _own_limits(part, column), at)
     if len(part.linear) == len(part.conditions):
-        return _named(joint, _linear(part, column, spanning, held), at)
+        return _named(joint, start, _linear(part, column, spanning, held), at)
     path = follow(part, spanning, [c for c in held if c in part.columns], column)
     if path is not None:
-        return _named(joint, path.range(column), at)
-    x = float(spanning[place[column]])  # nothing moves it
-    return _named(joint, (RangeEnd(x, "", ""), RangeEnd(x, "", "")), at)
+        return _named(joint, start, path.range(column), at)
+    return _named(joint, start, (RangeEnd(start, "", ""), RangeEnd(start, "", "")), at)
 
 
 def _named(
-    joint: Joint, ends: tuple[RangeEnd, RangeEnd], held: tuple[tuple[str, float], ...] = ()
+    joint: Joint,
+    start: float,
+    ends: tuple[RangeEnd, RangeEnd],
+    held: tuple[tuple[str, float], ...] = (),
 ) -> JointRange:
     low, high = ends
     own = (joint.lower, joint.upper) if joint.type != "continuous" else (-math.inf, math.inf)
@@ -169,6 +174,8 @@ def _named(
         low = RangeEnd(own[0], "limit", joint.name)
     if high.position > own[1]:
         high = RangeEnd(own[1], "limit", joint.name)
+    if low.position > high.position:  # others' limits keep it beyond its own
+        low, high = (replace(end, position=start) for end in (low, high))
     return JointRange(joint.name, low, high, held, joint.type == "prismatic")
 
 
