@@ -396,3 +396,116 @@ def test_each_end_of_a_range_names_its_bound(
     way = reach(slider(0.8, turn=(first, 2.5), pin=(-2.5, 5.0)), "way")
     assert (way.lower_by, way.upper_by) == bounds
     assert way.upper == pytest.approx(upper, abs=1e-9)
+
+
+# ---- two designs ---------------------------------------------------------------------------------
+
+BELT = robot(
+    link("thigh"), link("calf"), link("toe"),
+    joint("hip", "base", "thigh", axis="0 1 0", kind="revolute",
+          more='<limit lower="-1" upper="3" effort="20" velocity="30"/>'),
+    joint("calf", "thigh", "calf", f"0 0 {-THIGH}", axis="0 1 0", kind="revolute",
+          more='<limit lower="-2.8" upper="-0.9" effort="37" velocity="20"/>'
+          '<rotor inertia="1e-4" ratio="6"/>'),
+    joint("toe", "calf", "toe", "0 0 -0.2", axis="0 1 0", kind="revolute",
+          more='<limit lower="-0.5" upper="0.5"/>'),
+).replace('name="test"', 'name="belt"')  # fmt: skip
+
+
+def rows_of(text: str, joint: str) -> list[list[str]]:
+    """The rows of a joint in the table of the joints, in words."""
+    table = text.partition("\nJoints: ")[2].partition("\n\n")[0]
+    rows = [line.split() for line in table.splitlines() if line.startswith(f"  {joint} ")]
+    return [row for row in rows if row[0] == joint]
+
+
+def test_two_designs_stand_joint_by_joint(legged: rm.Model) -> None:
+    """A linkage and a belt: joints of both, of one alone, and curves over each other."""
+    first, second = rm.actuation(legged), rm.actuation(rm.load(BELT))
+    document = first.beside(second)
+    text = document.text()
+    linkage, belt = rows_of(text, "calf")
+    assert linkage[1] == legged.name
+    assert " ".join(belt[1:]) == "belt -2.8 rad -0.9 rad 37 N m 20 rad/s 0.0036 kg m²"
+    assert [row[1] for row in rows_of(text, "hip")] == [legged.name, "belt"]
+    assert [row[1] for row in rows_of(text, "toe")] == ["belt"]
+    assert [row[1] for row in rows_of(text, "rod")] == [legged.name]
+    assert f"{legged.name}: calf: its upper limit is that of 'crank'" in text
+    plots = {each.name: each for each in document.plots}
+    assert len(plots) == len(document.plots)
+    for name in ("torque_calf", "inertia_calf"):
+        linkage_line, belt_line = plots[name].lines
+        assert linkage_line.label.startswith(f"{legged.name}: ")
+        assert belt_line.label.startswith("belt: ")
+        assert np.ptp(belt_line.y) == 0.0 < np.ptp(linkage_line.y)
+    assert plots["torque_calf"].lines[1].y[0] == pytest.approx(37.0)
+    assert plots["torque_calf"].y_label == "torque [N m]"
+    assert f"ratio_rod_{legged.name}" in plots  # of the linkage alone
+    assert f"({legged.name})" in plots[f"ratio_rod_{legged.name}"].title
+    data = document.as_dict()
+    assert data["other"] == second.as_dict()
+    assert {key: data[key] for key in first.as_dict()} == first.as_dict()
+    page = document.html()
+    assert page.count("<svg") == len(plots)
+    assert "belt: torque" in page
+
+
+def test_designs_of_one_name_are_called_by_their_files(tmp_path: Path) -> None:
+    """A hinge in one and a slide in the other have units, and plots, of their own."""
+    slide = PLANAR.replace('name="hip" type="revolute"', 'name="hip" type="prismatic"')
+    files = [tmp_path / "hinge.urdf", tmp_path / "slide.urdf"]
+    for file, text in zip(files, (PLANAR, slide), strict=True):
+        file.write_text(text, encoding="utf-8")
+    first, second = (rm.actuation(rm.load(file)) for file in files)
+    document = first.beside(second)
+    one, other = rows_of(document.text(), "hip")
+    assert " ".join(one[1:8]) == "hinge -1 rad 1 rad 5 N"
+    assert " ".join(other[1:9]) == "slide -1 m 1 m 5 N 7"
+    names = [each.name for each in document.plots]
+    assert {"torque_speed_hip_hinge", "torque_speed_hip_slide"} <= set(names)
+    assert len(set(names)) == len(names)
+    assert first.beside(first).title == "first and second"
+
+
+def test_the_command_with_two_designs(tmp_path: Path) -> None:
+    strong = PLANAR.replace('effort="5"', 'effort="9"').replace('name="test"', 'name="strong"')
+    files = [tmp_path / "leg.urdf", tmp_path / "strong.urdf"]
+    for file, text in zip(files, (PLANAR, strong), strict=True):
+        file.write_text(text, encoding="utf-8")
+    folder, page = tmp_path / "curves", tmp_path / "both.html"
+    options = ["actuation", *map(str, files), "--foot", "lower:0,0,-0.2"]
+    run = CliRunner().invoke(
+        app,
+        [*options, "--json", "--html", str(page), "--plots", str(folder), "--format", "csv"],
+    )  # fmt: skip
+    assert run.exit_code == 0, run.output
+    said = json.loads(run.stdout)
+    assert (said["file"], said["other"]["file"]) == tuple(map(str, files))
+    assert set(said) - set(said["other"]) == {"other", "pictures", "warnings"}
+    assert [each["joints"][0]["effort"] for each in (said, said["other"])] == [5.0, 9.0]
+    assert len(said["pictures"]) == len(list(folder.iterdir()))
+    table = (folder / "torque_speed_hip.csv").read_text(encoding="utf-8").splitlines()
+    assert table[0].startswith("speed [rad/s],")
+    assert [float(x) for x in table[1].split(",")] == [0.0, 5.0, 9.0]
+    assert "strong: reached" in page.read_text(encoding="utf-8")
+    alone = json.loads(CliRunner().invoke(app, [*options[:2], "--json"]).stdout)
+    assert alone["other"] is None
+
+
+@pytest.mark.parametrize(
+    ("second", "options"), [(None, []), ("<robot", []), (BELT, ["--foot", "lower"])]
+)
+def test_wrong_second_designs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], second: str | None, options: list[str]
+) -> None:
+    """Missing, no robot, or without that foot: the error names the second file."""
+    file, other = tmp_path / "leg.urdf", tmp_path / "other.urdf"
+    file.write_text(PLANAR, encoding="utf-8")
+    if second is not None:
+        other.write_text(second, encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["actuation", str(file), str(other), "--json", *options])
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["error"]["message"]
+    assert err.startswith(str(other))

@@ -205,6 +205,15 @@ def _write(
 
 def actuation(
     robot: Robot,
+    other: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="OTHER",
+            help="Another design, a file or the name of a shipped robot: its numbers beside those "
+            "of the first, its curves over them. All options are for both.",
+            autocompletion=complete_robots,
+        ),
+    ] = None,
     foot: str | None = None,
     joints: Annotated[
         list[str] | None,
@@ -229,11 +238,13 @@ def actuation(
     this one has), four_bars (joints, loop, lengths, frame, kind, margin, input,
     transmission_angle), polygons (joints, unit, poses), workspaces (foot, joints, origin, axes,
     extent, singular), curves (of each plot name, title, x_label, y_label and lines of label, x, y),
-    pictures (paths of --plots), warnings. SI
-    units, radians; null is infinite or not specified. docs/actuation.md explains the numbers.
+    pictures (paths of --plots), other (of OTHER the keys robot to
+    curves; null without it), warnings. SI units, radians; null is infinite or not specified.
+    docs/actuation.md explains the numbers.
 
     Examples:
         robomodel actuation planar_leg_linkage
+        robomodel actuation four_bar crank_rocker --html both.html
         robomodel actuation belt_leg --html leg.html
         robomodel actuation four_bar --plots curves --format csv
 
@@ -244,12 +255,16 @@ def actuation(
     """
     if joints and foot is None:
         raise UserError("--joint moves a foot: name it by --foot")
-    model = robot.load()
-    with blaming(robot.file):
-        study = rm.actuation(model, foot=_foot(foot), joints=tuple(joints or ()))
-    document = study.document
+    robots = [robot] if other is None else [robot, replace(robot, file=other)]
+    models = [each.load() for each in robots]
+    studies = []
+    for each, model in zip(robots, models, strict=True):
+        with blaming(each.file):
+            studies.append(rm.actuation(model, foot=_foot(foot), joints=tuple(joints or ())))
+    document = studies[0].document if other is None else studies[0].beside(studies[1])
     paths = [] if plots is None else [str(x) for x in document.write_plots(plots, suffix)]
-    data = {**document.data, "file": robot.file, "pictures": paths}
+    second = None if other is None else {**document.data["other"], "file": other}
+    data = {**document.data, "file": robot.file, "pictures": paths, "other": second}
     return Report(document=replace(document, data=data))
 
 

@@ -61,7 +61,8 @@ class JointEnvelope:
     ``line``: which of the configurations have all other joints of the tree at neutral, in order.
     ``dead_points``: positions of the joint on that line at which it, or a motor's joint,
     turns back.
-    ``file_limits``: the file's. ``slides``: in metres and newtons, not radians.
+    ``file_limits``: the file's. ``slides``: in metres and newtons, not radians. ``varies``: its
+    numbers change with the pose; else one configuration stands for all.
     """
 
     joint: str
@@ -81,6 +82,7 @@ class JointEnvelope:
     dead_points: tuple[float, ...]
     file_limits: Limits
     slides: bool = False
+    varies: bool = True
 
     @property
     def lower(self) -> float:
@@ -204,6 +206,7 @@ def _envelope(model: Model, cluster: Cluster, body: int) -> JointEnvelope:
         dead_points=() if path is None else tuple(_dead_points(model, cluster, body, path, driven)),
         file_limits=Limits(joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit),
         slides=joint.type == "prismatic",
+        varies=cluster.varies,
     )
 
 

@@ -1,11 +1,15 @@
-"""The report on actuators: ratios, torque, speed, range, four-bars, workspace."""
+"""The report on actuators, of one design or of two beside each other.
+
+Ratios, torque, speed, range, four-bars, workspace.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,7 +31,6 @@ from robomodel.reports.plots import Line, Plot, bounded
 if TYPE_CHECKING:
     from robomodel.reports.actuation.study import (
         Actuation,
-        Drive,
         FourBar,
         Polygon,
         SpeedTorque,
@@ -37,28 +40,58 @@ if TYPE_CHECKING:
 STEEPEST = 30.0  # times the median: beyond it curves near dead points are cut off
 LOW = math.radians(40.0)  # transmission angle below which the bars mostly load their hinges
 SIDES = ("lower", "upper")
+Designs: TypeAlias = "Sequence[tuple[str, Actuation]]"  # with names; that of a single one is empty
 
 
 def document(study: Actuation) -> Document:
     """The study in sections; its data hold the points of all curves."""
-    tables = [
-        Section("Actuators", [_drives(study.drives)]),
+    sections = _sections([("", study)])
+    report = Document(study.robot, summary(study), sections, {}, study.file, "actuation")
+    return replace(report, data=_data(study) | {"curves": curves(report.plots)})
+
+
+def beside(first: Actuation, second: Actuation) -> Document:
+    """Two designs joint by joint, and their curves over each other.
+
+    Its data are those of the first, and those of the second below ``other``.
+    """
+    designs = list(zip(_names(first, second), (first, second), strict=True))
+    return Document(
+        " and ".join(name for name, _ in designs),
+        "; ".join(f"{name}: {summary(study)}" for name, study in designs),
+        _sections(designs), {**first.document.data, "other": second.document.data},
+        f"{first.file} and {second.file}", "actuation",
+    )  # fmt: skip
+
+
+def _names(first: Actuation, second: Actuation) -> tuple[str, str]:
+    """What tells two designs apart: the robots' names, else the files'."""
+    for one, other in (
+        (first.robot, second.robot), (Path(first.file).stem, Path(second.file).stem)
+    ):  # fmt: skip
+        if one != other:
+            return one, other
+    return "first", "second"
+
+
+def _sections(designs: Designs) -> list[Section]:
+    """Tables, then plots."""
+    if len(designs) == 1:
+        title, joints = "what reaches them, and what the file of an open tree should say", _joints
+    else:
+        title, joints = "range, and torque, speed and reflected inertia over it", _numbers
+    return [
+        Section("Actuators", [_rows(designs, _drives)]),
         Section(
             "Ratios: the motor's rate for unit velocity of a joint, over the joint's range",
-            [_ratios(study)],
+            [_rows(designs, _ratios, keys=2)],
         ),
-        Section(
-            "Joints: what reaches them, and what the file of an open tree should say",
-            [_joints(study), Bullets([line for each in study.joints for line in _notes(each)])],
-        ),
-        Section("Four-bars", [_four_bars(study.four_bars), Bullets(_weak(study.four_bars))]),
-        Section("Torques that joints get together", [_polygons(study.polygons)]),
-        Section("Workspace", [line for each in study.workspaces for line in _workspace(each)]),
+        Section(f"Joints: {title}", [_rows(designs, joints), _lines(designs, _notes)]),
+        Section("Four-bars", [_rows(designs, _four_bars), _lines(designs, _weak)]),
+        Section("Torques that joints get together", [_rows(designs, _polygons, keys=2)]),
+        Section("Workspace", [_lines(designs, _workspaces)]),
+        Section("Over the range", list(_plots(designs))),
     ]
-    plots = list(_plots(study))
-    data = _data(study) | {"curves": curves(plots)}
-    sections = [*tables, Section("Over the range", plots)]
-    return Document(study.robot, summary(study), sections, data, study.file, "actuation")
 
 
 def summary(study: Actuation) -> str:
@@ -75,6 +108,30 @@ def summary(study: Actuation) -> str:
 # ---- tables --------------------------------------------------------------------------------------
 
 
+def _rows(designs: Designs, table_of: Callable[[Actuation], Table], keys: int = 1) -> Table:
+    """A table; of several designs, rows with the same first cells below each other."""
+    if len(designs) == 1:
+        return table_of(designs[0][1])
+    groups: dict[tuple[Cell, ...], list[Sequence[Cell]]] = {}
+    for name, study in designs:
+        table = table_of(study)
+        for row in table.rows:
+            groups.setdefault(tuple(row[:keys]), []).append([*row[:keys], name, *row[keys:]])
+    return replace(
+        table, columns=[*table.columns[:keys], "design", *table.columns[keys:]],
+        rows=[row for rows in groups.values() for row in rows],
+    )  # fmt: skip
+
+
+def _lines(designs: Designs, lines_of: Callable[[Actuation], Iterable[str]]) -> Bullets:
+    return Bullets([_of(name, line) for name, study in designs for line in lines_of(study)])
+
+
+def _of(design: str, text: str) -> str:
+    """With the design's name before it, if there are several."""
+    return f"{design}: {text}" if design else text
+
+
 def _with(value: float | None, unit: str) -> str:
     """A number and its unit."""
     if value is None or math.isnan(value):
@@ -82,9 +139,9 @@ def _with(value: float | None, unit: str) -> str:
     return f"{value:.4g} {unit}" if math.isfinite(value) else "unlimited"
 
 
-def _drives(drives: tuple[Drive, ...]) -> Table:
-    rows = []
-    for each in drives:
+def _drives(study: Actuation) -> Table:
+    rows: list[list[Cell]] = []
+    for each in study.drives:
         _, force, speed, _ = units_of(each.slides)
         rows.append(
             [each.name, each.joint, _with(each.effort_limit, force),
@@ -109,11 +166,8 @@ def _joints(study: Actuation) -> Table:
     for each in study.joints:
         length, force, speed, inertia = units_of(each.slides)
         limits = each.limits
-        ends = [_with(limits.lower, length), _with(limits.upper, length)]
-        if each.reach.turns_fully:
-            ends = ["turns fully", ""]
         rows.append(
-            [each.joint, *ends,
+            [each.joint, *_ends(each, length),
              _limit(each, limits.effort, force), _spread(each.torque, force),
              _limit(each, limits.velocity, speed), _spread(each.speed, speed),
              _spread(each.inertia, inertia, always=True)]
@@ -121,6 +175,29 @@ def _joints(study: Actuation) -> Table:
     columns = ["joint", "lower", "upper", "effort", "over the range", "velocity", "over the range",
                "reflected inertia"]  # fmt: skip
     return Table(columns, rows)
+
+
+def _numbers(study: Actuation) -> Table:
+    """What is compared of the joints of two designs."""
+    rows: list[list[Cell]] = []
+    for each in study.joints:
+        length, force, speed, inertia = units_of(each.slides)
+        rows.append(
+            [each.joint, *_ends(each, length), _reaching(each, each.torque, force),
+             _reaching(each, each.speed, speed), _spread(each.inertia, inertia, always=True)]
+        )  # fmt: skip
+    return Table(["joint", "lower", "upper", "torque", "speed", "reflected inertia"], rows)
+
+
+def _ends(joint: JointEnvelope, unit: str) -> tuple[str, str]:
+    if joint.reach.turns_fully:
+        return "turns fully", ""
+    return _with(joint.limits.lower, unit), _with(joint.limits.upper, unit)
+
+
+def _reaching(joint: JointEnvelope, values: Array, unit: str) -> str:
+    """The least and the greatest that reach a joint; nothing if no motor drives it."""
+    return _spread(values, unit, always=True) or ("unlimited" if joint.actuators else "")
 
 
 def _limit(joint: JointEnvelope, value: float, unit: str) -> str:
@@ -144,8 +221,13 @@ def _range(values: Array) -> tuple[float, float] | None:
     return (float(np.min(finite)), float(np.max(finite))) if len(finite) else None
 
 
-def _notes(each: JointEnvelope) -> Iterator[str]:
+def _notes(study: Actuation) -> Iterator[str]:
     """Which limits are others', and what the file promises in vain."""
+    for each in study.joints:
+        yield from _joint_notes(each)
+
+
+def _joint_notes(each: JointEnvelope) -> Iterator[str]:
     if not each.actuators and not each.hidden:
         return
     length, force, speed, _ = units_of(each.slides)
@@ -172,9 +254,9 @@ def _notes(each: JointEnvelope) -> Iterator[str]:
             )
 
 
-def _four_bars(bars: tuple[FourBar, ...]) -> Table:
+def _four_bars(study: Actuation) -> Table:
     rows: list[list[Cell]] = []
-    for each in bars:
+    for each in study.four_bars:
         low, high = math.degrees(each.least.angle), math.degrees(each.most.angle)
         lengths = ", ".join(f"{length:.4g}" for length in each.lengths)
         least = f"{low:.3g}° at {each.input} = {each.least.at:.4g} rad"
@@ -184,18 +266,18 @@ def _four_bars(bars: tuple[FourBar, ...]) -> Table:
     return Table(columns, rows)
 
 
-def _weak(bars: tuple[FourBar, ...]) -> list[str]:
+def _weak(study: Actuation) -> list[str]:
     return [
         f"{each.loop}: below {math.degrees(LOW):.0f}° of transmission angle the bars push mostly "
         "on their hinges"
-        for each in bars
+        for each in study.four_bars
         if each.least.angle < LOW
     ]
 
 
-def _polygons(polygons: tuple[Polygon, ...]) -> Table:
+def _polygons(study: Actuation) -> Table:
     rows: list[list[Cell]] = []
-    for each in polygons:
+    for each in study.polygons:
         for i, name in enumerate(each.joints):
             most = [float(corners[:, i].max()) for corners in each.corners]
             unit = "of motors that give 1" if each.unit else each.force_units[i]
@@ -205,50 +287,107 @@ def _polygons(polygons: tuple[Polygon, ...]) -> Table:
     return Table(columns, rows, digits=4)
 
 
-def _workspace(each: Workspace) -> list[str]:
-    (a, b), (c, d) = each.extent
-    first, second = each.axis_names
-    lines = [
-        f"{each.foot} by {', '.join(each.coordinates)}: {first} from {a:.4g} to {b:.4g} m, "
-        f"{second} from {c:.4g} to {d:.4g} m, in the coordinates of the base"
-    ]
-    if len(each.singular):
-        lines.append("singular curves within it: the foot loses a direction there")
-    return lines
+def _workspaces(study: Actuation) -> Iterator[str]:
+    for each in study.workspaces:
+        (a, b), (c, d) = each.extent
+        first, second = each.axis_names
+        yield (
+            f"{each.foot} by {', '.join(each.coordinates)}: {first} from {a:.4g} to {b:.4g} m, "
+            f"{second} from {c:.4g} to {d:.4g} m, in the coordinates of the base"
+        )
+        if len(each.singular):
+            yield "singular curves within it: the foot loses a direction there"
 
 
 # ---- plots ---------------------------------------------------------------------------------------
 
 
-def _plots(study: Actuation) -> Iterator[Plot]:
-    """All that changes with the pose."""
-    for joint in study.joints:
-        yield from _of_joint(joint)
-    for drive in study.speed_torque:
-        yield _of_speed_torque(drive)
-    yield from (_of_bar(each) for each in study.four_bars if len(each.positions) > 1)
-    yield from (_of_polygon(each) for each in study.polygons)
-    yield from (_of_workspace(each) for each in study.workspaces)
+def _plots(designs: Designs) -> Iterator[Plot]:
+    """All that changes with the pose; what several designs have is drawn over each other.
+
+    The plot of what only one of them has is named after it.
+    """
+    kinds: tuple[tuple[str, Sequence[str], Callable[[Mapping[str, Any]], Iterator[Plot]]], ...] = (
+        ("joints", ("joint", "slides"), _of_joint),
+        ("speed_torque", ("joint", "slides"), _of_speed_torque),
+        ("four_bars", ("loop", "input"), _of_bar),
+        ("polygons", ("joints", "unit", "force_units"), _of_polygon),
+        ("workspaces", ("foot", "axis_names"), _of_workspace),
+    )
+    for attribute, keys, drawn in kinds:
+        groups: dict[tuple[object, ...], dict[str, Any]] = {}
+        for name, study in designs:
+            for each in getattr(study, attribute):
+                groups.setdefault(tuple(getattr(each, key) for key in keys), {})[name] = each
+        for group in groups.values():
+            (name, *others) = group
+            for plot in drawn(group):
+                if others or len(designs) == 1:
+                    yield plot
+                else:
+                    yield replace(
+                        plot, title=f"{plot.title} ({name})", name=f"{plot.name}_{name}"
+                    )  # fmt: skip
 
 
-def _of_joint(each: JointEnvelope) -> Iterator[Plot]:
-    if len(each.line) < 2:
+def _of_joint(group: Mapping[str, JointEnvelope]) -> Iterator[Plot]:
+    """Over its positions; what does not vary has a curve beside that of another design only."""
+    places = _places(group)
+    joints = {design: group[design] for design in places}
+    if not joints:
         return
-    order = each.line[np.argsort(each.positions[each.line], kind="stable")]
-    length, force, speed, inertia = units_of(each.slides)
-    x, along = each.positions[order], f"{each.joint} [{length}]"
-    for word, title, values, label in (
-        ("ratio", "motor's rate for unit velocity", each.ratios, "ratio"),
-        ("torque", "torque that reaches it", each.torque[:, None], f"torque [{force}]"),
-        ("speed", "speed that reaches it", each.speed[:, None], f"speed [{speed}]"),
-        ("inertia", "reflected inertia", each.inertia[:, None], f"inertia [{inertia}]"),
+    first = next(iter(joints.values()))
+    length, force, speed, inertia = units_of(first.slides)
+    for word, attribute, title, label in (
+        ("ratio", "ratios", "motor's rate for unit velocity", "ratio"),
+        ("torque", "torque", "torque that reaches it", f"torque [{force}]"),
+        ("speed", "speed", "speed that reaches it", f"speed [{speed}]"),
+        ("inertia", "inertia", "reflected inertia", f"inertia [{inertia}]"),
     ):
-        shown = np.array([bounded(column, STEEPEST) for column in values[order].T])
-        if not shown.size or not np.any(np.isfinite(shown)) or not _varies(shown):
-            continue
-        labels = each.actuators if word == "ratio" else (word,)
-        lines = tuple(Line(name, x, y) for name, y in zip(labels, shown, strict=True))
-        yield Plot(f"{each.joint}: {title}", along, label, lines, f"{word}_{each.joint}")
+        lines = [
+            line
+            for design, each in joints.items()
+            for line in _along(each, getattr(each, attribute), places[design], design, word)
+        ]
+        if lines and _varies(np.concatenate([line.y for line in lines])):
+            yield Plot(
+                f"{first.joint}: {title}", f"{first.joint} [{length}]", label, lines,
+                f"{word}_{first.joint}",
+            )  # fmt: skip
+
+
+def _places(group: Mapping[str, JointEnvelope]) -> dict[str, Array]:
+    """Positions (n,) of a joint in each design that has a curve, in order.
+
+    Those of one whose numbers do not vary are the ends of its range, or of the other's.
+    """
+    places = {design: np.sort(each.positions[each.line]) for design, each in group.items()
+              if len(each.line) > 1}  # fmt: skip
+    constant = {design: (each.limits.lower, each.limits.upper) for design, each in group.items()
+                if not each.varies and len(group) > 1}  # fmt: skip
+    known = np.concatenate([*places.values(), *map(np.array, constant.values()), np.zeros(0)])
+    known = known[np.isfinite(known)]
+    if len(known) and np.ptp(known) > 0.0:
+        widest = (float(np.min(known)), float(np.max(known)))
+        for design, ends in constant.items():
+            places[design] = np.array(
+                [x if math.isfinite(x) else y for x, y in zip(ends, widest, strict=True)]
+            )
+    return {design: places[design] for design in group if design in places}
+
+
+def _along(
+    each: JointEnvelope, values: Array, places: Array, design: str, word: str
+) -> Iterator[Line]:
+    """Lines over a joint's positions, one for each motor of its ratios."""
+    line = each.line if each.varies else np.repeat(each.line, len(places))
+    order = line[np.argsort(each.positions[line], kind="stable")]
+    columns = values[order].reshape(len(order), len(each.actuators) if word == "ratio" else 1)
+    labels = each.actuators if word == "ratio" else (word,)
+    for label, column in zip(labels, columns.T, strict=True):
+        shown = bounded(column, STEEPEST)
+        if np.any(np.isfinite(shown)):
+            yield Line(_of(design, label), places, shown)
 
 
 def _varies(values: Array) -> bool:
@@ -256,58 +395,72 @@ def _varies(values: Array) -> bool:
     return bool(np.ptp(finite) > 1e-9 * np.max(np.abs(finite)))
 
 
-def _of_speed_torque(each: SpeedTorque) -> Plot:
-    length, force, speed, _ = units_of(each.slides)
+def _of_speed_torque(group: Mapping[str, SpeedTorque]) -> Iterator[Plot]:
+    first = next(iter(group.values()))
+    length, force, speed, _ = units_of(first.slides)
     lines = [
-        Line(f"at {position:.4g} {length}", x, y)
+        Line(_of(design, f"at {position:.4g} {length}"), x, y)
+        for design, each in group.items()
         for position, x, y in zip(each.positions, each.speeds, each.torques, strict=True)
     ]
-    return Plot(
-        f"{each.joint}: torque over speed", f"speed [{speed}]", f"torque [{force}]", lines,
-        f"torque_speed_{each.joint}",
+    yield Plot(
+        f"{first.joint}: torque over speed", f"speed [{speed}]", f"torque [{force}]", lines,
+        f"torque_speed_{first.joint}",
     )  # fmt: skip
 
 
-def _of_bar(each: FourBar) -> Plot:
-    ends = np.array([np.min(each.positions), np.max(each.positions)])
+def _of_bar(group: Mapping[str, FourBar]) -> Iterator[Plot]:
+    bars = {design: each for design, each in group.items() if len(each.positions) > 1}
+    if not bars:
+        return
+    positions = np.concatenate([each.positions for each in bars.values()])
     low = math.degrees(LOW)
     lines = [
-        Line("transmission angle", each.positions, np.degrees(each.angles)),
-        Line(f"{low:.0f}°", ends, np.array([low, low])),
+        Line(_of(design, "transmission angle"), each.positions, np.degrees(each.angles))
+        for design, each in bars.items()
     ]
-    return Plot(
-        f"{each.loop}: transmission angle of a {each.kind}", f"{each.input} [rad]", "angle [°]",
-        lines, f"transmission_angle_{each.loop}",
+    ends = np.array([np.min(positions), np.max(positions)])
+    lines.append(Line(f"{low:.0f}°", ends, np.array([low, low])))
+    first, kinds = next(iter(bars.values())), dict.fromkeys(each.kind for each in bars.values())
+    yield Plot(
+        f"{first.loop}: transmission angle of a {' and a '.join(kinds)}", f"{first.input} [rad]",
+        "angle [°]", lines, f"transmission_angle_{first.loop}",
     )  # fmt: skip
 
 
-def _of_polygon(each: Polygon) -> Plot:
-    one, two = each.joints
+def _of_polygon(group: Mapping[str, Polygon]) -> Iterator[Plot]:
+    polygon = next(iter(group.values()))
+    one, two = polygon.joints
     first_label, second_label = (
-        f"{name}{', of motors that give 1' if each.unit else f' [{unit}]'}"
-        for name, unit in zip(each.joints, each.force_units, strict=True)
+        f"{name}{', of motors that give 1' if polygon.unit else f' [{unit}]'}"
+        for name, unit in zip(polygon.joints, polygon.force_units, strict=True)
     )
     lines = [
-        Line(f"at {first:.2f}, {second:.2f}", *np.concatenate([corners, corners[:1]]).T)
-        for (first, second), corners in zip(each.positions, each.corners, strict=True)
-        if len(corners)
+        Line(_of(design, f"at {first:.2f}, {second:.2f}"), *np.concatenate([at, at[:1]]).T)
+        for design, each in group.items()
+        for (first, second), at in zip(each.positions, each.corners, strict=True)
+        if len(at)
     ]
-    return Plot(
+    yield Plot(
         f"{one} and {two}: what they get together", first_label, second_label, lines,
         f"polygon_{one}_{two}", equal=True,
     )  # fmt: skip
 
 
-def _of_workspace(each: Workspace) -> Plot:
-    points = each.points
-    rows = [points] if points.ndim == 2 else [*points, *np.swapaxes(points, 0, 1)]
-    lines = [_broken("reached", rows)]
-    if len(each.singular):
-        lines.append(_broken("singular", list(each.singular)))
-    first, second = each.axis_names
-    return Plot(
-        f"{each.foot} by {' and '.join(each.coordinates)}", f"{first} of the base [m]",
-        f"{second} [m]", lines, f"workspace_{each.foot}", equal=True,
+def _of_workspace(group: Mapping[str, Workspace]) -> Iterator[Plot]:
+    lines = []
+    for design, each in group.items():
+        points = each.points
+        rows = [points] if points.ndim == 2 else [*points, *np.swapaxes(points, 0, 1)]
+        lines.append(_broken(_of(design, "reached"), rows))
+        if len(each.singular):
+            lines.append(_broken(_of(design, "singular"), list(each.singular)))
+    workspace = next(iter(group.values()))
+    first, second = workspace.axis_names
+    by = dict.fromkeys(" and ".join(each.coordinates) for each in group.values())
+    yield Plot(
+        f"{workspace.foot} by {', '.join(by)}", f"{first} of the base [m]", f"{second} [m]",
+        lines, f"workspace_{workspace.foot}", equal=True,
     )  # fmt: skip
 
 

@@ -144,6 +144,18 @@ class Actuation(HasDocument):
         """The study as text, JSON and a page."""
         return actuation_document.document(self)
 
+    def beside(self, other: Actuation) -> Document:
+        """Another design joint by joint beside this one, the curves of both over each other.
+
+        Args:
+            other: The study of the other design.
+
+        Returns:
+            document: Its ``text()``, ``html()`` and ``as_dict()``; the latter are this study's, and
+                the other's below ``other``.
+        """
+        return actuation_document.beside(self, other)
+
 
 def actuation(
     model: Model, *, foot: FrameLike | None = None, joints: Sequence[str] = ()
