@@ -304,6 +304,29 @@ def test_a_leaf_whose_extent_is_not_known() -> None:
     assert only(leg(-2.0), "centre-of-mass").source.element == "link 'tibia'"
 
 
+def test_a_shank_hangs_below_its_knee() -> None:
+    """Its only points are the knee and a rod's pin 3 cm beside it; its thigh is 0.2 m long."""
+
+    def leg(z: float) -> Report:
+        def part(name: str, at: float) -> str:
+            inertial = ROTOR.format(mass=1, t=2e-3, axial=1e-3)
+            return link(name, inertial.replace("<inertial>", f'<inertial><origin xyz="0 0 {at}"/>'))
+
+        return rm.validate(robot(
+            part("thigh", -0.06), part("crank", -0.01), part("rod", -0.1), part("shank", z),
+            joint("hip", "base", "thigh", axis="0 1 0"),
+            joint("crank", "thigh", "crank", axis="0 1 0"),
+            joint("rod", "crank", "rod", "0.03 0 0", axis="0 1 0"),
+            joint("knee", "thigh", "shank", "0 0 -0.2", axis="0 1 0"),
+            loop("pin", "revolute", "rod", "shank", "0 0 -0.2", "0.03 0 0",
+                 '<axis xyz="0 1 0"/>'),
+        ))  # fmt: skip
+
+    assert "centre-of-mass" not in {each.check for each in leg(-0.12).findings}
+    found = [each for each in leg(-120.0).findings if each.check == "centre-of-mass"]
+    assert [each.source.element for each in found] == ["link 'shank'"]
+
+
 def test_a_body_is_judged_with_what_is_fixed_to_it() -> None:
     """Masses without moments that together have some, and a part that weighs next to nothing."""
     point = ROTOR.format(mass=1, t=0, axial=0)

@@ -87,6 +87,17 @@ def test_drawings_are_in_the_plane_of_the_linkage() -> None:
         assert sum(pin.fixed for pin in each.pins) == 2
 
 
+def test_the_plotted_condition_is_that_of_the_text() -> None:
+    """Without rotors: one that turns twelve times as far as the crank would drown all else."""
+    file = rm.robots.path("crank_rocker")
+    model = rm.load(file, rotors={"crank_joint": rm.Rotor(inertia=1e-5, ratio=12.0)})
+    report = rm.validate(model)
+    (linkage,) = report.linkages
+    (plot,) = (each for each in report.document.plots if each.y_label == "1/σ")
+    assert np.min(plot.lines[0].y) <= linkage.chosen.median < 12.0
+    assert np.max(plot.lines[0].y) == pytest.approx(linkage.chosen.worst, rel=0.1)
+
+
 def test_names_are_escaped() -> None:
     text = robot(link("&lt;b&gt;"), joint("j", "base", "&lt;b&gt;", "0 0 99"))
     page = rm.validate(text).html()

@@ -23,7 +23,6 @@ from robomodel.model.configurations.paths import compiled_geometry
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility import SpanningColumn, column_limits
-from robomodel.model.mobility.exploration import conditioning
 from robomodel.model.model import Model
 
 STEP = 0.08  # radians, or cluster sizes, along a curve
@@ -151,12 +150,11 @@ class Curve:
 
     ``joints`` (n, nq) are the cluster's part of q, ``position`` (n,) is of the swept joint,
     ``positions`` (n, spanning velocities) of all, ``rates`` (n, spanning velocities) their
-    velocities at unit velocity of it (a column of G), ``condition`` (n,) 1/σ of the independent
-    coordinates, ``reached`` (n,) where limits let it get from the start, in the order of travel;
-    ``range``: how far that is, to where the first limit is met, dead points passed. ``branch``:
-    positions (m,) and q (m, nq) between the two dead points next to the start, which are at
-    ``turns`` (infinite of a joint that goes round), and ``ends``: the first limit or dead point on
-    either side of it.
+    velocities at unit velocity of it (a column of G), ``reached`` (n,) where limits let it get from
+    the start, in the order of travel; ``range``: how far that is, to where the first limit is met,
+    dead points passed. ``branch``: positions (m,) and q (m, nq) between the two dead points next to
+    the start, which are at ``turns`` (infinite of a joint that goes round), and ``ends``: the first
+    limit or dead point on either side of it.
     """
 
     cluster: Cluster
@@ -167,7 +165,6 @@ class Curve:
     position: Array
     positions: Array
     rates: Array
-    condition: Array
     reached: Mask
     range: tuple[float, float]
     gap: float
@@ -369,7 +366,6 @@ def _joined(ahead: _Trail, behind: _Trail) -> Curve:
     with np.errstate(divide="ignore", invalid="ignore"):
         # in units of the joints: tangents are in comparable ones
         rates = tangent * motion.unit / (tangent[:, column : column + 1] * motion.unit[column])
-        condition = 1.0 / conditioning(motion.null(q), motion.cluster.columns)
     events = [event for trail in (ahead, behind) for event in _events(trail)]
     ends = [_limit(trail).position for trail in halves]
     ends += [*position[reached].tolist(), *(each.position for each in events if each.reached)]
@@ -383,7 +379,6 @@ def _joined(ahead: _Trail, behind: _Trail) -> Curve:
         position,
         motion.positions(q),
         rates,
-        condition,
         reached,
         (float(np.min(ends)), float(np.max(ends))),
         float(np.max(motion.geometry.gap(q))),

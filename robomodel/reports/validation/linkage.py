@@ -25,6 +25,7 @@ FEW = 3  # freedoms up to which curves begin at other samples, too
 OTHER_STARTS = 3  # clusters of several freedoms are swept from their worst samples too, so many
 CHOICES = 500  # more choices of independent coordinates than these are not compared
 DRAWN = 4  # singularities
+SINGULAR = 1e6  # 1/σ beyond which it is drawn no higher
 SEED = 20240611
 
 
@@ -47,8 +48,10 @@ class LinkageStudy:
     neutral configuration is out of the limits. ``branches``: in how many ways it closes
     where its independent joints are neutral, limits aside. ``chosen`` and ``best``: independent
     coordinates, the latter the best that there are (None where there are too many to compare).
-    ``other_sweeps``: the same on the nearest other way to close. ``sketches``: drawings at neutral,
-    on that other way, and at singularities; ``ghosts``: at the ends of the first sweep.
+    ``other_sweeps``: the same on the nearest other way to close. ``conditions``: 1/σ of the
+    independent coordinates along the sweeps and the other ones, at most :data:`SINGULAR`.
+    ``sketches``: drawings at neutral, on that other way, and at singularities; ``ghosts``: at the
+    ends of the first sweep.
     """
 
     cluster: str
@@ -69,6 +72,7 @@ class LinkageStudy:
     groups: tuple[tuple[str, ...], ...]
     lengths: tuple[bool, ...] = ()
     other_sweeps: tuple[Curve, ...] = ()
+    conditions: tuple[tuple[Array, ...], tuple[Array, ...]] = ((), ())
     sketches: tuple[Sketch, ...] = ()
     ghosts: tuple[Sketch, ...] = ()
 
@@ -169,6 +173,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
         groups=_groups(motion, samples),
         lengths=tuple(column.length for column in motion.columns),
         other_sweeps=tuple(others),
+        conditions=(_along(leading, cluster, first), _along(leading, cluster, others)),
         sketches=tuple(_sketches(model, cluster, start, other, sweeps)),
         ghosts=tuple(sketch(model, cluster, reached[n].tolist(), "") for n in (0, -1)),
     )
@@ -289,6 +294,14 @@ class _Leading:
         null, _ = np.linalg.qr(self.motion.null(q)[:, self.columns])
         places = ([self.columns.index(n) for n in choice] for choice in choices)
         return np.concatenate([conditioning(null, place) for place in places])
+
+
+def _along(leading: _Leading, cluster: Cluster, swept: Sequence[Curve]) -> tuple[Array, ...]:
+    """1/σ of the independent coordinates along curves."""
+    with np.errstate(divide="ignore"):
+        return tuple(
+            np.minimum(1.0 / leading(each.joints, cluster.columns), SINGULAR) for each in swept
+        )
 
 
 def _choices(

@@ -278,6 +278,7 @@ def check_centres(context: CheckContext) -> Iterator[Finding]:
         frame = model.frame(link.name)
         if frame.body >= 0:
             points[frame.body] += [_in_body(context, link, at) for at in _points(context, link)]
+    longest = max(math.hypot(*(float(x) for x in node.offset)) for node in model.nodes)
     for link in model.description.links:
         inertial, body = link.inertial, model.frame(link.name).body
         if inertial is None or body < 0:
@@ -290,8 +291,8 @@ def check_centres(context: CheckContext) -> Iterator[Finding]:
         shaped = any(_corners(shape.kind, shape.size) for shape in link.shapes)
         if shaped and all(shape.kind != "mesh" for shape in link.shapes):
             room = max(OUT * extent, MARKER * context.size)
-        else:  # the file may have no other point of a foot or a hand than its joint
-            room = max(extent, context.size) if extent > 0.0 else WIDE * context.size
+        else:  # the file may have few points of it but its joint, as of a foot or a shank
+            room = max(longest, extent, (1.0 if extent > 0.0 else WIDE) * context.size)
         centre = _in_body(context, link, inertial.origin.xyz)
         out = float(np.linalg.norm(centre - np.clip(centre, low, high)))
         if out > room + 1e-6:

@@ -295,7 +295,10 @@ def _sections(linkage: LinkageStudy) -> Iterator[Section]:
     for number, sweep in enumerate(linkage.first):
         turned = not np.all(sweep.ahead)  # it has met the other way itself
         others = () if turned else linkage.other_sweeps[number : number + 1]
-        yield Section(_title(sweep), list(_plots(linkage, sweep, others)), level=3)
+        here, there = linkage.conditions
+        conditions = [here[number], *there[number : number + len(others)]]
+        plots = list(_plots(linkage, sweep, others, conditions))
+        yield Section(_title(sweep), plots, level=3)
 
 
 def _summary(linkage: LinkageStudy) -> str:
@@ -367,7 +370,9 @@ def _title(sweep: Curve) -> str:
     return f"{sweep.joint} {reach}" + (f", with {sweep.others}" if sweep.others else "")
 
 
-def _plots(linkage: LinkageStudy, sweep: Curve, others: Sequence[Curve]) -> Iterator[Plot]:
+def _plots(
+    linkage: LinkageStudy, sweep: Curve, others: Sequence[Curve], conditions: Sequence[Array]
+) -> Iterator[Plot]:
     """Positions and ratios of the dependent joints, and the condition, along a sweep."""
     unit = linkage.units
     along = f"{sweep.joint} [{unit[sweep.joint]}]"
@@ -404,8 +409,8 @@ def _plots(linkage: LinkageStudy, sweep: Curve, others: Sequence[Curve]) -> Iter
         along,
         "1/σ",
         [
-            Line("1/σ", each.position, np.minimum(each.condition, 1e6), 0, dashed=each is not sweep)
-            for each in (sweep, *others)
+            Line("1/σ", each.position, condition, 0, dashed=each is not sweep)
+            for each, condition in zip((sweep, *others), conditions, strict=True)
         ],
         marks=marks,
         reached=sweep.range,
