@@ -472,6 +472,11 @@ def test_wrong_arguments(call: Callable[[Any], Any], error: type[Exception], mes
         call(rm.robots.load("mini_cheetah"))
 
 
+def test_no_targets_are_refused() -> None:
+    with pytest.raises(ValueError, match="targets is empty"):
+        rm.inverse_kinematics(rm.robots.load("four_bar"), {})
+
+
 @pytest.mark.parametrize(
     ("q", "dt", "targets", "error", "message"),
     [

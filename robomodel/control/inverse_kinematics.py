@@ -346,6 +346,8 @@ def inverse_kinematics(
     """
     if not isinstance(targets, Mapping):
         raise TypeError(f"targets maps frames to poses or points, not {type(targets).__name__}")
+    if not targets:
+        raise ValueError("targets is empty: name a link and its pose, or a joint and its position")
     tasks: list[Task] = []
     numbers: dict[Task | str, Array] = {}
     for frame, value in targets.items():
