@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import pytest
 from agreement import in_world, spanning
+from cases import few
 from mujoco_oracle import MujocoSide, motions
 from texts import coupling, four_bar, joint, link, loop, robot
 
@@ -77,7 +78,7 @@ def in_mujoco(tree: rm.Model, side: MujocoSide, q):
     return T, T.T @ M
 
 
-@pytest.mark.parametrize("name", ["belt_leg", "tello", "five_bar", "whole"])
+@pytest.mark.parametrize("name", few(["belt_leg", "tello", "five_bar", "whole"], "belt_leg"))
 def test_the_written_tree_in_mujoco(name: str) -> None:
     """Its matrix, its actuators' moments; read back, both again."""
     model = rm.load(WHOLE) if name == "whole" else rm.robots.load(name)
@@ -143,7 +144,7 @@ def test_factors() -> None:
     np.testing.assert_allclose(nearest, np.full((2, 2), 1.5), atol=1e-14)
 
 
-@pytest.mark.parametrize("passive", [False, True])
+@pytest.mark.parametrize("passive", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_corrected_trees_move_as_the_robot(passive: bool) -> None:
     """In MuJoCo: a floating base, a differential on it, a ball joint, a four-bar with a spring."""
     model = rm.load(WHOLE)

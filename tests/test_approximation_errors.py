@@ -52,6 +52,7 @@ def test_the_armature_of_mini_cheetah_to_the_last_digit(run) -> None:
         assert each["unit"] == "kg m²"
 
 
+@pytest.mark.slow
 def test_forms_of_the_table(run) -> None:
     code, out, _ = run("armature", "mit_humanoid_leg", "--csv", "--samples", 3)
     rows = list(csv.DictReader(io.StringIO(out)))
@@ -155,6 +156,7 @@ def test_errors_are_reproduced(name: str, samples: int) -> None:
         np.testing.assert_allclose([e.worst for e in found], worsts, rtol=1e-7, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_what_should_stay_exact() -> None:
     """A four-bar, belts, and knees whose rotor is most of their inertia; nothing of a plain arm."""
     assert approximation_errors(rm.robots.load("crank_rocker"), samples=20).keep_exact == (
@@ -372,6 +374,7 @@ def test_drakes_tags_are_written_and_read_back() -> None:
     assert again.text == result.text
 
 
+@pytest.mark.slow
 def test_motors_are_those_of_the_robot() -> None:
     model = rm.robots.load("mini_cheetah")
     armature = {
@@ -384,6 +387,7 @@ def test_motors_are_those_of_the_robot() -> None:
     assert drake_rotors(linkage, {"j_crank": 0.7}) == {"j_crank": DrakeRotor(0.7, 1.0)}
 
 
+@pytest.mark.slow
 def test_drake_on_the_command_line(run, tmp_path: Path) -> None:
     stock = tmp_path / "stock.urdf"
     model = rm.robots.load("mini_cheetah")

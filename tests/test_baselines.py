@@ -81,6 +81,7 @@ def agree_on(mechanism: Mechanism) -> None:
     agree(model, q, v, x, mechanism.f_ext)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(mechanisms())
 def test_exact_methods_agree_on_random_mechanisms(mechanism: Mechanism) -> None:

@@ -203,8 +203,8 @@ def test_the_kernels_sweep_is_numpys() -> None:
 
 def test_sizes_that_sweeps_are_compiled_for() -> None:
     assert _padded(Rows(3, 1, 0)) == Rows(4, 1, 0)
-    assert _padded(Rows(32, 5, 9)) == Rows(32, 6, 12)
-    assert _padded(Rows(33)) is None
+    assert _padded(Rows(16, 5, 9)) == Rows(16, 6, 12)
+    assert _padded(Rows(17)) is None
 
 
 def test_nothing_to_solve() -> None:

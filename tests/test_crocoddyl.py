@@ -65,7 +65,12 @@ def test_states(name: str) -> None:
     ("name", "frame", "contacts"),
     [
         pytest.param("tello", "left-foot", (), marks=pytest.mark.slow),
-        ("mini_cheetah", "Floating Base", ("HR_foot_contact", "FL_foot_contact")),
+        pytest.param(
+            "mini_cheetah",
+            "Floating Base",
+            ("HR_foot_contact", "FL_foot_contact"),
+            marks=pytest.mark.slow,
+        ),
         ("parallel_ankle", "foot", ()),
     ],
 )

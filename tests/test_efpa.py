@@ -139,6 +139,7 @@ def test_columns_are_the_accelerations_that_unit_wrenches_make() -> None:
             assert relative(np.concatenate(moved), inverse[:, 6 * n + i]) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_chain_of_many_frames_and_branches() -> None:
     """Propagators that meet on trunks deep inside, several times over, and frames on the way."""
     rng = np.random.default_rng(3)

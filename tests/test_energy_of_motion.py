@@ -146,6 +146,7 @@ def test_contact_problems_solved_elsewhere_give_the_same_step(leg: rm.Model) -> 
     assert max(seen) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("coal") is None, reason="coal is not installed")
 def test_contacts_as_data_move_linkages_alike() -> None:
     """A shape that touches nothing makes contacts data: with stops, dry friction and a wrench."""

@@ -239,6 +239,7 @@ def test_hard_tasks_go_first_and_accelerate_as_told() -> None:
     np.testing.assert_allclose(second, wanted, rtol=0, atol=1e-4 * np.abs(wanted).max())
 
 
+@pytest.mark.slow
 def test_barriers_keep_dependent_joints_and_planes() -> None:
     model = rm.robots.load("parallel_ankle")
     rng = np.random.default_rng(3)
@@ -302,6 +303,7 @@ def test_points_that_repeat_each_other_stand() -> None:
     assert np.isfinite(control(q, turning, target)[0]).all()
 
 
+@pytest.mark.slow
 def test_ground_says_what_stands_and_spheres_roll() -> None:
     model, q = cheetah()
     q[7::3] = 0.0

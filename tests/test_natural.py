@@ -42,6 +42,8 @@ from robomodel.papers.natural_coordinates import (
     planar,
 )
 
+pytestmark = pytest.mark.slow  # the papers' own
+
 Array = NDArray[np.float64]
 AGREE = 1e-10
 

@@ -40,6 +40,8 @@ from robomodel.papers.spatial_operators import (
     robot_operators,
 )
 
+pytestmark = pytest.mark.slow  # the papers' own
+
 Array = NDArray[np.float64]
 TIGHT = 1e-12
 

@@ -19,6 +19,8 @@ from robomodel.estimation.instant import Problem
 from robomodel.estimation.orders import scalar_order
 from robomodel.papers.equations import elementwise_operations
 
+pytestmark = pytest.mark.slow  # the papers' own
+
 ROOT = Path(__file__).parent.parent
 
 

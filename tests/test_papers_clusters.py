@@ -20,6 +20,8 @@ from robomodel.model.build import build
 from robomodel.papers import clusters
 from robomodel.papers.clusters import ClusterOperators, operators
 
+pytestmark = pytest.mark.slow  # the papers' own
+
 Array = NDArray[np.float64]
 TIGHT = 1e-10
 TORSO = """<body name="torso" pos="0 0 1"><freejoint name="base"/>

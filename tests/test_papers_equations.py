@@ -16,6 +16,8 @@ from robomodel.papers.equations import (
     inverse_dynamics,
 )
 
+pytestmark = pytest.mark.slow  # the papers' own
+
 TIGHT = 1e-10
 
 

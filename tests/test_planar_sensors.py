@@ -21,6 +21,8 @@ from robomodel.papers.natural_coordinates.planar import (
     PlanarMarker,
 )
 
+pytestmark = pytest.mark.slow  # the papers' own
+
 Array = NDArray[np.float64]
 
 ROCKER = math.sqrt(13.0)

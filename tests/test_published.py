@@ -167,6 +167,7 @@ def shared(*parts: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_springs_of_cassie(tmp_path: Path) -> None:
     """Its leaf springs at knees and heels and its joints' damping: the SDF file's, in MuJoCo.

@@ -168,6 +168,7 @@ def test_torque_over_speed_and_reflected_inertia() -> None:
     assert "0.01 kg m²" in str(study)
 
 
+@pytest.mark.slow
 def test_workspaces_are_in_the_coordinates_of_the_base(tmp_path: Path) -> None:
     """A link of 0.3 m about a pivot at x = 2, z = 1 reaches from 1.7 to 2.3, not from -0.3."""
     text = robot(

@@ -61,7 +61,10 @@ def test_shipped_robots(name):
 
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 @pytest.mark.filterwarnings("ignore:.*has moments of inertia but no mass")
-@pytest.mark.parametrize("name", rm.robots.names())
+@pytest.mark.parametrize(
+    "name",
+    few(rm.robots.names(), "belt_leg", "five_bar", "mini_cheetah", "parallel_ankle", "tello"),
+)
 def test_open_trees_of_shipped_robots(name):
     model = rm.robots.load(name)
     stream = io.StringIO()
@@ -91,7 +94,7 @@ def test_what_sdf_cannot_say_is_refused_or_dropped():
 @pytest.mark.parametrize(
     "file",
     [
-        "cassie.sdf",
+        pytest.param("cassie.sdf", marks=pytest.mark.slow),
         pytest.param("cassie_v2.sdf", marks=pytest.mark.slow),
         pytest.param("cassie_wo_gearbox_spring.sdf", marks=pytest.mark.slow),
     ],

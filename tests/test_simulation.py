@@ -51,7 +51,7 @@ def states(model: rm.Model, n: int) -> tuple[Array, Array]:
     return moved, v
 
 
-@pytest.mark.parametrize("n", [1, 11])
+@pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.slow), 11])
 @pytest.mark.parametrize("case", few(list(CASES), "floating", "loops", "ball", "feet"))
 def test_steps_are_those_of_a_rollout(case: str, n: int) -> None:
     make, method = CASES[case]
@@ -234,6 +234,7 @@ def test_sensors() -> None:
     np.testing.assert_allclose(still.imu("bob")[1], [[0.0, 0.0, 9.81]], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_stops_and_standing_forces() -> None:
     """Mini Cheetah held by its loops comes to rest on its feet, which bear its weight."""
     model, options = standing()

@@ -139,6 +139,7 @@ def test_energy_goes_into_dampers(method: str) -> None:
     assert order > ORDERS[method] - 0.3, errors
 
 
+@pytest.mark.slow
 def test_explicit_methods_follow_dampers_as_the_page_says() -> None:
     """docs/simulation.md: 2.8 for "rk4", six time constants a step for "dop853", the defaults."""
 

@@ -202,6 +202,7 @@ def rodded() -> str:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_spins_of_rods_are_locked() -> None:
     """A rod's spin is a freedom of the robot, none of the tree; a correction is exact."""
     model = rm.load(rodded())
@@ -247,6 +248,7 @@ def test_followers_move_what_would_be_displaced() -> None:
     assert in_mujoco(model, followers=False).neq == 0
 
 
+@pytest.mark.slow
 def test_what_no_tree_can_do_is_said() -> None:
     """Never worse than the lumped tree, of which a warning says that it will not do."""
     model = rm.robots.load("five_bar")
