@@ -242,6 +242,23 @@ def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
 
 
 @cached_on_model
+def counted(model: Model, names: tuple[str, ...]) -> Model:
+    """The model on which none of these parameters is absent, with not-a-number in their places."""
+    return parameterized(model, dict.fromkeys(names, math.nan)) if names else model
+
+
+def refuse_geometry(model: Model, names: Iterable[str]) -> None:
+    """ValueError for names of parameters of geometry, gravity aside."""
+    every = _geometry(model)
+    geometry = [each for each in names if each in every and every[each][0].kind != "gravity"]
+    if geometry:
+        raise ValueError(
+            f"motions take no parameters of geometry, got {few(geometry, 8)}; move "
+            "rm.with_parameters(model, …), one robot after the other"
+        )
+
+
+@cached_on_model
 def _solved_together(model: Model, names: frozenset[str]) -> Model:
     """The model with blocks of dependent velocities that hold by any values of these parameters.
 

@@ -20,16 +20,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.passive import Element, elements
+from robomodel.dynamics.recursions.passive import Element, elements, is_absent
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.errors import warn
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.parameters import counted, parameterized
 from robomodel.scalars import (
     Factorization,
     Scalar,
@@ -55,15 +57,17 @@ NEWTON_STEPS = 1
 STILL = 1e-15
 """[rad, m] A way that is none."""
 
+Rates: TypeAlias = list[tuple[float, float]]
+
 MANY = 1e5
 """Duration times rate from which on explicit steps, however adapted, would be ten thousands."""
 
 
 def is_sprung(model: Model) -> bool:
     """Whether springs or dampers act on it."""
-    return any(joint.stiffness or joint.damping for joint in model.joints) or any(
-        spring.stiffness or spring.damping for spring in model.springs
-    )
+    of_joints = ((joint.stiffness, joint.damping) for joint in model.joints)
+    of_springs = ((spring.stiffness, spring.damping) for spring in model.springs)
+    return not all(is_absent(x) for pair in (*of_joints, *of_springs) for x in pair)
 
 
 def acceleration(
@@ -74,7 +78,7 @@ def acceleration(
     force = subtracted(tau, bias_force(model, q, v, f_ext))
     ways: list[Way] = []
     for element in elements(Configuration(model, q)):
-        if element.damping:
+        if not is_absent(element.damping):
             pull = -(element.damping * element.rate(v))
             press(matrix, force, element.row, element.damping * h, pull)
         if element.stiffness:
@@ -205,17 +209,17 @@ def press(
             matrix[i][j] = matrix[i][j] + weight * (a * b)
 
 
-def too_stiff(model: Model, states: Array, step: float) -> bool:
-    """Whether at one of these q (..., nq), of which some are looked at, "rk4" would blow up."""
-    return any(step * max(each) > RK4_REACH for each in _some_rates(model, states))
+def too_stiff(some: Rates, step: float) -> bool:
+    """Whether at one of these rates "rk4" would blow up."""
+    return any(step * max(each) > RK4_REACH for each in some)
 
 
-def warn_of_instability(model: Model, states: Array, step: float) -> None:
-    """A RuntimeWarning where springs or dampers at q (..., nq) are too stiff for "rk4" for certain.
+def warn_of_instability(model: Model, some: Rates, step: float) -> None:
+    """A RuntimeWarning where springs or dampers of some rates are too stiff for "rk4" for certain.
 
     Of a mode with decay d and swing ω the larger eigenvalue is at least max(d/2, ω).
     """
-    worst = max((max(d / 2, w) for d, w in _some_rates(model, states)), default=0.0)
+    worst = max((max(d / 2, w) for d, w in some), default=0.0)
     if abs(step) * worst > RK4_BEYOND:
         warn(
             RuntimeWarning(
@@ -226,12 +230,19 @@ def warn_of_instability(model: Model, states: Array, step: float) -> None:
         )
 
 
-def _some_rates(model: Model, states: Array) -> list[tuple[float, float]]:
-    """:func:`rates` at some of these states."""
-    if not is_sprung(model):
+def some_rates(model: Model, states: Array, names: tuple[str, ...], p: Array) -> Rates:
+    """:func:`rates` at some of these q (..., nq), by their parameters p (..., len(names))."""
+    if not is_sprung(counted(model, names)):
         return []
-    every = states.reshape(-1, model.nq)
-    return [rates(model, q) for q in every[:: max(1, len(every) // 4)][:5]]
+    batch = np.broadcast_shapes(states.shape[:-1], p.shape[:-1])
+    count = math.prod(batch)
+    q, p = (
+        np.broadcast_to(x, (*batch, x.shape[-1])).reshape(count, x.shape[-1]) for x in (states, p)
+    )
+    return [
+        rates(parameterized(model, dict(zip(names, p[n].tolist(), strict=True))), q[n])
+        for n in range(0, len(q), max(1, len(q) // 4))[:5]
+    ]
 
 
 def rates(model: Model, q: Array) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.dynamics.recursions.passive import is_absent
 from robomodel.errors import UnknownNameError, as_names, did_you_mean, warn
 from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.states import refuse, unit_faults
@@ -16,7 +17,7 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import openness
 from robomodel.motion.trajectory import Stop
-from robomodel.scalars import stack, unstack
+from robomodel.scalars import Scalar, stack, unstack
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,13 @@ class Acting:
     friction: bool = True
     stops: frozenset[str] = frozenset()
 
-    def rubbing(self, model: Model) -> list[float]:
+    def rubbing(self, model: Model) -> list[Scalar]:
         """The friction of each coordinate that has some, in the order of the rows."""
         if not self.friction:
             return []
-        frictions = [j.friction for j in model.joints for _ in range(j.nv) if j.friction]
-        return frictions + [spring.friction for spring in model.springs if spring.friction]
+        joints = [j.friction for j in model.joints for _ in range(j.nv)]
+        springs = [spring.friction for spring in model.springs]
+        return [friction for friction in joints + springs if not is_absent(friction)]
 
     def bounds(self, model: Model) -> list[tuple[int, float, float]]:
         """The limits that stop joints: which of the stopped joints, the side, the bound."""

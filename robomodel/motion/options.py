@@ -9,9 +9,11 @@ from typing import Any, SupportsFloat
 import numpy as np
 
 from robomodel.errors import as_real
+from robomodel.model.arguments import by_name
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.parameters import ParametersLike, as_values, counted, refuse_geometry
 from robomodel.motion import implicit
 from robomodel.motion.collision import (
     Collider,
@@ -31,6 +33,8 @@ from robomodel.motion.ground import (
 from robomodel.motion.limits import Acting, method_of, named
 from robomodel.motion.steps import FixedStep, on_ground
 
+NONE = np.zeros(0)
+
 KERNELS = ("rk4", "semi_implicit_euler", "time_stepping")
 """The methods of fixed steps, which are compiled."""
 
@@ -41,7 +45,7 @@ class MotionOptions:
 
     ``method``: the one that is wanted, or that contacts, stops or dry friction need; None: any.
     ``touching``: contacts that a function gives, and those of shapes that programs do not hold, on
-    ``bodies`` at least.
+    ``bodies`` at least. ``parameters``: names of those of which each motion has its own.
     """
 
     model: Model
@@ -53,6 +57,7 @@ class MotionOptions:
     touching: Contacts | None = None
     bodies: tuple[int, ...] | None = None
     stop_restitution: float = 0.0
+    parameters: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -68,13 +73,16 @@ class MotionOptions:
         stops: bool | Iterable[str],
         stop_restitution: float = 0.0,
         compiled: bool = True,
+        parameters: tuple[str, ...] = (),
     ) -> MotionOptions:
         """From what users give; ValueError, TypeError or KeyError where it does not fit.
 
         ``compiled``: contacts are points, spheres and capsules only.
         """
         acting = Acting(passive, friction, named(model, stops))
-        chosen = method_of(model, acting, ground, contacts, collisions, method, methods)
+        chosen = method_of(
+            counted(model, parameters), acting, ground, contacts, collisions, method, methods
+        )
         grounds = as_grounds(ground)
         if not 0.0 <= as_real(stop_restitution, "stop_restitution") <= 1.0:
             raise ValueError(f"stop_restitution is from 0 to 1, got {stop_restitution!r}")
@@ -98,7 +106,7 @@ class MotionOptions:
         bodies = _bodies(model, points, (collider, contacts)) if touching else None
         return MotionOptions(
             model, chosen, acting, grounds, tuple(points), rounds, touching, bodies,
-            float(stop_restitution),
+            float(stop_restitution), parameters,
         )  # fmt: skip
 
     @property
@@ -106,17 +114,19 @@ class MotionOptions:
         """Whether the method is time stepping."""
         return self.method == "time_stepping"
 
-    def compiled_method(self, q: Array, step: float) -> str:
-        """The method of fixed steps from q (..., nq) on.
+    def compiled_method(self, q: Array, step: float, p: Array = NONE) -> str:
+        """The method of fixed steps from q (..., nq) on, by parameters p (..., their number).
 
         Warns where springs or dampers are too stiff for what is wanted.
         """
-        method, passive = self.method, self.acting.passive
+        method = self.method
+        if method == "time_stepping" or not self.acting.passive:
+            return method or "rk4"
+        rates = implicit.some_rates(self.model, q, self.parameters, p)
         if method is None:
-            stiff = passive and implicit.too_stiff(self.model, q, step)
-            method = "semi_implicit_euler" if stiff else "rk4"
-        if method == "rk4" and passive:
-            implicit.warn_of_instability(self.model, q, step)
+            method = "semi_implicit_euler" if implicit.too_stiff(rates, step) else "rk4"
+        if method == "rk4":
+            implicit.warn_of_instability(self.model, rates, step)
         return method
 
     def fixed_step(self, method: str, **options: Any) -> FixedStep:
@@ -129,7 +139,7 @@ class MotionOptions:
             )  # fmt: skip
         return FixedStep(
             self.model, method, setting=setting, grounds=self.grounds if setting else (),
-            passive=self.acting.passive, **options,
+            passive=self.acting.passive, parameters=self.parameters, **options,
         )  # fmt: skip
 
 
@@ -144,6 +154,15 @@ def _bodies(model: Model, points: Sequence[Placed], touching: Sequence[object]) 
 
 def _both(first: Contacts, second: Contacts) -> Contacts:
     return lambda q, v: [*first(q, v), *second(q, v)]
+
+
+def as_dynamics(model: Model, parameters: ParametersLike) -> tuple[tuple[str, ...], Array]:
+    """Names and finite values (..., p) of parameters that each motion may have of its own."""
+    names, p = as_values(model, by_name(parameters, "parameters"))
+    refuse_geometry(model, names)
+    if not np.all(np.isfinite(p)):
+        raise ValueError(f"parameters must be finite: {', '.join(names)}")
+    return names, p
 
 
 def check_step(step: SupportsFloat, method: str | None = None) -> float:

@@ -16,6 +16,7 @@ from robomodel.model.arguments import as_array
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.parameters import ParametersLike
 from robomodel.motion import servo as servos
 from robomodel.motion.collision import Collisions
 from robomodel.motion.ground import Ground, Point
@@ -27,7 +28,7 @@ from robomodel.motion.limits import (
     in_single_precision,
     warn_of_starts_beyond,
 )
-from robomodel.motion.options import KERNELS, MotionOptions, check_step
+from robomodel.motion.options import KERNELS, MotionOptions, as_dynamics, check_step
 from robomodel.motion.stepping import SINGULAR, Ahead, Steps
 from robomodel.motion.steps import SWEEPS, TORN, FixedStep
 from robomodel.motion.tangent import UNDETERMINED, StepError, linkages
@@ -79,6 +80,7 @@ def rollout(
     saturate: bool = False,
     sweeps: int = SWEEPS,
     details: bool = False,
+    parameters: ParametersLike = None,
     closing: int = 2,
     threads: int = 1,
     backend: Literal["numpy", "compiled"] = "compiled",
@@ -128,6 +130,10 @@ def rollout(
             are few contacts.
         details: The result is a :class:`Rollout`, with contact forces and the residuals of their
             equations.
+        parameters: Other values of some of the robot's parameters, by the names of
+            :func:`robomodel.parameters`: a number, or an array (...) that broadcasts with the
+            batch, so that each motion is of its own robot. Not those of geometry, gravity aside.
+            Where friction is among them, dry friction takes part.
         closing: Steps of Newton's that close the loops after each step.
         threads: They spread the batch (0: one for each processor); results do not depend on them.
         backend: "compiled", a kernel made at the first call, or "numpy".
@@ -140,11 +146,13 @@ def rollout(
     Raises:
         ValueError: The loops of ``q`` are open or its quaternions not of unit length (close them
             with :meth:`Model.close`); by more than 1e-4 where ``q`` or ``dtype`` is float32, of
-            which rounding is taken out.
+            which rounding is taken out. Parameters of geometry, or that are not finite.
+        UnknownNameError: A name that is no parameter's.
     """
+    names, p = as_dynamics(model, parameters)
     options = MotionOptions.of(
         model, KERNELS, method=method, passive=passive, friction=friction, ground=ground,
-        contacts=contacts, collisions=collisions, stops=stops,
+        contacts=contacts, collisions=collisions, stops=stops, parameters=names,
     )  # fmt: skip
     number = as_dtype(dtype)
     step = check_step(step, options.method)
@@ -162,14 +170,15 @@ def rollout(
     if options.impulses:
         warn_of_starts_beyond(model, options.acting.stops, at)
     try:
-        batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1], force.shape[:-2])
+        batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1], force.shape[:-2], p.shape[:-1])
     except ValueError:
         raise ValueError(
             f"batch axes do not broadcast: q {at.shape}, v {speed.shape}, tau {force.shape}"
+            + (f", parameters {p.shape[:-1]}" if names else "")
         ) from None
     nq, nv, times = model.nq, model.nv, force.shape[-2]
     one = options.fixed_step(
-        options.compiled_method(at, step), closing=int(closing), sweeps=int(sweeps),
+        options.compiled_method(at, step, p), closing=int(closing), sweeps=int(sweeps),
         saturate=bool(saturate), dtype=number, backend=backend,
     )  # fmt: skip
     rows = np.empty((*batch, times + 1, one.results), number)
@@ -182,7 +191,7 @@ def rollout(
     if model.nodes and times:
         force = np.broadcast_to(force.astype(number), (*batch, times, nv)).reshape(-1, times, nv)
         with np.errstate(all="ignore"):
-            run_over_time(one, flat, force, float(step), threads, {})
+            run_over_time(one, flat, force, float(step), threads, {}, *one.of_each(p, batch))
         if linkages(model):
             _tell(one, flat)
     motion = rows[..., :nq], rows[..., nq : nq + nv]
@@ -219,7 +228,8 @@ def run_over_time(
 
     The compiled program takes as many steps as it can; where it leaves one unfinished, or that
     opens loops, the motion goes on from there step by step. So one call of T steps is T calls of
-    one. ``ahead``: motions that a step has led beyond its end, by their numbers.
+    one. ``ahead``: motions that a step has led beyond its end, by their numbers. ``more``: values
+    of the parameters (n, p), where the step has some.
     """
     times, contact = rows.shape[1] - 1, step.setting
     size = WHOLE if contact is not None and step.rows.size else max(times, 1)
@@ -269,7 +279,10 @@ def _go_on(
         states, forces = rows[at, t, : step.size], force[at, t]
         after = step.advance(states, forces, h, *(x[at] for x in more))
         for i in np.flatnonzero(opened(step, after) | [n in ahead for n in at.tolist()]):
-            _lead(step, rows[at[i], t], forces[i], h, after[i], ahead, int(at[i]))
+            one = step
+            if step.parameters:  # whose numbers may never return: nothing is compiled for them
+                one = replace(step.at(more[-1][at[i]].tolist()), backend="numpy")
+            _lead(one, rows[at[i], t], forces[i], h, after[i], ahead, int(at[i]))
         rows[at, t + 1] = after
 
 

@@ -507,7 +507,7 @@ def simulate(
         decay, _ = implicit.rates(model, start[: model.nq]) if passive else (0.0, 0.0)
         chosen = "radau" if duration * decay > implicit.MANY else "dop853"
     if chosen == "rk4" and passive and step is not None:
-        implicit.warn_of_instability(model, start[: model.nq], step)
+        implicit.warn_of_instability(model, [implicit.rates(model, start[: model.nq])], step)
     limits = Limits.of(model, stop_at_limits, start)
     run: Run
     if chosen in ADAPTIVE:

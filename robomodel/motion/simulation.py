@@ -16,12 +16,13 @@ from robomodel.kernels.function import as_dtype
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.parameters import ParametersLike
 from robomodel.motion import servo as servos
 from robomodel.motion.collision import Collisions
 from robomodel.motion.ground import Ground, Point
 from robomodel.motion.integrator_functions import joint_rates
 from robomodel.motion.limits import closed_start, in_single_precision
-from robomodel.motion.options import KERNELS, MotionOptions, check_step
+from robomodel.motion.options import KERNELS, MotionOptions, as_dynamics, check_step
 from robomodel.motion.rollout import Method, run_over_time
 from robomodel.motion.stepping import Ahead
 from robomodel.motion.tangent import UNDETERMINED
@@ -42,6 +43,7 @@ class SimulationState:
         forces: Contact forces (n, k, 3) [N].
         residual: Of the contact equations (n,).
         loops: kp, kd and targets (n, 3 k) of PD loops.
+        parameters: Values (n, p) of parameters.
         ahead: Robots that are led over change points.
     """
 
@@ -52,6 +54,7 @@ class SimulationState:
     forces: Array
     residual: Array
     loops: Array
+    parameters: Array
     ahead: dict[int, Ahead]
 
 
@@ -75,6 +78,7 @@ class Simulation:
         kp: Gains (n, k) of the PD loops. They are written to change them, as those that follow.
         kd: Gains (n, k) of velocities.
         targets: Positions (n, k) that the PD loops pull to.
+        parameters: Values (n,) by the names of the parameters.
         model: The robot.
         n: How many there are.
         method: The integrator.
@@ -95,6 +99,7 @@ class Simulation:
         passive: bool = True,
         friction: bool = True,
         saturate: bool = False,
+        parameters: ParametersLike = None,
         pd: Any = None,
         threads: int = 1,
         dtype: DTypeLike = "float64",
@@ -114,6 +119,8 @@ class Simulation:
             passive: The file's springs and damping act.
             friction: The file's dry friction acts.
             saturate: Motors give of all forces what they can.
+            parameters: Values of some of the robot's parameters, as of :func:`robomodel.rollout`:
+                numbers, or arrays (n,), a number for each robot.
             pd: (kp, kd, targets): PD loops, evaluated in every substep (by "rk4" at its stages),
                 beside ``tau``. Numbers, or arrays that broadcast to (n, nv) for loops at joints,
                 kp (target - q) - kd v, or to (n, nu) for loops at motors, by their positions
@@ -133,9 +140,15 @@ class Simulation:
             raise ValueError(f"threads must be a whole number from 0 on, got {threads!r}")
         if not model.nodes:
             raise ValueError(f"'{model.name}' has no joints that move")
+        names, p = as_dynamics(model, parameters)
+        if p.shape[:-1] not in ((), (n,)):
+            raise ValueError(
+                f"parameters are numbers, or arrays ({n},) of one for each robot, got shape "
+                f"{p.shape[:-1]}"
+            )
         options = MotionOptions.of(
             model, KERNELS, method=method, passive=passive, friction=friction, ground=ground,
-            contacts=contacts, collisions=collisions, stops=stops,
+            contacts=contacts, collisions=collisions, stops=stops, parameters=names,
         )  # fmt: skip
         self.model, self.n, self.threads = model, int(n), int(threads)
         self._h, self._dtype = check_step(step, options.method), as_dtype(dtype)
@@ -143,12 +156,15 @@ class Simulation:
             raise ValueError(f"step must be a positive number of seconds, got {step!r}")
         self.substeps = int(substeps)
         neutral = model.neutral()
-        self.method = options.compiled_method(neutral[None], self._h)
+        self.method = options.compiled_method(neutral[None], self._h, p)
         servo, *loops = servos.settings(model, self.n, pd)
         self._step = options.fixed_step(
             self.method, saturate=bool(saturate), servo=servo, dtype=self._dtype
         )
         self._start = self._step.start(neutral, np.zeros(model.nv))[0]
+        self._p = np.zeros((self.n, len(names)), self._dtype)
+        self._p[:] = p
+        self.parameters = {name: self._p[:, i] for i, name in enumerate(names)}
         self._make(loops)
         self.reset()
 
@@ -194,7 +210,15 @@ class Simulation:
         self._command[:, 0, :nv], self._command[:, 0, nv:] = force, self._loops
         held = np.broadcast_to(self._command, (self.n, self.substeps, one.commands))
         with np.errstate(all="ignore"):
-            run_over_time(one, rows, held, self._h, self.threads, self._ahead)
+            run_over_time(
+                one,
+                rows,
+                held,
+                self._h,
+                self.threads,
+                self._ahead,
+                *one.of_each(self._p, (self.n,)),
+            )
         self._before[:] = rows[:, -2, : self._before.shape[1]]
         rows[:, 0] = rows[:, -1]
         self._steps += self.substeps
@@ -319,7 +343,7 @@ class Simulation:
         return SimulationState(
             self._kind, self._rows[:, 0].copy(), self._before.copy(), self._steps.copy(),
             self.contact_forces.copy(), self.contact_residual.copy(), self._loops.copy(),
-            dict(self._ahead),
+            self._p.copy(), dict(self._ahead),
         )  # fmt: skip
 
     def restore(self, state: SimulationState) -> None:
@@ -339,6 +363,7 @@ class Simulation:
         self._rows[:, 0] = state.rows
         for here, saved in (
             (self._before, state.before), (self._steps, state.steps), (self._loops, state.loops),
+            (self._p, state.parameters),
             (self.contact_forces, state.forces), (self.contact_residual, state.residual),
         ):  # fmt: skip
             here[:] = saved
@@ -405,7 +430,10 @@ class Simulation:
         pose, speed = frame_pose(self.model, self.q, link), self._frame_speed(self.q, self.v, link)
         turn = np.swapaxes(pose[:, :3, :3], 1, 2)
         before = self._frame_speed(self._before[:, :nq], self._before[:, nq:], link)
-        change = (speed[:, 3:] - before[:, 3:]) / self._h - np.asarray(self.model.gravity)
+        gravity = np.tile(np.asarray(self.model.gravity), (self.n, 1))
+        for i, axis in enumerate("xyz"):
+            gravity[:, i] = self.parameters.get(f"gravity.{axis}", gravity[:, i])
+        change = (speed[:, 3:] - before[:, 3:]) / self._h - gravity
         gyroscope, accelerometer = (
             np.einsum("nij,nj->ni", turn, x) for x in (speed[:, :3], change)
         )

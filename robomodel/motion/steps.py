@@ -26,7 +26,7 @@ from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, without_gain
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration, Forces
 from robomodel.dynamics.recursions.aba import aba
-from robomodel.dynamics.recursions.passive import passive_force
+from robomodel.dynamics.recursions.passive import is_absent, passive_force
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.kernels import Iteration
 from robomodel.kernels.function import TracedFunction
@@ -36,6 +36,7 @@ from robomodel.model.configurations.functions import rates
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.parameters import counted, parameterized
 from robomodel.motion import servo as servos
 from robomodel.motion import tangent
 from robomodel.motion.ground import Ground, Pair, Placed
@@ -70,6 +71,7 @@ NEWTON = 8  # steps of Newton's method where these have not solved a contact pro
 CAREFUL = 8  # steps of Newton's method that close loops near change points
 # growth of ‖G‖² that a step is too long for: tangents turn by 0.6, of which rk4 misses 0.6⁵/120
 TORN = 1.0 / math.cos(0.6) ** 2
+LEAST = float(np.finfo(float).tiny)
 ABSENT = 1e3  # m: the gap of a contact that is not there
 
 # what a step of time stepping is halved for: where contacts end, against what their rows say [m],
@@ -113,6 +115,7 @@ class FixedStep:
     ``servo``: behind tau stand gains and targets of PD loops (:mod:`robomodel.motion.servo`).
     ``newton``: steps of Newton's method on contact problems, None: as their size suggests.
     ``careful``: loops are closed at each stage, too, as near change points they must be.
+    ``parameters``: names of those, but of geometry, whose values are the last argument of a step.
 
     Behind the state stand, where there are linkages, Σ of the squares of the loops' gaps, by how
     much ‖G‖² has grown within the step (1: not at all), and the regularity of K (0 at change
@@ -134,6 +137,7 @@ class FixedStep:
     dtype: Dtype = "float64"
     backend: str = "compiled"
     grounds: tuple[Ground, ...] = ()
+    parameters: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -148,8 +152,48 @@ class FixedStep:
             self.passive,
             self.saturate,
             self.servo,
+            self.parameters,
         )
         return f"step {self.method} {options!r}"
+
+    # ---- parameters
+
+    def at(self, values: Vector) -> FixedStep:
+        """The step by these values of its parameters, scalars of any kind.
+
+        Friction of zero is the least number: its row in states and contact problems stays.
+        """
+        given = {
+            name: LEAST if name.endswith(".friction") and is_absent(value) else value
+            for name, value in zip(self.parameters, values, strict=True)
+        }
+        return replace(self, model=parameterized(self.model, given), parameters=())
+
+    def of_each(self, p: Array, batch: tuple[int, ...]) -> tuple[Array, ...]:
+        """The last argument of a batch's steps, where there are parameters p (..., count)."""
+        if not self.parameters:
+            return ()
+        count = len(self.parameters)
+        return (np.broadcast_to(p.astype(self.dtype), (*batch, count)).reshape(-1, count),)
+
+    @cached_property
+    def sized(self) -> Model:
+        """The model on which all parameters count, as where friction is one that the file lacks."""
+        return counted(self.model, self.parameters)
+
+    def _program(
+        self, name: str, sizes: Sequence[int], build: Callable[..., list[Scalar]], behind: int = 0,
+        **options: Any,
+    ) -> TracedFunction:  # fmt: skip
+        """What ``build`` writes of a step. Behind parameters stand so many other arguments."""
+
+        def by_values(*inputs: Vector) -> list[Scalar]:
+            if not self.parameters:
+                return build(self, *inputs)
+            p = len(inputs) - 1 - behind
+            return build(self.at(inputs[p]), *inputs[:p], *inputs[p + 1 :])
+
+        return function(self.model, name, sizes, by_values, backend=self.backend, **options)
 
     # ---- states
 
@@ -158,7 +202,7 @@ class FixedStep:
         """Where q, v, z (where there are linkages), their bases and the memory stand in a state."""
         model = self.model
         ends = [0]
-        memory = 0 if self.setting is None else self.setting.memory(model)
+        memory = 0 if self.setting is None else self.setting.memory(self.sized)
         z = model.nv if linkages(model) else 0
         for size in (model.nq, model.nv, z, tangent.numbers(model), memory):
             ends.append(ends[-1] + size)
@@ -284,9 +328,8 @@ class FixedStep:
     @property
     def more(self) -> tuple[int, ...]:
         """Sizes of the arguments that a step has besides (state, tau, step), those that it has."""
-        if self.setting is None:
-            return (6 * len(self.links),) if self.links else ()
-        return tuple(filter(None, self.setting.arguments))
+        others = (6 * len(self.links),) if self.setting is None else self.setting.arguments
+        return tuple(filter(None, (*others, len(self.parameters))))
 
     def build(self, state: Vector, tau: Vector, step: Vector, *more: Vector) -> list[Scalar]:
         """The step; of "rk4" one stage of it."""
@@ -300,10 +343,9 @@ class FixedStep:
     def over_time(self) -> TracedFunction:
         """(states at the beginning, tau at each instant, step) → results at each instant."""
         sizes = (self.size, self.commands, 1, *self.more, self.results)
-        return function(
-            self.model, f"{self.name} over time", sizes, self.build, iteration=self.iteration,
-            backend=self.backend, dtype=self.dtype,
-        )  # fmt: skip
+        behind = 2 if self.iteration.carried else 0
+        return self._program(f"{self.name} over time", sizes, FixedStep.build, behind,
+                             iteration=self.iteration, dtype=self.dtype)  # fmt: skip
 
     @cached_property
     def after_stage(self) -> TracedFunction:
@@ -311,8 +353,7 @@ class FixedStep:
         carried = self.iteration.carried
         sizes = (self.size, self.commands, 1, *self.more, carried, len(RUNGE_KUTTA[0]),
                  self.results + carried)  # fmt: skip
-        return function(self.model, self.name, sizes, self.build, backend=self.backend,
-                        dtype=self.dtype)  # fmt: skip
+        return self._program(self.name, sizes, FixedStep.build, 2, dtype=self.dtype)
 
     def _acting(self, here: Model, q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
         """Forces over tangent coordinates of those on the independent joints."""
@@ -434,7 +475,7 @@ class FixedStep:
     @cached_property
     def rows(self) -> Rows:
         """The rows of the contact problem."""
-        return self.contact.rows(self.model)
+        return self.contact.rows(self.sized)
 
     @cached_property
     def contact_problem(self) -> TracedFunction:
@@ -444,9 +485,9 @@ class FixedStep:
         """
 
         def build(
-            state: Vector, tau: Vector, step: Vector, mean: Vector, *more: Vector
+            one: FixedStep, state: Vector, tau: Vector, step: Vector, mean: Vector, *more: Vector
         ) -> list[Scalar]:
-            terms = self.terms(state, self.inputs(tau, step[0], more), mean)
+            terms = one.terms(state, one.inputs(tau, step[0], more), mean)
             matrix = [x for row in terms.delassus for x in row]
             return [*matrix, *terms.b, *terms.friction, *terms.bounds, *terms.plain, *terms.work,
                     terms.size]  # fmt: skip
@@ -454,30 +495,29 @@ class FixedStep:
         rows, nv = self.rows, self.model.nv
         size = rows.size * rows.size + 3 * rows.size + rows.contacts + rows.boxes + 1
         sizes = (self.size, self.commands, 1, nv, *self.more, size)
-        return function(self.model, f"contact problem of {self.name}", sizes, build,
-                        backend=self.backend)  # fmt: skip
+        return self._program(f"contact problem of {self.name}", sizes, build)
 
     @cached_property
     def with_impulses(self) -> TracedFunction:
         """(state, tau, step, mean velocity, impulses and slips, …) → result and mean velocity."""
 
         def build(
-            state: Vector, tau: Vector, step: Vector, mean: Vector, impulses: Vector, *more: Vector
-        ) -> list[Scalar]:
-            inputs = self.inputs(tau, step[0], more)
-            terms = self.terms(state, inputs, mean)
-            n, k = self.rows.size, self.rows.contacts
+            one: FixedStep, state: Vector, tau: Vector, step: Vector, mean: Vector,
+            impulses: Vector, *more: Vector,
+        ) -> list[Scalar]:  # fmt: skip
+            inputs = one.inputs(tau, step[0], more)
+            terms = one.terms(state, inputs, mean)
+            n, k = one.rows.size, one.rows.contacts
             x, slips, residual = impulses[:n], impulses[n : n + k], impulses[n + k]
             return [
-                *self._outcome(terms, x, slips, residual, inputs),
-                *predicted(self.model, terms, x),
+                *one._outcome(terms, x, slips, residual, inputs),
+                *predicted(one.model, terms, x),
             ]
 
         nv = self.model.nv
         impulses = self.rows.size + self.rows.contacts + 1
         sizes = (self.size, self.commands, 1, nv, impulses, *self.more, self.results + nv)
-        return function(self.model, f"with impulses {self.name}", sizes, build,
-                        backend=self.backend)  # fmt: skip
+        return self._program(f"with impulses {self.name}", sizes, build)
 
     def inputs(self, tau: Vector, h: Scalar, more: Sequence[Vector]) -> Inputs:
         """What acts in a step, from its arguments."""

@@ -30,7 +30,6 @@ static friction until they slide.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -40,7 +39,7 @@ from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import joint_forces
 from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.passive import Element, elements
+from robomodel.dynamics.recursions.passive import Element, elements, is_absent
 from robomodel.dynamics.recursions.rnea import bias_force, rnea
 from robomodel.model.configurations.closing import settled
 from robomodel.model.graph import WORLD
@@ -69,6 +68,7 @@ from robomodel.scalars import (
     minimum,
     moved,
     select,
+    sqrt,
     subtracted,
 )
 from robomodel.spatial import ZERO, Vec, Wrench, apply, inner, minus, scale, transpose
@@ -336,7 +336,7 @@ def assemble(
     rubbing = [
         [each.row.get(i, 0.0) for i in range(nv)]
         for each in passives
-        if setting.acting.friction and each.friction
+        if setting.acting.friction and not is_absent(each.friction)
     ]
     gaps = [
         *(_contacts(model, state, inputs, setting, leaving, expected) if setting.contacts else ()),
@@ -366,7 +366,7 @@ def _with_passive(
 ) -> Factorization | None:  # fmt: skip
     """M̂, where there are springs or dampers; the forces on the right get what these add."""
     half, ways = 0.5 * h, list[Way]()
-    dampers = [each for each in acting if each.damping]
+    dampers = [each for each in acting if not is_absent(each.damping)]
     for each in dampers:
         press(mass, right, each.row, h * each.damping, 0.0)
     for each in acting:
@@ -540,7 +540,8 @@ def laws(
     """Of rows that keep distances: velocities beside those by z, collisions, b, b without
     restitution, friction, scale.
     """
-    slowest = 2.0 * (math.hypot(*model.gravity) or 9.81) * h
+    weight = dot(model.gravity, model.gravity)
+    slowest = 2.0 * select(-weight, sqrt(weight), 9.81) * h
     since = div(h, h + memory.length[0])  # of the time between the middles, what is after the last
     size: Scalar = 1e-12
     slow: list[Scalar] = []

@@ -66,8 +66,8 @@ class Element:
 
     def force(self, v: Vector) -> Scalar:
         """-k s - d J v; friction is not in it."""
-        pull = 0.0 if _absent(self.stiffness) else self.stiffness * self.beyond(self.stretch)
-        drag = 0.0 if _absent(self.damping) else self.damping * self.rate(v)
+        pull = 0.0 if is_absent(self.stiffness) else self.stiffness * self.beyond(self.stretch)
+        drag = 0.0 if is_absent(self.damping) else self.damping * self.rate(v)
         return -(pull + drag)
 
     def beyond(self, stretch: Scalar) -> Scalar:
@@ -86,7 +86,7 @@ def elements(state: Configuration) -> Iterator[Element]:
     for cluster in model.clusters:
         for body in cluster.bodies:
             joint = model.joints[body]
-            if all(map(_absent, (joint.stiffness, joint.damping, joint.friction))):
+            if all(map(is_absent, (joint.stiffness, joint.damping, joint.friction))):
                 continue
             values = _positions(state, body)
             for i, r in enumerate(model.nodes[body].freedoms):
@@ -103,7 +103,7 @@ def elements(state: Configuration) -> Iterator[Element]:
         )  # fmt: skip
 
 
-def _absent(x: Scalar) -> bool:
+def is_absent(x: Scalar) -> bool:
     """Whether a number is zero; other scalars count."""
     return is_number(x) and x == 0.0
 
@@ -125,7 +125,7 @@ def passive_force(model: Model, q: Vector, v: Vector) -> list[Scalar]:
     """What springs and damping do to the independent velocities (nv); friction is not in it."""
     tau: list[Scalar] = [0.0] * model.nv
     for element in elements(Configuration(model, q)):
-        if _absent(element.stiffness) and _absent(element.damping):
+        if is_absent(element.stiffness) and is_absent(element.damping):
             continue
         force = element.force(v)
         for i, j in element.row.items():
@@ -137,7 +137,7 @@ def spring_energy(state: Configuration) -> Scalar:
     """Σ ½ k s²."""
     energy: Scalar = 0.0
     for element in elements(state):
-        if not _absent(element.stiffness):
+        if not is_absent(element.stiffness):
             s = element.beyond(element.stretch)
             energy = energy + 0.5 * element.stiffness * (s * s)
     return energy

@@ -1,0 +1,140 @@
+"""Motions by parameters: each robot of a batch beside a model that has its own numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import few
+from simulation_mechanisms import tumbling
+from test_rollout import crossing
+from test_simulation import ball
+
+import robomodel as rm
+
+Array = np.ndarray
+CASES: dict[str, tuple[Any, str, list[str]]] = {
+    "rotors": (lambda: rm.robots.load("mini_cheetah"), "semi_implicit_euler", [
+        "Floating Base.mass", "FR_knee_rotor_joint.armature", "FR_hip_link_joint.damping",
+        "gravity.z",
+    ]),
+    "loops": (lambda: rm.robots.load("five_bar"), "rk4", [
+        "link2.mass", "link2.mx", "J1.damping", "gravity.y",
+    ]),
+    "loops stepped": (lambda: rm.robots.load("five_bar"), "time_stepping", [
+        "link2.mass", "J1.friction", "J2.damping",
+    ]),
+    "ball": (ball, "rk4", ["bob.mass", "bob.mz", "gravity.x"]),
+}  # fmt: skip
+
+
+def values(model: rm.Model, names: list[str], n: int = 3) -> dict[str, Array]:
+    """Values for n robots, about the model's; joints have what they lack, but the first."""
+    listed, rng = rm.parameters(model, geometry=True), np.random.default_rng(5)
+    return {
+        name: listed[name] * rng.uniform(0.8, 1.3, n) if listed[name] else 0.1 * np.arange(n)
+        for name in names
+    }
+
+
+def one_by_one(model: rm.Model, given: dict[str, Array], *states: Array, **options: Any) -> Any:
+    """Motions of models with these parameters, one after the other."""
+    motions = [
+        rm.rollout(rm.with_parameters(model, {name: x[i] for name, x in given.items()}),
+                   *(x[i] for x in states), 1e-3, **options)
+        for i in range(len(states[0]))
+    ]  # fmt: skip
+    return tuple(np.array(each) for each in zip(*motions, strict=True))
+
+
+@pytest.mark.parametrize("case", few(CASES, "loops", "loops stepped", "ball"))
+def test_every_robot_has_its_own_parameters(case: str) -> None:
+    make, method, names = CASES[case]
+    model, rng = make(), np.random.default_rng(2)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    v, tau = rng.normal(size=(3, model.nv)), rng.normal(size=(3, 10, model.nv))
+    given = values(model, names)
+    got = rm.rollout(model, q, v, tau, 1e-3, method, parameters=given)
+    want = one_by_one(model, given, q, v, tau, method=method)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+    file = rm.rollout(model, q, v, tau, 1e-3, method)
+    assert np.all(np.max(np.abs(file[1] - got[1]), axis=(1, 2)) > 1e-4)
+
+
+def test_on_the_ground_and_in_simulations() -> None:
+    model, start, _ = tumbling()
+    q, v = np.tile(start, (3, 1)), np.zeros((3, model.nv))
+    height = float(rm.frame_pose(model, start, "torso")[2, 3]) - 2e-4
+    ground: dict[str, Any] = {
+        "ground": rm.Ground(height=height),
+        "contacts": [("torso", (0, 0, 0))],
+    }
+    tau = np.zeros((3, 40, model.nv))
+    names = ["torso.mass", "j_rotor.friction", "gravity.z"]
+    given = values(model, names)
+    got = rm.rollout(model, q, v, tau, 1e-3, parameters=given, details=True, **ground)
+    want = one_by_one(model, given, q, v, tau, method="time_stepping", details=True,
+                      backend="numpy", **ground)  # fmt: skip
+    assert np.max(got.contact_forces[..., 2]) > 10.0
+    np.testing.assert_allclose(got.q, want[0], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(got.v, want[1], rtol=1e-10, atol=1e-9)
+
+    sim = rm.Simulation(model, 3, substeps=4, parameters=given, **ground)
+    sim.reset(q=q, v=v)
+    for k in range(1, 6):
+        sim.step()
+        np.testing.assert_array_equal(sim.q, got.q[:, 4 * k])
+    saved = sim.save()
+    sim.step()
+    after = sim.v.copy()
+    sim.parameters["gravity.z"][1] = -3.0  # in place, for what follows
+    sim.restore(saved)
+    np.testing.assert_allclose(sim.parameters["gravity.z"], given["gravity.z"])
+    sim.step()
+    np.testing.assert_array_equal(sim.v, after)
+    sim.parameters["gravity.z"][1] = -3.0
+    sim.step()
+    np.testing.assert_array_equal(sim.q[[0, 2]], got.q[[0, 2], 28])
+    assert np.any(sim.q[1] != got.q[1, 28])
+
+
+def test_imu_and_one_number_for_all() -> None:
+    sim = rm.Simulation(ball(), 2, parameters={"gravity.z": [-9.81, -1.62], "bob.mass": 1.5})
+    assert sim.parameters["bob.mass"].tolist() == [1.5, 1.5]
+    np.testing.assert_allclose(sim.imu("bob")[1][:, 2], [9.81, 1.62])
+
+
+@pytest.mark.parametrize("method", ["rk4", "time_stepping"])
+def test_over_change_points(method: str) -> None:
+    model, q, v = crossing()
+    joint, kind = model.dof_names[0], "friction" if method == "time_stepping" else "damping"
+    given = {f"{joint}.armature": np.array([0.1, 0.2]), f"{joint}.{kind}": np.array([0.0, 0.01])}
+    states = np.tile(q, (2, 1)), np.tile(v, (2, 1)), np.zeros((2, 20, model.nv))
+    got = rm.rollout(model, *states, 1e-3, method, parameters=given)
+    want = one_by_one(model, given, *states, method=method)
+    assert np.all(np.isfinite(got[0]))
+    np.testing.assert_allclose(got[1], want[1], rtol=1e-8, atol=1e-8)
+
+
+def test_refusals() -> None:
+    model = rm.robots.load("five_bar")
+    q, v, tau = model.neutral(), np.zeros(2), np.zeros((3, 5, 2))
+
+    def run(parameters: Any) -> None:
+        rm.rollout(model, q, v, tau, 1e-3, parameters=parameters)
+
+    with pytest.raises(rm.UnknownNameError, match=r"link2\.mass"):
+        run({"link2.mas": 1.0})
+    with pytest.raises(ValueError, match=r"do not broadcast.*parameters"):
+        run({"link2.mass": np.ones(2)})
+    with pytest.raises(ValueError, match="finite"):
+        run({"link2.mass": np.nan})
+    with pytest.raises(ValueError, match="with_parameters"):
+        run({"J1.x": 0.1})
+    with pytest.raises(TypeError, match="names to numbers"):
+        run(["link2.mass"])
+    with pytest.raises(ValueError, match=r"arrays \(4,\)"):
+        rm.Simulation(model, 4, parameters={"link2.mass": np.ones(3)})
+    assert rm.Simulation(model, 4).parameters == {}
