@@ -355,6 +355,19 @@ def test_limits_that_are_written_for_none(limits: tuple[float, float], check: st
     )
 
 
+@pytest.mark.parametrize(("other", "severity"), [(1.5, "note"), (20, "note"), (90, "warning")])
+def test_round_limits_are_written_for_none_or_in_degrees(other: float, severity: str) -> None:
+    """20 either way is no range in a file of radians, and one in a file of degrees."""
+    text = robot(
+        link("a"), joint("j", "base", "a", kind="revolute", more=LIMIT.format(-20, 20)),
+        link("b"), joint("k", "a", "b", "0.3 0 0", kind="revolute",
+                         more=LIMIT.format(-other, other)),
+    )  # fmt: skip
+    found = [x for x in rm.validate(text).findings if x.check == "degrees"]
+    assert {x.severity for x in found} == {severity}
+    assert [x.source.element for x in found] == ["joint 'j'", "joint 'k'"][: 1 + (other >= 20)]
+
+
 def test_alike_findings_are_told_once_with_their_numbers() -> None:
     parts = [
         link(f"b{i}", ROTOR.format(mass=1, t=10 + i, axial=10 + i))

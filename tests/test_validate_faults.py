@@ -14,7 +14,7 @@ from texts import joint, link, loop, robot
 from validation_texts import only
 
 import robomodel as rm
-from robomodel.description import Limits
+from robomodel.description import Limits, Link
 from robomodel.model import build
 
 
@@ -215,9 +215,17 @@ def test_signs_of_products_against_shapes() -> None:
     assert sound.inertial is not None
     xx, xy, xz, yy, yz, zz = sound.inertial.inertia
     turned = replace(sound, inertial=replace(sound.inertial, inertia=(xx, -xy, -xz, yy, -yz, zz)))
+
+    def rough(share: float) -> Link:  # a motor within takes a share of the product
+        moments = (xx, share * xy, xz, yy, yz, zz)
+        return replace(sound, inertial=replace(sound.inertial, inertia=moments))
+
     (hinge,) = free.joints
-    for third, count in ((sound, 0), (turned, 1)):
-        links = [replace(x, name=f"a{n}") for n, x in enumerate((sound, sound, third, sound))]
+    for third, usual, count in (
+        (sound, sound, 0), (turned, sound, 1), (rough(-0.5), sound, 1),
+        (rough(-0.5), rough(0.45), 0),  # it differs as the others do
+    ):  # fmt: skip
+        links = [replace(x, name=f"a{n}") for n, x in enumerate((usual, usual, third, usual))]
         joints = [replace(hinge, name=f"j{n}", child=f"a{n}") for n in range(4)]
         roots = [x for x in free.links if x.name != "a"]
         report = rm.validate(build(replace(free, links=(*roots, *links), joints=tuple(joints))))

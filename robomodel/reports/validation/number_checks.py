@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from operator import add
 
 import numpy as np
 
-from robomodel.description import Inertial, Link, Pose, Shape, Vec3
+from robomodel.description import Inertial, Limits, Link, Pose, Shape, Vec3
 from robomodel.description import inertias as masses
 from robomodel.description.shapes import solid
 from robomodel.description.transmissions import SIMPLE, kind_of
@@ -53,6 +52,7 @@ BEYOND = 5.0  # standard deviations
 SMALLEST = 0.03  # the least standard deviation of the logarithms of these ratios
 TURNED = 0.05  # of the trace of an inertia: the least difference by the signs of its products
 EXPLAINED = 0.4  # of a difference: what its cause leaves at most
+TELLING = 3.0  # times what the shapes of the middle link leave: a difference by signs that tells
 MESHES = 2**23  # bytes of meshes that are read: more take seconds
 
 
@@ -104,11 +104,11 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
 
 def _degrees(context: CheckContext) -> Iterator[Finding]:
     rotors = {context.model.joints[rotor.body].name for rotor in context.rotors}
-    limits = {
-        joint.name: max(abs(joint.limits.lower), abs(joint.limits.upper))
-        for joint in context.model.description.joints
-        if joint.type == "revolute" and joint.name not in rotors
-    }
+    hinges = [joint for joint in context.model.description.joints
+              if joint.type == "revolute" and joint.name not in rotors]  # fmt: skip
+    limits = {each.name: max(abs(each.limits.lower), abs(each.limits.upper)) for each in hinges}
+    far = [each for each in hinges if TURNS[0] < limits[each.name] <= TURNS[1]]
+    endless = all(_is_round(each.limits) for each in far)
     for joint in context.model.description.joints:
         if joint.type in ("revolute", "screw", "continuous") and joint.name not in rotors:
             other = [limit for name, limit in limits.items() if name != joint.name]
@@ -119,11 +119,13 @@ def _degrees(context: CheckContext) -> Iterator[Finding]:
             for what, value in values:
                 most = TURNS[1] if value == float(f"{value:.0f}") else BROKEN * usual
                 if TURNS[0] < abs(value) <= most:
-                    yield warning(
+                    none = what == "limit" and endless and _is_round(joint.limits)
+                    yield (note if none else warning)(
                         "degrees",
                         joint.source,
                         f"its {what} is {value:.6g} rad, {abs(value) / (2 * math.pi):.3g} turns",
-                        f"write radians ({math.radians(value):.6g} if these are degrees)",
+                        f"write radians ({math.radians(value):.6g} if these are degrees)"
+                        + (", a continuous joint if it is written for none" if none else ""),
                         value,
                         "rad",
                     )
@@ -137,6 +139,12 @@ def _degrees(context: CheckContext) -> Iterator[Finding]:
     for loop in context.model.description.loops:
         for end in (loop.predecessor, loop.successor):
             yield from _turned_in_degrees(end.origin, loop.source, f"its end on '{end.link}'")
+
+
+def _is_round(limits: Limits) -> bool:
+    """Whether they are 10, 20, 50, 100, … either way, as they are written for none."""
+    first = f"{limits.upper:.0e}"
+    return limits.lower == -limits.upper == -float(first) and first[0] in "125"
 
 
 def _turned_in_degrees(pose: Pose, source: Source, what: str) -> Iterator[Finding]:
@@ -393,6 +401,7 @@ def check_shapes(context: CheckContext) -> Iterator[Finding]:
     weights = np.minimum(weights, np.mean(weights))  # placeholders count for little, bases for one
     usual = _median(ratios, weights)
     spread = max(1.4826 * _median(np.abs(ratios - usual), weights), SMALLEST)
+    misfit = _median(np.array([min(_by_signs(each).values()) for each in links]), weights)
     for each in links:
         off = each.ratio - usual
         if abs(off) > max(BEYOND * spread, LEAST) and not -CORE < each.ratio < LEAST:
@@ -410,7 +419,7 @@ def check_shapes(context: CheckContext) -> Iterator[Finding]:
                 math.exp(each.ratio),
                 "ratio",
             )
-        elif off := _mirrored(each):
+        elif (off := _mirrored(each)) > TELLING * misfit:
             yield warning(
                 "inertia-shape",
                 each.inertial.source,
@@ -506,19 +515,33 @@ def _cause(each: ShapedLink, usual: float, near: float) -> str:
     return f"; its inertia is {factor:.3g} times what would be usual, or its mass {1 / factor:.3g}"
 
 
-def _mirrored(each: ShapedLink) -> float:
-    """By how much, of its trace, signs of products are off, where other signs fit the shapes."""
+def _by_signs(each: ShapedLink) -> dict[tuple[float, float], float]:
+    """Signs of the second and third axis → by how much of its trace a link's inertia is off then.
+
+    From that of its shapes, scaled to the same trace.
+    """
     trace = float(np.trace(each.gyration))
     usual = each.solid * (trace / float(np.trace(each.solid)))
-    off = float(np.linalg.norm(each.gyration - usual))
-    for signs in itertools.product((1.0, -1.0), repeat=2):
-        by = np.diag((1.0, *signs))
-        turned = by @ each.gyration @ by
-        if (
-            float(np.linalg.norm(turned - each.gyration)) > TURNED * trace
-            and float(np.linalg.norm(turned - usual)) < EXPLAINED * off
-        ):
-            return off / trace
+    return {
+        signs: float(np.linalg.norm(_turned(each.gyration, signs) - usual)) / trace
+        for signs in ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))
+    }
+
+
+def _turned(inertia: Array, signs: tuple[float, float]) -> Array:
+    by = np.diag((1.0, *signs))
+    return np.asarray(by @ inertia @ by)
+
+
+def _mirrored(each: ShapedLink) -> float:
+    """By how much, of its trace, signs of products are off, where other signs fit the shapes."""
+    least = TURNED * float(np.trace(each.gyration))
+    by_signs = _by_signs(each)
+    off = by_signs.pop((1.0, 1.0))
+    for signs, left in by_signs.items():
+        change = float(np.linalg.norm(_turned(each.gyration, signs) - each.gyration))
+        if change > least and left < EXPLAINED * off:
+            return off
     return 0.0
 
 
