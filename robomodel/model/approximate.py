@@ -247,7 +247,9 @@ class JointInertia:
         result = {}
         for name in dict.fromkeys(names):
             values = np.diag(matrix)[[i for i, each in enumerate(names) if each == name]]
-            result[name] = max(0.0, float(np.mean(values))) if len(values) in (1, 3) else 0.0
+            value = float(np.mean(values)) if len(values) in (1, 3) else 0.0
+            size = float(np.max(np.abs(np.diag(self.matrix))))  # of what other parts are taken off
+            result[name] = value if value > ROUNDING * size else 0.0
         return result
 
     def shared(self) -> list[Tendon]:

@@ -213,6 +213,8 @@ def _spread(values: Array, unit: str, *, always: bool = False) -> str:
     low, high = ends
     if high - low <= 1e-9 * max(abs(low), abs(high)):
         return f"{low:.4g} {unit}" if always else ""
+    if f"{low:.4g}" == f"{high:.4g}":
+        return f"{low:.4g} {unit}"
     return f"{low:.4g} to {high:.4g} {unit}"
 
 
