@@ -106,11 +106,14 @@ class JointEnvelope:
 
     @property
     def limits(self) -> Limits:
-        """The limits of the open tree: the tighter of these and the file's."""
+        """The limits of the open tree: the tighter of these and the file's.
+
+        The file's where the joint stands beyond them, and others keep it there.
+        """
         file = self.file_limits
+        ends = max(self.lower, file.lower), min(self.upper, file.upper)
         return Limits(
-            max(self.lower, file.lower),
-            min(self.upper, file.upper),
+            *(ends if ends[0] <= ends[1] else (file.lower, file.upper)),
             _tighter(self.velocity, file.velocity),
             _tighter(self.effort, file.effort),
         )
