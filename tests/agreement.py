@@ -83,9 +83,8 @@ def sliders(model: Model, q, other: Model) -> State:
     """Where the joints are that stand for prismatic and planar loops; they are dependent ones."""
     result: State = {}
     parents = {joint.child: joint.parent for joint in other.description.joints}
-    kept = {loop.name for loop in other.description.loops}
     for loop in model.description.loops:
-        if loop.type in ("prismatic", "planar") and loop.name not in kept:
+        if loop.type in ("prismatic", "planar") and loop.name in parents:
             poses = []
             ends = [loop.predecessor, loop.successor]
             carrier = parents[loop.name]
