@@ -245,7 +245,6 @@ def actuation(
     Examples:
         robomodel actuation planar_leg_linkage
         robomodel actuation four_bar crank_rocker --html both.html
-        robomodel actuation belt_leg --html leg.html
         robomodel actuation four_bar --plots curves --format csv
 
     Options:

@@ -286,7 +286,8 @@ def check_centres(context: CheckContext) -> Iterator[Finding]:
         frame = model.frame(link.name)
         if frame.body >= 0:
             points[frame.body] += [_in_body(context, link, at) for at in _points(context, link)]
-    longest = max(math.hypot(*(float(x) for x in node.offset)) for node in model.nodes)
+    offsets = (math.hypot(*(float(x) for x in node.offset)) for node in model.nodes)
+    longest = max(offsets, default=0.0)
     for link in model.description.links:
         inertial, body = link.inertial, model.frame(link.name).body
         if inertial is None or body < 0:
