@@ -104,12 +104,13 @@ def test_dead_points_of_several_freedoms_are_singular(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tello", "tello_with_arms"])
-def test_tello_has_dead_points_in_the_hips_only(name: str) -> None:
+def test_tello_has_dead_points_in_its_differentials(name: str) -> None:
     report = rm.validate(rm.robots.load(name))
-    assert gravest(report) == [
-        ("warning", "singularity", f"joint '{side}-hip-clamp-to-hip-rotor-1'")
-        for side in ("left", "right")
-    ]
+    found = gravest(report)
+    assert {each[:2] for each in found} == {("warning", "singularity")}
+    joints = [each[2] for each in found]
+    for side in ("left", "right"):
+        assert any(f"'{side}-hip-clamp-to-hip-rotor" in joint for joint in joints)
     # no note of signs of ratios: of 14 gears with arms, 4 reverse, on clamps and on second cranks
     notes = [each[1] for each in kinds(report) if each[0] == "note"]
     assert sorted(notes) == ["branches"] * 4

@@ -480,9 +480,11 @@ def _ratios(context: CheckContext, pair: Likeness) -> Iterator[Finding]:
 def _coupled(context: CheckContext, joint: str, but: str) -> list[tuple[tuple[float, ...], str]]:
     """The couplings of a joint: their ratios, with signs along parallel axes; names.
 
-    Without those that relate it to its counterpart.
+    Without those that relate it to its counterpart. In differentials, where several motors drive
+    together, ratios have no signs: which of two equal motors is which one's counterpart is open.
     """
     couplings = []
+    several = any(joint in c.joints and c.nv > 1 for c in context.model.clusters)
     for coupling in context.model.couplings:
         terms = dict(coupling.terms)
         if not terms.get(joint) or but in terms:
@@ -492,7 +494,7 @@ def _coupled(context: CheckContext, joint: str, but: str) -> list[tuple[tuple[fl
         ratios = []
         for name, coefficient in terms.items():
             along = float(axis @ _axis(context, name))
-            sign = math.copysign(1.0, along) if abs(along) > PARALLEL else 0.0
+            sign = math.copysign(1.0, along) if abs(along) > PARALLEL and not several else 0.0
             ratio = coefficient / own
             ratios.append(ratio * sign if sign else abs(ratio))
         couplings.append(
