@@ -230,7 +230,10 @@ def test_tellos_polygons_turn_with_the_pose() -> None:
         assert polygon.unit
         assert len(polygon.corners) > 1
     hip = next(each for each in found.drives if each.name == "left-hip-clamp-to-hip-rotor-1")
-    assert not any(ratio.constant for ratio in hip.ratios)
+    constant = {ratio.joint: ratio.constant for ratio in hip.ratios}
+    assert not constant["left-hip-clamp-to-gimbal"]
+    assert not constant["left-gimbal-to-thigh"]
+    assert constant["left-hip-clamp-to-hip-crank-1"]  # behind its gear
 
 
 def test_workspaces_have_singular_curves() -> None:
