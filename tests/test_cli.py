@@ -292,6 +292,7 @@ def test_help_has_examples_at_its_top_and_fits_a_terminal(run):
 @pytest.mark.slow
 def test_examples_of_help_run(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    assert run("excite", "four_bar", "-o", "motion.csv")[0] == 0  # what `view` shows
     for example in dict.fromkeys(each for c in COMMANDS for each in examples_of(c)):
         words = example.split()[1:]
         words += ["--seconds", "0"] if words[0] == "view" else []
