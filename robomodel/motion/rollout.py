@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from robomodel.errors import warn
 from robomodel.kernels.function import as_dtype
-from robomodel.kernels.threads import share
+from robomodel.kernels.threads import TILE, share
 from robomodel.model.arguments import as_array
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
@@ -41,6 +41,7 @@ UNSOLVED = {
 OPEN = {"float64": CLOSED, "float32": ROUNDED}  # gap of loops from which on a motion is lost
 CHANGE = {"float64": SINGULAR, "float32": 5e-7}  # regularity below which steps do not end
 WHOLE = 64  # steps in a kernel's call between looks at contact problems that it has not solved
+CACHED = 1 << 19  # bytes of rows between looks at them: they are in the processor's cache then
 LONG = 1.0 / 3.0  # growth of ‖G‖² within a step from which on a linkage turns too fast for it
 
 
@@ -239,17 +240,31 @@ def run_over_time(
     for first in range(0, times, size):
         last = min(first + size, times)
         arguments = [*step.planes_of(rows[:, first, : step.size]), *more]
+        left = np.zeros((len(rows), last - first), dtype=bool)
 
         def part(
-            piece: slice, first: int = first, last: int = last, more: Sequence[Array] = arguments
-        ) -> None:
-            step.over_time(
-                rows[piece, first, : step.size], force[piece, first:last], length,
-                *(x[piece] for x in more), out=rows[piece, first + 1 : last + 1],
-            )  # fmt: skip
+            piece: slice, first: int = first, last: int = last, left: Any = left,
+            more: Sequence[Array] = arguments,
+        ) -> None:  # fmt: skip
+            for at in _cached(piece, (last - first) * rows.strides[1]):
+                results = rows[at, first + 1 : last + 1]
+                step.over_time(
+                    rows[at, first, : step.size], force[at, first:last], length,
+                    *(x[at] for x in more), out=results,
+                )  # fmt: skip
+                left[at] = step.unfinished(results) | opened(step, results)
 
         share(part, len(rows), threads)
-        _go_on(step, rows, force, h, (first, last), ahead, more)
+        left[list(ahead), 0] = True
+        if np.any(left):
+            _go_on(step, rows, force, h, left, (first, last), ahead, more)
+
+
+def _cached(piece: slice, size: int) -> Iterator[slice]:
+    """Slices of a piece of motions whose rows, ``size`` bytes each, fit into the cache."""
+    count = max(TILE, CACHED // size // TILE * TILE)
+    for first in range(piece.start, piece.stop, count):
+        yield slice(first, min(piece.stop, first + count))
 
 
 def opened(step: FixedStep, results: Array) -> Any:
@@ -262,14 +277,11 @@ def opened(step: FixedStep, results: Array) -> Any:
 
 
 def _go_on(
-    step: FixedStep, rows: Array, force: Array, h: float, times: tuple[int, int],
+    step: FixedStep, rows: Array, force: Array, h: float, left: Any, times: tuple[int, int],
     ahead: dict[int, Ahead], more: Sequence[Array],
 ) -> None:  # fmt: skip
     """Step motions one by one in time from where the compiled program has not got them over."""
     first, last = times
-    results = rows[:, first + 1 : last + 1]
-    left: Any = step.unfinished(results) | opened(step, results)
-    left[list(ahead), 0] = True
     motions = np.flatnonzero(np.any(left, axis=1))
     begins = first + np.argmax(left[motions], axis=1)
     finite = np.isfinite(rows[motions, begins, : step.size]).all(axis=1)

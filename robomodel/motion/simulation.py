@@ -13,6 +13,7 @@ from robomodel.dynamics import actuator_positions, actuator_velocities, frame_po
 from robomodel.dynamics.contact.points import UNSOLVED
 from robomodel.errors import warn
 from robomodel.kernels.function import as_dtype
+from robomodel.kernels.threads import share
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -172,12 +173,13 @@ class Simulation:
         """The arrays."""
         n, model, one, number = self.n, self.model, self._step, self._dtype
         self._rows = np.zeros((n, self.substeps + 1, one.results), number)
+        self._states = np.zeros((n, one.size), number)
         self._command = np.zeros((n, 1, one.commands), number)
         self._loops = np.concatenate(loops, axis=1).astype(number)
         self.kp, self.kd, self.targets = np.split(self._loops, 3, axis=1)
         self._steps = np.zeros(n, np.int64)
         self._before = np.zeros((n, model.nq + model.nv), number)
-        self._alive: Any = np.ones(n, bool)
+        self._well, self._alive = np.ones((2, n), bool)  # finite now, and before the call
         self._ahead: dict[int, Ahead] = {}
         self.q, self.v = np.zeros((n, model.nq), number), np.zeros((n, model.nv), number)
         self.time = np.zeros(n)
@@ -208,41 +210,41 @@ class Simulation:
         if force.shape not in ((nv,), (self.n, nv)):
             raise ValueError(f"tau must be (nv,) or (n, nv) = {(self.n, nv)}, got {force.shape}")
         self._command[:, 0, :nv], self._command[:, 0, nv:] = force, self._loops
+        rows[:, 0, : one.size] = self._states
         held = np.broadcast_to(self._command, (self.n, self.substeps, one.commands))
         with np.errstate(all="ignore"):
-            run_over_time(
-                one,
-                rows,
-                held,
-                self._h,
-                self.threads,
-                self._ahead,
-                *one.of_each(self._p, (self.n,)),
-            )
-        self._before[:] = rows[:, -2, : self._before.shape[1]]
-        rows[:, 0] = rows[:, -1]
+            more = one.of_each(self._p, (self.n,))
+            run_over_time(one, rows, held, self._h, self.threads, self._ahead, *more)
+        share(self._collect, self.n, self.threads)
         self._steps += self.substeps
-        if one.setting is not None:
-            impulses = np.mean(rows[:, 1:, one.residual + 1 :], axis=1)
-            self.contact_forces[:] = one.forces(impulses, self._h)
-            np.max(rows[:, 1:, one.residual], axis=1, out=self.contact_residual)
-        self._show()
+        np.multiply(self._steps, self._h, out=self.time)
         self._tell()
 
-    def _show(self) -> None:
-        """Bring the public arrays up to date."""
+    def _collect(self, piece: slice) -> None:
+        """Where a call has led some robots, and the contacts in it."""
+        one, rows, count = self._step, self._rows[piece], self._before.shape[1]
+        self._before[piece] = rows[:, -2, :count]
+        self._states[piece] = rows[:, -1, : one.size]
+        self._show(piece)
+        if one.setting is not None:
+            impulses = np.einsum("ntk->nk", rows[:, 1:, one.residual + 1 :])
+            self.contact_forces[piece] = one.forces(impulses, self.substeps * self._h)
+            np.max(rows[:, 1:, one.residual], axis=1, out=self.contact_residual[piece])
+
+    def _show(self, rows: Any) -> None:
+        """Bring q and v of some robots up to date, and whether they are finite."""
         nq, nv = self.model.nq, self.model.nv
-        self.q[:], self.v[:] = self._rows[:, 0, :nq], self._rows[:, 0, nq : nq + nv]
-        np.multiply(self._steps, self._h, out=self.time)
+        states = self._states[rows, : nq + nv]
+        self.q[rows], self.v[rows] = states[:, :nq], states[:, nq:]
+        self._well[rows] = np.isfinite(states).all(axis=1)
 
     def _tell(self) -> None:
         """Warn of robots that have failed in this step, and of contacts that are not solved."""
-        alive = self._finite()
-        lost = np.flatnonzero(self._alive & ~alive)
-        self._alive = alive
+        lost = np.flatnonzero(self._alive > self._well)
+        self._alive[:] = self._well
         if len(lost):
-            self._rows[lost, 0] = np.nan
-            self.q[lost], self.v[lost] = np.nan, np.nan
+            self._states[lost] = np.nan
+            self._show(lost)
             some = ", ".join(map(str, lost[:8].tolist())) + (", …" if len(lost) > 8 else "")
             warn(
                 RuntimeWarning(
@@ -258,9 +260,6 @@ class Simulation:
                     "contact_residual tells of which robots"
                 )
             )
-
-    def _finite(self) -> Any:
-        return np.isfinite(self.v).all(axis=1) & np.isfinite(self.q).all(axis=1)
 
     def reset(
         self, rows: ArrayLike | slice | None = None, q: ArrayLike | None = None,
@@ -303,16 +302,15 @@ class Simulation:
                     "others move; start from rest, or a little later"
                 )
             states = np.broadcast_to(states, (len(numbers), self._step.size))
-        self._rows[numbers] = 0.0
-        self._rows[numbers, 0, : self._step.size] = states
+        self._states[numbers] = states
         self._before[numbers] = states[:, : self._before.shape[1]]
-        self._steps[numbers] = 0
+        self._steps[numbers], self.time[numbers] = 0, 0.0
         self.contact_forces[numbers] = 0.0
         self.contact_residual[numbers] = 0.0
         self._alive[numbers] = True
-        for n in numbers.tolist():
-            self._ahead.pop(n, None)
-        self._show()
+        for n in self._ahead.keys() & set(numbers.tolist()):
+            del self._ahead[n]
+        self._show(numbers)
 
     def _numbers(self, rows: ArrayLike | slice | None) -> Any:
         """Rows as numbers."""
@@ -341,7 +339,7 @@ class Simulation:
             state: To be given to :meth:`restore`, of this simulation or of another one like it.
         """
         return SimulationState(
-            self._kind, self._rows[:, 0].copy(), self._before.copy(), self._steps.copy(),
+            self._kind, self._states.copy(), self._before.copy(), self._steps.copy(),
             self.contact_forces.copy(), self.contact_residual.copy(), self._loops.copy(),
             self._p.copy(), dict(self._ahead),
         )  # fmt: skip
@@ -360,16 +358,16 @@ class Simulation:
                 f"the state is not of such a simulation: {self!r}"
                 + (f", but of {state.kind}" if isinstance(state, SimulationState) else "")
             )
-        self._rows[:, 0] = state.rows
         for here, saved in (
-            (self._before, state.before), (self._steps, state.steps), (self._loops, state.loops),
-            (self._p, state.parameters),
+            (self._states, state.rows), (self._before, state.before), (self._steps, state.steps),
+            (self._loops, state.loops), (self._p, state.parameters),
             (self.contact_forces, state.forces), (self.contact_residual, state.residual),
         ):  # fmt: skip
             here[:] = saved
         self._ahead = dict(state.ahead)
-        self._show()
-        self._alive = self._finite()
+        np.multiply(self._steps, self._h, out=self.time)
+        self._show(slice(None))
+        self._alive[:] = self._well
 
     @property
     def _kind(self) -> tuple[Any, ...]:
@@ -386,7 +384,7 @@ class Simulation:
         """
         model, one = self.model, self._step
         positions = stack(model.spanning_positions(unstack(self.q)), (self.n,))
-        states = self._rows[:, 0]
+        states = self._states
         z = states[:, one.columns[2]] if one.checks else self.v
         x = np.concatenate([self.q, z, states[:, one.columns[3]]], axis=1)
         return positions, np.asarray(joint_rates(model)(x))
