@@ -251,8 +251,7 @@ def test_targets_by_name() -> None:
         rm.compile(model, "aba", target="cuda", dtype="float16")
     with pytest.raises(ValueError, match="algorithm 'rollout' is not known"):
         rm.compile(model, "rollout", target="cuda")
-    kernel = rm.compile(model, "aba", target="cuda", order="crba")
-    assert kernel.backward_error is not None
+    kernel = rm.compile(model, "aba", target="cuda")
     again = pickle.loads(pickle.dumps(kernel))
     assert again.ptx == kernel.ptx
     assert repr(again).startswith("<CudaKernel aba of 'four_bar'")

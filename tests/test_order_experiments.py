@@ -16,7 +16,7 @@ from benchmarks.paper import docs as paper_docs
 from robomodel.estimation import elimination
 from robomodel.estimation.equations import LinearFactor, System, Variable
 from robomodel.estimation.instant import Problem
-from robomodel.estimation.orders import scalar_order
+from robomodel.papers.elimination_orders import scalar_order
 from robomodel.papers.equations import elementwise_operations
 
 pytestmark = pytest.mark.slow  # the papers' own

@@ -24,7 +24,7 @@ from benchmarks.orders import experiments
 from benchmarks.paper import docs as paper_docs
 from benchmarks.paper.__main__ import clock
 from benchmarks.shared.machine import processor, versions
-from robomodel.estimation.compiled import as_order
+from robomodel.papers.elimination_orders import as_order
 
 DOCS = Path(__file__).parents[2] / "docs"
 

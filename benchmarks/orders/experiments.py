@@ -1,8 +1,8 @@
 """Elimination orders measured: operations, times, fill; beside recursions and sparse solvers.
 
-Orders are those of :mod:`robomodel.estimation.orders`, as programs of forward dynamics. Counts
-are of programs as traced, before multiplications are fused into additions: equal expressions count
-once, products with 0 and ±1 nothing, divisions and roots one, sines and cosines apart.
+Orders are those of :mod:`robomodel.papers.elimination_orders`, as programs of forward dynamics.
+Counts are of programs as traced, before multiplications are fused into additions: equal expressions
+count once, products with 0 and ±1 nothing, divisions and roots one, sines and cosines apart.
 """
 
 from __future__ import annotations
@@ -24,19 +24,23 @@ from benchmarks.shared.counts import counts, traced
 from benchmarks.shared.race import Array, Race
 from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.estimation import elimination
-from robomodel.estimation.compiled import (
-    Order,
-    as_order,
-    order_backward_error,
-    program,
-    search_order,
-)
 from robomodel.estimation.equations import SingularError, System, pieces
 from robomodel.estimation.instant import Problem
-from robomodel.estimation.orders import NAMES, SCALAR_ORDERS, scalar_order
 from robomodel.estimation.sensors import contact
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_program
+from robomodel.papers.elimination_orders import (
+    NAMES,
+    SCALAR_ORDERS,
+    Order,
+    as_order,
+    forward_kernel,
+    named_order,
+    order_backward_error,
+    program,
+    scalar_order,
+    search_order,
+)
 from robomodel.papers.equations import elementwise_operations
 from robomodel.scalars import unstack
 
@@ -226,7 +230,7 @@ class Forward:
         """
         system = self(*(unstack(x) for x in states(self.problem.model, count)))
         ways: list[Callable[[], elimination.PivotSequence]] = [
-            lambda order=order: elimination.plan_pivots(system, self.problem.order(order))
+            lambda order=order: elimination.plan_pivots(system, named_order(self.problem, order))
             for order in ("colamd", "aba")
         ]
         if scalar:
@@ -267,7 +271,7 @@ def speed(
         if lowered.flops > effort.compiled and links:
             rows[label] = Row.of(name, links, label, lowered)
             continue
-        add(label, lowered, rm.compile(model, "aba", order=order).ufunc)
+        add(label, lowered, forward_kernel(model, order).ufunc)
     system = Forward.of(model, view="cluster")
     plan = system.permutation(scalar=not links)
     lowered = scalar_lu(system, plan)
@@ -407,7 +411,7 @@ def load_cells(links: int) -> dict[str, int]:
     problem = problem.having(*(contact(link, components=(0, 1, 3, 4, 5)) for link in ends))
     cells = {"links": links, "unknowns": problem.structure.unknowns}
     for name in ("rnea", "aba", "colamd", *(f"scalar {name}" for name in SCALAR_ORDERS)):
-        done = problem.factorize(name)
+        done = problem.factorize(named_order(problem, name))
         cells |= {f"{name}, operations": done.operations, f"{name}, fill": done.fill}
     return cells
 
@@ -459,7 +463,7 @@ def factor_graphs(model: rm.Model, effort: Effort) -> Iterator[dict[str, object]
         ("inverse", ("qdd", a), "tau", tau), ("forward", ("tau", tau), "qdd", a)
     ):  # fmt: skip
         problem = getattr(Problem, kind)(model)
-        keys = {name: i for i, name in enumerate(problem.graph.sizes)}
+        keys = {name: i for i, name in enumerate(problem.sizes)}
         systems = [
             problem.system(q[n].tolist(), v[n].tolist(),
                            {f"{given[0]}[{j}]": [float(x)] for j, x in zip(joints, given[1][n],
@@ -477,7 +481,7 @@ def factor_graphs(model: rm.Model, effort: Effort) -> Iterator[dict[str, object]
                     ordering = gtsam.Ordering.MetisGaussianFactorGraph(graphs[0])
                 else:
                     ordering = gtsam.Ordering()
-                    for name in problem.order(order):
+                    for name in named_order(problem, order):
                         ordering.push_back(keys[name])
 
                 def run(graphs: list = graphs, ordering: object = ordering) -> list:

@@ -69,7 +69,6 @@ Method: TypeAlias = Literal[
 ]
 Passive: TypeAlias = Callable[[Model, Arguments, Sequence[str], Inner], Sequence[Scalar]]
 
-ForwardDynamics: TypeAlias = Callable[[Model, Vector, Vector, Vector], Sequence[Scalar]]
 """Accelerations (nv) from a model, q, v and tau; scalars of any kind."""
 
 OPEN_TREES = ("approximate", "tendons", "unconstrained")
@@ -177,7 +176,7 @@ class AlgorithmSpec:
     """An algorithm with its options: the frames it is about, the links that external forces act on.
 
     ``method`` is "cluster", or another that its entry has. ``known``: of "hybrid", the joints whose
-    acceleration is an argument. ``order``: of "aba", another way to compute it, hashable.
+    acceleration is an argument.
     ``passive``: with springs and damping. ``reference``: the axes in which motions of the frame are
     expressed. ``parameters``: the names of those that are an argument. Its arguments are the
     algorithm's, then six numbers for each of ``f_ext``, then "p", the parameters.
@@ -188,7 +187,6 @@ class AlgorithmSpec:
     f_ext: tuple[str, ...] = ()
     method: Method = "cluster"
     known: tuple[str, ...] = ()
-    order: ForwardDynamics | None = None
     passive: bool = False
     reference: Reference = "local"
     parameters: tuple[str, ...] = ()
@@ -205,11 +203,8 @@ class AlgorithmSpec:
             raise ValueError(
                 f"method '{self.method}' is not known of '{name}'; known are {_quoted(methods)}"
             )
-        if self.order is not None and (name, self.method, self.f_ext) != ("aba", "cluster", ()):
-            raise ValueError("an order is for 'aba' by its own method, without external forces")
-        if self.parameters and (self.method in OPEN_TREES or self.order is not None):
-            what = "an order" if self.order is not None else f"method '{self.method}'"
-            raise ValueError(f"{what} takes no parameters; use rm.with_parameters")
+        if self.parameters and self.method in OPEN_TREES:
+            raise ValueError(f"method '{self.method}' takes no parameters; use rm.with_parameters")
         if self.reference not in frames.REFERENCES:
             raise ValueError(
                 f"reference '{self.reference}' is not known; {_quoted(frames.REFERENCES)} are"
@@ -253,8 +248,7 @@ class AlgorithmSpec:
     def tree(self, model: Model, p: Vector = ()) -> Model:
         """The model with the same equations of motion on which it takes the fewest operations.
 
-        ``p`` are values of the parameters.
-        To be run on traced scalars; pivots of elimination orders need the inertias as they are.
+        ``p`` are values of the parameters. To be run on traced scalars.
         """
         if self.method in OPEN_TREES:
             return reduced_tree(model, self.method, self.name)
@@ -263,7 +257,7 @@ class AlgorithmSpec:
         if "known" in self.algorithm.takes:
             inverse = len(prescribed(model, self.known)) == model.nv
             return reduced(model, "rnea" if inverse else "aba")
-        return model if self.order is not None else reduced(model, self.name)
+        return reduced(model, self.name)
 
     def run(self, model: Model, arguments: Arguments) -> Sequence[Scalar]:
         """Run on scalars; the results one after the other, matrices by rows."""
@@ -278,8 +272,6 @@ class AlgorithmSpec:
         recursion = entry.run if self.method == "cluster" else entry.methods[self.method]
 
         def run(x: Arguments) -> Sequence[Scalar]:
-            if self.order is not None:
-                return self.order(model, x["q"], x["v"], x["tau"])
             return _flat([recursion(model, *(x[name] for name in entry.arguments), **options)])
 
         if not self.passive:
@@ -311,7 +303,7 @@ def as_spec(
         names = prescribed(model, names)
     links = () if f_ext is None else as_names(f_ext, "f_ext")
     chosen = as_parameters(model, parameters)
-    return AlgorithmSpec(algorithm, keys, links, method, names, None, passive, reference, chosen)
+    return AlgorithmSpec(algorithm, keys, links, method, names, passive, reference, chosen)
 
 
 @traced
@@ -633,9 +625,7 @@ def run(
             pass
     if not isinstance(model, Model):
         raise no_model(model)
-    spec = AlgorithmSpec(
-        algorithm, frames, tuple(forces), method, known, None, bool(passive), reference
-    )
+    spec = AlgorithmSpec(algorithm, frames, tuple(forces), method, known, bool(passive), reference)
     for link in spec.f_ext:
         model.frame(link)  # an UnknownNameError with a hint for unknown ones
     arrays = {

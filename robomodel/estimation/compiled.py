@@ -1,20 +1,14 @@
-"""Problems as programs: solvers with planned pivots, and forward dynamics in any order (003, V-D).
+"""Problems as programs: solvers with planned pivots (003, V-D).
 
 The order, and which row eliminates what, are chosen once: at random states, whose values they must
 serve together, and checked at others. Traced and compiled, a solver is a program like those of the
 recursions: it branches on nothing.
-
-Forward dynamics by the block LDLᵀ of :mod:`robomodel.estimation.symmetric` is a program for each
-:class:`Order`. Its operations are counted with equal expressions merged, products with 0 and ±1
-free, sines and cosines of joint angles apart; :func:`search_order` minimises their number.
 """
 
 from __future__ import annotations
 
 import math
-import random
-import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -23,41 +17,30 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics.frames import place
 from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.errors import UnknownNameError, check_names, did_you_mean
-from robomodel.estimation import elimination, symmetric
+from robomodel.estimation import elimination
 from robomodel.estimation.elimination import CONTRADICTION, ContradictionError, WeightedElimination
 from robomodel.estimation.equations import (
     Group,
     LinearFactor,
     SingularError,
-    Split,
     System,
     backward_error,
-    equations,
-    general_position,
-    pieces,
     residual,
 )
-from robomodel.estimation.orders import FactorGraph, anneal
-from robomodel.estimation.orders import order as order_of_graph
+from robomodel.estimation.orders import tips
 from robomodel.estimation.sensors import Sensor, in_internal_axes, in_link_axes
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Program
-from robomodel.kernels.trace import Trace
 from robomodel.model.arguments import as_array, by_name
-from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
-from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, dot, stack, subtracted, unstack
+from robomodel.scalars import Scalar, dot
 
 if TYPE_CHECKING:
     from robomodel.estimation.instant import Problem
 
 PLANNED, CHECKED = 16, 64  # random states: at which pivots are chosen, and tried
 SAFE = 1e-11  # backward error of a solver that is allowed at the latter
-SAFE_ORDER = 1e-12  # and of forward dynamics in an order
 Named: TypeAlias = Mapping[str, Sequence[Scalar]]
 
 
@@ -85,20 +68,19 @@ class SolverEstimate(Mapping[str, Array]):
 
 @dataclass(frozen=True, slots=True)
 class EliminationPlan:
-    """How a system is solved: by symmetric blocks, or with the pivots of a plan."""
+    """The order of a system's elimination, and which rows eliminate what."""
 
     order: tuple[Group, ...]
-    pivots: elimination.PivotSequence | None = None
-    bias_first: bool = False
+    pivots: elimination.PivotSequence
 
 
 class Solver:
     """A problem's program: ``solver(q, v, values, readings) -> SolverEstimate``.
 
     Arguments as of :meth:`Problem.solve`, with leading batch axes that broadcast. Made by
-    :meth:`Problem.compile`, which documents its arguments. ``plan`` is the order and, but for
-    symmetric systems, the pivots; ``backward_error`` the largest at random states, as fractions of
-    the terms: of exact rows, and of the conditions of least squares.
+    :meth:`Problem.compile`, which documents its arguments. ``plan`` is the order and the pivots;
+    ``backward_error`` the largest at random states, as fractions of the terms: of exact rows, and
+    of the conditions of least squares.
     """
 
     def __init__(
@@ -110,7 +92,7 @@ class Solver:
         masked: bool,
         refine: int | None,
     ) -> None:
-        names = problem.graph.sizes
+        names = problem.sizes
         check_names((*variables, *covariances), names, "no unknown ")
         self.problem = problem
         self.variables = tuple(dict.fromkeys(variables))
@@ -251,7 +233,7 @@ class SolverKernel:
             return None
         body_of = {node.name: body for body, node in enumerate(model.nodes)}
         result = {place(model, s.at).body for s in problem.sensors if s.kind in _FRAMED}
-        unknown = [name for name in problem.graph.sizes if name.startswith("fx[")]
+        unknown = [name for name in problem.sizes if name.startswith("fx[")]
         for name in (*self.known, *unknown, *self.solver.variables, *self.solver.covariances):
             kind, _, owner = name.partition("[")
             if kind in ("a", "f", "fx", "net") and owner[:-1] in body_of:
@@ -279,10 +261,7 @@ class SolverKernel:
 
     def _solved(
         self, plan: EliminationPlan, system: System, present: Named, *, refine: int
-    ) -> tuple[dict[str, list[Scalar]], WeightedElimination | None]:
-        if plan.pivots is None:
-            names = [str(name) for name in plan.order]
-            return symmetric.solve(system, names, refine=refine, bias_first=plan.bias_first), None
+    ) -> tuple[dict[str, list[Scalar]], WeightedElimination]:
         weights = {name: x[0] for name, x in present.items()}
         result = WeightedElimination(system, plan.order, plan.pivots, weights)
         return result.solution(refine=refine), result
@@ -316,18 +295,15 @@ class SolverKernel:
                 for other, rows in factor.blocks.items():
                     total = [t + dot(r, solution[other]) for t, r in zip(total, rows, strict=True)]
                 outputs += total
-            if estimation is not None:
-                for name in solver.covariances:
-                    outputs += [x for row in estimation.covariance(shown[name].name) for x in row]
-                outputs += estimation.failing()
-            return outputs
+            for name in solver.covariances:
+                outputs += [x for row in estimation.covariance(shown[name].name) for x in row]
+            return outputs + estimation.failing()
 
-        model, sizes_of = problem.model, problem.graph.sizes
+        model, sizes_of = problem.model, problem.sizes
         numbers = sum(sizes_of[name] for name in solver.variables)
         numbers += sum(sizes_of[name] ** 2 for name in solver.covariances)
-        if plan.pivots is not None:
-            exact = sum(f.rows for f in problem.structure.factors if f.deviation is None)
-            numbers += exact - len(plan.pivots.pivots)
+        exact = sum(f.rows for f in problem.structure.factors if f.deviation is None)
+        numbers += exact - len(plan.pivots.pivots)
         return TracedFunction(
             "solve", arguments, {"d": (numbers,)}, build, owner=model, label="a solver"
         )
@@ -335,7 +311,7 @@ class SolverKernel:
     def estimate(self, flat: Array) -> SolverEstimate:
         """The program's numbers by name."""
         batch, at = flat.shape[:-1], 0
-        sizes = self.solver.problem.graph.sizes
+        sizes = self.solver.problem.sizes
         values, covariances = {}, {}
         for name in self.solver.variables:
             values[name] = flat[..., at : at + sizes[name]]
@@ -365,13 +341,9 @@ class SolverKernel:
         system = self._states(PLANNED, 2)
         plans: list[tuple[EliminationPlan, TracedFunction]] = []
         refused: Exception | None = None
-        for order, candidate in self._candidates():
+        for order in self._orders():
             try:
-                plan = (
-                    candidate
-                    if candidate is not None
-                    else EliminationPlan(order, elimination.plan_pivots(system, order))
-                )
+                plan = EliminationPlan(order, elimination.plan_pivots(system, order))
                 function = self._written_out(plan)
                 _ = function.program  # traced here, so that what cannot be is refused here
                 plans.append((plan, function))
@@ -399,17 +371,13 @@ class SolverKernel:
             f"{SAFE:g} is allowed; Problem.solve chooses pivots at each state"
         )
 
-    def _candidates(self) -> Iterator[tuple[tuple[Group, ...], EliminationPlan | None]]:
-        """Orders to try; with a plan where no pivots are to be chosen."""
+    def _orders(self) -> Iterator[tuple[Group, ...]]:
+        """Orders to try."""
         problem, requested = self.solver.problem, self.solver.requested_order
-        names = ("aba", "crba") if requested is None else (requested,)
-        for order in () if self.solver.estimates else map(problem.groups, names):
-            variables = tuple(name for name in order if isinstance(name, str))
-            if len(variables) == len(order):
-                yield order, EliminationPlan(variables)
-                yield order, EliminationPlan(variables, bias_first=True)
-        for name in ("rnea", "aba", "tips") if requested is None else (requested,):
-            yield tips(problem) if name == "tips" else problem.groups(name), None
+        if requested is not None:
+            yield problem.groups(requested)
+            return
+        yield from (problem.order("rnea"), problem.order("aba"), tips(problem.sizes, problem.model))
 
     def _error(self, plan: EliminationPlan, system: System, *, refine: int) -> float:
         """The largest backward error: of the exact rows, and of the conditions of least squares.
@@ -419,9 +387,9 @@ class SolverKernel:
         with np.errstate(all="ignore"):
             present = {name: [1.0] for name in self.solver.masked}
             solution, estimation = self._solved(plan, system, present, refine=refine)
-            left = () if estimation is None else estimation.done.left
+            left = estimation.done.left
             worst = np.max(backward_error(system, solution, but=left), initial=0.0)
-            if estimation is None or not estimation.weighted:
+            if not estimation.weighted:
                 return _number(worst)
             none = [0.0] * system.rows
             free = len(estimation.done.plan.free)
@@ -450,30 +418,6 @@ class SolverKernel:
 _FRAMED = ("acceleration", "wrench", "external")
 
 
-def tips(problem: Problem) -> tuple[str, ...]:
-    """An order for estimation: torques, bodies from the tips, then what measurements determine.
-
-    Multipliers and dependent joints go before the independent ones, a floating base before those,
-    external wrenches last.
-    """
-    kinds: dict[str, list[str]] = {}
-    bodies: list[str] = []
-    passive = [p.name for p in pieces(problem.model) if not p.dofs]
-    for name in problem.order("aba"):
-        kind, _, owner = name.partition("[")
-        if kind in ("a", "f"):
-            bodies.append(name)
-            continue
-        if kind == "qdd":
-            joint = owner[:-1]
-            kind = "base" if joint == problem.model.floating_base else kind
-            kind = "dependent" if joint in passive else kind
-        kinds.setdefault(kind, []).append(name)
-    late = ("dependent", "lambda", "base", "qdd", "fx")
-    first = [n for kind in kinds if kind not in late for n in kinds[kind]]
-    return (*first, *bodies, *(n for kind in late for n in kinds.get(kind, [])))
-
-
 def _joined(parts: Sequence[Array]) -> Array:
     if len(parts) == 1:
         return parts[0]
@@ -494,201 +438,3 @@ def _number(x: Any) -> float:
     """A float, infinite where it is not a number."""
     result = float(x)
     return math.inf if math.isnan(result) else result
-
-
-# ---- forward dynamics in any order ---------------------------------------------------------------
-
-
-STARTS = ("aba", "crba", "nested dissection")
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """An order in which forward dynamics eliminates ``a[link]``, ``f[link]`` and ``qdd[joint]``.
-
-    ``split`` as in :func:`robomodel.estimation.equations.equations`. ``bias_first``: velocities and
-    gravity go through the bodies once at zero joint acceleration, before the elimination.
-    """
-
-    variables: tuple[str, ...]
-    split: Split = "none"
-    bias_first: bool = False
-
-    def __call__(self, model: Model, q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
-        """Independent accelerations (nv) under forces tau; scalars of any kind."""
-        system = _forward_system(model, q, v, tau, self.split, turned=())
-        if self.bias_first:
-            push = subtracted(tau, bias_force(model, q, v))
-            right: dict[str, list[Scalar]] = {f.twin: [0.0] * f.rows for f in system.factors}
-            for piece in pieces(model):
-                if piece.dofs:
-                    right[f"qdd[{piece.name}]"] = [push[i] for i in piece.dofs]
-            solution = symmetric.eliminate(system, self.variables).solve(right)
-        else:
-            solution = symmetric.solve(system, self.variables)
-        a: list[Scalar] = [0.0] * model.nv
-        for piece in pieces(model):
-            for i, x in zip(piece.dofs, solution.get(f"qdd[{piece.name}]", ()), strict=False):
-                a[i] = x
-        return a
-
-
-OrderLike: TypeAlias = Order | str | Sequence[str]
-
-
-def _forward_system(
-    model: Model,
-    q: Vector,
-    v: Vector,
-    tau: Vector,
-    split: Split,
-    turned: Container[int] | None = None,
-) -> System:
-    """Forward dynamics of the cluster tree; in general, symmetric bodies need not be ``turned``."""
-    known_variables: dict[str, Vector] = {f"fx[{node.name}]": [0.0] * 6 for node in model.nodes}
-    for piece in pieces(model):
-        known_variables[f"tau[{piece.name}]"] = [tau[i] for i in piece.dofs]
-    system = equations(model, q, v, view="cluster", split=split, turned=turned)
-    return system.substituted(known_variables)
-
-
-@cached_on_model
-def _forward_graph(model: Model, split: Split) -> FactorGraph:
-    state = general_position(model)
-    return FactorGraph.of(_forward_system(model, *state, [0.0] * model.nv, split))
-
-
-def program(model: Model, order: Order) -> Program:
-    """The order's program as traced; inputs are q, v and tau."""
-    trace = Trace()
-    q, v, tau = (trace.inputs(n) for n in (model.nq, model.nv, model.nv))
-    return trace.program(order(model, q, v, tau))
-
-
-# ---- orders, named and searched ------------------------------------------------------------------
-
-
-def as_order(model: Model, order: OrderLike, *, seed: int = 0) -> Order:
-    """An order by name, in the cheapest of its forms, or an :class:`Order`, checked.
-
-    Names are those of :data:`robomodel.estimation.orders.NAMES`; "searched" is what
-    :func:`search_order` finds. Raises ValueError for other names and variables.
-    """
-    if isinstance(order, Order):
-        _forward_graph(model, order.split).checked(order.variables)
-        return order
-    if order == "searched":
-        return search_order(model, seed=seed)
-    best: tuple[int, Order] | None = None
-    wrong: Exception | None = None
-    for split in ("none", "joint"):
-        try:
-            variables = order_of_graph(_forward_graph(model, split), model, order, seed=seed)
-        except ValueError as error:  # a user's list has the names of one way of writing only
-            wrong = wrong or error
-            continue
-        for bias_first in (False, True):
-            candidate = Order(variables, split, bias_first)
-            count = program(model, candidate).flops
-            if best is None or count < best[0]:
-                best = count, candidate
-    if best is None:
-        assert wrong is not None
-        raise wrong
-    return best[1]
-
-
-def search_order(
-    model: Model,
-    *,
-    steps: int = 1500,
-    seed: int = 0,
-    start: OrderLike | None = None,
-    seconds: float | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Order:
-    """The order of the cheapest program that annealing finds; seeded.
-
-    A step moves a body's pair (a, f), or a joint acceleration, to another place, and traces the
-    program anew, which is what takes the time: 10 to 20 ms for an arm, more for more bodies.
-    ``start``: where to begin (default: the cheapest named order). ``seconds``: after which the best
-    so far is returned, which depends on the machine. ``progress`` is called with the step and the
-    fewest operations so far.
-    """
-    starts = [as_order(model, name, seed=seed) for name in (STARTS if start is None else [start])]
-    at = min(starts, key=lambda order: program(model, order).flops)
-    rng = random.Random(seed)
-    counted: dict[tuple[str, ...], float] = {}
-
-    def cost(units: Sequence[tuple[str, ...]]) -> float:
-        variables = tuple(name for unit in units for name in unit)
-        if variables not in counted:
-            try:
-                count = float(program(model, replace(at, variables=variables)).flops)
-            except SingularError:
-                count = math.inf
-            counted[variables] = count
-        return counted[variables]
-
-    until = math.inf if seconds is None else time.monotonic() + seconds
-    # at first one in three moves that cost a fortieth more is accepted, in the end none
-    schedule = (0.025 * (1.0 - step / steps) ** 2 for step in range(steps))
-    units = tuple(_units(at.variables))
-    for step, (best, fewest) in enumerate(anneal(units, cost, schedule, rng)):
-        units = best
-        if step and progress is not None:
-            progress(step, int(fewest))
-        if time.monotonic() > until:
-            break
-    return replace(at, variables=tuple(name for unit in units for name in unit))
-
-
-def _units(variables: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Accelerations paired with their wrenches, at the place of the later one; others alone."""
-    waiting: dict[str, str] = {}
-    for name in variables:
-        kind, _, owner = name.partition("[")
-        if kind not in ("a", "f"):
-            yield (name,)
-        elif owner in waiting:
-            yield waiting[owner], name
-        else:
-            waiting[owner] = name
-
-
-# ---- safety --------------------------------------------------------------------------------------
-
-
-def order_backward_error(model: Model, q: Array, v: Array, tau: Array, a: Array) -> Array:
-    """Backward errors (…,) of accelerations a as solutions of M a + bias = tau.
-
-    The largest row of |M a + bias - tau| over that of |M| |a| + |bias| + |tau|: the least relative
-    change of M, bias and tau that would make them exact (Oettli and Prager, by rows).
-    """
-    batch, at = q.shape[:-1], unstack(q)
-    mass = stack([x for row in crba(model, at) for x in row], batch)
-    mass = mass.reshape(*batch, model.nv, model.nv)
-    bias = stack(bias_force(model, at, unstack(v)), batch)
-    wrong = np.abs(np.einsum("...ij,...j->...i", mass, a) + bias - tau)
-    size = np.einsum("...ij,...j->...i", np.abs(mass), np.abs(a)) + np.abs(bias) + np.abs(tau)
-    result: Array = (wrong / np.maximum(size, np.finfo(float).tiny)).max(axis=-1, initial=0.0)
-    return result
-
-
-def order_error(model: Model, order: Order, run: Callable[[Array, Array, Array], Array]) -> float:
-    """The largest backward error of an order's program at random states.
-
-    Raises ValueError where it is no solution at all: pivots that are rounding, or zero.
-    """
-    rng = np.random.default_rng(1)
-    q = np.array([model.random_configuration(rng) for _ in range(CHECKED)])
-    v, tau = rng.normal(size=(2, CHECKED, model.nv))
-    with np.errstate(all="ignore"):
-        worst = float(np.max(order_backward_error(model, q, v, tau, run(q, v, tau)), initial=0.0))
-    if not worst <= SAFE_ORDER:
-        raise ValueError(
-            f"this order's pivots are not safe on '{model.name}': its accelerations have a "
-            f"backward error of {worst:.1e} at one of {CHECKED} random states, where "
-            f"{SAFE_ORDER:g} is allowed; it begins with {', '.join(order.variables[:4])}"
-        )
-    return worst

@@ -6,7 +6,7 @@ sensors, make a problem in the same way (documents 003 and 001).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, as_names, check_names, did_you_mean
-from robomodel.estimation import elimination, symmetric
+from robomodel.estimation import elimination
 from robomodel.estimation.elimination import CONTRADICTION, ContradictionError, solve_in_order
 from robomodel.estimation.equations import (
     Group,
@@ -30,8 +30,7 @@ from robomodel.estimation.equations import (
     general_position,
     pieces,
 )
-from robomodel.estimation.orders import FactorGraph, scalar_order
-from robomodel.estimation.orders import order as named_order
+from robomodel.estimation.orders import checked_order, classical
 from robomodel.estimation.sensors import Sensor, in_internal_axes, in_link_axes
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
@@ -42,11 +41,7 @@ if TYPE_CHECKING:
     from robomodel.estimation.compiled import Solver
 
 
-Method = Literal["gauss", "ldlt", "qr"]
-
-
-SCALAR = "scalar "  # how names of orders of scalars begin
-
+Method = Literal["gauss", "qr"]
 
 DEFICIENT = 1e-10  # singular values below this share of the largest count as zero
 
@@ -161,23 +156,22 @@ class Problem:
         return self.system(*self._sample, {}, {}, zero=True)
 
     @cached_property
-    def graph(self) -> FactorGraph:
-        """The factor graph, known variables left out."""
-        return FactorGraph.of(self.structure)
+    def sizes(self) -> dict[str, int]:
+        """Size of each unknown variable, by name."""
+        return {variable.name: variable.size for variable in self.structure.variables}
 
-    def order(self, name: str | Sequence[str] = "aba", *, seed: int = 0) -> tuple[str, ...]:
-        """An elimination order of the unknowns."""
-        return named_order(self.graph, self.model, name, seed=seed)
+    def order(self, name: str | Sequence[str] = "aba") -> tuple[str, ...]:
+        """An elimination order of the unknowns: "rnea", "crba", "aba", or a list, checked."""
+        if isinstance(name, str):
+            return classical(self.sizes, self.model, name)
+        return checked_order(self.sizes, name)
 
     def groups(self, order: str | Sequence[Group] = "aba") -> tuple[Group, ...]:
         """An order for Gaussian elimination, of variables or of scalars.
 
-        Names are those of :meth:`order`, and "scalar markowitz", "scalar colamd" and
-        "scalar minimum degree"; see :func:`~robomodel.estimation.orders.scalar_order`.
-        Others list all variables, or all columns in groups.
+        A name of :meth:`order`, or a list of all variables, or of all columns in groups, as
+        :func:`robomodel.papers.elimination_orders.named_order` returns them for further names.
         """
-        if isinstance(order, str) and order.startswith(SCALAR):
-            return scalar_order(self.structure, order.removeprefix(SCALAR))
         if isinstance(order, str) or all(isinstance(group, str) for group in order):
             return self.order(order if isinstance(order, str) else [str(name) for name in order])
         return self.structure.checked(order)
@@ -298,24 +292,33 @@ class Problem:
         ``values``: known variables (..., size), wrenches about the link's origin in its axes.
         ``readings``: (..., size) by the sensors' names. ``order``: a name, or all unknowns in a
         list. ``method``: "gauss" (any square or consistent system; pivots chosen on the values,
-        ``refine`` steps of iterative refinement), "ldlt" (symmetric systems: no sensors), "qr"
-        (measurements with covariances, redundant rows); default "qr" where there are such, else
-        "gauss".
+        ``refine`` steps of iterative refinement), "qr" (measurements with covariances, redundant
+        rows); default "qr" where there are such, else "gauss".
 
         Raises SingularError with the variable's name where something is not determined, ValueError
         where exact rows contradict each other.
         """
+        chosen = self.order(order)
+        way = method or ("qr" if any(s.covariance is not None for s in self.sensors) else "gauss")
+        return self.solve_by(
+            lambda system: self._solved(system, chosen, way, refine), q, v, values, readings
+        )
+
+    def solve_by(
+        self,
+        solved: Callable[[System], Mapping[str, Sequence[float]]],
+        q: ArrayLike,
+        v: ArrayLike,
+        values: Mapping[str, ArrayLike] | None = None,
+        readings: Mapping[str, ArrayLike] | None = None,
+    ) -> Solution:
+        """All unknowns as :meth:`solve`, by a function of the system of each state."""
         at, speed, arrays, reads = self._arrays(q, v, values, readings)
         everything = [at, speed, *arrays.values(), *reads.values()]
         batch = np.broadcast_shapes(*(x.shape[:-1] for x in everything))
-        chosen = self.order(order)
         states = [self._at(at, speed, arrays, reads, batch, index) for index in np.ndindex(*batch)]
-        way = method or ("qr" if any(s.covariance is not None for s in self.sensors) else "gauss")
-        solutions, systems = [], []
-        for q1, v1, values1, reads1 in states:
-            system = self.system(q1, v1, values1, reads1)
-            systems.append(system)
-            solutions.append(self._solved(system, chosen, way, refine))
+        systems = [self.system(*state) for state in states]
+        solutions = [solved(system) for system in systems]
         raw = {
             v.name: np.array([one[v.name] for one in solutions], dtype=float).reshape(
                 *batch, v.size
@@ -346,7 +349,7 @@ class Problem:
         """
         from robomodel.estimation.compiled import Solver
 
-        names = self.graph.sizes if variables is None else variables
+        names = self.sizes if variables is None else variables
         return Solver(
             self, as_names(names, "variables"), as_names(covariances, "covariances"),
             order if order is None or isinstance(order, str) else tuple(order), masked, refine,
@@ -358,10 +361,8 @@ class Problem:
         if method == "qr":
             best = solve_in_order(system.graph(), order, refine=refine)
             return {name: x.tolist() for name, x in best.items()}
-        if method == "ldlt":
-            return symmetric.solve(system, order, refine=refine)
         if method != "gauss":
-            raise ValueError(f"method '{method}' is not known; 'gauss', 'ldlt' and 'qr' are")
+            raise ValueError(f"method '{method}' is not known; 'gauss' and 'qr' are")
         if any(factor.deviation is not None for factor in system.factors):
             raise ValueError("measurements with covariances need method='qr'")
         done = elimination.eliminate_scalars(system, order)

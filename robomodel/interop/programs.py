@@ -1,8 +1,8 @@
 """A robot's functions as kernels and as programs.
 
-:func:`compile` gives kernels of algorithms, for this machine or a card, in any order. What can run
-elsewhere, algorithms and functions of the configuration, are the traced functions of
-:func:`routine`, from which C, CasADi, JAX and PyTorch are written.
+:func:`compile` gives kernels of algorithms, for this machine or a card. What can run elsewhere,
+algorithms and functions of the configuration, are the traced functions of :func:`routine`, from
+which C, CasADi, JAX and PyTorch are written.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args, overload
+from typing import Any, Literal, TypeAlias, Unpack, get_args, overload
 
 from numpy.typing import DTypeLike
 
@@ -34,9 +33,6 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import as_parameters
 from robomodel.model.parametric import parametric
 
-if TYPE_CHECKING:
-    from robomodel.estimation.compiled import OrderLike
-
 Target: TypeAlias = Literal["cpu", "cuda"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 
@@ -46,7 +42,6 @@ def compile(
     model: Model,
     algorithm: str,
     *,
-    order: OrderLike | None = None,
     dtype: DTypeLike = "float64",
     target: Literal["cpu"] = "cpu",
     **options: Unpack[AlgorithmOptions],
@@ -59,7 +54,6 @@ def compile(
     model: Model,
     algorithm: str,
     *,
-    order: OrderLike | None = None,
     dtype: DTypeLike = "float64",
     target: Literal["cuda"],
     **options: Unpack[AlgorithmOptions],
@@ -72,7 +66,6 @@ def compile(
     model: Model,
     algorithm: str,
     *,
-    order: OrderLike | None = None,
     dtype: DTypeLike = "float64",
     target: Target = "cpu",
     **options: Unpack[AlgorithmOptions],
@@ -93,10 +86,6 @@ def compile(
             the others, and returns (tau, a).
         passive: With the file's springs and damping among the forces.
         reference: As of :func:`robomodel.jacobian`.
-        order: Of "aba", an elimination order, by name ("crba", "nested dissection", "searched" …),
-            as a list of all variables, or an
-            :class:`~robomodel.estimation.compiled.Order`. Pivots stay where the order has
-            them; the kernel's ``backward_error`` says what that cost at random states.
         dtype: "float64", or "float32", of which vectors hold twice as many (what it loses stands in
             docs/algorithms/kernels.md; "aba" loses less by method "orthonormal").
         target: "cpu", or "cuda" for NVIDIA's cards, see
@@ -106,24 +95,13 @@ def compile(
         kernel: The compiled algorithm.
 
     Raises:
-        ValueError: Other types and targets; an order that loses more than 1e-12.
+        ValueError: Other types and targets.
     """
     number = as_dtype(dtype)
     if target not in TARGETS:
         raise ValueError(f"target {target!r} is not known; 'cpu' and 'cuda' are")
-    spec = as_spec(model, algorithm, **options)
-    error: float | None = None
-    if order is not None:
-        from robomodel.estimation.compiled import as_order, order_error
-
-        chosen = as_order(model, order)
-        spec = replace(spec, order=chosen)
-        error = order_error(model, chosen, traced_algorithm(model, spec).kernel())
-    function = traced_algorithm(model, spec)
-    compiled: Kernel | CudaKernel
-    compiled = function.kernel(number) if target == "cpu" else function.cuda(number)
-    compiled.backward_error = error
-    return compiled
+    function = traced_algorithm(model, as_spec(model, algorithm, **options))
+    return function.kernel(number) if target == "cpu" else function.cuda(number)
 
 
 # ---- programs ------------------------------------------------------------------------------------

@@ -247,7 +247,6 @@ class _CompiledFunction:
         self.sizes = function.arguments
         self.shapes = function.shapes
         self.size = function.size
-        self.backward_error: float | None = None  # measured where pivots are not the recursion's
 
     @property
     def model(self) -> Any:
@@ -278,7 +277,6 @@ class Kernel(_CompiledFunction):
         dtype: "float64" or "float32".
         sizes: Length of each argument's last axis, by name.
         shapes: Shape of each result, without batch axes.
-        backward_error: With an ``order``, its backward error at random states; else None.
     """
 
     def __init__(self, function: TracedFunction, dtype: Dtype = "float64") -> None:

@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 
 from robomodel.estimation.equations import SingularError
-from robomodel.estimation.orders import Dag, Game
 from robomodel.model.joints import Array
+from robomodel.papers.elimination_orders.graphs import Dag, Game
 
 Kind = Literal["minus one", "one", "block", "rows"]
 WORST = 1e7  # condition of a block, equilibrated, that may be a pivot

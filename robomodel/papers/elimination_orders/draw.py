@@ -12,8 +12,8 @@ from typing import Any
 
 from robomodel.errors import MissingPackageError
 from robomodel.estimation.equations import SingularError, System
-from robomodel.estimation.orders import Dag, FactorGraph
 from robomodel.papers.elimination_orders.algorithms import pivots, used_edges
+from robomodel.papers.elimination_orders.graphs import Dag, FactorGraph
 
 HEIGHT = {"tau": 3.0, "f": 2.0, "net": 1.5, "a": 1.0, "fx": 2.5, "lambda": 1.5, "qdd": 0.0}
 COLOUR = {"tau": "#d9822b", "f": "#4878cf", "fx": "#9fc0ef", "net": "#9fc0ef", "a": "#6acc65",

@@ -20,7 +20,13 @@ from robomodel.estimation import elimination
 from robomodel.estimation.elimination import MANY, Elimination, Row
 from robomodel.estimation.equations import Group, SingularError, System
 from robomodel.estimation.instant import Problem
-from robomodel.estimation.orders import NAMES, SCALAR_ORDERS, anneal
+from robomodel.papers.elimination_orders.orders import (
+    NAMES,
+    SCALAR,
+    SCALAR_ORDERS,
+    anneal,
+    named_order,
+)
 
 NEAR = 6  # places that every other move goes at most
 
@@ -102,12 +108,12 @@ def _named_orders(
     """Operations, name and elimination of the named orders; one at least is tried."""
     names = [name for name in NAMES if name != "searched"]
     if scalars:
-        names += [f"scalar {name}" for name in SCALAR_ORDERS]
+        names += [SCALAR + name for name in SCALAR_ORDERS]
     for n, name in enumerate(names):
         if n and time.monotonic() > until:
             return
         try:
-            done = problem.factorize(name)
+            done = problem.factorize(named_order(problem, name))
         except SingularError:
             continue
         yield done.operations, name, done

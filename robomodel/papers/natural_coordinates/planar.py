@@ -28,12 +28,12 @@ from robomodel.estimation.factors import (
     subtracted_data,
 )
 from robomodel.estimation.graph import Graph, NoiseLike, Values
-from robomodel.estimation.orders import Dag, FactorGraph, Relation
 from robomodel.estimation.problems import staged
 from robomodel.estimation.solve import Solution, fixed_lag, solve
 from robomodel.estimation.spaces import Vectors
 from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
+from robomodel.papers.elimination_orders.graphs import Dag, FactorGraph, Relation
 from robomodel.papers.natural_coordinates.constraints import TURN
 from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, Point
 

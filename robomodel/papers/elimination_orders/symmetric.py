@@ -16,8 +16,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from numpy.typing import ArrayLike
+
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.estimation.equations import LinearFactor, SingularError, System, refined
+from robomodel.estimation.instant import Problem, Solution
 from robomodel.scalars import (
     Factorization,
     Scalar,
@@ -136,7 +139,7 @@ def eliminate(system: System, order: Sequence[str]) -> SymmetricElimination:
     for factor in system.factors:
         if factor.twin not in blocks or factor.deviation is not None:
             raise ValueError(f"'{factor.name}' has no twin among the unknowns; LDLᵀ is for "
-                             "symmetric systems, use 'gauss' or 'qr'")  # fmt: skip
+                             "symmetric systems, use Problem.solve")  # fmt: skip
         blocks[factor.twin] = dict(factor.blocks)
         if factor.kind == "acceleration":
             a = f"a{factor.twin[1:]}"
@@ -147,7 +150,7 @@ def eliminate(system: System, order: Sequence[str]) -> SymmetricElimination:
     for variable in system.variables:
         if variable.name not in mirrored:
             raise ValueError(f"'{variable.name}' has no row that mirrors its column; LDLᵀ is for "
-                             "symmetric systems, use 'gauss' or 'qr'")  # fmt: skip
+                             "symmetric systems, use Problem.solve")  # fmt: skip
     acceleration_of = {f: a for a, f in wrench_of.items()}
     pivots: list[_Pair | _Single] = []
     waiting: list[str] = []
@@ -398,6 +401,24 @@ def _rows_of(inertia: ArticulatedInertia) -> Matrix:
 
 
 # ---- whole problems ------------------------------------------------------------------------------
+
+
+def ldlt(
+    problem: Problem,
+    q: ArrayLike,
+    v: ArrayLike,
+    values: Mapping[str, ArrayLike] | None = None,
+    *,
+    order: str | Sequence[str] = "aba",
+    refine: int = 1,
+) -> Solution:
+    """All unknowns of a symmetric problem (without sensors) at states, in any order of variables.
+
+    Arguments as of :meth:`Problem.solve <robomodel.estimation.instant.Problem.solve>`; ``order`` is
+    a classical name or a list. Raises ValueError where the problem is not symmetric.
+    """
+    chosen = problem.order(order)
+    return problem.solve_by(lambda system: solve(system, chosen, refine=refine), q, v, values)
 
 
 def solve(
