@@ -272,6 +272,10 @@ def test_functions_are_those_of_the_changed_robot(
         (rm.center_of_mass, (q,), {}),
         (rm.passive_force, (q, v), {}),
         (rm.actuator_map, (q,), {}),
+        (rm.efpa, (q, frame), {}),
+        (rm.contact_aba, (q, v, x, frame), {"unilateral": False}),
+        (rm.armature, (q,), {}),
+        (rm.aba, (q, v, x), {"method": "unconstrained"}),
     ]
     for function, arguments, options in calls:
         ours = function(model, *arguments, parameters=given, backend="numpy", **options)
@@ -441,8 +445,8 @@ def test_wrong_parameters_are_refused() -> None:
         rm.aba(model, q, v, v, parameters=["link2.mass"])
     with pytest.raises(ValueError, match="real numbers"):
         rm.aba(model, q, v, v, parameters={"link2.mass": "heavy"})
-    with pytest.raises(ValueError, match="takes no parameters"):
-        rm.aba(model, q, v, v, parameters={"link2.mass": 1.0}, method="approximate")
+    with pytest.raises(ValueError, match="take no parameters"):
+        rm.compile(model, "aba", parameters=["link2.mass"], method="approximate")
     with pytest.raises(ValueError, match="twice"):
         rm.compile(model, "aba", parameters=["link2.mass", "link2.mass"])
     with pytest.raises(ValueError, match="not known"):
@@ -455,6 +459,80 @@ def test_wrong_parameters_are_refused() -> None:
         rm.crba(model, q, parameters={"joint2.x": 0.7})
     with pytest.raises(rm.ClosureError):
         rm.crba(model, q, parameters={"joint2.x": 0.7}, check=True)
+
+
+def test_what_decides_by_numbers_is_made_of_each_robot() -> None:
+    """Open trees and all else that is not one program; contacts and motors, batches of robots."""
+    model = rm.robots.load("parallel_ankle")
+    rods = [f"{loop.name}.length" for loop in model.loops]
+    lengths = [rm.parameters(model, geometry=True)[name] for name in rods]
+    given = {
+        rods[0]: lengths[0] + np.array([1e-3, 0.0, 50.0]),
+        rods[1]: lengths[1] - 1e-3,
+        f"{model.bodies[-1].name}.mass": np.array([1.0, 2.0, 1.0]),
+        f"{model.couplings[0].name}.{model.couplings[0].terms[-1][0]}": -8.5,
+    }
+    robots = [
+        rm.with_parameters(model, {k: np.broadcast_to(x, 3)[i] for k, x in given.items()})
+        for i in range(2)
+    ]
+    rng = np.random.default_rng(1)
+    with pytest.warns(RuntimeWarning, match="1 of 3"):
+        q = model.close(np.tile(model.neutral(), (3, 1)), parameters=given)
+    v, tau = 0.1 * rng.normal(size=(2, 3, model.nv))
+    frames = [(model.bodies[-1].name, (x, 0.0, -0.05)) for x in (-0.1, 0.1)]
+    g = np.array([r.constraint_jacobian(at) for r, at in zip(robots, q, strict=False)] * 2)[:3]
+    speeds = np.einsum("nij,nj->ni", g, v)
+    push = rng.normal(size=speeds.shape)
+    calls: list[tuple[Callable[..., object], tuple[object, ...], dict[str, object]]] = [
+        (rm.aba, (q, v, tau), {"method": "approximate", "f_ext": {frames[0][0]: np.ones(6)}}),
+        (rm.accelerations, (q, speeds, push), {}),
+        (rm.impulse, (q, v, frames), {"unilateral": True}),
+        (rm.contact_aba, (q, 0.0 * v, tau, frames), {"friction": 0.4}),
+        (rm.torque_limits, (q, v), {}),
+        (rm.actuator_forces, (q, tau), {}),
+        (rm.torque_polytope, (q, list(model.dof_names)), {}),
+    ]
+    for function, arguments, options in calls:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found = function(model, *arguments, parameters=given, **options)
+        for n, robot in enumerate(robots):
+            one = (x[n] if isinstance(x, np.ndarray) else x for x in arguments)
+            expected = function(robot, *one, backend="numpy", **options)
+            polygon = function is rm.torque_polytope
+            ours = (
+                (found[n],)
+                if polygon
+                else tuple(x[n] for x in (found if isinstance(found, tuple) else (found,)))
+            )
+            theirs = expected if isinstance(expected, tuple) else (expected,)
+            if function in (rm.impulse, rm.contact_aba):  # shares of redundant points are soft
+                ours, theirs = ours[:1], theirs[:1]
+            for a, b in zip(ours, theirs, strict=True):
+                close(np.asarray(a, float), np.asarray(b, float), 1e-9, least=1e-4)
+        if not polygon:
+            last = found[0] if isinstance(found, tuple) else found
+            assert np.isnan(last[2]).all()
+    with pytest.warns(RuntimeWarning, match="no robot by some of these parameters"):
+        rm.aba(model, q, v, tau, method="unconstrained", parameters={rods[0]: 50.0})
+    at_neutral = rm.armature(model, parameters={rods[1]: lengths[1] - 1e-3})
+    other = rm.with_parameters(model, {rods[1]: lengths[1] - 1e-3})
+    close(at_neutral, rm.armature(other), 1e-9)
+
+
+@pytest.mark.slow
+def test_a_corrected_tree_of_each_robot() -> None:
+    model = rm.robots.load("four_bar")
+    q = model.random_configuration(0)
+    v, tau = np.ones(model.nv), np.array([0.3])
+    given = {"link2.mass": np.array([0.5, 0.8])}
+    tree = rm.approximate_tree(model)
+    for options in ({}, {"tree": tree}):
+        found = rm.correction_force(model, q, v, tau, parameters=given, **options)
+        for n, mass in enumerate(given["link2.mass"].tolist()):
+            one = rm.with_parameters(model, {"link2.mass": mass})
+            close(found[n], rm.correction_force(one, q, v, tau, **options), 1e-10, least=1.0)
 
 
 def test_motors_follow_the_ratios_of_their_gears() -> None:

@@ -14,7 +14,9 @@ functions with a body of their own the latter two.
 from __future__ import annotations
 
 import inspect
+import math
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, update_wrapper
@@ -35,10 +37,19 @@ from robomodel.dynamics.kinematics.frames import (
 from robomodel.dynamics.recursions.hybrid import prescribed
 from robomodel.dynamics.recursions.passive import Arguments, Inner
 from robomodel.dynamics.recursions.reduced import reduced
-from robomodel.errors import as_names, check_positional, did_you_mean, no_model, warn
+from robomodel.errors import (
+    ClosureError,
+    DescriptionError,
+    DescriptionWarning,
+    as_names,
+    check_positional,
+    did_you_mean,
+    no_model,
+    warn,
+)
 from robomodel.kernels import NoCompilerError
 from robomodel.kernels.function import Kernel, TracedFunction
-from robomodel.model.arguments import as_array, by_name, common_batch
+from robomodel.model.arguments import as_array, as_numbers, by_name, common_batch
 from robomodel.model.configurations.states import REMEDY, check_finite, loop_faults
 from robomodel.model.derived import traced
 from robomodel.model.joints import Array
@@ -51,6 +62,7 @@ from robomodel.model.parameters import (
     count,
     parameterized,
     warn_of_rows,
+    with_parameters,
 )
 from robomodel.scalars import Scalar, Vector
 
@@ -204,7 +216,9 @@ class AlgorithmSpec:
                 f"method '{self.method}' is not known of '{name}'; known are {_quoted(methods)}"
             )
         if self.parameters and self.method in OPEN_TREES:
-            raise ValueError(f"method '{self.method}' takes no parameters; use rm.with_parameters")
+            raise ValueError(
+                f"programs of method '{self.method}' take no parameters; use rm.with_parameters"
+            )
         if self.reference not in frames.REFERENCES:
             raise ValueError(
                 f"reference '{self.reference}' is not known; {_quoted(frames.REFERENCES)} are"
@@ -322,16 +336,11 @@ def traced_algorithm(model: Model, spec: AlgorithmSpec) -> TracedFunction:
 # ---- options and their documentation -------------------------------------------------------------
 
 
-class FixedOptions(TypedDict, total=False):
-    """Options of functions of the dynamics by the file's numbers, documented in ARGUMENTS."""
+class Options(TypedDict, total=False):
+    """Keyword options of functions of the dynamics, documented in :data:`ARGUMENTS`."""
 
     backend: Backend
     check: bool
-
-
-class Options(FixedOptions, total=False):
-    """Keyword options of functions of the dynamics, documented in :data:`ARGUMENTS`."""
-
     parameters: ParametersLike
 
 
@@ -364,13 +373,6 @@ class SensitivityOptions(TypedDict, total=False):
     reference: Reference
 
 
-class FixedForceOptions(FixedOptions, total=False):
-    """The same of those by the file's numbers."""
-
-    f_ext: Wrenches | None
-    passive: bool
-
-
 DEFAULTS: Mapping[str, object] = {
     "frame": None, "frames": (), "f_ext": None, "passive": False, "tolerance": 1e-10,
     "method": "cluster", "known": (), "reference": "local", "parameters": None,
@@ -398,7 +400,8 @@ ARGUMENTS = """
     parameters: Other values of some of the robot's parameters, by the names of
         :func:`parameters` (with those of geometry): a number, or an array (...) that broadcasts
         with the batch. q must be closed for them (:meth:`Model.close`). Rows that have no result
-        by them are not-a-number, with a RuntimeWarning.
+        by them are not-a-number, with a RuntimeWarning. Methods on open trees, which are made
+        of the numbers, make one of each robot.
     tolerance: Eigenvalues of J M⁻¹ Jᵀ up to this share of the largest count as zero.
     backend: "compiled", a kernel made at the first call, or "numpy".
     check: Raise an error for what is no state, as :meth:`Model.check` does; joint limits are not
@@ -571,11 +574,24 @@ OPERANDS = 64  # of a NumPy ufunc, its result included
 
 
 def check_arguments(
-    model: Model, arguments: Mapping[str, ArrayLike], forces: Wrenches | None = None
+    model: Model,
+    arguments: Mapping[str, ArrayLike],
+    forces: Wrenches | None = None,
+    parameters: ParametersLike = None,
 ) -> None:
     """Refuse what is no state, and other arguments, wrenches too, that are not finite."""
     if not isinstance(model, Model):
         raise no_model(model)
+    if parameters:
+        names, p = as_values(model, by_name(parameters, "parameters"))
+        arrays = {name: np.asarray(x, dtype=float) for name, x in arguments.items()}
+        batch = common_batch(**arrays, parameters=p)
+        rows = {name: np.broadcast_to(x, (*batch, x.shape[-1])) for name, x in arrays.items()}
+        p = np.broadcast_to(p, (*batch, len(names)))
+        for n in np.ndindex(batch):
+            at = parameterized(model, dict(zip(names, p[n].tolist(), strict=True)))
+            check_arguments(at, {name: x[n] for name, x in rows.items()}, forces)
+        return
     model.check(arguments["q"], arguments.get("v"))
     for name in arguments.keys() - {"q", "v"}:
         labels = model.dof_names
@@ -678,6 +694,19 @@ def _run_by_parameters(
     if not names:
         return run(model, algorithm, arguments, backend, check=check, **options)
     forces: Mapping[str, ArrayLike] = options.pop("f_ext")
+    if ALGORITHMS[algorithm].fixed or options["method"] in OPEN_TREES:
+        if check:
+            check_arguments(model, arguments, forces, parameters)
+        links = tuple(forces)
+        shapes = AlgorithmSpec(algorithm, f_ext=links, **options).results(model).values()
+
+        def of_one(at: Model, rows: Sequence[Array]) -> Any:
+            numbers = dict(zip(arguments, rows, strict=False))
+            wrenches = dict(zip(links, rows[len(arguments) :], strict=True))
+            return run(at, algorithm, numbers, "numpy", f_ext=wrenches, **options)
+
+        given = (*arguments.values(), *forces.values())
+        return robot_by_robot(model, names, p, given, [*shapes], of_one)
     key = (algorithm, tuple(forces), names, *options.values())
     spec = AlgorithmSpec(algorithm, f_ext=tuple(forces), parameters=names, **options)
     for link in spec.f_ext:
@@ -690,13 +719,7 @@ def _run_by_parameters(
     common_batch(**arrays)
     q = arrays["q"].reshape(-1, model.nq)
     if check:
-        states = np.broadcast_arrays(*(x[..., 0] for x in arrays.values()))[0].shape
-        for n in np.ndindex(*states):
-            rows = {
-                name: np.broadcast_to(x, (*states, x.shape[-1]))[n] for name, x in arrays.items()
-            }
-            at = parameterized(model, dict(zip(names, rows.pop(PARAMETERS).tolist(), strict=True)))
-            check_arguments(at, {name: rows[name] for name in arguments}, forces)
+        check_arguments(model, arguments, forces, parameters)
     elif q.size and p.size:
         first = dict(zip(names, p.reshape(-1, len(names))[0].tolist(), strict=True))
         if np.all(np.isfinite([*first.values()])):
@@ -711,6 +734,44 @@ def _run_by_parameters(
             results = kernel(*arrays.values())
     warn_of_rows(results, [*arrays.values()])
     return results
+
+
+def robot_by_robot(
+    model: Model,
+    names: Sequence[str],
+    p: Array,
+    arguments: Sequence[ArrayLike],
+    shapes: Sequence[tuple[int, ...]],
+    call: Callable[[Model, Sequence[Array]], Any],
+) -> Any:
+    """Results of what decides by a robot's numbers: of each of the robots with values p (..., p).
+
+    ``call`` takes a robot and its rows of the arguments. Rows of robots that cannot be made are
+    not-a-number, with a RuntimeWarning.
+    """
+    arrays = [as_numbers(x, "arguments") for x in arguments]
+    batch = common_batch(**{str(n): x for n, x in enumerate(arrays)}, parameters=p)
+    count = math.prod(batch)
+    flat = [np.broadcast_to(x, (*batch, x.shape[-1])).reshape(count, -1) for x in (*arrays, p)]
+    results = [np.full((count, *shape), np.nan) for shape in shapes]
+    kinds, which = np.unique(flat.pop(), axis=0, return_inverse=True)
+    lost = ""
+    for n, values in enumerate(kinds.tolist()):
+        rows = np.flatnonzero(np.reshape(which, -1) == n)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DescriptionWarning)
+                at = with_parameters(model, dict(zip(names, values, strict=True)))
+        except (ClosureError, DescriptionError, ValueError) as error:
+            lost = str(error)
+            continue
+        numbers = call(at, [x[rows] for x in flat])
+        for whole, part in zip(results, numbers if len(shapes) > 1 else [numbers], strict=True):
+            whole[rows] = part
+    if lost:
+        warn(RuntimeWarning(f"there is no robot by some of these parameters: {lost}"))
+    shaped = tuple(x.reshape(*batch, *shape) for x, shape in zip(results, shapes, strict=True))
+    return shaped if len(shapes) > 1 else shaped[0]
 
 
 def _warn_of_open_loops(

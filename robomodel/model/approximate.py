@@ -16,7 +16,7 @@ import numpy as np
 from robomodel.description import Description, Joint, JointCoupling, JointSpring, Link, Spring
 from robomodel.description.transmissions import rotor_name
 from robomodel.model import graph
-from robomodel.model.derived import cached_on_model
+from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
@@ -174,7 +174,7 @@ def reflected(model: Model, q: Vector) -> list[list[Scalar]]:
     with ratio N on a body of another cluster adds N² times its inertia. It need not be positive
     where couplers are locked to moving links: then they turn, in a parallelogram they do not.
     """
-    moving = select(model).moving
+    moving = select(nominal(model)).moving
     positions = model.spanning_positions(q)
     result: list[list[Scalar]] = [[0.0] * model.nv for _ in range(model.nv)]
     for cluster in model.clusters:

@@ -158,6 +158,24 @@ def bounds(model: Model, rates: Array | None) -> tuple[Array, Array]:
     return lower, upper
 
 
+def motors(
+    model: Model, q: Vector, v: Vector
+) -> tuple[list[list[Scalar]], list[Scalar], list[Scalar]]:
+    """B, and the least and the greatest force of each actuator at the rates Bᵀ v.
+
+    Beyond :data:`UNLIMITED` nothing limits.
+    """
+    matrix = actuator_map(model, q)
+    low: list[Scalar] = []
+    high: list[Scalar] = []
+    for each, column in zip(model.actuators, zip(*matrix, strict=True), strict=True):
+        rate = dot(column, v)
+        back, ahead = driving(each, -rate), driving(each, rate)
+        low.append(-HUGE if unlimited(back) else -minimum(back, HUGE))
+        high.append(HUGE if unlimited(ahead) else minimum(ahead, HUGE))
+    return matrix, low, high
+
+
 def driving(actuator: Actuator, rate: Scalar, band: float = 0.0) -> Scalar:
     """The greatest force along a rate, scalars of any kind: effort, curve, velocity limit.
 

@@ -18,10 +18,10 @@ from robomodel.dynamics.actuators.maps import (
     Reflected,
     copper_loss,
     limits_alone,
+    motors,
     saturated,
 )
 from robomodel.dynamics.algorithm import (
-    FixedOptions,
     Options,
     algorithm,
     check_arguments,
@@ -58,6 +58,7 @@ declare(
     friction=("nv", "nu"),
 )
 declare("torque_limits", limits_alone, least=("nv",), most=("nv",), doubt=(1,))
+declare("motors", motors, B=("nv", "nu"), least=("nu",), most=("nu",))
 declare("saturate", saturated, tau=("nv",), u=("nu",), lost=("nu",))
 
 
@@ -86,8 +87,9 @@ def actuator_forces(
     Returns:
         u: Motor forces (..., nu).
     """
-    if options.get("check"):
-        check_arguments(model, {"q": q, "tau": tau})
+    if options.pop("check", False):
+        given = options.get("parameters")
+        check_arguments(model, {"q": q, "tau": tau}, parameters=given)
     torque = as_array(tau, model.nv, "tau", "nv")
     common_batch(q=as_array(q, model.nq, "q", "nq"), tau=torque)
     return actuation.forces(actuator_map(model, q, **options), torque)
@@ -286,7 +288,7 @@ def torque_limits(
     model: Model,
     q: ArrayLike,
     v: ArrayLike | None = None,
-    **options: Unpack[FixedOptions],
+    **options: Unpack[Options],
 ) -> tuple[Array, Array]:
     """Least and greatest tau of each coordinate while the others get nothing.
 
@@ -302,17 +304,15 @@ def torque_limits(
         lower: Least forces (..., nv).
         upper: Greatest forces (..., nv).
     """
-    if options.get("check"):
-        model.check(q, v)
     rates = np.zeros(model.nv) if v is None else v
-    backend: Options = {"backend": options.get("backend", "compiled")}
-    if backend["backend"] == "numpy":
+    if options.get("backend") == "numpy":
         return actuation.limits(*_motors(model, q, v, **options))
     with np.errstate(all="ignore"):
-        least, most, doubt = run(model, "torque_limits", {"q": q, "v": rates}, **backend)
+        least, most, doubt = run(model, "torque_limits", {"q": q, "v": rates}, **options)
     singular = doubt > 0.0
     if singular.any():
-        lower, upper = actuation.limits(*_motors(model, q, v))
+        options.pop("check", None)
+        lower, upper = actuation.limits(*_motors(model, q, v, **options))
         least, most = np.where(singular, lower, least), np.where(singular, upper, most)
     return np.where(least < -UNLIMITED, -np.inf, least), np.where(most > UNLIMITED, np.inf, most)
 
@@ -323,7 +323,7 @@ def torque_polytope(
     q: ArrayLike,
     joints: Sequence[str] | str,
     v: ArrayLike | None = None,
-    **options: Unpack[FixedOptions],
+    **options: Unpack[Options],
 ) -> Array | list[Array]:
     """The corners of the torques that some coordinates can have together at q, the others none.
 
@@ -339,8 +339,6 @@ def torque_polytope(
         ValueError: An actuator has no effort limit, or arrays do not fit.
         UnknownNameError: A coordinate that is not known.
     """
-    if options.get("check"):
-        model.check(q, v)
     chosen = actuation.selected(model, joints)
     matrix, lower, upper = _motors(model, q, v, **options)
     shape, wide, low, high = actuation.broadcast(matrix, lower, upper)
@@ -350,13 +348,12 @@ def torque_polytope(
 
 
 def _motors(
-    model: Model, q: ArrayLike, v: ArrayLike | None, **options: Unpack[FixedOptions]
+    model: Model, q: ArrayLike, v: ArrayLike | None, **options: Unpack[Options]
 ) -> tuple[Array, Array, Array]:
     """B, and the least and the greatest force of each actuator at the rates Bᵀ v."""
-    matrix = actuator_map(model, q, **options)
-    rates = None
-    if v is not None:
-        speed = as_array(v, model.nv, "v", "nv")
-        common_batch(q=as_array(q, model.nq, "q", "nq"), v=speed)
-        rates = np.einsum("...ij,...i->...j", matrix, speed)
-    return matrix, *actuation.bounds(model, rates)
+    rates = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
+    with np.errstate(all="ignore"):
+        matrix, low, high = run(model, "motors", {"q": q, "v": rates}, **options)
+    lost = np.isnan(np.einsum("...ij,...i->...j", matrix, rates))
+    low, high = np.where(low < -UNLIMITED, -np.inf, low), np.where(high > UNLIMITED, np.inf, high)
+    return matrix, np.where(lost, np.nan, low), np.where(lost, np.nan, high)

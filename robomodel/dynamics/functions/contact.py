@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import baselines
 from robomodel.dynamics.algorithm import (
-    Backend,
-    FixedForceOptions,
-    FixedOptions,
     ForceOptions,
     Method,
+    Options,
+    check_arguments,
     declare,
     documented,
     on_open_trees,
@@ -105,7 +104,7 @@ def efpa(
     frames: FrameLike | Sequence[FrameLike],
     *,
     method: Method = "cluster",
-    **options: Unpack[FixedOptions],
+    **options: Unpack[Options],
 ) -> Array:
     """Inverse operational-space inertia Λ⁻¹ = J M⁻¹ Jᵀ of k frames.
 
@@ -145,7 +144,7 @@ def impulse(
     friction: ArrayLike = 1.0,
     tolerance: float = 1e-10,
     method: Method = "cluster",
-    **options: Unpack[FixedOptions],
+    **options: Unpack[Options],
 ) -> tuple[Array, Array]:
     """Velocities after an impact, and the impulses on the robot.
 
@@ -186,15 +185,14 @@ def impulse(
         batch = as_array(q, model.nq, "q", "nq").shape[:-1]
         batch = np.broadcast_shapes(batch, before.shape[:-1])
         return np.broadcast_to(before, (*batch, model.nv)).copy(), np.zeros((*batch, 0, 3))
-    if options.get("check"):
-        model.check(q, v)
-    backend = options.get("backend", "compiled")
-    touch, j = _response(model, q, keys, method, backend)
+    if options.pop("check", False):
+        check_arguments(model, {"q": q, "v": v}, parameters=options.get("parameters"))
+    touch, j = _response(model, q, keys, method, **options)
     rates = np.matmul(j, before[..., None])[..., 0]
     if unilateral:
         law = (restitution, friction if sticking else 0.0, normals)
         return strike(touch, before, rates, *law)
-    quick = backend == "compiled"
+    quick = options.get("backend", "compiled") == "compiled"
     return collide(touch, before, rates, restitution, normals, sticking, tolerance, quick)
 
 
@@ -210,7 +208,7 @@ def contact_aba(
     normals: ArrayLike = UP,
     unilateral: bool = True,
     tolerance: float = 1e-10,
-    **options: Unpack[FixedForceOptions],
+    **options: Unpack[ForceOptions],
 ) -> tuple[Array, Array]:
     """Forward dynamics with contacts: accelerations, and the forces on the points.
 
@@ -258,7 +256,7 @@ def contact_aba_derivatives(
     frames: FrameLike | Sequence[FrameLike],
     *,
     tolerance: float = 1e-10,
-    **options: Unpack[FixedOptions],
+    **options: Unpack[Options],
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
     """Derivatives of :func:`contact_aba` with bilateral contacts (``unilateral=False``).
 
@@ -288,8 +286,8 @@ def contact_aba_derivatives(
     )
     flat = forces.reshape(*forces.shape[:-2], 3 * len(keys))
     arguments = {"q": q, "v": v, "a": a, "forces": flat}
-    backend = options.get("backend", "compiled")
-    parts = run(model, "contact_derivatives", arguments, backend, frames=keys)
+    options.pop("check", None)
+    parts = run(model, "contact_derivatives", arguments, frames=keys, **options)
     return slopes(parts, tolerance)
 
 
@@ -308,30 +306,36 @@ def _free_motion(
             model, "contact_free", arguments, frames=keys, **options
         )
         return Touch(inverse, columns), free, *motion
-    free, backend = aba(model, q, v, tau, **options), options.get("backend", "compiled")
-    touch, j = _response(model, q, keys, "cluster", backend)
+    free = aba(model, q, v, tau, **options)
+    still: Options = {"backend": options.get("backend", "compiled")}
+    still["parameters"] = options.get("parameters")
+    touch, j = _response(model, q, keys, "cluster", **still)
     rates, accelerations = (
         np.where(np.any(j != 0.0, axis=-1), x, 0.0)
-        for x in run(model, "touching", {"q": q, "v": v, "a": free}, backend, frames=keys)
+        for x in run(model, "touching", {"q": q, "v": v, "a": free}, frames=keys, **still)
     )
     return touch, free, rates, accelerations
 
 
 def _response(
-    model: Model, q: ArrayLike, keys: tuple[FrameKey, ...], method: Method, backend: Backend
+    model: Model,
+    q: ArrayLike,
+    keys: tuple[FrameKey, ...],
+    method: Method,
+    **options: Unpack[Options],
 ) -> tuple[Touch, Array]:
     """The points and their J; of many of them by the factors of J M⁻¹ Jᵀ.
 
     Rows of points that no motion moves are zero: what rounding leaves there would be divided by.
     """
     if method == "cluster" and len(keys) <= MANY:
-        inverse, j, columns = run(model, "contact_response", {"q": q}, backend, frames=keys)
+        inverse, j, columns = run(model, "contact_response", {"q": q}, frames=keys, **options)
         return Touch(inverse, columns), j
     if method == "cluster":
-        rows, p, j, mass = run(model, "contact_factors", {"q": q}, backend, frames=keys)
+        rows, p, j, mass = run(model, "contact_factors", {"q": q}, frames=keys, **options)
         inverse = product(rows, p)
     else:
-        inverse, j, mass = run(model, "contact", {"q": q}, backend, frames=keys, method=method)
+        inverse, j, mass = run(model, "contact", {"q": q}, frames=keys, method=method, **options)
     points = np.max(np.abs(j.reshape(*j.shape[:-2], -1, 3 * j.shape[-1])), axis=-1, initial=0.0)
     moves = np.where(np.repeat(points <= IMMOBILE, 3, axis=-1), 0.0, 1.0)
     inverse = moves[..., None] * inverse * moves[..., None, :]

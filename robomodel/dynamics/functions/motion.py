@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple, Unpack
 
@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import baselines
 from robomodel.dynamics.algorithm import (
-    FixedForceOptions,
-    FixedOptions,
     ForceOptions,
     Method,
     Options,
@@ -22,6 +20,7 @@ from robomodel.dynamics.algorithm import (
     declare,
     documented,
     on_open_trees,
+    robot_by_robot,
     run,
     run_one,
 )
@@ -50,6 +49,7 @@ from robomodel.model.configurations.states import check_finite
 from robomodel.model.elements import velocity_units
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.parameters import as_values
 from robomodel.scalars import stack, unstack
 
 __all__ = [
@@ -198,11 +198,22 @@ def correction_force(
         correction: Forces (..., n) on the joints of the tree, in the order of its v; with
             ``passive`` that tree's springs and damping act, too.
     """
-    robot = model if tree is None else baselines.corrected(model, tree)
-    return run_one(robot, "correction_force", {"q": q, "v": v, "tau": tau}, **options)
+    given = by_name(options.get("parameters"), "parameters")
+    if tree is None or not given:
+        robot = model if tree is None else baselines.corrected(model, tree)
+        return run_one(robot, "correction_force", {"q": q, "v": v, "tau": tau}, **options)
+
+    def of_one(robot: Model, rows: Sequence[Array]) -> Array:
+        at, passive = baselines.corrected(robot, tree), options.get("passive", False)
+        numbers = dict(zip(("q", "v", "tau"), rows, strict=True))
+        return run_one(at, "correction_force", numbers, "numpy", passive=passive)
+
+    names, p = as_values(model, given)
+    result: Array = robot_by_robot(model, names, p, (q, v, tau), [(tree.nv,)], of_one)
+    return result
 
 
-declare("armature", reflected, A=("nv", "nv"), fixed=True)
+declare("armature", reflected, A=("nv", "nv"))
 
 
 @documented
@@ -211,7 +222,7 @@ def armature(
     q: ArrayLike | None = None,
     *,
     kind: Literal["diagonal", "dense"] = "diagonal",
-    **options: Unpack[FixedOptions],
+    **options: Unpack[Options],
 ) -> Array:
     """Reflected inertia at the independent joints.
 
@@ -229,7 +240,10 @@ def armature(
     """
     if kind not in ("diagonal", "dense"):
         raise ValueError(f"kind '{kind}' is not known; 'diagonal' and 'dense' are")
-    at = model.neutral() if q is None else q
+    given = options.get("parameters")
+    at = q
+    if at is None:
+        at = model.neutral() if given is None else model.close(model.neutral(), parameters=given)
     dense = run_one(model, "armature", {"q": at}, **options)
     return np.diagonal(dense, axis1=-2, axis2=-1).copy() if kind == "diagonal" else dense
 
@@ -421,7 +435,7 @@ def accelerations(
     tau: ArrayLike,
     *,
     tolerance: float = 1e-9,
-    **options: Unpack[FixedForceOptions],
+    **options: Unpack[ForceOptions],
 ) -> Accelerations:
     """Forward dynamics of all joints from the velocities of all joints, at singular positions too.
 
@@ -452,6 +466,18 @@ def accelerations(
     if not 0.0 < share < 1.0:
         raise ValueError(f"tolerance must be between 0 and 1, got {tolerance!r}")
     n = model.n_joint_velocities
+    names, p = as_values(model, by_name(options.pop("parameters", None), "parameters"))
+    if names:
+        forces = by_name(options.pop("f_ext", None), "f_ext")
+
+        def of_one(robot: Model, rows: Sequence[Array]) -> Accelerations:
+            more: ForceOptions = {**options, "f_ext": dict(zip(forces, rows[3:], strict=True))}
+            return accelerations(robot, *rows[:3], tolerance=tolerance, **more)
+
+        given = (q, velocities, tau, *forces.values())
+        shapes = ((n,), model.constraint_matrix(model.neutral()).shape[:1], (), ())
+        a, multipliers, rank, residual = robot_by_robot(model, names, p, given, shapes, of_one)
+        return Accelerations(a, multipliers, np.nan_to_num(rank).astype(int), residual)
     at = as_array(q, model.nq, "q", "nq")
     speed = as_array(velocities, n, "velocities", "n_joint_velocities")
     force = as_array(tau, n, "tau", "n_joint_velocities")
