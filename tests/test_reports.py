@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +104,22 @@ def test_a_document_as_a_page() -> None:
     assert len(tree.findall(".//figure/svg")) == 1
     assert "prefers-color-scheme: dark" in page
     assert "<odd>" not in page
+
+
+def test_plots_of_a_group_are_tabs_and_empty_columns_are_left_out() -> None:
+    x = np.array([0.0, 1.0])
+    same, other = (Plot(f"knee: {word}", "knee [rad]", "y", [Line(word, x, x)], group=group)
+                   for word, group in (("torque", "knee"), ("speed", "hip")))  # fmt: skip
+    table = Table(["joint", "limit [N]", "note"], [["knee", None, ""], ["hip", 2.0, ""]])
+    page = Document("leg", "fine", [Section("a", [same, replace(same, title="knee: ratio"), other]),
+                                    Section("more", [table], folded=True)]).html()  # fmt: skip
+    assert page.count("<figure>") == 2
+    assert page.count('type="radio"') == 2
+    assert ">ratio</label>" in page
+    assert "<details><summary>more</summary>" in page
+    assert "note" not in re.sub("<style>.*</style>", "", page, flags=re.DOTALL)
+    assert page.index("fine") < page.index("<h2")
+    assert 'data-axes="58 448 30 220 0 1 0 1 0"' in page  # from pixels to values
 
 
 def test_a_document_as_data(tmp_path: Path) -> None:
@@ -255,7 +273,7 @@ def test_info_has_limits_axes_and_rotors(run, tmp_path: Path) -> None:
     file.write_text(robot(link("arm"), joint("hub", "base", "arm", axis="0 1 0", kind="revolute",
                                              more=more)))  # fmt: skip
     out = run("info", file)[1]
-    assert "hub    revolute  0 1 0     -1      2       5            rad, N m" in out
+    assert "hub    revolute  0 1 0     -1      2       5  rad, N m" in out
     (rotor,) = json.loads(run("info", file, "--json")[1])["rotors"]
     assert rotor == {"name": "hub_rotor", "inertia": 1e-4, "ratios": {"hub": 10.0}}
 

@@ -93,7 +93,7 @@ def test_the_plotted_condition_is_that_of_the_text() -> None:
     model = rm.load(file, rotors={"crank_joint": rm.Rotor(inertia=1e-5, ratio=12.0)})
     report = rm.validate(model)
     (linkage,) = report.linkages
-    (plot,) = (each for each in report.document.plots if each.y_label == "1/σ")
+    (plot,) = (each for each in report.document.plots if "1/σ" in each.y_label)
     assert np.min(plot.lines[0].y) <= linkage.chosen.median < 12.0
     assert np.max(plot.lines[0].y) == pytest.approx(linkage.chosen.worst, rel=0.1)
 

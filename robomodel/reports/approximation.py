@@ -229,8 +229,10 @@ def _document(errors: ApproximationErrors) -> Document:
         for each in errors.spins
     ]
     sections = [
-        Section("Armature", [Table(["joint", "armature", "least", "most", "best constant", "unit"],
-                                   armatures)]),
+        Section(
+            "Armature: reflected inertia of the joints that move in the open tree",
+            [Table(["joint", "armature", "least", "most", "best constant", "unit"], armatures)],
+        ),
         Section(
             f"Approximation errors of the open tree: relative over {errors.samples} random states, "
             "median / worst",
@@ -242,12 +244,10 @@ def _document(errors: ApproximationErrors) -> Document:
         ),
         Section("What no armature can say", [Bullets([*spinning, *turning])]),
         Section(keep_exact_title, [Bullets(errors.keep_exact)]),
-        Section("", ["", errors.verdict]),
     ]  # fmt: skip
     data = picked(errors, "robot", "file", "dof_names", "dense", "spins", armature="armatures")
     data["approximation_errors"] = _data(errors)
-    summary = "reflected inertia of the joints that move in the open tree"
-    return Document(errors.robot, summary, sections, data, errors.file, "approximation")
+    return Document(errors.robot, errors.verdict, sections, data, errors.file, "armature")
 
 
 def csv_of(errors: ApproximationErrors) -> str:

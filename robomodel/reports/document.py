@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import partial
 from html import escape
+from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -30,13 +31,16 @@ from robomodel.reports.plots import Plot, draw_plots
 
 Cell: TypeAlias = str | float | None
 
+WRAPPED = 36  # characters of a cell: longer ones have several lines on a page
+LONG = ' class="long"'
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows below column headings, which end in their unit; numbers are aligned to the right.
 
     ``digits``: significant ones of numbers. None and not-a-number are empty, infinite is unlimited.
-    ``faint``: rows that are shown in grey.
+    Columns of which every cell is empty are left out. ``faint``: rows that are shown in grey.
     """
 
     columns: Sequence[str]
@@ -51,6 +55,13 @@ class Table:
         if not math.isfinite(value):
             return "" if math.isnan(value) else "unlimited"
         return f"{value + 0.0:.{self.digits}g}"
+
+    @property
+    def filled(self) -> Table:
+        """Without the columns that are empty."""
+        kept = [i for i in range(len(self.columns)) if any(self.cell(row[i]) for row in self.rows)]
+        rows = [[row[i] for i in kept] for row in self.rows]
+        return Table([self.columns[i] for i in kept], rows, self.digits, self.faint)
 
     @property
     def numeric(self) -> list[bool]:
@@ -82,9 +93,12 @@ class Table:
             heads = zip(marks, self.columns, strict=True)
             yield f"<tr>{''.join(f'<th{m}>{escape(x)}</th>' for m, x in heads)}</tr>"
         for n, row in enumerate(self.rows):
-            cells = zip(marks, map(self.cell, row), strict=True)
+            cells = [
+                f"<td{mark or (LONG if len(text) > WRAPPED else '')}>{escape(text)}</td>"
+                for mark, text in zip(marks, map(self.cell, row), strict=True)
+            ]
             faint = ' class="faint"' if n in self.faint else ""
-            yield f"<tr{faint}>{''.join(f'<td{m}>{escape(x)}</td>' for m, x in cells)}</tr>"
+            yield f"<tr{faint}>{''.join(cells)}</tr>"
         yield "</table></div>"
 
 
@@ -201,13 +215,13 @@ PLAIN, FAINT = "\x1b[0m", "\x1b[2m"
 class Section:
     """Parts below a title; without a title they follow what is before them.
 
-    ``on_page``: on the page alone, as plots and drawings are.
+    ``on_page``: on the page alone, as plots and drawings are. ``folded``: opened by a click there.
     """
 
     title: str
     parts: Sequence[Part]
-    level: int = 2
     on_page: bool = False
+    folded: bool = False
 
     def lines(self, width: int | None, *, coloured: bool) -> Iterator[str]:
         """The section as text, without plots and drawings."""
@@ -224,7 +238,7 @@ class Section:
                 case Findings():
                     yield from part.text(width, coloured=coloured)
                 case Table():
-                    yield from (indent + line for line in part.lines(coloured=coloured))
+                    yield from (indent + line for line in part.filled.lines(coloured=coloured))
                 case Verbatim():
                     yield from part.lines
                 case Bullets() | str():
@@ -232,20 +246,30 @@ class Section:
                         yield from _wrapped(line, width, indent)
 
     def html(self) -> Iterator[str]:
-        """Elements; plots stand beside each other."""
+        """Elements; plots stand beside each other, those of a group in one place."""
         shown = [part for part in self.parts if not is_empty(part)]
         if self.title and shown:
-            yield f"<h{self.level}>{escape(self.title)}</h{self.level}>"
+            heading = f'<h2 id="{self.anchor}">{escape(self.title)}</h2>'
+            yield f"<details><summary>{escape(self.title)}</summary>" if self.folded else heading
         for kind, parts in groupby(shown, type):
             if kind is Findings:
                 yield '<table class="findings"><tr><th></th><th>where</th><th>what</th></tr>'
                 yield from (each.html() for each in parts if isinstance(each, Findings))
                 yield "</table>"
             elif kind is Plot:
-                yield figures(plots.svg(each) for each in parts if isinstance(each, Plot))
+                drawn = [each for each in parts if isinstance(each, Plot)]
+                groups = groupby(enumerate(drawn), lambda at: at[1].group or at[0])
+                yield figures(_figure([plot for _, plot in each]) for _, each in groups)
             else:
                 for each in parts:
                     yield from _html(each)
+        if self.title and shown and self.folded:
+            yield "</details>"
+
+    @property
+    def anchor(self) -> str:
+        """Of links to it on the page."""
+        return re.sub(r"\W+", "-", self.title).strip("-").lower()
 
 
 def _html(part: Part) -> Iterator[str]:
@@ -257,7 +281,7 @@ def _html(part: Part) -> Iterator[str]:
         case Verbatim():
             yield f"<pre>{escape(chr(10).join(part.lines))}</pre>"
         case Table():
-            yield from part.html()
+            yield from part.filled.html()
         case Drawings():
             yield figures(drawings.svg(part))
             yield from drawings.key(part.sketches[:1])
@@ -309,9 +333,21 @@ class Document:
 
     def html(self) -> str:
         """One self-contained HTML page with plots and drawings."""
-        about = ": ".join(filter(None, (self.file, self.summary)))
-        body = (element for section in self.sections for element in section.html())
-        return page(self.title, self.kind, about, body)
+        return page(self.title, self.kind, self._body())
+
+    def _body(self) -> Iterator[str]:
+        if self.file:
+            yield f'<p class="place">{escape(self.file)}</p>'
+        if self.summary:
+            yield f'<p class="summary">{escape(self.summary)}</p>'
+        shown = [each for each in self.sections if not all(map(is_empty, each.parts))]
+        titled = [each for each in shown if each.title and not each.folded]
+        if len(titled) > 3:
+            links = (f'<a href="#{each.anchor}">{escape(re.split(r"[:(,]", each.title)[0])}</a>'
+                     for each in titled)  # fmt: skip
+            yield f"<nav>{' '.join(links)}</nav>"
+        for section in shown:
+            yield from section.html()
 
     @property
     def plots(self) -> list[Plot]:
@@ -419,70 +455,21 @@ def count(number: int, one: str, many: str = "") -> str:
 # ---- the page ------------------------------------------------------------------------------------
 
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1d2530; --soft: #5d6875; --line: #d9dee4; --paper: #fff;
-        --panel: #f5f7f9; --bad: #b00020; --odd: #a05a00; --good: #1f7a3d }
-@media (prefers-color-scheme: dark) { :root { --ink: #e3e7ec; --soft: #98a3b0; --line: #3a434e;
-        --paper: #15191e; --panel: #1d232a; --bad: #ff7b8a; --odd: #f0b060; --good: #6fd08c } }
-@media print { :root { color-scheme: light } body { font-size: 11px; max-width: none; margin: 0 }
-        h2, figure, tr { break-inside: avoid } h2 { break-after: avoid } }
-* { box-sizing: border-box }
-body { font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; max-width: 68rem;
-       margin: 2rem auto; padding: 0 1rem; color: var(--ink); background: var(--paper) }
-h1 { font-size: 1.7rem; margin: 0 } h2 { font-size: 1.2rem; margin: 2.4rem 0 .6rem;
-       padding-bottom: .2rem; border-bottom: 1px solid var(--line) }
-h3 { font-size: 1rem; margin: 1.4rem 0 .3rem }
-table { border-collapse: collapse; width: 100% } td, th { padding: .4rem .9rem .4rem 0;
-       text-align: left; vertical-align: top; border-bottom: 1px solid var(--line) }
-.faint td { color: var(--soft); opacity: .7 } .wide { overflow-x: auto }
-table.numbers { width: auto; margin: .8rem 0 }
-table.numbers th, table.numbers td { padding: .25rem 1.2rem .25rem 0; white-space: nowrap }
-.number { text-align: right } table.numbers .number { font-variant-numeric: tabular-nums }
-td:first-child { white-space: nowrap } .findings td:nth-child(2) { min-width: 9rem }
-@media (max-width: 40rem) { .findings td { overflow-wrap: anywhere }
-       .findings td:nth-child(2) { min-width: 6rem } }
-.place { overflow-wrap: anywhere } .place, .note { color: var(--soft) }
-.error { color: var(--bad); font-weight: 600 }
-.warning { color: var(--odd); font-weight: 600 } .remedy { color: var(--soft) }
-code { font-size: .85em; font-weight: 400 }
-.badge { display: inline-block; padding: .05rem .6rem; margin-right: .4rem; border-radius: 1rem;
-       border: 1px solid currentColor; font-size: .85em } .good { color: var(--good) }
-.plots { display: flex; flex-wrap: wrap; gap: 1rem; margin: .6rem 0 }
-figure { margin: 0; max-width: min(100%, 30rem);
-       background: var(--panel); border-radius: 6px; padding: .5rem }
-svg { max-width: 100%; height: auto; display: block }
-svg text { font: 11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: var(--soft) }
-svg .title { font-size: 12px; font-weight: 600; fill: var(--ink) } svg .mid { text-anchor: middle }
-svg .end { text-anchor: end } svg .out { fill: var(--line); opacity: .45 }
-svg .in { fill: var(--paper) }
-svg line { stroke: var(--line) } svg path { fill: none; stroke-width: 1.8 }
-svg .dashed { stroke-dasharray: 5 4; stroke-width: 1.3 }
-svg line.mark { stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 4 3 }
-.sketch .body { stroke: var(--c); stroke-width: 5; stroke-linecap: round; stroke-linejoin: round;
-       fill: color-mix(in srgb, var(--c) 25%, transparent) }
-.sketch .carrier { stroke: var(--soft); stroke-width: 5; stroke-linecap: round;
-       stroke-linejoin: round; fill: color-mix(in srgb, var(--soft) 15%, transparent); opacity: .6 }
-.sketch .ghost { opacity: .22 } .sketch .rod { stroke: var(--ink); stroke-width: 2.5 }
-.sketch .pin { fill: var(--paper); stroke: var(--ink); stroke-width: 1.6 }
-.sketch .loop { fill: none; stroke: var(--ink); stroke-width: 1.2 }
-.sketch .ground { stroke: var(--ink); stroke-width: 1.4; fill: var(--panel) }
-.key { font-size: 12px; color: var(--soft) } .key span { margin-right: 1rem }
-.key i { display: inline-block; width: .9em; height: .25em; margin-right: .35em;
-       vertical-align: middle }
-"""
-
-
-def page(title: str, kind: str, about: str, body: Iterable[str]) -> str:
+def page(title: str, kind: str, body: Iterable[str]) -> str:
     """The whole page; ``body`` is HTML, all else text."""
+    folder = files("robomodel.reports")
+    style, script = (
+        folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js")
+    )
     of = f": {escape(kind)}" if kind else ""
+    after = f" <small>{escape(kind)}</small>" if kind else ""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}{of}</title><style>{STYLE}</style></head>\n<body>"
-        f'<h1>{escape(title)}</h1>\n<p class="place">{escape(about)}</p>\n'
-        + "\n".join(body)
-        + "</body></html>\n"
-    )
+        f"<title>{escape(title)}{of}</title><style>\n{style}</style></head>\n<body>"
+        f"<h1>{escape(title)}{after}</h1>\n" + "\n".join(body)
+        + f"<script>\n{script}</script></body></html>\n"
+    )  # fmt: skip
 
 
 def framed(html: str, height: int = 560) -> str:
@@ -492,6 +479,23 @@ def framed(html: str, height: int = 560) -> str:
 
 
 def figures(drawn: Iterable[str]) -> str:
-    """SVG elements beside each other, as many as fit."""
+    """Elements beside each other, as many as fit."""
     shown = "".join(f"<figure>{each}</figure>\n" for each in drawn)
     return f'<div class="plots">\n{shown}</div>'
+
+
+def _figure(parts: Sequence[Plot]) -> str:
+    """A plot, or plots of one group as tabs below its name."""
+    group = parts[0].group
+    if not group or len(parts) == 1:
+        return plots.svg(parts[0])
+    key = re.sub(r"\W+", "-", f"{group} {parts[0].name or parts[0].title}")
+    tabs = []
+    for n, each in enumerate(parts):
+        tab = escape(each.title.rpartition(": ")[2])
+        name = f'id="{escape(key)}-{n}"{" checked" if n == 0 else ""}'
+        tabs.append(
+            f'<input type="radio" name="{escape(key)}" {name}>'
+            f'<label for="{escape(key)}-{n}">{tab}</label><div>{plots.svg(each)}</div>'
+        )
+    return f'<figcaption>{escape(group)}</figcaption><div class="tabs">{"".join(tabs)}</div>'

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -16,14 +17,15 @@ from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.reports.plots import COLOURS
 
-WIDTH, HEIGHT, MARGIN = 300, 230, 36
+WIDTH, TALLEST, SHORTEST = 420, 360, 70
+TOP, MARGIN = 22, 34
+LETTER, LINE = 6.6, 13.0  # of a name, in pixels
 LETTERS = 70  # in a drawing; more are numbers with a key
 SAME = 1e-3  # of the drawing's size: points so near are one
 OBLIQUE = np.array([0.55, -0.75, 0.37])  # from where mechanisms that are not planar are seen
 CARRIER = -1
 
 Point = tuple[float, float]
-_Place = Callable[[Point], Point]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,30 +152,43 @@ def _plane(model: Model, cluster: Cluster) -> Array:
 
 
 def svg(drawings: Drawings) -> Iterator[str]:
-    """An SVG element for each sketch."""
+    """An SVG element for each sketch, each in the middle of its box; all have one scale."""
     sketches, ghosts = drawings.sketches, drawings.ghosts
-    every = np.array([point for each in (*sketches, *ghosts) for point in each.points])
-    low, high = every.min(axis=0), every.max(axis=0)
-    size = float(max(*(high - low), 1e-9))
-    scale = min((WIDTH - 2 * MARGIN) / max(high[0] - low[0], 0.3 * size),
-                (HEIGHT - 2 * MARGIN) / max(high[1] - low[1], 0.3 * size))  # fmt: skip
-    middle = (low + high) / 2
-
-    def place(at: Point) -> Point:
-        x, y = (np.array(at) - middle) * scale
-        return (WIDTH / 2 + float(x), HEIGHT / 2 + 8 - float(y))
-
-    for number, each in enumerate(sketches):
+    behind = [ghosts, *((),) * (len(sketches) - 1)]
+    corners = [
+        np.array([point for each in (one, *pale) for point in each.points])
+        for one, pale in zip(sketches, behind, strict=True)
+    ]
+    sizes = np.max([np.ptp(at, axis=0) for at in corners], axis=0)
+    room = np.array([WIDTH - 2 * MARGIN, TALLEST - TOP - 2 * MARGIN])
+    scale = float(np.min(room / np.maximum(sizes, max(1e-9, 1e-3 * float(np.max(sizes))))))
+    height = TOP + 2 * MARGIN + max(float(sizes[1]) * scale, SHORTEST)
+    for each, pale, at in zip(sketches, behind, corners, strict=True):
+        middle = (at.min(axis=0) + at.max(axis=0)) / 2
+        place = _Place(middle, scale, (WIDTH / 2, (TOP + height) / 2))
         parts = [
-            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
-            f'aria-label="{escape(each.title, quote=True)}" class="sketch" '
+            f'<svg viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}" '
+            f'role="img" aria-label="{escape(each.title, quote=True)}" class="sketch" '
             'xmlns="http://www.w3.org/2000/svg">',
             f'<text x="8" y="16" class="title">{escape(each.title)}</text>',
         ]
-        for ghost in ghosts if number == 0 else ():
+        for ghost in pale:
             parts += ['<g class="ghost">', *_bodies(ghost, place), "</g>"]
-        parts += [*_bodies(each, place), *_joints(each, place), *_names(each, place)]
+        parts += [*_bodies(each, place), *_joints(each, place), *_names(each, pale, place, height)]
         yield "".join([*parts, "</svg>"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """From metres to pixels: ``middle`` comes to ``to``."""
+
+    middle: Array
+    scale: float
+    to: Point
+
+    def __call__(self, at: Point) -> Point:
+        x, y = (np.array(at) - self.middle) * self.scale
+        return (self.to[0] + float(x), self.to[1] - float(y))
 
 
 def _bodies(each: Sketch, place: _Place) -> Iterator[str]:
@@ -221,24 +236,51 @@ def _numbered(each: Sketch) -> bool:
     return sum(len(pin.name) for pin in each.pins) > LETTERS
 
 
-def _names(each: Sketch, place: _Place) -> Iterator[str]:
-    """Names beside the joints, outwards, and above each other where joints are in one place."""
+def _names(each: Sketch, pale: Sequence[Sketch], place: _Place, height: float) -> Iterator[str]:
+    """Names around the joints, where they cover least of bars, joints and each other."""
     names = [str(n) if _numbered(each) else pin.name for n, pin in enumerate(each.pins, 1)]
-    at = np.array([place(pin.at) for pin in each.pins]).reshape(-1, 2)
-    occupied: list[tuple[float, float, float]] = []
-    for name, (x, y) in zip(names, at, strict=True):
-        right = x >= WIDTH / 2
-        width = 5.6 * len(name)
-        right = right if (x + 10 + width < WIDTH if right else x - 10 - width > 0) else not right
-        left = x + 10 if right else x - 10 - width
-        line = float(y) - 6.0
-        while any(abs(line - other) < 11.0 and left < b and a < left + width
-                  for other, a, b in occupied):  # fmt: skip
-            line -= 11.0
-        occupied.append((line, float(left), float(left + width)))
-        anchor = "" if right else ' text-anchor="end"'
-        edge = x + 10 if right else x - 10
-        yield f'<text x="{edge:.1f}" y="{line:.1f}"{anchor}>{escape(name)}</text>'
+    pins = np.array([place(pin.at) for pin in each.pins]).reshape(-1, 2)
+    drawn = [
+        np.array([place(point) for point in bar.points])
+        for one in (each, *pale)
+        for bar in one.bars
+        if bar.points
+    ]
+    drawn += [np.array([place(end) for end in rod]) for rod in each.rods]
+    steps = np.linspace(0.0, 1.0, 24)[:, None]
+    along = [a + steps * (b - a) for bar in drawn for a, b in itertools.pairwise(bar)]
+    covered = np.concatenate([*along, np.zeros((0, 2))])
+    labels: list[tuple[float, float, float, float]] = []
+    for name, (x, y) in zip(names, pins, strict=True):
+        width = LETTER * len(name)
+        best, least = (0.0, 0.0, 0.0, 0.0), np.inf
+        for right, down in itertools.product((10.0, -10.0 - width, -width / 2),
+                                             (4.0, -8.0, 20.0, -20.0, 32.0, -32.0)):  # fmt: skip
+            if right == -width / 2 and abs(down) < 15.0:
+                continue  # on the joint itself
+            box = (x + right, x + right + width, y + down - LINE + 2.0, y + down + 2.0)
+            cost = 3.0 * _inside(box, pins) + _inside(box, covered) + 0.05 * abs(down - 4.0)
+            cost += 40.0 * sum(_overlap(box, other) for other in labels)
+            cost += 60.0 * (box[0] < 2.0 or box[1] > WIDTH - 2.0)
+            cost += 60.0 * (box[2] < TOP - 4.0 or box[3] > height - 2.0)
+            if cost < least:
+                best, least = box, cost
+        labels.append(best)
+        yield f'<text x="{best[0]:.1f}" y="{best[3] - 2.0:.1f}">{escape(name)}</text>'
+
+
+def _inside(box: tuple[float, float, float, float], points: Array) -> int:
+    left, right, top, bottom = box
+    x, y = points.T
+    return int(np.sum((x > left - 4.0) & (x < right + 4.0) & (y > top - 3.0) & (y < bottom + 3.0)))
+
+
+def _overlap(
+    one: tuple[float, float, float, float], other: tuple[float, float, float, float]
+) -> bool:
+    return (
+        one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
+    )  # fmt: skip
 
 
 def _distinct(points: Sequence[Point]) -> list[Point]:

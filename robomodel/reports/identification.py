@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from robomodel.identification import Identified, IdentifiedGroup, parameters
+from robomodel.identification.identification import unit_of
 from robomodel.model import Model
 from robomodel.model.elements import units_of
 from robomodel.model.joints import Array
@@ -18,6 +19,17 @@ BARS = 31  # of a histogram
 COORDINATE = ("name", "residual", "before", "forces", "validation")
 PARAMETER = ("name", "before", "value", "deviation", "information_gain")
 REACH = 4.0  # deviations, of a histogram
+MEANING = {
+    "mass": "mass", "damping": "viscous friction", "friction": "dry friction",
+    "armature": "reflected inertia",
+    **{f"m{axis}": f"mass times {axis} of the centre of mass" for axis in "xyz"},
+    **{f"I{axis}{axis}": f"moment of inertia about {axis} at the link's origin" for axis in "xyz"},
+    **{f"I{axes}": f"product of inertia {axes}" for axes in ("xy", "xz", "yz")},
+}  # fmt: skip
+DEVIATION = (
+    "± is one standard deviation: the value lies within it with a probability of 68 %, and within "
+    "twice of it with 95 %, if the forces' errors are normal and the file is about right."
+)
 UNKNOWN = (
     "The log reduces the assumed variance of these by less than a tenth: they stay near the file's "
     "values."
@@ -30,27 +42,32 @@ def document(fit: Identified, model: Model, source: str, unused: Sequence[str] =
     ``unused``: columns of the log that were not read.
     """
     before = parameters(model).values
+    largest = fit.changes(before)
     unknown: list[Part] = [UNKNOWN, Bullets(by_owner(fit.unknown))] if fit.unknown else []
     identified = [group for group in fit.groups if group.known]
     sections = [
         Section("Suspicious: look at the log before the results", [Bullets(fit.suspicions)]),
         Section("Notes", [Bullets(fit.notes)]),
-        Section("Identifiable combinations of parameters", [_groups(identified)]),
+        Section("What changed most", [Bullets(_meanings(fit, before, largest))]),
         Section(
             "Root mean squares of forces, and of what is left of them", [_residuals(fit, model)]
         ),
-        Section("Measured and predicted forces", list(_plots(fit, model.dof_names))),
+        Section("Measured and predicted forces", list(_plots(fit, model))),
         Section(
-            "Largest changes, with their uncertainty",
-            [_changes(fit, before, fit.changes(before))],
+            "Identifiable combinations of parameters",
+            [_groups(identified, dict(zip(fit.names, before.tolist(), strict=True))), DEVIATION],
         ),
+        Section("Largest changes, with their uncertainty", [_changes(fit, before, largest)]),
         Section("Sensors", [_sensors(fit)]),
         Section("Not identifiable from this log", unknown),
         Section("Columns that were not used", [Bullets(unused)]),
-        Section("All parameters", [_changes(fit, before, range(len(fit.names)))], on_page=True),
-    ]
+        Section(
+            "All parameters", [_changes(fit, before, range(len(fit.names)))],
+            on_page=True, folded=True,
+        ),
+    ]  # fmt: skip
     data = _data(fit, model, before, unused)
-    summary, file = f"{fit.samples} samples of {source}", model.description.source.file
+    summary, file = _summary(fit, source), model.description.source.file
     return Document(model.name, summary, sections, data, file, "identification")
 
 
@@ -68,48 +85,79 @@ def by_owner(names: Iterable[str]) -> list[str]:
     return [f"{owner}: {', '.join(each)}" for owner, each in kinds.items()]
 
 
-def _groups(groups: Sequence[IdentifiedGroup]) -> Table:
-    """Values first: the combinations' names are long."""
+def _summary(fit: Identified, source: str) -> str:
+    """Samples, and what is left of the forces by the file and by the fit."""
+    measured = np.isfinite(fit.forces) & np.isfinite(fit.before)
+    size = float(np.sum(fit.forces[measured] ** 2))
+    summary = f"{fit.samples} samples of {source}"
+    if size <= 0.0:
+        return summary
+    file, left = (
+        100.0 * np.sqrt(np.sum(x[measured] ** 2) / size) for x in (fit.before, fit.residual)
+    )
+    return f"{summary}: {left:.2g} % of the forces are left, by the file's parameters {file:.2g} %"
+
+
+def _meanings(fit: Identified, before: Array, which: Sequence[int]) -> list[str]:
+    """One line for each body or joint: what changed, from what to what, in words."""
+    lines: dict[str, list[str]] = {}
+    for i in which:
+        owner, _, kind = fit.names[i].rpartition(".")
+        lines.setdefault(owner, []).append(
+            f"{MEANING[kind]} from {before[i]:.4g} to {fit.values[i]:.4g} "
+            f"± {fit.deviation[i]:.2g} {unit_of(fit.model, fit.names[i])}"
+        )
+    return [f"{owner}: {'; '.join(each)}" for owner, each in lines.items()]
+
+
+def _groups(groups: Sequence[IdentifiedGroup], before: Mapping[str, float]) -> Table:
+    """What forces tell, beside what the file says of it."""
     rows: list[list[Cell]] = [
-        [each.value, f"± {each.deviation:.2g}", each.unit, f"{100.0 * each.information_gain:.0f} %",
-         each.name]
+        [each.name, sum(x * before[name] for name, x in each.coefficients.items()),
+         each.value, f"± {each.deviation:.2g}", each.unit, f"{100.0 * each.information_gain:.0f} %"]
         for each in groups
     ]  # fmt: skip
-    return Table(["value", "deviation", "unit", "information gain", "combination"], rows, digits=4)
+    columns = ["combination", "file", "identified", "deviation", "unit", "information gain"]
+    return Table(columns, rows, digits=4)
 
 
 def _residuals(fit: Identified, model: Model) -> Table:
     """Of each coordinate, in its unit."""
     checked = bool(np.any(np.isfinite(fit.validation)))
-    joints = {joint.name: joint for joint in model.joints}
     columns = ["coordinate", "forces", "left by the file", "left by the fit", "unit", "share"]
     rows: list[list[Cell]] = []
     for i, name in enumerate(model.dof_names):
         share = fit.residual[i] / fit.forces[i] if fit.forces[i] > 0.0 else np.nan
-        slides = name.rpartition(".")[2] in ("vx", "vy", "vz")
-        units = joints[name].units if name in joints else units_of(slides)
         row: list[Cell] = [name, *(float(x[i]) for x in (fit.forces, fit.before, fit.residual)),
-                           units.force,
+                           _force_unit(model, name),
                            f"{100.0 * share:.2g} %" if np.isfinite(share) else ""]  # fmt: skip
         rows.append([*row, float(fit.validation[i])] if checked else row)
     return Table([*columns, "in blocks not seen"] if checked else columns, rows, digits=4)
 
 
-def _plots(fit: Identified, names: Sequence[str]) -> Iterator[Plot]:
+def _force_unit(model: Model, coordinate: str) -> str:
+    """N of what slides, and of a base along its axes."""
+    joint = next((each for each in model.joints if each.name == coordinate), None)
+    units = units_of(coordinate.endswith((".vx", ".vy", ".vz"))) if joint is None else joint.units
+    return units.force
+
+
+def _plots(fit: Identified, model: Model) -> Iterator[Plot]:
     """Of each coordinate whose force was measured: forces, residuals, and how these spread."""
-    for force, left in force_plots(fit, names):
+    for force, left in force_plots(fit, model):
         yield from (force, left)
-        i = list(names).index(force.name)
-        yield _histogram(names[i], fit.measured[:, i] - fit.predicted[:, i])
+        i = model.dof_names.index(force.name)
+        yield _histogram(force.name, fit.measured[:, i] - fit.predicted[:, i])
 
 
-def force_plots(fit: Identified, names: Sequence[str]) -> Iterator[tuple[Plot, Plot]]:
+def force_plots(fit: Identified, model: Model) -> Iterator[tuple[Plot, Plot]]:
     """Of each coordinate whose force was measured: forces, and what is left of them."""
     every = max(1, len(fit.measured) // SHOWN)
     at = np.arange(0, len(fit.measured), every)
     x = at.astype(float) if fit.times is None else fit.times[at]
     along = "sample" if fit.times is None else "time [s]"
-    for i, name in enumerate(names):
+    for i, name in enumerate(model.dof_names):
+        unit = f"[{_force_unit(model, name)}]"
         measured, predicted, file = (f[at, i] for f in (fit.measured, fit.predicted, fit.file))
         if not np.any(np.isfinite(measured)):
             continue
@@ -119,9 +167,10 @@ def force_plots(fit: Identified, names: Sequence[str]) -> Iterator[tuple[Plot, P
         left += [Line("", x[[0, -1]], np.full(2, side * fit.residual[i]), 6, True)
                  for side in (2.0, -2.0)]  # fmt: skip
         yield (
-            Plot(f"{name}: force", along, "N m or N", lines, name),
-            Plot(f"{name}: measured less predicted, two deviations", along, "N m or N", left),
-        )
+            Plot(f"{name}: force", along, f"force {unit}", lines, name, group=name),
+            Plot(f"{name}: measured less predicted, two deviations", along, f"force {unit}", left,
+                 group=name),
+        )  # fmt: skip
 
 
 def _histogram(name: str, error: Array) -> Plot:
@@ -135,7 +184,9 @@ def _histogram(name: str, error: Array) -> Plot:
     normal = np.exp(-0.5 * middle**2) / np.sqrt(2.0 * np.pi)
     lines = [Line("residuals", np.repeat(edges, 2)[1:-1], np.repeat(density, 2)),
              Line("normal", middle, normal)]  # fmt: skip
-    return Plot(f"{name}: residuals' density", f"residual / {size:.3g}", "", lines)
+    return Plot(
+        f"{name}: residuals' density", f"residual / {size:.3g}", "", lines, group=name
+    )  # fmt: skip
 
 
 def _changes(fit: Identified, before: Array, which: Sequence[int]) -> Table:
@@ -144,10 +195,12 @@ def _changes(fit: Identified, before: Array, which: Sequence[int]) -> Table:
     rows: list[list[Cell]] = [
         [fit.names[i], float(before[i]), float(fit.values[i]),
          "held" if fit.deviation[i] == 0.0 else f"{ends[i, 0]:.4g} to {ends[i, 1]:.4g}",
+         unit_of(fit.model, fit.names[i]),
          f"{100.0 * fit.information_gain[i]:.0f} %", "unknown" if fit.names[i] in unknown else ""]
         for i in which
     ]  # fmt: skip
-    columns = ["parameter", "file", "identified", "95 % between", "information gain", ""]
+    columns = ["parameter", "file", "identified", "95 % between", "unit", "information gain",
+               ""]  # fmt: skip
     faint = [n for n, i in enumerate(which) if fit.names[i] in unknown]
     return Table(columns, rows, digits=4, faint=faint)
 

@@ -52,7 +52,8 @@ class Plot:
 
     ``marks`` (position and name) are drawn across, the range ``reached`` is on white ground.
     ``limits`` of y cut off lines that go to infinity; by default those of the lines.
-    ``log``: of y. ``equal``: one scale for both axes. ``name`` is the stem of a file.
+    ``log``: of y. ``equal``: one scale for both axes. ``name`` is the stem of a file. On a page
+    plots of one ``group`` that follow each other are in one place.
     ``empty``: the text in place of a plot without lines.
     """
 
@@ -67,6 +68,7 @@ class Plot:
     log: bool = False
     equal: bool = False
     empty: str = ""
+    group: str = ""
 
 
 def svg(plot: Plot) -> str:
@@ -83,7 +85,10 @@ def svg(plot: Plot) -> str:
 
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
-        f'aria-label="{escape(plot.title, quote=True)}" xmlns="http://www.w3.org/2000/svg">',
+        f'aria-label="{escape(plot.title, quote=True)}" '
+        f'data-x="{escape(plot.x_label, quote=True)}" '
+        f'data-axes="{LEFT} {LEFT + width} {TOP} {TOP + height} {low_x:.9g} {high_x:.9g} '
+        f'{low:.9g} {high:.9g} {log:d}" xmlns="http://www.w3.org/2000/svg">',
         f'<text x="{LEFT}" y="18" class="title">{escape(plot.title)}</text>',
         f'<rect x="{LEFT}" y="{TOP}" width="{width}" height="{height}" '
         f'class="{"in" if plot.reached is None else "out"}"/>',
@@ -113,9 +118,9 @@ def svg(plot: Plot) -> str:
             values = np.log10(line.y) if log else line.y
         inside = np.isfinite(values) & (values >= low - 1e-9) & (values <= high + 1e-9)
         path = _path(at_x(line.x), at_y(np.where(inside, values, low)), inside)
-        name = escape(line.label)
+        name = escape(line.label, quote=True)
         colour, dashed = _colour(i, line), ' class="dashed"' if line.dashed else ""
-        parts.append(f'<path d="{path}" stroke="{colour}"{dashed}><title>{name}</title></path>')
+        parts.append(f'<path d="{path}" stroke="{colour}"{dashed} data-of="{name}"/>')
     for at, name in marks:
         x = float(at_x(np.array(at)))
         parts.append(

@@ -350,7 +350,7 @@ def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
     Raises:
         ImportError: Matplotlib is not installed.
     """
-    plots = force_plots(fit, fit.model.dof_names)
+    plots = force_plots(fit, fit.model)
     draw_plots([plot for pair in plots for plot in pair], path, columns=2)
 
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 STEEPEST = 30.0  # times the median: beyond it curves near dead points are cut off
 LOW = math.radians(40.0)  # transmission angle below which the bars mostly load their hinges
+UNBOUNDED = 1e4  # times the median: what goes to infinity at dead points
+ALIKE = 0.01  # of the greatest number: curves that differ by less look the same
 SIDES = ("lower", "upper")
 Designs: TypeAlias = "Sequence[tuple[str, Actuation]]"  # with names; that of a single one is empty
 
@@ -80,6 +82,7 @@ def _sections(designs: Designs) -> list[Section]:
         title, joints = "what reaches them, and what the file of an open tree should say", _joints
     else:
         title, joints = "range, and torque, speed and reflected inertia over it", _numbers
+    shown, folded = _sorted(_plots(designs))
     return [
         Section("Actuators", [_rows(designs, _drives)]),
         Section(
@@ -90,8 +93,48 @@ def _sections(designs: Designs) -> list[Section]:
         Section("Four-bars", [_rows(designs, _four_bars), _lines(designs, _weak)]),
         Section("Torques that joints get together", [_rows(designs, _polygons, keys=2)]),
         Section("Workspace", [_lines(designs, _workspaces)]),
-        Section("Over the range", list(_plots(designs))),
-    ]
+        Section("Over the range", shown),
+        Section(
+            "Over the range: joints whose curves are those of a joint above, or of inertia alone",
+            folded, folded=True,
+        ),
+    ]  # fmt: skip
+
+
+def _sorted(plots: Iterable[Plot]) -> tuple[list[Plot], list[Plot]]:
+    """The plots to look at, and those that add little: curves seen before, and inertia alone."""
+    figures: dict[str, list[Plot]] = {}
+    for plot in plots:
+        figures.setdefault(plot.group or plot.name, []).append(plot)
+    driven = any(not plot.name.startswith("inertia_") for each in figures.values() for plot in each)
+    shown: list[list[Plot]] = []
+    folded: list[list[Plot]] = []
+    for figure in figures.values():
+        inert = all(plot.name.startswith("inertia_") for plot in figure)
+        little = (driven and inert) or any(_alike(figure, other) for other in shown)
+        (folded if little else shown).append(figure)
+    return [plot for each in shown for plot in each], [plot for each in folded for plot in each]
+
+
+def _alike(one: Sequence[Plot], other: Sequence[Plot]) -> bool:
+    """Whether two figures have the same lines, or mirror images, to a hundredth of their span."""
+    if len(one) != len(other):
+        return False
+    return all(
+        len(a.lines) == len(b.lines) and a.y_label == b.y_label
+        and all(_near(x.x, y.x) and _near(x.y, y.y) for x, y in zip(a.lines, b.lines, strict=True))
+        for a, b in zip(one, other, strict=True)
+    )  # fmt: skip
+
+
+def _near(one: Array, other: Array) -> bool:
+    if one.shape != other.shape or not np.any(np.isfinite(one)):
+        return False
+    size = ALIKE * float(np.nanmax(np.abs(one)))
+    return any(
+        np.allclose(one, each, rtol=0.0, atol=size, equal_nan=True)
+        for each in (other, -other, -other[::-1])
+    )
 
 
 def summary(study: Actuation) -> str:
@@ -157,6 +200,7 @@ def _ratios(study: Actuation) -> Table:
         [drive.name, ratio.joint, ratio.low, None if ratio.constant else ratio.high]
         for drive in study.drives
         for ratio in drive.ratios
+        if not ratio.constant or ratio.low
     ]
     return Table(["actuator", "joint", "ratio", "to"], rows, digits=4)
 
@@ -206,11 +250,13 @@ def _limit(joint: JointEnvelope, value: float, unit: str) -> str:
 
 
 def _spread(values: Array, unit: str, *, always: bool = False) -> str:
-    """The least and the greatest, where they differ."""
+    """The least and the greatest, where they differ; the least of what has no bound."""
     ends = _range(values)
     if ends is None:
         return ""
     low, high = ends
+    if low > 0.0 and high > UNBOUNDED * float(np.nanmedian(values)):
+        return f"{low:.4g} {unit} and up"
     if high - low <= 1e-9 * max(abs(low), abs(high)):
         return f"{low:.4g} {unit}" if always else ""
     if f"{low:.4g}" == f"{high:.4g}":
@@ -351,10 +397,11 @@ def _of_joint(group: Mapping[str, JointEnvelope]) -> Iterator[Plot]:
             for design, each in joints.items()
             for line in _along(each, getattr(each, attribute), places[design], design, word)
         ]
-        if lines and _varies(np.concatenate([line.y for line in lines])):
+        several = [np.concatenate([line.y for line in lines])] if lines and len(joints) > 1 else []
+        if any(map(_varies, several or [line.y for line in lines])):
             yield Plot(
                 f"{first.joint}: {title}", f"{first.joint} [{length}]", label, lines,
-                f"{word}_{first.joint}",
+                f"{word}_{first.joint}", group=first.joint,
             )  # fmt: skip
 
 
@@ -407,7 +454,7 @@ def _of_speed_torque(group: Mapping[str, SpeedTorque]) -> Iterator[Plot]:
     ]
     yield Plot(
         f"{first.joint}: torque over speed", f"speed [{speed}]", f"torque [{force}]", lines,
-        f"torque_speed_{first.joint}",
+        f"torque_speed_{first.joint}", group=first.joint,
     )  # fmt: skip
 
 

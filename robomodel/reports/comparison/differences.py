@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +23,16 @@ from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.parsers.schema import rpy_of
 from robomodel.reports.comparison.match import Match, matrix_of
-from robomodel.reports.document import Cell, Document, HasDocument, Section, Table, count, picked
+from robomodel.reports.document import (
+    Bullets,
+    Cell,
+    Document,
+    HasDocument,
+    Section,
+    Table,
+    count,
+    picked,
+)
 from robomodel.reports.validation.context import CheckContext, steiner
 
 UNITS = {
@@ -35,6 +45,8 @@ UNITS = {
     "pitch": "m/rad", "length": "m", "gravity": "m/s²",
 }  # fmt: skip
 """Units of quantities; others have none, or their value includes it."""
+KINDS = ("robot", "link", "joint", "loop", "coupling", "actuator")
+SAID = 4  # kinds of differences in a summary
 
 Value = float | str | tuple[float, ...] | None
 
@@ -107,25 +119,48 @@ class Comparison(HasDocument):
         """Whether there are no differences."""
         return not self.differences
 
+    @property
+    def summary(self) -> str:
+        """How many differences, of which kinds, and by how much torques change at most."""
+        if self.same:
+            return "no differences"
+        kinds = Counter(
+            f"missing {each.kind}s" if each.quantity == "missing" else each.quantity
+            for each in self.differences
+        )
+        said = [f"{kind} {n}" if n > 1 else kind for kind, n in kinds.most_common(SAID)]
+        more = ", …" if len(kinds) > SAID else ""
+        return f"{count(len(self.differences), 'difference')} ({', '.join(said)}{more})"
+
     @cached_property
     def document(self) -> Document:
         """The comparison as text, JSON and a page."""
+        a, b = (file.replace("\\", "/").rpartition("/")[2] for file in (self.a, self.b))
         rows: list[list[Cell]] = [
             [each.kind, each.element, each.quantity, shown(each.a), shown(each.b),
              UNITS.get(each.quantity, ""), _share(each.torque), each.explanation]
             for each in self.differences
+            if each.quantity != "missing"
         ]  # fmt: skip
-        columns = ["", "element", "quantity", "a", "b", "unit", "torque", "cause"]
+        heads = ("a", "b") if a == b else (a, b)
+        columns = ["", "element", "quantity", *heads, "unit", "torque", "cause"]
+        alone = [
+            f"{count(len(names), kind)} only in {file}: {', '.join(names)}"
+            for file, side in zip(heads, ("b", "a"), strict=True)
+            for kind in KINDS
+            if (names := [each.element for each in self.differences if each.kind == kind
+                          and each.quantity == "missing" and getattr(each, side) is None])
+        ]  # fmt: skip
         renamed = [
             [kind, f"{a} = {b}"]
             for kind, pairs in (("link", self.links), ("joint", self.joints))
             for a, b in pairs
         ]
         return Document(
-            f"{self.a} and {self.b}",
-            count(len(self.differences), "difference") if self.differences else "no differences",
+            f"{self.a} and {self.b}" if a == b else f"{a} and {b}",
+            self.summary,
             [
-                Section("", [Table(columns, rows)]),
+                Section("", [Bullets(alone), Table(columns, rows)]),
                 Section("Of different names, and taken for the same", [Table(["", ""], renamed)]),
             ],
             picked(self, "a", "b", "same", "tolerance", "links", "joints", "differences"),

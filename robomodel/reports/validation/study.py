@@ -7,7 +7,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -208,11 +208,14 @@ NUMBERS = frozenset(
      "rotor-inertia", "rotor-twice", "armature", "millimetres", "grams", "degrees")
 )  # fmt: skip
 """Checks of single numbers, which files have wrong in many places at once."""
+CONDITION_LABEL = "motion per unit of the inputs, 1/σ"
 NAMES_AND_NUMBERS = re.compile(r"(?<!\w)'[^']*'|-?\d[\d.e+-]*")
 KEY = "Dashed: the other way to close. Red: singular positions. Grey: beyond the limits. "
 CONDITION = (
-    "1/σ says how far the linkage moves for a unit of its independent joints: where it is large, "
-    "near a dead point, these joints hardly move while others do, and their torque holds nothing."
+    "Motion per unit of the inputs: how far all joints of the linkage together move when its "
+    "independent joints move by one unit (1/σ, with σ the least singular value of their rows). "
+    "Where it is large, near a dead point, the independent joints hardly move while others do, and "
+    "their torque holds nothing."
 )
 
 
@@ -292,13 +295,17 @@ def _sections(linkage: LinkageStudy) -> Iterator[Section]:
         [_summary(linkage), _numbers(linkage), _ranges(linkage),
          Drawings(linkage.sketches, linkage.ghosts, caption)],
     )  # fmt: skip
+    figures: list[Plot] = []
     for number, sweep in enumerate(linkage.first):
         turned = not np.all(sweep.ahead)  # it has met the other way itself
         others = () if turned else linkage.other_sweeps[number : number + 1]
         here, there = linkage.conditions
         conditions = [here[number], *there[number : number + len(others)]]
-        plots = list(_plots(linkage, sweep, others, conditions))
-        yield Section(_title(sweep), plots, level=3)
+        figures += (
+            replace(plot, group=_title(sweep))
+            for plot in _plots(linkage, sweep, others, conditions)
+        )
+    yield Section("", figures)
 
 
 def _summary(linkage: LinkageStudy) -> str:
@@ -405,11 +412,11 @@ def _plots(
             limits=_steepest(sweep.rates[:, shown]),
         )
     yield Plot(
-        "motion of the cluster per unit of its inputs",
+        "motion per unit of the inputs",
         along,
-        "1/σ",
+        CONDITION_LABEL,
         [
-            Line("1/σ", each.position, condition, 0, dashed=each is not sweep)
+            Line("motion per unit", each.position, condition, 0, dashed=each is not sweep)
             for each, condition in zip((sweep, *others), conditions, strict=True)
         ],
         marks=marks,
