@@ -266,6 +266,78 @@ class TestExtendedUrdf:
         assert line is None or caught.value.line == line
 
 
+UPRIGHT = robot(
+    *(link(name, INERTIAL) for name in ("crank", "coupler", "rocker")),
+    joint("j_crank", "base", "crank"),
+    joint("j_coupler", "crank", "coupler", "0 0.4 0"),
+    joint("j_rocker", "base", "rocker", "1 0 0").replace(
+        "</joint>", '<mimic joint="j_crank" multiplier="1.3"/></joint>'
+    ),
+)
+
+FUSION = """metadata: {exporter_version: '3.0.0'}
+closing_joints:
+  - name: pin
+    source: user_tag
+    type: revolute
+    parent: coupler
+    child: rocker
+    origin_xyz_m: [1.0, -0.1, 0]
+    origin_rpy_rad: [0.3, 0, 0]
+    axis: [0, 0.29552020666133955, 0.955336489125606]
+"""
+
+SOLIDWORKS = """closures:
+- {link_a: coupler, link_b: rocker, point: [1, 0.3, 0], axis: [0, 0, 1]}
+dependent: [j_coupler, j_rocker]
+independent: [j_crank]
+"""
+
+
+class TestLoopsOfExporters:
+    """Joints that an exporter leaves out of the tree, placed as the design stands at zero."""
+
+    @pytest.mark.parametrize("text", [FUSION, SOLIDWORKS], ids=["fusion2URDF", "SolidWorks"])
+    def test_as_a_loop_says_it(self, beside, text):
+        tree = (
+            UPRIGHT
+            if text is SOLIDWORKS
+            else UPRIGHT.replace("<mimic", "<!-- ").replace('multiplier="1.3"/>', "-->")
+        )
+        pin = loop(
+            "pin", "revolute", "coupler", "rocker", "1 -0.1 0", "0 0.3 0", '<axis xyz="0 0 1"/>'
+        )
+        plain = UPRIGHT.replace('<mimic joint="j_crank" multiplier="1.3"/>', "")
+        model = rm.load(tree, extend=beside(text), strict=True)
+        expected = rm.load(plain.replace("</robot>", pin + "</robot>"))
+        assert model.nv == expected.nv == 1
+        assert gap(model, expected) < 1e-12
+
+    @pytest.mark.parametrize(
+        ("text", "line", "words"),
+        [
+            (FUSION.replace("rocker", "rokcer"), 3, "did you mean 'rocker'"),
+            (FUSION.replace("revolute", "screw"), 3, "'screw' of a closing joint is not known"),
+            (FUSION.replace("-0.1, 0]", "-0.1]"), 3, "three numbers 'origin_xyz_m'"),
+            (FUSION.replace("    name: pin\n", "").replace("- name: pin", "- a: b"), 3, "'name'"),
+            ("closing_joints: pin", 1, "a list is due"),
+            ("closing_joints: [pin]", 1, "names with values are due"),
+            (SOLIDWORKS.replace(", axis: [0, 0, 1]", ""), 2, "three numbers 'axis'"),
+            (SOLIDWORKS.replace("[j_crank]", "[j_carnk]"), 4, "did you mean 'j_crank'"),
+        ],
+    )
+    def test_refusals(self, beside, text, line, words):
+        with pytest.raises(rm.DescriptionError) as caught:
+            read(UPRIGHT, extend=beside(text))
+        assert words in str(caught.value)
+        assert caught.value.line == line
+
+    def test_limits_of_what_closes_a_loop(self, beside):
+        text = FUSION + "    limits: {lower: -1, upper: 1}\n"
+        with pytest.warns(rm.DescriptionWarning, match="limits of closing joints \\('pin'\\) are"):
+            read(UPRIGHT, extend=beside(text))
+
+
 # ---- Gazebo --------------------------------------------------------------------------------------
 
 

@@ -129,9 +129,9 @@ def _extended(
     """The description extended by a further file, in URDF+ or YAML."""
     name = extension if isinstance(extension, str | os.PathLike) else getattr(extension, "name", "")
     if isinstance(name, str | os.PathLike) and os.fsdecode(name).endswith((".yaml", ".yml")):
-        from robomodel.parsers.urdf.dialects import read_extended
+        from robomodel.parsers.urdf.side_files import read_side_file
 
-        return read_extended(*fetch(extension), description, strict=strict)
+        return read_side_file(*fetch(extension), description, strict=strict)
     more = _extension(open_document(extension, strict=strict, resources=resources))
     description = urdf.read_urdf(more, description)
     more.report()
