@@ -47,7 +47,7 @@ from robomodel.model.mobility.mending import MovedFrames, words
 from robomodel.model.model import Model
 from robomodel.model.numbers import Numbers, joint_model
 from robomodel.model.options import labels, with_options
-from robomodel.model.spins import find_spins, locked, spin_note
+from robomodel.model.spins import bracing_notes, find_spins, locked, spin_note
 from robomodel.model.springs import check_passive, find_springs, tied_links
 from robomodel.model.structure import Structure
 from robomodel.model.tree_constraints import (
@@ -107,16 +107,17 @@ def _with_spins(
         note = spin_note(unmarked, turning, "locked, as independent= names the others")
         return _noted(_built(held, strict, mend), note)
     turning = find_spins(model)
+    notes = bracing_notes(model, turning)
     if not turning:
-        return model
+        return _noted(model, *notes)
     if spins == "free":
-        return _noted(model, spin_note(model, turning, "free; spins='locked' locks them"))
+        return _noted(model, spin_note(model, turning, "free; spins='locked' locks them"), *notes)
     held = locked(model.description, model, turning)
-    return _noted(_built(held, strict, mend), spin_note(model, turning, "locked"))
+    return _noted(_built(held, strict, mend), spin_note(model, turning, "locked"), *notes)
 
 
-def _noted(model: Model, note: str) -> Model:
-    return replace(model, notes=(note, *model.notes))
+def _noted(model: Model, *notes: str) -> Model:
+    return replace(model, notes=(*notes, *model.notes)) if notes else model
 
 
 def _built(description: Description, strict: bool, mend: bool) -> Model:

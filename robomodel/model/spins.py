@@ -285,10 +285,29 @@ def spin_note(model: Model, spins: Sequence[Spin], state: str) -> str:
     names = [model.joints[spin.body].name for spin in spins]
     count = f"{len(names)} are spins" if len(names) > 1 else "1 is the spin"
     rods = "rods" if len(names) > 1 else "a rod"
+    motors = f"{len(model.actuators)} motors, " if model.actuators else ""
     return (
-        f"{len(model.actuators)} motors, {model.nv} freedoms: {count} of {rods} between two balls "
+        f"{motors}{model.nv} freedoms: {count} of {rods} between two balls "
         f"({few(names, 8)}), {state}"
     )
+
+
+def bracing_notes(model: Model, spins: Sequence[Spin]) -> list[str]:
+    """Linkages with motors on more joints than they have freedoms, spins aside."""
+    driven = {name for actuator in model.actuators for name, _ in actuator.terms}
+    notes = []
+    for cluster in model.clusters:
+        motors = [name for name in cluster.joints if name in driven]
+        turning = sum(spin.body in cluster.bodies for spin in spins)
+        freedoms = cluster.nv - turning
+        if cluster.implicit and len(motors) > freedoms:
+            words = f"{freedoms} {'freedom' if freedoms == 1 else 'freedoms'}"
+            notes.append(
+                f"cluster '{cluster.name}': {len(motors)} driven joints ({few(motors, 8)}), "
+                f"{words}{' beside spins' if turning else ''}: motors brace each other. Check the "
+                "loops, or name the motors that there are"
+            )
+    return notes
 
 
 def _weighs(model: Model, body: int) -> bool:

@@ -184,10 +184,18 @@ def read(document: Document, element: Element | None, declared: Declaration) -> 
 
 
 def read_contents(document: Document, element: Element | None, declared: Declaration) -> Fields:
-    """The numbers that children of an element hold as their texts, as in SDF."""
+    """The numbers that children of an element hold as their texts, as in SDF.
+
+    Empty ones are left at their defaults, as SDFormat's own reader leaves them.
+    """
     if element is None:
         return {}
     parts = document.parts(element, declared.names)
+    for name, part in list(parts.items()):
+        if name in declared.by_name and not len(part) and not (part.text or "").strip():
+            message = f"<{name}> is empty; it is read as if it were not there"
+            document.warn_at(part, message, "an empty number")
+            del parts[name]
     numbers = {
         name: document.content(part, infinite=name in declared.infinite)
         for name, part in parts.items()

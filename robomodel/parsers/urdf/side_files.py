@@ -86,15 +86,38 @@ def _extended(contents: Nodes, base: Description, file: str, issues: list[Issue]
     frames = {joint.name: joint.child for joint in base.joints}
     frames |= {link.name: link.name for link in base.links}
     more.loops += _loops(contents, frames, file)
-    names = {joint.name for joint in joints}
-    for name, line in _names(contents, "name_mot", file):
+    base = _driven(contents, replace(base, joints=tuple(joints)), more, file, issues)
+    return more.added_to(base)
+
+
+def _driven(
+    contents: Nodes, base: Description, more: Elements, file: str, issues: list[Issue]
+) -> Description:
+    """The robot with the motors that the file names: new ones, and those of its own on them."""
+    if "name_mot" not in contents:
+        return base
+    names = {joint.name for joint in base.joints}
+    motors = dict(_names(contents, "name_mot", file))
+    kept: list[Transmission] = []
+    left: list[Transmission] = []
+    for each in base.transmissions:
+        ends = {end.name for end in each.joints}
+        (kept if ends <= motors.keys() else left).append(each)
+    driven = {end.name for each in kept for end in each.joints}
+    for name, line in motors.items():
         source = Source(file, line, f"motor '{name}'")
         if name not in names:
             issues.append(_missing(name, names, source))
-            continue
-        ends = (TransmittedJoint(name),), (Actuator(name),)
-        more.transmissions.append(Transmission(name, SIMPLE, *ends, source))
-    return more.added_to(replace(base, joints=tuple(joints)))
+        elif name not in driven:
+            joints, actuators = (TransmittedJoint(name),), (Actuator(name),)
+            more.transmissions.append(Transmission(name, SIMPLE, joints, actuators, source))
+    if left:
+        message = (
+            f"name_mot names other motors than the robot's transmissions: "
+            f"{few([each.name for each in left])} are left out"
+        )
+        issues.append(Issue(message, Source(file, _line(contents["name_mot"]), "name_mot")))
+    return replace(base, transmissions=tuple(kept))
 
 
 def _missing(name: str, names: Iterable[str], source: Source) -> Issue:
