@@ -140,6 +140,13 @@ class TestClosingFrames:
             "mine"
         ]
 
+    def test_loops_between_their_places_stand_instead(self):
+        """As of MJCF's sites that are written to URDF beside the loop that connects them."""
+        own = loop("mine", "spherical", "rocker", "coupler", "0.7 0 0", "1 0.0001 0", "")
+        assert [each.name for each in read(four_bar(own, closing=closing("_1", "_2"))).loops] == [
+            "mine"
+        ]
+
     def test_half_a_pair(self):
         with pytest.warns(rm.DescriptionWarning, match="there is no frame 'closing_pin_2'"):
             assert not read(four_bar(closing=closing("_1"))).loops
@@ -222,6 +229,17 @@ class TestExtendedUrdf:
         assert first.origin.xyz == (0.5, 0.0, 0.0)
         assert second.origin.xyz == (0.0, 0.0, 0.0)
         assert rm.load(four_bar(closing=""), extend=beside(text)).nv == 5
+
+    def test_motors_are_those_that_it_names(self, beside):
+        motors = "".join(
+            f'<transmission name="t_{n}"><type>transmission_interface/SimpleTransmission</type>'
+            f'<joint name="j_{n}"/><actuator name="m_{n}"/></transmission>'
+            for n in ("crank", "rocker")
+        )
+        text = four_bar(motors)
+        with pytest.warns(rm.DescriptionWarning, match="'t_rocker' are left out"):
+            found = read(text, extend=beside("name_mot: [j_crank, j_coupler]"))
+        assert [each.name for each in found.transmissions] == ["t_crank", "j_coupler"]
 
     def test_joints_that_are_not_there_are_passed_over(self, beside):
         text = "joint_name: [j_crnak]\njoint_type: [SPHERICAL]\nname_mot: [j_rokcer]\nspeed: 3\n"

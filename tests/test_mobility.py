@@ -148,7 +148,7 @@ def test_spins_are_named_and_locked() -> None:
     text, _ = instance("rod between balls", 0, 0.0)
     model = rm.load(text)
     assert model.nv == 2
-    assert model.notes[0].startswith("0 motors, 2 freedoms: 1 is the spin of a rod between two")
+    assert model.notes[0].startswith("2 freedoms: 1 is the spin of a rod between two")
     assert "'j2'" in model.notes[0]
     locked = rm.load(text, spins="locked")
     assert locked.nv == 1
@@ -160,6 +160,18 @@ def test_spins_are_named_and_locked() -> None:
         rm.load(text, spins="held")
     with pytest.raises(TypeError, match="mend is True or False, not 'yes'"):
         rm.load(text, mend="yes")
+
+
+def test_motors_that_brace_each_other_are_named() -> None:
+    text, _ = instance("planar four-bar", 0, 0.0)
+    motor = '<transmission name="{0}"><joint name="{0}"/><actuator name="{0}"/></transmission>'
+    one, two = (
+        text.replace("</robot>", m + "</robot>")
+        for m in (motor.format("j0"), motor.format("j0") + motor.format("j1"))
+    )
+    assert not any("brace" in note for note in rm.load(one).notes)
+    (note,) = (note for note in rm.load(two).notes if "brace" in note)
+    assert "2 driven joints ('j0', 'j1'), 1 freedom: motors brace each other" in note
 
 
 @pytest.mark.parametrize("base", [False, True])

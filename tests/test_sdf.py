@@ -336,6 +336,16 @@ class TestJoints:
         assert found.limits == Limits(*bounds, velocity=4.0, effort=3.0)
         assert (found.damping, found.friction) == (5.0, 6.0)
 
+    def test_empty_numbers_are_left_at_their_defaults(self):
+        limit = "<limit><upper>1</upper><velocity/><effort> </effort></limit>"
+        text = sdf(
+            link("a"),
+            link("b"),
+            joint("j", "revolute", "a", "b").replace("</xyz>", f"</xyz>{limit}"),
+        )
+        found = warned(text, "<velocity> is empty", "likewise", line=5, element="joint 'j'")
+        assert named(found.joints, "j").limits == Limits(upper=1.0)
+
     def test_what_is_no_limit(self):
         inner = (
             "<axis><xyz>0 0 1</xyz><limit><lower>-1e16</lower><upper>1e+16</upper>"

@@ -204,7 +204,10 @@ def _place(shape: Shape) -> tuple[Path, list[str]]:
         path = file.parent / name
     else:
         package, _, rest = name.removeprefix(prefix).partition("/")
-        holders = [[p for p in each.parents if package and p.name == package] for each in files]
+        if rest and not package:  # package:///mesh.stl, as onshape-to-robot writes it
+            holders = [[each.parent] for each in files]
+        else:
+            holders = [[p for p in each.parents if package == p.name != ""] for each in files]
         if not holders[0]:
             raise DescriptionError(
                 f"the mesh '{shape.file}' is in a folder '{package}', and none of this name holds "

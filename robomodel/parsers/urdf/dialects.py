@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -22,8 +23,9 @@ from robomodel.description import (
     Loop,
     LoopType,
     Pose,
+    Vec3,
 )
-from robomodel.description.poses import ORIGIN
+from robomodel.description.poses import ORIGIN, compose
 from robomodel.errors import (
     Issue,
     warn_of_all,
@@ -45,6 +47,7 @@ from robomodel.parsers.xml import Document, Element, shown
 _LOOP_JOINTS = ("spherical", "ball", "revolute", "continuous", "prismatic", "fixed")
 _LINKS = ("link1", "link2")
 _END = frozenset(("link", "xyz", "rpy"))
+_NEAR = 1e-3  # m; a rounded loop that was mended is so near the frames of its file
 _WEIGHTLESS = 1e-6  # kg; frames are written as links of 1e-9 kg or of none
 
 
@@ -162,7 +165,8 @@ def with_closing_frames(description: Description, *, strict: bool = False) -> De
 
     It closes a mate NAME by links ``closing_NAME_1`` and ``closing_NAME_2`` without mass, whose
     origins coincide; of a hinge, there are ``closing_NAME_1_z`` and ``closing_NAME_2_z`` further
-    along its axis z too. Loops that name the two links already stand instead.
+    along its axis z too. Loops that name the two links already, or join their places on the links
+    that carry these, stand instead.
     """
     links = {link.name: link for link in description.links}
     above = {joint.child: joint for joint in description.joints}
@@ -179,6 +183,9 @@ def with_closing_frames(description: Description, *, strict: bool = False) -> De
             message = f"there is no frame '{other}' that it could close a loop with"
             issues.append(Issue(message, link.source))
         elif number == "1" and frozenset((name, other)) not in tied:
+            places = _on_carrier(Anchor(name), above), _on_carrier(Anchor(other), above)
+            if any(_joins(loop, places, above) for loop in description.loops):
+                continue
             hinge = {f"{name}_z", f"{other}_z"} <= frames
             loops.append(
                 Loop(
@@ -202,6 +209,29 @@ def with_closing_frames(description: Description, *, strict: bool = False) -> De
                 issues.append(Issue(message, links[name].source, "closed loops of a YAML file"))
     warn_of_all(issues, strict=strict)
     return replace(description, loops=(*description.loops, *loops)) if loops else description
+
+
+_Place = tuple[str, Vec3]  # a link, and a point of it
+
+
+def _on_carrier(anchor: Anchor, above: Mapping[str, Joint]) -> _Place:
+    """An anchor's link and point; of a frame's, those of the link that carries the frame."""
+    link, pose = anchor.link, anchor.origin
+    while (held := above.get(link)) is not None and held.type == "fixed":
+        link, pose = held.parent, compose(held.origin, pose)
+    return link, pose.xyz
+
+
+def _joins(loop: Loop, places: tuple[_Place, _Place], above: Mapping[str, Joint]) -> bool:
+    """Whether a loop joins two places of two links."""
+    ends = _on_carrier(loop.predecessor, above), _on_carrier(loop.successor, above)
+    return any(
+        all(
+            end[0] == place[0] and math.dist(end[1], place[1]) < _NEAR
+            for end, place in zip(order, places, strict=True)
+        )
+        for order in (ends, ends[::-1])
+    )
 
 
 def _is_frame(link: Link, held: Joint | None, carriers: set[str]) -> bool:
