@@ -21,13 +21,14 @@ PROXIMAL = 1e-9  # of a block's trace, on its diagonal in both places: planar ro
 FASTENED = 1e6  # G's trace times the normal's inertia from which on a contact cannot rebound
 
 
-TINY = 1e-300
+TINY = 1e-30  # a number in single precision, too
 
 
 OPEN = 1e9  # m/s: b of a contact or a stop that takes no part
 
 
 SLIPS = 3  # steps of Newton's on the slip of a sliding contact, a sweep
+END = 1e-6  # of σ, from its ends: nearer to 0, squares of what it scales vanish in single precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +138,9 @@ class Contact:
         at_zero = self.friction * down
         y = [-div(t, self.mean) for t in turned]
         at_one = _length(*y) + (at_zero + self.friction * per * dot(self.gamma, y))
-        linear = minimum(maximum(div(-at_zero, at_one - at_zero), 0.0), 1.0)
+        linear = minimum(maximum(div(-at_zero, at_one - at_zero), END), 1.0)
         inside = minimum(slip, 1.0 - slip)
-        return select(-inside, slip, linear)
+        return select(END - inside, slip, linear)
 
     def _excess(
         self, turned: tuple[Scalar, Scalar], down: Scalar, per: Scalar, s: Scalar
