@@ -30,6 +30,7 @@ from robomodel.papers.natural_coordinates import (
     Coincide,
     Constraint,
     Distance,
+    Driven,
     FixedAngle,
     Linear,
     Mechanism,
@@ -310,6 +311,44 @@ class Printed:
         s, r = both[:, :-1], both[:, -1:]
         drift = s @ -self.rates(q, v, np.zeros(self.n))[2]
         return np.linalg.solve(r.T @ self.mass @ r, r.T @ (self.force + push - self.mass @ drift))
+
+
+def test_a_driven_crank() -> None:
+    """(1)-(3) with Φ_t: the drive's force is that of inverse dynamics, motions are prescribed."""
+    free = paper((Angle("theta", ("A", "P1"), 1.0),))
+    turn = Driven("theta", lambda t: (1 + np.sin(3 * t), 3 * np.cos(3 * t), -9 * np.sin(3 * t)))
+    of = replace(free, constraints=(*free.constraints, turn))
+    t, h, zero = 0.3, 1e-4, np.zeros(5)
+    start = of.close(np.array([0.5, 0.8, 1.0, 2.0, 1.0]))
+    assert start[4] == pytest.approx(1.0, abs=1e-12)
+    q = of.close(start, t=t)
+    assert q[4] == pytest.approx(1 + np.sin(0.9), abs=1e-12)
+    v = np.linalg.solve(of.jacobian(q), of.driven_rates(t))
+    a, multipliers = of.accelerations(q, v, zero, t)
+    before, after = of.close(q, t=t - h), of.close(q, t=t + h)
+    near((after - before) / (2 * h), v, tolerance=1e-6)
+    near((after - 2 * q + before) / h**2, a, tolerance=1e-4)
+    near(-multipliers[-1:], free.independent_forces(q, v, a[4:], ["theta"]))
+    assert of.independent_accelerations(q, v, zero, [], t=t).shape == (0,)
+
+    count, step = 41, 2.5e-3
+    at = step * np.arange(count)
+    motion = np.array([of.close(start, t=x) for x in at])
+    rates = np.linalg.solve(of.jacobian(motion), of.driven_rates(at)[..., None])[..., 0]
+    graph = planar.forward(of, count, step, q=motion[0], v=rates[0])
+    solution = solve(graph, {"q": motion + 0.01, "v": rates + 0.1, "a": np.zeros((count, 5))})
+    assert solution.converged
+    near(solution.values["q"], motion)
+    at_t = [part[np.newaxis] for part in (q, v, a)]
+    for factor, x, data in (
+        (planar.PositionConstraints(of), at_t[:1], [[t]]),
+        (planar.VelocityConstraints(of), at_t[:2], [[t]]),
+        (planar.AccelerationConstraints(of), at_t, [[t]]),
+        (planar.PlanarDynamics(of), at_t, [[*zero, t]]),
+    ):
+        assert np.abs(factor.evaluate(x, np.array(data))[0]).max() < 1e-10
+    with pytest.raises(ValueError, match="theta"):
+        replace(of, constraints=(*of.constraints, Driven("thet", turn.motion)))
 
 
 @pytest.mark.parametrize("angle", [False, True])

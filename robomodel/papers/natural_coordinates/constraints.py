@@ -8,21 +8,30 @@ sine of an angle:
 
 Angles have both forms, and the one is used whose derivative by θ does not vanish: that of the
 cosine where |sin| > 1/√2 (Blanco-Claraco, Leanza and Reina, appendix III).
+
+A driven coordinate subtracts a function of time from a linear form, Φ = q_i - f(t), so that
+Φ_q does not depend on time and Φ_t = -ḟ(t).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from robomodel.errors import check_names
 from robomodel.model.joints import Array, Mask
 
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])  # by a right angle
+
+START = np.zeros(())  # the time 0
+
+Motion = Callable[[Array], tuple[Array, Array, Array]]
+"""Times (...) [s] → the values, rates and accelerations (...) of a driven coordinate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +46,8 @@ class Layout:
         return self.points[second] - self.points[first]
 
     def coordinate(self, name: str) -> Array:
-        """A coordinate as an affine function, (n + 1)."""
+        """A coordinate as an affine function, (n + 1); ValueError for unknown names."""
+        check_names((name,), self.coordinates, "there is no coordinate ")
         unit = np.zeros(len(self.coordinates) + 1)
         unit[self.coordinates.index(name)] = 1.0
         return unit
@@ -54,7 +64,8 @@ class Layout:
 class Row:
     """A condition: xᵀ ``form`` x, and with an ``angle`` (a coordinate) - ``size`` cos(...).
 
-    ``sine`` is the form that goes with - ``size`` sin(``rate`` θ + ``phase``).
+    ``sine`` is the form that goes with - ``size`` sin(``rate`` θ + ``phase``). ``motion`` is
+    subtracted: a function of time.
     """
 
     name: str
@@ -64,6 +75,7 @@ class Row:
     size: float = 0.0
     rate: float = 1.0
     phase: float = 0.0
+    motion: Motion | None = None
 
 
 class Constraint(Protocol):
@@ -254,9 +266,29 @@ class Linear:
         return [Row(self.name, _linear(at, total))]
 
 
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """A coordinate is a function of time, q_i - f(t) = 0: a motor that is stronger than any load.
+
+    ``motion`` takes times (...) [s] and returns f, ḟ and f̈, each (...).
+    """
+
+    coordinate: str
+    motion: Motion
+    added = ()
+
+    def rows(self, at: Layout) -> list[Row]:
+        """One, linear in the coordinates."""
+        form = _linear(at, at.coordinate(self.coordinate))
+        return [Row(f"drive of {self.coordinate}", form, motion=self.motion)]
+
+
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """Many rows at once: Φ and its derivatives at coordinates q (..., n), with batch axes."""
+    """Many rows at once: Φ and its derivatives at coordinates q (..., n), with batch axes.
+
+    Derivatives by the coordinates are the same at all times.
+    """
 
     rows: tuple[Row, ...]
     n: int
@@ -298,8 +330,16 @@ class Conditions:
         _, rate, phase = self._waves
         return np.abs(np.sin(rate * q[..., self._columns] + phase)) > math.sqrt(0.5)
 
-    def residual(self, q: Array) -> Array:
-        """Φ (..., m)."""
+    def driven(self, t: Array, order: int) -> Array:
+        """What drives prescribe (..., m) at times t (...): f, ḟ or f̈; zero in all other rows."""
+        values = np.zeros((*t.shape, len(self.rows)))
+        for k, row in enumerate(self.rows):
+            if row.motion is not None:
+                values[..., k] = row.motion(t)[order]
+        return values
+
+    def residual(self, q: Array, t: Array = START) -> Array:
+        """Φ (..., m) at times t (...)."""
         x = _extended(q)
         values: Array = np.einsum("...i,kij,...j->...k", x, self._forms, x, optimize=True)
         if self._angles:
@@ -308,7 +348,7 @@ class Conditions:
             values[..., self._angles] = np.where(
                 self._by_cosine(q), values[..., self._angles] + cosine, other + sine
             )
-        return values
+        return values - self.driven(t, 0)
 
     def angles_hold(self, q: Array) -> bool:
         """Whether angles at q (n,) hold by cosine and sine, of which each row has only one.

@@ -1,8 +1,9 @@
 """Planar mechanisms in natural coordinates: bodies by points, constant mass matrix, constraints.
 
-With Φ(q) = 0 and Φ_q q̈ = c = -Φ̇_q q̇ (document 000, equations 1 to 15):
+With Φ(q, t) = 0, Φ_q q̇ = b = -Φ_t and Φ_q q̈ = c = -Φ̇_q q̇ - Φ_tt (document 000, equations 1
+to 15; b = 0 and Φ_tt = 0 without :class:`~robomodel.papers.natural_coordinates.Driven`):
 
-    [M  Φ_qᵀ] [q̈]   [Q]        q̇ = R ż,  q̈ = S c + R z̈,  [S R] = [Φ_q; B]⁻¹,  ż = B q̇
+    [M  Φ_qᵀ] [q̈]   [Q]        q̇ = S b + R ż,  q̈ = S c + R z̈,  [S R] = [Φ_q; B]⁻¹,  ż = B q̇
     [Φ_q  0 ] [λ] = [c]   or   RᵀM R z̈ = Rᵀ(Q - M S c)
 """
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.errors import ClosureError, check_names, did_you_mean
+from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
 from robomodel.papers.matrices import times, transposed
 from robomodel.papers.natural_coordinates.constraints import (
@@ -60,7 +62,8 @@ class Mechanism:
     ``points``: name → (x, y) of a point fixed to the ground, None of a free one. ``inertias``:
     coordinate → inertia of its rate alone, as an armature is. ``dropped``: conditions (by number)
     that repeat others, see :meth:`regular`. Coordinates are "P.x", "P.y" for free points P,
-    then those that constraints add. All functions take q (..., n) with leading batch axes.
+    then those that constraints add. All functions take q (..., n) with leading batch axes, and
+    times ``t`` (...) [s], on which results depend only where a coordinate is driven.
 
     Raises ValueError for unknown points, and for bodies that carry each other.
     """
@@ -183,9 +186,13 @@ class Mechanism:
 
     # ---- constraints
 
-    def residual(self, q: ArrayLike) -> Array:
+    def residual(self, q: ArrayLike, t: ArrayLike = 0.0) -> Array:
         """Φ (..., m)."""
-        return self.conditions.residual(self._q(q))
+        return self.conditions.residual(self._q(q), as_numbers(t, "t"))
+
+    def driven_rates(self, t: ArrayLike = 0.0) -> Array:
+        """b = -Φ_t (..., m), so that Φ_q q̇ = b: zero but in rows of driven coordinates."""
+        return self.conditions.driven(as_numbers(t, "t"), 1)
 
     def jacobian(self, q: ArrayLike) -> Array:
         """Φ_q (..., m, n)."""
@@ -203,9 +210,10 @@ class Mechanism:
         """(Φ̇_q)_q = Φ_qqq q̇ (..., m, n, n)."""
         return self.conditions.hessian_rate(self._q(q), self._q(v, "v"))
 
-    def bias(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """c = -Φ̇_q q̇ (..., m), so that Φ_q q̈ = c."""
-        return -times(self.jacobian_rate(q, v), self._q(v, "v"))
+    def bias(self, q: ArrayLike, v: ArrayLike, t: ArrayLike = 0.0) -> Array:
+        """c = -Φ̇_q q̇ - Φ_tt (..., m), so that Φ_q q̈ = c."""
+        driven = self.conditions.driven(as_numbers(t, "t"), 2)
+        return driven - times(self.jacobian_rate(q, v), self._q(v, "v"))
 
     def regular(self, q: ArrayLike) -> Mechanism:
         """The same without conditions that repeat others at q (n,), as parallel linkages have."""
@@ -214,14 +222,14 @@ class Mechanism:
         redundant = {row for k, row in enumerate(rows) if k not in independent}
         return replace(self, dropped=self.dropped | redundant)
 
-    def close(self, q: ArrayLike, held: Sequence[str] = ()) -> Array:
+    def close(self, q: ArrayLike, held: Sequence[str] = (), t: float = 0.0) -> Array:
         """A closed configuration near q (n,), coordinates ``held`` by name; ClosureError if none.
 
         Newton's method with steps of least norm, halved while they do not help.
         """
         at = self._q(q).copy()
         free = np.flatnonzero(~self.selection(held).any(axis=0))
-        gap = self.residual(at)
+        gap = self.residual(at, t)
         for _ in range(100):
             if np.max(np.abs(gap), initial=0.0) < CLOSED:
                 return at
@@ -229,7 +237,7 @@ class Mechanism:
             step[free] = -np.linalg.lstsq(self.jacobian(at)[:, free], gap, rcond=1e-10)[0]
             factor = 1.0
             while factor > 1e-4:
-                new = self.residual(at + factor * step)
+                new = self.residual(at + factor * step, t)
                 if np.linalg.norm(new) < np.linalg.norm(gap):
                     break
                 factor /= 2
@@ -304,9 +312,14 @@ class Mechanism:
         system[..., : self.n, self.n :] = transposed(phi)
         return system
 
-    def accelerations(self, q: ArrayLike, v: ArrayLike, forces: ArrayLike) -> tuple[Array, Array]:
-        """(q̈ (..., n), λ (..., m)) under forces Q (..., n) beside gravity: the KKT system."""
-        c, load = self.bias(q, v), self._q(forces, "forces") + self.weight
+    def accelerations(
+        self, q: ArrayLike, v: ArrayLike, forces: ArrayLike, t: ArrayLike = 0.0
+    ) -> tuple[Array, Array]:
+        """(q̈ (..., n), λ (..., m)) under forces Q (..., n) beside gravity: the KKT system.
+
+        -λ of a driven coordinate's row is the force that its drive applies.
+        """
+        c, load = self.bias(q, v, t), self._q(forces, "forces") + self.weight
         batch = np.broadcast_shapes(c.shape[:-1], load.shape[:-1])
         right = np.concatenate(
             [np.broadcast_to(x, (*batch, x.shape[-1])) for x in (load, c)], axis=-1
@@ -343,10 +356,11 @@ class Mechanism:
         forces: ArrayLike,
         independent: Sequence[str] | Array,
         b_rate: ArrayLike = 0.0,
+        t: ArrayLike = 0.0,
     ) -> Array:
         """z̈ (..., n - m) in null-space form; ``b_rate`` is Ḃ q̇ (..., n - m) where B moves."""
         s, r = self.split(q, independent)
-        bias = times(s, self.bias(q, v)) - times(r, np.zeros(r.shape[-1]) + np.asarray(b_rate))
+        bias = times(s, self.bias(q, v, t)) - times(r, np.zeros(r.shape[-1]) + np.asarray(b_rate))
         load = self._q(forces, "forces") + self.weight - bias @ self.mass_matrix
         right = times(transposed(r), load)
         solution = np.linalg.solve(self._reduced(r), right[..., None])[..., 0]
@@ -359,11 +373,12 @@ class Mechanism:
         accelerations: ArrayLike,
         independent: Sequence[str] | Array,
         b_rate: ArrayLike = 0.0,
+        t: ArrayLike = 0.0,
     ) -> Array:
         """The forces (..., n - m) along ż that produce z̈: Rᵀ(M q̈ - Q)."""
         s, r = self.split(q, independent)
         zdd = np.asarray(accelerations, dtype=np.float64) - np.asarray(b_rate)
-        qdd = times(s, self.bias(q, v)) + times(r, zdd)
+        qdd = times(s, self.bias(q, v, t)) + times(r, zdd)
         return times(transposed(r), qdd @ self.mass_matrix - self.weight)
 
     def independent_mass_matrix(self, q: ArrayLike, independent: Sequence[str] | Array) -> Array:

@@ -45,7 +45,10 @@ LOOSE = 1e6
 
 @dataclass(frozen=True)
 class _Independent(FactorBase):
-    """Conditions of a mechanism, and of its coordinates that a further variable repeats, if any."""
+    """Conditions of a mechanism, and of its coordinates that a further variable repeats, if any.
+
+    ``data`` are the times (K, 1) [s] at which they hold, which driven coordinates need; 0 if None.
+    """
 
     mechanism: Mechanism
     independent: tuple[str, ...] = ()
@@ -76,42 +79,48 @@ class _Independent(FactorBase):
         return e, [*slopes, last]
 
 
+def _times(data: Array | None, count: int) -> Array:
+    """A factor's times (K,) from its data (K, 1): all 0 where it has none."""
+    return np.zeros(count) if data is None or not data.shape[1] else data[:, 0]
+
+
 class PositionConstraints(_Independent):
-    """Φ(q) = 0, and q[independent] = z."""
+    """Φ(q, t) = 0, and q[independent] = z."""
 
     _states = ("q", "z")
     _linear = ("z",)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """[Φ; q[independent] - z]."""
-        return self._joined(self.mechanism.residual(x[0]), [self.mechanism.jacobian(x[0])], x)
+        values = self.mechanism.residual(x[0], _times(data, len(x[0])))
+        return self._joined(values, [self.mechanism.jacobian(x[0])], x)
 
 
 class VelocityConstraints(_Independent):
-    """Φ_q q̇ = 0, and q̇[independent] = ż."""
+    """Φ_q q̇ = b, and q̇[independent] = ż."""
 
     _states = ("q", "v", "zd")
     _linear = ("v", "zd")
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """[Φ_q q̇; q̇[independent] - ż]."""
+        """[Φ_q q̇ - b; q̇[independent] - ż]."""
         q, v = x[:2]
-        phi = self.mechanism.jacobian(q)
-        values = np.einsum("kij,kj->ki", phi, v)
+        phi, driven = self.mechanism.jacobian(q), self.mechanism.driven_rates(_times(data, len(q)))
+        values = np.einsum("kij,kj->ki", phi, v) - driven
         return self._joined(values, [self.mechanism.jacobian_rate(q, v), phi], x)
 
 
 class AccelerationConstraints(_Independent):
-    """Φ_q q̈ + Φ̇_q q̇ = 0, and q̈[independent] = z̈."""
+    """Φ_q q̈ = c, and q̈[independent] = z̈."""
 
     _states = ("q", "v", "a", "zdd")
     _linear = ("a", "zdd")
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """[Φ_q q̈ + Φ̇_q q̇; q̈[independent] - z̈]."""
+        """[Φ_q q̈ - c; q̈[independent] - z̈]."""
         m, (q, v, a) = self.mechanism, x[:3]
         phi, rate = m.jacobian(q), m.jacobian_rate(q, v)
-        values = np.einsum("kij,kj->ki", phi, a) + np.einsum("kij,kj->ki", rate, v)
+        values = np.einsum("kij,kj->ki", phi, a) - m.bias(q, v, _times(data, len(q)))
         by_q = np.einsum("kmij,kj->kmi", m.hessian_rate(q, v), v) + m.jacobian_rate(q, a)
         return self._joined(values, [by_q, 2.0 * rate, phi], x)
 
@@ -120,7 +129,8 @@ class AccelerationConstraints(_Independent):
 class PlanarDynamics(FactorBase):
     """Accelerations are those of the KKT system under gravity and forces Q: e = q̈(q, q̇, Q) - a.
 
-    ``forces``: the variable Q (n), or None; ``data`` are applied forces (n). With ``independent``
+    ``forces``: the variable Q (n), or None; ``data`` are applied forces (n) and the time [s],
+    which may be left out where nothing is driven. With ``independent``
     coordinates it is z̈(q, q̇, Q) - zdd instead: the null-space form gives the same accelerations.
     Jacobians are exact: those of the KKT system's solution.
     """
@@ -143,11 +153,12 @@ class PlanarDynamics(FactorBase):
         """The KKT system K [q̈; λ] = [Q; c] and its change, K ∂[q̈; λ] = ∂[Q; c] - ∂K [q̈; λ]."""
         m, (q, v) = self.mechanism, x[:2]
         count, n = len(q), m.n
-        load = np.zeros((count, n)) + m.weight + (0.0 if data is None else data)
+        applied, t = (None, None) if data is None else (data[:, :n], data[:, n:])
+        load = np.zeros((count, n)) + m.weight + (0.0 if applied is None else applied)
         if self.forces is not None:
             load = load + x[3]
         rate, inverse = m.jacobian_rate(q, v), np.linalg.inv(m.kkt_matrix(q))
-        right = np.concatenate([load, -np.einsum("kij,kj->ki", rate, v)], axis=1)
+        right = np.concatenate([load, m.bias(q, v, _times(t, count))], axis=1)
         solution = np.einsum("kij,kj->ki", inverse, right)
         a, multipliers = solution[:, :n], solution[:, n:]
         by_q = np.zeros((count, solution.shape[1], n))
@@ -185,13 +196,13 @@ def forward(
     graph = Graph(dict.fromkeys(("q", "v", "a"), vectors), count)
     graph = graph.add(Prior("q", vectors), 0.0, times=[0], data=q)
     graph = graph.add(Prior("v", vectors), 0.0, times=[0], data=v)
-    later = np.arange(1, count)  # the priors fix the first
-    graph = graph.add(PositionConstraints(mechanism), 0.0, times=later)
-    graph = graph.add(VelocityConstraints(mechanism), 0.0, times=later)
+    later, t = np.arange(1, count), step * np.arange(count)[:, np.newaxis]  # priors fix the first
+    graph = graph.add(PositionConstraints(mechanism), 0.0, times=later, data=t[1:])
+    graph = graph.add(VelocityConstraints(mechanism), 0.0, times=later, data=t[1:])
     graph = graph.add(Trapezoid("q", "v", step, vectors), integrator_noise)
     graph = graph.add(Trapezoid("v", "a", step, vectors), integrator_noise)
-    data = np.broadcast_to(as_numbers(forces, "forces"), (count, mechanism.n))
-    return graph.add(PlanarDynamics(mechanism), dynamics_noise, data=data)
+    applied = np.broadcast_to(as_numbers(forces, "forces"), (count, mechanism.n))
+    return graph.add(PlanarDynamics(mechanism), dynamics_noise, data=np.hstack([applied, t]))
 
 
 def forward_independent(
@@ -220,13 +231,14 @@ def forward_independent(
     for name, value in (("z", q), ("zd", v)):
         data = select @ np.asarray(value, dtype=float)
         graph = graph.add(Prior(name, few), 0.0, times=[0], data=data)
-    graph = graph.add(PositionConstraints(mechanism, chosen), 0.0)
-    graph = graph.add(VelocityConstraints(mechanism, chosen), 0.0)
-    graph = graph.add(AccelerationConstraints(mechanism, chosen), 0.0)
+    t = step * np.arange(count)[:, np.newaxis]
+    for kind in (PositionConstraints, VelocityConstraints, AccelerationConstraints):
+        graph = graph.add(kind(mechanism, chosen), 0.0, data=t)
     graph = graph.add(Trapezoid("z", "zd", step, few), integrator_noise)
     graph = graph.add(Trapezoid("zd", "zdd", step, few), integrator_noise)
     applied = np.broadcast_to(as_numbers(forces, "forces"), (count, mechanism.n))
-    graph = graph.add(PlanarDynamics(mechanism, chosen), dynamics_noise, data=applied)
+    dynamics = PlanarDynamics(mechanism, chosen)
+    graph = graph.add(dynamics, dynamics_noise, data=np.hstack([applied, t]))
     return graph if equal_noise is None else graph.add(Equal("q", vectors), equal_noise)
 
 
@@ -252,11 +264,12 @@ def inverse(
     count, at = len(positions), tuple(names.index(name) for name in actuated)
     vectors = Vectors(mechanism.n)
     idle = tuple(i for i in range(mechanism.n) if i not in at)
+    t = step * np.arange(count)[:, np.newaxis]
 
     def closed(*variables: str) -> Graph:
         graph = Graph(dict.fromkeys(variables, vectors), count)
         graph = graph.add(Reading("q", at, mechanism.n), 0.0, data=positions)
-        graph = graph.add(PositionConstraints(mechanism), 0.0)
+        graph = graph.add(PositionConstraints(mechanism), 0.0, data=t)
         return graph.add(Equal("q", vectors), EQUAL)
 
     def integrated(graph: Graph) -> Graph:
@@ -268,11 +281,12 @@ def inverse(
     at_rest = closed("q")
     motion = integrated(closed("q", "v", "a"))
     later = np.arange(1, count)
-    constrained = motion.add(VelocityConstraints(mechanism), 0.0, times=later)
+    constrained = motion.add(VelocityConstraints(mechanism), 0.0, times=later, data=t[1:])
     forced = integrated(closed("q", "v", "a", "Q"))
-    forced = forced.add(VelocityConstraints(mechanism), 0.0, times=later)
+    forced = forced.add(VelocityConstraints(mechanism), 0.0, times=later, data=t[1:])
     forced = forced.add(Reading("Q", idle, mechanism.n), 0.0)
-    forced = forced.add(PlanarDynamics(mechanism, forces="Q"), DYNAMICS)
+    unloaded = np.hstack([np.zeros((count, mechanism.n)), t])
+    forced = forced.add(PlanarDynamics(mechanism, forces="Q"), DYNAMICS, data=unloaded)
     start = fixed_lag(at_rest, {"q": np.asarray(q, dtype=float)}, 2).newest
     return staged([at_rest, motion, constrained, forced], start)
 
