@@ -19,6 +19,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -144,10 +145,17 @@ def state_of(model: Any, positions: dict[str, Any], velocities: dict[str, Any]) 
     q, v = np.zeros(model.nq), np.zeros(model.nv)
     for cluster in model.clusters:
         for body, place, _ in joint_slices(model, cluster):
-            q[cluster.q][place] = positions[model.joints[body].name]
-        rates = np.concatenate([np.atleast_1d(velocities[name]) for name in cluster.joints])
+            q[cluster.q][place] = positions[_named(model.joints[body].name, positions)]
+        rates = np.concatenate(
+            [np.atleast_1d(velocities[_named(name, velocities)]) for name in cluster.joints]
+        )
         v[cluster.v] = rates[list(cluster.columns)]
     return q, v
+
+
+def _named(name: str, names: Collection[str]) -> str:
+    """A joint's name, of a floating base the one that the other model has."""
+    return name if name in names else next(iter(names))
 
 
 def round_trip_error(model: Any, other: Any) -> float:
@@ -162,7 +170,8 @@ def round_trip_error(model: Any, other: Any) -> float:
         )
         size = max(float(np.max(np.abs(a), initial=0.0)) for a in mine.values())
         for name, a in mine.items():
-            worst = max(worst, float(np.max(np.abs(a - theirs[name]), initial=0.0)) / size)
+            its = theirs[_named(name, theirs)]
+            worst = max(worst, float(np.max(np.abs(a - its), initial=0.0)) / size)
     return worst
 
 

@@ -11,6 +11,7 @@ from cases import few
 from linkage_family import FAMILY, NOISE, instance
 
 import robomodel as rm
+from robomodel.model.closure import close as closed
 
 SINGULAR = {  # at the roots of these, rounding by 1e-4 leaves more than floats do
     ("Bricard", 1e-6), ("Bricard", 1e-4), ("triple crank", 1e-4), ("welded parallelogram", 1e-4),
@@ -172,6 +173,75 @@ def test_motors_that_brace_each_other_are_named() -> None:
     assert not any("brace" in note for note in rm.load(one).notes)
     (note,) = (note for note in rm.load(two).notes if "brace" in note)
     assert "2 driven joints ('j0', 'j1'), 1 freedom: motors brace each other" in note
+
+
+def assembled(joints: list[tuple[str, str, str, str, str, str]], loops: str) -> str:
+    """Links of 1 kg, with joints as name, type, parent, child, place and axis."""
+    inertial = (
+        '<inertial><mass value="1"/><inertia ixx="0.01" iyy="0.02" izz="0.03" ixy="0" ixz="0" '
+        'iyz="0"/></inertial>'
+    )
+    links = "".join(f'<link name="{child}">{inertial}</link>' for _, _, _, child, _, _ in joints)
+    placed = "".join(
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="{xyz}"/>{f"<axis xyz={axis!r}/>" if axis else ""}'
+        '<limit lower="-9" upper="9" effort="1" velocity="1"/></joint>'
+        for name, kind, parent, child, xyz, axis in joints
+    )
+    return f'<robot name="r"><link name="base"/>{links}{placed}{loops}</robot>'
+
+
+def anchored(name: str, kind: str, first: str, xyz: str, second: str, other: str) -> str:
+    """A loop between points of two links."""
+    return (
+        f'<loop name="{name}" type="{kind}"><predecessor link="{first}"><origin xyz="{xyz}"/>'
+        f'</predecessor><successor link="{second}"><origin xyz="{other}"/></successor></loop>'
+    )
+
+
+def test_a_rod_that_is_a_slide_spins_as_one() -> None:
+    """As the cylinder and the piston of a Stewart platform's leg."""
+    text = assembled(
+        [
+            ("j0", "revolute", "base", "crank", "0 0 0", "0 0 1"),
+            ("ball", "spherical", "crank", "cylinder", "0.3 0 0.1", ""),
+            ("slide", "prismatic", "cylinder", "piston", "0.2 0.15 0", "0.8 0.6 0"),
+            ("j1", "revolute", "base", "rocker", "1 0 0", "0 0.6 0.8"),
+        ],
+        anchored("end", "spherical", "piston", "0.4 0.3 0", "rocker", "-0.1 0.3 0.1"),
+    )
+    model = rm.load(text)
+    assert model.nv == 3
+    assert "3 freedoms: 1 is the spin of a rod between two balls ('ball')" in model.notes[0]
+    assert rm.load(text, spins="locked").nv == 2
+    bent = rm.load(text.replace('xyz="0.4 0.2 0"', 'xyz="0.4 0.3 0"'))  # slides beside its line
+    assert not any("spin" in note for note in bent.notes)
+
+
+def rod_platform() -> str:
+    """A plate on three rods, with balls at both ends, which are welded to the plate."""
+    joints, loops = [("plate", "floating", "base", "plate", "0 0 0.5", "")], ""
+    for n, xy in enumerate(("0.4 0", "-0.2 0.3", "-0.2 -0.3")):
+        joints += [
+            (f"foot{n}", "spherical", "base", f"rod{n}", f"{xy} 0", ""),
+            (f"head{n}", "spherical", f"rod{n}", f"tip{n}", "0 0 0.5", ""),
+        ]
+        loops += anchored(f"weld{n}", "fixed", f"tip{n}", "0 0 0", "plate", f"{xy} 0")
+    return assembled(joints, loops)
+
+
+def test_loops_that_random_starts_close_the_wrong_way_round() -> None:
+    """Welds forbid no half turns: where three close, few starts have no axis turned round."""
+    model = rm.load(rod_platform())
+    (cluster,) = (cluster for cluster in model.clusters if cluster.implicit)
+    geometry = cluster.geometry
+    rng = np.random.default_rng(0)
+    start = np.broadcast_to(np.array(cluster.start), (40, geometry.nq))
+    q = geometry.integrate(start, rng.uniform(-2.5, 2.5, (40, geometry.nv)))
+    plain, gap = closed(geometry, q)
+    assert np.mean(geometry.flipped(plain) & (gap < 1e-9)) > 0.5
+    aimed, gap = closed(geometry, closed(geometry.oriented(), q)[0])
+    assert np.mean(~geometry.flipped(aimed) & (gap < 1e-9)) > 0.8
 
 
 @pytest.mark.parametrize("base", [False, True])

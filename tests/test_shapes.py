@@ -340,6 +340,8 @@ def test_where_meshes_are_looked_for(tmp_path: Path) -> None:
     assert path_of(file, "package://arm_description/m/a.stl") == package / "m" / "a.stl"
     assert path_of(file, "model://urdf/a.stl") == package / "urdf" / "a.stl"
     assert path_of(file, "package:///a.stl") == package / "urdf" / "a.stl"  # onshape-to-robot
+    (package / "urdf" / "assets").mkdir()
+    assert path_of(file, "package://assets/a.stl") == package / "urdf" / "assets" / "a.stl"
     assert path_of(file, f"file://{package}/meshes/a.stl") == package / "meshes" / "a.stl"
 
 
@@ -352,6 +354,7 @@ def test_where_meshes_are_not_looked_for(tmp_path: Path, monkeypatch: pytest.Mon
         "file:///etc/a.stl",
         "package://arm_description/../a.stl",
         "package://other/a.stl",
+        "package://../a.stl",
         "package:///../a.stl",
         "package://",
     ):

@@ -208,6 +208,9 @@ def _place(shape: Shape) -> tuple[Path, list[str]]:
             holders = [[each.parent] for each in files]
         else:
             holders = [[p for p in each.parents if package == p.name != ""] for each in files]
+            beside = file.parent / package  # package://assets/mesh.stl, as onshape-to-robot, too
+            if package not in ("", ".", "..") and not holders[0] and beside.is_dir():
+                holders = [[beside], [files[1].parent / package]]
         if not holders[0]:
             raise DescriptionError(
                 f"the mesh '{shape.file}' is in a folder '{package}', and none of this name holds "

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.model.constraints import (
+    Aligned,
     Link,
     LoopCondition,
     LoopJoint,
@@ -171,16 +172,29 @@ class Geometry:
         """Cosines of the angles of axes that loops align; negative where one is flipped."""
         values: list[Scalar] = []
         for loop in self.loop_joints:
-            pairs = {(row.i, row.j) for row in loop.rows if isinstance(row, Perpendicular)}
-            checks: list[tuple[int, int]] = []
-            if {(1, 0), (2, 0)} <= pairs:
-                checks.append((0, 0))
-            if (1, 2) in pairs:
-                checks.append((2, 2))
-            if checks:
-                probe = replace(loop, rows=tuple(Perpendicular(i, j) for i, j in checks))
+            if axes := _aligned_axes(loop):
+                probe = replace(loop, rows=tuple(Perpendicular(i, i) for i in axes))
                 values += evaluate_loops(self.links, [probe], q).values
         return values
+
+    def oriented(self) -> Geometry:
+        """With rows for which way round axes are that loops align, which flipped ones break.
+
+        Beyond a right angle steps on the conditions alone lead to a flipped loop; these do not.
+        """
+        loops = (
+            replace(loop, rows=(*loop.rows, *(Aligned(i) for i in _aligned_axes(loop))))
+            if isinstance(loop, LoopJoint)
+            else loop
+            for loop in self.loops
+        )
+        return replace(self, loops=tuple(loops))
+
+
+def _aligned_axes(loop: LoopJoint) -> list[int]:
+    """The axes of both frames that a loop makes parallel."""
+    pairs = {(row.i, row.j) for row in loop.rows if isinstance(row, Perpendicular)}
+    return [0] * ({(1, 0), (2, 0)} <= pairs) + [2] * ((1, 2) in pairs)
 
 
 # ---- damped steps of Newton's method -------------------------------------------------------------

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from robomodel.model.joints import JointModel, relative_motion
@@ -115,6 +115,21 @@ class Perpendicular:
         )
         moment = cross(b, a)
         return RowEvaluation(inner(a, b), ZERO, moment, (-moment[0], -moment[1], -moment[2]), bias)
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Predecessor's axis ``i`` points where the successor's axis ``i`` does: φ = a · b - 1.
+
+    Beside rows that make the axes parallel it says nothing more than which way round they are.
+    """
+
+    i: int
+
+    def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
+        """φ = a · b - 1."""
+        row = Perpendicular(self.i, self.i).evaluate(p, s)
+        return replace(row, value=row.value - 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 A body spins where one motion of its cluster leaves all other bodies with mass at rest, no motor
 turns, and the body's own motion is a rotation about a line that is fixed in it. Halves of a rod
-that a loop welds together are one body. Such a freedom is the rod's; no actuator and no other body
-feels it. It may be locked by one condition, that an axis
+that a loop welds together are one body, and so are those that slide in each other, as the cylinder
+and the piston of a Stewart platform's leg. Such a freedom is the rod's; no actuator and no other
+body feels it. It may be locked by one condition, that an axis
 of the rod stays perpendicular to one of what carries it: the ball becomes a universal joint.
 """
 
@@ -27,7 +28,7 @@ from robomodel.errors import few
 from robomodel.model.closure import Geometry, Nearest, close
 from robomodel.model.constraints import Coincident
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array, Spherical
+from robomodel.model.joints import Array, Prismatic, Spherical
 from robomodel.model.model import Model
 
 STILL = 1e-6  # share of a motion [rad, sizes] that counts as none
@@ -100,7 +101,13 @@ def _of_cluster(model: Model, cluster: Cluster) -> list[Spin]:
             places.append(q[0])
     motions = [null(q) for q in places]
     result: list[Spin] = []
-    for body, *halves in _welded(model, cluster, heavy):
+    turning: set[int] = set()
+    for body, *halves in [
+        *_rods(model, cluster, heavy),
+        *_rods(model, cluster, heavy, slides=True),
+    ]:
+        if turning & {body, *halves}:
+            continue
         others = [other for other in heavy if other not in (body, *halves)]
         spins = [
             _alone(geometry, q, motion, unit, body, others, driven)
@@ -109,16 +116,32 @@ def _of_cluster(model: Model, cluster: Cluster) -> list[Spin]:
         first = spins[0]
         if first is not None and all(_same(first, spin, geometry.scale) for spin in spins):
             result.append(Spin(cluster.bodies[body], *first))
+            turning |= {body, *halves}
     return result
 
 
-def _welded(model: Model, cluster: Cluster, heavy: Sequence[int]) -> list[list[int]]:
-    """The bodies with mass in groups that loops weld together, by their numbers in the cluster."""
+def _rods(
+    model: Model, cluster: Cluster, heavy: Sequence[int], *, slides: bool = False
+) -> list[list[int]]:
+    """The bodies with mass in groups that loops weld together, by their numbers in the cluster.
+
+    With ``slides``, those that a joint or a loop lets slide in each other, too.
+    """
     group = {body: body for body in range(len(cluster.bodies))}
     local = {body: n for n, body in enumerate(cluster.bodies)}
+    pairs = []
     for loop in model.loops:
         ends = [local.get(model.frame(x).body, -1) for x in (loop.predecessor, loop.successor)]
-        if loop.type == "fixed" and min(ends) >= 0:
+        if loop.type == "fixed" or (slides and loop.type == "prismatic"):
+            pairs.append(ends)
+    if slides:
+        pairs += [
+            [n, link.parent]
+            for n, link in enumerate(cluster.geometry.links)
+            if isinstance(link.joint, Prismatic)
+        ]
+    for ends in pairs:
+        if min(ends) >= 0:
             one, other = (group[end] for end in ends)
             group = {body: one if of == other else of for body, of in group.items()}
     groups: dict[int, list[int]] = {}

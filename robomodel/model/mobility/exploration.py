@@ -55,6 +55,10 @@ def sample(problem: ClusterProblem) -> ClosedConfigurations:
         guesses = np.concatenate([problem.start[None], near, anywhere])
         if attempt == 0:
             guesses = guesses[: SAMPLES + 1 + SAMPLES // 2]
+        elif not any(
+            map(len, (each for each, _ in batches))
+        ):  # all have a loop the wrong way round
+            guesses = close(geometry.oriented(), guesses, rank=problem.tolerance.rank)[0]
         q, gaps = close(geometry, guesses, iterations=30, rank=problem.tolerance.rank)
         if float(np.min(gaps)) < smallest:
             smallest, best = float(np.min(gaps)), q[int(np.argmin(gaps))]
