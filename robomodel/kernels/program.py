@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,8 +26,7 @@ Reference: TypeAlias = int | float  # a value's number in a program, or a consta
 FLOPS = {ADD: 1, SUB: 1, MUL: 1, DIV: 1, SQRT: 1, NEG: 0, FMA: 2, FMS: 2, FNMA: 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One operation of a program; operands are values' numbers (int) or constants (float)."""
 
     operation: str

@@ -41,7 +41,7 @@ class Trace:
 
     def __init__(self) -> None:
         self.values: list[Traced] = []
-        self._by_key: dict[tuple[object, ...], Traced] = {}
+        self._by_key: dict[tuple[str | Operand, ...], Traced] = {}
         self._turned: dict[int, tuple[Traced, Operand]] = {}
 
     def inputs(self, count: int) -> list[Traced]:
@@ -94,13 +94,12 @@ class Trace:
     # ---- new values
 
     def _value(self, operation: str, operands: tuple[Operand, ...]) -> Traced:
-        operands = tuple(map(_operand, operands))
-        key = (operation, *(x.index if isinstance(x, Traced) else (x,) for x in operands))
-        value = self._by_key.get(key)
+        value = self._by_key.get((operation, *operands))  # traced operands are equal by identity
         if value is None:
+            operands = tuple(map(_operand, operands))
             value = Traced(self, len(self.values), operation, operands)
             self.values.append(value)
-            self._by_key[key] = value
+            self._by_key[operation, *operands] = value
         return value
 
     def add(self, x: Operand, y: Operand) -> Operand:
@@ -150,7 +149,7 @@ class Trace:
         if x.operation is NEG:
             return x.operands[0]
         if x.operation is SUB:
-            opposite = self._by_key.get((SUB, *(_key(o) for o in reversed(x.operands))))
+            opposite = self._by_key.get((SUB, *reversed(x.operands)))
             if opposite is not None:
                 return opposite
         if x.operation is MUL and not isinstance(x.operands[0], Traced):
@@ -174,7 +173,7 @@ class Trace:
                 return self.mul(x.operands[0], -y)
             if x.operation is MUL and not isinstance(x.operands[0], Traced):
                 return self.mul(x.operands[1], x.operands[0] * y)
-            opposite = self._by_key.get((MUL, (-y,), x.index))
+            opposite = self._by_key.get((MUL, -y, x))
             return self._value(MUL, (y, x)) if opposite is None else self._value(NEG, (opposite,))
         if x.operation is NEG:
             return self.neg(self.mul(x.operands[0], y))
@@ -197,7 +196,7 @@ class Trace:
 
     def function(self, operation: str, x: Traced) -> Traced:
         """Sine, cosine or square root of a value; signs are brought out of the sine and cosine."""
-        if operation in (SIN, COS) and (operation, x.index) not in self._by_key:
+        if operation in (SIN, COS) and (operation, x) not in self._by_key:
             self._by_turn(x)
         if x.operation is NEG and operation in (SIN, COS):
             inner = x.operands[0]
@@ -232,8 +231,8 @@ class Trace:
                 sine = (-1.0) ** n / math.factorial(2 * n + 1) + square * sine
             cosine = (-1.0) ** n / math.factorial(2 * n) + square * cosine
         sine, s, c = by * sine, start.sin(), start.cos()
-        self._by_key[SIN, x.index] = s * cosine + c * sine
-        self._by_key[COS, x.index] = c * cosine - s * sine
+        self._by_key[SIN, x] = s * cosine + c * sine
+        self._by_key[COS, x] = c * cosine - s * sine
 
 
 def _operand(x: Operand) -> Operand:
@@ -243,10 +242,6 @@ def _operand(x: Operand) -> Operand:
     if isinstance(x, float):  # NumPy's
         return float(x)
     raise TypeError(f"a trace takes floats, got {x!r} ({type(x).__name__}); convert it by float()")
-
-
-def _key(x: Operand) -> object:
-    return x.index if isinstance(x, Traced) else (x,)
 
 
 class Traced:
