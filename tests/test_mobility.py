@@ -214,7 +214,7 @@ def test_a_rod_that_is_a_slide_spins_as_one() -> None:
     assert model.nv == 3
     assert "3 freedoms: 1 is the spin of a rod between two balls ('ball')" in model.notes[0]
     assert rm.load(text, spins="locked").nv == 2
-    bent = rm.load(text.replace('xyz="0.4 0.2 0"', 'xyz="0.4 0.3 0"'))  # slides beside its line
+    bent = rm.load(text.replace('xyz="0.4 0.3 0"', 'xyz="0.4 0.4 0"'))  # slides beside its line
     assert not any("spin" in note for note in bent.notes)
 
 
