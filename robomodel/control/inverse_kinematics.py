@@ -252,7 +252,6 @@ class InverseKinematics:
             return step if fine else self._one(q, targets, settings, results)
         if fine.all():
             return step
-        self._refuse(q, targets)
         step, failures = step.copy(), []
         q = np.broadcast_to(q, (*fine.shape, q.shape[-1]))
         targets = np.broadcast_to(targets, (*fine.shape, targets.shape[-1]))
@@ -282,8 +281,10 @@ class InverseKinematics:
 
     def _one(self, q: Array, targets: Array, settings: Array, results: Array) -> Array:
         """The step of one state whose minimum without limits exceeds some, or is none."""
-        self._refuse(q, targets)
-        if not results[-2] < SINGULAR:
+        excess, growth, unfit = results[-3:].tolist()
+        if not (excess < math.inf and growth < SINGULAR and unfit < RIGID):
+            self._refuse(q, targets)
+        if not growth < SINGULAR:
             return self._singular(q, targets, settings)
         return self._quadratic(self._outcome, results, float(settings[0]))
 

@@ -147,7 +147,8 @@ def _programme(
     for x, (low, high) in zip(values, between, strict=True):
         excess = maximum(excess, maximum(low - x, x - high))
     lower, upper = ([*part, *right] for part in transposed(between) or ([], []))
-    excess = select(dot(step, step) - FINITE, excess, math.inf)  # where it is no number, too
+    sizes = dot(step, step) + dot(right, right)
+    excess = select(sizes - FINITE, excess, math.inf)  # where it is no number, too
     checks = [excess, at.growth, unfit(layout.pieces, targets)]
     return [
         *(x for row in hessian for x in row), *gradient,
@@ -182,7 +183,7 @@ class Outcome:
     """What a traced programme gives, by name: views of its numbers (..., size)."""
 
     def __init__(self, layout: Layout, model: Model) -> None:
-        self.layout, self.size = layout, model.nv
+        self.layout, self.size, self.equalities = layout, model.nv, layout.equalities
         self.places: dict[str, tuple[int, int, tuple[int, ...]]] = {}
         at = 0
         for name, shape in layout.results(model).items():
@@ -198,7 +199,7 @@ class Outcome:
     def programme(self, numbers: Array) -> QuadraticProgram:
         """The quadratic programme of one state."""
         h, c, a, lower, upper = (self.get(x, numbers) for x in ("H", "c", "A", "lower", "upper"))
-        return QuadraticProgram(h, c, a, lower, upper, self.layout.equalities)
+        return QuadraticProgram(h, c, a, lower, upper, self.equalities)
 
     def labels(self, rows: Iterable[int], numbers: Array) -> tuple[str, ...]:
         """What bounds and rows are of, in words."""

@@ -616,6 +616,7 @@ class TaskSet:
     def numbers(self, targets: Mapping[Task | str, ArrayLike]) -> Array:
         """All targets (..., size) one after the other; errors name the task."""
         parts: list[Array] = []
+        batched = False
         for task, shape in zip(self.tasks, self.shapes, strict=True):
             try:
                 value = targets[task.name]
@@ -624,19 +625,22 @@ class TaskSet:
             array = value if type(value) is np.ndarray else as_numbers(value, task.name)
             if array.dtype != np.float64:
                 array = as_numbers(array, f"the target of '{task.name}'")
-            if array.shape != shape:
-                array = self._shaped(task, array, shape)
-            parts.append(array.reshape(*array.shape[: array.ndim - len(shape)], -1))
+            if array.shape == shape:
+                parts.append(array.ravel())
+                continue
+            array = self._shaped(task, array, shape)
+            batch = array.shape[: array.ndim - len(shape)]
+            batched = batched or bool(batch)
+            parts.append(array.reshape(*batch, -1))
         if len(parts) == 1:
             return parts[0]
-        if not parts:
-            return np.zeros(0)
-        batch = parts[0].shape[:-1]
-        if any(part.shape[:-1] != batch for part in parts):
-            every = {f"'{t.name}'": x for t, x in zip(self.tasks, parts, strict=True)}
-            batch = common_batch(**every)
-            parts = [np.broadcast_to(part, (*batch, part.shape[-1])) for part in parts]
-        return np.concatenate(parts, axis=-1)
+        if not batched:
+            return np.concatenate(parts) if parts else np.zeros(0)
+        every = {f"'{t.name}'": x for t, x in zip(self.tasks, parts, strict=True)}
+        batch = common_batch(**every)
+        return np.concatenate(
+            [np.broadcast_to(part, (*batch, part.shape[-1])) for part in parts], axis=-1
+        )
 
     def _by_task(self, task: Task, targets: Mapping[Task | str, ArrayLike]) -> ArrayLike:
         if not isinstance(targets, Mapping):
