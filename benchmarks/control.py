@@ -238,44 +238,52 @@ MOTORS = '<robot name="planar_leg_linkage">' + "".join(
 ) + "</robot>"  # fmt: skip
 
 
-def beside_pinocchio(knots: int = 50) -> dict[str, float]:
-    """Milliseconds of an iteration of FDDP: the leg with a linkage knee swings."""
+def beside_pinocchio(name: str, knots: int = 50) -> dict[str, float]:
+    """Milliseconds of an iteration of FDDP: a leg with a linkage knee swings, Tello jumps."""
     import crocoddyl
 
-    from benchmarks.shared.constrained_pinocchio import leg
-    from robomodel.crocoddyl import DifferentialActionModel, State, StateResidual
+    from benchmarks.shared import constrained_pinocchio
+    from robomodel.crocoddyl import DifferentialActionModel, IntegratedActionModelEuler, State
 
-    model = rm.load(rm.robots.path("planar_leg_linkage"), extend=MOTORS)
-    state = State(model)
-    goal = model.configuration({"thigh_joint": 0.5, "shank_driver_joint": 1.2})
-    ours = np.concatenate([goal, np.zeros(model.nv)])
+    if name == "tello":
+        model = rm.robots.load(name)
+        theirs, goal = constrained_pinocchio.tello(0.05), model.neutral()
+        goal[2] += 0.05
+    else:
+        model = rm.load(rm.robots.path(name), extend=MOTORS)
+        goal = model.configuration({"thigh_joint": 0.5, "shank_driver_joint": 1.2})
+        theirs = constrained_pinocchio.leg(model, goal)
+    state, nu = State(model), len(model.actuators)
+    iterations = 1 if name == "tello" else 3  # in which both take whole steps
 
-    def problem(state: Any, action: Callable[[Any], Any], near: Any, start: Array) -> Any:
-        def of(weight: float, dt: float) -> Any:
-            costs = crocoddyl.CostModelSum(state, 2)
-            costs.addCost("x", crocoddyl.CostModelResidual(state, near), weight)
-            push = crocoddyl.ResidualModelControl(state, 2)
-            costs.addCost("u", crocoddyl.CostModelResidual(state, push), 1e-2)
-            return crocoddyl.IntegratedActionModelEuler(action(costs), dt)
+    def ours(weight: float, dt: float) -> Any:
+        action = DifferentialActionModel(
+            state, state_cost=np.sqrt(weight), control_cost=0.1,
+            reference=np.concatenate([goal, np.zeros(model.nv)]),
+        )  # fmt: skip
+        return IntegratedActionModelEuler(action, dt)
 
-        return crocoddyl.ShootingProblem(start, [of(0.1, 0.01)] * knots, of(10.0, 0.0))
+    def beside(weight: float, dt: float) -> Any:
+        costs = crocoddyl.CostModelSum(theirs.state, nu)
+        costs.addCost("x", crocoddyl.CostModelResidual(theirs.state, theirs.near), weight)
+        push = crocoddyl.ResidualModelControl(theirs.state, nu)
+        costs.addCost("u", crocoddyl.CostModelResidual(theirs.state, push), 1e-2)
+        return crocoddyl.IntegratedActionModelEuler(theirs.action(costs), dt)
 
-    theirs = leg(model, goal)
     problems = {
-        "robomodel": problem(
-            state, lambda costs: DifferentialActionModel(state, costs),
-            StateResidual(state, ours, 2), state.zero(),
-        ),
-        "pinocchio": problem(theirs.state, theirs.action, theirs.near, theirs.start),
+        who: crocoddyl.ShootingProblem(start, [of(0.1, 0.01)] * knots, of(10.0, 0.0))
+        for who, start, of in (
+            ("robomodel", state.zero(), ours), ("pinocchio", theirs.start, beside)
+        )
     }  # fmt: skip
     times = dict.fromkeys(problems, np.inf)
-    for _ in range(3):
-        for name, each in problems.items():
+    for _ in range(ROUNDS):
+        for who, each in problems.items():
             solver = crocoddyl.SolverFDDP(each)
-            solver.th_stop = 1e-30  # ten iterations, whatever they gain
+            solver.th_stop = 1e-30
             start = time.perf_counter()
-            solver.solve([each.x0] * (knots + 1), [np.zeros(2)] * knots, 10)
-            times[name] = min(times[name], (time.perf_counter() - start) / (solver.iter + 1) * 1e3)
+            solver.solve([each.x0] * (knots + 1), [np.zeros(nu)] * knots, iterations)
+            times[who] = min(times[who], (time.perf_counter() - start) / (solver.iter + 1) * 1e3)
     return times
 
 
@@ -309,9 +317,11 @@ def main() -> None:
         middle, late, worst = percentiles(run, options.calls)
         print(f"{name}: {middle:.0f} µs, 99.9 % below {late:.0f}, all below {worst:.0f}")
     if find_spec("crocoddyl"):
-        times = beside_pinocchio()
-        print(f"FDDP, leg with a linkage knee: {times['robomodel']:.1f} ms an iteration, "
-              f"Pinocchio {times['pinocchio'] / times['robomodel']:.1f} times as long")  # fmt: skip
+        for name in ("planar_leg_linkage", "tello"):
+            times = beside_pinocchio(name)
+            ratio = times["pinocchio"] / times["robomodel"]
+            print(f"FDDP, {name}: {times['robomodel']:.1f} ms an iteration, "
+                  f"Pinocchio {ratio:.1f} times as long")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -113,6 +113,51 @@ def test_actions(name: str, frame: str, contacts: tuple[str, ...]) -> None:
     assert np.linalg.eigvalsh(np.array(data.Lxx)).min() > -1e-12
 
 
+@pytest.mark.parametrize(
+    ("name", "contacts"),
+    [
+        ("planar_leg_linkage", ()),
+        pytest.param("mini_cheetah", (), marks=pytest.mark.slow),
+        pytest.param("mini_cheetah", ("HR_foot_contact",), marks=pytest.mark.slow),
+    ],
+)
+def test_steps_are_crocoddyls(name: str, contacts: tuple[str, ...]) -> None:
+    """Of several knots, whose derivatives are computed at once; with further costs; at the end."""
+    rng, model = np.random.default_rng(2), rm.robots.load(name)
+    state, _, _ = one(model, rng)
+    nu, frame = len(model.actuators), model.bodies[-1].name
+
+    def action(target: float) -> Any:
+        costs = crocoddyl.CostModelSum(state, nu)
+        near = crocoddyl.CostModelResidual(state, bridge.StateResidual(state, state.zero(), nu))
+        costs.addCost("x", near, 0.1)
+        tasks = {PointTask(frame, 0.7): [0.1, 0.2, target]}
+        return bridge.DifferentialActionModel(
+            state, costs, tasks=tasks, contacts=contacts, state_cost=0.3, control_cost=0.2
+        )
+
+    actions = [action(target) for target in (-0.5, 0.5)]
+    models = [bridge.IntegratedActionModelEuler(each, dt) for each in actions for dt in (0.02, 0.0)]
+    theirs = [
+        crocoddyl.IntegratedActionModelEuler(each, dt) for each in actions for dt in (0.02, 0)
+    ]
+    xs = [one(model, rng)[1] for _ in models]
+    us = [*rng.normal(size=(3, nu)), None]
+    datas, others = ([each.createData() for each in every] for every in (models, theirs))
+    for every, parts in ((models, datas), (theirs, others)):
+        for method in ("calc", "calcDiff"):
+            for each, data, x, u in zip(every, parts, xs, us, strict=True):
+                getattr(each, method)(data, x, *(() if u is None else (u,)))
+    for data, other, u in zip(datas, others, us, strict=True):
+        np.testing.assert_allclose(data.xnext, other.xnext, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(data.cost, other.cost, rtol=1e-11)
+        for part in ("Fx", "Fu", "Lx", "Lu", "Lxx", "Lxu", "Luu")[
+            slice(7) if u is not None else slice(2, 5, 2)
+        ]:
+            mine, its = getattr(data, part), getattr(other, part)
+            np.testing.assert_allclose(mine, its, rtol=0, atol=1e-10 * np.abs(its).max(initial=1.0))
+
+
 def test_a_leg_with_a_linkage_reaches_its_goal() -> None:
     """50 knots; loops closed at each of them."""
     motors = '<robot name="planar_leg_linkage">' + "".join(
@@ -124,13 +169,9 @@ def test_a_leg_with_a_linkage_reaches_its_goal() -> None:
     goal = rm.frame_pose(model, model.configuration({"thigh_joint": 0.5}), "end-effector")[:3, 3]
 
     def action(weight: float, dt: float) -> Any:
-        costs = crocoddyl.CostModelSum(state, nu)
-        push = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelControl(state, nu))
-        costs.addCost("u", push, 1e-3)
         tasks = {PointTask("end-effector", weight): goal}
-        return crocoddyl.IntegratedActionModelEuler(
-            bridge.DifferentialActionModel(state, costs, tasks=tasks), dt
-        )
+        moves = bridge.DifferentialActionModel(state, tasks=tasks, control_cost=0.03)
+        return bridge.IntegratedActionModelEuler(moves, dt)
 
     problem = crocoddyl.ShootingProblem(state.zero(), [action(0.1, 0.01)] * 50, action(100.0, 0.0))
     solver = crocoddyl.SolverFDDP(problem)
@@ -152,6 +193,11 @@ def test_a_leg_with_a_linkage_reaches_its_goal() -> None:
             bridge.State(m), tasks={PointTask("foot"): [np.nan] * 3}), ValueError, "not finite"),
         (lambda m: bridge.StateResidual(bridge.State(m), np.zeros(3), 2), ValueError,
          "reference needs"),
+        (lambda m: bridge.IntegratedActionModelEuler(bridge.State(m)), TypeError, "not State"),
+        (lambda m: bridge.IntegratedActionModelEuler(
+            bridge.DifferentialActionModel(bridge.State(m)), -0.1), ValueError, "from 0 on"),
+        (lambda m: bridge.DifferentialActionModel(bridge.State(m), state_cost=-1.0), ValueError,
+         "state_cost is a number from 0 on, or 4 of them"),
     ],
 )  # fmt: skip
 def test_wrong_arguments(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:

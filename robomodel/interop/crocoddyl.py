@@ -7,7 +7,9 @@ Needs the package crocoddyl (extra ``crocoddyl``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,15 +20,15 @@ from robomodel.dynamics import contact_aba, contact_aba_derivatives
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys, place
-from robomodel.dynamics.kinematics.state import position_directions
+from robomodel.dynamics.kinematics.state import Matrix, position_directions
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.passive import passive_force
 from robomodel.dynamics.recursions.reduced import reduced
-from robomodel.errors import MissingPackageError, no_model
+from robomodel.errors import MissingPackageError, as_real, no_model
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.trace import Traced
-from robomodel.model.arguments import as_array
+from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.closure import CLOSED
 from robomodel.model.configurations import moving
 from robomodel.model.configurations.following import FOLLOWED
@@ -35,7 +37,16 @@ from robomodel.model.derived import traced
 from robomodel.model.elements import independent_rates, joint_slices
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, added, dot, gram, transposed
+from robomodel.scalars import (
+    Scalar,
+    Vector,
+    added,
+    dot,
+    gram,
+    solve,
+    subtracted,
+    transposed,
+)
 
 try:
     import crocoddyl
@@ -58,6 +69,8 @@ class State(crocoddyl.StateAbstract):
         self._one = np.eye(2 * model.nv)
         every = zip(model.joints, model.nodes, strict=True)
         self._flat = all(node.joint.nv == 1 or not joint.independent for joint, node in every)
+        self._coordinates = np.array([*_coordinates(model), *range(model.nq, self.nx)])
+        self.pending: dict[object, dict[int, ActionData]] = {}
 
     def zero(self) -> Array:
         """The neutral configuration at rest."""
@@ -71,6 +84,9 @@ class State(crocoddyl.StateAbstract):
 
     def diff(self, x0: Array, x1: Array) -> Array:
         """The tangent that leads from x0 to x1."""
+        if self._flat:
+            way: Array = (x1 - x0)[self._coordinates]
+            return way
         n = self.model.nq
         return np.concatenate([difference(self.model).call(x0[:n], x1[:n]), x1[n:] - x0[n:]])
 
@@ -115,6 +131,17 @@ class State(crocoddyl.StateAbstract):
         result = np.eye(2 * self.model.nv)
         result[: self.model.nv, : self.model.nv] = block
         return result
+
+
+def _coordinates(model: Model) -> list[int]:
+    """Where the position of each velocity stands in q, of joints with one freedom each."""
+    places = [0] * model.nv
+    for cluster in model.clusters:
+        for _, part, along in joint_slices(model, cluster):
+            for k, i in enumerate(independent_rates(cluster, along)):
+                if i is not None:
+                    places[i] = cluster.q.start + part.start + k
+    return places
 
 
 def _chosen(parts: list[Array], which: Any) -> Any:
@@ -163,27 +190,30 @@ def difference_slopes(model: Model) -> TracedFunction:
     n = model.nv
 
     def build(q0: Vector, q1: Vector) -> list[Scalar]:
-        result: list[Scalar] = []
-        for q, sign in ((q0, -1.0), (q1, 1.0)):
-            at = Instant(model, q)
-            rows = [[sign if i == j else 0.0 for j in range(n)] for i in range(n)]
-            for cluster in model.clusters:
-                for body, part, along in joint_slices(model, cluster):
-                    node = model.nodes[body]
-                    places = independent_rates(cluster, along)
-                    if node.joint.nv == 1 or all(i is None for i in places):
-                        continue
-                    way = node.joint.displacement(q0[cluster.q][part], q1[cluster.q][part])
-                    log = node.joint.jlog([sign * x for x in way])
-                    slopes = product(log, [at.jacobian[r] for r in node.freedoms])
-                    for i, row in zip(places, slopes, strict=True):
-                        if i is not None:
-                            rows[i] = [sign * x for x in row]
-            result += [x for row in rows for x in row]
-        return result
+        parts = (_difference_slopes(model, q0, q1, q) for q in (q0, q1))
+        return [x for rows in parts for row in rows for x in row]
 
     sizes = {"q0": model.nq, "q1": model.nq}
     return TracedFunction("difference_slopes", sizes, {"by_q0": (n, n), "by_q1": (n, n)}, build)
+
+
+def _difference_slopes(model: Model, q0: Vector, q1: Vector, q: Vector) -> Matrix:
+    """∂ difference(q0, q1) by the one of both that ``q`` is."""
+    at, sign = Instant(model, q), -1.0 if q is q0 else 1.0
+    rows: Matrix = [[0.0] * model.nv for _ in range(model.nv)]
+    for cluster in model.clusters:
+        for body, part, along in joint_slices(model, cluster):
+            node = model.nodes[body]
+            places = independent_rates(cluster, along)
+            if all(i is None for i in places):
+                continue
+            way = node.joint.displacement(q0[cluster.q][part], q1[cluster.q][part])
+            log = node.joint.jlog([sign * x for x in way])
+            slopes = product(log, [at.jacobian[r] for r in node.freedoms])
+            for i, row in zip(places, slopes, strict=True):
+                if i is not None:
+                    rows[i] = [sign * x for x in row]
+    return rows
 
 
 @traced
@@ -200,8 +230,11 @@ def accelerations(model: Model) -> TracedFunction:
 
 
 def _sizes(model: Model) -> dict[str, int]:
-    sizes = {"q": model.nq, "v": model.nv}
-    return sizes | ({"u": len(model.actuators)} if model.actuators else {})
+    return {"q": model.nq, "v": model.nv} | _controls(model)
+
+
+def _controls(model: Model) -> dict[str, int]:
+    return {"u": len(model.actuators)} if model.actuators else {}
 
 
 @traced
@@ -251,30 +284,137 @@ def acceleration_slopes(model: Model) -> TracedFunction:
     )
 
 
-@traced
-def task_cost(model: Model, pieces: tuple[Piece, ...]) -> TracedFunction:
-    """(q, targets, weights) → ½ Σ |W e|², its gradient, and Gauss and Newton's Hessian, by q."""
-    n = model.nv
+@dataclass(frozen=True, slots=True)
+class CostLayout:
+    """What a cost consists of: pieces of tasks, and whether states count.
 
-    def build(q: Vector, targets: Vector, weights: Vector) -> list[Scalar]:
-        at = Instant(model, q)
-        rows: list[list[Scalar]] = []
+    Its numbers are the length of a step and the cost's factor, targets, weights, costs of controls,
+    and where states count the reference and their costs.
+    """
+
+    pieces: tuple[Piece, ...]
+    near: bool
+
+    def sizes(self, model: Model) -> tuple[int, ...]:
+        """How many numbers of each kind."""
+        targets = max((p.first + p.size for p in self.pieces), default=0)
+        weights = max((p.weights + 2 + len(p.kept) for p in self.pieces), default=0)
+        states = (model.nq + model.nv, 2 * model.nv) if self.near else (0, 0)
+        return 2, targets, weights, len(model.actuators), *states
+
+    def residuals(
+        self, model: Model, x: Vector, u: Vector, numbers: Vector
+    ) -> tuple[list[Scalar], Matrix, list[Scalar]]:
+        """Weighted residuals of x, their derivatives, and weighted controls."""
+        n, nq = model.nv, model.nq
+        parts: list[Vector] = []
+        first = 0
+        for size in self.sizes(model):
+            parts.append(numbers[first : first + size])
+            first += size
+        _, targets, weights, pushes, reference, costs = parts
+        at = Instant(model, x[:nq])
         errors: list[Scalar] = []
-        for piece in pieces:
-            of, costs = piece.rows(at, targets), piece.numbers(weights)[2]
-            rows += [[w * x for x in row] for w, row in zip(costs, of.steps, strict=True)]
-            errors += [w * e for w, e in zip(costs, of.error, strict=True)]
-        columns = transposed(rows)
-        hessian = gram(columns, columns)
-        gradient = [-dot(column, errors) for column in columns]
-        return [0.5 * dot(errors, errors), *gradient, *(x for row in hessian for x in row)]
+        rows: Matrix = []
+        for piece in self.pieces:
+            of, each = piece.rows(at, targets), piece.numbers(weights)[2]
+            errors += [w * e for w, e in zip(each, of.error, strict=True)]
+            rows += [
+                [*(-w * y for y in row), *at.still] for w, row in zip(each, of.steps, strict=True)
+            ]
+        if self.near:
+            away = difference(model).build(reference[:nq], x[:nq])
+            away = [*away, *subtracted(x[nq:], reference[nq:])]
+            slopes = _difference_slopes(model, reference[:nq], at.q, at.q)
+            slopes = [[*row, *at.still] for row in slopes]
+            slopes += [[1.0 if i == n + j else 0.0 for i in range(2 * n)] for j in range(n)]
+            errors += [w * e for w, e in zip(costs, away, strict=True)]
+            rows += [[w * y for y in row] for w, row in zip(costs, slopes, strict=True)]
+        return errors, rows, [w * each for w, each in zip(pushes, u, strict=True)]
 
-    sizes = {
-        "q": model.nq,
-        "targets": max(p.first + p.size for p in pieces),
-        "weights": max(p.weights + 2 + len(p.kept) for p in pieces),
-    }
-    return TracedFunction("task_cost", sizes, {"cost": (1,), "g": (n,), "H": (n, n)}, build)
+
+@traced
+def cost(model: Model, layout: CostLayout) -> TracedFunction:
+    """(x, u, numbers) → a cost ½ |r|², its gradients by x and u, Gauss and Newton's Hessians."""
+    n, nu = model.nv, len(model.actuators)
+    kinds = layout.sizes(model)
+
+    def build(x: Vector, *further: Vector) -> list[Scalar]:
+        u, numbers = further if nu else ((), *further)
+        errors, rows, pushes = layout.residuals(model, x, u, numbers)
+        weights = numbers[sum(kinds[:3]) :][:nu]
+        columns = transposed(rows) if rows else [[] for _ in range(2 * n)]
+        return [
+            0.5 * (dot(errors, errors) + dot(pushes, pushes)),
+            *(dot(column, errors) for column in columns),
+            *(w * y for w, y in zip(weights, pushes, strict=True)),
+            *(y for row in gram(columns, columns) for y in row),
+            *(w * w if i == j else 0.0 for i, w in enumerate(weights) for j in range(nu)),
+        ]
+
+    sizes = {"x": model.nq + n} | _controls(model) | {"numbers": sum(kinds)}
+    results = {"cost": (1,), "Lx": (2 * n,), "Lu": (nu,), "Lxx": (2 * n, 2 * n), "Luu": (nu, nu)}
+    return TracedFunction("cost", sizes, results, build)
+
+
+@traced
+def euler_step(model: Model, layout: CostLayout, *, held: bool) -> TracedFunction:
+    """(x, u, numbers[, a]) → x after a step of Euler's method, the worst gap of loops, a cost.
+
+    ``held``: accelerations are given, of contacts.
+    """
+    nq = model.nq
+    sizes = {"x": nq + model.nv} | _controls(model) | {"numbers": sum(layout.sizes(model))}
+    sizes |= {"a": model.nv} if held else {}
+
+    def build(*arguments: Vector) -> list[Scalar]:
+        of: dict[str, Vector] = dict(zip(sizes, arguments, strict=True))
+        x, u, numbers = of["x"], of.get("u", ()), of["numbers"]
+        q, v, dt = x[:nq], x[nq:], numbers[0]
+        a = of["a"] if held else aba(reduced(model, "aba"), q, v, _applied(model, q, v, u))
+        after = [y + dt * z for y, z in zip(v, a, strict=True)]
+        *reached, gap = moved(model, FOLLOWED).build(q, [dt * y for y in after])
+        errors, _, pushes = layout.residuals(model, x, u, numbers)
+        total = 0.5 * (dot(errors, errors) + dot(pushes, pushes))
+        return [*reached, *after, gap, numbers[1] * total]
+
+    results: dict[str, tuple[int, ...]] = {"x": (nq + model.nv,), "gap": (), "cost": ()}
+    return TracedFunction("euler_step", sizes, results, build)
+
+
+@traced
+def euler_slopes(model: Model, layout: CostLayout) -> TracedFunction:
+    """(x, x after a step, numbers, ∂a/∂x[, u, ∂a/∂u]) → the derivatives of a step and its cost."""
+    n, nu, nq = model.nv, len(model.actuators), model.nq
+    kinds = layout.sizes(model)
+    sizes = {"x": nq + n, "after": nq + n, "numbers": sum(kinds), "a_x": 2 * n * n}
+    sizes |= {"u": nu, "a_u": n * nu} if nu else {}
+
+    def build(
+        x: Vector, after: Vector, numbers: Vector, a_x: Vector, u: Vector = (), a_u: Vector = ()
+    ) -> list[Scalar]:
+        dt, factor = numbers[:2]
+        by_x = [[dt * y for y in a_x[i * 2 * n : (i + 1) * 2 * n]] for i in range(n)]
+        by_u = [[dt * y for y in a_u[i * nu : (i + 1) * nu]] for i in range(n)]
+        for i in range(n):
+            by_x[i][n + i] = by_x[i][n + i] + 1.0  # of v after the step; q moves by dt times it
+        q, there = x[:nq], after[:nq]
+        start, way = (_difference_slopes(model, q, there, end) for end in (q, there))
+        right = [
+            [*(dt * y for y in (*row, *other)), *(-y for y in back)]
+            for row, other, back in zip(by_x, by_u, start, strict=True)
+        ]
+        solved = solve(way, right)
+        fx = [[*added(row[:n], row[-n:]), *row[n : 2 * n]] for row in solved] + by_x
+        fu = [row[2 * n : -n] for row in solved] + by_u
+        slopes = cost(model, layout).build(*((x, u, numbers) if nu else (x, numbers)))[1:]
+        return [y for row in (*fx, *fu) for y in row] + [factor * y for y in slopes]
+
+    results = {
+        "Fx": (2 * n, 2 * n), "Fu": (2 * n, nu),
+        "Lx": (2 * n,), "Lu": (nu,), "Lxx": (2 * n, 2 * n), "Luu": (nu, nu),
+    }  # fmt: skip
+    return TracedFunction("euler_slopes", sizes, results, build)
 
 
 # ---- action models -------------------------------------------------------------------------------
@@ -284,12 +424,16 @@ class DifferentialActionModel(crocoddyl.DifferentialActionModelAbstract):
     """ẋ = [v | a(q, v, u)] and a cost, of the forces u of the actuators.
 
     The file's springs and damping act; dry friction does not. Points in contact do not accelerate.
+    The cost is that of ``costs`` and ½ Σ |W e|² over tasks, ``state.diff(reference, x)`` and u.
 
     Args:
         state: The robot's :class:`State`.
         costs: A ``crocoddyl.CostModelSum`` over it, or None.
         tasks: Task → target: adds ½ |W e|² with its costs W, of gains and dampings nothing.
         contacts: Links, or (link, offset), that stand: they hold whatever it takes.
+        state_cost: W of the state, one number or one for each of its 2 nv directions.
+        control_cost: W of the controls, one number or one for each.
+        reference: [q | v] to be near to; by default the neutral configuration at rest.
 
     Raises:
         UnknownNameError: A link that the model does not have.
@@ -302,6 +446,9 @@ class DifferentialActionModel(crocoddyl.DifferentialActionModelAbstract):
         *,
         tasks: Mapping[Task, ArrayLike] | None = None,
         contacts: FrameLike | Sequence[FrameLike] = (),
+        state_cost: ArrayLike = 0.0,
+        control_cost: ArrayLike = 0.0,
+        reference: ArrayLike | None = None,
     ) -> None:
         if not isinstance(state, State):
             raise TypeError(f"state is a robomodel.crocoddyl.State, not {type(state).__name__}")
@@ -313,9 +460,18 @@ class DifferentialActionModel(crocoddyl.DifferentialActionModelAbstract):
         self.contacts: tuple[FrameKey, ...] = frame_keys(contacts)
         for frame in self.contacts:
             place(model, frame)
-        self._tasks = TaskSet(model, list(tasks or {}))
-        self._targets = self._tasks.numbers(dict((tasks or {}).items()))
-        self._tasks.refuse(self._targets)
+        of_tasks = TaskSet(model, list(tasks or {}))
+        targets = of_tasks.numbers(dict((tasks or {}).items()))
+        of_tasks.refuse(targets)
+        near = _weights(state_cost, state.ndx, "state_cost")
+        pushes = _weights(control_cost, self.nu, "control_cost")
+        self.layout = CostLayout(tuple(of_tasks.pieces), bool(near.any()))
+        self.numbers = np.concatenate([[1.0, 1.0], targets, of_tasks.weights, pushes])
+        if self.layout.near:
+            to = state.zero() if reference is None else reference
+            to = as_array(to, state.nx, "reference", "nq + nv")
+            self.numbers = np.concatenate([self.numbers, to, near])
+        self._cost = cost(model, self.layout)
 
     def createData(self) -> DifferentialActionData:
         """Data of it."""
@@ -323,47 +479,66 @@ class DifferentialActionModel(crocoddyl.DifferentialActionModelAbstract):
 
     def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
         """Accelerations and the cost; without u the cost alone."""
-        model, n = self.model, self.model.nq
         if u is None:
             self.costs.calc(data.costs, x)
         else:
-            given = (x[:n], x[n:], u) if self.nu else (x[:n], x[n:])
-            a, data.tau = accelerations(model)(*given)
-            if self.contacts:
-                a, data.forces = contact_aba(
-                    model, x[:n], x[n:], data.tau, self.contacts, unilateral=False
-                )
-            data.xout[:] = a
+            data.xout[:] = self.accelerations(data, x, u)
             self.costs.calc(data.costs, x, u)
-        data.cost = data.costs.cost
-        if self._tasks.tasks:
-            data.of_tasks = self._of_tasks(x)
-            data.cost = data.cost + float(data.of_tasks[0][0])
+        data.of = self.cost_of(x, u)
+        data.cost = data.costs.cost + float(data.of[0][0])
 
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
         """The derivatives of both; calc comes first."""
-        model, n, m = self.model, self.model.nq, self.model.nv
         if u is None:
             self.costs.calcDiff(data.costs, x)
         else:
-            given = (x[:n], x[n:], u) if self.nu else (x[:n], x[n:])
-            if self.contacts:
-                by_q, by_v, by_tau, *_ = contact_aba_derivatives(
-                    model, x[:n], x[n:], data.tau, self.contacts
-                )
-                slopes, b = force_slopes(model)(*given)
-                data.Fx[:, :] = np.concatenate([by_q, by_v], axis=1) + by_tau @ slopes
-                data.Fu[:, :] = by_tau @ b
-            else:
-                data.Fx[:, :], data.Fu[:, :] = acceleration_slopes(model)(*given)
+            data.Fx[:, :], data.Fu[:, :] = self.slopes(x, u, data.tau)
             self.costs.calcDiff(data.costs, x, u)
-        if self._tasks.tasks:
-            data.Lx[:m] += data.of_tasks[1]
-            data.Lxx[:m, :m] += data.of_tasks[2]
+        _, by_x, by_u, by_xx, by_uu = data.of
+        data.Lx[:] += by_x
+        data.Lu[:] += by_u
+        data.Lxx[:, :] += by_xx
+        data.Luu[:, :] += by_uu
 
-    def _of_tasks(self, x: Array) -> Any:
-        function = task_cost(self.model, tuple(self._tasks.pieces))
-        return function(x[: self.model.nq], self._targets, self._tasks.weights)
+    def accelerations(self, data: Any, x: Array, u: Array) -> Array:
+        """Accelerations; data get tau and the contacts' forces."""
+        n = self.model.nq
+        a: Array
+        a, data.tau = accelerations(self.model)(*self._given(x, u))
+        if self.contacts:
+            a, data.forces = contact_aba(
+                self.model, x[:n], x[n:], data.tau, self.contacts, unilateral=False
+            )
+        return a
+
+    def slopes(self, x: Array, u: Array, tau: Array) -> tuple[Array, Array]:
+        """The derivatives (..., nv, 2 nv) and (..., nv, nu) of accelerations by x and u."""
+        given = self._given(x, u)
+        if not self.contacts:
+            result: tuple[Array, Array] = acceleration_slopes(self.model)(*given)
+            return result
+        by_q, by_v, by_tau, *_ = contact_aba_derivatives(
+            self.model, given[0], given[1], tau, self.contacts
+        )
+        slopes, b = force_slopes(self.model)(*given)
+        return np.concatenate([by_q, by_v], axis=-1) + by_tau @ slopes, by_tau @ b
+
+    def cost_of(self, x: Array, u: Array | None, numbers: Array | None = None) -> Any:
+        """The cost and its derivatives; also of batches."""
+        pushed = ((np.zeros(self.nu) if u is None else u),) if self.nu else ()
+        return self._cost(x, *pushed, self.numbers if numbers is None else numbers)
+
+    def _given(self, x: Array, u: Array) -> tuple[Array, ...]:
+        n = self.model.nq
+        return (x[..., :n], x[..., n:], u) if self.nu else (x[..., :n], x[..., n:])
+
+
+def _weights(cost: ArrayLike, size: int, name: str) -> Array:
+    """Costs of so many directions, each."""
+    weights = as_numbers(cost, name)
+    if weights.shape not in ((), (size,)) or not np.all(weights >= 0.0):
+        raise ValueError(f"{name} is a number from 0 on, or {size} of them, got {cost!r}")
+    return np.broadcast_to(weights, (size,))
 
 
 class DifferentialActionData(crocoddyl.DifferentialActionDataAbstract):
@@ -376,4 +551,117 @@ class DifferentialActionData(crocoddyl.DifferentialActionDataAbstract):
         self.costs.shareMemory(self)
         self.tau = np.zeros(model.model.nv)
         self.forces = np.zeros((len(model.contacts), 3))
-        self.of_tasks: Any = None
+        self.of: Any = None
+
+
+class IntegratedActionModelEuler(crocoddyl.ActionModelAbstract):
+    """Crocoddyl's action model of this name, of a :class:`DifferentialActionModel`, in kernels.
+
+    A step and its cost are one kernel. The first ``calcDiff`` after steps computes the derivatives
+    of all knots of the state's that have moved, as one batch.
+
+    Args:
+        differential: What moves.
+        dt: Length of a step [s].
+    """
+
+    def __init__(self, differential: DifferentialActionModel, dt: float = 1e-3) -> None:
+        if not isinstance(differential, DifferentialActionModel):
+            raise TypeError(
+                "differential is a robomodel.crocoddyl.DifferentialActionModel, not "
+                f"{type(differential).__name__}"
+            )
+        super().__init__(differential.state, differential.nu, differential.nr)
+        self.differential, self.dt = differential, as_real(dt, "dt")
+        if not 0.0 <= self.dt < math.inf:
+            raise ValueError(f"dt is a number from 0 on [s], got {dt!r}")
+        self.numbers = differential.numbers.copy()
+        self.numbers[:2] = self.dt
+        model, layout, contacts = differential.model, differential.layout, differential.contacts
+        self._step = euler_step(model, layout, held=bool(contacts))
+        self._pending = self.state.pending.setdefault((layout, contacts), {})
+
+    def createData(self) -> ActionData:
+        """Data of it."""
+        return ActionData(self)
+
+    def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
+        """x after a step, and dt times the cost; without u x stays, and the cost is whole."""
+        action, costs = self.differential, self.differential.costs
+        data.x[:] = x
+        data.moves = u is not None
+        data.u[:] = 0.0 if u is None else u
+        self._pending[id(data)] = data
+        if not data.moves:
+            data.xnext[:] = x
+            total = float(action.cost_of(x, u)[0][0])
+        else:
+            given = [x, u, self.numbers] if self.nu else [x, self.numbers]
+            if action.contacts:
+                given.append(action.accelerations(data, x, data.u))
+            numbers = self._step.fill(*given, out=data.numbers)
+            data.next[:] = numbers[:-2]
+            gap, total = numbers[-2:].tolist()
+            if not gap <= CLOSED:
+                model, n = action.model, action.model.nq
+                data.next[:n] = moving.integrate(model, x[:n], self.dt * data.next[n:])
+        if costs.nr_total:
+            costs.calc(data.costs, *((x,) if u is None else (x, u)))
+            total += (self.dt if data.moves else 1.0) * data.costs.cost
+        data.cost = total
+
+    def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
+        """The derivatives of both; calc comes first, with the same x and u."""
+        if id(data) in self._pending:
+            _differentiate(list(self._pending.values()))
+            self._pending.clear()
+        costs = self.differential.costs
+        if costs.nr_total and not data.complete:
+            data.complete = True
+            costs.calcDiff(data.costs, *((x,) if u is None else (x, u)))
+            share = self.dt if data.moves else 1.0
+            of = data.costs
+            for part, more in zip(data.parts[2:], (of.Lx, of.Lu, of.Lxx, of.Luu), strict=True):
+                part[...] += share * more
+            data.Lxu[:, :] = share * of.Lxu
+
+
+class ActionData(crocoddyl.ActionDataAbstract):
+    """Data of an :class:`IntegratedActionModelEuler`."""
+
+    def __init__(self, model: IntegratedActionModelEuler) -> None:
+        super().__init__(model)
+        action = model.differential
+        self.model = model
+        self.costs = action.costs.createData(crocoddyl.DataCollectorAbstract())
+        self.x, self.u = np.zeros(model.state.nx), np.zeros(model.nu)
+        self.tau, self.forces = np.zeros(action.model.nv), np.zeros((len(action.contacts), 3))
+        self.moves = False
+        self.complete = False  # derivatives of the sum of costs are in
+        self.numbers = np.zeros(model.state.nx + 2)
+        self.next = self.xnext
+        self.parts = self.Fx, self.Fu, self.Lx, self.Lu, self.Lxx, self.Luu
+
+
+def _differentiate(knots: list[ActionData]) -> None:
+    """The derivatives of all of these, whose models have the same layout."""
+    action = knots[0].model.differential
+    model, count = action.model, len(knots)
+    x, u, after = (np.array([getattr(knot, name) for knot in knots]) for name in ("x", "u", "next"))
+    numbers = np.array([knot.model.numbers for knot in knots])
+    going = np.array([knot.moves for knot in knots])
+    if going.all():
+        by_x, by_u = action.slopes(x, u, np.array([knot.tau for knot in knots]))
+    else:
+        numbers[~going, :2] = 0.0, 1.0
+        by_x = np.zeros((count, model.nv, 2 * model.nv))
+        by_u = np.zeros((count, model.nv, action.nu))
+        if going.any():
+            tau = np.array([knot.tau for knot in knots])
+            by_x[going], by_u[going] = action.slopes(x[going], u[going], tau[going])
+    pushed = (u, by_u.reshape(count, -1)) if action.nu else ()
+    parts = euler_slopes(model, action.layout)(x, after, numbers, by_x.reshape(count, -1), *pushed)
+    for k, knot in enumerate(knots):
+        for part, values in zip(knot.parts, parts, strict=True):
+            part[...] = values[k]
+        knot.complete = False
