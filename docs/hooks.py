@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from html import escape, unescape
 from pathlib import Path
@@ -35,6 +36,20 @@ TUTORIALS = ("four-bar-leg", "differential-ankle")
 def on_files(files: Files, config: Any) -> Files:
     """Pages, figures and stills of shipped robots as they are, and the tests' source."""
     made: dict[str, str | bytes] = {}
+    with ProcessPoolExecutor() as processes:
+        executed = processes.map(notebooks.executed, notebooks.names())
+        _add_pages(made)
+        for name, (text, frames) in zip(notebooks.names(), executed, strict=True):
+            made[f"notebooks/{name}.md"] = text
+            made |= {f"notebooks/{file}": html for file, html in frames.items()}
+    made["llms.txt"] = _index(made)
+    for path, content in made.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def _add_pages(made: dict[str, str | bytes]) -> None:
+    """Pages, figures, stills and reports of robots, and the tests' source."""
     for name in ROBOTS:
         model = rm.robots.load(name)
         made[f"robots/{name}.html"] = rm.views.page(model)
@@ -49,14 +64,6 @@ def on_files(files: Files, config: Any) -> Files:
         made[f"reports/{name}-actuation.html"] = rm.actuation(model).html()
     for name, lines in _tests().items():
         made[f"source/{name}.html"] = _source(ROOT / "tests" / f"{name}.py", lines)
-    for name in notebooks.names():
-        text, frames = notebooks.executed(name)
-        made[f"notebooks/{name}.md"] = text
-        made |= {f"notebooks/{file}": html for file, html in frames.items()}
-    made["llms.txt"] = _index(made)
-    for path, content in made.items():
-        files.append(File.generated(config, path, content=content))
-    return files
 
 
 def _index(made: dict[str, str | bytes]) -> str:

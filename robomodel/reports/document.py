@@ -335,6 +335,10 @@ class Document:
         """One self-contained HTML page with plots and drawings."""
         return page(self.title, self.kind, self._body())
 
+    def _repr_html_(self) -> str:
+        """The page, in a notebook."""
+        return framed(self.html())
+
     def _body(self) -> Iterator[str]:
         if self.file:
             yield f'<p class="place">{escape(self.file)}</p>'
@@ -401,7 +405,7 @@ class HasDocument(ABC):
 
     def _repr_html_(self) -> str:
         """The page, in a notebook."""
-        return framed(self.html())
+        return self.document._repr_html_()
 
 
 def curves(plots: Sequence[Plot]) -> list[dict[str, Any]]:
