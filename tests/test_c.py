@@ -17,6 +17,7 @@ from shipped_robots import LARGE, ROBOTS
 
 import robomodel as rm
 from robomodel.cli import main
+from robomodel.control import InverseKinematics, PointTask, PostureTask
 from robomodel.interop.c import identifier
 from robomodel.interop.programs import routine
 from robomodel.kernels import compile_program
@@ -93,6 +94,32 @@ def test_a_robot_with_a_loop(compiler: str, tmp_path: Path) -> None:
     made = library(source, compiler)
     for name in QUICK:
         compare(model, made, "four_bar", name, "float64")
+
+
+@needs_compiler
+def test_steps_of_inverse_kinematics(tmp_path: Path) -> None:
+    """A foot behind a linkage goes to its pose by steps in C; the same as the controller's."""
+    model = rm.robots.load("planar_leg_linkage")
+    tasks = [PointTask("foot", [1.0, 0.0, 1.0]), PostureTask(1e-2)]
+    wanted = {"ik": ("ik", {"tasks": tasks}), "pose": ("ik", {"frames": ["foot"]})}
+    source, header = rm.write_c(model, tmp_path / "leg.c", wanted | {"integrate": "integrate"})
+    assert "towards targets" in header.read_text()
+    made = library(source, COMPILERS[0])
+    goal = model.random_configuration(3, near=model.neutral())
+    point, start = rm.frame_pose(model, goal, "foot")[:3, 3], model.neutral()
+    control = InverseKinematics(model, tasks, limits=(), damping=1e-3)
+    q, targets = start, np.concatenate([point, start])
+    for _ in range(30):
+        step = called(made.leg_ik, [q[None], targets[None], np.array([[1e-3]])],
+                      [model.nv, 2 + model.nv], "float64")[0]  # fmt: skip
+        expected = control(q, 1.0, {"foot": point, "posture": start})
+        np.testing.assert_allclose(step[: model.nv], expected, rtol=0, atol=1e-12)
+        q = called(made.leg_integrate, [q[None], step[None, : model.nv]], [model.nq], "float64")[0]
+    assert np.abs(step[model.nv : model.nv + 2]).max() < 1e-3
+    with pytest.raises(ValueError, match="task 'foot' is hard"):
+        routine(model, "ik", tasks=PointTask("foot", hard=True))
+    with pytest.raises(ValueError, match='is of links, as "ik:foot"'):
+        routine(model, "ik")
 
 
 SLOW = (*QUICK, "actuator_map", "actuator_positions", "actuator_velocities", "actuator_gains",

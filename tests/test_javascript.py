@@ -56,6 +56,18 @@ def test_ball_joints_in_a_loop_on_a_floating_base(tmp_path: Path) -> None:
     compare(rm.load(mechanism.text, floating_base=mechanism.floating_base), tmp_path)
 
 
+def test_steps_of_inverse_kinematics(tmp_path: Path) -> None:
+    model = rm.robots.load("planar_leg_linkage")
+    path = rm.write_js(model, tmp_path / "leg.mjs", ["ik:foot"])
+    function = routine(model, "ik", frames=["foot"])
+    pose = rm.frame_pose(model, model.random_configuration(3), "foot")
+    arguments = [model.neutral()[None], pose.reshape(1, 16), np.array([[1e-2]])]
+    found = run([Job(path, "ik_foot", arguments, function.size)], tmp_path)[0]
+    np.testing.assert_allclose(
+        found[0], np.hstack(function.on_arrays(*(x[0] for x in arguments))), rtol=0, atol=1e-12
+    )
+
+
 @pytest.mark.slow
 def test_derivatives_in_parts(tmp_path: Path) -> None:
     compare(rm.robots.load("mini_cheetah"), tmp_path, ("aba_derivatives", "rnea_derivatives"))

@@ -97,6 +97,22 @@ def ik_program(model: Model, layout: Layout) -> TracedFunction:
     return TracedFunction("ik", layout.sizes(model), layout.results(model), build)
 
 
+@traced
+def damped_step(
+    model: Model, pieces: tuple[Piece, ...], weights: tuple[float, ...]
+) -> TracedFunction:
+    """(q, targets, damping) → the step of soft tasks without limits, and their errors."""
+    layout = Layout(pieces, Limits((), ()))
+    places = Outcome(layout, model).places
+
+    def build(q: Vector, targets: Vector, damping: Vector) -> list[Scalar]:
+        numbers = _programme(Instant(model, q), layout, targets, weights, (1.0, damping[0], 1.0))
+        return [x for name in ("step", "error") for x in numbers[slice(*places[name][:2])]]
+
+    sizes = {"q": model.nq, "targets": layout.sizes(model)["targets"], "damping": 1}
+    return TracedFunction("ik", sizes, {"step": (model.nv,), "error": (layout.errors,)}, build)
+
+
 def _programme(
     at: Instant, layout: Layout, targets: Vector, weights: Vector, settings: Vector
 ) -> list[Scalar]:

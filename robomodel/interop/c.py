@@ -52,7 +52,9 @@ def write_c(
         path: Where to write; it ends in ``.c``.
         functions: Names as of :func:`robomodel.compile`, and "close", "integrate",
             "joint_positions", "joint_velocities" and "from_actuators"; "frame_pose:foot" is of the
-            link ``foot`` ("efpa:a+b" of two), and called ``…_frame_pose_foot``. A mapping gives
+            link ``foot`` ("efpa:a+b" of two), and called ``…_frame_pose_foot``. "ik:foot" is a
+            damped step of inverse kinematics without limits, of tasks of :mod:`robomodel.control`
+            with ``("ik", {"tasks": […]})``. A mapping gives
             other names, and options:
             ``{"knee": ("jacobian", {"frame": ("shank", (0, 0, -0.2))})}``.
         dtype: "float64" or "float32".

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias, Unpack, get_args, overload
 
 from numpy.typing import DTypeLike
 
 from robomodel import dynamics
+from robomodel.control.programme import damped_step
+from robomodel.control.tasks import FrameTask, Task, TaskSet
 from robomodel.dynamics.actuators import inverse
 from robomodel.dynamics.algorithm import (
     ALGORITHMS,
@@ -110,7 +112,8 @@ def compile(
 def routine(model: Model, name: str, **options: Any) -> TracedFunction:
     """A function by its name, with options as :func:`robomodel.compile` has them.
 
-    ``steps``, of "close" and "from_actuators": how many steps of Newton's. Raises
+    ``steps``, of "close" and "from_actuators": how many steps of Newton's. ``tasks`` of "ik", or
+    ``frames`` whose poses are followed. Raises
     ValueError for unknown functions and such as are no straight-line programs, TypeError for what
     is no model or no name, KeyError for links that the model does not have.
     """
@@ -159,20 +162,33 @@ def task_of(function: TracedFunction) -> AlgorithmSpec | None:
 
 def _checked(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
     for option, value in options.items():
-        if name not in ("close", "from_actuators") or option != "steps":
+        if option not in OPTIONS.get(name, ()):
             raise ValueError(f"'{name}' has no option '{option}'")
-        if not isinstance(value, int) or value < 1:
+        if option == "steps" and (not isinstance(value, int) or value < 1):
             raise ValueError(f"steps must be at least one, got {value!r}")
     return options
 
 
-Made: TypeAlias = tuple[Callable[..., TracedFunction], tuple[int, ...]]
+OPTIONS = {"close": ("steps",), "from_actuators": ("steps",), "ik": ("tasks", "frames")}
+Made: TypeAlias = tuple[Callable[..., TracedFunction], tuple[Any, ...]]
+
+
+def _ik(model: Model, tasks: Task | Iterable[Task] = (), frames: Iterable[str] = ()) -> Made:
+    every = TaskSet(model, tasks or [FrameTask(frame) for frame in frames])
+    if not every.tasks:
+        raise ValueError("'ik' is of links, as \"ik:foot\", or has tasks=")
+    for task in every.tasks:
+        if task.hard:
+            raise ValueError(f"task '{task.name}' is hard, which needs a solver of programmes")
+    return damped_step, (tuple(every.pieces), tuple(every.weights.tolist()))
+
 
 OF_CONFIGURATIONS: Mapping[str, Callable[..., Made]] = {
     "close": lambda model, steps=CLOSE_STEPS: (functions.close, (steps,)),
     "constraint_bias": lambda model: (functions.constraint_bias, ()),
     "constraint_jacobian": lambda model: (functions.constraint_jacobian, ()),
     "from_actuators": lambda model, steps=inverse.STEPS: (inverse.from_actuators, (steps,)),
+    "ik": _ik,
     "integrate": lambda model: (functions.integrate, (INTEGRATE_STEPS,)),
     "joint_positions": lambda model: (functions.joint_positions, (_first(model, "nq"),)),
     "joint_velocities": lambda model: (functions.joint_velocities, (_first(model, "nv"),)),
@@ -207,6 +223,9 @@ SUMMARIES: Mapping[str, str] = {
     "joints held; residual: what loops still fail by (root of the sum of squares).",
     "integrate": "Configuration after the motion v_dt, loops closed: for steps up to some 0.1 rad "
     "or m; 'close' says what loops fail by.",
+    "ik": "A step of inverse kinematics, which 'integrate' takes, towards targets one after the "
+    "other (of a link its pose, a homogeneous matrix by rows): least squares of the errors with a "
+    "damping, without limits; and the errors, of a link orientation first.",
     "joint_positions": "Positions of all joints of the spanning tree but the floating base, in its "
     "order.",
     "joint_velocities": "Velocities of all joints of the spanning tree but the floating base, in "
