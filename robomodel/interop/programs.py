@@ -10,13 +10,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias, Unpack, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args, overload
 
 from numpy.typing import DTypeLike
 
 from robomodel import dynamics
-from robomodel.control.programme import damped_step
-from robomodel.control.tasks import FrameTask, Task, TaskSet
 from robomodel.dynamics.actuators import inverse
 from robomodel.dynamics.algorithm import (
     ALGORITHMS,
@@ -34,6 +32,9 @@ from robomodel.model.configurations.functions import CLOSE_STEPS, INTEGRATE_STEP
 from robomodel.model.model import Model
 from robomodel.model.parameters import as_parameters
 from robomodel.model.parametric import parametric
+
+if TYPE_CHECKING:
+    from robomodel.control import Task
 
 Target: TypeAlias = Literal["cpu", "cuda"]
 TARGETS: tuple[Target, ...] = get_args(Target)
@@ -174,6 +175,9 @@ Made: TypeAlias = tuple[Callable[..., TracedFunction], tuple[Any, ...]]
 
 
 def _ik(model: Model, tasks: Task | Iterable[Task] = (), frames: Iterable[str] = ()) -> Made:
+    from robomodel.control.programme import damped_step
+    from robomodel.control.tasks import FrameTask, TaskSet
+
     every = TaskSet(model, tasks or [FrameTask(frame) for frame in frames])
     if not every.tasks:
         raise ValueError("'ik' is of links, as \"ik:foot\", or has tasks=")
