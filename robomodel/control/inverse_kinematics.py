@@ -79,7 +79,6 @@ class InverseKinematics:
         self._solver = solver_of(solver)
         pieces = tuple(self._tasks.pieces)
         self._layout = Layout(pieces, limits_of(model, limits, KINDS))
-        self._hard = self._layout.equalities > 0
         self._outcome = Outcome(self._layout, model)
         self._function = ik_program(model, self._layout)
         kept = [each for each in limits if each != "velocity"]
@@ -246,8 +245,6 @@ class InverseKinematics:
         excess, growth, unfit = results[..., -3], results[..., -2], results[..., -1]
         step: Array = results[..., -3 - n : -3]
         fine = (excess <= MET) & (growth < SINGULAR) & (unfit < RIGID)
-        if self._hard:
-            fine = np.zeros_like(fine)
         if results.ndim == 1:
             return step if fine else self._one(q, targets, settings, results)
         if fine.all():

@@ -22,15 +22,21 @@ from robomodel.scalars import (
     Factorization,
     Scalar,
     Vector,
+    added,
+    div,
     dot,
     gram,
     maximum,
+    minimum,
+    moved,
     select,
+    sqrt,
     transposed,
 )
 
 FINITE = 1e300
 MET = 1e-12  # by how much the minimum without limits may exceed one
+REGULAR = 1e-8  # square of the sine between hard rows from which on they are independent
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +145,7 @@ def _programme(
     for i in range(n):
         hessian[i][i] = hessian[i][i] + damping
     gradient = [-dot(column, pulls) for column in columns]
-    step = _minimum(rows, pulls, columns, hessian, gradient, damping)
+    step, regular = _minimum(n, rows, pulls, equal, right, damping)
 
     def interval(quantity: Quantity) -> tuple[Scalar, Scalar]:
         if quantity.kind == "velocity":
@@ -163,6 +169,7 @@ def _programme(
     for x, (low, high) in zip(values, between, strict=True):
         excess = maximum(excess, maximum(low - x, x - high))
     lower, upper = ([*part, *right] for part in transposed(between) or ([], []))
+    excess = select(regular - REGULAR, 1.0, excess)
     sizes = dot(step, step) + dot(right, right)
     excess = select(sizes - FINITE, excess, math.inf)  # where it is no number, too
     checks = [excess, at.growth, unfit(layout.pieces, targets)]
@@ -174,25 +181,61 @@ def _programme(
 
 
 def _minimum(
+    n: int,
     rows: Sequence[Vector],
-    pulls: Vector,
-    columns: Sequence[Vector],
-    hessian: Sequence[Vector],
-    gradient: Vector,
+    pulls: Sequence[Scalar],
+    equal: Sequence[Vector],
+    right: Vector,
     damping: Scalar,
-) -> list[Scalar]:
-    """The minimum without bounds: of few rows J, Jᵀ (J Jᵀ + damping)⁻¹ e, which has no rounding
+) -> tuple[list[Scalar], Scalar]:
+    """The minimum of ½ |J d - e|² + ½ damping |d|² where hard rows hold, without bounds.
+
+    Hard rows are made orthonormal, which gives the shortest d that meets them; what remains is
+    least squares of the rest of J, in whose normal equations they take part so that these are
+    regular. Beside it the least square of a sine between a hard row and those before it.
+    """  # fmt: skip
+    basis: list[list[Scalar]] = []
+    held: list[Scalar] = []
+    regular: Scalar = 1.0
+    for row, value in zip(equal, right, strict=True):
+        rest, size, reach = list(row), dot(row, row), value
+        for unit, known in zip(basis, held, strict=True):
+            share = dot(unit, rest)
+            rest = moved(rest, -share, unit)
+            reach = reach - share * known
+        left = dot(rest, rest)
+        regular = minimum(regular, div(left, size))
+        inverse = div(1.0, sqrt(left))
+        basis.append([inverse * x for x in rest])
+        held.append(inverse * reach)
+    start: list[Scalar] = [dot(column, held) for column in transposed(basis)] or [0.0] * n
+    free: list[list[Scalar]] = []
+    for row in rows:
+        rest = list(row)
+        for unit in basis:
+            rest = moved(rest, -dot(unit, rest), unit)
+        free.append(rest)
+    wanted = [e - dot(row, start) for e, row in zip(pulls, rows, strict=True)]
+    if not (free or basis):
+        return start, regular
+    step = _least(free + basis, [*wanted, *(0.0 for _ in basis)], damping)
+    return added(start, step), regular
+
+
+def _least(rows: Sequence[Vector], pulls: Vector, damping: Scalar) -> list[Scalar]:
+    """Least squares with a damping: of few rows J, Jᵀ (J Jᵀ + damping)⁻¹ e, which has no rounding
     in the directions that no row sees.
     """
-    if len(rows) >= len(gradient):
-        return Factorization(hessian).solve([-x for x in gradient])
-    if not rows:
-        return [0.0] * len(gradient)
-    square = gram(rows, rows)
+    columns = transposed(rows)
+    few = len(rows) < len(columns)
+    vectors = rows if few else columns
+    square = gram(vectors, vectors)
     for i, row in enumerate(square):
         row[i] = row[i] + damping
-    forces = Factorization(square).solve(pulls)
-    return [dot(column, forces) for column in columns]
+    if few:
+        forces = Factorization(square).solve(pulls)
+        return [dot(column, forces) for column in columns]
+    return Factorization(square).solve([dot(column, pulls) for column in columns])
 
 
 class Outcome:

@@ -217,7 +217,7 @@ class Search:
     def _steps(self, results: Array) -> Array:
         """Steps (rows, nv) within the limits, none longer than LONGEST."""
         checks, step = self.outcome.get("checks", results), self.outcome.get("step", results).copy()
-        pending = ~(checks[:, 0] <= MET) | (self.layout.equalities > 0)
+        pending = ~(checks[:, 0] <= MET)
         for row in np.flatnonzero(pending).tolist():
             step[row] = self._constrained(self.outcome.programme(results[row]))
         base = 3 if self.model.floating_base else 0  # its turns count, its way does not
