@@ -293,7 +293,8 @@ def with_numbers(
         _coupling(each, terms[each.kind, each.name], tree) for each in model.couplings
     )
     actuators = model.actuators
-    if couplings != model.couplings:
+    ratios = [k for each in couplings for _, k in each.terms]
+    if not all(map(is_number, ratios)) or couplings != model.couplings:
         actuators = tuple(with_couplings(each, couplings) for each in actuators)
     return replace(
         model,

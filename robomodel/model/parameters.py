@@ -243,19 +243,18 @@ def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
 
 @cached_on_model
 def counted(model: Model, names: tuple[str, ...]) -> Model:
-    """The model on which none of these parameters is absent, with not-a-number in their places."""
-    return parameterized(model, dict.fromkeys(names, math.nan)) if names else model
+    """The model on which none of these parameters is absent, with not-a-number in their places.
+
+    But for those of geometry, which always count.
+    """
+    values = {name: math.nan for name in names if name not in _geometry(model)}
+    return parameterized(model, values) if values else model
 
 
-def refuse_geometry(model: Model, names: Iterable[str]) -> None:
-    """ValueError for names of parameters of geometry, gravity aside."""
+def of_geometry(model: Model, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of the names that are of geometry, gravity aside."""
     every = _geometry(model)
-    geometry = [each for each in names if each in every and every[each][0].kind != "gravity"]
-    if geometry:
-        raise ValueError(
-            f"motions take no parameters of geometry, got {few(geometry, 8)}; move "
-            "rm.with_parameters(model, …), one robot after the other"
-        )
+    return tuple(x for x in names if x in every and every[x][0].kind != "gravity")
 
 
 @cached_on_model

@@ -106,12 +106,13 @@ def independent_columns(model: Model) -> list[int]:
 @cached_on_model
 def joint_rates(model: Model) -> Function:
     """x → velocities of all joints."""
+    return in_tangent(model, "joint rates", model.n_joint_velocities, joint_velocities)
 
-    def build(here: Model, q: Vector, z: Vector) -> list[Scalar]:
-        state = Configuration(here, q)
-        return [x for c in model.clusters for x in state.spanning(c, z[c.v])]
 
-    return in_tangent(model, "joint rates", model.n_joint_velocities, build)
+def joint_velocities(here: Model, q: Vector, z: Vector) -> list[Scalar]:
+    """Velocities of all joints, of a model in tangent coordinates."""
+    state = Configuration(here, q)
+    return [x for c in here.clusters for x in state.spanning(c, z[c.v])]
 
 
 @cached_on_model

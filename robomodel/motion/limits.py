@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +13,11 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.recursions.passive import is_absent
 from robomodel.errors import UnknownNameError, as_names, did_you_mean, warn
 from robomodel.model.closure import CLOSED
+from robomodel.model.configurations.closing import left_open
 from robomodel.model.configurations.states import refuse, unit_faults
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.parameters import parameterized
 from robomodel.motion.integrator_functions import openness
 from robomodel.motion.trajectory import Stop
 from robomodel.scalars import Scalar, stack, unstack
@@ -200,28 +203,40 @@ def in_single_precision(q: ArrayLike) -> bool:
     return bool(np.issubdtype(kind, np.floating) and np.finfo(kind).eps > np.finfo(float).eps)
 
 
-def closed_start(model: Model, q: Array, single: bool, backend: str = "compiled") -> Array:
+def closed_start(
+    model: Model,
+    q: Array,
+    single: bool,
+    backend: str = "compiled",
+    parameters: Mapping[str, Array] = MappingProxyType({}),
+) -> Array:
     """q as motions begin; ValueError where loops are open, or quaternions not of unit length.
 
     Configurations of single precision, such as those at which a rollout in it ends, are open by
     its rounding: these are closed. Those that are not finite pass: they are not-a-number all along,
-    for themselves alone.
+    for themselves alone. ``parameters``: values (...) of those of geometry, by which they close.
     """
     try:
-        _check_closed(model, q, CLOSED, backend)
+        _check_closed(model, q, CLOSED, backend, parameters)
     except ValueError:
         if not single:
             raise
-        _check_closed(model, q, ROUNDED, backend)
-        return model.close(q)
+        _check_closed(model, q, ROUNDED, backend, parameters)
+        return model.close(q, parameters=parameters or None)
     return q
 
 
-def _check_closed(model: Model, q: Array, tolerance: float, backend: str) -> None:
+def _check_closed(
+    model: Model, q: Array, tolerance: float, backend: str, parameters: Mapping[str, Array]
+) -> None:
     refuse(model, list(unit_faults(model, q, tolerance)))
     if not any(cluster.implicit for cluster in model.clusters):
         return
-    square = openness(model, backend)(q)
+    if parameters:
+        with np.errstate(all="ignore"):
+            square = np.asarray(left_open(parameterized(model, parameters), unstack(q)))
+    else:
+        square = openness(model, backend)(q)
     gap = math.sqrt(float(np.max(square, where=~np.isnan(square), initial=0.0)))
     if gap > tolerance:
         raise ValueError(

@@ -13,7 +13,7 @@ from robomodel.model.arguments import by_name
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.model.parameters import ParametersLike, as_values, counted, refuse_geometry
+from robomodel.model.parameters import ParametersLike, as_values, counted
 from robomodel.motion import implicit
 from robomodel.motion.collision import (
     Collider,
@@ -159,7 +159,6 @@ def _both(first: Contacts, second: Contacts) -> Contacts:
 def as_dynamics(model: Model, parameters: ParametersLike) -> tuple[tuple[str, ...], Array]:
     """Names and finite values (..., p) of parameters that each motion may have of its own."""
     names, p = as_values(model, by_name(parameters, "parameters"))
-    refuse_geometry(model, names)
     if not np.all(np.isfinite(p)):
         raise ValueError(f"parameters must be finite: {', '.join(names)}")
     return names, p

@@ -16,7 +16,7 @@ from robomodel.model.arguments import as_array
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.model.parameters import ParametersLike
+from robomodel.model.parameters import ParametersLike, of_geometry
 from robomodel.motion import servo as servos
 from robomodel.motion.collision import Collisions
 from robomodel.motion.ground import Ground, Point
@@ -133,8 +133,8 @@ def rollout(
             equations.
         parameters: Other values of some of the robot's parameters, by the names of
             :func:`robomodel.parameters`: a number, or an array (...) that broadcasts with the
-            batch, so that each motion is of its own robot. Not those of geometry, gravity aside.
-            Where friction is among them, dry friction takes part.
+            batch, so that each motion is of its own robot; where these are of geometry, q is closed
+            for them (:meth:`Model.close`). Where friction is among them, dry friction takes part.
         closing: Steps of Newton's that close the loops after each step.
         threads: They spread the batch (0: one for each processor); results do not depend on them.
         backend: "compiled", a kernel made at the first call, or "numpy".
@@ -147,7 +147,7 @@ def rollout(
     Raises:
         ValueError: The loops of ``q`` are open or its quaternions not of unit length (close them
             with :meth:`Model.close`); by more than 1e-4 where ``q`` or ``dtype`` is float32, of
-            which rounding is taken out. Parameters of geometry, or that are not finite.
+            which rounding is taken out. Parameters that are not finite.
         UnknownNameError: A name that is no parameter's.
     """
     names, p = as_dynamics(model, parameters)
@@ -167,9 +167,14 @@ def rollout(
     force = as_array(tau, model.nv, "tau", "nv")
     if force.ndim < 2:
         raise ValueError(f"tau needs an axis of time, (..., T, nv), got shape {force.shape}")
-    at = closed_start(model, at, number == "float32" or in_single_precision(q), backend)
-    if options.impulses:
-        warn_of_starts_beyond(model, options.acting.stops, at)
+    single = number == "float32" or in_single_precision(q)
+    at = closed_start(
+        model,
+        at,
+        single,
+        backend,
+        {name: p[..., names.index(name)] for name in of_geometry(model, names)},
+    )
     try:
         batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1], force.shape[:-2], p.shape[:-1])
     except ValueError:
@@ -184,7 +189,9 @@ def rollout(
     )  # fmt: skip
     rows = np.empty((*batch, times + 1, one.results), number)
     flat = rows.reshape(-1, times + 1, one.results)
-    start, begin = one.start(at, speed)
+    if options.impulses:
+        warn_of_starts_beyond(one.robots(p), options.acting.stops, at)
+    start, begin = one.start(at, speed, p)
     rows[..., 0, : one.size], rows[..., 0, one.size :] = start, 0.0
     unclear = np.broadcast_to(begin.determined <= UNDETERMINED, batch).reshape(-1)
     lost = unclear & np.any(flat[:, 0, nq : nq + nv] != 0.0, axis=-1)
@@ -239,7 +246,7 @@ def run_over_time(
     length = np.array([h], rows.dtype)
     for first in range(0, times, size):
         last = min(first + size, times)
-        arguments = [*step.planes_of(rows[:, first, : step.size]), *more]
+        arguments = [*step.planes_of(rows[:, first, : step.size], *more), *more]
         left = np.zeros((len(rows), last - first), dtype=bool)
 
         def part(

@@ -13,7 +13,7 @@ or forces change, within the gap the step leads beyond, and the state there is t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, Literal, TypeAlias
@@ -25,6 +25,7 @@ from robomodel.errors import as_real
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.parameters import with_parameters
 from robomodel.motion import implicit
 from robomodel.motion.collision import Collisions
 from robomodel.motion.ground import Contacts, Ground, Point
@@ -409,6 +410,7 @@ def simulate(
     stop_at_limits: bool | Iterable[str] = False,
     rtol: float = 1e-10,
     atol: float = 1e-12,
+    parameters: Mapping[str, float] | None = None,
     progress: bool = True,
 ) -> Trajectory:
     """The motion from q and v over ``duration``.
@@ -471,12 +473,16 @@ def simulate(
         rtol: Of numbers in q and v, for adaptive methods; one below 2e-14 is taken as that, where
             rounding begins.
         atol: The same, absolute.
+        parameters: Other values of some of the robot's parameters, as of
+            :func:`robomodel.with_parameters`, whose model is the trajectory's; of geometry q is
+            closed for them.
         progress: Show a bar, on a terminal, where it takes more than a second.
 
     Returns:
         trajectory: The states over time.
 
     Raises:
+        UnknownNameError: A name that is no parameter's.
         ValueError: Arguments that do not fit, loops open at q and quaternions that are not of unit
             length included; a v that does not say how a linkage moves that stands at a dead point.
         SimulationError: The motion cannot be continued: a start at a change point, numbers that are
@@ -484,6 +490,8 @@ def simulate(
             loops. It names the time, the loops and their condition, and holds the trajectory up to
             there.
     """
+    if parameters is not None:
+        model = with_parameters(model, parameters)
     options = MotionOptions.of(
         model, METHODS, method=method, passive=passive, friction=friction, ground=ground,
         contacts=contacts, collisions=collisions, stops=stops, stop_restitution=stop_restitution,

@@ -17,16 +17,16 @@ from robomodel.kernels.threads import share
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.model.parameters import ParametersLike
+from robomodel.model.parameters import ParametersLike, of_geometry
 from robomodel.motion import servo as servos
 from robomodel.motion.collision import Collisions
 from robomodel.motion.ground import Ground, Point
-from robomodel.motion.integrator_functions import joint_rates
+from robomodel.motion.integrator_functions import joint_rates, joint_velocities
 from robomodel.motion.limits import closed_start, in_single_precision
 from robomodel.motion.options import KERNELS, MotionOptions, as_dynamics, check_step
 from robomodel.motion.rollout import Method, run_over_time
 from robomodel.motion.stepping import Ahead
-from robomodel.motion.tangent import UNDETERMINED
+from robomodel.motion.tangent import UNDETERMINED, in_tangents
 from robomodel.scalars import stack, unstack
 
 SINGLE = 1e-3  # contact residual from which on there is a warning in single precision
@@ -79,7 +79,8 @@ class Simulation:
         kp: Gains (n, k) of the PD loops. They are written to change them, as those that follow.
         kd: Gains (n, k) of velocities.
         targets: Positions (n, k) that the PD loops pull to.
-        parameters: Values (n,) by the names of the parameters.
+        parameters: Values (n,) by the names of the parameters; after a change of geometry
+            :meth:`reset` closes loops by it.
         model: The robot.
         n: How many there are.
         method: The integrator.
@@ -156,16 +157,16 @@ class Simulation:
         if self._h <= 0.0:
             raise ValueError(f"step must be a positive number of seconds, got {step!r}")
         self.substeps = int(substeps)
-        neutral = model.neutral()
-        self.method = options.compiled_method(neutral[None], self._h, p)
+        self._p = np.zeros((self.n, len(names)), self._dtype)
+        self._p[:] = p
+        self.parameters = {name: self._p[:, i] for i, name in enumerate(names)}
+        neutral = self._neutral(np.arange(self.n))
+        self.method = options.compiled_method(np.atleast_2d(neutral), self._h, p)
         servo, *loops = servos.settings(model, self.n, pd)
         self._step = options.fixed_step(
             self.method, saturate=bool(saturate), servo=servo, dtype=self._dtype
         )
-        self._start = self._step.start(neutral, np.zeros(model.nv))[0]
-        self._p = np.zeros((self.n, len(names)), self._dtype)
-        self._p[:] = p
-        self.parameters = {name: self._p[:, i] for i, name in enumerate(names)}
+        self._start = self._step.start(neutral, np.zeros(model.nv), self._p)[0]
         self._make(loops)
         self.reset()
 
@@ -279,10 +280,10 @@ class Simulation:
         """
         model = self.model
         numbers = self._numbers(rows)
-        if q is None and v is None:
+        if q is None and v is None and not self.parameters:
             states = np.broadcast_to(self._start, (len(numbers), self._step.size))
         else:
-            at = model.neutral() if q is None else as_array(q, model.nq, "q", "nq")
+            at = self._neutral(numbers) if q is None else as_array(q, model.nq, "q", "nq")
             speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
             for name, x in (("q", at), ("v", speed)):
                 if x.ndim > 2 or (x.ndim == 2 and len(x) not in (1, len(numbers))):
@@ -293,8 +294,8 @@ class Simulation:
                 if not np.all(np.isfinite(x)):
                     raise ValueError(f"{name} must be finite")
             single = self._dtype == "float32" or in_single_precision(q if q is not None else at)
-            at = closed_start(model, at, single)
-            states, start = self._step.start(at, speed)
+            at = closed_start(model, at, single, parameters=self._geometry(numbers))
+            states, start = self._step.start(at, speed, self._p[numbers])
             unclear = (start.determined <= UNDETERMINED) & np.any(speed != 0.0, axis=-1)
             if np.any(unclear):
                 raise ValueError(
@@ -311,6 +312,18 @@ class Simulation:
         for n in self._ahead.keys() & set(numbers.tolist()):
             del self._ahead[n]
         self._show(numbers)
+
+    def _neutral(self, numbers: Any) -> Array:
+        """Where robots start: the model's neutral configuration, closed by their parameters."""
+        neutral = self.model.neutral()
+        if not self._geometry(numbers) or not any(c.implicit for c in self.model.clusters):
+            return neutral
+        return np.asarray(self.model.close(neutral, parameters=self._geometry(numbers)))
+
+    def _geometry(self, numbers: Any) -> dict[str, Array]:
+        """Values of the parameters of geometry."""
+        names = of_geometry(self.model, self.parameters)
+        return {name: self.parameters[name][numbers] for name in names}
 
     def _numbers(self, rows: ArrayLike | slice | None) -> Any:
         """Rows as numbers."""
@@ -382,12 +395,19 @@ class Simulation:
             positions: (n, numbers) of the spanning tree, the base first.
             velocities: (n, n_joint_velocities) in ``joint_names`` order, the base first.
         """
-        model, one = self.model, self._step
-        positions = stack(model.spanning_positions(unstack(self.q)), (self.n,))
-        states = self._states
+        model, one, states = self.model, self._step, self._states
         z = states[:, one.columns[2]] if one.checks else self.v
-        x = np.concatenate([self.q, z, states[:, one.columns[3]]], axis=1)
-        return positions, np.asarray(joint_rates(model)(x))
+        bases = states[:, one.columns[3]]
+        if not self._geometry(slice(None)):
+            positions = stack(model.spanning_positions(unstack(self.q)), (self.n,))
+            x = np.concatenate([self.q, z, bases], axis=1)
+            return positions, np.asarray(joint_rates(model)(x))
+        robots = one.robots(self._p)
+        here = in_tangents(robots, unstack(bases), refined=True)
+        with np.errstate(all="ignore"):
+            rates = joint_velocities(here, unstack(self.q), unstack(z))
+            positions = stack(robots.spanning_positions(unstack(self.q)), (self.n,))
+        return positions, stack(rates, (self.n,))
 
     def motors(self) -> tuple[Array, Array]:
         """Positions and rates of the actuators, as encoders at motors read them.
@@ -396,9 +416,10 @@ class Simulation:
             positions: (n, nu).
             velocities: (n, nu).
         """
+        given = self._geometry(slice(None)) or None
         return (
-            actuator_positions(self.model, self.q),
-            actuator_velocities(self.model, self.q, self.v),
+            actuator_positions(self.model, self.q, parameters=given),
+            actuator_velocities(self.model, self.q, self.v, parameters=given),
         )
 
     def frame(self, name: str) -> Array:
@@ -410,7 +431,8 @@ class Simulation:
         Returns:
             pose: (n, 4, 4) in the world.
         """
-        pose: Array = frame_pose(self.model, self.q, name)
+        given = self._geometry(slice(None)) or None
+        pose: Array = frame_pose(self.model, self.q, name, parameters=given)
         return pose
 
     def imu(self, link: str) -> tuple[Array, Array]:
@@ -425,7 +447,7 @@ class Simulation:
                 less gravity; after a reset that of rest.
         """
         nq = self.model.nq
-        pose, speed = frame_pose(self.model, self.q, link), self._frame_speed(self.q, self.v, link)
+        pose, speed = self.frame(link), self._frame_speed(self.q, self.v, link)
         turn = np.swapaxes(pose[:, :3, :3], 1, 2)
         before = self._frame_speed(self._before[:, :nq], self._before[:, nq:], link)
         gravity = np.tile(np.asarray(self.model.gravity), (self.n, 1))
@@ -438,9 +460,11 @@ class Simulation:
         return gyroscope, accelerometer
 
     def _frame_speed(self, q: Array, v: Array, link: str) -> Array:
-        return np.asarray(
-            frame_velocity(self.model, q, v, link, reference="local_world_aligned"), float
+        given = self._geometry(slice(None)) or None
+        speed = frame_velocity(
+            self.model, q, v, link, reference="local_world_aligned", parameters=given
         )
+        return np.asarray(speed, float)
 
 
 class RowError(IndexError, ValueError):

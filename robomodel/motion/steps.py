@@ -36,7 +36,7 @@ from robomodel.model.configurations.functions import rates
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.model.parameters import counted, parameterized
+from robomodel.model.parameters import counted, of_geometry, parameterized
 from robomodel.motion import servo as servos
 from robomodel.motion import tangent
 from robomodel.motion.ground import Ground, Pair, Placed
@@ -71,6 +71,7 @@ NEWTON = 8  # steps of Newton's method where these have not solved a contact pro
 CAREFUL = 8  # steps of Newton's method that close loops near change points
 # growth of ‖G‖² that a step is too long for: tangents turn by 0.6, of which rk4 misses 0.6⁵/120
 TORN = 1.0 / math.cos(0.6) ** 2
+NONE = np.zeros(0)
 LEAST = float(np.finfo(float).tiny)
 ABSENT = 1e3  # m: the gap of a contact that is not there
 
@@ -115,7 +116,7 @@ class FixedStep:
     ``servo``: behind tau stand gains and targets of PD loops (:mod:`robomodel.motion.servo`).
     ``newton``: steps of Newton's method on contact problems, None: as their size suggests.
     ``careful``: loops are closed at each stage, too, as near change points they must be.
-    ``parameters``: names of those, but of geometry, whose values are the last argument of a step.
+    ``parameters``: names of those whose values are the last argument of a step.
 
     Behind the state stand, where there are linkages, Σ of the squares of the loops' gaps, by how
     much ‖G‖² has grown within the step (1: not at all), and the regularity of K (0 at change
@@ -167,7 +168,14 @@ class FixedStep:
             name: LEAST if name.endswith(".friction") and is_absent(value) else value
             for name, value in zip(self.parameters, values, strict=True)
         }
-        return replace(self, model=parameterized(self.model, given), parameters=())
+        at = replace(parameterized(self.model, given), nominal=self.model)
+        return replace(self, model=at, parameters=())
+
+    def robots(self, p: Array) -> Model:
+        """The model by values (..., count) of its geometry, whose numbers are arrays (...)."""
+        names = of_geometry(self.model, self.parameters)
+        given = {name: p[..., self.parameters.index(name)] for name in names}
+        return parameterized(self.model, given) if given else self.model
 
     def of_each(self, p: Array, batch: tuple[int, ...]) -> tuple[Array, ...]:
         """The last argument of a batch's steps, where there are parameters p (..., count)."""
@@ -234,9 +242,9 @@ class FixedStep:
         """Where the residual of a contact problem stands in a result; impulses follow."""
         return self.miss + 1
 
-    def start(self, q: Array, v: Array) -> tuple[Array, tangent.Start]:
-        """States (..., size) at the beginning, and how they stand."""
-        at = tangent.start(self.model, q, v)
+    def start(self, q: Array, v: Array, p: Array = NONE) -> tuple[Array, tangent.Start]:
+        """States (..., size) at the beginning, by parameters p (..., count), and how they stand."""
+        at = tangent.start(self.robots(p), q, v)
         states = np.zeros((*at.z.shape[:-1], self.size), self.dtype)
         for part, numbers in zip(self.columns, (q, v, at.z, at.bases), strict=False):
             if part.stop > part.start:
@@ -579,11 +587,12 @@ class FixedStep:
     @cached_property
     def _places(self) -> TracedFunction:
         """q → places of the contacts in the world, each point's once."""
-        model, rounds = self.model, self.contact.rounds
+        rounds = self.contact.rounds
         points = self.points
         links = {p.link for p in points}.union(*(pair.links for pair in rounds))
 
-        def build(q: Vector) -> list[Scalar]:
+        def build(one: FixedStep, q: Vector) -> list[Scalar]:
+            model = one.model
             state = Configuration(model, q, {model.frame(link).body for link in links})
             places = [
                 frames.pose_of(state, frames.place(model, (p.link, p.offset)))[1] for p in points
@@ -594,24 +603,25 @@ class FixedStep:
 
         of = [(point.link, point.offset) for point in points]
         size = 3 * (len(points) + len(self.pairs))
-        return function(model, f"places of {of!r}, {rounds!r}", (model.nq, size), build,
-                        backend=self.backend)  # fmt: skip
+        name = f"places of {of!r}, {rounds!r}, {self.parameters!r}"
+        given = tuple(filter(None, (len(self.parameters),)))
+        return self._program(name, (self.model.nq, *given, size), build)
 
-    def places(self, q: Array) -> Array:
-        """Places (..., k, 3) of the contacts, each point's once."""
+    def places(self, q: Array, *more: Array) -> Array:
+        """Places (..., k, 3) of the contacts, each point's once; ``more``: parameters."""
         if not self.points and not self.pairs:
             return np.zeros((*q.shape[:-1], 0, 3))
-        return np.asarray(self._places(q)).reshape(*q.shape[:-1], -1, 3)
+        return np.asarray(self._places(q, *more)).reshape(*q.shape[:-1], -1, 3)
 
-    def planes_of(self, states: Array) -> tuple[Array, ...]:
+    def planes_of(self, states: Array, *more: Array) -> tuple[Array, ...]:
         """The planes that a step from states (..., size) takes, where it takes some."""
         if self.setting is None or not self.setting.arguments[0]:
             return ()
-        return (self.planes(states[..., self.columns[0]]),)
+        return (self.planes(states[..., self.columns[0]], *more),)
 
-    def planes(self, q: Array) -> Array:
-        """Planes (..., 4 k) at the points, of all grounds."""
-        centres = self.places(q)[..., : len(self.points), :]
+    def planes(self, q: Array, *more: Array) -> Array:
+        """Planes (..., 4 k) at the points, of all grounds; ``more``: parameters."""
+        centres = self.places(q, *more)[..., : len(self.points), :]
         radii = np.array([p.radius for p in self.points])
         near = [
             ground.surfaces(centres, radii, reach=10.0 * NEAR, count=ground.planes)
@@ -669,7 +679,7 @@ class FixedStep:
 
     def advance(self, states: Array, tau: Array, h: float, *more: Array) -> Array:
         """Results (..., results) of a step from states (..., size), halved where it is too long."""
-        result = self.whole(states, tau, h, *self.planes_of(states), *more)
+        result = self.whole(states, tau, h, *self.planes_of(states, *more), *more)
         if self.dtype == "float64":
             self.refine(states, tau, h, result, more)
         return result
@@ -680,7 +690,9 @@ class FixedStep:
         """Replace results of steps that are too long by those in parts."""
 
         def part(state: Array, first: float, share: float) -> Part:
-            row = self.whole(state, force, share * h, *self.planes_of(state), *arguments)
+            row = self.whole(
+                state, force, share * h, *self.planes_of(state, *arguments), *arguments
+            )
             fault = "" if np.all(np.isfinite(row)) else "is not finite"
             return Part(row[: self.size], share, bool(self.too_long(row)), fault, row)
 

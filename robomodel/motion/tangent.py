@@ -28,6 +28,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import TypeAlias
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.closing import normalized
 from robomodel.model.constraints import Conditions, LoopConstraint, Perpendicular, evaluate_loops
-from robomodel.model.derived import cached_on_model
+from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.elements import Cluster, joint_slices, velocity_units
 from robomodel.model.joints import Array, Floating, JointModel, Planar, Spherical
 from robomodel.model.model import Model
@@ -47,6 +48,8 @@ from robomodel.scalars import (
     added,
     div,
     dot,
+    is_number,
+    is_zero,
     maximum,
     minimum,
     moved,
@@ -60,7 +63,7 @@ from robomodel.scalars import (
 )
 from robomodel.spatial import Rotation, Vec, from_quaternion, inner
 
-Table = tuple[tuple[float, ...], ...]
+Table: TypeAlias = tuple[tuple[Scalar, ...], ...]
 
 UNDETERMINED = 1e-9  # least share of a linkage's motion that v has to determine at the start
 
@@ -122,12 +125,12 @@ def linkages(model: Model) -> tuple[Linkage, ...]:
         loop = cluster.constraint
         if not (isinstance(loop, LoopConstraint) and cluster.nv):
             continue
-        scale = cluster.geometry.scale
-        expand = np.array(loop.expand)
-        unit = velocity_units(model, cluster)
-        expand = expand * [unit[np.flatnonzero(column)[0]] for column in expand.T]
-        inverse = np.linalg.pinv(expand)
-        inverse[np.abs(inverse) <= 1e-14 * np.abs(inverse).max()] = 0.0
+        usual = nominal(model)  # whose size makes numbers comparable, whatever the parameters are
+        before = usual.clusters[cluster.index]
+        scale, unit = before.geometry.scale, velocity_units(usual, before).tolist()
+        columns = zip(*loop.expand, strict=True)
+        units = [next(u for u, x in zip(unit, c, strict=True) if not is_zero(x)) for c in columns]
+        expand = [[x * u for x, u in zip(row, units, strict=True)] for row in loop.expand]
         weights = [
             1.0 if isinstance(row, Perpendicular) else 1.0 / scale
             for n, joint in enumerate(loop.loops)
@@ -135,15 +138,27 @@ def linkages(model: Model) -> tuple[Linkage, ...]:
             if (n, r) in loop.keep
         ]
         linkage = Linkage(
-            cluster.index, loop, _table(expand), _table(inverse), tuple(weights), cluster.nv, first
-        )
+            cluster.index, loop, _table(expand), _table(_inverse(expand)), tuple(weights),
+            cluster.nv, first,
+        )  # fmt: skip
         result.append(linkage)
         first = linkage.numbers.stop
     return tuple(result)
 
 
-def _table(matrix: Array) -> Table:
-    return tuple(tuple(row) for row in matrix.tolist())
+def _table(matrix: Sequence[Vector]) -> Table:
+    return tuple(tuple(row) for row in matrix)
+
+
+def _inverse(matrix: list[list[Scalar]]) -> list[list[Scalar]]:
+    """(EᵀE)⁻¹ Eᵀ of independent columns, scalars of any kind."""
+    if all(is_number(x) for row in matrix for x in row):
+        inverse = np.linalg.pinv(np.array(matrix, dtype=float))
+        inverse[np.abs(inverse) <= 1e-14 * np.abs(inverse).max()] = 0.0
+        result: list[list[Scalar]] = inverse.tolist()
+        return result
+    columns = transposed(matrix)
+    return solve([[dot(a, b) for b in columns] for a in columns], columns)
 
 
 def numbers(model: Model) -> int:
@@ -404,7 +419,9 @@ def start(model: Model, q: Array, v: Array) -> Start:
         basis, share = kernel(each, q[..., cluster.q])
         regularity = np.minimum(regularity, share)
         bases[..., each.numbers] = basis.reshape(*batch, each.size * each.mobility)
-        out = (np.array(each.expand) @ basis)[..., list(cluster.columns), :]
+        rows = [each.expand[c] for c in cluster.columns]
+        wide = stack([x for row in rows for x in row], batch).reshape(*batch, len(rows), each.size)
+        out = wide @ basis
         least = np.linalg.svd(out, compute_uv=False)[..., -1]
         determined = np.minimum(determined, least)
         inverse = np.linalg.pinv(out)
