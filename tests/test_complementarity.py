@@ -8,30 +8,30 @@ from numpy.typing import NDArray
 
 from robomodel.dynamics.contact import interior_point as cones
 from robomodel.dynamics.contact.complementarity import (
-    Problem,
-    _alart_curnier,
+    ArrayProblem,
     _from_inside,
     _padded,
     solve,
 )
-from robomodel.dynamics.contact.gauss_seidel import OPEN, Rows, Sweeps, _eliminated
+from robomodel.dynamics.contact.gauss_seidel import Sweeps, _eliminated
+from robomodel.dynamics.contact.problem import OPEN, Rows
 
 Array = NDArray[np.float64]
 
 
 def random_problem(
     rng: np.random.Generator, k: int, stops: int, boxes: int, freedoms: int
-) -> Problem:
+) -> ArrayProblem:
     """G = J M⁻¹ Jᵀ, b = J v: rows of a mechanism with fewer freedoms than rows, perhaps."""
     rows = Rows(k, stops, boxes)
     j = rng.standard_normal((rows.size, freedoms))
     root = rng.standard_normal((freedoms, freedoms))
     g = j @ np.linalg.solve(root @ root.T + 0.1 * np.eye(freedoms), j.T)
     b = j @ rng.standard_normal(freedoms)
-    return Problem(g, b, rows, rng.uniform(0.1, 1.2, k), rng.uniform(0.0, 0.5, boxes))
+    return ArrayProblem(rows, g, b, rng.uniform(0.1, 1.2, k), rng.uniform(0.0, 0.5, boxes))
 
 
-def obeys(problem: Problem, x: Array, within: float) -> None:
+def obeys(problem: ArrayProblem, x: Array, within: float) -> None:
     """Signorini, Coulomb, stops and friction, each as it is said."""
     y, k = problem.matrix @ x + problem.b, problem.rows.contacts
     size = np.abs(problem.b).max()
@@ -67,7 +67,7 @@ def test_random_problems(k: int, stops: int, boxes: int, freedoms: int) -> None:
         obeys(problem, x, 1e-7)
 
 
-def standing_on_feet(rng: np.random.Generator, feet: int) -> Problem:
+def standing_on_feet(rng: np.random.Generator, feet: int) -> ArrayProblem:
     """Rigid rectangular feet, four corners each, of a robot whose other inertia is random."""
     corners = np.array([(x, y, -0.05) for x in (-0.1, 0.1) for y in (-0.05, 0.05)])
     j = np.zeros((12 * feet, 6 * feet))
@@ -83,7 +83,7 @@ def standing_on_feet(rng: np.random.Generator, feet: int) -> Problem:
     b = j @ (rng.choice([0.01, 1.0]) * v)
     b[2::3] += rng.choice([0.0, 1e-6, 1e-3]) * rng.random(4 * feet)  # gaps
     friction = np.full(4 * feet, rng.choice([0.0, 0.1, 0.3, 0.8, 1.5]))
-    return Problem(g, b, Rows(4 * feet), friction, np.empty(0))
+    return ArrayProblem(Rows(4 * feet), g, b, friction, np.empty(0))
 
 
 def test_redundant_contacts() -> None:
@@ -115,7 +115,7 @@ def test_planar_contacts_have_singular_blocks() -> None:
         j = rng.standard_normal((6, 3))
         j[[1, 4]] = 0.0
         g, b = j @ j.T, j @ np.array([0.5, 0.3, -1.0])
-        problem = Problem(g, b, Rows(2), np.array([0.6, 0.6]), np.empty(0))
+        problem = ArrayProblem(Rows(2), g, b, np.array([0.6, 0.6]), np.empty(0))
         x, residual = solve(problem, np.zeros(6))
         assert residual <= 1e-10
         obeys(problem, x, 1e-7)
@@ -128,14 +128,14 @@ def test_one_contact_against_its_cases() -> None:
         ((0.1, -0.2, -1.0), (-0.1, 0.2, 1.0)),
         ((3.0, 4.0, -1.0), (-0.3, -0.4, 1.0)),
     ):
-        problem = Problem(np.eye(3), np.array(b), Rows(1), np.array([0.5]), np.empty(0))
+        problem = ArrayProblem(Rows(1), np.eye(3), np.array(b), np.array([0.5]), np.empty(0))
         np.testing.assert_allclose(solve(problem, np.zeros(3))[0], expected, atol=1e-9)
 
 
 def test_without_friction_it_is_a_linear_problem() -> None:
     rng = np.random.default_rng(1)
     problem = random_problem(rng, 3, 0, 0, 10)
-    problem = Problem(problem.matrix, problem.b, problem.rows, np.zeros(3), np.empty(0))
+    problem = ArrayProblem(problem.rows, problem.matrix, problem.b, np.zeros(3), np.empty(0))
     x, residual = solve(problem, np.zeros(9))
     assert residual <= 1e-10
     np.testing.assert_allclose(x.reshape(3, 3)[:, :2], 0.0, atol=1e-12)
@@ -145,7 +145,7 @@ def test_without_friction_it_is_a_linear_problem() -> None:
 def test_straight_impacts_without_friction(toward: float) -> None:
     """Without slip the cone is a ray: no impulse pulls, neither in the residual."""
     g, b = np.eye(3), np.array([0.0, 0.0, toward])
-    problem = Problem(g, b, Rows(1), np.zeros(1), np.empty(0))
+    problem = ArrayProblem(Rows(1), g, b, np.zeros(1), np.empty(0))
     x, residual = solve(problem, np.zeros(3))
     assert residual <= 1e-10
     np.testing.assert_allclose(x, [0.0, 0.0, max(-toward, 0.0)], atol=1e-12)
@@ -163,8 +163,8 @@ def test_impulses_that_do_the_same_are_the_least(friction: float, forward: float
     j = np.vstack([np.hstack([-arm, np.eye(3)]) for arm in arms])  # v + ω × r
     mass = np.diag([0.01, 0.02, 0.03, 2.0, 2.0, 2.0])
     g = j @ np.linalg.solve(mass, j.T)
-    problem = Problem(g, j @ [0, 0, 0, forward, 0, -1.0], Rows(4), np.full(4, friction),
-                      np.empty(0))  # fmt: skip
+    b = j @ [0, 0, 0, forward, 0, -1.0]
+    problem = ArrayProblem(Rows(4), g, b, np.full(4, friction), np.empty(0))
     x, residual = solve(problem, np.zeros(12))
     assert residual <= 1e-10
     slide = min(0.3 * 2.0, 2.0 * friction)  # impulse along x, all points together
@@ -208,7 +208,7 @@ def test_sizes_that_sweeps_are_compiled_for() -> None:
 
 
 def test_nothing_to_solve() -> None:
-    problem = Problem(np.eye(3), np.zeros(3), Rows(1), np.array([0.5]), np.empty(0))
+    problem = ArrayProblem(Rows(1), np.eye(3), np.zeros(3), np.array([0.5]), np.empty(0))
     x, residual = solve(problem, np.ones(3))
     np.testing.assert_array_equal(x, 0.0)
     assert residual == 0.0
@@ -263,11 +263,11 @@ def test_slopes_of_newtons_equations() -> None:
     for _ in range(40):
         problem = random_problem(rng, 2, 2, 2, 12)
         x, n = rng.standard_normal(problem.rows.size), problem.rows.size
-        _, slope = _alart_curnier(problem, x)
+        _, slope = problem.equations(x)
         drift = np.eye(n) - problem.matrix / problem.traces[:, None]  # of x - d y by x
         h = 1e-7
         for j, unit in enumerate(np.eye(n)):
-            ends = [_alart_curnier(problem, x + s * h * unit)[0] for s in (1.0, -1.0)]
+            ends = [problem.equations(x + s * h * unit)[0] for s in (1.0, -1.0)]
             rate = (ends[0] - ends[1]) / (2 * h)
             np.testing.assert_allclose((np.eye(n) - slope @ drift)[:, j], rate, atol=1e-6)
         a = x - (problem.matrix @ x + problem.b) / problem.traces
@@ -308,8 +308,8 @@ def test_contacts_apart_take_no_part() -> None:
     acting = np.ones(12, dtype=bool)
     acting[[3, 4, 5, 10]] = False
     np.testing.assert_array_equal(x[~acting], 0.0)
-    few = Problem(
-        problem.matrix[np.ix_(acting, acting)], problem.b[acting], Rows(2, 1, 1),
+    few = ArrayProblem(
+        Rows(2, 1, 1), problem.matrix[np.ix_(acting, acting)], problem.b[acting],
         problem.friction[[0, 2]], problem.bounds,
     )  # fmt: skip
     np.testing.assert_allclose(solve(few, np.zeros(8))[0], x[acting], atol=1e-12)

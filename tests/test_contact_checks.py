@@ -19,7 +19,7 @@ from test_contact_rollouts import FEET, standing
 from texts import joint, link, robot
 
 import robomodel as rm
-from robomodel.dynamics.contact.complementarity import Problem
+from robomodel.dynamics.contact.complementarity import ArrayProblem
 
 Array = NDArray[np.float64]
 SOLES = [
@@ -474,7 +474,7 @@ def test_what_is_not_solved_ends_with_a_story(monkeypatch: pytest.MonkeyPatch) -
     from robomodel.dynamics.contact.gauss_seidel import Sweeps
     from robomodel.motion import steps
 
-    def give_up(problem: Problem, start: Array, *_more: object) -> tuple[Array, float]:
+    def give_up(problem: ArrayProblem, start: Array, *_more: object) -> tuple[Array, float]:
         return start, 1.0
 
     monkeypatch.setattr(steps, "solve", give_up)

@@ -16,8 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.dynamics.baselines import spanning_tree
-from robomodel.dynamics.contact.complementarity import Problem, solve
-from robomodel.dynamics.contact.gauss_seidel import Rows, basis
+from robomodel.dynamics.contact.complementarity import ArrayProblem, solve
+from robomodel.dynamics.contact.gauss_seidel import basis
+from robomodel.dynamics.contact.problem import Rows
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import FramePlacement, joint_forces
 from robomodel.dynamics.kinematics.state import Configuration, State
@@ -331,10 +332,10 @@ class ContactStep:
             self.model, h, at.a.tolist(), free.tolist(), before, gaps, delassus
         )
         rubs = (at.rubbing @ free).tolist()
-        problem = Problem(
+        problem = ArrayProblem(
+            Rows(len(near), len(at.stops), len(rubs)),
             np.array(delassus).reshape(len(rows), len(rows)), np.array([*b, *rubs], dtype=float),
-            Rows(len(near), len(at.stops), len(rubs)), np.array(friction, dtype=float),
-            h * np.array(setting.acting.rubbing(self.model)),
+            np.array(friction, dtype=float), h * np.array(setting.acting.rubbing(self.model)),
         )  # fmt: skip
         start = np.array(before.impulses, dtype=float)
         x, residual = solve(problem, start, SOLVED)

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from robomodel.dynamics.actuators.maps import saturated
-from robomodel.dynamics.contact.complementarity import Problem, solve
-from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, without_gain
+from robomodel.dynamics.contact.complementarity import ArrayProblem, solve
+from robomodel.dynamics.contact.gauss_seidel import Sweeps
+from robomodel.dynamics.contact.problem import Rows, without_gain
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration, Forces
 from robomodel.dynamics.recursions.aba import aba
@@ -764,7 +765,7 @@ class FixedStep:
             at = np.cumsum([n * n, n, k, rows.boxes, n, n])
             parts = np.split(numbers, at)
             matrix = parts[0].reshape(n, n)
-            problem = Problem(matrix, parts[1], rows, parts[2], parts[3])
+            problem = ArrayProblem(rows, matrix, *parts[1:4])
             start = x
             x, residual = solve(problem, start, 0.1 * SOLVED)
             if self.contact.rebounds:

@@ -34,7 +34,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from robomodel.dynamics.baselines import projected, spanning_tree
-from robomodel.dynamics.contact.gauss_seidel import OPEN, Rows, Sweeps, basis, wedged, within_reach
+from robomodel.dynamics.contact.gauss_seidel import Sweeps, basis, wedged, within_reach
+from robomodel.dynamics.contact.problem import OPEN, Rows
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import joint_forces
 from robomodel.dynamics.kinematics.state import Configuration, State
@@ -84,7 +85,6 @@ CORRECTIONS = 6  # sweeps of the correction of positions
 STICKING = 1e-4  # m/s: slower contacts have static friction
 CLOSING = 2  # steps of Newton's method that close loops at the middle; one more at the end
 IMMOVABLE = 1e-20  # 1/kg: trace of a contact's block of G up to which nothing moves it
-TINY = 1e-300
 PLANE = 4  # numbers of a plane: normal, offset
 
 

@@ -1,19 +1,9 @@
-"""Contact, joint stops and dry friction as one complementarity problem, and what solves it.
+"""What solves a contact problem (:mod:`robomodel.dynamics.contact.problem`) of numbers.
 
-With G the inverse inertia that the rows' impulses x meet and y = G x + b what they then do,
-
-* a contact's three rows (two tangents, normal) obey Signorini's and Coulomb's laws: x is in the
-  cone K = {|x_t| <= μ x_n}, and -(y + Γ(y)) in its normal cone at x, with De Saxcé's shift
-  Γ(y) = (0, 0, μ |y_t|), which makes Coulomb's law of a convex cone's;
-* a stop's row 0 <= x ⟂ y >= 0;
-* a dry-friction row |x| <= bound, x opposing y at its bound where y is not zero.
-
-The residual of x, a velocity free of units and mass ratios, is max |x - P(x - d (y + Γ))| / d with
-P the projection on each block's set and d = 1 / trace of its block of G (Acary and Brogliato;
-Le Lidec and others, *Contact models in robotics*, 2024). :func:`solve` follows the sweeps of block
-Gauss–Seidel with Newton's method on Alart and Curnier's equations. Where that fails, as it does for
-redundant contacts, Newton's method is begun from the iterates of an interior-point method
-(:mod:`robomodel.dynamics.contact.interior_point`). The best point of all is kept.
+:func:`solve` follows the sweeps of block Gauss–Seidel with Newton's method on Alart and Curnier's
+equations. Where that fails, as it does for redundant contacts, Newton's method is begun from the
+iterates of an interior-point method (:mod:`robomodel.dynamics.contact.interior_point`). The best
+point of all is kept; of impulses that do the same, the least.
 """
 
 from __future__ import annotations
@@ -24,8 +14,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel.dynamics.contact.gauss_seidel import OPEN, SLIPS, TINY, Rows, Sweeps, without_gain
+from robomodel.dynamics.contact.gauss_seidel import SLIPS, Sweeps
 from robomodel.dynamics.contact.interior_point import ConeProblem, interior_points
+from robomodel.dynamics.contact.least import least_alike
+from robomodel.dynamics.contact.problem import (
+    OPEN,
+    SLIDING,
+    TINY,
+    ContactProblem,
+    Rows,
+    cone,
+    half_line,
+    interval,
+    without_gain,
+)
 from robomodel.kernels import Iteration
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
@@ -34,47 +36,30 @@ from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Scalar, Vector
 
 LANES = (1, 2, 4, 6, 8, 12, 16)  # numbers of contacts, and of other rows, compiled for
-
-
 QUICK = (8, 24)  # sweeps, each time followed by Newton's method
-
-
 LONG = (400,)  # sweeps where all else has not ended: they take as long as an interior point
-
-
 NEWTON = 8
-
-
 ENOUGH = 1e-11  # residual with which the interior-point method is not begun
-
-
 SLOPES = (1.0, 0.25)  # shares of the shift's slope that the interior-point method begins with
-
-
 FIRST = 1e-6  # μ from which on Newton's method is tried from interior points
-
-
 POLISH = 5  # steps of it
-
-
 REGULAR = (1e-8, 1e-11)  # of a block's trace, on the diagonal in Newton's method
-
-
 UNFELT = 1e-12  # singular values of G up to this share of the largest are rounding
 
 
-SLIDING = 1e-7  # share of the largest velocity from which on a contact counts as sliding
-
-
 @dataclass(frozen=True)
-class Problem:
-    """y = G x + b: G (n, n), b (n,), ``friction`` of the contacts, ``bounds`` of the boxes."""
+class ArrayProblem(ContactProblem):
+    """A contact problem of arrays: its parts are those of all contacts, stops, boxes at once."""
 
     matrix: Array
     b: Array
-    rows: Rows
     friction: Array
     bounds: Array
+
+    def y(self, x: Array, rows: range | None = None) -> Array:
+        """G x + b."""
+        result: Array = self.matrix @ x + self.b
+        return result if rows is None else result[rows.start : rows.stop]
 
     @functools.cached_property
     def traces(self) -> Array:
@@ -85,7 +70,29 @@ class Problem:
         diagonal[diagonal <= 0.0] = 1.0
         return diagonal
 
-    def part(self, acting: Mask) -> Problem:
+    @functools.cached_property
+    def scales(self) -> Array:
+        """d = 1 / trace of each row's block."""
+        return np.asarray(1.0 / self.traces)
+
+    def parts(self, x: Array) -> tuple[list[Array], list[Array], list[Array]]:
+        """x of all contacts, component by component, of all stops, and of dry friction."""
+        k, free = self.rows.contacts, 3 * self.rows.contacts + self.rows.stops
+        contacts = [x[: 3 * k].reshape(k, 3).T] if k else []
+        stops = [x[3 * k : free]] if self.rows.stops else []
+        return contacts, stops, [x[free:]] if self.rows.boxes else []
+
+    @property
+    def frictions(self) -> list[Array]:
+        """Friction of the contacts as :meth:`parts` has them."""
+        return [self.friction] if self.rows.contacts else []
+
+    @property
+    def limits(self) -> list[Array]:
+        """Bounds of dry friction as :meth:`parts` has it."""
+        return [self.bounds] if self.rows.boxes else []
+
+    def part(self, acting: Mask) -> ArrayProblem:
         """Of some of the contacts, in all their rows, and of the stops."""
         k, free = self.rows.contacts, 3 * self.rows.contacts + self.rows.stops
         contacts = acting[2 : 3 * k : 3]
@@ -95,41 +102,41 @@ class Problem:
             friction=self.friction[contacts],
         )  # fmt: skip
 
-    def shifted(self, y: Array) -> Array:
-        """y + Γ(y)."""
-        result, k = y.copy(), self.rows.contacts
-        result[2 : 3 * k : 3] += self.friction * np.hypot(y[0 : 3 * k : 3], y[1 : 3 * k : 3])
-        return result
-
     def projected(self, x: Array) -> Array:
         """On the blocks' sets."""
-        result, k = x.copy(), self.rows.contacts
-        free = 3 * k + self.rows.stops
-        result[3 * k : free] = np.maximum(x[3 * k : free], 0.0)
-        result[free:] = np.clip(x[free:], -self.bounds, self.bounds)
-        if k:
-            cone = x[: 3 * k].reshape(k, 3)
-            r, n, mu = np.hypot(cone[:, 0], cone[:, 1]), cone[:, 2], self.friction
-            outside = (r > mu * n) | (n < 0.0)  # the latter where there is no friction, nor slip
-            height = np.maximum((mu * r + n) / (1.0 + mu * mu), 0.0)
-            share = np.where(outside, mu * height / np.maximum(r, TINY), 1.0)
-            result[: 3 * k] = np.stack(
-                [share * cone[:, 0], share * cone[:, 1], np.where(outside, height, n)], axis=1
-            ).ravel()
-        return result
+        contacts, stops, boxes = self.parts(x)
+        pieces = [np.stack(cone(list(each), self.friction), axis=1).ravel() for each in contacts]
+        pieces += [half_line(each)[0] for each in stops]
+        pieces += [interval(each, self.bounds)[0] for each in boxes]
+        return np.concatenate(pieces) if pieces else x
 
     def without_gain(self, work: Array, x: Array, x0: Array) -> Array:
-        """As :func:`robomodel.dynamics.contact.gauss_seidel.without_gain`."""
+        """As :func:`robomodel.dynamics.contact.problem.without_gain`."""
         numbers = (each.tolist() for each in (self.matrix, work, x, x0))
         return np.array(without_gain(*numbers), dtype=float)
 
     def residual(self, x: Array) -> float:
         """The largest residual of a row: a velocity."""
-        step = x - self.projected(x - self.shifted(self.matrix @ x + self.b) / self.traces)
-        return float(np.max(np.abs(step * self.traces), initial=0.0))
+        return max((float(np.max(np.abs(each))) for each in self.misses(x)), default=0.0)
+
+    def equations(self, x: Array) -> tuple[Array, Array]:
+        """F = x - P(x - d y) (n,), and the slope (n, n) of P."""
+        contacts, single = self.projections(x - self.scales * self.y(x))
+        k, n = self.rows.contacts, self.rows.size
+        p, slope, first = np.empty(n), np.zeros((n, n)), 3 * k
+        for point, rows in contacts:
+            at = np.arange(0, first, 3)
+            for r, row in enumerate(rows):
+                p[r:first:3] = point[r]
+                for c, value in row.items():
+                    slope[at + r, at + c] = value
+        for point, inside in single:
+            at = np.arange(first, first + len(point))
+            p[at], slope[at, at], first = point, inside, first + len(point)
+        return x - p, slope
 
 
-def solve(problem: Problem, start: Array, tolerance: float = 1e-10) -> tuple[Array, float]:
+def solve(problem: ArrayProblem, start: Array, tolerance: float = 1e-10) -> tuple[Array, float]:
     """x (n,) and its residual, relative to max |b|: at most ``tolerance`` where all went well.
 
     ``start``: the impulses of the step before, or zeros. A problem of the shape G = J M⁻¹ Jᵀ, b = J
@@ -168,7 +175,7 @@ def solve(problem: Problem, start: Array, tolerance: float = 1e-10) -> tuple[Arr
     return best, residual / size
 
 
-def _from_inside(problem: Problem, goal: float, slope: float) -> Iterator[Array]:
+def _from_inside(problem: ArrayProblem, goal: float, slope: float) -> Iterator[Array]:
     """The interior-point method's iterates, and from some of them on Newton's."""
     scaled, rows, units = _in_cones(problem)
     target = FIRST
@@ -182,7 +189,9 @@ def _from_inside(problem: Problem, goal: float, slope: float) -> Iterator[Array]
                 yield _newton(problem, x, goal, regular, POLISH)
 
 
-def _iterated(problem: Problem, x: Array, goal: float, sweeps: Sequence[int]) -> Iterator[Array]:
+def _iterated(
+    problem: ArrayProblem, x: Array, goal: float, sweeps: Sequence[int]
+) -> Iterator[Array]:
     """Sweeps and Newton's method in turns; where there are too many rows, first the latter."""
     slips = np.zeros(problem.rows.contacts)
     if _padded(problem.rows) is None:
@@ -193,7 +202,7 @@ def _iterated(problem: Problem, x: Array, goal: float, sweeps: Sequence[int]) ->
         yield (x := _newton(problem, x, goal, REGULAR[0], NEWTON))
 
 
-def _in_cones(problem: Problem) -> tuple[ConeProblem, Array, Array]:
+def _in_cones(problem: ArrayProblem) -> tuple[ConeProblem, Array, Array]:
     """A problem in scaled units, its rows among all, and all rows' units.
 
     Without tangents of contacts that have no friction, and dry friction that has no bound.
@@ -228,7 +237,7 @@ def _in_cones(problem: Problem) -> tuple[ConeProblem, Array, Array]:
     )  # fmt: skip
 
 
-def _least(problem: Problem, x: Array) -> Array:
+def _least(problem: ArrayProblem, x: Array) -> Array:
     """The least impulses that do what x does, of contacts that stick, slide and part as in x."""
     rows, unit, y = problem.rows, np.eye(len(x)), problem.matrix @ x + problem.b
     size = np.max(np.abs(problem.b))
@@ -248,17 +257,13 @@ def _least(problem: Problem, x: Array) -> Array:
     if not ways:
         return x
     basis = np.array(ways)
-    felt = problem.matrix @ basis.T
+    felt, part = problem.matrix @ basis.T, basis @ x
     skew = np.max(np.abs(problem.matrix - problem.matrix.T))
-    if skew <= UNFELT * np.max(np.abs(problem.matrix)):  # a third of the time
-        sizes, columns = np.linalg.eigh(basis @ felt)
-        turned = columns.T
+    if skew <= UNFELT * np.max(np.abs(problem.matrix)):
+        alike = least_alike(basis @ felt, part, UNFELT, symmetric=True)
     else:
-        _, sizes, turned = np.linalg.svd(felt)
-    unfelt = turned[sizes <= UNFELT * np.max(sizes)] @ basis
-    if not len(unfelt):
-        return x
-    result: Array = x - unfelt.T @ (unfelt @ x)
+        alike = least_alike(felt, part, UNFELT)
+    result: Array = x + (alike - part) @ basis
     return result
 
 
@@ -272,7 +277,7 @@ def _padded(rows: Rows) -> Rows | None:
     return None if None in sizes else Rows(*(n for n in sizes if n is not None))
 
 
-def _swept(problem: Problem, x: Array, slips: Array, count: int) -> tuple[Array, Array]:
+def _swept(problem: ArrayProblem, x: Array, slips: Array, count: int) -> tuple[Array, Array]:
     """Sweeps, by a compiled program if there is one; what pads its rows is held open."""
     rows = problem.rows
     wide = _padded(rows)
@@ -317,7 +322,7 @@ def _sweeper(rows: Rows) -> TracedFunction:
     return TracedFunction("sweeps", sizes, {"y": (n + k,)}, build, Iteration((1,)), key=key)
 
 
-def _newton(problem: Problem, x: Array, goal: float, regular: float, steps: int) -> Array:
+def _newton(problem: ArrayProblem, x: Array, goal: float, regular: float, steps: int) -> Array:
     """Newton's method on F = x - P(x - d y), with discs of radius μ n (Alart and Curnier).
 
     Its slope takes G + ε with ε the share ``regular`` of a block's trace, so that redundant
@@ -327,7 +332,7 @@ def _newton(problem: Problem, x: Array, goal: float, regular: float, steps: int)
     unit = np.eye(len(x))
     moved = problem.matrix / traces + (regular - 1.0) * unit
     best, low = x, problem.residual(x)
-    f, slope = _alart_curnier(problem, x)
+    f, slope = problem.equations(x)
     for _ in range(steps):
         try:
             step = np.linalg.solve(unit + slope @ moved, -f)
@@ -337,7 +342,7 @@ def _newton(problem: Problem, x: Array, goal: float, regular: float, steps: int)
             break
         now = np.max(np.abs(f * traces[:, 0]))
         for share in (1.0, 0.5, 0.25):
-            f, slope = _alart_curnier(problem, x + share * step)
+            f, slope = problem.equations(x + share * step)
             if np.max(np.abs(f * traces[:, 0])) < now:
                 break
         x = x + share * step
@@ -346,29 +351,3 @@ def _newton(problem: Problem, x: Array, goal: float, regular: float, steps: int)
         if low <= goal:
             break
     return best
-
-
-def _alart_curnier(problem: Problem, x: Array) -> tuple[Array, Array]:
-    """F (n,) and the slope (n, n) of P."""
-    rows = problem.rows
-    k, free = rows.contacts, 3 * rows.contacts + rows.stops
-    a = x - (problem.matrix @ x + problem.b) / problem.traces
-    p = np.maximum(a, 0.0)
-    p[free:] = np.clip(a[free:], -problem.bounds, problem.bounds)
-    inside = np.where(np.arange(len(a)) < free, a > 0.0, p == a).astype(float)
-    slope = np.diag(inside)
-    if k:
-        t, presses = a[: 3 * k].reshape(k, 3)[:, :2], inside[2 : 3 * k : 3]
-        r = np.maximum(np.hypot(t[:, 0], t[:, 1]), TINY)
-        radius = problem.friction * p[2 : 3 * k : 3]
-        slips = r > radius
-        share, unit = np.where(slips, radius / r, 1.0), t / r[:, None]
-        p[: 3 * k].reshape(k, 3)[:, :2] = share[:, None] * t
-        along = np.where(slips, share, 0.0)[:, None, None] * unit[:, :, None] * unit[:, None, :]
-        blocks = np.zeros((k, 3, 3))
-        blocks[:, :2, :2] = share[:, None, None] * np.eye(2) - along
-        blocks[:, :2, 2] = np.where(slips, problem.friction, 0.0)[:, None] * unit
-        blocks[:, 2, 2] = 1.0
-        at = np.arange(3 * k).reshape(k, 3)
-        slope[at[:, :, None], at[:, None, :]] = presses[:, None, None] * blocks
-    return x - p, slope

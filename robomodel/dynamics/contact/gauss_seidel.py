@@ -1,7 +1,7 @@
 """Block Gauss–Seidel on contacts, stops and dry friction, with the exact solution at each contact.
 
-Over scalars of any kind, so that it runs inside kernels; the laws are those of
-:mod:`robomodel.dynamics.contact.complementarity`.
+And Newton's method after it. Over scalars of any kind, so that both run inside kernels; the laws
+are those of :mod:`robomodel.dynamics.contact.problem`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from robomodel.scalars import Scalar, Vector, div, dot, maximum, minimum, select
+from robomodel.dynamics.contact.problem import (
+    TINY,
+    ContactProblem,
+    half_line,
+    interval,
+    length,
+    magnitude,
+)
+from robomodel.scalars import Scalar, Vector, div, dot, maximum, minimum, select, subtracted
 from robomodel.scalars import sqrt as root_of
 from robomodel.spatial import Vec, cross, inner, scale
 
@@ -21,37 +29,8 @@ PROXIMAL = 1e-9  # of a block's trace, on its diagonal in both places: planar ro
 FASTENED = 1e6  # G's trace times the normal's inertia from which on a contact cannot rebound
 
 
-TINY = 1e-30  # a number in single precision, too
-
-
-OPEN = 1e9  # m/s: b of a contact or a stop that takes no part
-
-
 SLIPS = 3  # steps of Newton's on the slip of a sliding contact, a sweep
 END = 1e-6  # of σ, from its ends: nearer to 0, squares of what it scales vanish in single precision
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The kinds of rows, in this order: contacts (three rows each), stops, dry friction."""
-
-    contacts: int
-    stops: int = 0
-    boxes: int = 0
-
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return 3 * self.contacts + self.stops + self.boxes
-
-    @property
-    def blocks(self) -> list[slice]:
-        """The rows of each block."""
-        first = 3 * self.contacts
-        return [
-            *(slice(3 * i, 3 * i + 3) for i in range(self.contacts)),
-            *(slice(i, i + 1) for i in range(first, self.size)),
-        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +86,7 @@ class Contact:
     def solve(self, b: Vector, slip: Scalar) -> tuple[list[Scalar], Scalar]:
         """x, and σ, from which the next sweep starts; ``b`` is y without the contact's own x."""
         x0, x1, x2 = (-dot(row, b) for row in self.inverse)
-        sticks = _length(x0, x1) - self.friction * x2
+        sticks = length(x0, x1) - self.friction * x2
         per = div(1.0, self.normal)
         down = per * b[2]
         t0, t1 = b[0] - self.cross[0] * down, b[1] - self.cross[1] * down
@@ -137,7 +116,7 @@ class Contact:
         """The σ of the sweep before; of one at its ends, that of an isotropic S, f being linear."""
         at_zero = self.friction * down
         y = [-div(t, self.mean) for t in turned]
-        at_one = _length(*y) + (at_zero + self.friction * per * dot(self.gamma, y))
+        at_one = length(*y) + (at_zero + self.friction * per * dot(self.gamma, y))
         linear = minimum(maximum(div(-at_zero, at_one - at_zero), END), 1.0)
         inside = minimum(slip, 1.0 - slip)
         return select(END - inside, slip, linear)
@@ -147,7 +126,7 @@ class Contact:
     ) -> tuple[Scalar, Scalar]:
         """f(σ) = |x_t| - μ x_n, and its slope."""
         y, dy = self._tangent(turned, s)
-        size = _length(*y) + TINY
+        size = length(*y) + TINY
         f = size + self.friction * (down + per * dot(self.gamma, y))
         slope = div(dot(y, dy), size) + self.friction * per * dot(self.gamma, dy)
         return f, slope
@@ -171,7 +150,7 @@ class Contact:
         n = maximum(-(down + per * dot(self.gamma, y)), 0.0)
         x0 = self.cosine * y[0] - self.sine * y[1]
         x1 = self.cosine * y[1] + self.sine * y[0]
-        share = minimum(div(self.friction * n, maximum(_length(x0, x1), TINY)), 1.0)
+        share = minimum(div(self.friction * n, maximum(length(x0, x1), TINY)), 1.0)
         return share * x0, share * x1, n
 
 
@@ -184,44 +163,6 @@ def basis(normal: Vec) -> tuple[Vec, Vec, Vec]:
     return first, cross(normal, first), normal
 
 
-def without_gain(matrix: Sequence[Vector], work: Vector, x: Vector, x0: Vector) -> list[Scalar]:
-    """Impulses between those with restitution, x, and those without, x0, that win no energy.
-
-    Newton's restitution may win some where several contacts rub: W(x) = workᵀ x + ½ xᵀ G x > 0,
-    ``work`` being the velocities of the rows before. The sets of impulses being convex, x0 + t (x -
-    x0) with the one root t in [0, 1] of W = 0 is allowed.
-    """
-    d = [a - b for a, b in zip(x, x0, strict=True)]
-    gd = [dot(row, d) for row in matrix]
-    g0 = [dot(row, x0) for row in matrix]
-    square = 0.5 * dot(d, gd)
-    linear = dot(d, work) + dot(d, g0)
-    first = dot(x0, work) + 0.5 * dot(x0, g0)
-    last = square + linear + first
-    inside = linear * linear - 4.0 * (square * first)
-    root = div(root_of(maximum(inside, 0.0)) - linear, 2.0 * maximum(square, TINY))
-    share = select(-last, minimum(maximum(root, 0.0), 1.0), 1.0)
-    return [a + share * b for a, b in zip(x0, d, strict=True)]
-
-
-def _length(x: Scalar, y: Scalar) -> Scalar:
-    return root_of(x * x + y * y)
-
-
-def _project(x: Vector, friction: Scalar) -> list[Scalar]:
-    """On the cone |x_t| <= μ x_n."""
-    r, n = _length(x[0], x[1]), x[2]
-    height = div(friction * r + n, 1.0 + friction * friction)
-    height = maximum(height, 0.0)
-    outside = minimum(friction * n - r, n)  # negative out of the cone, a ray included
-    share = div(friction * height, maximum(r, TINY))
-    return [
-        select(outside, share * x[0], x[0]),
-        select(outside, share * x[1], x[1]),
-        select(outside, height, n),
-    ]
-
-
 def wedged(block: Sequence[Vector], friction: Scalar) -> Scalar:
     """Negative where a contact cannot stick and rebound at once, from its block of G.
 
@@ -230,7 +171,7 @@ def wedged(block: Sequence[Vector], friction: Scalar) -> Scalar:
     """
     trace = block[0][0] + block[1][1] + block[2][2]
     at_one = [row[2] for row in Contact.of(_proximal(block), friction).inverse]
-    outside = maximum(_length(at_one[0], at_one[1]) - friction * at_one[2], 0.0)
+    outside = maximum(length(at_one[0], at_one[1]) - friction * at_one[2], 0.0)
     return FASTENED - trace * at_one[2] + 1e12 * (trace * outside)
 
 
@@ -252,14 +193,8 @@ def _proximal(block: Sequence[Vector]) -> list[list[Scalar]]:
 
 
 @dataclass(frozen=True)
-class Sweeps:
+class Sweeps(ContactProblem):
     """Block Gauss–Seidel on one problem; what does not change from sweep to sweep is kept."""
-
-    rows: Rows
-    matrix: Sequence[Vector]
-    b: Vector
-    friction: Vector
-    bounds: Vector
 
     @functools.cached_property
     def _contacts(self) -> list[tuple[list[list[Scalar]], Contact]]:
@@ -271,10 +206,6 @@ class Sweeps:
         return [
             (block, Contact.of(block, mu)) for block, mu in zip(blocks, self.friction, strict=True)
         ]
-
-    def y(self, x: Vector, rows: range | None = None) -> list[Scalar]:
-        """G x + b, of some rows."""
-        return [dot(self.matrix[i], x) + self.b[i] for i in rows or range(self.rows.size)]
 
     def sweep(self, x: Vector, slips: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Every block's own solution in turn, with the others as they are by then."""
@@ -290,34 +221,24 @@ class Sweeps:
         first = 3 * self.rows.contacts
         for j in range(first, self.rows.size):
             (y,) = self.y(x, range(j, j + 1))
-            x[j] = self._alone(j, x[j], y)
+            free, n = x[j] - div(y, self.matrix[j][j]), j - first - self.rows.stops
+            x[j] = (half_line(free) if n < 0 else interval(free, self.bounds[n]))[0]
         return x, slips
-
-    def _alone(self, j: int, x: Scalar, y: Scalar) -> Scalar:
-        """The solution of a stop's row, or one of dry friction, with the others as they are."""
-        free = x - div(y, self.matrix[j][j])
-        n = j - 3 * self.rows.contacts - self.rows.stops
-        return (
-            maximum(free, 0.0) if n < 0 else minimum(maximum(free, -self.bounds[n]), self.bounds[n])
-        )
 
     def newton(self, x: Vector, steps: int, goal: Scalar = 0.0) -> list[Scalar]:
         """Steps of Newton's method on Alart and Curnier's equations; x where they lead nowhere.
 
-        And where its residual is within ``goal``.
-
-        F = x - P(a) with a = x - d y, d = 1 / trace of a block and P the projection on discs of
-        radius μ a_n. Where contacts are redundant the slope of F is regularised: that changes the
-        rate of convergence only. Each step is halved up to twice where F does not become smaller.
+        And where its residual is within ``goal``. Where contacts are redundant the slope of F is
+        regularised: that changes the rate of convergence only. Each step is halved up to twice
+        where F does not become smaller.
         """
         n = self.rows.size
         total = dot([self.matrix[i][i] for i in range(n)], [1.0] * n)
         more = 1e-6 / n * total
-        d = self._scales
+        d = self.scales
         before, x = list(x), list(x)
         for _ in range(steps):
-            y = self.y(x)
-            f, slope = self._alart_curnier(x, y)
+            f, slope = self._equations(x)
             system = []
             for i, row in enumerate(slope):
                 line = []
@@ -332,8 +253,8 @@ class Sweeps:
             change = _eliminated(system, [-each for each in f])
             ways = [[a + share * b for a, b in zip(x, change, strict=True)]
                     for share in (1.0, 0.5, 0.25)]  # fmt: skip
-            sizes = [self._size_of(way) for way in ways]
-            now = self._size_of(x)
+            sizes = [self.error(way) for way in ways]
+            now = self.error(x)
             best, size = ways[2], sizes[2]
             for way, other in ((ways[1], sizes[1]), (ways[0], sizes[0])):
                 take = other - minimum(size, now)
@@ -344,84 +265,26 @@ class Sweeps:
         better = select(goal - left, self.residual(x) - left, 1.0)
         return [select(better, a, b) for a, b in zip(x, before, strict=True)]
 
-    @functools.cached_property
-    def _scales(self) -> list[Scalar]:
-        """1 / trace of each row's block."""
-        result: list[Scalar] = []
-        for at in self.rows.blocks:
-            trace: Scalar = 0.0
-            for i in range(at.start, at.stop):
-                trace = trace + self.matrix[i][i]
-            result += [div(1.0, trace)] * (at.stop - at.start)
-        return result
+    def _equations(self, x: Vector) -> tuple[list[Scalar], list[dict[int, Scalar]]]:
+        """F = x - P(x - d y), and the slope of P by rows."""
+        a = [u - s * v for u, s, v in zip(x, self.scales, self.y(x), strict=True)]
+        contacts, single = self.projections(a)
+        points, slope = list[Scalar](), list[dict[int, Scalar]]()
+        for i, (point, rows) in enumerate(contacts):
+            points += point
+            slope += [{3 * i + c: value for c, value in row.items()} for row in rows]
+        for point, inside in single:
+            slope.append({len(points): inside})
+            points.append(point)
+        return subtracted(x, points), slope
 
-    def _alart_curnier(self, x: Vector, y: Vector) -> tuple[list[Scalar], list[dict[int, Scalar]]]:
-        """F, and the slope of P by rows."""
-        d = self._scales
-        a = [u - s * v for u, s, v in zip(x, d, y, strict=True)]
-        f: list[Scalar] = []
-        slope: list[dict[int, Scalar]] = []
-        for i, mu in enumerate(self.friction):
-            k = 3 * i
-            t0, t1, n = a[k], a[k + 1], maximum(a[k + 2], 0.0)
-            size = maximum(_length(t0, t1), TINY)
-            radius = mu * n
-            slips = radius - size  # negative where it does
-            share = select(slips, div(radius, size), 1.0)
-            u0, u1 = div(t0, size), div(t1, size)
-            presses = -a[k + 2]  # negative where it does
-            f += [x[k] - share * t0, x[k + 1] - share * t1, x[k + 2] - n]
-            along = select(slips, share, 0.0)
-            for u, w, at in ((u0, u1, k), (u1, u0, k + 1)):
-                other = k + 1 if at == k else k
-                slope_at = share - along * (u * u)
-                slope.append(
-                    {
-                        at: select(presses, slope_at, 0.0),
-                        other: select(presses, -(along * (u * w)), 0.0),
-                        k + 2: select(presses, select(slips, mu * u, 0.0), 0.0),
-                    }
-                )
-            slope.append({k + 2: select(presses, 1.0, 0.0)})
-        first = 3 * self.rows.contacts
-        for j in range(first, self.rows.size):
-            m = j - first - self.rows.stops
-            if m < 0:
-                p, inside = maximum(a[j], 0.0), -a[j]
-            else:
-                p = minimum(maximum(a[j], -self.bounds[m]), self.bounds[m])
-                inside = _size(a[j]) - self.bounds[m]
-            f.append(x[j] - p)
-            slope.append({j: select(inside, 1.0, 0.0)})
-        return f, slope
-
-    def _size_of(self, x: Vector) -> Scalar:
+    def error(self, x: Vector) -> Scalar:
         """max |F / d|."""
-        f, _ = self._alart_curnier(x, self.y(x))
+        f, _ = self._equations(x)
         worst: Scalar = 0.0
-        for each, s in zip(f, self._scales, strict=True):
-            worst = maximum(_size(div(each, s)), worst)
+        for each, trace in zip(f, self.traces, strict=True):
+            worst = maximum(magnitude(trace * each), worst)
         return worst
-
-    def residual(self, x: Vector) -> Scalar:
-        """The largest residual of a block: a velocity."""
-        worst: Scalar = 0.0
-        y, first = self.y(x), 3 * self.rows.contacts
-        for i, mu in enumerate(self.friction):
-            at = self.rows.blocks[i]
-            trace = sum((self.matrix[n][n] for n in range(at.start, at.stop)), 0.0)
-            c = [*y[at.start : at.stop - 1], y[at.stop - 1] + mu * _length(*y[at][:2])]
-            moved = [a - div(e, trace) for a, e in zip(x[at], c, strict=True)]
-            for a, p in zip(x[at], _project(moved, mu), strict=True):
-                worst = maximum(_size(trace * (a - p)), worst)
-        for j in range(first, self.rows.size):
-            held = self._alone(j, x[j], y[j])
-            worst = maximum(_size(self.matrix[j][j] * (x[j] - held)), worst)
-        return worst
-
-
-def _size(x: Scalar) -> Scalar:
-    return select(x, -x, x)
 
 
 def _eliminated(matrix: list[list[Scalar]], right: Vector) -> list[Scalar]:

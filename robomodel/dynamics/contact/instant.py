@@ -5,8 +5,7 @@ f = (n - μ ĉ) f_n, those that move away nothing: which is which, velocities sa
 block Gauss–Seidel and steps of Newton's method on Alart and Curnier's equations solve this for
 nearly all states; the residual tells for which not, and these are for
 :mod:`robomodel.dynamics.contact.points`. Of forces that do the same, those of redundant points, the
-least are given: z = P (P G² P + ε)⁻¹ P G … by a few steps of iterative refinement, which stay in
-the range of P G and so need no rank.
+least are given.
 """
 
 from __future__ import annotations
@@ -15,7 +14,9 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from robomodel.dynamics.contact.gauss_seidel import TINY, Rows, Sweeps, basis
+from robomodel.dynamics.contact.gauss_seidel import Sweeps, basis
+from robomodel.dynamics.contact.least import largest, least_traced
+from robomodel.dynamics.contact.problem import SLIDING, TINY, Rows, Slope
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
@@ -24,7 +25,6 @@ from robomodel.scalars import (
     Factorization,
     Scalar,
     Vector,
-    added,
     div,
     dot,
     maximum,
@@ -35,9 +35,6 @@ from robomodel.scalars import (
 
 STILL = 1e-7  # m/s: what moves slower along the normal touches, across it sticks
 SWEEPS, NEWTON = 8, 4
-REFINEMENTS = 4
-REGULAR = 1e-14  # of the squared trace of G, on the diagonal of P G² P
-SLIDING = 1e-7  # share of the largest acceleration from which on a contact counts as sliding
 GOAL = 1e-12  # residual up to which forces are taken
 HUGE = 1e200
 COLLISION = 1e300  # what stands in its place where points run into what they touch
@@ -50,16 +47,16 @@ COLLISION = 1e300  # what stands in its place where points run into what they to
 class Kinds(Sweeps):
     """Contacts of which velocities say whether they part, slide in a direction, or may stick.
 
-    ``parts`` and ``slides`` are negative where they do; ``pushes`` are the forces of unit normal
+    ``leaves`` and ``slides`` are negative where they do; ``pushes`` are the forces of unit normal
     force while they slide.
     """
 
-    parts: Vector = ()
+    leaves: Vector = ()
     slides: Vector = ()
     pushes: Sequence[Vector] = ()
 
     def _of_kind(self, i: int, stick: Scalar, slide: Scalar, part: Scalar) -> Scalar:
-        return select(self.parts[i], part, select(self.slides[i], slide, stick))
+        return select(self.leaves[i], part, select(self.slides[i], slide, stick))
 
     def sweep(self, x: Vector, slips: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Every contact's own solution in turn, with the others as they are by then."""
@@ -75,62 +72,20 @@ class Kinds(Sweeps):
                      for s, p in zip(sticking, push, strict=True)]  # fmt: skip
         return x, slips
 
-    def _alart_curnier(self, x: Vector, y: Vector) -> tuple[list[Scalar], list[dict[int, Scalar]]]:
-        """F, and the slope of P by rows."""
-        f, slope = super()._alart_curnier(x, y)
-        for i, push in enumerate(self.pushes):
-            k, n = 3 * i, 3 * i + 2
-            a = x[n] - self._scales[n] * y[n]
-            force, presses = maximum(a, 0.0), -a
-            for r in range(3):
-                f[k + r] = self._of_kind(i, f[k + r], x[k + r] - push[r] * force, x[k + r])
-                slid = {n: select(presses, push[r], 0.0)}
-                slope[k + r] = {
-                    c: self._of_kind(i, slope[k + r].get(c, 0.0), slid.get(c, 0.0), 0.0)
-                    for c in range(k, k + 3)
-                }
-        return f, slope
+    def law(self, i: int, a: Vector) -> tuple[list[Scalar], Slope]:
+        """P of a contact's a in Alart and Curnier's equations, and its slope."""
+        (sticking, slope), push = super().law(i, a), self.pushes[i]
+        force, presses = maximum(a[2], 0.0), -a[2]
+        point = [self._of_kind(i, s, p * force, 0.0) for s, p in zip(sticking, push, strict=True)]
+        for row, p in zip(slope, push, strict=True):
+            sliding = {2: select(presses, p, 0.0)}
+            for c in {*row, 2}:
+                row[c] = self._of_kind(i, row.get(c, 0.0), sliding.get(c, 0.0), 0.0)
+        return point, slope
 
     def residual(self, x: Vector) -> Scalar:
         """The largest residual of a block of Alart and Curnier's equations: an acceleration."""
-        return self._size_of(x)
-
-
-def least(matrix: Matrix, blocks: Sequence[Matrix], right: Vector) -> tuple[list[Scalar], Scalar]:
-    """The least x in the range of P with G x nearest to ``right``, and what its last step changed.
-
-    ``blocks``: symmetric projections P (3 by 3) of each contact's forces.
-    """
-    n = len(right)
-    b: Matrix = []  # G P
-    for row in matrix:
-        b.append([])
-        for i, block in enumerate(blocks):
-            part = row[3 * i : 3 * i + 3]
-            b[-1] += [dot(part, [line[c] for line in block]) for c in range(3)]
-    square: Matrix = [[0.0] * n for _ in range(n)]
-    for i in range(n):
-        for j in range(i + 1):
-            square[i][j] = square[j][i] = dot(b[i], b[j])
-    trace = dot([square[i][i] for i in range(n)], [1.0] * n)
-    for i in range(n):
-        square[i][i] = square[i][i] + (REGULAR * trace + TINY)
-    factors, columns = Factorization(square), list(zip(*b, strict=True))
-    x: list[Scalar] = [0.0] * n
-    change: Scalar = 0.0
-    for _ in range(REFINEMENTS):
-        left = subtracted(right, [dot(row, x) for row in b])
-        weights = factors.solve(left)
-        step = [dot(column, weights) for column in columns]
-        x, change = added(x, step), _largest(step)
-    return x, div(change, _largest(x) + TINY)
-
-
-def _largest(x: Vector) -> Scalar:
-    worst: Scalar = 0.0
-    for each in x:
-        worst = maximum(select(each, -each, each), worst)
-    return worst
+        return self.error(x)
 
 
 def _of_numbers(x: Vector, residual: Scalar) -> Scalar:
@@ -163,22 +118,22 @@ def forces(
     matrix = [list(row) for row in zip(*(_turned(bases, c) for c in zip(*rows, strict=True)),
                                        strict=True)]  # fmt: skip
     b, speeds = _turned(bases, accelerations), _turned(bases, rates)
-    parts, slides, pushes, nearest = [], [], [], speeds[2]
+    leaves, slides, pushes, nearest = [], [], [], speeds[2]
     for i, mu in enumerate(friction):
         u, w, n = speeds[3 * i : 3 * i + 3]
         slip = sqrt(u * u + w * w)
-        parts.append(STILL - n)
+        leaves.append(STILL - n)
         slides.append(STILL - slip)
         per = div(mu, maximum(slip, TINY))
         pushes.append([-(per * u), -(per * w), 1.0])
         nearest = select(n - nearest, n, nearest)
-    problem = Kinds(Rows(k), matrix, b, friction, (), parts, slides, pushes)
+    problem = Kinds(Rows(k), matrix, b, friction, (), leaves, slides, pushes)
     x: list[Scalar] = [0.0] * (3 * k)
     slips: list[Scalar] = [0.0] * k
     for _ in range(SWEEPS):
         x, slips = problem.sweep(x, slips)
     x = problem.newton(x, NEWTON)
-    size = _largest(b) + TINY
+    size = largest(b) + TINY
     y, blocks = problem.y(x), []
     for i in range(k):
         at = slice(3 * i, 3 * i + 3)
@@ -189,8 +144,8 @@ def forces(
             [select(-x[at][2], select(stuck, 1.0 if r == c else 0.0, ray[r][c]), 0.0)
              for c in range(3)] for r in range(3)
         ])  # fmt: skip
-    shared, change = least(matrix, blocks, subtracted(y, b))
-    moved = div(_largest(subtracted(shared, x)), _largest(x) + TINY)
+    shared, change = least_traced(matrix, blocks, subtracted(y, b))
+    moved = div(largest(subtracted(shared, x)), largest(x) + TINY)
     residual = maximum(div(problem.residual(shared), size), 0.1 * change)
     doubtful = _doubtful(problem, moved)
     residual = _of_numbers(shared, select(doubtful, 1.0, residual))
@@ -206,7 +161,7 @@ def _doubtful(problem: Kinds, moved: Scalar) -> Scalar:
     symmetric: one with A + Aᵀ positive definite has one solution for all accelerations.
     """
     k = problem.rows.contacts
-    sliding = [select(p, 1.0, s) for p, s in zip(problem.parts, problem.slides, strict=True)]
+    sliding = [select(p, 1.0, s) for p, s in zip(problem.leaves, problem.slides, strict=True)]
     some: Scalar = 1.0
     for each in sliding:
         some = select(each, -1.0, some)
@@ -261,9 +216,9 @@ def sharing(
     if not sticking:  # only what is along the normals matters
         matrix = [list(row) for row in zip(*(_projected(blocks, c)
                   for c in zip(*matrix, strict=True)), strict=True)]  # fmt: skip
-    x, change = least(matrix, blocks, right)
+    x, change = least_traced(matrix, blocks, right)
     left = subtracted(right, [dot(row, x) for row in matrix])
-    doubt = maximum(change, div(_largest(left), _largest(right) + TINY))
+    doubt = maximum(change, div(largest(left), largest(right) + TINY))
     return [*x, _of_numbers(x, doubt)]
 
 

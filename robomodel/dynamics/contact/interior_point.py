@@ -26,7 +26,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.dynamics.contact.gauss_seidel import TINY
+from robomodel.dynamics.contact.problem import TINY
 from robomodel.model.joints import Array
 
 Indices: TypeAlias = NDArray[np.intp]

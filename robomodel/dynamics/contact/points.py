@@ -13,15 +13,16 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import Literal, NamedTuple, ParamSpec
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.contact.complementarity import Problem, solve
-from robomodel.dynamics.contact.gauss_seidel import Rows, basis
+from robomodel.dynamics.contact.complementarity import ArrayProblem, solve
+from robomodel.dynamics.contact.gauss_seidel import basis
 from robomodel.dynamics.contact.instant import COLLISION, GOAL, STILL, sharer, solver
+from robomodel.dynamics.contact.least import check_tolerance, least, least_alike
+from robomodel.dynamics.contact.problem import Rows
 from robomodel.dynamics.kinematics.frames import FramePlacement, joint_forces
 from robomodel.dynamics.kinematics.state import State, position_directions
 from robomodel.dynamics.recursions.crba import crba
@@ -235,9 +236,8 @@ def unilateral(
     elif sliding and not sticking:
         x, issue = _slid(matrix, b, inverse @ push.T, np.linalg.norm(push, axis=1))
     else:
-        problem = Problem(
-            matrix, b, Rows(len(sticking), len(sliding)), friction[sticking], np.empty(0)
-        )
+        kinds = Rows(len(sticking), len(sliding))
+        problem = ArrayProblem(kinds, matrix, b, friction[sticking], np.empty(0))
         x, residual = solve(problem, np.zeros(len(b)), TIGHT)
         if residual > 1e-7:
             x = np.full(len(b), np.nan)
@@ -255,7 +255,7 @@ def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Arra
     """
     n = len(b)
     if n > ENUMERATED or np.linalg.eigvalsh(matrix + matrix.T)[0] > 0.0:
-        line = Problem(matrix, b, Rows(0, n), np.empty(0), np.empty(0))
+        line = ArrayProblem(Rows(0, n), matrix, b, np.empty(0), np.empty(0))
         x, residual = solve(line, np.zeros(n), TIGHT)
         if residual <= 1e-8:
             return x, ""
@@ -291,11 +291,9 @@ def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Arra
 
 def _shared(on: Mask, x: Array, effects: Array, lengths: Array) -> Array:
     """The least forces of the contacts ``on`` that do what x does; x itself where these pull."""
-    _, sizes, turned = np.linalg.svd(effects[:, on] / lengths[on])
-    kept = int(np.count_nonzero(sizes > 1e-9 * sizes.max(initial=0.0)))
-    unfelt, result = turned[kept:], np.zeros_like(x)
-    force = (lengths * x)[on]
-    result[on] = (force - unfelt.T @ (unfelt @ force)) / lengths[on]
+    result = np.zeros_like(x)
+    size = lengths[on]
+    result[on] = least_alike(effects[:, on] / size, size * x[on], 1e-9) / size
     return result if np.all(result >= 0.0) else x
 
 
@@ -332,19 +330,19 @@ def rebound(
     plain = turn @ rates
     shift = np.zeros(3 * k)
     shift[2::3] = restitution * np.minimum(plain[2::3], 0.0)
-    problem = Problem(turn @ inverse @ turn.T, plain + shift, Rows(k), friction, np.empty(0))
+    problem = ArrayProblem(Rows(k), turn @ inverse @ turn.T, plain + shift, friction, np.empty(0))
     x, residual = rebounding(problem, plain, np.zeros(3 * k), TIGHT)
     flat = turn.T @ x
     return v + touch.changes(flat), flat.reshape(k, 3), residual
 
 
 def rebounding(
-    problem: Problem, plain: Array, start: Array, tolerance: float = 1e-10
+    problem: ArrayProblem, plain: Array, start: Array, tolerance: float = 1e-10
 ) -> tuple[Array, float]:
     """The solution of a problem with rebounds, drawn back until no energy is won, and its residual.
 
     ``plain`` is y without impulses; ``problem.b`` has the rebounds (negative) and gaps (positive)
-    beside it; see :func:`.gauss_seidel.without_gain`.
+    beside it; see :func:`.problem.without_gain`.
 
     Where a robot cannot stick and rebound at once (a pendulum's end moves along one line, aslant to
     the ground) there is no solution: those rebounds are without friction then.
@@ -518,27 +516,6 @@ def _coefficients(values: ArrayLike, k: int, what: Literal["friction", "restitut
     if numbers.ndim and numbers.shape[-1] not in (1, k):
         raise ValueError(f"{what} needs shape () or (..., {k}), got {numbers.shape}")
     return np.broadcast_to(numbers, (*numbers.shape[:-1], k))
-
-
-def check_tolerance(tolerance: float) -> None:
-    """ValueError for what is no share."""
-    if not (isinstance(tolerance, Real) and 0.0 <= tolerance < 1.0):
-        raise ValueError(f"tolerance must be a number from 0 to below 1, got {tolerance!r}")
-
-
-def least(matrix: Array, right: Array, tolerance: float) -> Array:
-    """The shortest least-squares solution for a symmetric positive semidefinite matrix.
-
-    Eigenvalues up to ``tolerance`` of the largest are zero. Not-a-number where the matrix is.
-    """
-    check_tolerance(tolerance)
-    regular = np.asarray(np.isfinite(matrix).all(axis=(-1, -2), keepdims=True))
-    values, vectors = np.linalg.eigh(np.where(regular, matrix, 0.0))
-    kept = values > tolerance * values[..., -1:]
-    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
-    inverse = np.where(regular[..., 0], inverse, np.nan)
-    along = inverse * np.einsum("...ij,...i->...j", vectors, right)
-    return np.asarray(np.einsum("...ij,...j->...i", vectors, along))
 
 
 def solved(mass: Array, right: Array) -> Array:

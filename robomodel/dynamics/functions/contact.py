@@ -20,10 +20,10 @@ from robomodel.dynamics.algorithm import (
     run,
     run_one,
 )
+from robomodel.dynamics.contact.least import check_tolerance
 from robomodel.dynamics.contact.points import (
     UP,
     Touch,
-    check_tolerance,
     collide,
     held,
     pushed,

@@ -1,0 +1,230 @@
+"""Contact, joint stops and dry friction as one complementarity problem, at an instant or of a step.
+
+With G the inverse inertia that the rows' x meet and y = G x + b what they then do (of a step x are
+impulses and y velocities at its end, of an instant forces and accelerations),
+
+* a contact's three rows (two tangents, normal) obey Signorini's and Coulomb's laws: x is in the
+  cone K = {|x_t| <= μ x_n}, and -(y + Γ(y)) in its normal cone at x, with De Saxcé's shift
+  Γ(y) = (0, 0, μ |y_t|), which makes Coulomb's law of a convex cone's;
+* a stop's row 0 <= x ⟂ y >= 0;
+* a dry-friction row |x| <= bound, x opposing y at its bound where y is not zero.
+
+The residual of x, free of units and mass ratios, is max |x - P(x - d (y + Γ))| / d with P the
+projection on each block's set and d = 1 / trace of its block of G (Acary and Brogliato; Le Lidec
+and others, *Contact models in robotics*, 2024). Newton's method is on Alart and Curnier's equations
+x = P(x - d y), P being the projection on discs of radius μ a_n.
+
+The laws are functions of scalars of any kind; on arrays they are those of all contacts at once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from robomodel.scalars import Scalar, Vector, div, dot, maximum, minimum, select, sqrt
+
+TINY = 1e-30  # a number in single precision, too
+OPEN = 1e9  # m/s: b of a contact or a stop that takes no part
+SLIDING = 1e-7  # share of the largest b from which on a contact counts as sliding
+
+Slope: TypeAlias = list[dict[int, Scalar]]
+"""Derivatives of a contact's three components by these, by rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The kinds of rows, in this order: contacts (three rows each), stops, dry friction."""
+
+    contacts: int
+    stops: int = 0
+    boxes: int = 0
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return 3 * self.contacts + self.stops + self.boxes
+
+    @property
+    def blocks(self) -> list[slice]:
+        """The rows of each block."""
+        first = 3 * self.contacts
+        return [
+            *(slice(3 * i, 3 * i + 3) for i in range(self.contacts)),
+            *(slice(i, i + 1) for i in range(first, self.size)),
+        ]
+
+
+# ---- laws ----------------------------------------------------------------------------------------
+
+
+def length(x: Scalar, y: Scalar) -> Scalar:
+    """√(x² + y²)."""
+    return sqrt(x * x + y * y)
+
+
+def magnitude(x: Scalar) -> Scalar:
+    """|x|."""
+    return select(x, -x, x)
+
+
+def cone(x: Vector, friction: Scalar) -> list[Scalar]:
+    """The projection of a contact's x on its cone |x_t| <= μ x_n."""
+    r, n = length(x[0], x[1]), x[2]
+    height = div(friction * r + n, 1.0 + friction * friction)
+    height = maximum(height, 0.0)
+    outside = minimum(friction * n - r, n)  # negative out of the cone, a ray included
+    share = div(friction * height, maximum(r, TINY))
+    return [
+        select(outside, share * x[0], x[0]),
+        select(outside, share * x[1], x[1]),
+        select(outside, height, n),
+    ]
+
+
+def disc(a: Vector, friction: Scalar) -> tuple[list[Scalar], Slope]:
+    """The projection of a contact's a on the disc of radius μ a_n, and its slope."""
+    t0, t1, n = a[0], a[1], maximum(a[2], 0.0)
+    size = maximum(length(t0, t1), TINY)
+    radius = friction * n
+    slips = radius - size  # negative where it does
+    share = select(slips, div(radius, size), 1.0)
+    u0, u1 = div(t0, size), div(t1, size)
+    presses = -a[2]  # negative where it does
+    along = select(slips, share, 0.0)
+    slope: Slope = []
+    for at, u, w in ((0, u0, u1), (1, u1, u0)):
+        slope.append({
+            at: select(presses, share - along * (u * u), 0.0),
+            1 - at: select(presses, -(along * (u * w)), 0.0),
+            2: select(presses, select(slips, friction * u, 0.0), 0.0),
+        })  # fmt: skip
+    slope.append({2: select(presses, 1.0, 0.0)})
+    return [share * t0, share * t1, n], slope
+
+
+def half_line(a: Scalar) -> tuple[Scalar, Scalar]:
+    """The projection of a stop's a on a >= 0, and its slope."""
+    return maximum(a, 0.0), select(-a, 1.0, 0.0)
+
+
+def interval(a: Scalar, bound: Scalar) -> tuple[Scalar, Scalar]:
+    """The projection of a dry friction's a on |a| <= bound, and its slope."""
+    return minimum(maximum(a, -bound), bound), select(magnitude(a) - bound, 1.0, 0.0)
+
+
+def without_gain(matrix: Sequence[Vector], work: Vector, x: Vector, x0: Vector) -> list[Scalar]:
+    """Impulses between those with restitution, x, and those without, x0, that win no energy.
+
+    Newton's restitution may win some where several contacts rub: W(x) = workᵀ x + ½ xᵀ G x > 0,
+    ``work`` being the velocities of the rows before. The sets of impulses being convex, x0 + t (x -
+    x0) with the one root t in [0, 1] of W = 0 is allowed.
+    """
+    d = [a - b for a, b in zip(x, x0, strict=True)]
+    gd = [dot(row, d) for row in matrix]
+    g0 = [dot(row, x0) for row in matrix]
+    square = 0.5 * dot(d, gd)
+    linear = dot(d, work) + dot(d, g0)
+    first = dot(x0, work) + 0.5 * dot(x0, g0)
+    last = square + linear + first
+    inside = linear * linear - 4.0 * (square * first)
+    root = div(sqrt(maximum(inside, 0.0)) - linear, 2.0 * maximum(square, TINY))
+    share = select(-last, minimum(maximum(root, 0.0), 1.0), 1.0)
+    return [a + share * b for a, b in zip(x0, d, strict=True)]
+
+
+# ---- problems ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ContactProblem:
+    """y = G x + b: G (n, n), b (n,), ``friction`` of the contacts, ``bounds`` of the dry friction.
+
+    Over scalars of any kind; :class:`.complementarity.ArrayProblem` is one of arrays.
+    """
+
+    rows: Rows
+    matrix: Any
+    b: Any
+    friction: Any
+    bounds: Any
+
+    def y(self, x: Any, rows: range | None = None) -> Any:
+        """G x + b, of some rows."""
+        return [dot(self.matrix[i], x) + self.b[i] for i in rows or range(self.rows.size)]
+
+    @functools.cached_property
+    def traces(self) -> Any:
+        """The trace of each row's own block."""
+        result: list[Scalar] = []
+        for at in self.rows.blocks:
+            trace: Scalar = 0.0
+            for i in range(at.start, at.stop):
+                trace = trace + self.matrix[i][i]
+            result += [trace] * (at.stop - at.start)
+        return result
+
+    @functools.cached_property
+    def scales(self) -> Any:
+        """d = 1 / trace of each row's block."""
+        traces = self.traces
+        result: list[Scalar] = []
+        for at in self.rows.blocks:
+            result += [div(1.0, traces[at.start])] * (at.stop - at.start)
+        return result
+
+    def parts(self, x: Any) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+        """x of the contacts, components by components, of stops, and of dry friction."""
+        first, free = 3 * self.rows.contacts, 3 * self.rows.contacts + self.rows.stops
+        return [x[i : i + 3] for i in range(0, first, 3)], x[first:free], x[free:]
+
+    @property
+    def frictions(self) -> Sequence[Any]:
+        """Friction of the contacts as :meth:`parts` has them."""
+        result: Sequence[Any] = self.friction
+        return result
+
+    @property
+    def limits(self) -> Sequence[Any]:
+        """Bounds of dry friction as :meth:`parts` has it."""
+        result: Sequence[Any] = self.bounds
+        return result
+
+    def law(self, i: int, a: Vector) -> tuple[list[Scalar], Slope]:
+        """P of a contact's a in Alart and Curnier's equations, and its slope."""
+        return disc(a, self.frictions[i])
+
+    def projections(
+        self, a: Any
+    ) -> tuple[list[tuple[list[Scalar], Slope]], list[tuple[Scalar, Scalar]]]:
+        """P of a = x - d y, and its slope: of contacts, and of single rows."""
+        contacts, stops, boxes = self.parts(a)
+        single = [half_line(s) for s in stops]
+        single += [interval(s, m) for s, m in zip(boxes, self.limits, strict=True)]
+        return [self.law(i, each) for i, each in enumerate(contacts)], single
+
+    def misses(self, x: Any) -> list[Scalar]:
+        """(x - P(x - d (y + Γ))) / d by rows, P the projection on the blocks' sets."""
+        result: list[Scalar] = []
+        every = [self.parts(each) for each in (x, self.y(x), self.traces, self.scales)]
+        contacts, stops, boxes = (
+            list(zip(*kind, strict=True)) for kind in zip(*every, strict=True)
+        )
+        for (u, w, trace, d), mu in zip(contacts, self.frictions, strict=True):
+            c = [w[0], w[1], w[2] + mu * length(w[0], w[1])]
+            p = cone([a - d[0] * e for a, e in zip(u, c, strict=True)], mu)
+            result += [trace[0] * (a - e) for a, e in zip(u, p, strict=True)]
+        for u, w, trace, d in stops:
+            result.append(trace * (u - half_line(u - d * w)[0]))
+        for (u, w, trace, d), bound in zip(boxes, self.limits, strict=True):
+            result.append(trace * (u - interval(u - d * w, bound)[0]))
+        return result
+
+    def residual(self, x: Any) -> Any:
+        """The largest residual of a block: a velocity, or at an instant an acceleration."""
+        worst: Scalar = 0.0
+        for each in self.misses(x):
+            worst = maximum(magnitude(each), worst)
+        return worst
