@@ -146,9 +146,6 @@ def test_what_cannot_be_had_is_said() -> None:
         f(q.expand(2, 3), v.expand(3, 1), x)
     with pytest.raises(ValueError, match="tau is on meta"):
         f(q, v, x.to("meta"))
-    sprung = robomodel.torch.function(model, "aba", passive=True)
-    with pytest.raises(NotImplementedError, match="'aba' are not available with passive"):
-        torch.func.hessian(lambda y: sprung(q, y, x).sum())(v)
     slopes = robomodel.torch.function(model, "aba_derivatives")
     with pytest.raises(NotImplementedError, match="made of derivatives"):
         slopes(q, v, x.requires_grad_())[0].sum().backward()

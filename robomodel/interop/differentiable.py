@@ -7,13 +7,7 @@ configuration stays what it is, to rounding, and derivatives are those of this f
 q along closed motions count in full, the length of a quaternion and the dependent joints of loops
 do not.
 
-Second derivatives of inverse and forward dynamics are by these plain numbers, too, contracted with
-a vector. Along motions of the joints they are those of
-:func:`.recursions.derivatives.rnea_hessian_product`. Those of a = aba(q, v, τ) follow, as rnea(q,
-v, a) = τ stays what it is: with λ = M⁻¹ w and Z = ∂(q, v, a)/∂(q, v, τ), w · ∂²a = -Zᵀ (λ · ∂²rnea)
-Z. By q's numbers they are Pᵀ H P, where P are the velocities that changes of q's numbers are, and
-what comes of changes of P: the logarithm of a motion of several freedoms, ball joints' and
-others', is not linear.
+Second derivatives are those of the trace, contracted with a vector.
 """
 
 from __future__ import annotations
@@ -22,11 +16,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 from robomodel.dynamics.algorithm import AlgorithmSpec
-from robomodel.dynamics.recursions.derivatives import rnea_hessian_product, slopes_along
-from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.interop.programs import OF_CONFIGURATIONS, routine, summary, task_of
 from robomodel.kernels.cache import canonical
 from robomodel.kernels.differentiate import differentiate, gradient
@@ -40,106 +32,6 @@ from robomodel.model.joints import Floating, Planar, Spherical
 from robomodel.model.model import Model
 from robomodel.model.parameters import PARAMETERS, parameterized
 from robomodel.scalars import Scalar, Vector, div, dot, sqrt
-
-Matrix: TypeAlias = list[list[Scalar]]
-Inputs: TypeAlias = Mapping[str, Sequence[Traced]]
-
-
-def curvature(model: Model, name: str, at: Inputs, w: Vector, plain_q: Vector, p: Matrix) -> Matrix:
-    """∂²(w · f) by all arguments' numbers, f "rnea" or "aba"; by rows.
-
-    ``at`` are the arguments with q where configurations are; ``plain_q`` is q before that, and
-    ``p`` (nv, nq) the velocities that its changes are.
-    """
-    n, q, v = model.nv, at["q"], at["v"]
-    if name == "rnea":
-        z: list[Matrix] | None = None
-        a, weights, sign = list[Any](at["a"]), list[Any](w), 1.0
-        slopes = list(slopes_along(model, q, dot(w, rnea(model, q, v, a))))
-    else:
-        flat = routine(model, "aba_derivatives").build(*at.values())
-        blocks = [[list(flat[k + i * n : k + i * n + n]) for i in range(n)]
-                  for k in (0, n * n, 2 * n * n)]  # fmt: skip
-        # to derivatives they are constant, though they depend on q
-        a = _held(q, routine(model, "aba").build(*at.values()))
-        weights = _held(q, [dot(column, w) for column in zip(*blocks[2], strict=True)])
-        z, sign = blocks, -1.0
-        slopes = [dot(column, w) for column in zip(*blocks[0], strict=True)]
-    qq, vv, qv, aq = rnea_hessian_product(model, q, v, a, weights)
-    zero = [[0.0] * n for _ in range(n)]
-    whole = _blocks([[qq, qv, _turned(aq)], [_turned(qv), vv, zero], [aq, zero, zero]])
-    if z is not None:
-        unit = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]
-        change = _blocks([[unit, zero, zero], [zero, unit, zero], z])
-        whole = [[sign * x for x in row] for row in _product(_turned(change), whole, change)]
-    _bend(model, whole, slopes)
-    others = range(2 * n)
-    wide = [[*row, *[0.0] * (2 * n)] for row in p]
-    wide += [[0.0] * model.nq + [1.0 if i == j else 0.0 for j in others] for i in others]
-    hessian = _product(_turned(wide), whole, wide)
-    by_q = [dot(column, slopes) for column in zip(*p, strict=True)]
-    _lengths(model, hessian, by_q, plain_q)
-    return hessian
-
-
-def _held(q: Sequence[Traced], x: Sequence[Scalar]) -> list[Any]:
-    return [q[0].trace.stop_gradient(y) for y in x]
-
-
-def _turned(a: Matrix) -> Matrix:
-    return [list(column) for column in zip(*a, strict=True)]
-
-
-def _blocks(rows: Sequence[Sequence[Matrix]]) -> Matrix:
-    return [[x for block in row for x in block[i]] for row in rows for i in range(len(row[0]))]
-
-
-def _product(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-    """A b c; zeros are structural."""
-    columns = _turned(c)
-    half = [[dot(row, column) for column in columns] for row in b]
-    across = _turned(half)
-    return [[dot(row, column) for column in across] for row in a]
-
-
-def _bend(model: Model, whole: Matrix, slopes: Vector) -> None:
-    """What the logarithm of a motion that turns and slides adds: - (ω × v' + ω' × v) / 2."""
-    for cluster in model.clusters:
-        for body, _, along in joint_slices(model, cluster):
-            at, *others = independent_rates(cluster, along)
-            if at is None or None in others:
-                continue
-            match model.nodes[body].joint:
-                case Floating():
-                    terms = [(at + i, at + 3 + j, at + 3 + k, x) for i, j, k, x in CROSS]
-                case Planar():
-                    terms = [(at + 2, at, at + 1, 1.0), (at + 2, at + 1, at, -1.0)]
-                case _:
-                    continue
-            for turn, slide, k, sign in terms:
-                x = -0.5 * sign * slopes[k]
-                whole[turn][slide] = whole[turn][slide] + x
-                whole[slide][turn] = whole[slide][turn] + x
-
-
-CROSS = [(i, (i + 1) % 3, (i + 2) % 3, 1.0) for i in range(3)]
-CROSS += [(i, (i + 2) % 3, (i + 1) % 3, -1.0) for i in range(3)]
-"""(a × b)ₖ is the sum of sign aᵢ bⱼ over these (i, j, k, sign)."""
-
-
-def _lengths(model: Model, hessian: Matrix, slopes: Vector, q: Vector) -> None:
-    """What quaternions' lengths add, by which they are divided: - (g xᵀ + x gᵀ) / |x|²."""
-    for cluster in model.clusters:
-        for body, part, _ in joint_slices(model, cluster):
-            if not isinstance(model.nodes[body].joint, Floating | Spherical):
-                continue
-            at = range(cluster.q.start + part.stop - 4, cluster.q.start + part.stop)
-            square = dot([q[i] for i in at], [q[i] for i in at])
-            for i in at:
-                for j in at:
-                    both = slopes[i] * q[j] + q[i] * slopes[j]
-                    hessian[i][j] = hessian[i][j] - div(both, square)
-
 
 OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}
 """Functions whose derivatives are algorithms."""
@@ -205,8 +97,6 @@ class Differentiable:
         """Why there are no derivatives of this order; None where there are."""
         if order and self.task is not None and self.task.algorithm.by_trace:
             return f"'{self.name}' is made of derivatives; there are none of them"
-        if order == 2 and self.outright and self.options.get("passive"):
-            return f"second derivatives of '{self.name}' are not available with passive=True"
         if order == 2 and self.outright and (joint := partly_independent(self.model)):
             return (
                 f"second derivatives of '{self.name}' are not available where the joint '{joint}' "
@@ -263,11 +153,11 @@ class Differentiable:
     def _named(self, arguments: Sequence[Vector]) -> dict[str, Vector]:
         return dict(zip(self.routine.arguments, arguments, strict=True))
 
-    def _settled(self, inputs: dict[str, Vector]) -> dict[str, Vector]:
-        """The arguments with q where configurations are."""
+    def _settled(self, inputs: dict[str, Vector], steps: int = 1) -> dict[str, Vector]:
+        """The arguments with q where configurations are, by steps of Newton's."""
         if "q" not in inputs or self.name in OF_CONFIGURATIONS:  # which see to it, each in its way
             return inputs
-        return inputs | {"q": settled(self._by(inputs), inputs["q"], 1)[0]}
+        return inputs | {"q": settled(self._by(inputs), inputs["q"], steps)[0]}
 
     def _by(self, inputs: Mapping[str, Vector]) -> Model:
         """The model by the parameters that are an argument."""
@@ -291,14 +181,12 @@ class Differentiable:
     def _curvature(self, *inputs_and_weights: Vector) -> Sequence[Scalar]:
         *arguments, weights = inputs_and_weights
         inputs = self._named(arguments)
-        at = self._settled(inputs)
-        if not self.outright or PARAMETERS in inputs:
-            every: list[Traced] = [x for argument in arguments for x in argument]
-            slopes = gradient(dot(weights, self.routine.build(*at.values())), every)
-            rows = differentiate(every[0].trace, slopes, [{x: 1.0} for x in every])
-            return [x for row in rows for x in row]
-        p = tangents(self.model, inputs["q"], at["q"])
-        rows = curvature(self.model, self.name, at, weights, inputs["q"], p)
+        # slopes by algorithms are those of loops that are closed: of so many steps
+        steps = 2 if self.outright and PARAMETERS not in inputs else 1
+        at = self._settled(inputs, steps)
+        every: list[Traced] = [x for argument in arguments for x in argument]
+        slopes = gradient(dot(weights, self.routine.build(*at.values())), every)
+        rows = differentiate(every[0].trace, slopes, [{x: 1.0} for x in every])
         return [x for row in rows for x in row]
 
     def _outright(self, inputs: dict[str, Vector]) -> list[Scalar]:
@@ -376,12 +264,12 @@ class LibraryFunction(ABC):
     broadcast_to: Callable[..., Any]
 
 
-def tangents(model: Model, q: Vector, closed: Vector) -> Matrix:
+def tangents(model: Model, q: Vector, closed: Vector) -> list[list[Scalar]]:
     """P (nv, nq): the independent velocities that changes of q's numbers are; see this module.
 
     ``closed`` is q where configurations are.
     """
-    result: Matrix = [[0.0] * model.nq for _ in range(model.nv)]
+    result: list[list[Scalar]] = [[0.0] * model.nq for _ in range(model.nv)]
     for cluster in model.clusters:
         for body, part, along in joint_slices(model, cluster):
             joint = model.nodes[body].joint

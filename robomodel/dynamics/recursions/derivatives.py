@@ -511,12 +511,6 @@ def rnea_hessian_product(
     return qq, vv, qv, aq
 
 
-def slopes_along(model: Model, q: Sequence[Traced], value: Scalar) -> Vector:
-    """How fast a number made of q changes along each independent velocity."""
-    slopes = gradient(value, q)
-    return [_along(direction, q, slopes) for direction in position_directions(model, q)]
-
-
 def _along(direction: Direction, q: Sequence[Traced], slopes: Vector) -> Scalar:
     """The derivative along a direction, of which positions alone count."""
     return dot([direction.get(x, 0.0) for x in q], slopes)
