@@ -62,11 +62,15 @@ def select(x: Scalar, a: Scalar, b: Scalar) -> Scalar:
 
 def minimum(x: Scalar, y: Scalar) -> Scalar:
     """The smaller of two; y where one is not a number."""
+    if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
+        return np.where(x < y, x, y)
     return select(x - y, x, y)
 
 
 def maximum(x: Scalar, y: Scalar) -> Scalar:
     """The greater of two; y where one is not a number."""
+    if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
+        return np.where(x > y, x, y)
     return select(y - x, x, y)
 
 

@@ -26,6 +26,7 @@ from robomodel.dynamics.contact.problem import (
     cone,
     half_line,
     interval,
+    length,
     without_gain,
 )
 from robomodel.kernels import Iteration
@@ -102,13 +103,25 @@ class ArrayProblem(ContactProblem):
             friction=self.friction[contacts],
         )  # fmt: skip
 
+    def shifted(self, y: Array) -> Array:
+        """y + Γ(y)."""
+        result, k = y.copy(), 3 * self.rows.contacts
+        result[2:k:3] += self.friction * length(y[0:k:3], y[1:k:3])
+        return result
+
     def projected(self, x: Array) -> Array:
         """On the blocks' sets."""
+        result, first = x.copy(), 3 * self.rows.contacts
         contacts, stops, boxes = self.parts(x)
-        pieces = [np.stack(cone(list(each), self.friction), axis=1).ravel() for each in contacts]
-        pieces += [half_line(each)[0] for each in stops]
-        pieces += [interval(each, self.bounds)[0] for each in boxes]
-        return np.concatenate(pieces) if pieces else x
+        for each in contacts:
+            for r, component in enumerate(cone(list(each), self.friction)):
+                result[r:first:3] = component
+        free = first + self.rows.stops
+        for each in stops:
+            result[first:free] = half_line(each)[0]
+        for each in boxes:
+            result[free:] = interval(each, self.bounds)[0]
+        return result
 
     def without_gain(self, work: Array, x: Array, x0: Array) -> Array:
         """As :func:`robomodel.dynamics.contact.problem.without_gain`."""
@@ -117,7 +130,8 @@ class ArrayProblem(ContactProblem):
 
     def residual(self, x: Array) -> float:
         """The largest residual of a row: a velocity."""
-        return max((float(np.max(np.abs(each))) for each in self.misses(x)), default=0.0)
+        moved = x - self.scales * self.shifted(self.y(x))
+        return float(np.abs(self.traces * (x - self.projected(moved))).max(initial=0.0))
 
     def equations(self, x: Array) -> tuple[Array, Array]:
         """F = x - P(x - d y) (n,), and the slope (n, n) of P."""
@@ -125,11 +139,13 @@ class ArrayProblem(ContactProblem):
         k, n = self.rows.contacts, self.rows.size
         p, slope, first = np.empty(n), np.zeros((n, n)), 3 * k
         for point, rows in contacts:
-            at = np.arange(0, first, 3)
+            blocks = np.zeros((k, 3, 3))
             for r, row in enumerate(rows):
                 p[r:first:3] = point[r]
                 for c, value in row.items():
-                    slope[at + r, at + c] = value
+                    blocks[:, r, c] = value
+            each = np.arange(first).reshape(k, 3)
+            slope[each[:, :, None], each[:, None, :]] = blocks
         for point, inside in single:
             at = np.arange(first, first + len(point))
             p[at], slope[at, at], first = point, inside, first + len(point)

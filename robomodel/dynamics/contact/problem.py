@@ -92,16 +92,15 @@ def disc(a: Vector, friction: Scalar) -> tuple[list[Scalar], Slope]:
     slips = radius - size  # negative where it does
     share = select(slips, div(radius, size), 1.0)
     u0, u1 = div(t0, size), div(t1, size)
-    presses = -a[2]  # negative where it does
-    along = select(slips, share, 0.0)
-    slope: Slope = []
-    for at, u, w in ((0, u0, u1), (1, u1, u0)):
-        slope.append({
-            at: select(presses, share - along * (u * u), 0.0),
-            1 - at: select(presses, -(along * (u * w)), 0.0),
-            2: select(presses, select(slips, friction * u, 0.0), 0.0),
-        })  # fmt: skip
-    slope.append({2: select(presses, 1.0, 0.0)})
+    presses = select(-a[2], 1.0, 0.0)
+    slides = select(slips, presses, 0.0)
+    whole, along, rubs = presses * share, slides * share, slides * friction
+    across = -(along * (u0 * u1))
+    slope: Slope = [
+        {0: whole - along * (u0 * u0), 1: across, 2: rubs * u0},
+        {0: across, 1: whole - along * (u1 * u1), 2: rubs * u1},
+        {2: presses},
+    ]
     return [share * t0, share * t1, n], slope
 
 
@@ -205,26 +204,25 @@ class ContactProblem:
         single += [interval(s, m) for s, m in zip(boxes, self.limits, strict=True)]
         return [self.law(i, each) for i, each in enumerate(contacts)], single
 
-    def misses(self, x: Any) -> list[Scalar]:
-        """(x - P(x - d (y + Γ))) / d by rows, P the projection on the blocks' sets."""
-        result: list[Scalar] = []
-        every = [self.parts(each) for each in (x, self.y(x), self.traces, self.scales)]
-        contacts, stops, boxes = (
-            list(zip(*kind, strict=True)) for kind in zip(*every, strict=True)
-        )
-        for (u, w, trace, d), mu in zip(contacts, self.frictions, strict=True):
-            c = [w[0], w[1], w[2] + mu * length(w[0], w[1])]
-            p = cone([a - d[0] * e for a, e in zip(u, c, strict=True)], mu)
-            result += [trace[0] * (a - e) for a, e in zip(u, p, strict=True)]
-        for u, w, trace, d in stops:
-            result.append(trace * (u - half_line(u - d * w)[0]))
-        for (u, w, trace, d), bound in zip(boxes, self.limits, strict=True):
-            result.append(trace * (u - interval(u - d * w, bound)[0]))
+    def shifted(self, y: Any) -> Any:
+        """y + Γ(y)."""
+        result = list(y)
+        for i, mu in enumerate(self.friction):
+            result[3 * i + 2] = y[3 * i + 2] + mu * length(y[3 * i], y[3 * i + 1])
         return result
+
+    def projected(self, x: Any) -> Any:
+        """On the blocks' sets."""
+        contacts, stops, boxes = self.parts(x)
+        result = [p for a, mu in zip(contacts, self.frictions, strict=True) for p in cone(a, mu)]
+        result += [half_line(a)[0] for a in stops]
+        return result + [interval(a, m)[0] for a, m in zip(boxes, self.limits, strict=True)]
 
     def residual(self, x: Any) -> Any:
         """The largest residual of a block: a velocity, or at an instant an acceleration."""
+        y = self.shifted(self.y(x))
+        moved = [u - d * w for u, d, w in zip(x, self.scales, y, strict=True)]
         worst: Scalar = 0.0
-        for each in self.misses(x):
-            worst = maximum(magnitude(each), worst)
+        for u, p, trace in zip(x, self.projected(moved), self.traces, strict=True):
+            worst = maximum(magnitude(trace * (u - p)), worst)
         return worst
