@@ -15,6 +15,7 @@ from test_dynamics import named
 
 import robomodel as rm
 from robomodel.control import (
+    AccelerationLimit,
     CenterOfMassTask,
     FrameTask,
     HalfSpace,
@@ -266,6 +267,13 @@ def test_barriers_keep_dependent_joints_and_planes() -> None:
         assert low - 1e-8 <= acceleration <= high + 1e-8
         ends.append(min(high - acceleration, acceleration - low))
     assert min(ends) < 1e-8 < max(ends)
+
+    control = InverseDynamics(
+        model, PostureTask(gain=400.0), limits=AccelerationLimit(0.5, dependent.name)
+    )
+    a, _, _ = control(q, v, {"posture": model.close(q + 0.3)})
+    acceleration = float(model.joint_accelerations(q, v, a)[dependent.name])
+    np.testing.assert_allclose(abs(acceleration), 0.5, rtol=1e-6)
 
     model, q = cheetah()
     top = float(rm.frame_pose(model, q, "Floating Base")[2, 3])

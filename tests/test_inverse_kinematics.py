@@ -13,6 +13,7 @@ from scipy.optimize import lsq_linear, minimize
 
 import robomodel as rm
 from robomodel.control import (
+    AccelerationLimit,
     ActuatorTask,
     CenterOfMassTask,
     FrameTask,
@@ -227,6 +228,39 @@ def test_dependent_joints_and_rotors_keep_their_limits() -> None:
     with pytest.warns(RuntimeWarning, match=re.escape(f"position of joint '{dependent.name}' at")):
         q = rm.inverse_kinematics(leg, {dependent.name: now + 3.0})
     np.testing.assert_allclose(leg.joint_positions(q)[dependent.name], now + 0.2, atol=1e-8)
+
+
+def test_dependent_joints_and_rotors_keep_their_accelerations() -> None:
+    """|v⁺ - v| <= dt · limit of a rotor and of a dependent joint, in batches, at dead points."""
+    rng, dt = np.random.default_rng(8), 0.01
+    for name in ("mini_cheetah", "parallel_ankle"):
+        model = rm.robots.load(name)
+        joint = [j.name for j in model.joints if j.nv == 1 and not j.independent][-1]
+        limit = AccelerationLimit(5.0, joint)
+        ik = InverseKinematics(model, PostureTask(), limits=["position", limit])
+        q = model.neutral()
+        goals = np.array([model.random_configuration(rng, near=q) for _ in range(3)])
+        before = 0.1 * rng.normal(size=(3, model.nv))
+        after = ik(q, dt, {"posture": goals}, v=before)
+        changes = model.joint_velocities(q, after - before)[joint]
+        assert np.all(np.abs(changes) <= 5.0 * dt + 1e-9)
+        np.testing.assert_allclose(np.abs(changes).max(), 5.0 * dt, rtol=1e-6)
+        one = ik(q, dt, {"posture": goals[0]}, v=before[0])
+        np.testing.assert_allclose(one, after[0], rtol=0, atol=1e-9)
+        with pytest.raises(ValueError, match="need v=, the velocity before"):
+            ik(q, dt, {"posture": q})
+        with pytest.raises(rm.UnknownNameError, match=f"did you mean '{joint}'"):
+            InverseKinematics(model, PostureTask(), limits=AccelerationLimit(1.0, joint[:-1]))
+    crank = rm.load(rm.robots.path("crank_rocker"), independent=["rocker_joint"])
+    ik = InverseKinematics(
+        crank, JointTask("crank_joint"), limits=AccelerationLimit(2.0, "crank_joint")
+    )
+    dead = next(s for s in _singularities(crank) if np.isfinite(s).all())
+    x = float(crank.joint_positions(dead)["crank_joint"])
+    q = ik.step(dead, 0.1, {"crank_joint": x + 1.0}, v=np.zeros(1))
+    np.testing.assert_allclose(crank.joint_positions(q)["crank_joint"], x + 0.02, atol=1e-3)
+    with pytest.raises(ValueError, match="most is a positive number"):
+        AccelerationLimit(0.0, "crank_joint")
 
 
 # ---- hard tasks, planes, what contradicts --------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from robomodel.control.inverse_dynamics import InverseDynamics
 from robomodel.control.inverse_kinematics import InverseKinematics, inverse_kinematics
-from robomodel.control.limits import HalfSpace
+from robomodel.control.limits import AccelerationLimit, HalfSpace
 from robomodel.control.quadratic import InfeasibleError
 from robomodel.control.tasks import (
     ActuatorTask,
@@ -16,6 +16,7 @@ from robomodel.control.tasks import (
 )
 
 __all__ = [
+    "AccelerationLimit",
     "ActuatorTask",
     "CenterOfMassTask",
     "FrameTask",

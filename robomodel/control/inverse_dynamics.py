@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.control import quadratic
-from robomodel.control.limits import HalfSpace, Limits, Quantity, limits_of
+from robomodel.control.limits import LimitLike, Limits, Quantity, as_limits, limits_of
 from robomodel.control.quadratic import (
     UNBOUNDED,
     ContradictionError,
@@ -252,6 +252,8 @@ class _Programme:
 
         def interval(quantity: Quantity) -> tuple[Scalar, Scalar]:
             rate = quantity.factor * dot(rows[quantity.slot][0], at.v)
+            if quantity.kind == "acceleration":
+                return quantity.lower, quantity.upper
             if quantity.kind == "velocity":
                 return RATE * (quantity.lower - rate), RATE * (quantity.upper - rate)
             x = limits.value(at, quantity)
@@ -355,7 +357,8 @@ class InverseDynamics:
         contacts: Points that may stand: links, (link, offset), or (link, offset, radius) of
             spheres.
         friction: Coulomb's coefficient, one or one for each of them; inf for none.
-        limits: Kinds of limits, "actuator", "position" and "velocity", and :class:`HalfSpace`.
+        limits: Kinds of limits, "actuator", "position" and "velocity", and :class:`HalfSpace` and
+            :class:`AccelerationLimit`.
         passive: Count the file's springs and damping among the forces.
         ground: What the points stand on, whose friction and normals count; points within 1 mm of it
             stand by default. Without ``contacts`` they are those of the collision shapes.
@@ -374,7 +377,7 @@ class InverseDynamics:
         *,
         contacts: Point | Sequence[Point] = (),
         friction: ArrayLike = 0.7,
-        limits: str | HalfSpace | Iterable[str | HalfSpace] = KINDS,
+        limits: LimitLike | Iterable[LimitLike] = KINDS,
         passive: bool = True,
         ground: Ground | None = None,
         damping: float = 1e-8,
@@ -397,7 +400,7 @@ class InverseDynamics:
         self._friction = self._coefficients(friction)
         self._tasks = TaskSet(model, tasks)
         self._solver = solver_of(solver)
-        limits = (limits,) if isinstance(limits, str | HalfSpace) else tuple(limits)
+        limits = as_limits(limits)
         bounded = "actuator" in limits
         others = [each for each in limits if each != "actuator"]
         weight = model.mass * (float(np.linalg.norm(model.gravity)) or 9.81) or 1.0

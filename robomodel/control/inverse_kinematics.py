@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.control import quadratic
-from robomodel.control.limits import HalfSpace, limits_of
+from robomodel.control.limits import AccelerationLimit, LimitLike, as_limits, limits_of
 from robomodel.control.programme import MET, Layout, Outcome, ik_program
 from robomodel.control.quadratic import ContradictionError, InfeasibleError, solver_of
 from robomodel.control.search import CLOSED, Search, bases_of, closed, moved, start_again
@@ -49,7 +49,8 @@ class InverseKinematics:
     Args:
         model: The robot.
         tasks: What to follow.
-        limits: Kinds of limits, "position" and "velocity", and :class:`HalfSpace`.
+        limits: Kinds of limits, "position" and "velocity", and :class:`HalfSpace` and
+            :class:`AccelerationLimit`, with which calls need v.
         damping: Of all steps [1], beside the tasks' own.
         solver: "daqp", or a solver of the package qpsolvers.
 
@@ -63,7 +64,7 @@ class InverseKinematics:
         model: Model,
         tasks: Task | Iterable[Task],
         *,
-        limits: str | HalfSpace | Iterable[str | HalfSpace] = KINDS,
+        limits: LimitLike | Iterable[LimitLike] = KINDS,
         damping: float = 1e-12,
         solver: str = "daqp",
     ) -> None:
@@ -73,7 +74,7 @@ class InverseKinematics:
         self.damping = as_real(damping, "damping")
         if not (math.isfinite(self.damping) and self.damping > 0.0):
             raise ValueError(f"damping is a positive number, got {damping!r}")
-        limits = (limits,) if isinstance(limits, str | HalfSpace) else tuple(limits)
+        limits = as_limits(limits)
         self._options: dict[str, Any] = {"limits": limits, "damping": damping, "solver": solver}
         self._tasks = TaskSet(model, tasks)
         self._solver = solver_of(solver)
@@ -81,7 +82,7 @@ class InverseKinematics:
         self._layout = Layout(pieces, limits_of(model, limits, KINDS))
         self._outcome = Outcome(self._layout, model)
         self._function = ik_program(model, self._layout)
-        kept = [each for each in limits if each != "velocity"]
+        kept = [x for x in limits if x != "velocity" and not isinstance(x, AccelerationLimit)]
         linkages = tangent.numbers(model) > 0
         within = limits_of(model, kept, KINDS, tangent=linkages)
         self._positions = Layout(pieces, within, linkages)
@@ -99,7 +100,14 @@ class InverseKinematics:
         names = ", ".join(f"'{task.name}'" for task in self.tasks)
         return f"<InverseKinematics of '{self.model.name}': {names}>"
 
-    def __call__(self, q: ArrayLike, dt: float, targets: Mapping[Task | str, ArrayLike]) -> Array:
+    def __call__(
+        self,
+        q: ArrayLike,
+        dt: float,
+        targets: Mapping[Task | str, ArrayLike],
+        *,
+        v: ArrayLike | None = None,
+    ) -> Array:
         """Velocities (..., nv) with which a step of dt [s] goes towards the targets.
 
         Args:
@@ -107,6 +115,7 @@ class InverseKinematics:
             dt: Length of the step [s].
             targets: Task, or its name, → what the task's class says; batch axes broadcast with
                 q's.
+            v: Velocities (..., nv) before the step, with an :class:`AccelerationLimit`.
 
         Raises:
             InfeasibleError: Limits and hard tasks contradict each other; its message names them. In
@@ -119,11 +128,29 @@ class InverseKinematics:
         if not 0.0 < dt < math.inf:
             raise ValueError(f"dt is a positive number [s], got {dt!r}")
         numbers = self._tasks.numbers(targets)
+        further = self._before(v)
         settings = np.array([dt, self.damping, SHARE])
-        v: Array = self._solved(at, numbers, settings)
-        return v / dt
+        velocities: Array = self._solved(at, numbers, settings, further) / dt
+        return velocities
 
-    def step(self, q: ArrayLike, dt: float, targets: Mapping[Task | str, ArrayLike]) -> Array:
+    def _before(self, v: ArrayLike | None) -> tuple[Array, ...]:
+        """The velocity before a step, where limits depend on it."""
+        if not self._layout.limits.moving:
+            return ()
+        if v is None:
+            raise ValueError("limits of accelerations need v=, the velocity before the step")
+        before = as_array(v, self.model.nv, "v", "nv")
+        check_finite(before, "v", self.model.dof_names)
+        return (before,)
+
+    def step(
+        self,
+        q: ArrayLike,
+        dt: float,
+        targets: Mapping[Task | str, ArrayLike],
+        *,
+        v: ArrayLike | None = None,
+    ) -> Array:
         """The configuration (nq,) after a step of dt [s], loops closed to 1e-12.
 
         As ``model.integrate(q, ik(q, dt, targets) * dt)``, and through dead points, where the
@@ -133,6 +160,7 @@ class InverseKinematics:
             q: One configuration (nq,), closed.
             dt: Length of the step [s].
             targets: As of a call.
+            v: As of a call.
 
         Raises:
             ClosureError: Loops cannot follow the step.
@@ -141,7 +169,7 @@ class InverseKinematics:
         """
         at = as_array(q, self.model.nq, "q", "nq")
         check_one_configuration(at, "q")
-        v_dt = self(at, dt, targets) * dt
+        v_dt = self(at, dt, targets, v=v) * dt
         model = self.model
         if not tangent.numbers(model):
             return model.integrate(at, v_dt)
@@ -149,7 +177,8 @@ class InverseKinematics:
         z, bases = start.z, start.bases
         if not start.determined > DETERMINED:
             settings = np.array([dt, self.damping, SHARE])
-            z = self._tangent_step(at, self._tasks.numbers(targets), settings, bases)
+            numbers = self._tasks.numbers(targets)
+            z = self._tangent_step(at, numbers, settings, self._before(v), bases)
         for halvings in range(HALVINGS):
             there, more, gap = at[None], bases[None], np.zeros(1)
             for _ in range(2**halvings):
@@ -238,23 +267,27 @@ class InverseKinematics:
             )
         )
 
-    def _solved(self, q: Array, targets: Array, settings: Array) -> Array:
+    def _solved(
+        self, q: Array, targets: Array, settings: Array, further: tuple[Array, ...]
+    ) -> Array:
         """Steps (..., nv)."""
         n = self.model.nv
-        results = self._evaluate(q, targets, settings)
+        results = self._evaluate(q, targets, settings, further)
         excess, growth, unfit = results[..., -3], results[..., -2], results[..., -1]
         step: Array = results[..., -3 - n : -3]
         fine = (excess <= MET) & (growth < SINGULAR) & (unfit < RIGID)
         if results.ndim == 1:
-            return step if fine else self._one(q, targets, settings, results)
+            return step if fine else self._one(q, targets, settings, further, results)
         if fine.all():
             return step
         step, failures = step.copy(), []
         q = np.broadcast_to(q, (*fine.shape, q.shape[-1]))
         targets = np.broadcast_to(targets, (*fine.shape, targets.shape[-1]))
+        further = tuple(np.broadcast_to(x, (*fine.shape, x.shape[-1])) for x in further)
         for row in zip(*np.nonzero(~fine), strict=True):
             try:
-                step[row] = self._one(q[row], targets[row], settings, results[row])
+                before = tuple(x[row] for x in further)
+                step[row] = self._one(q[row], targets[row], settings, before, results[row])
             except InfeasibleError as error:
                 step[row] = np.nan
                 failures.append(error)
@@ -262,13 +295,15 @@ class InverseKinematics:
             warn(RuntimeWarning(f"{len(failures)} of {fine.size} states: {failures[0]}"))
         return step
 
-    def _evaluate(self, q: Array, targets: Array, settings: Array) -> Array:
+    def _evaluate(
+        self, q: Array, targets: Array, settings: Array, further: tuple[Array, ...]
+    ) -> Array:
         batch = q.shape[:-1]
-        if targets.shape[:-1] != batch:
-            batch = common_batch(q=q, targets=targets)
+        if targets.shape[:-1] != batch or further:
+            batch = common_batch(q=q, targets=targets, **dict(zip("v", further, strict=False)))
         weights = self._tasks.weights
         results = np.empty((*batch, self._function.size))
-        self._function(q, targets, weights, settings, out=results)
+        self._function(q, targets, weights, settings, *further, out=results)
         return results
 
     def _refuse(self, q: Array, targets: Array) -> None:
@@ -276,13 +311,20 @@ class InverseKinematics:
         check_finite(q, "q", position_names(self.model))
         self._tasks.refuse(targets)
 
-    def _one(self, q: Array, targets: Array, settings: Array, results: Array) -> Array:
+    def _one(
+        self,
+        q: Array,
+        targets: Array,
+        settings: Array,
+        further: tuple[Array, ...],
+        results: Array,
+    ) -> Array:
         """The step of one state whose minimum without limits exceeds some, or is none."""
         excess, growth, unfit = results[-3:].tolist()
         if not (excess < math.inf and growth < SINGULAR and unfit < RIGID):
             self._refuse(q, targets)
         if not growth < SINGULAR:
-            return self._singular(q, targets, settings)
+            return self._singular(q, targets, settings, further)
         return self._quadratic(self._outcome, results, float(settings[0]))
 
     def _quadratic(self, outcome: Outcome, results: Array, dt: float) -> Array:
@@ -301,19 +343,29 @@ class InverseKinematics:
         names = {f"hard task '{i}'": f"hard task '{t.name}'" for i, t in enumerate(self.tasks)}
         return tuple(names.get(label, label) for label in labels)
 
-    def _singular(self, q: Array, targets: Array, settings: Array) -> Array:
+    def _singular(
+        self, q: Array, targets: Array, settings: Array, further: tuple[Array, ...]
+    ) -> Array:
         """The step where independent coordinates do not tell the motion: in tangent coordinates."""
         bases = bases_of(self.model, q)
-        z = self._tangent_step(q, targets, settings, bases)
+        z = self._tangent_step(q, targets, settings, further, bases)
         model = self.model
         return np.array(
             tangent.independent_velocities(model, q.tolist(), z.tolist(), bases.tolist())
         )
 
-    def _tangent_step(self, q: Array, targets: Array, settings: Array, bases: Array) -> Array:
+    def _tangent_step(
+        self,
+        q: Array,
+        targets: Array,
+        settings: Array,
+        further: tuple[Array, ...],
+        bases: Array,
+    ) -> Array:
         model, function = self.model, ik_program(self.model, self._in_tangents)
+        further = tuple(tangent.start(model, q, v).z for v in further)
         results = np.empty(function.size)
-        function(q, targets, self._tasks.weights, settings, bases, out=results)
+        function(q, targets, self._tasks.weights, settings, *further, bases, out=results)
         if not np.isfinite(results).all():
             return np.zeros(model.nv)
         return self._quadratic(Outcome(self._in_tangents, model), results, float(settings[0]))

@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from robomodel.control.tasks import Instant, TaskRows, placed, point_rows
+from robomodel.control.tasks import Instant, TaskRows, check_joints, placed, point_rows
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
-from robomodel.errors import as_real, did_you_mean
+from robomodel.errors import as_names, as_real, did_you_mean
 from robomodel.model.arguments import as_numbers
 from robomodel.model.constraints import LinearConstraint, LoopConstraint, Unconstrained
 from robomodel.model.elements import Cluster
@@ -24,7 +24,7 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, dot, maximum, minimum
 
-Kind: TypeAlias = Literal["position", "velocity", "half-space"]
+Kind: TypeAlias = Literal["position", "velocity", "acceleration", "half-space"]
 Slot: TypeAlias = tuple[Literal["column", "row", "half-space"], int]
 
 
@@ -55,9 +55,37 @@ class HalfSpace:
         object.__setattr__(self, "offset", offset)
 
 
+@dataclass(frozen=True)
+class AccelerationLimit:
+    """Joints with one freedom accelerate by no more than this, dependent ones and rotors too.
+
+    Attributes:
+        most: Largest acceleration [rad/s², m/s²], one number or one for each joint.
+        names: Joints' names.
+    """
+
+    most: float | Sequence[float]
+    names: str | Sequence[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", as_names(self.names, "names"))
+        most = as_numbers(self.most, "most")
+        if most.shape not in ((), (len(self.names),)) or not np.all(most > 0.0):
+            raise ValueError(
+                f"most is a positive number, or one for each of {len(self.names)} joints, got "
+                f"{self.most!r}"
+            )
+        numbers = tuple(most.ravel().tolist())
+        object.__setattr__(self, "most", numbers if most.ndim else numbers[0])
+
+
+LimitLike: TypeAlias = str | HalfSpace | AccelerationLimit
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What has limits: a joint's position or velocity, or a point's distance from a plane.
+    """What has limits: a joint's position, velocity or acceleration, or a point's distance from a
+    plane.
 
     ``slot``: the row that it bounds, ``factor`` times which its rate is.
     """
@@ -77,6 +105,11 @@ class Limits:
 
     quantities: tuple[Quantity, ...]
     half_spaces: tuple[HalfSpace, ...]
+
+    @property
+    def moving(self) -> bool:
+        """Whether they depend on the velocity."""
+        return any(q.kind == "acceleration" for q in self.quantities)
 
     @property
     def columns(self) -> list[int]:
@@ -150,25 +183,28 @@ class Limits:
 
 def limits_of(
     model: Model,
-    limits: Iterable[str | HalfSpace],
+    limits: LimitLike | Iterable[LimitLike],
     allowed: Sequence[str],
     *,
     tangent: bool = False,
 ) -> Limits:
-    """The limits that a controller names: kinds among ``allowed`` and half-spaces.
+    """The limits that a controller names: kinds among ``allowed``, and others.
 
     ``tangent``: rows of linkages are over tangent coordinates.
     """
-    if isinstance(limits, str | HalfSpace):
-        limits = (limits,)
-    kinds = [each for each in limits if not isinstance(each, HalfSpace)]
+    limits = as_limits(limits)
+    kinds = [x for x in limits if not isinstance(x, HalfSpace | AccelerationLimit)]
     planes = tuple(each for each in limits if isinstance(each, HalfSpace))
+    fastest: dict[str, float] = {}
+    for each in limits:
+        if isinstance(each, AccelerationLimit):
+            fastest |= one_freedom(model, each)
     for kind in kinds:
         if kind not in allowed:
             names = ", ".join(f"'{each}'" for each in allowed)
             raise ValueError(
                 f"limits {kind!r} are not known{did_you_mean(kind, allowed)}; {names} are, and "
-                "half-spaces"
+                "HalfSpace and AccelerationLimit"
             )
     quantities: list[Quantity] = []
     for body, (joint, node) in enumerate(zip(model.joints, model.nodes, strict=True)):
@@ -185,11 +221,29 @@ def limits_of(
         if "velocity" in kinds and math.isfinite(most):
             label = f"velocity of joint '{joint.name}'"
             quantities.append(Quantity(label, "velocity", -most, most, body, slot, factor))
+        if joint.name in fastest:
+            most = fastest[joint.name]
+            label = f"acceleration of joint '{joint.name}'"
+            quantities.append(Quantity(label, "acceleration", -most, most, body, slot, factor))
     for i, plane in enumerate(planes):
         frames.place(model, frame_key(plane.frame))
         label = f"half-space of {plane.frame!r}"
         quantities.append(Quantity(label, "half-space", -math.inf, 0.0, i, ("half-space", i)))
     return Limits(tuple(quantities), planes)
+
+
+def as_limits(limits: LimitLike | Iterable[LimitLike]) -> tuple[LimitLike, ...]:
+    """Limits of a controller, one or several."""
+    if isinstance(limits, str | HalfSpace | AccelerationLimit):
+        return (limits,)
+    return tuple(limits)
+
+
+def one_freedom(model: Model, limit: AccelerationLimit) -> dict[str, float]:
+    """The largest acceleration of each joint; joints that are known, with one freedom each."""
+    check_joints(model, limit.names)
+    most = np.broadcast_to(limit.most, (len(limit.names),)).tolist()
+    return dict(zip(limit.names, most, strict=True))
 
 
 def _slot(cluster: Cluster, row: int, *, tangent: bool) -> tuple[Slot, float]:

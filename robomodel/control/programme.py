@@ -70,6 +70,8 @@ class Layout:
         numbers = max((p.weights + 2 + len(p.kept) for p in self.pieces), default=0)
         targets = max((p.first + p.size for p in self.pieces), default=0)
         sizes = {"q": model.nq, "targets": targets, "weights": numbers, "settings": 3}
+        if self.limits.moving:
+            sizes["v"] = model.nv
         if self.tangents:
             sizes["bases"] = tangent.numbers(model)
         return sizes
@@ -86,21 +88,23 @@ class Layout:
 
 @traced
 def ik_program(model: Model, layout: Layout) -> TracedFunction:
-    """(q, targets, weights, settings) → the quadratic programme of a step d, and more.
+    """(q, targets, weights, settings, …) → the quadratic programme of a step d, and more.
 
     ½ dᵀ H d + c · d, lower <= [d; A d] <= upper, hard tasks last. ``settings``: the time step, the
-    damping, the share of the way to position limits. ``error``: of all tasks, without weights.
+    damping, the share of the way to position limits. Further arguments are the velocity before,
+    where limits depend on it, and bases of tangents. ``error``: of all tasks, without weights.
     ``ends``: bounds by each limited quantity alone. ``step``: the minimum without bounds.
     ``checks``: by how much the step exceeds bounds, Σ G² of linkages, by how much poses are none.
     """
+    sizes = layout.sizes(model)
 
-    def build(
-        q: Vector, targets: Vector, weights: Vector, settings: Vector, bases: Vector = ()
-    ) -> list[Scalar]:
-        here = tangent.in_tangents(model, bases) if layout.tangents else model
-        return _programme(Instant(here, q), layout, targets, weights, settings)
+    def build(*arguments: Vector) -> list[Scalar]:
+        x: dict[str, Vector] = dict(zip(sizes, arguments, strict=True))
+        here = tangent.in_tangents(model, x["bases"]) if layout.tangents else model
+        at = Instant(here, x["q"], x.get("v", ()))
+        return _programme(at, layout, x["targets"], x["weights"], x["settings"])
 
-    return TracedFunction("ik", layout.sizes(model), layout.results(model), build)
+    return TracedFunction("ik", sizes, layout.results(model), build)
 
 
 @traced
@@ -150,6 +154,9 @@ def _programme(
     def interval(quantity: Quantity) -> tuple[Scalar, Scalar]:
         if quantity.kind == "velocity":
             return quantity.lower * dt, quantity.upper * dt
+        if quantity.kind == "acceleration":
+            rate = quantity.factor * dot(layout.limits.row(at, quantity.slot)[0], at.v)
+            return dt * (rate + dt * quantity.lower), dt * (rate + dt * quantity.upper)
         x = layout.limits.value(at, quantity)
 
         def way(end: float) -> Scalar:

@@ -480,14 +480,7 @@ class JointTask(Task):
 
     def check(self, model: Model) -> None:
         """The joints are known, and have one freedom each."""
-        what = f" of '{model.name}' is not known"
-        check_names(self.names, model.joint_names, "joint ", what, error=UnknownNameError)
-        for name in self.names:
-            joint = model.joints[model.joint_names.index(name)]
-            if joint.nv != 1:
-                raise ValueError(
-                    f"joint '{name}' has {joint.nv} freedoms: follow its link by a FrameTask"
-                )
+        check_joints(model, self.names)
 
     def costs(self, model: Model) -> list[float]:
         """One for each joint."""
@@ -505,6 +498,18 @@ class JointTask(Task):
             [at.jacobian[node.v] for node in nodes],
             [at.bias(node.v) for node in nodes],
         )
+
+
+def check_joints(model: Model, names: Sequence[str]) -> None:
+    """Raise an UnknownNameError, or a ValueError for joints with several freedoms."""
+    what = f" of '{model.name}' is not known"
+    check_names(names, model.joint_names, "joint ", what, error=UnknownNameError)
+    for name in names:
+        joint = model.joints[model.joint_names.index(name)]
+        if joint.nv != 1:
+            raise ValueError(
+                f"joint '{name}' has {joint.nv} freedoms: follow its link by a FrameTask"
+            )
 
 
 @dataclass(frozen=True)
