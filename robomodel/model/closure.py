@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ from robomodel.model.constraints import (
     Polynomial,
     evaluate_loops,
 )
-from robomodel.model.joints import Array, Mask
+from robomodel.model.joints import Array, JointModel, Mask, Places, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack
 
 CLOSED = 1e-10  # a gap [m, or sine of an angle] below this counts as closed
@@ -40,7 +41,7 @@ class LinearCoupling:
     offset: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Geometry:
     """Every condition on a cluster's spanning positions: all loop rows, then all linear couplings.
 
@@ -93,6 +94,22 @@ class Geometry:
         """Their numbers within the cluster."""
         return {body for loop in self.loops for branch in loop.branches for body in branch}
 
+    @cached_property
+    def alike(self) -> tuple[tuple[JointModel, Places, Places], ...]:
+        """Joints that integrate alike, as vectors do: one of them, where all are in q and in v.
+
+        The places are (links, nq) and (links, nv).
+        """
+        groups: dict[object, list[Link]] = {}
+        for link in self.links:
+            vector = isinstance(link.joint, VectorSpace)
+            groups.setdefault(link.joint.nq if vector else link.joint, []).append(link)
+        return tuple(
+            (links[0].joint, np.array([range(x.q, x.q + x.joint.nq) for x in links], dtype=np.intp),
+             np.array([x.freedoms for x in links], dtype=np.intp))
+            for links in groups.values()
+        )  # fmt: skip
+
     @property
     def scale(self) -> float:
         """A characteristic length: the largest within the cluster, 1 where there is none."""
@@ -136,19 +153,17 @@ class Geometry:
 
     def integrate(self, q: Array, dq: Array) -> Array:
         """Spanning positions moved along spanning velocities for unit time."""
-        moved = [
-            link.joint.integrate(q[..., link.positions], dq[..., link.velocities])
-            for link in self.links
-        ]
-        return np.concatenate(moved, axis=-1)
+        result = np.empty((*np.broadcast_shapes(q.shape[:-1], dq.shape[:-1]), self.nq))
+        for joint, at, along in self.alike:
+            result[..., at] = joint.integrate(q[..., at], dq[..., along])
+        return result
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """The spanning velocities that lead from q0 to q1 in unit time."""
-        velocities = [
-            link.joint.difference(q0[..., link.positions], q1[..., link.positions])
-            for link in self.links
-        ]
-        return np.concatenate(velocities, axis=-1)
+        result = np.empty((*np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1]), self.nv))
+        for joint, at, along in self.alike:
+            result[..., along] = joint.difference(q0[..., at], q1[..., at])
+        return result
 
     def gap(self, q: Array) -> Array:
         """The largest residual of each configuration."""

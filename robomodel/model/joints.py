@@ -58,6 +58,7 @@ from robomodel.spatial.logarithms import (
 
 Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
+Places: TypeAlias = NDArray[np.intp]
 
 
 class JointModel(ABC):
@@ -122,7 +123,7 @@ def _linear(k: int) -> Motion:
     return Motion(ZERO, UNIT[k])
 
 
-class _VectorSpace(JointModel):
+class VectorSpace(JointModel):
     """Positions that are a vector whose derivative is the velocity."""
 
     __slots__ = ()
@@ -135,9 +136,17 @@ class _VectorSpace(JointModel):
         """q + dv."""
         return added(q, dv)
 
+    def integrate(self, q: Array, dv: Array) -> Array:
+        """The same of arrays."""
+        return q + dv
+
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """q1 - q0."""
         return subtracted(q1, q0)
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """The same of arrays."""
+        return q1 - q0
 
     def jlog(self, dv: Vector) -> Sequence[Vector]:
         """One."""
@@ -149,7 +158,7 @@ class _VectorSpace(JointModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Revolute(_VectorSpace):
+class Revolute(VectorSpace):
     """Rotation about axis k by q + ``offset``."""
 
     k: int
@@ -166,7 +175,7 @@ class Revolute(_VectorSpace):
 
 
 @dataclass(frozen=True, slots=True)
-class Prismatic(_VectorSpace):
+class Prismatic(VectorSpace):
     """Translation along axis k."""
 
     k: int
@@ -182,7 +191,7 @@ class Prismatic(_VectorSpace):
 
 
 @dataclass(frozen=True, slots=True)
-class Screw(_VectorSpace):
+class Screw(VectorSpace):
     """Rotation about axis k with a translation of ``pitch`` metres per radian along it."""
 
     k: int

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robomodel.description import Limits
 from robomodel.dynamics.actuators import maps as actuation
@@ -27,13 +26,12 @@ from robomodel.model.configurations.ranges import (
 )
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.joints import Array, Mask
+from robomodel.model.joints import Array, Mask, Places
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, stack, unstack
 from robomodel.spatial import ZERO, Motion, scale
 
 FREE = 0.5  # rad or m, either way: where other joints without limits are put
-Places = NDArray[np.intp]
 
 OTHERS = 3  # freedoms of clusters up to which joints are moved with the others at their ends
 SINGULAR = 1e-8  # of the largest singular value
