@@ -54,12 +54,12 @@ class Geometry:
     loops: tuple[LoopCondition, ...]
     linear: tuple[LinearCoupling, ...]
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The names of its loops, then of its couplings."""
         return [loop.name for loop in self.loops] + [each.name for each in self.linear]
 
-    @property
+    @cached_property
     def loop_joints(self) -> tuple[LoopJoint, ...]:
         """Its loops without couplings by polynomials."""
         return tuple(loop for loop in self.loops if isinstance(loop, LoopJoint))
@@ -69,30 +69,30 @@ class Geometry:
         """Its couplings by polynomials."""
         return tuple(loop for loop in self.loops if isinstance(loop, Polynomial))
 
-    @property
+    @cached_property
     def nq(self) -> int:
         """Number of spanning positions."""
         return sum(link.joint.nq for link in self.links)
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """Number of spanning velocities."""
         return sum(link.joint.nv for link in self.links)
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """Number of conditions, redundant ones included."""
         return sum(len(loop.rows) for loop in self.loops) + len(self.linear)
 
-    @property
+    @cached_property
     def looped(self) -> tuple[Link, ...]:
         """The links that loops move; of others' positions couplings alone say something."""
         return tuple(self.links[body] for body in sorted(self.looped_bodies))
 
-    @property
-    def looped_bodies(self) -> set[int]:
+    @cached_property
+    def looped_bodies(self) -> frozenset[int]:
         """Their numbers within the cluster."""
-        return {body for loop in self.loops for branch in loop.branches for body in branch}
+        return frozenset(body for loop in self.loops for branch in loop.branches for body in branch)
 
     @cached_property
     def alike(self) -> tuple[tuple[JointModel, Places, Places], ...]:
@@ -110,7 +110,7 @@ class Geometry:
             for links in groups.values()
         )  # fmt: skip
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """A characteristic length: the largest within the cluster, 1 where there is none."""
         lengths = [math.hypot(*link.offset) for link in self.links if link.parent >= 0]

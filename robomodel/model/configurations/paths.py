@@ -18,7 +18,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from robomodel.kernels.function import TracedFunction
-from robomodel.model import closure as newton
 from robomodel.model.closure import Geometry, LinearCoupling
 from robomodel.model.configurations.following import enough
 from robomodel.model.derived import traced
@@ -35,6 +34,11 @@ INSIDE = 1e-9  # rad or m beyond a limit that counts as within
 ROUNDING = 1e-7  # rad or m: an end so near to a joint's own limit is that
 IDLE = 1e-6  # rates of joints of interest, of a freedom that moves none of them
 AHEAD = 0.95  # cosine of the angle between tangents of neighbours
+CLOSINGS = 20  # steps that close the loops after a stride
+CLOSE = 1e-15  # m, sines: a gap of rounding alone
+GAINED = 0.1  # of the gap: what more than is left after a step asks for another K⁺
+REGULAR = 1e-9  # of the greatest: singular values below are none
+VARIED = 1e-5  # rad, sizes: of central differences, at the cube root of rounding
 EXACT = 1e-12  # rad, sizes: how exactly ends are located
 
 Kind = Literal["limit", "dead point", ""]
@@ -61,7 +65,7 @@ class RangeEnd:
         return words[self.kind]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Compiled(Geometry):
     """A geometry whose conditions are a compiled program."""
 
@@ -156,15 +160,48 @@ class Part:
             motions[free] = right[-motions.shape[1] :].T
         return motions
 
+    def inverse(self, q: Array, held: Sequence[int] = ()) -> Array:
+        """K⁺ (columns of the cluster, rows of the part) in comparable units; ``held`` rest."""
+        free = [c for c in self.columns if c not in set(held)]
+        matrix = (self.geometry.evaluate(q)[1][list(self.rows)] * self.unit)[:, free]
+        left, singular, right = np.linalg.svd(matrix, full_matrices=False)
+        rank = min(self.rank, int(np.sum(singular > REGULAR * singular[0])))
+        result = np.zeros((len(self.unit), len(matrix)))
+        result[free] = right[:rank].T / singular[:rank] @ left[:, :rank].T
+        return result
+
+    def variation(self, q: Array, motions: Array) -> Array:
+        """How K's rows of this part change along motions (columns, n): (n, rows, columns).
+
+        All in comparable units; by central differences.
+        """
+        ways = VARIED * motions.T * self.unit
+        around = self.geometry.integrate(q, np.stack([ways, -ways]))
+        ahead, behind = self.geometry.evaluate(around)[1][..., list(self.rows), :] * self.unit
+        result: Array = (ahead - behind) / (2.0 * VARIED)
+        return result
+
     def moved(self, q: Array, motion: Array, held: Sequence[int] = ()) -> Array | None:
-        """q moved along a motion in comparable units and closed again; None where it cannot be."""
-        mine = set(self.columns).difference(held)
-        still = [c for c in range(self.geometry.nv) if c not in mine]
-        ahead = self.geometry.integrate(q, motion * self.unit)
+        """q moved along a motion in comparable units and closed again; None where it cannot be.
+
+        By Newton's method with least steps, K⁺ of which is computed anew where they gain little.
+        """
+        q = self.geometry.integrate(q, motion * self.unit)
         if not self.rows:
-            return ahead
-        closed, gap = newton.close(self.geometry, ahead, newton.Held(still), rows=self.rows)
-        return closed if float(gap) <= float(enough(closed)) else None
+            return q
+        gap, inverse = math.inf, np.zeros(0)
+        for _ in range(CLOSINGS):
+            values = self.geometry.evaluate(q)[0][list(self.rows)]
+            before, gap = gap, float(np.max(np.abs(values)))
+            if not gap > CLOSE:
+                return q
+            if gap > GAINED * before or not len(inverse):
+                if not gap < before:
+                    break
+                inverse = self.inverse(q, held)
+            step = inverse @ values
+            q = self.geometry.integrate(q, -step * self.unit)
+        return q if gap <= float(enough(q)) else None
 
     def completed(self, q: Array) -> Array:
         """Spanning positions with the joints that are left out where couplings turn them."""
@@ -445,6 +482,7 @@ class Chart:
     """
 
     part: Part
+    q: Array
     interest: tuple[int, ...]
     rows: Array
     basis: Array
@@ -467,9 +505,9 @@ class Chart:
         if len(chosen) != basis.shape[1]:
             return None
         basis[:, 0] *= np.sign(np.linalg.det(np.array(chosen) @ basis))
-        return Chart(part, interest, np.array(chosen), basis)
+        return Chart(part, q, interest, np.array(chosen), basis)
 
-    @property
+    @cached_property
     def value(self) -> float:
         """The determinant."""
         return float(np.linalg.det(self.rows @ self.basis))
@@ -478,7 +516,23 @@ class Chart:
         """The chart at a neighbour."""
         motions = without_idle(self.part.null(q), self.interest, self.basis.shape[1])
         left, _, right = np.linalg.svd(motions.T @ self.basis)
-        return Chart(self.part, self.interest, self.rows, motions @ (left @ right))
+        return Chart(self.part, q, self.interest, self.rows, motions @ (left @ right))
+
+    @property
+    def slope(self) -> Array:
+        """The derivatives of the determinant by the motions of the basis.
+
+        The basis changes by -K⁺ dK basis, and a determinant by the trace of its adjugate times what
+        its matrix changes by.
+        """
+        part = self.part
+        left, singular, right = np.linalg.svd(self.rows @ self.basis)
+        others = [np.prod(np.delete(singular, n)) for n in range(len(singular))]
+        orientation = np.linalg.det(left) * np.linalg.det(right)
+        adjugate = orientation * (right.T * others) @ left.T
+        weights = self.basis @ adjugate @ self.rows @ part.inverse(self.q)
+        slope: Array = -np.einsum("cr,nrc->n", weights, part.variation(self.q, self.basis))
+        return slope
 
     @property
     def loose(self) -> Array:

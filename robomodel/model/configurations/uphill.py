@@ -16,7 +16,9 @@ import numpy as np
 from robomodel.model.closure import Held, close
 from robomodel.model.configurations.following import enough
 from robomodel.model.configurations.paths import (
+    EXACT,
     INSIDE,
+    VARIED,
     Chart,
     Kind,
     Part,
@@ -29,7 +31,9 @@ STRIDE = 0.1  # radians, or cluster sizes
 SHORTEST = 1e-5  # strides below are none
 ROUNDS = 300
 LOOSE = 1e-9  # of the determinant of a chart: it is at a dead point
-FLAT = 1e-8  # projected gradients below are none
+FLAT = 1e-10  # rad, sizes: Newton's steps below are none, and so are gradients
+CURVED = 1e-6  # curvatures below are none
+ROUNDING = 1e-12  # rad, m: of heights
 TRIES = 200  # configurations drawn for further starts
 STARTS = 4
 BETTER = 1e-4  # rad, sizes: starts that are this much farther are tried
@@ -88,78 +92,126 @@ class _Climb:
         return RangeEnd(self.sign * best.height, best.kind, best.by)
 
     def _top(self, q: Array, chart: Chart | None) -> _Top:
-        """Uphill as far as it goes."""
+        """Uphill as far as it goes: along the gradient, then by Newton's method."""
         stride, begun, dead = STRIDE, self.height(q), False
         for _ in range(ROUNDS):
             if self.height(q) - begun > self.endless:
                 return _Top(q, math.inf, "", "")
-            motions = without_idle(self.part.null(q), self.interest)
-            rows, names = self._met(q, motions)
-            if chart is not None and dead:
-                rows.append(-self._slope(chart, q, motions))
-                names.append(None)
-            gradient = self.sign * motions[self.column]
-            force, direction = _projected(gradient, rows)
-            size = float(np.linalg.norm(direction))
-            if size <= FLAT or stride < SHORTEST:
-                return self._named(q, chart, force, names)
+            slopes, names = self._slopes(q, chart, self._met(q), dead)
+            force, direction = _projected(slopes[0], slopes[1:])
             held = [self.limited[k] for k, f in zip(names, force, strict=True)
                     if k is not None and f > 0.0]  # fmt: skip
-            ahead = self._ahead(q, motions @ (direction / size), stride, held, chart)
-            if ahead is None or self.height(ahead[0]) <= self.height(q):
+            size = float(np.linalg.norm(direction))
+            way = direction * (stride / max(size, stride * 1e-300))
+            newton = None
+            if chart is not None and stride < STRIDE:  # the gradient overshoots
+                newton = self._newton(chart, force, direction, dead)
+            if newton is not None and np.linalg.norm(newton) <= stride:
+                way, size = newton, float(np.linalg.norm(newton))
+            if size <= FLAT or stride < SHORTEST:
+                return self._named(q, chart, force, names)
+            motions = self._motions(q) if chart is None else chart.basis
+            ahead = self._ahead(q, motions @ way, held, chart)
+            if ahead is None or self.height(ahead[0]) < self.height(q) - ROUNDING:
                 stride *= 0.5
                 continue
             q, chart, dead = ahead
             stride = min(STRIDE, 1.5 * stride)
         return self._named(q, chart, np.zeros(0), [])
 
-    def _met(self, q: Array, motions: Array) -> tuple[list[Array], list[int | None]]:
-        """The outward directions of limits that are met, and which they are."""
+    def _motions(self, q: Array) -> Array:
+        """Orthonormal motions that joints of one freedom take part in."""
+        return without_idle(self.part.null(q), self.interest)
+
+    def _met(self, q: Array) -> list[tuple[int, float]]:
+        """Which limits are met, and on which side."""
         at = q[self.place]
-        rows: list[Array] = []
-        names: list[int | None] = []
-        for k, c in enumerate(self.limited):
-            for met, side in (
-                (at[k] <= self.low[k] + INSIDE, -1.0), (at[k] >= self.high[k] - INSIDE, 1.0),
-            ):  # fmt: skip
-                if met:
-                    rows.append(side * motions[c])
-                    names.append(k)
-        return rows, names
+        below = np.flatnonzero(at <= self.low + INSIDE).tolist()
+        above = np.flatnonzero(at >= self.high - INSIDE).tolist()
+        return [(k, -1.0) for k in below] + [(k, 1.0) for k in above]
+
+    def _slopes(
+        self, q: Array, chart: Chart | None, met: Sequence[tuple[int, float]], dead: bool
+    ) -> tuple[Array, list[int | None]]:
+        """The height's derivatives by motions, those of limits outwards and of a dead point's.
+
+        The names are of all but the height: which limit, or None of the dead point.
+        """
+        motions = self._motions(q) if chart is None else chart.basis
+        rows = [self.sign * motions[self.column]]
+        rows += [side * motions[self.limited[k]] for k, side in met]
+        names: list[int | None] = [k for k, _ in met]
+        if chart is not None and dead:
+            rows.append(-chart.slope)
+            names.append(None)
+        return np.array(rows), names
+
+    def _newton(self, chart: Chart, force: Array, direction: Array, dead: bool) -> Array | None:
+        """The way to where what pushes leaves no slope; None where that is no top.
+
+        It is Newton's step for the Lagrangian on what pushing limits and dead points leave.
+        """
+        part, met = self.part, self._met(chart.q)
+        dead = dead and bool(force[-1] > 0.0)
+        pushing = [each for each, f in zip(met, force, strict=False) if f > 0.0]
+        weights = np.array([1.0, *(-force[force > 0.0])])
+        rows = self._slopes(chart.q, chart, pushing, dead)[0][1:]
+        left = np.eye(chart.basis.shape[1])
+        if len(rows):
+            _, singular, right = np.linalg.svd(rows)
+            left = right[int(np.sum(singular > 1e-9)) :].T
+        if not left.shape[1]:
+            return None
+        curvature = np.zeros((left.shape[1], left.shape[1]))
+        for n, way in enumerate(chart.basis @ left.T[:, :, None]):
+            step = VARIED * way[:, 0] * part.unit
+            ahead, behind = (
+                weights @ self._slopes(q, chart.turned(q), pushing, dead)[0]
+                for q in (part.geometry.integrate(chart.q, s * step) for s in (1.0, -1.0))
+            )
+            curvature[:, n] = left.T @ (ahead - behind) / (2.0 * VARIED)
+        values, axes = np.linalg.eigh(0.5 * (curvature + curvature.T))
+        slopes = axes.T @ left.T @ direction
+        flat = np.abs(values) <= CURVED
+        if np.any(values > CURVED) or np.any(np.abs(slopes[flat]) > CURVED):
+            return None
+        newton: Array = -left @ axes @ np.where(flat, 0.0, slopes / np.where(flat, 1.0, values))
+        return newton
 
     def _ahead(
-        self, q: Array, direction: Array, stride: float, held: list[int], chart: Chart | None
+        self, q: Array, motion: Array, held: list[int], chart: Chart | None
     ) -> tuple[Array, Chart | None, bool] | None:
         """A step up to where a limit or a dead point is met, and whether the latter is."""
-        length = stride
+        share = 1.0
         moved: Array | None
         for _ in range(60):
-            moved = self.part.moved(q, length * direction, held)
+            moved = self.part.moved(q, share * motion, held)
             if moved is None:
                 return None
             at, before = moved[self.place], q[self.place]
             over = np.maximum(at - self.high, self.low - at)
-            if not len(over) or np.max(over) <= INSIDE:
+            over[[self.limited.index(c) for c in held]] = 0.0
+            if not len(over) or np.max(over) <= EXACT:
                 break
             k = int(np.argmax(over))
-            if abs(at[k] - before[k]) <= INSIDE:
+            if abs(at[k] - before[k]) <= EXACT:
                 return None
             limit = self.high[k] if at[k] > self.high[k] else self.low[k]
-            length *= float(np.clip((limit - before[k]) / (at[k] - before[k]), 0.0, 1.0))
-            if length < 1e-12:
+            share *= float(np.clip((limit - before[k]) / (at[k] - before[k]), 0.0, 1.0))
+            if share < 1e-11:
                 return None
         else:
             return None
         if chart is None:
             return moved, None, False
         there = chart.turned(moved)
-        if there.value > -LOOSE:
-            return moved, there, there.value < LOOSE
-        if chart.value < LOOSE:  # along dead points: back to them
-            return self._back(moved, there, held)
-        share = self._crossing(q, length * direction, held, chart)
-        moved = self.part.moved(q, share * length * direction, held)
-        return None if moved is None else (moved, chart.turned(moved), True)
+        if there.value > LOOSE:
+            return moved, there, False
+        if there.value > -LOOSE or chart.value < LOOSE:  # along dead points: back to them
+            return self._back(there, held)
+        share *= self._crossing(q, share * motion, held, chart)
+        moved = self.part.moved(q, share * motion, held)
+        return None if moved is None else self._back(chart.turned(moved), held)
 
     def _crossing(self, q: Array, motion: Array, held: list[int], chart: Chart) -> float:
         """The share of a step at which independent velocities come to a dead point."""
@@ -169,33 +221,23 @@ class _Climb:
             moved = self.part.moved(q, share * motion, held)
             return -1.0 if moved is None else chart.turned(moved).value
 
-        return float(brentq(value, 0.0, 1.0, xtol=1e-10, disp=False))
+        return float(brentq(value, 0.0, 1.0, xtol=1e-6, disp=False))
 
-    def _back(self, q: Array, chart: Chart, held: list[int]) -> tuple[Array, Chart, bool] | None:
+    def _back(self, chart: Chart, held: list[int]) -> tuple[Array, Chart, bool] | None:
         """To the nearest dead point, by Newton's method."""
-        for _ in range(4):
-            motions = self.part.null(q, held)
-            slope = self._slope(chart, q, motions)
+        for _ in range(8):
+            if abs(chart.value) < EXACT:
+                break
+            resting = chart.basis[held]
+            slope = chart.slope - np.linalg.pinv(resting) @ (resting @ chart.slope)
             size = float(slope @ slope)
-            moved = (
-                self.part.moved(q, motions @ (slope * (-chart.value / size)), held)
-                if (size)
-                else None
-            )
+            if not size:
+                return None
+            moved = self.part.moved(chart.q, chart.basis @ slope * (-chart.value / size), held)
             if moved is None:
                 return None
-            q, chart = moved, chart.turned(moved)
-            if abs(chart.value) < LOOSE:
-                return q, chart, True
-        return None
-
-    def _slope(self, chart: Chart, q: Array, motions: Array) -> Array:
-        """The derivatives of a chart's determinant by motions."""
-        eps, slopes = 1e-6, []
-        for motion in motions.T:
-            moved = self.part.moved(q, eps * motion)
-            slopes.append(0.0 if moved is None else (chart.turned(moved).value - chart.value) / eps)
-        return np.array(slopes)
+            chart = chart.turned(moved)
+        return (chart.q, chart, True) if abs(chart.value) < LOOSE else None
 
     def _named(
         self, q: Array, chart: Chart | None, force: Array, names: Sequence[int | None]
@@ -249,7 +291,7 @@ class _Climb:
             size = float(np.linalg.norm(along))
             if size < 1e-6:
                 return q, chart
-            ahead = self._ahead(q, motions @ along / size, min(STRIDE, size), [], chart)
+            ahead = self._ahead(q, motions @ along * min(STRIDE / size, 1.0), [], chart)
             if (
                 ahead is None
                 or ahead[2]
