@@ -150,25 +150,30 @@ class Part:
                    for c in self.geometry.links[body].freedoms}  # fmt: skip
         return TURNS * 2.0 * math.pi if coupled & {*self.limited} else 2.0 * math.pi
 
-    def null(self, q: Array, held: Sequence[int] = ()) -> Array:
-        """Orthonormal motions (columns of the cluster, n) in comparable units; ``held`` rest."""
-        free = [c for c in self.columns if c not in set(held)]
-        matrix = (self.geometry.evaluate(q)[1][list(self.rows)] * self.unit)[:, free]
-        right = np.linalg.svd(matrix)[2]
-        motions = np.zeros((len(self.unit), max(0, self.mobility - len(held))))
-        if motions.shape[1]:
-            motions[free] = right[-motions.shape[1] :].T
-        return motions
+    def tangents(self, q: Array, held: Sequence[int] = ()) -> tuple[Array, Array]:
+        """Orthonormal motions (..., columns, n) while ``held`` rest, and K⁺ (..., columns, rows).
 
-    def inverse(self, q: Array, held: Sequence[int] = ()) -> Array:
-        """K⁺ (columns of the cluster, rows of the part) in comparable units; ``held`` rest."""
+        In comparable units, the columns are all of the cluster, the rows those of the part.
+        """
         free = [c for c in self.columns if c not in set(held)]
-        matrix = (self.geometry.evaluate(q)[1][list(self.rows)] * self.unit)[:, free]
-        left, singular, right = np.linalg.svd(matrix, full_matrices=False)
-        rank = min(self.rank, int(np.sum(singular > REGULAR * singular[0])))
-        result = np.zeros((len(self.unit), len(matrix)))
-        result[free] = right[:rank].T / singular[:rank] @ left[:, :rank].T
-        return result
+        matrix = (self.geometry.evaluate(q)[1][..., list(self.rows), :] * self.unit)[..., free]
+        left, singular, right = np.linalg.svd(matrix)
+        count = max(0, self.mobility - len(held))
+        rank = min(len(free) - count, singular.shape[-1])
+        regular = singular[..., :rank] > REGULAR * singular[..., :1]
+        scaled = np.where(regular, 1.0 / np.where(regular, singular[..., :rank], 1.0), 0.0)
+        motions = np.zeros((*q.shape[:-1], len(self.unit), count))
+        inverse = np.zeros((*q.shape[:-1], len(self.unit), len(self.rows)))
+        if count:
+            motions[..., free, :] = np.swapaxes(right[..., -count:, :], -1, -2)
+        inverse[..., free, :] = np.swapaxes(scaled[..., None] * right[..., :rank, :], -1, -2) @ (
+            np.swapaxes(left[..., :rank], -1, -2)
+        )
+        return motions, inverse
+
+    def null(self, q: Array, held: Sequence[int] = ()) -> Array:
+        """The motions of :meth:`tangents` alone."""
+        return self.tangents(q, held)[0]
 
     def variation(self, q: Array, motions: Array) -> Array:
         """How K's rows of this part change along motions (columns, n): (n, rows, columns).
@@ -198,7 +203,7 @@ class Part:
             if gap > GAINED * before or not len(inverse):
                 if not gap < before:
                     break
-                inverse = self.inverse(q, held)
+                inverse = self.tangents(q, held)[1]
             step = inverse @ values
             q = self.geometry.integrate(q, -step * self.unit)
         return q if gap <= float(enough(q)) else None
@@ -508,14 +513,19 @@ class Chart:
         return Chart(part, q, interest, np.array(chosen), basis)
 
     @cached_property
+    def values(self) -> Array:
+        """The determinant (...)."""
+        return np.asarray(np.linalg.det(self.rows @ self.basis))
+
+    @property
     def value(self) -> float:
-        """The determinant."""
-        return float(np.linalg.det(self.rows @ self.basis))
+        """That of one configuration."""
+        return float(self.values)
 
     def turned(self, q: Array) -> Chart:
-        """The chart at a neighbour."""
-        motions = without_idle(self.part.null(q), self.interest, self.basis.shape[1])
-        left, _, right = np.linalg.svd(motions.T @ self.basis)
+        """The chart at a neighbour (..., nq)."""
+        motions = without_idle(self.part.null(q), self.interest, self.basis.shape[-1])
+        left, _, right = np.linalg.svd(np.swapaxes(motions, -1, -2) @ self.basis)
         return Chart(self.part, q, self.interest, self.rows, motions @ (left @ right))
 
     @property
@@ -530,7 +540,7 @@ class Chart:
         others = [np.prod(np.delete(singular, n)) for n in range(len(singular))]
         orientation = np.linalg.det(left) * np.linalg.det(right)
         adjugate = orientation * (right.T * others) @ left.T
-        weights = self.basis @ adjugate @ self.rows @ part.inverse(self.q)
+        weights = self.basis @ adjugate @ self.rows @ part.tangents(self.q)[1]
         slope: Array = -np.einsum("cr,nrc->n", weights, part.variation(self.q, self.basis))
         return slope
 
@@ -623,10 +633,13 @@ def _idle(motions: Array, interest: Sequence[int]) -> Array:
 
 
 def without_idle(motions: Array, interest: Sequence[int], count: int | None = None) -> Array:
-    """Of orthonormal motions (columns, n) those at which columns of interest move."""
-    if not motions.shape[1]:
+    """Of orthonormal motions (..., columns, n) those at which columns of interest move.
+
+    ``count``: how many these are; of a batch it is needed.
+    """
+    if not motions.shape[-1] or motions.shape[-1] == count:
         return motions
-    _, singular, right = np.linalg.svd(motions[list(interest)], full_matrices=True)
+    _, singular, right = np.linalg.svd(motions[..., list(interest), :], full_matrices=True)
     moving = int(np.sum(singular > IDLE)) if count is None else count
-    result: Array = motions @ right[:moving].T
+    result: Array = motions @ np.swapaxes(right[..., :moving, :], -1, -2)
     return result

@@ -3,7 +3,7 @@
 Joints without limits that one coupling alone ties to a cluster, as most rotors are, hinder nothing,
 and are left out; what conditions relate then is looked at part by part. Couplings alone are a
 linear program. A part of one freedom is a path (:mod:`robomodel.model.configurations.paths`); of
-one with several the ends are found by going uphill among its closed configurations.
+one with several the ends are where no way leads up (:mod:`robomodel.model.configurations.uphill`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from robomodel.model.configurations.paths import (
     compiled_geometry,
     follow,
 )
-from robomodel.model.configurations.uphill import extremes
+from robomodel.model.configurations.uphill import extremes, walks
 from robomodel.model.constraints import LoopCondition
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, Joint, columns_of, units_of, velocity_units
@@ -100,7 +100,8 @@ def joint_range(model: Model, joint: str, q: ArrayLike | None = None) -> JointRa
     Where the joint turns back, or the loops come to a dead point of the independent joints (they
     rest while others move, and G is infinite), that ends it; what is beyond is on another branch.
     Joints, dependent and rotor joints too, are looked at with the limits of their cluster, from
-    where a limit is exceeded already no further.
+    where a limit is exceeded already no further. With several freedoms, the ends are the farthest
+    tops of climbs from neutral and from where random walks lead; they are exact as such.
 
     Args:
         model: The robot.
@@ -250,50 +251,84 @@ def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = (
 
     These are joints without limits that one coupling alone relates to others, but not ``kept``.
     """
+    links = cluster.geometry.links
+    wanted = frozenset(i for i, link in enumerate(links) if {column, *kept} & {*link.freedoms})
+    reduced = _reduced(model, cluster.index, frozenset())
+    if reduced.left_out & wanted:
+        reduced = _reduced(model, cluster.index, wanted)
+    at = next(i for i, link in enumerate(links) if column in link.freedoms)
+    group = next((group for group in reduced.groups if at in group), frozenset({at}))
+    return _part(model, cluster.index, reduced, group)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reduced:
+    """A cluster's conditions and the groups of links that they relate, without ``left_out`` links.
+
+    ``chart`` and ``followers`` as of :class:`Part`.
+    """
+
+    conditions: tuple[_Condition, ...]
+    groups: tuple[frozenset[int], ...]
+    left_out: frozenset[int]
+    chart: Array
+    followers: tuple[tuple[int, tuple[tuple[int, float], ...], float], ...]
+
+
+@cached_on_model
+def _reduced(model: Model, index: int, wanted: frozenset[int]) -> _Reduced:
+    """A cluster without links that hinder nothing and are not wanted."""
+    cluster = model.clusters[index]
     geometry, columns = cluster.geometry, columns_of(model, cluster)
-    unit, (low, high) = velocity_units(model, cluster), column_limits(columns)
+    low, high = column_limits(columns)
     chart = np.eye(len(columns))[list(cluster.columns)]
     conditions = list(_conditions(geometry))
     bounded = np.isfinite(low) | np.isfinite(high)
-    needed = {
-        i
-        for i, link in enumerate(geometry.links)
-        if {column, *kept} & {*link.freedoms} or np.any(bounded[list(link.freedoms)])
+    needed = wanted | {
+        i for i, link in enumerate(geometry.links) if np.any(bounded[list(link.freedoms)])
     }
-    unit *= _gearing(model, cluster)
     followers: list[tuple[int, tuple[tuple[int, float], ...], float]] = []
+    left_out: set[int] = set()
     while leaf := next(_leaves(conditions, needed), None):
         body, condition = leaf
         conditions.remove(condition)
+        left_out.add(body)
         c, ratios = geometry.links[body].v, _ratios(body, condition)
         terms = tuple((geometry.links[other].q, ratio) for other, ratio in ratios.items())
         followers.insert(0, (geometry.links[body].q, terms, _offset(body, condition)))
         for other, ratio in ratios.items():  # it stands for what moves it
             chart[:, geometry.links[other].v] += ratio * chart[:, c]
         chart[:, c] = 0.0
-    groups = _groups(conditions)
-    at = next(i for i, link in enumerate(geometry.links) if column in link.freedoms)
-    links = next((group for group in groups if at in group), {at})
-    mine = [each for each in conditions if each.links & links]
+    groups = tuple(frozenset(group) for group in _groups(conditions))
+    return _Reduced(tuple(conditions), groups, frozenset(left_out), chart, tuple(followers))
+
+
+@cached_on_model
+def _part(model: Model, index: int, reduced: _Reduced, group: frozenset[int]) -> Part:
+    """The part of a cluster that is a group of links."""
+    cluster = model.clusters[index]
+    geometry, columns = cluster.geometry, columns_of(model, cluster)
+    low, high = column_limits(columns)
+    mine = [each for each in reduced.conditions if each.links & group]
     closing = set(cluster.closing_rows) if cluster.implicit else set(range(geometry.rows))
-    part_columns = tuple(c for i in sorted(links) for c in geometry.links[i].freedoms)
-    others = [c for c in range(len(columns)) if c not in part_columns]
-    chart[:, others] = 0.0
+    part_columns = tuple(c for i in sorted(group) for c in geometry.links[i].freedoms)
+    chart = reduced.chart.copy()
+    chart[:, [c for c in range(len(columns)) if c not in part_columns]] = 0.0
     return Part(
         compiled_geometry(model, cluster),
         tuple(row for each in mine for row in each.rows if row in closing),
         tuple((each.what.name, each.rows) for each in mine),
         tuple(each.what for each in mine if isinstance(each.what, LinearCoupling)),
         part_columns,
-        _rank(model, cluster, conditions, groups, mine),
+        _rank(model, cluster, reduced, mine),
         tuple(each.joint for each in columns),
-        unit,
+        velocity_units(model, cluster) * _gearing(model, cluster),
         low,
         high,
         chart[np.any(chart != 0.0, axis=1)],
         tuple(each.length for each in columns),
         _places(cluster),
-        tuple(followers),
+        reduced.followers,
     )
 
 
@@ -313,7 +348,9 @@ def _gearing(model: Model, cluster: Cluster) -> Array:
     return factors
 
 
-def _leaves(conditions: Sequence[_Condition], needed: set[int]) -> Iterator[tuple[int, _Condition]]:
+def _leaves(
+    conditions: Sequence[_Condition], needed: frozenset[int]
+) -> Iterator[tuple[int, _Condition]]:
     """Links, but for the needed, that one condition alone relates to others; it is a coupling."""
     counts = Counter(body for each in conditions for body in each.links)
     for each in conditions:
@@ -347,26 +384,18 @@ def _groups(conditions: Sequence[_Condition]) -> list[set[int]]:
     return groups
 
 
-def _rank(
-    model: Model,
-    cluster: Cluster,
-    conditions: Sequence[_Condition],
-    groups: Sequence[set[int]],
-    mine: Sequence[_Condition],
-) -> int:
+def _rank(model: Model, cluster: Cluster, reduced: _Reduced, mine: Sequence[_Condition]) -> int:
     """The number of independent conditions of a part.
 
     Those of all parts together are the cluster's: the greatest singular values count.
     """
-    columns = cluster.geometry.nv
-    left_out = sum(1 for _ in _conditions(cluster.geometry)) - len(conditions)
-    total = columns - cluster.nv - left_out
+    total = cluster.geometry.nv - cluster.nv - len(reduced.left_out)
     spanning = spanning_start(cluster, np.array(cluster.start))
     jacobian = cluster.geometry.evaluate(spanning)[1] * velocity_units(model, cluster)
     closing = set(cluster.closing_rows) if cluster.implicit else set(range(len(jacobian)))
     values: list[tuple[float, bool]] = []
-    for group in groups:
-        rows = [row for each in conditions if each.links & group for row in each.rows]
+    for group in reduced.groups:
+        rows = [row for each in reduced.conditions if each.links & group for row in each.rows]
         rows = [row for row in rows if row in closing]
         own = any(each.links & group for each in mine)
         values += [(float(x), own) for x in np.linalg.svd(jacobian[rows], compute_uv=False)]
@@ -391,7 +420,14 @@ def _ends(model: Model, cluster: Cluster, joint: Joint) -> tuple[RangeEnd, Range
     path = follow(part, spanning, (), column)
     if path is not None:
         return path.range(column)
-    return extremes(part, column, spanning)
+    return extremes(part, column, spanning, lambda: _reached(model, cluster.index, part))
+
+
+@cached_on_model
+def _reached(model: Model, index: int, part: Part) -> Array:
+    """Configurations of a part of a cluster to which ways lead from neutral."""
+    cluster = model.clusters[index]
+    return walks(part, spanning_start(cluster, np.array(cluster.start)))
 
 
 def _driven(

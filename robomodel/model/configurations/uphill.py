@@ -2,20 +2,22 @@
 
 From a start the joint's position is raised along the projection of its gradient on the motions that
 loops and met limits leave (Rosen, The gradient projection method for nonlinear programming, 1961),
-until none is left: the end of a range, which a limit or a dead point is.
+then by Newton's method on the Lagrangian, until no slope is left: the end of a range, which a limit
+or a dead point is. Tops are local: the climb begins again from configurations that random walks
+reach, and a top behind a passage that none of them takes is missed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel.model.closure import Held, close
 from robomodel.model.configurations.following import enough
 from robomodel.model.configurations.paths import (
+    CLOSINGS,
     EXACT,
     INSIDE,
     VARIED,
@@ -27,27 +29,30 @@ from robomodel.model.configurations.paths import (
 )
 from robomodel.model.joints import Array
 
-STRIDE = 0.1  # radians, or cluster sizes
-SHORTEST = 1e-5  # strides below are none
-ROUNDS = 300
-LOOSE = 1e-9  # of the determinant of a chart: it is at a dead point
+STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad
+SHORTEST = 1e-5  # strides below are none: what is left of the height is their square
+ROUNDS = 300  # of the longest strides, 30 radians
+LOOSE = 1e-9  # of a chart's determinant: it is at a dead point, located to EXACT
 FLAT = 1e-10  # rad, sizes: Newton's steps below are none, and so are gradients
-CURVED = 1e-6  # curvatures below are none
+CURVED = 1e-6  # curvatures below are none: of differences by VARIED rounding leaves 1e-10
 ROUNDING = 1e-12  # rad, m: of heights
-TRIES = 200  # configurations drawn for further starts
-STARTS = 4
-BETTER = 1e-4  # rad, sizes: starts that are this much farther are tried
+WALKS, STRIDES = 48, 120  # random walks that look for further starts, each 18 radians long
+FAR = 0.15  # radians, or cluster sizes, of their strides
+WOBBLE = 0.3  # of a stride, across its direction
+STARTS = 4  # further starts of a climb
+APART = 0.5  # radians, or cluster sizes, between these
 SEED = 20241126
 
 
-def extremes(part: Part, column: int, start: Array) -> tuple[RangeEnd, RangeEnd]:
+def extremes(
+    part: Part, column: int, start: Array, further: Callable[[], Array]
+) -> tuple[RangeEnd, RangeEnd]:
     """The ends of the range of a joint with one freedom, by its column, and what they are.
 
-    Uphill from the start, and from drawn configurations farther on that a way leads to from there
-    without leaving limits or the branch of the loops. Joints that the start has beyond a limit go
-    no further.
+    Uphill from the start, and from ``further`` configurations, as those of :func:`walks`. Joints
+    that the start has beyond a limit go no further.
     """
-    low, high = (_Climb(part, column, sign, start).end() for sign in (-1.0, 1.0))
+    low, high = (_Climb(part, column, sign, start).end(further) for sign in (-1.0, 1.0))
     if column not in part.limited and high.position - low.position >= part.endless(column):
         return RangeEnd(-math.inf, "", ""), RangeEnd(math.inf, "", "")
     return low, high
@@ -80,20 +85,18 @@ class _Climb:
         """How far up the joint is."""
         return self.sign * self.part.position(q, self.column)
 
-    def end(self) -> RangeEnd:
+    def end(self, further: Callable[[], Array]) -> RangeEnd:
         """The end of the range."""
-        chart = Chart.at(self.part, self.start)
-        best = self._top(self.start, chart)
+        best = self._top(self.start)
         if best.kind:
-            for q in self._farther(best.height):
-                reached = self._reached(q, chart)
-                if reached is not None and self.height(reached[0]) > best.height:
-                    best = max(best, self._top(*reached), key=lambda top: top.height)
+            tops = [self._top(q) for q in self._farther(further())]
+            best = max(best, *tops, key=lambda top: top.height)
         return RangeEnd(self.sign * best.height, best.kind, best.by)
 
-    def _top(self, q: Array, chart: Chart | None) -> _Top:
+    def _top(self, q: Array) -> _Top:
         """Uphill as far as it goes: along the gradient, then by Newton's method."""
-        stride, begun, dead = STRIDE, self.height(q), False
+        chart = Chart.at(self.part, q)
+        stride, begun, dead = STRIDE, self.height(self.start), False
         for _ in range(ROUNDS):
             if self.height(q) - begun > self.endless:
                 return _Top(q, math.inf, "", "")
@@ -258,57 +261,67 @@ class _Climb:
 
     # ---- further starts
 
-    def _farther(self, height: float) -> list[Array]:
-        """Drawn configurations within the limits that are farther, the farthest first."""
-        part, rng = self.part, np.random.default_rng(SEED)
-        moves = np.zeros((TRIES, len(part.unit)))
-        for c in part.columns:
-            low, high = -math.pi * part.unit[c], math.pi * part.unit[c]
-            if c in self.limited:
-                k = self.limited.index(c)
-                at = self.start[self.place[k]]
-                low, high = max(low, self.low[k] - at), min(high, self.high[k] - at)
-            moves[:, c] = rng.uniform(low, high, TRIES)
-        geometry, mine = part.geometry, set(part.columns)
-        guesses = geometry.integrate(np.tile(self.start, (TRIES, 1)), moves)
-        still = [c for c in range(geometry.nv) if c not in mine]
-        q, gap = close(geometry, guesses, Held(still), rows=part.rows, iterations=20)
-        at = q[:, self.place]
-        fine = (gap <= enough(q)) & ~geometry.flipped(q)
-        fine &= np.all((at >= self.low - INSIDE) & (at <= self.high + INSIDE), axis=1)
-        heights = self.sign * q[:, part.place[self.column]]
-        order = np.argsort(-heights, kind="stable")
-        order = order[fine[order] & (heights[order] > height + BETTER)]
-        return list(q[order[:STARTS]])
-
-    def _reached(self, goal: Array, chart: Chart | None) -> tuple[Array, Chart | None] | None:
-        """As near to a goal as a straight way from the start leads within limits."""
-        part, q = self.part, self.start
-        for _ in range(ROUNDS):
-            away = part.geometry.difference(q, goal) / part.unit
-            motions = without_idle(part.null(q), self.interest)
-            along = motions.T @ away
-            size = float(np.linalg.norm(along))
-            if size < 1e-6:
-                return q, chart
-            ahead = self._ahead(q, motions @ along * min(STRIDE / size, 1.0), [], chart)
-            if (
-                ahead is None
-                or ahead[2]
-                or np.linalg.norm(part.geometry.difference(ahead[0], goal) / part.unit)
-                >= np.linalg.norm(away)
-            ):
-                return q, chart
-            q, chart, _ = ahead
-        return q, chart
+    def _farther(self, reached: Array) -> list[Array]:
+        """The farthest that is reached, the farthest away from it, and so on."""
+        heights = self.sign * reached[:, self.part.place[self.column]]
+        chosen: list[Array] = []
+        for _ in range(STARTS):
+            if not np.any(heights > -math.inf):
+                break
+            chosen.append(reached[int(np.argmax(heights))])
+            away = self.part.geometry.difference(chosen[-1], reached) / self.part.unit
+            near = np.linalg.norm(away[:, list(self.part.columns)], axis=1) < APART
+            heights = np.where(near, -math.inf, heights)
+        return chosen
 
 
-def _projected(gradient: Array, rows: Sequence[Array]) -> tuple[Array, Array]:
+def walks(part: Part, start: Array) -> Array:
+    """Closed configurations (n, nq) to which ways lead from a start within limits.
+
+    By random walks on the branch of the loops; a walk that cannot go on takes another direction.
+    """
+    chart = Chart.at(part, start)
+    if chart is None:
+        return start[None]
+    rng, limited, columns = np.random.default_rng(SEED), list(part.limited), list(part.columns)
+    place = [part.place[c] for c in limited]
+    low = np.minimum(part.low[limited], start[place]) - INSIDE
+    high = np.maximum(part.high[limited], start[place]) + INSIDE
+    q = np.tile(start, (WALKS, 1))
+    chart = chart.turned(q)
+    directions = rng.normal(size=(WALKS, chart.basis.shape[-1]))
+    reached = [start[None]]
+    for _ in range(STRIDES):
+        size = np.linalg.norm(directions, axis=1, keepdims=True)
+        motion = np.einsum("nci,ni->nc", chart.basis, directions / size) * FAR
+        ahead = part.geometry.integrate(q, motion * part.unit)
+        inverse = part.tangents(q)[1]
+        for _ in range(CLOSINGS):
+            values = part.geometry.evaluate(ahead)[0][:, list(part.rows)]
+            step = -np.einsum("ncr,nr->nc", inverse, values) * part.unit
+            ahead = part.geometry.integrate(ahead, step)
+        values = part.geometry.evaluate(ahead)[0][:, list(part.rows)]
+        at = ahead[:, place]
+        there = chart.turned(ahead)
+        fine = np.max(np.abs(values), axis=1, initial=0.0) <= enough(ahead)
+        fine &= np.all((at >= low) & (at <= high), axis=1) & (there.values > LOOSE)
+        away = part.geometry.difference(q, ahead)[:, columns] / part.unit[columns]
+        fine &= np.linalg.norm(away, axis=1) < 2.0 * FAR
+        q = np.where(fine[:, None], ahead, q)
+        chart = replace(there, q=q, basis=np.where(fine[:, None, None], there.basis, chart.basis))
+        directions = np.where(fine[:, None], directions, 0.0) + (
+            np.where(fine[:, None], WOBBLE, 1.0) * rng.normal(size=directions.shape)
+        )
+        reached.append(q[fine])
+    return np.concatenate(reached)
+
+
+def _projected(gradient: Array, rows: Array) -> tuple[Array, Array]:
     """Forces of one-sided rows against a gradient, and what they leave of it."""
     from scipy.optimize import nnls
 
     if not len(rows):
         return np.zeros(0), gradient
-    matrix = np.array(rows).T
+    matrix = rows.T
     force = nnls(matrix, gradient)[0]
     return force, gradient - matrix @ force
