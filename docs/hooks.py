@@ -62,8 +62,8 @@ def _add_pages(made: dict[str, str | bytes]) -> None:
         made[f"robots/{name}.html"] = rm.views.page(model)
         made[f"reports/{name}-validate.html"] = rm.validate(model).html()
         made[f"reports/{name}-actuation.html"] = rm.actuation(model).html()
-    for name, lines in _tests().items():
-        made[f"source/{name}.html"] = _source(ROOT / "tests" / f"{name}.py", lines)
+    for file, lines in _tests().items():
+        made[f"source/{file.stem}.html"] = _source(file, lines)
 
 
 def _index(made: dict[str, str | bytes]) -> str:
@@ -114,7 +114,7 @@ def _name(found: re.Match[str]) -> str:
 
 
 def _test(found: re.Match[str], up: str) -> str:
-    name, tests = found[1], _tests()
+    name, tests = found[1], {file.stem: lines for file, lines in _tests().items()}
     if name in tests:
         return f'<a href="{up}source/{name}.html">{found[0]}</a>'
     file = next((file for file, lines in tests.items() if name in lines), None)
@@ -130,15 +130,15 @@ def _robot(page: str) -> str:
 
 
 @cache
-def _tests() -> dict[str, dict[str, int]]:
+def _tests() -> dict[Path, dict[str, int]]:
     """Of each file of tests, the line of each test."""
     return {
-        file.stem: {
+        file: {
             each[1]: number
             for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
             if (each := re.match(r"\s*def (test_\w+)", line))
         }
-        for file in sorted((ROOT / "tests").glob("test_*.py"))
+        for file in sorted((ROOT / "tests").rglob("test_*.py"))
     }
 
 
@@ -151,7 +151,7 @@ def _source(file: Path, tests: dict[str, int]) -> str:
     code = highlight(file.read_text(encoding="utf-8"), PythonLexer(), light)
     for name, number in tests.items():
         code = code.replace(f'id="line-{number}"', f'id="{name}"', 1)
-    where = f"tests/{file.name}"
+    where = file.relative_to(ROOT).as_posix()
     style = (
         f"{light.get_style_defs()} @media (prefers-color-scheme: dark) {{{dark.get_style_defs()}}}"
     )

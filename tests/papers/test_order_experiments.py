@@ -21,7 +21,7 @@ from robomodel.papers.equations import elementwise_operations
 
 pytestmark = pytest.mark.slow  # the papers' own
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def system(matrix: np.ndarray) -> System:

@@ -18,7 +18,7 @@ from benchmarks.paper import docs as paper_docs
 from benchmarks.shared.chains import chain
 from benchmarks.shared.race import in_fresh_processes
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def row(links: int, ns: float | None, flops: int = 1) -> experiments.Row:
