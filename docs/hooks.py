@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
+import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from html import escape, unescape
@@ -17,6 +20,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 import robomodel as rm
+from robomodel.interop.programs import routine
 
 ROOT = Path(__file__).parent.parent
 _ROLE = re.compile(r":(?:func|class|meth|mod|attr|data|exc):<code>~?([\w.]+)</code>")
@@ -29,6 +33,9 @@ ROBOTS = ("mini_cheetah", "tello", "mit_humanoid", "crank_rocker", "four_bar", "
           "six_bar", "planar_leg_linkage", "belt_leg", "parallel_ankle")  # fmt: skip
 FIGURES = ("crank_rocker", "belt_leg", "parallel_ankle", "five_bar")
 """Robots with a small figure that can be dragged."""
+GRAPHS = ("four_bar", "belt_leg")
+COUNTED = ("four_bar", "belt_leg", "mini_cheetah", "tello")
+"""Robots whose operations pages of algorithms list."""
 TUTORIALS = ("four-bar-leg", "differential-ankle")
 """Pages that write a robot's file."""
 
@@ -49,7 +56,12 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def _add_pages(made: dict[str, str | bytes]) -> None:
-    """Pages, figures, stills and reports of robots, and the tests' source."""
+    """Pages, figures, graphs, stills and reports of robots, and the tests' source."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in GRAPHS:
+            picture = Path(folder, f"{name}.svg")
+            rm.views.draw_graph(rm.robots.load(name), picture)
+            made[f"images/graph_{name}.svg"] = picture.read_bytes()
     for name in ROBOTS:
         model = rm.robots.load(name)
         made[f"robots/{name}.html"] = rm.views.page(model)
@@ -81,6 +93,80 @@ def _index(made: dict[str, str | bytes]) -> str:
         address = source.removesuffix(".md") + ".html"
         lines.append(f"- [{title[1] if title else source}]({address}): {sentence}")
     return "\n".join(lines) + "\n"
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Comments of pages of algorithms become equations, drawings, code and operations.
+
+    ``<!-- theory: HEADING -->`` is that section of the chapter, ``<!-- passes: … -->`` a drawing of
+    passes over clusters, ``<!-- code: MODULE FUNCTION -->`` source, ``<!-- operations: NAMES -->``
+    a table.
+    """
+    for word, made in (("theory", _section), ("passes", _passes), ("code", _code),
+                       ("operations", _operations)):  # fmt: skip
+        pattern = rf"^<!-- {word}: (.*?) -->$"
+        markdown = re.sub(
+            pattern, lambda found, of=made: of(found[1]), markdown, flags=re.MULTILINE
+        )
+    return markdown
+
+
+def _section(heading: str) -> str:
+    """A section of the chapter of theory, without the paragraph that leads to its code."""
+    text = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
+    assert found is not None, heading
+    return re.sub(r"^Code: .*\n", "", found[1], flags=re.MULTILINE).strip()
+
+
+def _passes(labels: str) -> str:
+    """Three clusters of a leg, and what passes between them: "outwards v, a | inwards f"."""
+    boxes = (("base",), ("hip", "and its rotor"), ("knee, ankle", "and rotors"))
+    height = 70 + 46 * labels.count("|") + 100
+    parts = [
+        f'<svg class="passes" viewBox="0 0 600 {height}" role="img" '
+        f'aria-label="{escape(labels, quote=True)}" xmlns="http://www.w3.org/2000/svg">'
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" '
+        'markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>'
+    ]
+    for left, lines in zip((10, 210, 410), boxes, strict=True):
+        parts.append(f'<rect x="{left}" y="10" width="170" height="70" rx="8"/>')
+        for n, line in enumerate(lines):
+            y = 51 + 24 * n - 12 * (len(lines) - 1)
+            parts.append(f'<text x="{left + 85}" y="{y}" class="box">{escape(line)}</text>')
+    parts += ['<path d="M180 45H210M380 45H410"/>']
+    for n, label in enumerate(labels.split("|")):
+        way, _, what = label.strip().partition(" ")
+        y, (start, end) = 112 + 46 * n, (60, 540) if way == "outwards" else (540, 60)
+        parts.append(f'<path d="M{start} {y}H{end}" marker-end="url(#tip)"/>')
+        shown = escape(f"{n + 1}. {way}: {what}")
+        parts.append(f'<text x="300" y="{y + 21}" class="box">{shown}</text>')
+    return "".join([*parts, "</svg>"])
+
+
+def _code(of: str) -> str:
+    """The source of functions of a module, folded."""
+    module, *names = of.split()
+    imported = importlib.import_module(module)
+    source = "\n\n".join(inspect.getsource(getattr(imported, name)) for name in names)
+    lines = "\n".join(f"    {line}".rstrip() for line in source.rstrip().split("\n"))
+    what = " and ".join(f"`{name}`" for name in names)
+    file = module.replace(".", "/") + ".py"
+    return f'??? note "{what} of `{file}`"\n\n    ```python\n{lines}\n    ```\n'
+
+
+def _operations(names: str) -> str:
+    """Floating-point operations of programs, robot by robot."""
+    rows = [f"| function | {' | '.join(f'`{robot}`' for robot in COUNTED)} |",
+            "|---|" + "---:|" * len(COUNTED)]  # fmt: skip
+    robots = [rm.robots.load(name) for name in COUNTED]
+    for name in names.split():
+        cells = []
+        for robot in robots:
+            frames = {"frames": [robot.bodies[-1].name]} if name == "efpa" else {}
+            cells.append(f"{routine(robot, name, **frames).program.flops:,}".replace(",", " "))
+        rows.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(rows)
 
 
 def on_page_content(html: str, *, page: Any, **_: Any) -> str:

@@ -137,10 +137,14 @@ def _short(x: float) -> str:
 
 
 class Statements(Target):
-    """Of one piece, which works on arrays."""
+    """Of one piece, which works on arrays; ``before`` stands before each, ``kind`` before a name.
 
-    def __init__(self, dtype: Dtype) -> None:
-        self.dtype, self.kind = dtype, TYPES[dtype]
+    Constants, calls and fused products are as C writes them.
+    """
+
+    def __init__(self, dtype: Dtype, before: str = "    ", kind: str = "") -> None:
+        self.dtype, self.before = dtype, before
+        self.kind = kind or f"const {TYPES[dtype]}"
         self.lines: list[str] = []
 
     def constant(self, x: float) -> str:
@@ -153,7 +157,7 @@ class Statements(Target):
 
     def store(self, x: str, memory: Memory, at: int) -> None:
         """Into an array."""
-        self.lines.append(f"    {ARRAYS[memory]}[{at}] = {x};")
+        self.lines.append(f"{self.before}{ARRAYS[memory]}[{at}] = {x};")
 
     def compute(self, number: int, step: Step, names: list[str]) -> str:
         """A statement that makes a value."""
@@ -161,7 +165,7 @@ class Statements(Target):
 
     def named(self, name: str, expression: str) -> str:
         """A constant of this name."""
-        self.lines.append(f"    const {self.kind} {name} = {expression};")
+        self.lines.append(f"{self.before}{self.kind} {name} = {expression};")
         return name
 
     def called(self, function: str, x: str) -> str:
@@ -192,19 +196,37 @@ class Statements(Target):
         return self.fused(f"-{a}", b, c)
 
 
-class _Named(Statements):
-    """The whole of a short program: arguments have names already, and results get names."""
+class Named(Target):
+    """The whole of a short program, written by ``of``: arguments and results have names."""
 
-    def __init__(self, f: CFunction, inputs: Mapping[int, str]) -> None:
-        super().__init__(f.dtype)
-        self._inputs = inputs
+    def __init__(self, of: Statements, inputs: Mapping[int, str]) -> None:
+        self.of, self._inputs = of, inputs
         self.results: dict[int, str] = {}
 
+    def constant(self, x: float) -> str:
+        """A number."""
+        return self.of.constant(x)
+
     def load(self, memory: Memory, at: int) -> str:
+        """An argument."""
         return self._inputs[at]
 
     def store(self, x: str, memory: Memory, at: int) -> None:
+        """A result."""
         self.results[at] = x
+
+    def compute(self, number: int, step: Step, names: list[str]) -> str:
+        """A statement that makes a value."""
+        return self.of.compute(number, step, names)
+
+    def outputs(self, plan: Plan, results: Mapping[str, int]) -> Iterator[tuple[str, int, str]]:
+        """Each number of the results, by name and place, and what it is."""
+        constants = enumerate(plan.constants, len(plan.columns))
+        self.results |= {at: self.constant(x) for at, x in constants}
+        columns = iter(plan.index)
+        for name, count in results.items():
+            for i in range(count):
+                yield name, i, self.results[next(columns)]
 
 
 def _alive(plan: Plan) -> int:
@@ -241,14 +263,10 @@ def _straight(f: CFunction) -> list[str]:
             names[i] = f"{argument}_{i - numbers.start}"
             lines.append(f"    const {f.type} {names[i]} = {argument}[{i - numbers.start}];")
 
-    body = _Named(f, names)
+    body = Named(Statements(f.dtype), names)
     write(f.plan, 0, body)
-    constants = enumerate(f.plan.constants, len(f.plan.columns))
-    body.results.update((at, literal(x, f.dtype)) for at, x in constants)
-    columns = iter(f.plan.index)
-    for result, count in f.results.items():
-        body.lines += [f"    {result}[{i}] = {body.results[next(columns)]};" for i in range(count)]
-    return [*lines, *body.lines, "}"]
+    stored = [f"    {name}[{i}] = {x};" for name, i, x in body.outputs(f.plan, f.results)]
+    return [*lines, *body.of.lines, *stored, "}"]
 
 
 def _on_arrays(f: CFunction) -> list[str]:
@@ -293,7 +311,7 @@ def _parts(f: CFunction) -> list[str]:
         text = "\n".join(body.lines)
         unused = [f"    (void){name};" for name in names if f"{name}[" not in text]
         parameters = ", ".join(
-            f"{'const ' if name == 'xs' else ''}{body.kind} *restrict {name}" for name in names
+            f"{'const ' if name == 'xs' else ''}{TYPES[f.dtype]} *restrict {name}" for name in names
         )
         head = f"static void {f.name}_part{n}({parameters})"
         lines += [head, "{", *unused, *body.lines, "}", ""]

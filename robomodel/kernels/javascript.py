@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from robomodel.kernels import c
-from robomodel.kernels.plan import Memory, Plan, ordered, write
+from robomodel.kernels.plan import Plan, ordered, write
 from robomodel.kernels.program import Program
 
 LONGEST, PIECE = 1000, 500  # steps of one function, and of a part where there are several
@@ -84,17 +84,11 @@ class JavaScriptFunction:
                 if i in self.plan.used:
                     names[i] = f"{argument}_{i - numbers.start}"
                     read.append(f"const {names[i]} = {argument}[{i - numbers.start}];")
-        body = _Named(names)
+        body = c.Named(_Statements(), names)
         write(self.plan, 0, body)
-        first = len(self.plan.columns)
-        body.results |= {first + i: body.constant(x) for i, x in enumerate(self.plan.constants)}
-        columns = iter(self.plan.index)
-        stored = [
-            f"{result}[{i}] = {body.results[next(columns)]};"
-            for result, count in self.results.items()
-            for i in range(count)
-        ]
-        return [*read, *body.lines, *stored]
+        outputs = body.outputs(self.plan, self.results)
+        stored = [f"{result}[{i}] = {x};" for result, i, x in outputs]
+        return [*read, *body.of.lines, *stored]
 
     def _arrays(self) -> list[str]:
         """Arrays that parts share: arguments, distinct results, workspace; where results stand."""
@@ -136,7 +130,7 @@ class _Statements(c.Statements):
     """Of one piece, which works on arrays."""
 
     def __init__(self) -> None:
-        super().__init__("float64")
+        super().__init__("float64", before="", kind="const")
 
     def constant(self, x: float) -> str:
         if math.isnan(x):
@@ -144,33 +138,11 @@ class _Statements(c.Statements):
         text = "Infinity" if math.isinf(x) else repr(abs(x))
         return f"(-{text})" if math.copysign(1.0, x) < 0.0 else text
 
-    def store(self, x: str, memory: Memory, at: int) -> None:
-        self.lines.append(f"{c.ARRAYS[memory]}[{at}] = {x};")
-
-    def named(self, name: str, expression: str) -> str:
-        self.lines.append(f"const {name} = {expression};")
-        return name
-
     def called(self, function: str, x: str) -> str:
         return f"Math.{function}({x})"
 
     def fused(self, a: str, b: str, c: str) -> str:
         return f"{a} * {b} + {c}"
-
-
-class _Named(_Statements):
-    """The whole of a short program: arguments have names already, and results get names."""
-
-    def __init__(self, inputs: Mapping[int, str]) -> None:
-        super().__init__()
-        self._inputs = inputs
-        self.results: dict[int, str] = {}
-
-    def load(self, memory: Memory, at: int) -> str:
-        return self._inputs[at]
-
-    def store(self, x: str, memory: Memory, at: int) -> None:
-        self.results[at] = x
 
 
 def _indented(lines: list[str]) -> list[str]:

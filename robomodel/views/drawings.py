@@ -1,6 +1,7 @@
 """Pictures by Matplotlib: a robot's graphs, a cluster over a joint's range, forces of a fit.
 
-Graphs stand side by side: connectivity, spanning tree, clusters (002, figure 4).
+Graphs are connectivity, spanning tree and clusters (002, figure 4), beside each other where a page
+is wide enough.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from robomodel.reports.plots import Line, Plot, bounded, draw_plots, figure, sav
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#edc948",
            "#ff9da7", "#9c755f")  # fmt: skip
 PLAIN, INK = "#f4f4f4", "#333333"
-MARGIN, TITLE, BULGE, POINTS = 0.25, 0.35, 0.55, 7.5
+MARGIN, TITLE, BULGE, POINTS = 0.25, 0.35, 0.6, 9.5
+PAGE = 7.4  # inches: wider graphs stand below each other
 
 
 @dataclass(frozen=True)
@@ -74,16 +76,14 @@ def draw_graph(model: Model, path: str | os.PathLike[str]) -> None:
     )
     colours = colours_of(model)
     of_bodies = [colours[node.cluster] for node in model.nodes]
-    width = sum(tree.width for _, tree in panels) + MARGIN * 4 + BULGE * 3
-    height = max(tree.height for _, tree in panels) + TITLE + 2 * MARGIN
+    places, width, height = _placed([tree for _, tree in panels])
     drawn = figure(width, height)
     axes = drawn.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
-    x = MARGIN
-    for title, tree in panels:
-        panel = _Panel(axes, x, MARGIN + TITLE)
-        axes.text(x, MARGIN, title, fontsize=10, fontweight="bold", color=INK, va="center")
+    for (title, tree), (x, y) in zip(panels, places, strict=True):
+        panel = _Panel(axes, x, y + TITLE)
+        axes.text(x, y, title, fontsize=11, fontweight="bold", color=INK, va="center")
         if title == "Cluster tree":
             panel.tree(tree, [c.parent for c in model.clusters], colours)
         else:
@@ -92,8 +92,21 @@ def draw_graph(model: Model, path: str | os.PathLike[str]) -> None:
                     at = next(i for i in (*tie.ends[::-1], 0) if i != WORLD)
                     panel.tie(tree, tie, of_bodies[at])
             panel.tree(tree, parents, of_bodies)
-        x += tree.width + BULGE + MARGIN
     save(drawn, path)
+
+
+def _placed(trees: Sequence[TreeLayout]) -> tuple[list[tuple[float, float]], float, float]:
+    """Where each begins, in rows of at most a page, and the width and height of all."""
+    places: list[tuple[float, float]] = []
+    x = y = MARGIN
+    tallest = widest = 0.0
+    for tree in trees:
+        if x > MARGIN and x + tree.width + BULGE > PAGE:
+            x, y, tallest = MARGIN, y + tallest + TITLE + MARGIN, 0.0
+        places.append((x, y))
+        x += tree.width + BULGE + MARGIN
+        tallest, widest = max(tallest, tree.height), max(widest, x)
+    return places, widest, y + tallest + TITLE + MARGIN
 
 
 def colours_of(model: Model) -> list[str]:
@@ -196,7 +209,7 @@ class _Panel:
 # columns by depth, rows by branch, nothing upon anything else
 
 WORLD = -1
-LETTER, LINE = 0.072, 0.16  # inches: the width of a letter, the height of a line
+LETTER, LINE = 0.088, 0.19  # inches: the width of a letter, the height of a line
 PADDING, GAP, COLUMN_GAP = 0.10, 0.10, 0.45
 
 

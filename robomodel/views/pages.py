@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.dynamics.actuators.envelopes import reflected, reflected_inertia
 from robomodel.dynamics.actuators.maps import driving
 from robomodel.dynamics.kinematics.frames import (
     FrameKey,
@@ -126,9 +127,9 @@ def page(
         if cluster.implicit
         for bar in four_bars(model, cluster, start[None])
     ]
-    reflected = not names and _has_reflected(model)
+    shows_reflected = not names and _has_reflected(model)
     data = _data(model, start, solids, links, carried) | _camera(model, start, everything)
-    data |= {"compact": compact, "reflected": reflected, "bars": _told(bars)}
+    data |= {"compact": compact, "reflected": shows_reflected, "bars": _told(bars)}
     data |= {
         "parameters": [
             {"name": name, "lower": low, "upper": high, "value": value}
@@ -150,7 +151,7 @@ def page(
     given = {"parameters": names} if names else {}
     functions = {
         "link_poses": _drawn_poses(model, [link.name for link in links], names),
-        "quantities": _quantities(model, reflected, bars, carried, names),
+        "quantities": _quantities(model, shows_reflected, bars, carried, names),
     }
     for each in ("integrate", "close", "joint_positions"):
         functions[each] = routine(model, each, **given)
@@ -453,9 +454,15 @@ def _points(model: Model, segments: Sequence[Segment], names: Sequence[str]) -> 
     return TracedFunction("points", _arguments(model, names), results, build)
 
 
+def _bodies(model: Model) -> dict[int, int]:
+    """By freedom of a joint with one, the body that it moves."""
+    joints = {joint.name: body for body, joint in enumerate(model.joints)}
+    return {i: joints[name] for i, name in enumerate(model.dof_names) if name in joints}
+
+
 def _quantities(
     model: Model,
-    reflected: bool,
+    shows_reflected: bool,
     bars: Sequence[FourBar],
     carried: Sequence[FrameKey],
     names: Sequence[str],
@@ -464,7 +471,7 @@ def _quantities(
     nv, options = model.nv, {"parameters": names} if names else {}
     places = [(i, body) for i in range(nv) for body in _followers(model, i)]
     crba = routine(model, "crba", **options)
-    matrices = [crba, *([routine(model, "armature")] if reflected else [])]
+    bodies = _bodies(model) if shows_reflected else {}
     gravity = routine(model, "gravity_force", **options)
     ratios = routine(model, "constraint_jacobian", **options)
     motors = [routine(model, "actuator_map", **options)] if _motors(model) else []
@@ -477,8 +484,11 @@ def _quantities(
         G = ratios.build(q, *given)
         result = [G[model.nodes[body].v * nv + i] for i, body in places]
         result += gravity.build(q, *given)
-        for each in matrices:
-            result += each.build(q, *given)[:: nv + 1]
+        result += crba.build(q, *given)[:: nv + 1]
+        if bodies:
+            positions = model.spanning_positions(q)
+            of = [reflected(model, positions, G[i::nv], body) for i, body in bodies.items()]
+            result += [dict(zip(bodies, of, strict=True)).get(i, 0.0) for i in range(nv)]
         for each in motors:
             result += each.build(q, *given)
         at = _changed(model, names, given)
@@ -492,7 +502,7 @@ def _quantities(
         "ratios": (len(places),),
         "gravity": (nv,),
         "inertia": (nv,),
-        **({"reflected": (nv,)} if reflected else {}),
+        **({"reflected": (nv,)} if bodies else {}),
         **({"motors": (nv, len(model.actuators))} if motors else {}),
         "loads": (len(jacobians), nv),
         "angles": (len(bars),),
@@ -514,12 +524,12 @@ def _motors(model: Model) -> list[dict[str, float]]:
 
 
 def _has_reflected(model: Model) -> bool:
-    """Whether an open tree says what is reflected, and something is."""
-    try:
-        dense = routine(model, "armature").on_arrays(model.neutral())
-    except ValueError:
-        return False
-    return bool(np.any(np.diagonal(dense)))
+    """Whether rotors or linkages add inertia to a joint."""
+    q = model.neutral()[None]
+    return any(
+        np.any(reflected_inertia(model, q, body, np.eye(model.nv)[None, i]) > 0.0)
+        for i, body in _bodies(model).items()
+    )
 
 
 def _cosine(model: Model, q: Vector, bar: FourBar) -> Scalar:

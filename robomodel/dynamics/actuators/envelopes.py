@@ -28,7 +28,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.joints import Array, Mask, Places
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, stack, unstack
+from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.spatial import ZERO, Motion, scale
 
 FREE = 0.5  # rad or m, either way: where other joints without limits are put
@@ -246,21 +246,33 @@ def _maps(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> tupl
 def reflected_inertia(model: Model, q: Array, body: int, v: Array) -> Array:
     """Reflected inertia (n,) of a joint at q (n, nq), moved at unit rate by v (n, nv).
 
-    The sum of twistᵀ · inertia · twist over all bodies that move but those on the joint's own side,
-    which it carries; of these rotors count by their turning alone. Armatures are added. No part of
-    it is negative. Not-a-number where v is.
+    Not-a-number where v is.
     """
     positions = model.spanning_positions(unstack(q))
     speeds = np.einsum("nij,nj->ni", model.constraint_jacobian(q), v)
     rests = np.all(speeds == 0.0, axis=0)
-    rates = unstack(speeds)
+    rates = [0.0 if rest else rate for rest, rate in zip(rests, unstack(speeds), strict=True)]
+    total = reflected(model, positions, rates, body)
+    result: Array = np.broadcast_to(np.asarray(total, dtype=float), (len(q),)).copy()
+    result[~(np.max(np.abs(v), axis=-1, initial=0.0) < INFINITE)] = np.nan
+    return result
+
+
+def reflected(model: Model, positions: Vector, rates: Vector, body: int) -> Scalar:
+    """Reflected inertia of a joint that moves at unit rate; scalars of any kind.
+
+    The sum of twistᵀ · inertia · twist over all bodies that move but those on the joint's own side,
+    which it carries; of these rotors count by their turning alone. Armatures are added. No part of
+    it is negative. ``rates``: of all joints; those that are zero by structure are at rest.
+    """
     total: Scalar = 0.0
     twists: dict[int, Motion] = {}
     own: set[int] = set()
     for k, node in enumerate(model.nodes):
         if k == body or node.parent in own:
             own.add(k)
-        if node.parent not in twists and rests[list(node.freedoms)].all():
+        moves = any(not isinstance(rates[r], float) or rates[r] != 0.0 for r in node.freedoms)
+        if node.parent not in twists and not moves:
             continue
         turning = Motion(ZERO, ZERO)
         for r, motion in zip(node.freedoms, node.joint.subspace, strict=True):
@@ -275,9 +287,7 @@ def reflected_inertia(model: Model, q: Array, body: int, v: Array) -> Array:
             total = total + (node.inertia * twists[k]).dot(twists[k])
         elif node.axisymmetric and k != body:
             total = total + (node.inertia * turning).dot(turning)
-    result: Array = np.broadcast_to(np.asarray(total, dtype=float), (len(q),)).copy()
-    result[~(np.max(np.abs(v), axis=-1, initial=0.0) < INFINITE)] = np.nan
-    return result
+    return total
 
 
 def inverses(matrices: Array) -> Array:
