@@ -21,17 +21,17 @@ OLDER = {  # to be measured anew
 
 
 def test_the_version_is_one():
-    recipe = (ROOT / "recipe" / "meta.yaml").read_text(encoding="utf-8")
+    recipe = (ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8")
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f'version = "{rm.__version__}"' in recipe
+    assert f'version: "{rm.__version__}"' in recipe
     assert re.findall(r"^## (\d\S*)", changes, re.M)[0] == rm.__version__
     assert f"version: {rm.__version__}\n" in cited
 
 
 def test_the_recipe_needs_what_the_package_needs():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    recipe = (ROOT / "recipe" / "meta.yaml").read_text(encoding="utf-8")
+    recipe = (ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8")
     needed = recipe.partition("  run:\n")[2].partition("\n\n")[0]
     listed = {line.strip("- ").replace(" ", "") for line in needed.splitlines()}
     assert listed == {*project["dependencies"], f"python{project['requires-python']}"}
