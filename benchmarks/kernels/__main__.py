@@ -44,7 +44,7 @@ from benchmarks.kernels.limits import (
     traffic,
     unhindered,
 )
-from benchmarks.kernels.verdict import GEARED, HUMANOID, RANDOM, Row, print_verdict
+from benchmarks.kernels.verdict import FROM_PYTHON, GEARED, HUMANOID, RANDOM, Row, print_verdict
 from benchmarks.shared.chains import chain
 from benchmarks.shared.counts import print_counts
 from benchmarks.shared.machine import Machine, join_memory, processor, restrict_to_avx2, versions
@@ -162,8 +162,8 @@ def join_pinocchio(race: Race, items: Sequence[Entry], libraries: Sequence[Libra
             race.add(f"{name} one", rival.single(algorithm, theirs))
         if not libraries:
             action = partial(rival.results, algorithm, theirs.first(64))
-            agree(f"{name} from Python and NumPy", action(), expected, 1e-9)
-            race.add(f"{name} from Python", action, 64)
+            agree(f"{name} {FROM_PYTHON} and NumPy", action(), expected, 1e-9)
+            race.add(f"{name} {FROM_PYTHON}", action, 64)
         for library, handle in robots:
             for variant, number in VARIANTS[algorithm].items():
                 out = np.zeros((count, expected.shape[1]))

@@ -294,6 +294,9 @@ class Kernel(_CompiledFunction):
         compiled = function.compiled(dtype)
         self.ufunc: Callable[..., Array] = compiled.ufunc
         self._results = Results(compiled, function.name, tuple(self.sizes), self.shapes)
+        # what a call with out= asks, looked up once
+        self._count, shape = len(self.sizes), self._results.shape
+        self._vector = shape if shape is not None and len(shape) == 1 else None
 
     @property
     def fast(self) -> Callable[..., Any]:
@@ -313,8 +316,10 @@ class Kernel(_CompiledFunction):
             try:
                 if out is None:
                     return self._results(*arguments)
-                if len(arguments) == len(self.sizes):
+                if len(arguments) == self._count:
                     shape = self._results.shape
+                    if type(out) is np.ndarray and out.shape == self._vector:
+                        return self.ufunc(*arguments, out)
                     self.ufunc(*arguments, _flattened(out, shape, self.shapes))
                     return out if shape is not None else split(out, self.shapes)
             except TypeError:
