@@ -12,6 +12,7 @@ from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.approximation import TreeOptions, written_tree
+from robomodel.reports.simulators import parse_pd, pd_motion
 
 
 def leg(*, belt: bool) -> str:
@@ -287,3 +288,39 @@ def test_a_floating_base_and_a_ball() -> None:
     q = np.array([model.random_configuration(rng, near=model.neutral()) for _ in range(3)])
     v, tau = rng.normal(size=(2, 3, model.nv))
     assert rm.correction_force(model, q, v, tau).shape == (3, tree.nv)
+
+
+def test_fits_converge_at_the_edge_of_what_can_exist() -> None:
+    """By the crank, whose links' fitted inertias are next to none: no warning, and it moves."""
+    model = rm.robots.load("planar_leg_linkage")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        made = written_tree(model, TreeOptions(("shank_driver_joint",)))
+    assert made.kind == "fitted"
+    assert made.errors.acceleration.median < 0.03
+
+
+def test_left_and_right_are_alike() -> None:
+    """Fits of mirror images are mirror images, to the digits that are written."""
+    tree = rm.approximate_tree(rm.robots.load("mini_cheetah"))
+    listed = rm.parameters(tree)
+    values = dict(zip(listed.names, listed.values.tolist(), strict=True))
+    for name, value in values.items():
+        if name.startswith("FR_"):
+            other = values[name.replace("FR_", "FL_")]
+            assert abs(abs(value) - abs(other)) <= 1e-8 * abs(value) + 1e-12, name
+
+
+def test_gains_by_joint() -> None:
+    """A motion with the user's gains; wrong ones say what is wanted."""
+    made = written_tree(rm.load(leg(belt=False)))
+    moved = pd_motion(made, parse_pd(made, "hip=60,knee=20", "1.5"))
+    assert set(moved.errors) == {"hip", "knee"}
+    assert np.ptp(moved.robot[:, moved.joints.index("knee")]) > 0.1
+    assert max(moved.errors.values()) < 3e-3
+    with pytest.raises(ValueError, match="one by joint, as hip=60"):
+        parse_pd(made, "stiff", "1")
+    with pytest.raises(ValueError, match="not negative"):
+        parse_pd(made, "40", "-1")
+    with pytest.raises(rm.UnknownNameError, match="knie"):
+        parse_pd(made, "knie=40", "1")

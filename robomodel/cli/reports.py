@@ -103,6 +103,8 @@ def armature(
     ] = None,
     joints: str = "",
     gains: str | None = None,
+    kp: str | None = None,
+    kd: str | None = None,
     **options: Annotated[Any, options_of(approximation_errors, "samples seed tolerance")],
 ) -> Report:
     """Tabulate reflected inertia, its range, and the errors of a model that makes do with it.
@@ -124,6 +126,8 @@ def armature(
             carry the limb.
         --gains RATE,RATIO: With --for, gains for this natural frequency [rad/s] and damping ratio,
             and how far the tree gets from the robot in a second of such motion.
+        --kp KP: With --for, the same for your gains: a number, or one by joint, as hip=60,knee=40.
+        --kd KD: The gain of the rates; with --kp.
         --mjcf FILE.xml: Write armature= on the joints of this MJCF file (of the same names) to
             --output.
         --drake FILE.urdf: Write Drake's rotor_inertia and gear_ratio into this URDF file to
@@ -145,15 +149,18 @@ def armature(
     model = robot.load()
     if simulator is not None:
         names = [each.strip() for each in joints.split(",") if each.strip()]
+        if (kp is None) != (kd is None) or (kp is not None and gains is not None):
+            raise UserError("--kp and --kd go together, and without --gains")
+        pd = None if kp is None or kd is None else (kp, kd)
         with blaming(robot.file, status=1):
             sections, fields = for_simulator(
-                model, simulator, joints=names, gains=parse_gains(gains)
+                model, simulator, joints=names, gains=parse_gains(gains), pd=pd
             )
         fields["file"] = robot.file
         return Report(document=Document(model.name, f"for {simulator}", sections, fields),
                       output=output)  # fmt: skip
-    if joints or gains:
-        raise UserError("--joints and --gains go with --for")
+    if joints or gains or kp or kd:
+        raise UserError("--joints, --gains, --kp and --kd go with --for")
     with blaming(robot.file, status=1):
         errors = approximation_errors(model, **options)
     written: list[Section] = []

@@ -31,11 +31,18 @@ from robomodel.description import (
 )
 from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.transmissions import SIMPLE, actuator_terms
-from robomodel.dynamics.actuators.envelopes import JointEnvelope, joint_envelopes
+from robomodel.dynamics.actuators.envelopes import JointEnvelope, joint_envelope
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.open_trees import mapped
 from robomodel.dynamics.recursions.passive import Element, elements
-from robomodel.dynamics.tree_fit import TreeErrors, exact_states, fitted, relumped, tree_errors
+from robomodel.dynamics.tree_fit import (
+    ExactStates,
+    TreeErrors,
+    exact_states,
+    fitted,
+    relumped,
+    tree_errors,
+)
 from robomodel.errors import DescriptionWarning, Source, as_names, few, warn, warn_at
 from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import approximate, select, selection, with_tendons
@@ -182,7 +189,7 @@ class WrittenTree:
         if not bodies:
             return ""
         names = few([view.nodes[b].name for b in bodies])
-        size = tree.following if follows & set(tree.cluster.bodies) else tree.displacement
+        size = tree.displacement
         return (
             f"{few([view.joints[b].name for b in tree.bodies])} move"
             f"{'s' if len(tree.bodies) == 1 else ''}; locked to what carries "
@@ -233,57 +240,66 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> WrittenTree:
     moving = frozenset(body for each in clusters for body in each.bodies)
     view.derived[(select,)] = selection(view, moving)
     lumped = _built(_lumped(view, options.tendons))
+    written = WrittenTree(lumped, view, spins, clusters, (), "lumped", None, None)
     if all(cluster.kind == "joint" for cluster in view.clusters):
-        return WrittenTree(lumped, view, spins, clusters, (), "open", None, None)
-
-    def result(
-        tree: Model, kind: Kind, errors: TreeErrors | None, followers: tuple[Follower, ...] = ()
-    ) -> WrittenTree:
-        return _noted(WrittenTree(tree, view, spins, clusters, followers, kind, errors, before))
-
-    before = None
+        return replace(written, kind="open")
     try:
-        first = mapped(view, lumped, "tendons", ())
-        states, others = (exact_states(view, first, clusters, check=x) for x in (False, True))
-        before = tree_errors(lumped, others.on(first))
+        at = mapped(view, lumped, "tendons", ())
+        fits, others = (exact_states(view, at, clusters, check=x) for x in (False, True))
+        errors = tree_errors(lumped, others.on(at))
     except np.linalg.LinAlgError:
-        return result(lumped, "lumped", None)
-    if before.acceleration.worst < EXACT:
-        return result(lumped, "exact", before)
+        return _noted(written)
+    written = replace(written, errors=errors, lumped=errors)
+    if errors.acceleration.worst < EXACT:
+        return _noted(replace(written, kind="exact"))
     if options.fit == "lumped":
-        return result(lumped, "lumped", before)
+        return _noted(written)
     values, exist = relumped(view, lumped)
     if exist:
         tree = with_parameters(lumped, values)
-        errors = tree_errors(tree, others.on(first))
+        errors = tree_errors(tree, others.on(at))
         if errors.acceleration.worst < EXACT:
-            return result(tree, "exact", errors)
-    best = result(lumped, "lumped", before)
-    for followers in _followers(clusters, options):
-        loops = all(view.clusters[view.nodes[f.body].cluster].kind == "loops" for f in followers)
-        if followers and loops and best.errors and best.errors.acceleration.median <= FAIR:
-            break
-        description = _lumped(view, options.tendons, rotors=True)
-        tree = _built(_following(view, description, followers, options.tendons))
-        at = mapped(view, tree, "tendons", ())
-        try:
-            start = relumped(view, tree)[0]
-            tree = fitted(tree, states.on(at), start, {body.name for body in view.bodies})
-            errors = tree_errors(tree, others.on(at))
-        except np.linalg.LinAlgError:
-            continue
-        so_far = best.errors or before
-        most = min(before.acceleration.median, so_far.acceleration.median)
-        falls = errors.gravity.median <= max(before.gravity.median, FALL)
-        if (errors.acceleration.median <= most and falls) or not loops:
-            best = result(tree, "fitted", errors, followers)
-    return best
+            return _noted(replace(written, model=tree, kind="exact", errors=errors))
+    description = _lumped(view, options.tendons, rotors=True)
+    best = _better(written, _fitted(written, description, fits, others))
+    followed = tuple(each.followed or each for each in clusters)
+    followers = tuple(each for cluster in followed for each in cluster.followers)
+    loops = all(view.clusters[view.nodes[f.body].cluster].kind == "loops" for f in followers)
+    will_do = best.errors is not None and best.errors.acceleration.median <= FAIR
+    if not (followers and options.followers) or (loops and will_do):
+        return _noted(best)
+    fits, others = (exact_states(view, at, followed, check=x) for x in (False, True))
+    written = replace(written, clusters=followed, followers=followers,
+                      lumped=tree_errors(lumped, others.on(at)))  # fmt: skip
+    description = _following(view, description, followers, options.tendons)
+    follow = _fitted(written, description, fits, others)
+    if follow and not loops:
+        return _noted(follow)
+    return _noted(_better(best, follow))
 
 
-def _followers(clusters: Sequence[ClusterTree], options: TreeOptions) -> list[tuple[Follower, ...]]:
-    """None, and those that there are."""
-    every = tuple(each for cluster in clusters for each in cluster.followers)
-    return [(), every] if every and options.followers else [()]
+def _fitted(
+    written: WrittenTree, description: Description, fits: ExactStates, others: ExactStates
+) -> WrittenTree | None:
+    """The described tree with fitted bodies; None where numbers do not allow it."""
+    view, tree = written.view, _built(description)
+    at = mapped(view, tree, "tendons", ())
+    try:
+        start = relumped(view, tree)[0]
+        tree = fitted(tree, fits.on(at), start, {body.name for body in view.bodies})
+        errors = tree_errors(tree, others.on(at))
+    except np.linalg.LinAlgError:
+        return None
+    return replace(written, model=tree, kind="fitted", errors=errors)
+
+
+def _better(one: WrittenTree, other: WrittenTree | None) -> WrittenTree:
+    """The other tree, if neither accelerations nor gravity are worse than of the lumped one."""
+    if other is None or one.errors is None or other.errors is None or other.lumped is None:
+        return one
+    most = min(one.errors.acceleration.median, other.lumped.acceleration.median)
+    falls = other.errors.gravity.median <= max(other.lumped.gravity.median, FALL)
+    return other if falls and other.errors.acceleration.median <= most else one
 
 
 def _built(description: Description) -> Model:
@@ -632,7 +648,8 @@ def with_limits(model: Model, tree: Description) -> Description:
     """
     if not any(joint.motor for joint in tree.joints) and not _limits_anything(model):
         return tree
-    envelopes = {each.joint: each for each in joint_envelopes(model) if each.tree}
+    moving = (body for body in select(model).moving if model.nodes[body].joint.nv == 1)
+    envelopes = {each.joint: each for each in (joint_envelope(model, body) for body in moving)}
     joints = tuple(
         _limited(model, joint, envelopes[joint.name]) if joint.name in envelopes else joint
         for joint in tree.joints

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from robomodel.dynamics.kinematics.state import State
+from robomodel.dynamics.mirror_images import symmetric
 from robomodel.dynamics.open_trees import OpenTree
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.crba import crba
@@ -39,12 +40,13 @@ from robomodel.model.tree_joints import ClusterTree
 from robomodel.scalars import stack, unstack
 from robomodel.spatial import UNIT, Transform
 
-STATES = 80  # of a fit, and as many others for its errors
+STATES = 400  # of a fit, and as many others for its errors, which are alike then
 RATE = 10.0  # rad/s: accelerations over velocities of the states
 FALL = 10.0  # √(m² kg)/s²: the states' accelerations of robots without gravity
 GRAVITY = 10.0  # times as exactly as other torques, as it acts all the time
-SETTLED = 1e-6  # of such a weight: where a fit ends
 GAMMA = 1e-6  # weight of the distance to the lumped bodies, in the relative error squared
+HALVES = 20  # from a weight of 1, halved: Newton's method follows the solutions in a few steps
+CENTRED, SETTLED = 0.1, 1e-6  # of a weight: the accuracy on the way, and in the end
 RAISED = 1e-3  # of the largest eigenvalue of a body's Σ: what is below is raised to begin with
 LIGHT = 1e-4  # of the tree's mass: the least that a body has to begin with
 ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: the armature that is assumed
@@ -331,12 +333,12 @@ def fitted(tree: Model, states: TreeStates, start: Array, bodies: set[str]) -> M
         free[cone.at] = True
     ways = np.eye(len(nominal))[:, free]
     gram, slope = ways.T @ a @ ways, ways.T @ (b - a @ nominal)
-    z, weight = np.zeros(ways.shape[1]), 1.0
-    while weight >= 0.9 * GAMMA:
+    z = np.zeros(ways.shape[1])
+    for n in reversed(range(HALVES + 1)):  # of each weight from the solution of twice that
+        weight = GAMMA * 2.0**n
         prior = ParameterPrior(cones, scalars, nominal, ways, weight, np.full(len(scalars), weight))
-        z = minimise(gram, slope, prior, ways, z, SETTLED * weight)
-        weight *= 0.1
-    x = nominal + ways @ z
+        z = minimise(gram, slope, prior, ways, z, (CENTRED if n else SETTLED) * weight)
+    x = symmetric(tree, nominal, nominal + ways @ z)
     values = np.where(free, [float(f"{each:.{DIGITS}g}") for each in x], filed.values)
     return with_parameters(tree, values)
 

@@ -4,11 +4,12 @@ A body exists if its pseudo-inertia J = [Σ h; hᵀ m] is positive semidefinite 
 Slotine 2018). Near a nominal J⁰, D(J‖J⁰) = tr(J⁰⁻¹J) - log det(J⁰⁻¹J) - d is a distance that no
 choice of axes or units changes, and a barrier of that cone (Lee, Wensing and Park 2020). J is
 linear in a body's parameters, so that least squares with γ D on top is convex and
-self-concordant: damped Newton converges from any body that exists.
+self-concordant: Newton's method converges from any body that exists.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,9 @@ from robomodel.model.parameters import INERTIAL, pseudo_inertia
 THIN = 1e-6  # of the largest eigenvalue of Σ about the centre of mass: what is below, is raised
 RAISED = 0.02  # to this share
 STEPS = 200  # of Newton; some ten are the rule
+SEARCH = 60  # of a line search, which ends where the slope is
+EXACT = 0.1  # of that at its start; steps
+NO_STEP = 1e-12  # as short as this are rounding
 DECREMENT = 1e-13  # squared, of the objective: where Newton ends
 ENTRIES = np.array([pseudo_inertia(row) for row in np.eye(len(INERTIAL)).tolist()])
 
@@ -80,12 +84,24 @@ class Cone:
             return np.inf
         return float(np.trace(ratio) - len(ratio) - np.linalg.slogdet(ratio)[1])
 
+    def local(self, x: Array) -> tuple[Array, Array]:
+        """The slopes of J by the body's parameters where J is the unit matrix (entries, 10).
+
+        With J = L Lᵀ those of L⁻¹ J L⁻ᵀ, and L: the Hessian of D is their Gram matrix.
+        """
+        low = np.asarray(np.linalg.cholesky(np.tensordot(x[self.at], self.entries, 1)), dtype=float)
+        back = np.linalg.inv(low)
+        moved = back @ self.entries @ back.T
+        upper = np.triu_indices(len(low))
+        twice = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
+        return (twice * moved[:, upper[0], upper[1]]).T, low
+
     def slopes(self, x: Array) -> tuple[Array, Array]:
         """Gradient and Hessian of D by the body's parameters."""
-        inverse = np.linalg.inv(np.tensordot(x[self.at], self.entries, 1))
-        gradient = np.einsum("ij,kji->k", self.inverse - inverse, self.entries)
-        moved = inverse @ self.entries
-        return gradient, np.einsum("aij,bji->ab", moved, moved)
+        rows, low = self.local(x)
+        nominal = np.einsum("ij,kji->k", self.inverse, self.entries)
+        diagonal = [i * len(low) - i * (i - 1) // 2 for i in range(len(low))]
+        return nominal - np.sum(rows[diagonal], axis=0), rows.T @ rows
 
 
 @dataclass(frozen=True)
@@ -108,6 +124,35 @@ class ParameterPrior:
             return np.zeros((len(x), len(x)))
         hessian = self.directions.T @ self.slopes(x)[1] @ self.directions
         return np.asarray(self.directions @ solved(hessian, self.directions.T))
+
+    def rows(self, x: Array) -> Array:
+        """Rows whose Gram matrix is the Hessian by x."""
+        result = np.zeros((sum(len(c.inverse) * (len(c.inverse) + 1) // 2 for c in self.cones)
+                           + len(self.scalars), len(x)))  # fmt: skip
+        at = 0
+        for cone in self.cones:
+            local = math.sqrt(self.weight) * cone.local(x)[0]
+            result[at : at + len(local), cone.at] = local
+            at += len(local)
+        result[np.arange(at, len(result)), self.scalars] = (
+            np.sqrt(self.scalar_weight) / x[self.scalars]
+        )
+        return result
+
+    def along(self, x: Array, step: Array) -> tuple[float, Array, Array]:
+        """c, w and μ with which the slope along x + t step is c - Σ w μ / (1 + t μ)."""
+        constant, rates, weights = 0.0, [], []
+        for cone in self.cones:
+            low = cone.local(x)[1]
+            moved = np.tensordot(step[cone.at], cone.entries, 1)
+            back = np.linalg.solve(low, moved)
+            rates.append(np.linalg.eigvalsh(np.linalg.solve(low, back.T)))
+            weights.append(np.full(len(low), self.weight))
+            constant += self.weight * float(np.sum(cone.inverse * moved))
+        rates.append(step[self.scalars] / x[self.scalars])
+        weights.append(self.scalar_weight)
+        constant += float(self.scalar_weight @ (step[self.scalars] / self.nominal[self.scalars]))
+        return constant, np.concatenate(weights), np.concatenate(rates)
 
     def value(self, x: Array) -> float:
         """inf where a body cannot exist, or a scalar is not positive."""
@@ -142,37 +187,66 @@ def minimise(
 ) -> Array:
     """z that minimises ½ zᵀ gram z - slope · z + prior(nominal + ways z), from ``start``.
 
-    To ``tolerance`` of the objective, or to rounding.
+    To ``tolerance`` of the objective, or to rounding. Newton's method with exact line searches,
+    which converges from anywhere as the objective is self-concordant. Its matrix is factored as the
+    root that it is the square of: next to the cones' boundaries it is too ill-conditioned itself.
     """
-    z = start
+    z, root = start, _root(gram)
     for _ in range(STEPS):
         x = prior.nominal + ways @ z
-        first, second = prior.slopes(x)
-        gradient = gram @ z - slope + ways.T @ first
-        step, drop = _newton(gram + ways.T @ second @ ways, gradient)
+        first = prior.slopes(x)[0]
+        data = gram @ z - slope
+        gradient = data + ways.T @ first
+        triangle: Array = np.linalg.qr(np.concatenate([prior.rows(x) @ ways, root]))[1]
+        step = _newton(triangle, gradient)
+        drop = -float(gradient @ step)
         value = float(0.5 * z @ gram @ z - slope @ z) + prior.value(x)
         # the least value that data may take counts, too: what cancels in it is rounding
         if drop <= max(DECREMENT * max(abs(value), abs(float(slope @ z))), tolerance):
             break
-        share = 1.0
-        while share > 1e-12:
-            new = z + share * step
-            now = prior.value(prior.nominal + ways @ new)
-            if 0.5 * new @ gram @ new - slope @ new + now <= value - 0.1 * share * drop:
-                break
-            share *= 0.5
-        else:
+        share = _least(prior.along(x, ways @ step), float(data @ step), float(step @ gram @ step))
+        if share <= NO_STEP:
             break  # rounding
-        z = new
+        z = z + share * step
     else:
         warn(RuntimeWarning(f"the fit's parameters did not converge in {STEPS} steps of Newton"))
     return z
 
 
-def _newton(hessian: Array, gradient: Array) -> tuple[Array, float]:
-    """Newton's step, and the square of its decrement."""
-    step = -np.asarray(solved(hessian, gradient))
-    return step, -float(gradient @ step)
+def _root(gram: Array) -> Array:
+    """R with Rᵀ R = gram, positive semidefinite."""
+    scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    sizes, axes = np.linalg.eigh(gram / np.outer(scale, scale))
+    return np.asarray(np.sqrt(np.maximum(sizes, 0.0))[:, None] * axes.T * scale)
+
+
+def _newton(triangle: Array, gradient: Array) -> Array:
+    """-(Rᵀ R)⁻¹ gradient."""
+    from scipy.linalg import solve_triangular  # not needed until something is fitted
+
+    half = solve_triangular(triangle, gradient, trans="T")
+    return -np.asarray(solve_triangular(triangle, half))
+
+
+def _least(along: tuple[float, Array, Array], data: float, bend: float) -> float:
+    """The share t > 0 of a step at which the slope vanishes.
+
+    It is data + bend t + constant - Σ w μ / (1 + t μ), which grows: Newton's method in a bracket.
+    """
+    constant, weights, rates = along
+    low, high = 0.0, 1.0 / max(-float(np.min(rates, initial=0.0)), 1e-300)
+    t = min(1.0, 0.5 * high)
+    at_start = abs(data + constant - float(weights @ rates))
+    for _ in range(SEARCH):
+        shares = rates / (1.0 + t * rates)
+        slope = data + bend * t + constant - float(weights @ shares)
+        if abs(slope) <= EXACT * at_start:
+            break
+        low, high = (t, high) if slope < 0.0 else (low, t)
+        t -= slope / (bend + float(weights @ shares**2))
+        if not low < t < high:
+            t = 0.5 * (low + high) if high < 1e299 else 2.0 * low
+    return t
 
 
 def solved(matrix: Array, right: Array) -> Array:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -35,11 +35,13 @@ SETS = 3000  # of joints that are tried
 ALIKE = 1.02  # displacements within this factor are the same; the better conditioned set wins
 FREE, FAR = 0.6, 1.2  # rad, or cluster sizes, from neutral: without limits, and at most
 FINALISTS, NEAR = 4, 3.0  # sets whose ranges are compared, and displace at most so much more
-DRAWS, HOPS = 25, 7  # of configurations, and steps on the way to each
+DRAWS, HOPS = 50, 7  # of configurations, and steps on the way to each
 CLOSED = 1e-9  # m, or sine of an angle
 ITERATIONS = 12  # of Newton's method for a step; what needs more is beyond the range
 LEAST = 1e-3  # m, of displacement, below which nothing needs to follow
 WORTH = 0.67  # of the displacement may be left with one that follows
+OFF = 0.05  # of a follower's rates, rms: inertia goes with their square, and 10 % are worth having
+NEARER, NEAREST = 0.05, 0.8  # steps of that end, and how near to neutral, as GOOD is
 PAYLOAD = 0.1  # of the cluster's mass: a massless link that closes no loop, as a foot or tool
 NO_MASS = 1e-4  # of the robot's mass
 LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothing
@@ -68,7 +70,8 @@ class ClusterTree:
     neutral first; ``others`` as many others. ``displacement`` [m]: root mean square, by mass, of
     how far its links and what they carry are from where they should be; ``farthest``: the link and
     how far it gets.
-    ``followers`` would move locked joints after all, and then leave ``following`` of it.
+    ``followers`` move locked joints after all; ``followed`` is the same tree with such, if any
+    help, in the range in which their polynomials hold.
     """
 
     cluster: Cluster
@@ -78,7 +81,7 @@ class ClusterTree:
     displacement: float = 0.0
     farthest: tuple[str, float] = ("", 0.0)
     followers: tuple[Follower, ...] = ()
-    following: float = 0.0
+    followed: ClusterTree | None = None
 
 
 def tree_joints(model: Model, joints: Sequence[str] = (), degree: int = 4) -> list[ClusterTree]:
@@ -91,10 +94,10 @@ def tree_joints(model: Model, joints: Sequence[str] = (), degree: int = 4) -> li
         ValueError: The named joints, or no whole joints, determine a cluster.
     """
     check_names(joints, model.joint_names, "joints: no joint ", error=UnknownNameError)
-    rng = np.random.default_rng(SEED)
     trees = []
     for cluster in model.clusters:
         bodies = [b for b in cluster.bodies if model.joints[b].name in joints]
+        rng = np.random.default_rng(SEED)  # a left and a right leg are tried alike
         trees.append(_ClusterChoice(model, cluster, bodies, rng).tree(degree))
     return trees
 
@@ -131,20 +134,21 @@ class _ClusterChoice:
         if not sets:
             raise self._refusal()
         bodies = sets[0]
-        positions, others = (self._good(x, bodies) for x in (reached[bodies], self.driven(bodies)))
+        ways = reached[bodies], self.driven(bodies)
+        positions, others = (self._good(x, bodies, GOOD) for x in ways)
         if cluster.kind == "joint":
             return ClusterTree(cluster, bodies, positions, others)
         locked = displacements.locked(positions, bodies)
-        now, farthest = displacements.of_links(positions, locked)
-        following, left = self._followers(positions, bodies, displacements, now, degree)
-        return ClusterTree(cluster, bodies, positions, others, now, farthest, following, left)
+        tree = ClusterTree(cluster, bodies, positions, others,
+                           *displacements.of_links(positions, locked))  # fmt: skip
+        return replace(tree, followed=self._followed(tree, ways, displacements, degree))
 
-    def _good(self, positions: Array, bodies: Sequence[int]) -> Array:
+    def _good(self, positions: Array, bodies: Sequence[int], level: float) -> Array:
         """Those of the positions that are far from the dead points of these joints."""
         sizes = self.regularity(self._rates(positions), bodies, relative=True)
         if sizes[0] <= 0.0:
             raise self._refusal()
-        good: Mask = sizes > GOOD
+        good: Mask = sizes > level
         return np.asarray(positions[good])
 
     def _sets(self) -> Iterator[tuple[int, ...]]:
@@ -330,6 +334,48 @@ class _ClusterChoice:
 
     # ---- what follows
 
+    def _followed(
+        self, tree: ClusterTree, ways: Sequence[Array], displacements: _Displacements, degree: int
+    ) -> ClusterTree | None:
+        """The tree with followers, and the range in which they move as fast as they should.
+
+        A follower turns back at a dead point of the tree's joints as a root does, which no
+        polynomial can: the range ends before that, so that rates are off by no more than ``OFF``.
+        """
+        bodies, level = tree.bodies, GOOD
+        while level < NEAREST and tree.displacement > LEAST:
+            positions = self._good(ways[0], bodies, level)
+            followers, left = self._followers(
+                positions, bodies, displacements, tree.displacement, degree
+            )
+            if followers and self._off(positions, bodies, followers) <= OFF:
+                others = self._good(ways[1], bodies, level)
+                return replace(tree, positions=positions, others=others, displacement=left,
+                               followers=followers)  # fmt: skip
+            level += NEARER
+        return None
+
+    def _per(self, positions: Array, bodies: Sequence[int]) -> Array:
+        """Rates of the cluster's joints (n, spanning velocities, joints) for those of the tree."""
+        columns = [c for body in bodies for c in self._columns(body)]
+        g = self._rates(positions) * self.motion.unit[:, None]
+        return np.asarray(g @ np.linalg.inv(g[:, columns]))
+
+    def _off(self, positions: Array, bodies: Sequence[int], followers: Sequence[Follower]) -> float:
+        """The error of followers' rates for those of the tree's joints, rms by rms, the largest."""
+        local = {body: n for n, body in enumerate(self.cluster.bodies)}
+        columns = [c for body in bodies for c in self._columns(body)]
+        g, worst = self._per(positions, bodies), 0.0
+        for each in followers:
+            (row,), (driver,) = self._columns(each.body), self._columns(each.driver)
+            slopes = np.polynomial.polynomial.polyder(np.array(each.coefficients))
+            at = positions[:, self.cluster.geometry.links[local[each.driver]].q]
+            error = g[:, row].copy()
+            error[:, columns.index(driver)] -= np.polynomial.polynomial.polyval(at, slopes)
+            size = float(np.linalg.norm(g[:, row])) or 1.0
+            worst = max(worst, float(np.linalg.norm(error)) / size)
+        return worst
+
     def _followers(
         self,
         positions: Array,
@@ -347,14 +393,18 @@ class _ClusterChoice:
         drivers, free = [b for b in scalar if b in bodies], [b for b in scalar if b not in bodies]
         columns = {b: self.cluster.geometry.links[local[b]].q for b in scalar}
         chosen: list[Follower] = []
+        rates = self._per(positions, bodies)
+        order = [c for body in bodies for c in self._columns(body)]
         at = displacements.locked(positions, bodies)
         while now > LEAST and drivers:
             best: tuple[float, Follower, Array] | None = None
             for body in free:
+                (row,) = self._columns(body)
                 fits = [
-                    polynomial(positions[:, columns[d]], positions[:, columns[body]], degree)
+                    polynomial(positions[:, columns[d]], positions[:, columns[body]], degree,
+                               rates[:, row, order.index(*self._columns(d))])
                     for d in drivers
-                ]
+                ]  # fmt: skip
                 which = min(range(len(fits)), key=lambda n: fits[n][1])
                 coefficients, error = fits[which]
                 slopes = np.polynomial.polynomial.polyder(np.array(coefficients))
@@ -375,13 +425,25 @@ class _ClusterChoice:
         return tuple(chosen), now
 
 
-def polynomial(x: Array, y: Array, degree: int) -> tuple[tuple[float, ...], float]:
-    """Least squares in Chebyshev's basis: coefficients from the constant on, the worst error."""
-    from numpy.polynomial import Chebyshev, Polynomial
+def polynomial(
+    x: Array, y: Array, degree: int, slopes: Array | None = None
+) -> tuple[tuple[float, ...], float]:
+    """Least squares in Chebyshev's basis: coefficients from the constant on, the worst error.
 
-    domain = [float(np.min(x)) - 1e-9, float(np.max(x)) + 1e-9]
-    for n in range(degree + 1):  # the lowest degree that is exact, else the highest
-        fit = Chebyshev.fit(x, y, min(n, len(x) - 1), domain=domain)
+    Of y and, where there are such, of ``slopes`` dy/dx over half the range.
+    """
+    from numpy.polynomial import Chebyshev, Polynomial
+    from numpy.polynomial.chebyshev import chebder, chebvander
+
+    low, high = float(np.min(x)) - 1e-9, float(np.max(x)) + 1e-9
+    half = 0.5 * (high - low)
+    t = (x - 0.5 * (low + high)) / half
+    for n in range(min(degree, len(x) - 1) + 1):  # the lowest that is exact, else the highest
+        rows, right = chebvander(t, n), y
+        if slopes is not None and n:
+            bends = chebvander(t, n - 1) @ chebder(np.eye(n + 1))
+            rows, right = np.vstack([rows, bends]), np.concatenate([y, half * slopes])
+        fit = Chebyshev(np.linalg.lstsq(rows, right)[0], domain=[low, high])
         error = float(np.max(np.abs(fit(x) - y)))
         if error <= EXACT:
             break

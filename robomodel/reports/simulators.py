@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -19,17 +19,24 @@ import numpy as np
 from robomodel import dynamics
 from robomodel.dynamics.approximation import TreeOptions, WrittenTree, percent, written_tree
 from robomodel.dynamics.tree_fit import on_arrays
+from robomodel.errors import UnknownNameError, check_names
 from robomodel.model import Model
 from robomodel.model.approximate import reflected
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.joints import Array
+from robomodel.model.joints import Array, Mask
+from robomodel.model.tree_joints import ClusterTree, polynomial
 from robomodel.reports.document import Bullets, Cell, Section, Table
+from robomodel.reports.plots import Line, Plot
 
 Simulator = Literal["mujoco", "mjlab", "isaaclab", "genesis", "pinocchio", "drake"]
 
 ROWS = 9  # of a table over a joint's range
 STEP, TIME = 1e-3, 1.0  # s, of a motion that is compared
 JUMP = 0.35  # rad or m: the most that a joint is asked to move in it
+POINTS = 12  # of a curve, to each side of neutral
+
+Gains = Mapping[str, tuple[float, float]]
+"""kp and kd by joint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +55,13 @@ class JointFields:
     gains: tuple[float, float] | None = None
 
 
-def joint_fields(made: WrittenTree, gains: tuple[float, float] | None = None) -> list[JointFields]:
+def joint_fields(made: WrittenTree, gains: Gains | None = None) -> list[JointFields]:
     """Of each joint of one freedom of a robot's tree.
 
-    The armature is that of least mean square error over the range, not below zero. ``gains``: the
-    natural frequency [rad/s] and the damping ratio of a joint alone, with the robot's inertia at
-    neutral.
+    The armature is that of least mean square error over the range, not below zero.
     """
     view, fields = made.view, []
     limits = {joint.name: joint for joint in made.model.joints}
-    inertia = _joint_inertia(view, made) if gains else {}
     for each in made.clusters:
         q = _positions(view, each.cluster, each.positions)
         dense = on_arrays(reflected, view, q)[:, each.cluster.v, each.cluster.v]
@@ -73,11 +77,7 @@ def joint_fields(made: WrittenTree, gains: tuple[float, float] | None = None) ->
                 same = high - low <= 1e-12 * max(abs(high), abs(low))
                 best = high if same else max(0.0, float(np.mean(values[:, at])))
                 limit = limits[joint.name]
-                pair = None
-                if gains:
-                    rate, ratio = gains
-                    m = inertia[joint.name]
-                    pair = rate**2 * m, 2.0 * ratio * rate * m
+                pair = (gains or {}).get(joint.name)
                 fields.append(
                     JointFields(joint.name, best, low, high, limit.effort_limit,
                                 limit.velocity_limit, pair)
@@ -156,8 +156,6 @@ def motor_maps(made: WrittenTree) -> list[MotorMap]:
 
 
 def _motor_map(motor: str, joint: str, x: Array, ratio: Array, effort: float) -> MotorMap:
-    from robomodel.model.tree_joints import polynomial
-
     at = np.linspace(x[0], x[-1], ROWS)
     values = np.interp(at, x, ratio)
     coefficients, error = polynomial(x, ratio, 4)
@@ -169,68 +167,126 @@ def _motor_map(motor: str, joint: str, x: Array, ratio: Array, effort: float) ->
 # ---- a motion ------------------------------------------------------------------------------------
 
 
-def motion_errors(made: WrittenTree, gains: tuple[float, float]) -> dict[str, float]:
-    """How far joints of the tree get from the robot's in a second of PD motion [rad or m].
+@dataclass(frozen=True, eq=False)
+class PdMotion:
+    """A second of PD motion: time, and positions of the tree's joints in the robot and the tree.
 
-    Each joint is asked to go ``JUMP``, or 0.6 of the way to the end of its range, by the law of
-    :func:`joint_fields` and gravity's forces at neutral; the robot and its tree by the same steps.
+    ``robot`` and ``tree`` (steps, joints), of ``joints`` of one freedom.
     """
-    view, tree = made.view, made.model
-    names, rows = _rows(view, made)
+
+    joints: tuple[str, ...]
+    time: Array
+    robot: Array
+    tree: Array
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """How far the tree's joints get from the robot's [rad or m]."""
+        worst = np.max(np.abs(self.tree - self.robot), axis=0)
+        return dict(zip(self.joints, worst.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class PdLaw:
+    """Forces hold + kp (goal - x) - kd ẋ on the joints of one freedom of a robot's tree.
+
+    ``single``: which of the tree's velocities they are; the other joints are free. ``hold`` is what
+    holds the robot at neutral. Goals are a configuration of the tree's range to which no joint goes
+    farther than ``JUMP``, and together they go farthest.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
+    single: Mask
+    hold: Array
+    kp: Array
+    kd: Array
+    goal: Array
+
+    @classmethod
+    def of(cls, made: WrittenTree, gains: Gains) -> PdLaw:
+        """That of these gains by joints."""
+        view = made.view
+        names, rows = _rows(view, made)
+        start = view.neutral()
+        placed = view.joint_positions(start)
+        inverse = np.linalg.inv(view.constraint_jacobian(start)[rows])
+        zero = np.zeros(view.nv)
+        hold = inverse.T @ dynamics.rnea(view, start, zero, zero, backend="numpy")
+        single = np.array([view.joints[view.joint_names.index(n)].nv == 1 for n in names])
+        goals: dict[str, float] = {}
+        for each in made.clusters:
+            goals |= _goals(view, each)
+        pairs = [gains.get(n, (0.0, 0.0)) for n in names]
+        at = [goals.get(n, float(placed[n]) if one else 0.0)
+              for n, one in zip(names, single, strict=True)]  # fmt: skip
+        kp, kd = np.array(pairs).T * single
+        return cls(tuple(names), tuple(rows), single, hold * single, kp, kd, np.array(at))
+
+    def force(self, x: Array, dx: Array) -> Array:
+        """On each of the tree's velocities, by positions and rates."""
+        return self.hold + self.kp * (self.goal - x) - self.kd * dx
+
+    def in_robot(self, made: WrittenTree, step: float = STEP) -> tuple[Array, Array]:
+        """Time (n,) and positions (n, velocities) of the robot, by semi-implicit steps."""
+        view, on = made.view, np.flatnonzero(self.single).tolist()
+        q, v = view.neutral(), np.zeros(view.nv)
+        time: Array = step * np.arange(round(TIME / step), dtype=float)
+        path: list[Array] = []
+        for _ in time:
+            x = np.zeros(len(self.names))
+            x[on] = _at(view, q, self.names, on)
+            path.append(x)
+            g = view.constraint_jacobian(q)[list(self.rows)]
+            v = v + step * dynamics.aba(view, q, v, g.T @ self.force(x, g @ v))
+            q = view.integrate(q, step * v)
+        return time, np.array(path)
+
+
+def motion_errors(made: WrittenTree, gains: Gains) -> dict[str, float]:
+    """How far joints of the tree get from the robot's in a second of PD motion [rad or m]."""
+    return pd_motion(made, gains).errors
+
+
+def pd_motion(made: WrittenTree, gains: Gains) -> PdMotion:
+    """A second of :class:`PdLaw` of the robot and of its tree, by the same steps."""
+    view, tree, law = made.view, made.model, PdLaw.of(made, gains)
+    time, robot = law.in_robot(made)
+    on = np.flatnonzero(law.single).tolist()
+    to_tree = [tree.dof_names.index(law.names[i]) for i in on]
     start = view.neutral()
-    placed = view.joint_positions(start)
-    inverse = np.linalg.inv(view.constraint_jacobian(start)[rows])
-    mass = np.diag(inverse.T @ dynamics.crba(view, start, backend="numpy") @ inverse)
-    zero = np.zeros(view.nv)
-    hold = inverse.T @ dynamics.rnea(view, start, zero, zero, backend="numpy")
-    single = np.array([made.view.joints[view.joint_names.index(n)].nv == 1 for n in names])
-    ends = {view.joints[b].name: x for each in made.clusters for b, x in _ends(view, each).items()}
-    rate, ratio = gains
-    kp, kd = rate**2 * mass * single, 2.0 * ratio * rate * mass * single
-    goals = np.zeros(len(names))
-    for i, name in enumerate(names):
-        if single[i]:
-            at = float(placed[name])
-            low, high = ends[name]
-            up, down = 0.6 * (high - at), 0.6 * (at - low)
-            goals[i] = at + (min(JUMP, up) if up >= down else -min(JUMP, down))
-    order = [tree.dof_names.index(n) if s else -1 for n, s in zip(names, single, strict=True)]
-    q, v = start, zero
-    base = {n: placed[n] for n in tree.joint_names if n in placed}
+    base = {n: x for n, x in view.joint_positions(start).items() if n in tree.joint_names}
     t = tree.configuration(
         {name: float(x) for name, x in base.items() if np.ndim(x) == 0},
         base_pose=start[:7].tolist() if view.floating_base else None,
     )
-    dt = np.zeros(tree.nv)
-    worst = np.zeros(len(names))
-    on: list[int] = np.flatnonzero(single).tolist()
-    to_tree = [order[i] for i in on]
-    for _ in range(round(TIME / STEP)):
-        x, y = (_at(m, c, names, on) for m, c in ((view, q), (tree, t)))
-        worst[on] = np.maximum(worst[on], np.abs(x - y))
-        g = view.constraint_jacobian(q)[rows]
-        force = np.where(single, hold, 0.0)
-        force[on] += kp[on] * (goals[on] - x)
-        force -= kd * (g @ v)
-        v = v + STEP * dynamics.aba(view, q, v, g.T @ force)
-        q = view.integrate(q, STEP * v)
+    dt, path = np.zeros(tree.nv), []
+    for _ in time:
+        x, dx = np.zeros((2, len(law.names)))
+        x[on], dx[on] = _at(tree, t, law.names, on), dt[to_tree]
+        path.append(x)
         push = np.zeros(tree.nv)
-        push[to_tree] = hold[on] + kp[on] * (goals[on] - y) - kd[on] * dt[to_tree]
+        push[to_tree] = law.force(x, dx)[on]
         dt = dt + STEP * dynamics.aba(tree, t, dt, push)
         t = tree.integrate(t, STEP * dt)
-    return {names[i]: float(worst[i]) for i in on}
+    names = tuple(law.names[i] for i in on)
+    return PdMotion(names, time, robot[:, on], np.array(path)[:, on])
+
+
+def _goals(model: Model, each: ClusterTree) -> dict[str, float]:
+    """Where a cluster's joints of one freedom go."""
+    links = dict(zip(each.cluster.bodies, each.cluster.geometry.links, strict=True))
+    bodies = [b for b in each.bodies if links[b].joint.nq == 1]
+    at = each.positions[:, [links[b].q for b in bodies]]
+    far = np.abs(at - at[0])
+    within = np.all(far <= JUMP, axis=1)
+    best = int(np.argmax(np.where(within, np.sum(far, axis=1), -1.0)))
+    return {model.joints[b].name: float(x) for b, x in zip(bodies, at[best], strict=True)}
 
 
 def _at(model: Model, q: Array, names: Sequence[str], on: Sequence[int]) -> Array:
     positions = model.joint_positions(q)
     return np.array([float(positions[names[i]]) for i in on])
-
-
-def _ends(model: Model, tree: Any) -> dict[int, tuple[float, float]]:
-    """The ends of the range of a cluster's joints of one freedom."""
-    links = dict(zip(tree.cluster.bodies, tree.cluster.geometry.links, strict=True))
-    columns = {b: tree.positions[:, links[b].q] for b in tree.bodies if links[b].joint.nq == 1}
-    return {b: (float(np.min(x)), float(np.max(x))) for b, x in columns.items()}
 
 
 # ---- texts ---------------------------------------------------------------------------------------
@@ -249,12 +305,42 @@ def parse_gains(text: str | None) -> tuple[float, float] | None:
     return rate, ratio
 
 
+def natural_gains(made: WrittenTree, rate: float, ratio: float) -> Gains:
+    """kp = ω² M and kd = 2 ζ ω M with the robot's inertia M at each joint alone at neutral."""
+    return {name: (rate**2 * m, 2.0 * ratio * rate * m)
+            for name, m in _joint_inertia(made.view, made).items()}  # fmt: skip
+
+
+def parse_pd(made: WrittenTree, kp: str, kd: str) -> Gains:
+    """Gains of joints: "40", or "hip=60,knee=40" (a joint that is not named has none)."""
+    names = [made.view.joints[b].name for c in made.clusters for b in c.bodies
+             if made.view.joints[b].nv == 1]  # fmt: skip
+    values = []
+    for word, text in (("kp", kp), ("kd", kd)):
+        try:
+            if "=" in text:
+                pairs = (each.split("=") for each in text.split(","))
+                each_joint = {name.strip(): float(x) for name, x in pairs}
+            else:
+                each_joint = dict.fromkeys(names, float(text))
+        except ValueError:
+            raise ValueError(
+                f"{word} is a number, or one by joint, as hip=60,knee=40: {text!r}"
+            ) from None
+        check_names(each_joint, names, f"{word}: no joint of the tree ", error=UnknownNameError)
+        if not all(0.0 <= x < math.inf for x in each_joint.values()):
+            raise ValueError(f"{word} is finite and not negative: {text!r}")
+        values.append(each_joint)
+    return {name: (values[0].get(name, 0.0), values[1].get(name, 0.0)) for name in names}
+
+
 def for_simulator(
     model: Model,
     simulator: Simulator,
     *,
     joints: Sequence[str] = (),
     gains: tuple[float, float] | None = None,
+    pd: tuple[str, str] | None = None,
 ) -> tuple[list[Section], dict[str, Any]]:
     """What a simulator's user enters, and the same as data.
 
@@ -264,6 +350,7 @@ def for_simulator(
         joints: Joints that move in the tree before all others.
         gains: A natural frequency [rad/s] and a damping ratio, for which gains are given and a
             second of motion is compared.
+        pd: kp and kd instead, as :func:`parse_pd` reads them.
 
     Returns:
         sections: Of a document; the first is what is entered.
@@ -275,11 +362,12 @@ def for_simulator(
     if simulator not in get_args(Simulator):
         raise ValueError(f"simulators are {', '.join(get_args(Simulator))}, not {simulator!r}")
     made = written_tree(model, TreeOptions(tuple(joints)))
-    fields = joint_fields(made, gains)
+    pairs = parse_pd(made, *pd) if pd else natural_gains(made, *gains) if gains else None
+    fields = joint_fields(made, pairs)
     lumped = written_tree(model, TreeOptions(tuple(joints), "lumped"))
     lines = _TEXTS[simulator](fields, lumped.model)
     maps = motor_maps(made)
-    motion = motion_errors(made, gains) if gains else None
+    motion = motion_errors(made, pairs) if pairs else None
     ends = [
         f"reflected inertia of {each.joint}: {each.low:.4g} to {each.high:.4g}, "
         f"constant {each.armature:.4g}"
@@ -291,15 +379,75 @@ def for_simulator(
         Section("Beside links as they are with what is locked; files by `convert --approximate` "
                 "have inertias of links with which the tree is nearer to the robot",
                 [Bullets([*ends, *made.notes])]),
+        *tree_sections(made),
         *(_map_section(each) for each in maps),
     ]  # fmt: skip
-    if motion is not None and gains is not None:
-        title = f"A second of PD motion at {gains[0]:g} rad/s, damping {gains[1]:g}: largest error"
+    if motion is not None:
+        law = f"kp {pd[0]}, kd {pd[1]}" if pd else ""
+        law = f"{gains[0]:g} rad/s, damping {gains[1]:g}" if gains else law
+        title = f"A second of PD motion, {law}: largest error of the tree that is written"
         rows: list[list[Cell]] = [[name, 1e3 * error] for name, error in motion.items()]
         sections.append(Section(title, [Table(["joint", "error [mrad, mm]"], rows, 3)]))
     data = {"simulator": simulator, "text": "\n".join(lines), "fields": fields, "maps": maps,
             "motion": motion, "notes": list(made.notes)}  # fmt: skip
     return sections, data
+
+
+def tree_sections(made: WrittenTree) -> list[Section]:
+    """Of the tree that is written: errors by joint, reflected inertia over the range, in words."""
+    if made.errors is None or made.lumped is None:
+        return [Section("The open tree that is written", [Bullets(made.notes)])]
+    ranges, rows = made.range, list[list[Cell]]()
+    for name, error in made.errors.joints.items():
+        low, high = ranges.get(name, (None, None))
+        lumped = made.lumped.joints.get(name, error)
+        rows.append([name, low, high, *map(percent, (error.median, error.worst, lumped.median,
+                                                     lumped.worst))])  # fmt: skip
+    table = Table(["joint", "from", "to", "error, median", "worst", "links as they are, median",
+                   "worst"], rows, 3)  # fmt: skip
+    curves = [each for each in made.clusters if each.cluster.kind == "loops"]
+    plots = [plot for each in curves for plot in _inertia_plots(made, each)]
+    return [
+        Section("The open tree that `convert --approximate` writes: accelerations over its range",
+                [table, made.verdict + "."]),
+        Section("Reflected inertia over the range of the tree", plots, on_page=True),
+    ]  # fmt: skip
+
+
+def _inertia_plots(made: WrittenTree, each: ClusterTree) -> Iterator[Plot]:
+    """Of joints of a linkage, the others at neutral: reflected inertia, and its constant."""
+    view, fields = made.view, {field.joint: field for field in joint_fields(made)}
+    rows = [v for body in each.bodies for v in view.nodes[body].freedoms]
+    names = [view.joints[body].name for body in each.bodies for _ in view.nodes[body].freedoms]
+    placed = view.joint_positions(view.neutral())
+    for i, name in enumerate(names):
+        if name not in made.range:
+            continue
+        low, high = made.range[name]
+        x: list[float] = []
+        q: list[Array] = []
+        for end in (low, high):
+            at = view.neutral()
+            for value in np.linspace(float(placed[name]), end, POINTS):
+                goal = {n: float(placed[n]) for n in names if np.ndim(placed[n]) == 0}
+                try:
+                    at = view.configuration(goal | {name: float(value)}, guess=at)
+                except ValueError:
+                    break
+                x.append(float(value))
+                q.append(at)
+        order = np.argsort(x)
+        at_all = np.array(q)[order]
+        dense = on_arrays(reflected, view, at_all)[:, each.cluster.v, each.cluster.v]
+        back = np.linalg.inv(view.constraint_jacobian(at_all)[:, rows, each.cluster.v])
+        values = (np.swapaxes(back, 1, 2) @ dense @ back)[:, i, i]
+        sorted_x, units = np.array(x)[order], view.joints[view.joint_names.index(name)].units
+        constant = np.full(len(sorted_x), fields[name].armature)
+        yield Plot(
+            f"{name}: reflected inertia", f"position [{units.position}]", f"[{units.inertia}]",
+            [Line("robot", sorted_x, values), Line("constant", sorted_x, constant)],
+            f"reflected_{name}",
+        )  # fmt: skip
 
 
 def _map_section(each: MotorMap) -> Section:

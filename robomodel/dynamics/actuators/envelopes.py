@@ -142,7 +142,7 @@ def _tighter(computed: float, filed: float) -> float:
 def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
     """The envelopes of every joint of one freedom that carries something: all but rotors'."""
     return tuple(
-        _envelope(model, cluster, body)
+        joint_envelope(model, body)
         for cluster in model.clusters
         for body in cluster.bodies
         if model.nodes[body].joint.nv == 1
@@ -179,8 +179,11 @@ def alone(model: Model, body: int) -> list[int]:
     return rows
 
 
-def _envelope(model: Model, cluster: Cluster, body: int) -> JointEnvelope:
+@cached_on_model
+def joint_envelope(model: Model, body: int) -> JointEnvelope:
+    """The envelope of a joint of one freedom, by its body."""
     joint, node = model.joints[body], model.nodes[body]
+    cluster = model.clusters[node.cluster]
     rows = alone(model, body)
     place = rows.index(node.v)
     q, line, path = _poses(model, cluster, body, rows)

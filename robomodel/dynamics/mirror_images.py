@@ -1,0 +1,133 @@
+"""Bodies of a robot that are mirror images of each other, as those of a left and a right leg.
+
+Parameters that are fitted to random states are as symmetric as the states are. Where a body is
+another's image, with its joint and all that carries
+it, the mean of what both have is nearer to either (:func:`symmetric`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from robomodel.description import JointCoupling, Vec3
+from robomodel.description.poses import link_poses
+from robomodel.model.graph import WORLD
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.model.parameters import ENTRIES, INERTIAL, of_joints, pseudo_inertia
+
+ALIKE = 1e-6  # of a pseudo-inertia, an axis, and of the robot's size: files round their numbers
+
+
+def symmetric(tree: Model, nominal: Array, values: Array) -> Array:
+    """The parameters ``values`` (p,) with the means of mirror images' by ``nominal`` (p,)."""
+    size, count = len(INERTIAL), len(tree.bodies)
+    tens = nominal[: size * count].reshape(count, size)
+    at = tree.joint_positions(tree.neutral())
+    placed = link_poses(tree.description, {n: (float(x),) for n, x in at.items() if not np.ndim(x)})
+    poses = np.tile(np.eye(4), (count, 1, 1))
+    for pose, link in zip(poses, (placed[body.name] for body in tree.bodies), strict=True):
+        pose[:3, :3], pose[:3, 3] = link.rotation, link.xyz
+    places = {n: size * count + i for i, (n, kind) in enumerate(of_joints(tree))
+              if kind == "armature"}  # fmt: skip
+    result = values.copy()
+    for mirror in _planes(tens, poses):
+        images = _images(tree, tens, poses, mirror)
+        for body, image in images.items():
+            turn = np.linalg.inv(poses[image]) @ mirror @ poses[body]
+            j = turn @ pseudo_inertia(values[size * body : size * (body + 1)].tolist()) @ turn.T
+            inertia = np.trace(j[:3, :3]) * np.eye(3) - j[:3, :3]
+            ten = np.array([j[3, 3], *j[:3, 3], *(inertia[i, k] for i, k in ENTRIES)])
+            part = slice(size * image, size * (image + 1))
+            result[part] = 0.5 * (values[part] + ten)
+        for body, image in (images | _rotors(tree, images)).items():
+            here, there = places.get(body), places.get(image)
+            if here is not None and there is not None:
+                result[there] = 0.5 * (values[here] + values[there])
+        if images:
+            break
+    return result
+
+
+def _planes(tens: Array, poses: Array) -> list[Array]:
+    """Reflections (4, 4) in planes normal to the world's axes.
+
+    They go through the first body's origin, or through the robot's centre of mass.
+    """
+    mass = float(np.sum(tens[:, 0]))
+    moments = np.einsum("bij,bj->bi", poses, np.concatenate([tens[:, 1:4], tens[:, :1]], axis=1))
+    centers = [poses[0, :3, 3]]
+    if mass > 0.0:
+        centers.append(np.sum(moments[:, :3], axis=0) / mass)
+    planes = []
+    for axis in (1, 0, 2):  # most robots' left is y
+        for center in centers:
+            mirror = np.eye(4)
+            mirror[axis, axis], mirror[axis, 3] = -1.0, 2.0 * center[axis]
+            planes.append(mirror)
+    return planes
+
+
+def _images(tree: Model, tens: Array, poses: Array, mirror: Array) -> dict[int, int]:
+    """Of each body that has one, its image; none where each is its own.
+
+    What the world carries is its own image for what hangs on it, whatever its inertia.
+    """
+    world = np.array([x @ pseudo_inertia(ten.tolist()) @ x.T
+                      for x, ten in zip(poses, tens, strict=True)])  # fmt: skip
+    size = float(np.max(np.linalg.norm(poses[:, :3, 3] - poses[0, :3, 3], axis=1))) or 1.0
+    images: dict[int, int] = {}
+    same: set[int] = set()
+    parents = [node.parent for node in tree.nodes]
+    for body, joint in enumerate(tree.joints):
+        carrier = parents[body] if parents[body] == WORLD else images.get(parents[body])
+        across = mirror @ world[body] @ mirror.T
+        for other, its in enumerate(tree.joints):
+            if its.type != joint.type or parents[other] != carrier or other in images.values():
+                continue
+            gap = np.linalg.norm(across - world[other])
+            freedoms = tree.nodes[body].joint.nv
+            if np.any(across) and gap <= ALIKE * np.linalg.norm(across):
+                ends = mirror @ poses[body], poses[other]
+                if _one_line(*ends, freedoms, joint.axis, its.axis, size):
+                    images[body] = other
+                    same.add(body)
+                    break
+        if carrier == WORLD and body not in images:
+            images[body] = body
+    for body in reversed(range(len(parents))):  # with all that they carry, or not at all
+        if body not in same and np.any(world[body]) and parents[body] != WORLD:
+            same.discard(parents[body])
+    pairs = {body: images[body] for body in same if images[body] in same}
+    return pairs if any(a != b for a, b in pairs.items()) else {}
+
+
+def _one_line(one: Array, other: Array, freedoms: int, axis: Vec3, its: Vec3, size: float) -> bool:
+    """Whether joints at these poses move about, or along, one line; others share their origin."""
+    apart = other[:3, 3] - one[:3, 3]
+    if freedoms != 1:
+        return bool(np.linalg.norm(apart) <= ALIKE * size or freedoms == 6)
+    a, b = one[:3, :3] @ np.asarray(axis), other[:3, :3] @ np.asarray(its)
+    lengths = np.linalg.norm(a) * np.linalg.norm(b)
+    parallel = np.linalg.norm(np.cross(a, b)) <= ALIKE * lengths
+    off = np.linalg.norm(np.cross(apart, b)) <= ALIKE * size * np.linalg.norm(b)
+    return bool(parallel and off)
+
+
+def _rotors(tree: Model, images: Mapping[int, int]) -> dict[int, int]:
+    """Massless rotors that joints turn, and those that the joints' images turn as fast."""
+    at = {joint.name: n for n, joint in enumerate(tree.joints)}
+    turned = {}
+    for each in tree.description.couplings:
+        if isinstance(each, JointCoupling):
+            (name, own), *others = each.terms
+            turned[at[name]] = {(at[joint], round(abs(k / own), 9)) for joint, k in others}
+    result = {}
+    for rotor, by in turned.items():
+        across = {(images.get(body, -1), k) for body, k in by}
+        for other, its in turned.items():
+            if its == across:
+                result[rotor] = other
+    return result
