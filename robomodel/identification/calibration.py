@@ -4,8 +4,12 @@ Each sample has its own independent positions, unknown as the parameters are; re
 and frames at the closed configuration are compared with what was measured. Least squares by
 Gauss-Newton: the independent positions are eliminated sample by sample, by orthogonal projection,
 and what remains of all samples determines the parameters (as bundle adjustment does: Triggs et al.,
-2000). Derivatives are exact, through the closure of loops (:func:`robomodel.sensitivity`). What no
-reading tells are the null directions of that matrix; along them parameters stay as they are.
+2000). Derivatives are exact, through the closure of loops (:func:`robomodel.sensitivity`).
+
+How wrong a file's values are is estimated too, by the evidence (D. J. C. MacKay, *Bayesian
+interpolation*, Neural Computation 1992, eq. 4.8): τ² of each kind of parameter is its squared
+changes over the number of parameters that the data tell. With τ as their prior deviation, values
+stay at the file's along what no reading tells, and near them along what noise hides.
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ from robomodel.model.parametric import parametric
 
 RANK = 1e-7  # singular values below this share of the largest tell nothing, columns of norm 1
 SHARE = 1e-3  # of a null direction: what of it counts as a part of a group
+WEAK = 0.2  # the same of a direction that noise hides
+LEAST, MOST = 1e-3, 0.1  # shares of sizes, radians and ratios by which a file may be wrong
 ITERATIONS = 50
 STILL = 1e-9  # [rad, sizes] of a step that ends the iteration
 HUBER = 1.345  # residuals beyond so many standard deviations count less (95 % efficient)
@@ -44,9 +50,10 @@ class Calibration:
         model: The robot with the parameters found.
         names: Names of the parameters (k).
         values: Their values (k,) [SI].
-        covariance: (k, k), by the residuals; infinite variances of what the data cannot tell.
-        unknown: Groups of names: what the data cannot tell of these, one by one or together. Their
-            values are those nearest to the file's.
+        covariance: (k, k), by the residuals and by what is assumed of the file's values; infinite
+            variances of what no reading depends on.
+        unknown: Groups of names: what the data cannot tell of these, one by one or together, better
+            than the file does. Along it values are the file's.
         residual: Root mean square of each reading's residual (m,) [rad, m].
         q: The configurations (N, nq), closed by the values.
     """
@@ -183,14 +190,22 @@ class _Problem:
             q = self._start(p)
             damping, cost = 1e-6, math.inf
             weights = np.ones_like(self.readings.values)
+            file, wrong = p, MOST * self._units
             for _ in range(ITERATIONS):
                 left, by_q, by_p = self._linearized(q, p, weights)
-                now = float(np.sum(left**2))
                 if self.robust:
                     weights = self._weights(left, weights)
-                step, moves = self._step(left, by_q, by_p, damping)
+                right, matrix = self._projected(left, by_q, by_p)
+                prior, wrong = self._prior(right, matrix, p - file, wrong)
+                step = self._step(right, matrix, prior, p - file, damping)
+                moves = -np.einsum(
+                    "nij,nj->ni", np.linalg.pinv(by_q, rcond=1e-10), left + by_p @ step
+                )
                 ahead, p_ahead = self._moved(q, moves, p + step), p + step
-                after = float(np.sum(self._left(ahead, p_ahead, weights) ** 2))
+                now, after = (
+                    float(np.sum(x**2) + np.sum((prior * (at - file)) ** 2))
+                    for x, at in ((left, p), (self._left(ahead, p_ahead, weights), p_ahead))
+                )
                 if not after <= now * (1.0 + 1e-9) + 1e-24:
                     damping *= 10.0
                     if damping > 1e6:
@@ -201,7 +216,7 @@ class _Problem:
                 if size < STILL or (abs(cost - after) <= 1e-13 * after and size < 1e-6):
                     break
                 cost = after
-            return self._result(q, p, weights)
+            return self._result(q, p, weights, wrong)
 
     @property
     def _units(self) -> Array:
@@ -210,13 +225,8 @@ class _Problem:
         listed = parameters(self.model, geometry=True)
         units = []
         for name in self.names:
-            kind = name.rpartition(".")[2]
-            if kind in ("x", "y", "z", "length"):
-                units.append(size)
-            elif kind in ("rx", "ry", "rz"):
-                units.append(1.0)
-            else:
-                units.append(abs(listed[name]) or 1.0)
+            usual = {"length": size, "turn": 1.0}
+            units.append(usual.get(_kind(name), abs(listed[name]) or 1.0))
         return np.array(units)
 
     @property
@@ -322,35 +332,73 @@ class _Problem:
         matrix = by_p - np.einsum("nij,nkj,nkp->nip", u, u, by_p)
         return right.ravel(), matrix.reshape(-1, by_p.shape[-1])
 
-    def _step(self, left: Array, by_q: Array, by_p: Array, damping: float) -> tuple[Array, Array]:
-        """Changes of the parameters and of samples' independent positions."""
+    def _step(
+        self, right: Array, matrix: Array, prior: Array, moved: Array, damping: float
+    ) -> Array:
+        """Changes of the parameters: right + matrix · step, and prior · (moved + step), least."""
         units = self._units
-        right, matrix = self._projected(left, by_q, by_p)
-        scaled = matrix * units
-        u, s, vt = np.linalg.svd(scaled, full_matrices=False)
+        rows = np.concatenate([matrix, np.diag(prior)]) * units
+        u, s, vt = np.linalg.svd(rows, full_matrices=False)
         told = s > RANK * max(s[0], 1e-300)
         share = np.where(told, s / (s**2 + damping * s[0] ** 2), 0.0)
-        step = units * (vt.T @ (share * (u.T @ -right)))
-        rest = left + by_p @ step
-        moves = -np.einsum("nij,nj->ni", np.linalg.pinv(by_q, rcond=1e-10), rest)
-        return step, moves
+        step: Array = units * (vt.T @ (share * (u.T @ -np.concatenate([right, prior * moved]))))
+        return step
 
-    def _result(self, q: Array, p: Array, weights: Array) -> Calibration:
+    def _prior(
+        self, right: Array, matrix: Array, moved: Array, wrong: Array
+    ) -> tuple[Array, Array]:
+        """Weights (k,) of the file's values beside the readings, and how wrong each may be.
+
+        By the evidence, from the weights so far.
+        """
+        units = self._units
+        spread = np.linalg.pinv(self._precision(right, matrix, wrong)) * np.outer(units, units)
+        told = np.clip(1.0 - np.diag(spread) / wrong**2, 0.0, 1.0)
+        after = wrong.copy()
+        kinds = np.array([_kind(name) for name in self.names])
+        for kind in set(kinds.tolist()):
+            of = kinds == kind
+            square = np.sum((moved[of] / units[of]) ** 2) / max(float(told[of].sum()), 1e-3)
+            share = np.clip(np.sqrt(square), LEAST, MOST) if moved.any() else MOST
+            after[of] = share * units[of]
+        return math.sqrt(self._variance(right, told.sum())) / after, after
+
+    def _precision(self, right: Array, matrix: Array, wrong: Array) -> Array:
+        """The inverse covariance (k, k) of the parameters in their units."""
+        units = self._units
+        scaled = matrix * units
+        variance = max(self._variance(right, 0.0), 1e-300)
+        result: Array = scaled.T @ scaled / variance + np.diag((units / wrong) ** 2)
+        return result
+
+    def _variance(self, right: Array, told: float) -> float:
+        """That of residuals, by their number less that of what is found."""
+        count = np.isfinite(self.readings.values).sum() - len(self.readings.values) * len(
+            self._free
+        )
+        return float(right @ right) / max(float(count) - told, 1.0)
+
+    def _result(self, q: Array, p: Array, weights: Array, wrong: Array) -> Calibration:
         left, by_q, by_p = self._linearized(q, p, weights)
         right, matrix = self._projected(left, by_q, by_p)
         norms = np.linalg.norm(matrix, axis=0)
         norms = np.where(norms > 1e-12 * max(norms.max(), 1e-300), norms, np.inf)
         _, s, vt = np.linalg.svd(matrix / norms, full_matrices=True)
         s = np.concatenate([s, np.zeros(len(p) - len(s))])
-        told = s > RANK * max(s[0], 1e-300)
-        groups = _groups(vt[~told], self.names)
+        null = vt[s <= RANK * max(s[0], 1e-300)]
+        groups = _groups(null, self.names, SHARE)
         known = self._measured(q)
-        freedoms = known.sum() - len(q) * len(self._free) - told.sum()
-        variance = float(right @ right) / max(freedoms, 1)
-        inverse = vt[told].T / s[told] ** 2 @ vt[told]
-        finite = np.where(np.isfinite(norms), norms, 1.0)
-        covariance = variance * inverse / np.outer(finite, finite)
-        for name in (name for group in groups for name in group):
+        deviation = math.sqrt(self._variance(right, len(p) - len(null)))
+        rows = np.concatenate([matrix, np.diag(deviation / wrong)]) * self._units
+        _, s, vt = np.linalg.svd(rows, full_matrices=False)
+        inverse = vt.T / np.maximum(s, 1e-300) ** 2 @ vt
+        covariance = deviation**2 * inverse * np.outer(self._units, self._units)
+        _, s, vt = np.linalg.svd(matrix * wrong, full_matrices=True)
+        s = np.concatenate([s, np.zeros(len(p) - len(s))])
+        taken = {name for group in groups for name in group}
+        hidden = _groups(vt[s <= deviation], self.names, WEAK)
+        groups += tuple(group for group in hidden if not taken.intersection(group))
+        for name in taken:
             n = self.names.index(name)
             covariance[n, :] = covariance[:, n] = 0.0
             covariance[n, n] = math.inf
@@ -367,13 +415,21 @@ class _Problem:
         )
 
 
-def _groups(null: Array, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Names that null directions tie together."""
+def _kind(name: str) -> str:
+    """What kind of parameter it is: those of one kind are as wrong as each other in a file."""
+    last = name.rpartition(".")[2]
+    if last in ("x", "y", "z", "length"):
+        return "length"
+    return "turn" if last in ("rx", "ry", "rz") else "other"
+
+
+def _groups(null: Array, names: Sequence[str], least: float) -> tuple[tuple[str, ...], ...]:
+    """Names that null directions tie together, by what is more than a share ``least`` of them."""
     share = np.abs(null.T @ null)
-    member = np.diag(share) > SHARE**2
+    member = np.diag(share) > least**2
     groups: list[set[int]] = []
     for i in np.flatnonzero(member):
-        tied = {int(j) for j in np.flatnonzero(share[i] > SHARE**2) if member[j]} | {int(i)}
+        tied = {int(j) for j in np.flatnonzero(share[i] > least**2) if member[j]} | {int(i)}
         touching = [group for group in groups if group & tied]
         groups = [group for group in groups if not group & tied]
         groups.append(tied.union(*touching))
