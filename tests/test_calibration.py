@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from agreement import close
 from numpy.typing import NDArray
 
 import robomodel as rm
+from robomodel.cli import main
 
 Array = NDArray[np.float64]
 BAR = {"joint2.x": 0.5004, "loop.successor.x": 0.4995, "loop.predecessor.x": 1.0006}
@@ -110,6 +114,36 @@ def test_what_noise_hides_stays_near_the_file() -> None:
     assert {each for group in fit.unknown for each in group} == {
         name for name in names if name.endswith((".x", ".y"))
     }
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = rm.robots.load("four_bar")
+    true = rm.with_parameters(model, BAR)
+    q, y = moved(true, 30)
+    tip = rm.frame_pose(true, q, "link2")[:, :3, 3]
+    path, out = tmp_path / "readings.csv", tmp_path / "out.urdf"
+    table = np.concatenate([y, tip], axis=1)
+    header = ",".join([*(f"q.{n}" for n in model.joint_names), *(f"p.link2.{x}" for x in "xyz")])
+    np.savetxt(path, table, delimiter=",", header=header, comments="")
+
+    def run(*words: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as done:
+            main(["calibrate", "four_bar", *words])
+        return int(done.value.code or 0), "".join(capsys.readouterr())
+
+    free = [word for name in BAR for word in ("--free", name)]
+    code, text = run(str(path), *free, "--json", "-o", str(out))
+    assert code == 0
+    report = json.loads(text)
+    assert [each["value"] for each in report["parameters"]] == pytest.approx([*BAR.values()])
+    assert report["unknown"] == report["unused"] == []
+    close(rm.parameters(rm.load(out), geometry=True)["joint2.x"], np.array(0.5004), 1e-9)
+    assert "only together" in run("--what", "--free", "*.x", "--sensor", "joint1", "--sensor",
+                                  "joint2")[1]  # fmt: skip
+    assert "no parameter 'joint2.xx'" in run(str(path), "--free", "joint2.xx")[1]
+    assert run(str(path))[0] == run(*free)[0] == 2
+    path.write_text("time,angle\n0,1\n")
+    assert "no column q.JOINT" in run(str(path), *free)[1]
 
 
 def test_wrong_arguments() -> None:

@@ -27,7 +27,7 @@ from robomodel.cli.common import (
     runnable,
 )
 from robomodel.cli.files import code, convert
-from robomodel.cli.identification import excite, identify
+from robomodel.cli.identification import calibrate, excite, identify
 from robomodel.cli.models import info, robots
 from robomodel.cli.pictures import design, graph, view
 from robomodel.cli.reports import actuation, armature, compare, validate
@@ -70,6 +70,7 @@ COMMANDS = (
     convert,
     code,
     identify,
+    calibrate,
     excite,
 )
 """The functions of the commands, by which these are named."""

@@ -1,18 +1,23 @@
-"""``robomodel identify``, ``excite``: parameters from a log of forces; motions for such logs."""
+"""``robomodel identify``, ``calibrate``, ``excite``: parameters from logs, and motions for logs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import ArrayLike
 
 import robomodel as rm
 from robomodel.cli.common import Report, UserError, blaming, in_options, named_number, options_of
 from robomodel.cli.files import WRITERS, form_of
 from robomodel.cli.robot import Robot
+from robomodel.dynamics.kinematics.frames import FrameLike
+from robomodel.errors import check_names, did_you_mean
 from robomodel.identification import (
     BaseParameters,
     Identified,
@@ -21,8 +26,9 @@ from robomodel.identification import (
     predicted,
     read_log,
 )
+from robomodel.identification.logs import read_readings
 from robomodel.model import Model
-from robomodel.reports.document import Bullets, Document, Section
+from robomodel.reports.document import Bullets, Document, Section, Table
 from robomodel.reports.identification import by_owner, document
 
 NARROW = 1e4  # a gap between singular values that leaves a doubt
@@ -221,6 +227,151 @@ def _base_document(model: Model, base: BaseParameters, forces: str) -> Document:
         f"forces tell {base.rank} combinations of {len(base.parameters)} parameters "
         f"(gap {base.gap.ratio:.0e})"
     )
+    return Document(model.name, summary, sections, data)
+
+
+# ---- calibrate -----------------------------------------------------------------------------------
+
+DRAWN = 60  # configurations of which --what computes readings
+
+
+def calibrate(
+    robot: Robot,
+    readings: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="READINGS",
+            help="Positions, a row for each configuration: CSV or Parquet. Columns: q.JOINT of "
+            "more joints than the robot has freedoms, as at both ends of a gear [rad, m]; "
+            "p.LINK.x .y .z, where a tracker sees a link's origin in the world [m]. Empty cells "
+            "are unknown.",
+        ),
+    ] = None,
+    output: Path | None = None,
+    free: list[str] | None = None,
+    sensor: list[str] | None = None,
+    tracker: float = 1.0,
+    rename: list[str] | None = None,
+    what: bool = False,
+    **options: Annotated[Any, options_of(rm.calibrate, "robust")],
+) -> Report:
+    """Calibrate lengths, anchors, offsets and ratios from measured positions.
+
+    Loops have more joints than freedoms, so that encoders tell geometry. docs/parameters.md
+    explains it.
+
+    Keys of the JSON document: robot, file, output, samples, parameters (of each name, before,
+    value, deviation, null where nothing tells it), unknown (groups of names that the readings
+    cannot tell better than the file), residual (root mean squares by sensor), unused (columns).
+
+    Examples:
+        robomodel calibrate four_bar --what --free joint2.x --free joint3.rz
+        robomodel calibrate parallel_ankle --what --free '*rod.length'
+
+    Options:
+        -o, --output OUT: The robot with the calibrated geometry; its ending says the format: .urdf,
+            .sdf, .world, .xml, .mjcf.
+        --free NAME: What to find, by name or pattern of names, as '*.length', hip.x or knee.rz (the
+            offset of an encoder at a hinge about z); may be repeated. rm.parameters(model,
+            geometry=True) lists all.
+        --sensor JOINT: With --what, a joint that has an encoder; may be repeated (default: all).
+        --tracker SHARE: Standard deviation of tracked positions [m] by that of encoders [rad].
+        --rename OLD=NEW: A column of another name, as knee_pos=q.knee; may be repeated.
+        --what: Print what could be told by encoders, without readings.
+    """
+    if what == (readings is not None):
+        raise UserError("give readings, or --what to list what they could tell")
+    form = None if output is None else form_of(output)
+    model = robot.load()
+    names = _free(model, free or [])
+    unused: tuple[str, ...] = ()
+    frames: dict[FrameLike, ArrayLike] = {}
+    with blaming(robot.file if readings is None else str(readings)):
+        if readings is None:
+            rng = np.random.default_rng(0)
+            q = [model.random_configuration(rng) for _ in range(DRAWN)]
+            at = model.joint_positions(np.array(q))
+            single = [j.name for j in model.joints if j.nv == 1]
+            sensors = tuple(sensor or single)
+            check_names(sensors, single, "--sensor: no joint with one freedom ")
+            measured = np.stack([at[name] for name in sensors], axis=-1)
+        else:
+            given = read_readings(model, readings, rename=dict(map(_renaming, rename or ())))
+            sensors, measured, unused = given.sensors, given.measured, given.unused
+            frames.update(given.frames)
+        noise = np.array([1.0] * len(sensors) + [tracker] * 3 * len(frames))
+        fit = rm.calibrate(
+            model, measured, names, sensors=sensors, frames=frames, noise=noise, **options
+        )
+    labels = [*sensors, *(f"{link}.{axis}" for link in frames for axis in "xyz")]
+    report = _calibrated(model, fit, labels, unused, what=what)
+    if output is not None and form is not None:
+        with blaming(str(output)):
+            WRITERS[form](fit.model, output)
+        report = replace(
+            report,
+            data={**report.data, "output": str(output)},
+            sections=[Section("", [f"{output} written"]), *report.sections],
+        )
+    return Report(document=report)
+
+
+def _free(model: Model, patterns: Sequence[str]) -> list[str]:
+    """The parameters of geometry that patterns name."""
+    inertial = set(rm.parameters(model).names)
+    every = [n for n in rm.parameters(model, geometry=True).names if n not in inertial]
+    if not patterns:
+        raise UserError(f"--free says what to find, as {', '.join(every[:3])} or '*.length'")
+    chosen: list[str] = []
+    for pattern in patterns:
+        found = [name for name in every if fnmatchcase(name, pattern)]
+        if not found:
+            raise UserError(f"--free: no parameter '{pattern}'{did_you_mean(pattern, every)}")
+        chosen += [name for name in found if name not in chosen]
+    return chosen
+
+
+def _calibrated(
+    model: Model,
+    fit: rm.identification.Calibration,
+    labels: Sequence[str],
+    unused: Sequence[str],
+    *,
+    what: bool,
+) -> Document:
+    """The report of a calibration; with ``what``, of what could be told."""
+    before = rm.parameters(model, geometry=True)
+    lost = {name for group in fit.unknown for name in group}
+    together = [", ".join(group) for group in fit.unknown]
+    sums = [f"{each}: only together" if ", " in each else each for each in together]
+    told = [name for name in fit.names if name not in lost]
+    unknown = Section("What the readings cannot tell better than the file", [Bullets(sums)])
+    data: dict[str, Any] = {"robot": model.name, "unknown": fit.unknown, "unused": unused}
+    if what:
+        data["parameters"] = [{"name": name, "told": name not in lost} for name in fit.names]
+        summary = f"encoders at {len(labels)} joints tell {len(told)} of {len(fit.names)} by itself"
+        sections = [Section("By themselves", [Bullets(told)]), unknown]
+        return Document(model.name, summary, sections, data)
+    rows, entries = [], []
+    for name, value in zip(fit.names, fit.values.tolist(), strict=True):
+        deviation = fit.sigmas[name]
+        sure = deviation if np.isfinite(deviation) else None
+        rows.append([name, before[name], value, value - before[name], sure])
+        entries.append({"name": name, "before": before[name], "value": value, "deviation": sure})
+    residual = dict(zip(labels, fit.residual.tolist(), strict=True))
+    data |= {"samples": len(fit.q), "parameters": entries, "residual": residual}
+    columns = ["parameter", "file", "value", "change", "deviation [SI]"]
+    grey = [n for n, name in enumerate(fit.names) if name in lost]
+    sections = [
+        Section("Parameters", [Table(columns, rows, 6, grey)]),
+        unknown,
+        Section(
+            "Residuals (root mean square)",
+            [Table(["sensor", "[rad, m]"], [[n, x] for n, x in residual.items()], 3)],
+        ),
+        Section("Columns that were not used", [Bullets(list(unused))]),
+    ]
+    summary = f"{len(fit.q)} configurations tell {len(told)} of {len(fit.names)} parameters"
     return Document(model.name, summary, sections, data)
 
 

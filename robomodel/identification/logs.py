@@ -126,6 +126,50 @@ class _Table:
         return DescriptionError(message, Source(self.file, self.rows[row]))
 
 
+@dataclass(frozen=True)
+class Readings:
+    """What :func:`robomodel.calibrate` takes, from a file: joints, positions, frames.
+
+    ``unused``: columns that are neither.
+    """
+
+    sensors: tuple[str, ...]
+    measured: Array
+    frames: Mapping[str, Array]
+    unused: tuple[str, ...]
+
+
+def read_readings(
+    model: Model, source: object, *, rename: Mapping[str, str] | None = None
+) -> Readings:
+    """Positions of joints and frames from a file or a table, empty where none were measured.
+
+    Columns: ``q.JOINT`` of joints with one freedom, and ``p.LINK.x .y .z``, where a link's origin
+    is in the world. DescriptionError for files that hold none.
+    """
+    table = _read(source, None, rename)
+    joints = tuple(j.name for j in model.joints if j.nv == 1 and f"q.{j.name}" in table.columns)
+    links = [f.name for f in model.frames if table.has(f"p.{f.name}", "xyz")]
+    if not joints and not links:
+        raise table.wrong(
+            f"no column q.JOINT or p.LINK.x, .y, .z of '{model.name}'; --rename OLD=NEW names "
+            f"others so; it has {few(list(table.columns), 8)}"
+        )
+    count = len(next(iter(table.columns.values())))
+    columns = [table.columns[f"q.{name}"] for name in joints]
+    frames = {
+        link: np.stack([table.columns[f"p.{link}.{axis}"] for axis in "xyz"], axis=-1)
+        for link in links
+    }
+    used = {"time", *(f"q.{j}" for j in joints), *(f"p.{n}.{x}" for n in links for x in "xyz")}
+    return Readings(
+        joints,
+        np.stack(columns, axis=-1) if columns else np.zeros((count, 0)),
+        frames,
+        tuple(name for name in (*table.columns, *table.ignored) if name not in used),
+    )
+
+
 KIND_WORDS = {
     "q": ("position", "positions", "pos", "angle", "q", "qpos"),
     "v": ("velocity", "velocities", "vel", "speed", "v", "qd", "dq", "qvel"),
