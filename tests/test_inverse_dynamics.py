@@ -393,6 +393,30 @@ def test_change_points_are_told_and_controllers_pickle() -> None:
     assert np.isfinite(ik(np.zeros(3), 0.01, {"joint1": 0.5})).all()
 
 
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("name", ["parallel_ankle", pytest.param("tello", marks=pytest.mark.slow)])
+def test_limits_of_all_joints_at_once_contradict_nothing(name: str, hard: bool) -> None:
+    """Every joint at an end of its range: it stands there, a hard task or not."""
+    model = rm.robots.load(name)
+    for seed in range(3):
+        q = model.random_configuration(seed, near=model.neutral())
+        at = model.joint_positions(q)
+        joints = tuple(
+            replace(j, type="revolute", lower=float(at[j.name]) - 1.0, upper=float(at[j.name]))
+            if j.nv == 1
+            else j
+            for j in model.joints
+        )
+        held = replace(model, joints=joints)
+        task = PostureTask(gain=100.0, hard=hard)
+        still = np.zeros(model.nv)
+        a, _, _ = InverseDynamics(held, task, limits="position")(q, still, {"posture": q})
+        each = held.joint_accelerations(q, still, a)
+        assert all(np.all(np.asarray(x) <= 1e-7) for n, x in each.items() if n != "torso-to-ground")
+        v = InverseKinematics(held, task, limits="position")(q, 0.01, {"posture": q})
+        np.testing.assert_allclose(v, 0.0, atol=1e-9)
+
+
 def test_contradictions_are_named_and_batches_go_on() -> None:
     model, q = cheetah()
     model = with_motors(model, 0.5)

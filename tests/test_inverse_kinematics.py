@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +21,7 @@ from robomodel.control import (
     FrameTask,
     HalfSpace,
     InfeasibleError,
+    InverseDynamics,
     InverseKinematics,
     JointTask,
     PointTask,
@@ -339,6 +342,44 @@ def test_other_solvers() -> None:
     np.testing.assert_allclose(other(q, 0.1, targets), v, rtol=0, atol=1e-9)
     with pytest.raises(ValueError, match="solver 'simplex' is not there; "):
         InverseKinematics(model, tasks, solver="simplex")
+
+
+@pytest.mark.parametrize("name", ["mini_cheetah", "crank_rocker"])
+def test_loops_compile_nothing_and_keep_no_memory(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps and forces, with hard tasks and limits that are met, and at a dead point."""
+    if name == "crank_rocker":
+        model = rm.load(rm.robots.path(name), independent=["rocker_joint"])
+        tasks: list[Task] = [JointTask("crank_joint")]
+        q, targets = _singularities(model)[0], {"crank_joint": 1.0}
+    else:
+        model = rm.robots.load(name)
+        q = model.neutral()
+        tasks = [PointTask("HR_foot_contact", hard=True), PostureTask()]
+        far = model.random_configuration(0, near=q)
+        targets = {"HR_foot_contact": rm.frame_pose(model, q, "HR_foot_contact")[:3, 3] + 0.1,
+                   "posture": far}  # fmt: skip
+    controls = InverseKinematics(model, tasks), InverseDynamics(model, tasks)
+    for control in controls:
+        control.compile()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("compiled in a loop")
+
+    still, sizes = np.zeros(model.nv), []
+    controls[0](q, 1e-3, targets)
+    controls[1](q, still, targets)
+    monkeypatch.setattr("robomodel.kernels.function.compile_program", refuse)
+    tracemalloc.start()
+    for _ in range(2):
+        for _ in range(50):
+            controls[0](q, 1e-3, targets)
+            controls[1](q, still, targets)
+        gc.collect()
+        sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert sizes[1] - sizes[0] < 2_000
 
 
 # ---- configurations ------------------------------------------------------------------------------

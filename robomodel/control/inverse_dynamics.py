@@ -11,23 +11,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.control import quadratic
+from robomodel.control.controller import MISFIT, Controller
 from robomodel.control.limits import LimitLike, Limits, Quantity, as_limits, limits_of
 from robomodel.control.quadratic import (
     UNBOUNDED,
     ContradictionError,
     InfeasibleError,
     QuadraticProgram,
-    solver_of,
 )
 from robomodel.control.search import Indices
-from robomodel.control.tasks import Instant, Piece, Task, TaskSet, product, unfit
+from robomodel.control.tasks import Instant, Piece, Task, product, unfit
 from robomodel.dynamics.actuators import maps
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Matrix
@@ -35,12 +34,10 @@ from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import passive_force
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.recursions.rnea import bias_force
-from robomodel.errors import as_real, no_model, warn
+from robomodel.errors import warn
 from robomodel.kernels.function import TracedFunction, split
 from robomodel.model.arguments import as_array, as_numbers, common_batch
-from robomodel.model.configurations.states import check_finite
 from robomodel.model.derived import traced
-from robomodel.model.elements import position_names
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.motion import tangent
@@ -63,7 +60,6 @@ from robomodel.spatial import Vec, cross
 KINDS = ("actuator", "position", "velocity")
 RATE = 20.0  # ω of the barriers [1/s]
 SINGULAR = 1e8  # Σ G² beyond which independent coordinates do not say how a linkage moves
-RIGID = 1e-10  # squares of what a target's axes may fail by
 TOUCHING = 1e-3  # [m] from the ground within which a point stands on it
 STEEPEST = 1e6  # coefficient of friction that stands for more
 Result: TypeAlias = tuple[Array, Array, Array]
@@ -339,7 +335,7 @@ def contact_axes(normal: Vector) -> tuple[Vec, Vec, Vec]:
     return (1.0 + sign * x * x * a, sign * b, -sign * x), (b, sign + y * y * a, -y), (x, y, z)
 
 
-class InverseDynamics:
+class InverseDynamics(Controller):
     """Accelerations, motor forces and contact forces that follow tasks within limits.
 
     Each task wants ẍ = gain e - 2 √gain ẋ, frames' origins as points; Σ ½ |W (J a + J̇ v - ẍ)|² is
@@ -383,24 +379,17 @@ class InverseDynamics:
         damping: float = 1e-8,
         solver: str = "daqp",
     ) -> None:
-        if not isinstance(model, Model):
-            raise no_model(model)
-        self.model, self.ground = model, ground
-        self._options: dict[str, Any] = {
-            "contacts": contacts, "friction": friction, "limits": limits, "passive": passive,
-            "ground": ground, "damping": damping, "solver": solver,
-        }  # fmt: skip
-        self.damping = as_real(damping, "damping")
-        if not 0.0 < self.damping < math.inf:
-            raise ValueError(f"damping is a positive number, got {damping!r}")
+        limits = as_limits(limits)
+        super().__init__(
+            model, tasks, damping, solver,
+            contacts=contacts, friction=friction, limits=limits, passive=passive, ground=ground,
+        )  # fmt: skip
+        self.ground = ground
         if ground is not None and not contacts:
             self.contacts = tuple(touching_points(model, (ground,), None))
         else:
             self.contacts = tuple(as_points(model, cast("Sequence[Point]", contacts)))
         self._friction = self._coefficients(friction)
-        self._tasks = TaskSet(model, tasks)
-        self._solver = solver_of(solver)
-        limits = as_limits(limits)
         bounded = "actuator" in limits
         others = [each for each in limits if each != "actuator"]
         weight = model.mass * (float(np.linalg.norm(model.gravity)) or 9.81) or 1.0
@@ -426,9 +415,6 @@ class InverseDynamics:
         self._upright = np.ones(k, dtype=bool), np.tile([0.0, 0.0, 1.0], (k, 1))
         self._selections: dict[bytes, tuple[Indices, Indices]] = {}
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(InverseDynamics, **self._options), (self.model, self.tasks)
-
     def _coefficients(self, friction: ArrayLike) -> Array:
         if self.ground is not None:
             given = [self.ground.law(point).friction for point in self.contacts]
@@ -443,14 +429,9 @@ class InverseDynamics:
             given = [min(pair) for pair in zip(given, own, strict=True)]
         return np.array([min(x, STEEPEST) for x in given])
 
-    @property
-    def tasks(self) -> tuple[Task, ...]:
-        """Its tasks."""
-        return self._tasks.tasks
-
-    def __repr__(self) -> str:
-        names = ", ".join(f"'{task.name}'" for task in self.tasks)
-        return f"<InverseDynamics of '{self.model.name}': {names}; {len(self.contacts)} contacts>"
+    def _functions(self) -> list[TracedFunction]:
+        linkages = tangent.numbers(self.model) > 0
+        return [self._function, *([id_program(self.model, self._in_tangents)] if linkages else [])]
 
     def __call__(
         self,
@@ -537,8 +518,8 @@ class InverseDynamics:
         numbers = np.empty(function.size)
         function(*given, out=numbers)
         growth, misfit = numbers[-2:].tolist()
-        if not (growth < SINGULAR and misfit < RIGID and np.isfinite(numbers).all()):
-            self._refuse(q, v, targets)
+        if not (growth < SINGULAR and misfit < MISFIT and np.isfinite(numbers).all()):
+            self._refuse(q, targets, v)
             if tangent.numbers(self.model):
                 layout = self._in_tangents
                 function, start = id_program(self.model, layout), tangent.start(self.model, q, v)
@@ -564,11 +545,6 @@ class InverseDynamics:
         )
         nu, k = len(self.model.actuators), len(self.contacts)
         return np.full(self.model.nv, np.nan), np.full(nu, np.nan), np.full((k, 3), np.nan)
-
-    def _refuse(self, q: Array, v: Array, targets: Array) -> None:
-        check_finite(q, "q", position_names(self.model))
-        check_finite(v, "v", self.model.dof_names)
-        self._tasks.refuse(targets)
 
     def _solved(self, parts: Mapping[str, Array], standing: Mask) -> Array:
         """x of the programme with the contacts that stand."""

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.control import quadratic
+from robomodel.control.controller import MISFIT, Controller
 from robomodel.control.limits import AccelerationLimit, LimitLike, as_limits, limits_of
 from robomodel.control.programme import MET, Layout, Outcome, ik_program
-from robomodel.control.quadratic import ContradictionError, InfeasibleError, solver_of
+from robomodel.control.quadratic import ContradictionError, InfeasibleError
 from robomodel.control.search import CLOSED, Search, bases_of, closed, moved, start_again
-from robomodel.control.tasks import FrameTask, JointTask, PointTask, Task, TaskSet
+from robomodel.control.tasks import FrameTask, JointTask, PointTask, Task
 from robomodel.dynamics.kinematics.frames import FrameLike
-from robomodel.errors import as_real, no_model, warn
+from robomodel.errors import as_real, warn
+from robomodel.kernels.function import TracedFunction
 from robomodel.model.arguments import as_array, as_numbers, check_one_configuration, common_batch
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import position_names
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import tangent
@@ -29,13 +28,12 @@ from robomodel.motion import tangent
 KINDS = ("position", "velocity")
 SHARE = 0.5  # of the way to a position limit that a step may go, as in pink
 SINGULAR = 1e16  # Σ G² beyond which independent coordinates do not say how a linkage moves
-RIGID = 1e-10  # squares of what a target's axes may fail by
 DETERMINED = 1e-6  # share of a linkage's motion that independent velocities have to determine
 HALVINGS = 6  # of a step that loops cannot follow at once
 RESTARTS = 6  # of a search that does not reach its targets, from random configurations
 
 
-class InverseKinematics:
+class InverseKinematics(Controller):
     """Velocities that follow tasks within limits, loops closed by the coordinates.
 
     The step d = v dt minimises Σ ½ |W (J d - gain e)|² + ½ (damping + Σ lm |gain W e|²) |d|² over
@@ -68,16 +66,8 @@ class InverseKinematics:
         damping: float = 1e-12,
         solver: str = "daqp",
     ) -> None:
-        if not isinstance(model, Model):
-            raise no_model(model)
-        self.model = model
-        self.damping = as_real(damping, "damping")
-        if not (math.isfinite(self.damping) and self.damping > 0.0):
-            raise ValueError(f"damping is a positive number, got {damping!r}")
         limits = as_limits(limits)
-        self._options: dict[str, Any] = {"limits": limits, "damping": damping, "solver": solver}
-        self._tasks = TaskSet(model, tasks)
-        self._solver = solver_of(solver)
+        super().__init__(model, tasks, damping, solver, limits=limits)
         pieces = tuple(self._tasks.pieces)
         self._layout = Layout(pieces, limits_of(model, limits, KINDS))
         self._outcome = Outcome(self._layout, model)
@@ -88,17 +78,9 @@ class InverseKinematics:
         self._positions = Layout(pieces, within, linkages)
         self._in_tangents = Layout(pieces, limits_of(model, limits, KINDS, tangent=True), True)
 
-    @property
-    def tasks(self) -> tuple[Task, ...]:
-        """Its tasks."""
-        return self._tasks.tasks
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(InverseKinematics, **self._options), (self.model, self.tasks)
-
-    def __repr__(self) -> str:
-        names = ", ".join(f"'{task.name}'" for task in self.tasks)
-        return f"<InverseKinematics of '{self.model.name}': {names}>"
+    def _functions(self) -> list[TracedFunction]:
+        linkages = tangent.numbers(self.model) > 0
+        return [self._function, *([ik_program(self.model, self._in_tangents)] if linkages else [])]
 
     def __call__(
         self,
@@ -275,7 +257,7 @@ class InverseKinematics:
         results = self._evaluate(q, targets, settings, further)
         excess, growth, unfit = results[..., -3], results[..., -2], results[..., -1]
         step: Array = results[..., -3 - n : -3]
-        fine = (excess <= MET) & (growth < SINGULAR) & (unfit < RIGID)
+        fine = (excess <= MET) & (growth < SINGULAR) & (unfit < MISFIT)
         if results.ndim == 1:
             return step if fine else self._one(q, targets, settings, further, results)
         if fine.all():
@@ -306,11 +288,6 @@ class InverseKinematics:
         self._function(q, targets, weights, settings, *further, out=results)
         return results
 
-    def _refuse(self, q: Array, targets: Array) -> None:
-        """Raise a ValueError for what is not finite, or no pose."""
-        check_finite(q, "q", position_names(self.model))
-        self._tasks.refuse(targets)
-
     def _one(
         self,
         q: Array,
@@ -321,7 +298,7 @@ class InverseKinematics:
     ) -> Array:
         """The step of one state whose minimum without limits exceeds some, or is none."""
         excess, growth, unfit = results[-3:].tolist()
-        if not (excess < math.inf and growth < SINGULAR and unfit < RIGID):
+        if not (excess < math.inf and growth < SINGULAR and unfit < MISFIT):
             self._refuse(q, targets)
         if not growth < SINGULAR:
             return self._singular(q, targets, settings, further)

@@ -183,8 +183,9 @@ class Task(ABC):
             if hasattr(self, each):
                 frames.place(model, getattr(self, each))
 
-    @abstractmethod
-    def _default_name(self) -> str: ...
+    def _default_name(self) -> str:
+        frame: FrameLike = getattr(self, "frame", "")
+        return frame if isinstance(frame, str) else frame[0]
 
     @abstractmethod
     def costs(self, model: Model) -> list[float]:
@@ -203,7 +204,21 @@ class Task(ABC):
 
 
 @dataclass(frozen=True)
-class FrameTask(Task):
+class _PoseTask(Task):
+    """A task whose target is a pose, with costs of its positions and orientations."""
+
+    def costs(self, model: Model) -> list[float]:
+        """Three of the orientation, three of the position."""
+        turn = self._spread("orientation_cost", 3)
+        return turn + self._spread("position_cost", 3)
+
+    def target(self, model: Model) -> tuple[int, ...]:
+        """A pose."""
+        return POSE
+
+
+@dataclass(frozen=True)
+class FrameTask(_PoseTask):
     """A frame's pose: e = log6(X⁻¹ X*) in the frame's axes, angular first (pink's FrameTask).
 
     In inverse kinematics J is Jlog6(X*⁻¹ X) times the frame's Jacobian in its own axes. In inverse
@@ -220,18 +235,6 @@ class FrameTask(Task):
     position_cost: Cost = 1.0
     orientation_cost: Cost = 1.0
 
-    def _default_name(self) -> str:
-        return _link(self.frame)
-
-    def costs(self, model: Model) -> list[float]:
-        """Three of the orientation, three of the position."""
-        turn = self._spread("orientation_cost", 3)
-        return turn + self._spread("position_cost", 3)
-
-    def target(self, model: Model) -> tuple[int, ...]:
-        """A pose."""
-        return POSE
-
     def rows(self, at: Instant, target: Vector) -> TaskRows:
         """The logarithm of the way to the target."""
         place = placed(at, self.frame)
@@ -244,7 +247,7 @@ class FrameTask(Task):
 
 
 @dataclass(frozen=True)
-class RelativeFrameTask(Task):
+class RelativeFrameTask(_PoseTask):
     """A frame's pose as another frame sees it; otherwise a :class:`FrameTask`.
 
     Target: the pose (..., 4, 4) of ``frame`` in ``root``. ẋ and ẍ are the velocity and the
@@ -261,18 +264,6 @@ class RelativeFrameTask(Task):
     root: FrameLike
     position_cost: Cost = 1.0
     orientation_cost: Cost = 1.0
-
-    def _default_name(self) -> str:
-        return _link(self.frame)
-
-    def costs(self, model: Model) -> list[float]:
-        """Three of the orientation, three of the position."""
-        turn = self._spread("orientation_cost", 3)
-        return turn + self._spread("position_cost", 3)
-
-    def target(self, model: Model) -> tuple[int, ...]:
-        """A pose."""
-        return POSE
 
     def rows(self, at: Instant, target: Vector) -> TaskRows:
         """The logarithm of the way to the target."""
@@ -323,9 +314,6 @@ class PointTask(Task):
     frame: FrameLike
     cost: Cost = 1.0
 
-    def _default_name(self) -> str:
-        return _link(self.frame)
-
     def costs(self, model: Model) -> list[float]:
         """Three."""
         return self._spread("cost", 3)
@@ -359,10 +347,6 @@ def product(a: Sequence[Vector], b: Sequence[Vector]) -> Matrix:
 def placed(at: Instant, frame: FrameLike, reference: Reference = "local") -> frames.FramePlacement:
     """The place of a frame."""
     return frames.place(at.model, frame_key(frame), reference)
-
-
-def _link(frame: FrameLike) -> str:
-    return frame if isinstance(frame, str) else frame[0]
 
 
 def _way(pose: tuple[Mat, Vec], target: Vector) -> tuple[list[Scalar], Sequence[Vector]]:
@@ -689,7 +673,7 @@ def unfit(pieces: Iterable[Piece], targets: Vector) -> Scalar:
     """By how much axes of target poses fail to be orthonormal and right-handed, squared."""
     worst: Scalar = 0.0
     for piece in pieces:
-        if isinstance(piece.task, FrameTask | RelativeFrameTask):
+        if isinstance(piece.task, _PoseTask):
             at = targets[piece.first : piece.first + piece.size]
             x, y, z = ((at[i], at[i + 1], at[i + 2]) for i in (0, 4, 8))
             off = minus(cross(x, y), z)

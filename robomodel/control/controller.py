@@ -1,0 +1,72 @@
+"""What controllers share: a robot, tasks, dampings, a solver, and what they refuse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from robomodel.control.quadratic import solver_of
+from robomodel.control.tasks import Task, TaskSet
+from robomodel.errors import as_real, no_model
+from robomodel.kernels.compile import NoCompilerError
+from robomodel.kernels.function import TracedFunction
+from robomodel.model.configurations.states import check_finite
+from robomodel.model.elements import position_names
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+
+MISFIT = 1e-10  # squares of what a target's axes may fail by
+
+
+class Controller:
+    """Tasks of a robot, of which every call makes a quadratic programme."""
+
+    def __init__(
+        self,
+        model: Model,
+        tasks: Task | Iterable[Task],
+        damping: float,
+        solver: str,
+        **options: Any,
+    ) -> None:
+        if not isinstance(model, Model):
+            raise no_model(model)
+        self.model = model
+        self.damping = as_real(damping, "damping")
+        if not 0.0 < self.damping < math.inf:
+            raise ValueError(f"damping is a positive number, got {damping!r}")
+        self._options = {**options, "damping": damping, "solver": solver}
+        self._tasks = TaskSet(model, tasks)
+        self._solver = solver_of(solver)
+
+    def compile(self) -> None:
+        """Compile all that calls may need, at dead points too: before a loop in real time."""
+        for function in self._functions():
+            with suppress(NoCompilerError):
+                function.kernel()
+
+    def _functions(self) -> list[TracedFunction]:
+        """What calls evaluate."""
+        return []
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Its tasks."""
+        return self._tasks.tasks
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self._options), (self.model, self.tasks)
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"'{task.name}'" for task in self.tasks)
+        return f"<{type(self).__name__} of '{self.model.name}': {names}>"
+
+    def _refuse(self, q: Array, targets: Array, v: Array | None = None) -> None:
+        """Raise a ValueError for what is not finite, or no pose."""
+        check_finite(q, "q", position_names(self.model))
+        if v is not None:
+            check_finite(v, "v", self.model.dof_names)
+        self._tasks.refuse(targets)
