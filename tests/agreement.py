@@ -53,9 +53,9 @@ def gathered(model: Model, state: State):
     for cluster in model.clusters:
         own = Q[cluster.spanning_q]
         if cluster.kind == "couplings":
-            matrix = np.array(cluster.constraint.position_matrix)
-            offset = np.array(cluster.constraint.offset)
-            own = np.linalg.lstsq(matrix, own - offset, rcond=None)[0]
+            linear = getattr(cluster.constraint, "linear", cluster.constraint)  # of polynomials
+            matrix, offset = np.array(linear.position_matrix), np.array(linear.offset)
+            own = np.linalg.lstsq(matrix, own - offset, rcond=None)[0][: q[cluster.q].size]
         q[cluster.q] = own
         v[cluster.v] = V[cluster.spanning_v][list(cluster.columns)]
         a[cluster.v] = A[cluster.spanning_v][list(cluster.columns)]

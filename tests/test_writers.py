@@ -81,14 +81,6 @@ def test_options_are_written() -> None:
     same_robot(free, rm.load(written(free)))
 
 
-@pytest.mark.parametrize("name", rm.robots.names())
-def test_shipped_robots(name: str) -> None:
-    model = rm.robots.load(name)
-    again = rm.load(written(model))
-    assert differences(model.description, again.description) == []
-    same_robot(model, again)
-
-
 @pytest.mark.parametrize("kind", few(KINDS, "gear", "mimic", "rod", "rssr", "ankle"))
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_random_mechanisms(kind: str) -> None:
