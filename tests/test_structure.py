@@ -13,7 +13,7 @@ import robomodel.dynamics.functions
 from benchmarks.shared.imports import circles, imports, modules, top, upward
 
 LAYERS = (
-    ("errors", "running", "scalars"),
+    ("errors", "running", "scalars", "tolerances"),
     ("spatial", "files", "kernels"),
     ("description",),
     ("model",),

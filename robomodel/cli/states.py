@@ -25,13 +25,13 @@ from robomodel.errors import DescriptionError, DescriptionWarning, did_you_mean
 from robomodel.files import named
 from robomodel.kernels import obstacle
 from robomodel.model import Model
-from robomodel.model.closure import CLOSED
 from robomodel.model.configurations import states
 from robomodel.model.elements import Joint
 from robomodel.model.joints import Array
 from robomodel.model.springs import Spring
 from robomodel.reports.document import Cell, Document, Section, Table, count
 from robomodel.running import track
+from robomodel.tolerances import CLOSED
 
 ROUND_TRIP = 1e-6  # relative; forward dynamics of a regular state returns a far better than this
 

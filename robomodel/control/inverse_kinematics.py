@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from robomodel.control import quadratic
 from robomodel.control.controller import MISFIT, Controller
 from robomodel.control.limits import AccelerationLimit, LimitLike, as_limits, limits_of
-from robomodel.control.programme import MET, Layout, Outcome, ik_program
+from robomodel.control.programme import Layout, Outcome, ik_program
 from robomodel.control.quadratic import ContradictionError, InfeasibleError
-from robomodel.control.search import CLOSED, Search, bases_of, closed, moved, start_again
+from robomodel.control.search import Search, bases_of, closed, moved, start_again
 from robomodel.control.tasks import FrameTask, JointTask, PointTask, Task
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import as_real, warn
@@ -24,6 +24,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import tangent
+from robomodel.tolerances import EXACTLY_CLOSED, NOTHING
 
 KINDS = ("position", "velocity")
 SHARE = 0.5  # of the way to a position limit that a step may go, as in pink
@@ -166,7 +167,7 @@ class InverseKinematics(Controller):
             for _ in range(2**halvings):
                 there, opened, more = moved(model, there, z[None] / 2**halvings, more)
                 gap = np.maximum(gap, opened)
-            if gap[0] <= CLOSED**2:
+            if gap[0] <= EXACTLY_CLOSED**2:
                 reached: Array = there[0]
                 return reached
         return model.integrate(at, v_dt)
@@ -257,7 +258,7 @@ class InverseKinematics(Controller):
         results = self._evaluate(q, targets, settings, further)
         excess, growth, unfit = results[..., -3], results[..., -2], results[..., -1]
         step: Array = results[..., -3 - n : -3]
-        fine = (excess <= MET) & (growth < SINGULAR) & (unfit < MISFIT)
+        fine = (excess <= NOTHING) & (growth < SINGULAR) & (unfit < MISFIT)
         if results.ndim == 1:
             return step if fine else self._one(q, targets, settings, further, results)
         if fine.all():

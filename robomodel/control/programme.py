@@ -33,9 +33,8 @@ from robomodel.scalars import (
     sqrt,
     transposed,
 )
+from robomodel.tolerances import HUGE
 
-FINITE = 1e300
-MET = 1e-12  # by how much the minimum without limits may exceed one
 REGULAR = 1e-8  # square of the sine between hard rows from which on they are independent
 
 
@@ -178,7 +177,7 @@ def _programme(
     lower, upper = ([*part, *right] for part in transposed(between) or ([], []))
     excess = select(regular - REGULAR, 1.0, excess)
     sizes = dot(step, step) + dot(right, right)
-    excess = select(sizes - FINITE, excess, math.inf)  # where it is no number, too
+    excess = select(sizes - HUGE, excess, math.inf)  # where it is no number, too
     checks = [excess, at.growth, unfit(layout.pieces, targets)]
     return [
         *(x for row in hessian for x in row), *gradient,

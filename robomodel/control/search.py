@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.control.programme import MET, Layout, Outcome, ik_program
+from robomodel.control.programme import Layout, Outcome, ik_program
 from robomodel.control.quadratic import QuadraticProgram, Solver
 from robomodel.control.tasks import PostureTask
 from robomodel.kernels.function import TracedFunction
@@ -25,16 +25,14 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.scalars import Scalar, Vector
+from robomodel.tolerances import EXACTLY_CLOSED, NOTHING, ROUNDING, WITHIN
 
 Indices: TypeAlias = NDArray[np.intp]
 
-CLOSED = 1e-12  # [m, or sine of an angle] that loops may be open by
 CLOSINGS = 5  # Newton steps after a step
 LONGEST = 0.5  # [rad, m] of a step
 FIRST, LEAST, MOST = 1e-2, 1e-9, 1e9  # damping as a share of the squared error
 MET_LIMIT = 1e-6  # [rad, m] from a limit at which a result counts as at it
-INSIDE = 1e-9  # [rad, m] beyond a limit that is still within
-EXACTLY = 1e-13  # [rad, m] by which hard tasks and limits may fail in the end
 STILL = 1e-11  # [rad, m] of a step where iterations end
 PRICE = 10.0  # of hard tasks and limits beside the root of the others' squares
 SHARES = (0.3, 0.1, 0.01, 0.0)  # of hard tasks' errors, where all at once is not possible
@@ -78,7 +76,7 @@ def moved(model: Model, q: Array, step: Array, bases: Array) -> tuple[Array, Arr
 def closed(model: Model, q: Array) -> Array:
     """Configurations (n, nq) with loops closed: the nearest, where they are open."""
     result, gap, _ = moved(model, q, np.zeros((len(q), model.nv)), bases_of(model, q))
-    bad = ~(gap <= CLOSED**2)
+    bad = ~(gap <= EXACTLY_CLOSED**2)
     if bad.any():
         result[bad] = model.close(q[bad] if len(q) > 1 else q[0])
     return result
@@ -151,7 +149,7 @@ class Search:
             trial = self._evaluate(active, following, turned, weights, damping)
             price = PRICE * np.sqrt(self.scale * soft) + LEAST * self.scale  # above multipliers
             before, after = (self._merit(x, costs, price)[0] for x in (results, trial))
-            better = (after < before) & (gap <= CLOSED**2)
+            better = (after < before) & (gap <= EXACTLY_CLOSED**2)
             better &= ~self.reached[active]
             self.q[active[better]] = following[better]
             self.bases[active[better]] = turned[better]
@@ -171,14 +169,14 @@ class Search:
             rows = np.flatnonzero(~self.reached & np.isfinite(self.merit))
             results = self._evaluate(rows, self.q[rows], self.bases[rows], weights, np.ones(1))
             fault = self._merit(results, costs, 0.0)[1]
-            off = fault > EXACTLY
+            off = fault > ROUNDING
             rows, fault = rows[off], fault[off]
             if not len(rows):
                 return
             step = self._steps(results[off])
             following, gap, after = moved(self.model, self.q[rows], step, self.bases[rows])
             trial = self._evaluate(rows, following, after, weights, np.ones(1))
-            less = (self._merit(trial, costs, 0.0)[1] < fault) & (gap <= CLOSED**2)
+            less = (self._merit(trial, costs, 0.0)[1] < fault) & (gap <= EXACTLY_CLOSED**2)
             self.q[rows[less]], self.bases[rows[less]] = following[less], after[less]
             self._judge(rows[less], trial[less], costs, tolerance)
 
@@ -187,7 +185,7 @@ class Search:
         self.merit[rows], fault = self._merit(results, costs, 1e3 * self.scale)
         error = np.abs(self.outcome.get("error", results)[:, ~self.postures])
         reached = np.max(error, axis=1, initial=0.0) <= tolerance
-        self.reached[rows] = reached & (fault <= max(INSIDE, tolerance))
+        self.reached[rows] = reached & (fault <= max(WITHIN, tolerance))
 
     def _evaluate(
         self, rows: Indices, q: Array, bases: Array, weights: Array, damping: Array
@@ -217,7 +215,7 @@ class Search:
     def _steps(self, results: Array) -> Array:
         """Steps (rows, nv) within the limits, none longer than LONGEST."""
         checks, step = self.outcome.get("checks", results), self.outcome.get("step", results).copy()
-        pending = ~(checks[:, 0] <= MET)
+        pending = ~(checks[:, 0] <= NOTHING)
         for row in np.flatnonzero(pending).tolist():
             step[row] = self._constrained(self.outcome.programme(results[row]))
         base = 3 if self.model.floating_base else 0  # its turns count, its way does not

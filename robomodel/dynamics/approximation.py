@@ -54,6 +54,7 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import with_parameters
 from robomodel.model.spins import Spin, find_spins, locked
 from robomodel.model.tree_joints import ClusterTree, Follower, tree_joints
+from robomodel.tolerances import NOTHING, SAME
 
 __all__ = ["approximate_tree"]
 
@@ -217,7 +218,6 @@ class WrittenTree:
 
 GOOD, FAIR = 0.03, 0.10  # errors of accelerations with which a tree will do, and with care
 FALL = 1e-3  # error of gravity below which a fit may be worse than the lumped tree
-EXACT = 1e-9  # errors of accelerations that are rounding
 
 
 def percent(error: float) -> str:
@@ -250,7 +250,7 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> WrittenTree:
     except np.linalg.LinAlgError:
         return _noted(written)
     written = replace(written, errors=errors, lumped=errors)
-    if errors.acceleration.worst < EXACT:
+    if errors.acceleration.worst < SAME:
         return _noted(replace(written, kind="exact"))
     if options.fit == "lumped":
         return _noted(written)
@@ -258,7 +258,7 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> WrittenTree:
     if exist:
         tree = with_parameters(lumped, values)
         errors = tree_errors(tree, others.on(at))
-        if errors.acceleration.worst < EXACT:
+        if errors.acceleration.worst < SAME:
             return _noted(replace(written, model=tree, kind="exact", errors=errors))
     description = _lumped(view, options.tendons, rotors=True)
     best = _better(written, _fitted(written, description, fits, others))
@@ -394,8 +394,6 @@ def _warn_of_tendons(model: Model) -> None:
 # with its row J at the neutral configuration, is linear in the joints that move: damping d JᵀJ,
 # friction at most f |J|, and a spring about the position at which x is at rest. For gears that is
 # exact; for linkages it is right near neutral, as armature is.
-
-NOTHING = 1e-12  # of the largest entry of a row
 
 
 def with_reflected(model: Model, opened: Description) -> Description:

@@ -52,9 +52,7 @@ from robomodel.scalars import (
     transposed,
 )
 from robomodel.spatial import ZERO, Transform
-
-SINGULAR = 1e-9  # a pivot of H below this share of its diagonal entry moves no mass
-
+from robomodel.tolerances import SINGULAR
 
 # ---- the trees -----------------------------------------------------------------------------------
 

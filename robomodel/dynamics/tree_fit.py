@@ -39,6 +39,7 @@ from robomodel.model.physical import Cone, ParameterPrior, minimise
 from robomodel.model.tree_joints import ClusterTree
 from robomodel.scalars import stack, unstack
 from robomodel.spatial import UNIT, Transform
+from robomodel.tolerances import SINGULAR
 
 STATES = 400  # of a fit, and as many others for its errors, which are alike then
 RATE = 10.0  # rad/s: accelerations over velocities of the states
@@ -51,7 +52,6 @@ RAISED = 1e-3  # of the largest eigenvalue of a body's Σ: what is below is rais
 LIGHT = 1e-4  # of the tree's mass: the least that a body has to begin with
 ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: the armature that is assumed
 DIGITS = 9  # of fitted numbers
-PARALLEL = 1e-9  # the sine of the angle between two axes that are one
 SEED = 20260302
 
 
@@ -286,7 +286,7 @@ def _spin(model: Model, rotor: int, child: int, about: float, ratio: float) -> f
         for node, body in ((one, rotor), (other, child))
     ]
     cosine = float(np.dot(*np.array(axes, dtype=float)))
-    if abs(abs(cosine) - 1.0) > PARALLEL:
+    if abs(abs(cosine) - 1.0) > SINGULAR:
         return 0.0
     return math.copysign(1.0, cosine) * ratio * (about - one.armature)
 

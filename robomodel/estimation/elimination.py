@@ -27,9 +27,8 @@ from robomodel.estimation.equations import Group, SingularError, System, refined
 from robomodel.estimation.graph import Graph, Linear, Values
 from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Factorization, Scalar, div, dot, is_zero
+from robomodel.tolerances import RANK, ROUNDING
 
-RANK = 1e-10  # of a condition's row, scaled to length 1
-DETERMINED = 1e-13  # of a column's norm before the others were eliminated from it
 WHOLE = 32  # columns that LAPACK takes one by one, and in one call
 PANEL, BLOCK = 16, 32  # columns factored together here, and reflectors that LAPACK takes together
 CONTRADICTION = 1e-7  # of the largest entry: what exact rows may fail by
@@ -138,7 +137,7 @@ def eliminate(
     pivots = np.zeros(free)
     diagonal = np.abs(np.diagonal(r[:free, :free]))
     pivots[: len(diagonal)] = diagonal
-    loose = ~(pivots > DETERMINED * sizes)
+    loose = ~(pivots > ROUNDING * sizes)
     if loose.any():
         raise UndeterminedError(time, labels[free_at[int(np.argmax(loose))]])
     # gain, offset and root side by side: first of the free unknowns, then of the pivots by them
@@ -367,7 +366,6 @@ def _stacked(parts: Sequence[_Rows], names: Sequence[str], sizes: Mapping[str, i
 
 THRESHOLD = 0.1  # a pivot is no smaller than this share of the largest in its column
 RELAXED = (THRESHOLD, 1e-2, 1e-4)  # for columns that had to wait: the share at last
-FLOOR = 1e-13  # a pivot of N below this share of its diagonal is rounding: not determined
 MANY = 12  # columns at once that are worth sorting
 SINGULAR = 1e-11  # of a column's first size: what remains is rounding
 
@@ -725,7 +723,7 @@ class WeightedElimination:
             if type(normal[i][i]) is float and normal[i][i] == 0.0:
                 name = next(n for n, at in system.columns.items() if c in at)
                 raise SingularError(name, "is not determined by the equations and measurements")
-        self.factors = Factorization(normal, floor=FLOOR)
+        self.factors = Factorization(normal, floor=ROUNDING)
 
     def _row(self, r: int) -> list[Scalar]:
         """A row as it was carried, over the free columns."""

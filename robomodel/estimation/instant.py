@@ -36,14 +36,13 @@ from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, stack, unstack
+from robomodel.tolerances import RANK
 
 if TYPE_CHECKING:
     from robomodel.estimation.compiled import Solver
 
 
 Method = Literal["gauss", "qr"]
-
-DEFICIENT = 1e-10  # singular values below this share of the largest count as zero
 
 
 @dataclass(frozen=True)
@@ -265,7 +264,7 @@ class Problem:
             scale = _sizes(matrix, 0)
             matrix = matrix / scale[None, :]
         _, singular, vt = np.linalg.svd(matrix)
-        rank = int(np.sum(singular > DEFICIENT * singular[0])) if len(singular) else 0
+        rank = int(np.sum(singular > RANK * singular[0])) if len(singular) else 0
         null = vt[rank:]
         free = tuple(
             name

@@ -45,10 +45,10 @@ from robomodel.model.configurations.following import integrate_open
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot
+from robomodel.tolerances import NOTHING
 
 BAUMGARTE = 20.0  # 1/s: how fast points return to where they are held
 FORCE = 1e-3  # weight of contact forces beside torques, so that redundant ones are unique
-CONSTANT = 1e-12  # how much an actuator's map may change with q and still count as constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -483,7 +483,7 @@ class _PlanningProblem:
         """The forces of actuators by tau (nu, nv), of least norm."""
         q = np.array([self.model.random_configuration(seed) for seed in range(3)])
         maps = actuator_map(self.model, q)
-        if np.max(np.abs(maps - maps[0])) > CONSTANT * np.max(np.abs(maps)):
+        if np.max(np.abs(maps - maps[0])) > NOTHING * np.max(np.abs(maps)):
             raise ValueError(
                 f"the actuators of '{self.model.name}' drive it through linkages, so that their "
                 "limits change with q: give torques= of its coordinates, infinite ones for motors"

@@ -19,9 +19,9 @@ from robomodel.model.joints import Array, JointModel, Spherical
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector, stack, unstack
+from robomodel.tolerances import EXACTLY_CLOSED
 
 SMALL = 0.1  # motions of a loop's independent joints up to which a few Newton steps will close it
-CLOSED = 1e-12
 NEWTON = 4
 
 
@@ -153,7 +153,7 @@ class Configurations:
             return integrate(self.model, x, dx, whole=True)
         follow: Array = _following(self.model)(x, dx)
         result, gaps = follow[..., : self.size], follow[..., self.size :]
-        if not np.max(np.abs(gaps), initial=0.0) <= CLOSED:
+        if not np.max(np.abs(gaps), initial=0.0) <= EXACTLY_CLOSED:
             return integrate(self.model, x, dx, whole=True)
         return result
 

@@ -29,7 +29,6 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_array, as_numbers
-from robomodel.model.closure import CLOSED
 from robomodel.model.configurations import moving
 from robomodel.model.configurations.following import FOLLOWED
 from robomodel.model.configurations.functions import difference, moved
@@ -47,6 +46,7 @@ from robomodel.scalars import (
     subtracted,
     transposed,
 )
+from robomodel.tolerances import CLOSED
 
 try:
     import crocoddyl

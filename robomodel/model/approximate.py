@@ -23,6 +23,7 @@ from robomodel.model.model import Model
 from robomodel.model.options import fixed
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import Motion
+from robomodel.tolerances import NOTHING
 
 REGULAR = 1e-6  # joints whose velocities are this near to depending on each other do not both move
 
@@ -249,7 +250,7 @@ class JointInertia:
             values = np.diag(matrix)[[i for i, each in enumerate(names) if each == name]]
             value = float(np.mean(values)) if len(values) in (1, 3) else 0.0
             size = float(np.max(np.abs(np.diag(self.matrix))))  # of what other parts are taken off
-            result[name] = value if value > ROUNDING * size else 0.0
+            result[name] = value if value > NOTHING * size else 0.0
         return result
 
     def shared(self) -> list[Tendon]:
@@ -257,14 +258,14 @@ class JointInertia:
         single = np.array([alone for _, alone in self.joints])
         tendons = []
         for name, inertia, ratios in self.rotors:
-            on = np.flatnonzero(np.abs(ratios) > ROUNDING * np.abs(ratios).max(initial=0.0))
+            on = np.flatnonzero(np.abs(ratios) > NOTHING * np.abs(ratios).max(initial=0.0))
             along = bool(single[on].all() and self.chained[np.ix_(on, on)].all())
             if inertia > 0.0 and len(on) > 1 and along:
                 tendons.append(self._tendon(name, inertia, ratios))
         return tendons
 
     def _tendon(self, name: str, inertia: float, ratios: Array) -> Tendon:
-        on = np.flatnonzero(np.abs(ratios) > ROUNDING * np.abs(ratios).max(initial=0.0))
+        on = np.flatnonzero(np.abs(ratios) > NOTHING * np.abs(ratios).max(initial=0.0))
         terms = tuple((self.joints[i][0], float(ratios[i])) for i in on)
         return Tendon(name, inertia, terms)
 
@@ -280,16 +281,13 @@ class JointInertia:
         for each in shared:
             row = np.array([dict(each.terms).get(label, 0.0) for label in labels])
             remainder = remainder - each.inertia * np.outer(row, row)
-        if np.linalg.eigvalsh(remainder / np.outer(scale, scale))[0] < -ROUNDING:
+        if np.linalg.eigvalsh(remainder / np.outer(scale, scale))[0] < -NOTHING:
             shared, remainder = [], whole
         diagonal, factors = _factored(remainder / np.outer(scale, scale), self.chained)
         named = [
             self._tendon(f"{self.cluster}_{n}", 1.0, row * scale) for n, row in enumerate(factors)
         ]
         return [*shared, *named], diagonal * np.outer(scale, scale)
-
-
-ROUNDING = 1e-12  # of a matrix with ones on its diagonal
 
 
 def _factored(matrix: Array, chained: Mask | None = None) -> tuple[Array, list[Array]]:
@@ -299,7 +297,7 @@ def _factored(matrix: Array, chained: Mask | None = None) -> tuple[Array, list[A
     not ``chained``, are in no row together; those with a single number go to D.
     """
     off = np.abs(matrix - np.diag(np.diag(matrix)))
-    if off.max(initial=0.0) <= ROUNDING:
+    if off.max(initial=0.0) <= NOTHING:
         return np.diag(np.diag(matrix)), []
     values, vectors = np.linalg.eigh(matrix)
     if values[0] < 0.0:
@@ -310,7 +308,7 @@ def _factored(matrix: Array, chained: Mask | None = None) -> tuple[Array, list[A
             matrix = matrix + lacking * np.eye(len(matrix))
     diagonal, rows = np.zeros_like(matrix), []
     for i in reversed(range(len(matrix))):
-        row = np.where(np.abs(matrix[i]) > ROUNDING, matrix[i], 0.0)
+        row = np.where(np.abs(matrix[i]) > NOTHING, matrix[i], 0.0)
         if not row[i]:
             continue
         if np.count_nonzero(row) == 1:

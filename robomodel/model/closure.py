@@ -25,8 +25,7 @@ from robomodel.model.constraints import (
 )
 from robomodel.model.joints import Array, JointModel, Mask, Places, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack
-
-CLOSED = 1e-10  # a gap [m, or sine of an angle] below this counts as closed
+from robomodel.tolerances import CLOSED
 
 
 @dataclass(frozen=True, slots=True)

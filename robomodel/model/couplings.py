@@ -18,6 +18,7 @@ from robomodel.model.constraints import (
     PolynomialConstraint,
 )
 from robomodel.scalars import Scalar, div, dot, is_number, is_zero, select
+from robomodel.tolerances import SAME
 
 Row: TypeAlias = dict[int, Scalar]
 Pivots: TypeAlias = Mapping[int, tuple[Row, Scalar]]
@@ -25,8 +26,6 @@ Chosen: TypeAlias = tuple[int | None, ...]
 Choose: TypeAlias = Callable[[int, Row, Scalar], int | None]
 """The pivot of a coupling, from its number, its row after those before it, and its offset; None
 where nothing is left of it."""
-
-AGREE = 1e-9  # what a redundant coupling may leave of its coefficients and offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ def eliminated(geometry: Geometry, chosen: Chosen) -> EliminatedCouplings:
         nonlocal fault
         if chosen[n] is None:
             left = [*row.values(), offset]
-            fault = fault + select(AGREE**2 - dot(left, left), float("nan"), 0.0)
+            fault = fault + select(SAME**2 - dot(left, left), float("nan"), 0.0)
         return chosen[n]
 
     result = eliminate(geometry, choose)

@@ -28,8 +28,8 @@ from robomodel.spatial import (
     minus,
     transpose,
 )
+from robomodel.tolerances import ROUNDING
 
-ROUNDING = 1e-13  # of a sine; of an offset beside the longest
 _STEEP = 0.1  # the sine of an angle between axes below which the foot of their normal is far away
 
 

@@ -28,7 +28,6 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.model import parametric
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
-from robomodel.model.closure import CLOSED
 from robomodel.model.configurations import drawing, functions, moving, states
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
 from robomodel.model.graph import WORLD
@@ -36,6 +35,7 @@ from robomodel.model.joints import Array
 from robomodel.model.springs import Spring
 from robomodel.model.structure import Structure
 from robomodel.scalars import Scalar, Vector, as_number
+from robomodel.tolerances import CLOSED
 
 if TYPE_CHECKING:
     from numpy.random import Generator

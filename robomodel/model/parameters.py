@@ -26,7 +26,7 @@ from robomodel.errors import (
     warn_of_all,
 )
 from robomodel.model.arguments import as_numbers
-from robomodel.model.closure import CLOSED, Held, Nearest, close
+from robomodel.model.closure import Held, Nearest, close
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.couplings import eliminated
 from robomodel.model.derived import cached_on_model
@@ -37,6 +37,7 @@ from robomodel.model.mobility.analysis import blocks
 from robomodel.model.numbers import with_numbers
 from robomodel.scalars import Scalar, is_number, unstack
 from robomodel.spatial import RigidInertia, symmetric
+from robomodel.tolerances import CLOSED, SAME
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
@@ -49,7 +50,6 @@ OF_JOINTS = ("armature", "damping", "friction")
 ENTRIES = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 """The places of the last six of the ten within the inertia."""
 SAMPLES = 8  # of parameters and positions at which zeros of conditions are looked for
-TOLERANCE = 1e-9  # of a pseudo-inertia's largest eigenvalue: a file's rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +406,6 @@ def _fault(values: Array) -> str:
     if values[0] == 0.0 and values[1:4].any():
         return "it has no mass, but a first moment, which no file can say"
     lowest, *_, highest = np.linalg.eigvalsh(pseudo_inertia(values.tolist()))
-    if lowest < -TOLERANCE * max(highest, 0.0):
+    if lowest < -SAME * max(highest, 0.0):
         return f"its pseudo-inertia has the eigenvalue {lowest:.3g}"
     return ""

@@ -21,6 +21,7 @@ from robomodel.model.derived import LARGE, cache_key
 from robomodel.model.joints import Array
 from robomodel.model.parameters import PARAMETERS, ParametersLike, as_values, parameterized
 from robomodel.scalars import Scalar, Vector, stack, unstack
+from robomodel.tolerances import CLOSED
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
@@ -67,7 +68,7 @@ def close(model: Model, q: Array, parameters: ParametersLike) -> Array:
     closed, gap = parametric(functions.held, model, names, functions.CLOSE_STEPS)(q, p)
     closed, gap = closed.reshape(-1, model.nq), np.reshape(gap, -1)
     q, p = q.reshape(-1, model.nq), p.reshape(-1, len(names))
-    bad = ~(gap <= newton.CLOSED)
+    bad = ~(gap <= CLOSED)
     closed[bad] = math.nan
     left = np.flatnonzero(bad & np.isfinite(q).all(axis=-1) & np.isfinite(p).all(axis=-1))
     kinds, which = np.unique(p[left], axis=0, return_inverse=True)

@@ -16,7 +16,6 @@ from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.kernels import Iteration
 from robomodel.kernels.function import Build, TracedFunction
 from robomodel.kernels.program import Dtype
-from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.closing import left_open, settled
 from robomodel.model.derived import LARGE, cache_key, cached_on_model
 from robomodel.model.joints import Array
@@ -30,10 +29,9 @@ from robomodel.motion.tangent import (
     renewed,
 )
 from robomodel.scalars import Scalar, Vector
+from robomodel.tolerances import CLOSED, ROUNDING
 
 Function = TracedFunction
-
-ROUNDING = 1e-13  # gaps below this are rounding, and left alone
 
 
 def function(

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.recursions.passive import is_absent
 from robomodel.errors import UnknownNameError, as_names, did_you_mean, warn
-from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.closing import left_open
 from robomodel.model.configurations.states import refuse, unit_faults
 from robomodel.model.joints import Array
@@ -21,6 +20,7 @@ from robomodel.model.parameters import parameterized
 from robomodel.motion.integrator_functions import openness
 from robomodel.motion.trajectory import Stop
 from robomodel.scalars import Scalar, stack, unstack
+from robomodel.tolerances import CLOSED, WITHIN
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,6 @@ def method_of(
 # ---- position limits -----------------------------------------------------------------------------
 
 ROUNDED = 1e-4  # gap up to which single precision may leave loops open
-INSIDE = 1e-9  # this far beyond a limit, a joint still counts as standing at it
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ class Limits:
         if wanted is False:
             return Limits(model)
         limits = Limits.all_of(model, named(model, wanted))
-        beyond = limits.margins(start) < -INSIDE
+        beyond = limits.margins(start) < -WITHIN
         if np.any(beyond):
             n = int(np.argmax(beyond))
             raise ValueError(
@@ -185,7 +184,7 @@ def warn_of_starts_beyond(model: Model, stops: frozenset[str], q: Array) -> None
     starts = []
     margins = watched.margins(q).reshape(-1, len(watched.places))
     for n, margin in enumerate(np.fmin.reduce(margins)):  # beside those that are not numbers
-        if margin < -INSIDE:
+        if margin < -WITHIN:
             limit = f"{watched.side(n)} limit {watched.bounds[n]:g}"
             starts.append(f"'{watched.joints[n]}' by {-margin:.3g} ({limit})")
     if starts:

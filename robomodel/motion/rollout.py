@@ -13,7 +13,6 @@ from robomodel.errors import warn
 from robomodel.kernels.function import as_dtype
 from robomodel.kernels.threads import TILE, share
 from robomodel.model.arguments import as_array
-from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import ParametersLike, of_geometry
@@ -32,6 +31,7 @@ from robomodel.motion.options import KERNELS, MotionOptions, as_dynamics, check_
 from robomodel.motion.stepping import SINGULAR, Ahead, Steps
 from robomodel.motion.steps import SWEEPS, TORN, FixedStep
 from robomodel.motion.tangent import UNDETERMINED, StepError, linkages
+from robomodel.tolerances import CLOSED
 
 Method: TypeAlias = Literal["rk4", "semi_implicit_euler", "time_stepping"]
 UNSOLVED = {

@@ -17,7 +17,6 @@ from robomodel.dynamics import saturate
 from robomodel.dynamics.contact.points import UNSOLVED
 from robomodel.errors import as_real
 from robomodel.model.arguments import as_numbers
-from robomodel.model.closure import CLOSED
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
@@ -43,6 +42,7 @@ from robomodel.motion.tangent import (
 )
 from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
 from robomodel.running import Progress
+from robomodel.tolerances import CLOSED
 
 MOST = 2**53  # steps, beyond which their times are not told apart
 

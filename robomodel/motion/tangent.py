@@ -34,7 +34,6 @@ import numpy as np
 
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.model import closure as newton
-from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.closing import normalized
 from robomodel.model.constraints import Conditions, LoopConstraint, Perpendicular, evaluate_loops
 from robomodel.model.derived import cached_on_model, nominal
@@ -62,6 +61,7 @@ from robomodel.scalars import (
     unstack,
 )
 from robomodel.spatial import Rotation, Vec, from_quaternion, inner
+from robomodel.tolerances import CLOSED
 
 Table: TypeAlias = tuple[tuple[Scalar, ...], ...]
 

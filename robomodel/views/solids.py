@@ -20,6 +20,7 @@ from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
 from robomodel.model import Model
 from robomodel.model.joints import Array
+from robomodel.tolerances import PARALLEL
 from robomodel.views.drawings import COLOURS, PLAIN, colours_of
 
 DETAIL = 120  # directions in which the hull of a mesh is looked for
@@ -29,7 +30,6 @@ BALL = 120  # points of a ball
 ROUND = 36  # of a rim
 THICKEST, THINNEST = 0.03, 0.006  # radii of bars, of the robot's size
 SLENDER = 0.1  # radius of a bar, of its length
-PARALLEL = 1e-6  # sine of an angle: axes of a planar mechanism
 SIDE = np.array([0.3, -1.0, 0.6])  # from where mechanisms that are not planar are seen
 HINGES = ("revolute", "continuous", "screw")
 

@@ -30,12 +30,12 @@ from robomodel.model.joints import Array, Mask, Places
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.spatial import ZERO, Motion, scale
+from robomodel.tolerances import SAME
 
 FREE = 0.5  # rad or m, either way: where other joints without limits are put
 
 OTHERS = 3  # freedoms of clusters up to which joints are moved with the others at their ends
 SINGULAR = 1e-8  # of the largest singular value
-ALIKE = 1e-9  # relative: values that differ by less are one
 NOTHING = 1e-3  # of the greatest: what counts as a dead point's
 BENT = 0.01  # of the usual size: by which curves may miss straight lines between points
 ROUNDS, MOST = 4, 200  # of points put between others, and how many these are
@@ -124,7 +124,7 @@ class JointEnvelope:
     @property
     def constant(self) -> bool:
         """Whether torque and speed are the same all over its range."""
-        return all(bool(np.ptp(x) <= ALIKE * np.max(x)) if np.all(np.isfinite(x)) else True
+        return all(bool(np.ptp(x) <= SAME * np.max(x)) if np.all(np.isfinite(x)) else True
                    for x in (self.torque, self.speed))  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def _tighter(computed: float, filed: float) -> float:
     """
     if filed == 0.0 and 0.0 < computed < math.inf:
         return computed
-    return filed if computed >= filed * (1.0 - ALIKE) else computed
+    return filed if computed >= filed * (1.0 - SAME) else computed
 
 
 @cached_on_model

@@ -14,7 +14,6 @@ import numpy as np
 from robomodel.dynamics.actuators import maps
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.configurations.closing import INDEPENDENT, Step, coupled, left_open, newton
-from robomodel.model.configurations.functions import FINITE
 from robomodel.model.derived import cached_on_model, nominal, traced
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
@@ -32,12 +31,12 @@ from robomodel.scalars import (
     subtracted,
     transposed,
 )
+from robomodel.tolerances import HUGE, SINGULAR
 
 STEPS = 3  # of Newton's, by which linkages follow from 0.05 rad or m away to rounding
 STEP = 0.3  # [rad, m] of a linkage at a time (root of the sum of squares), where ratios vary
 FITS = 1e-6  # by how much numbers of several encoders may contradict each other
 SETTLED = 1e-5  # [rad, m] longest last step: what is left of it is quadratically less
-RANK = 1e-9  # sines of angles between columns of the map below this leave a freedom open
 
 Matrix = Sequence[Sequence[Scalar]]
 
@@ -82,7 +81,7 @@ def undetermined(model: Model) -> list[str]:
         numbers = [x for row in group.rows(matrix) for x in row]
         rank = float(len(group.actuators))
         if all(type(x) is float for x in numbers):
-            rank = np.linalg.matrix_rank(np.array(group.rows(matrix)), rtol=RANK)
+            rank = np.linalg.matrix_rank(np.array(group.rows(matrix)), rtol=SINGULAR)
         if rank >= len(group.coordinates):
             determined.update(group.coordinates)
     return [name for i, name in enumerate(model.dof_names) if i not in determined]
@@ -118,7 +117,7 @@ def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
                 longest = maximum(longest, dot(way, way))
         matrix = maps.actuator_map(model, q)
         parts = groups(model, matrix)
-        v = _velocities(model, parts, matrix, velocities, RANK)
+        v = _velocities(model, parts, matrix, velocities, SINGULAR)
         # what more than rounding may be left of
         checked = [n for g in parts if g.redundant or not g.affine for n in g.actuators]
         left = subtracted(positions, maps.positions(model, q))
@@ -137,7 +136,7 @@ def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
             for x in cluster.geometry.alignments(q[cluster.q]) if cluster.implicit else ():
                 lost = maximum(lost, -x)
         every = [*q, *v]
-        lost = select(dot(every, every) - FINITE, lost, 1.0)
+        lost = select(dot(every, every) - HUGE, lost, 1.0)
         return [select(lost, x, math.nan) for x in every]
 
     sizes = {"positions": nu, "velocities": nu, "guess": model.nq}
@@ -215,10 +214,10 @@ def forces(model: Model, q: Vector, tau: Vector) -> list[Scalar]:
         if group.redundant:
             columns = transposed(rows)
             square = [[dot(a, b) for b in columns] for a in columns]
-            weights = Factorization(square, floor=RANK**2).solve(torque)
+            weights = Factorization(square, floor=SINGULAR**2).solve(torque)
             result = [dot(row, weights) for row in rows]
         else:
-            result = [x for (x,) in solve(transposed(rows), [[t] for t in torque], floor=RANK)]
+            result = [x for (x,) in solve(transposed(rows), [[t] for t in torque], floor=SINGULAR)]
         for n, x in zip(group.actuators, result, strict=True):
             u[n] = x
     return u

@@ -28,12 +28,10 @@ from robomodel.scalars import (
     select,
     solve,
 )
+from robomodel.tolerances import NOTHING, SAME
 
 HUGE = 1e150  # in the place of no limit, where it is multiplied
-EXACT = 1e-9  # of the largest number: what of a torque no motor may leave
 BAND = 0.01  # of a velocity limit without a curve: where driving force falls to zero, below it
-REGULAR = 1e-12  # of B B⁻¹ - 1
-UNFELT = 1e-12  # share of a motor in a coordinate that counts as none
 UNLIMITED = 1e100
 SAMPLES = 3  # configurations at which ranks are counted
 
@@ -135,7 +133,7 @@ def forces(matrix: Array, tau: Array) -> Array:
         np.max(np.abs(x), axis=-1, keepdims=True, initial=0.0)
         for x in ((matrix @ u[..., None])[..., 0] - tau, tau)
     )
-    fits = regular[..., 0] & (error <= EXACT * size)
+    fits = regular[..., 0] & (error <= SAME * size)
     return np.where(fits, u, np.nan)
 
 
@@ -243,7 +241,7 @@ def _limits(b: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     inverse = np.linalg.pinv(b, rcond=1e-12)
     size = np.abs(b).max(axis=(1, 2))
     unique = np.linalg.matrix_rank(b, tol=1e-10 * np.maximum(1.0, size)) == b.shape[2]
-    alone = np.abs(b @ inverse - np.eye(b.shape[1])).max(axis=1) <= EXACT
+    alone = np.abs(b @ inverse - np.eye(b.shape[1])).max(axis=1) <= SAME
     share = np.swapaxes(inverse, 1, 2)  # (n, rows, columns): forces for a unit of each coordinate
     used = np.abs(share) > 1e-12 * np.abs(share).max(axis=2, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -522,7 +520,7 @@ def limits_alone(
             for y, expected in zip(zip(*inverse, strict=True), target, strict=True):
                 difference = dot(x, y) - expected
                 error = error + difference * difference
-    return least, most, [select(error - REGULAR * REGULAR, 0.0, 1.0)]
+    return least, most, [select(error - NOTHING * NOTHING, 0.0, 1.0)]
 
 
 def _ends_alone(share: Vector, ends: Sequence[Vector]) -> tuple[Scalar, Scalar]:
@@ -534,7 +532,7 @@ def _ends_alone(share: Vector, ends: Sequence[Vector]) -> tuple[Scalar, Scalar]:
     for size in sizes:
         largest = maximum(size, largest)
     for s, size, (back, ahead) in zip(share, sizes, ends, strict=True):
-        unused = size - UNFELT * largest  # negative where it is
+        unused = size - NOTHING * largest  # negative where it is
         down = div(select(s, ahead, back), size)
         up = div(select(s, back, ahead), size)
         low = select(unused, low, maximum(low, -down))

@@ -35,6 +35,7 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import sources
 from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Scalar, Vector
+from robomodel.tolerances import NOTHING
 
 LANES = (1, 2, 4, 6, 8, 12, 16)  # numbers of contacts, and of other rows, compiled for
 QUICK = (8, 24)  # sweeps, each time followed by Newton's method
@@ -45,7 +46,6 @@ SLOPES = (1.0, 0.25)  # shares of the shift's slope that the interior-point meth
 FIRST = 1e-6  # μ from which on Newton's method is tried from interior points
 POLISH = 5  # steps of it
 REGULAR = (1e-8, 1e-11)  # of a block's trace, on the diagonal in Newton's method
-UNFELT = 1e-12  # singular values of G up to this share of the largest are rounding
 
 
 @dataclass(frozen=True)
@@ -275,10 +275,10 @@ def _least(problem: ArrayProblem, x: Array) -> Array:
     basis = np.array(ways)
     felt, part = problem.matrix @ basis.T, basis @ x
     skew = np.max(np.abs(problem.matrix - problem.matrix.T))
-    if skew <= UNFELT * np.max(np.abs(problem.matrix)):
-        alike = least_alike(basis @ felt, part, UNFELT, symmetric=True)
+    if skew <= NOTHING * np.max(np.abs(problem.matrix)):
+        alike = least_alike(basis @ felt, part, NOTHING, symmetric=True)
     else:
-        alike = least_alike(felt, part, UNFELT)
+        alike = least_alike(felt, part, NOTHING)
     result: Array = x + (alike - part) @ basis
     return result
 

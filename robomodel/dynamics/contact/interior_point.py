@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from robomodel.dynamics.contact.problem import TINY
 from robomodel.model.joints import Array
+from robomodel.tolerances import ROUNDING
 
 Indices: TypeAlias = NDArray[np.intp]
 
@@ -39,7 +40,6 @@ BOUNDARY = 0.99  # share of the way to the cones' boundaries
 CENTRED = 0.01  # share of μ below which no product of eigenvalues falls
 SLOWEST = 0.2  # share of μ that is left by a step at least
 SHORT = 0.2  # shares of steps below which half the shift's slope is taken from then on
-ROUNDING = 1e-13  # of a block's trace, on the diagonal of G
 
 
 @dataclass(frozen=True)

@@ -36,13 +36,13 @@ from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, subtracted, transposed
+from robomodel.tolerances import RANK
 
 TIGHT = 1e-13  # residual that is sought where it costs little
 ENUMERATED = 10  # sliding contacts of which all 2^n sets are tried: more take too long
 UNSOLVED = 1e-6  # residual from which on a problem counts as not solved
 P = ParamSpec("P")
 UP = (0.0, 0.0, 1.0)
-TOLERANCE = 1e-10  # share of the largest eigenvalue of J M⁻¹ Jᵀ up to which one is zero
 DOUBTFUL = 1e-11  # relative error above which impulses are computed by eigenvalues
 FEW = 4  # points of which the forces are compiled: the program grows with their cube
 COLLIDES = "points run into what they touch: an impact comes first (rm.impulse)"
@@ -143,7 +143,7 @@ def bilateral(
     k = rates.shape[-1] // 3
     normal, bounce = _directions(normals, k), _coefficients(restitution, k, "restitution")
     arrays = ((inverse, 2), (rates, 1), (normal, 1), (bounce, 1))
-    if not quick or k > FEW or tolerance != TOLERANCE:
+    if not quick or k > FEW or tolerance != RANK:
         _states(arrays)
         return _bilateral(inverse, rates, normal, bounce, sticking, tolerance)
     solution = _run(sharer(k, sticking), arrays)

@@ -36,7 +36,6 @@ from robomodel.dynamics.functions.motion import aba, aba_derivatives
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.dynamics.recursions import efpa as recursion
 from robomodel.dynamics.recursions.efpa import (
-    IMMOBILE,
     contact,
     contact_factors,
     free_motion,
@@ -49,6 +48,7 @@ from robomodel.errors import as_flag
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.tolerances import ROUNDING
 
 __all__ = ["contact_aba", "contact_aba_derivatives", "efpa", "impulse"]
 
@@ -337,7 +337,7 @@ def _response(
     else:
         inverse, j, mass = run(model, "contact", {"q": q}, frames=keys, method=method, **options)
     points = np.max(np.abs(j.reshape(*j.shape[:-2], -1, 3 * j.shape[-1])), axis=-1, initial=0.0)
-    moves = np.where(np.repeat(points <= IMMOBILE, 3, axis=-1), 0.0, 1.0)
+    moves = np.where(np.repeat(points <= ROUNDING, 3, axis=-1), 0.0, 1.0)
     inverse = moves[..., None] * inverse * moves[..., None, :]
     j = moves[..., None] * j
     return Touch(inverse, solved(mass, np.swapaxes(j, -1, -2))), j

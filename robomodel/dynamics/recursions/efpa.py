@@ -27,8 +27,7 @@ from robomodel.scalars import (
     transposed,
 )
 from robomodel.spatial import NO_WRENCH, UNIT_WRENCHES, ZERO, Wrench, apply, plus
-
-IMMOBILE = 1e-13  # of a point's Jacobian [m or 1], where it cannot move
+from robomodel.tolerances import ROUNDING
 
 
 def efpa(model: Model, q: Vector, places: Sequence[FramePlacement]) -> Matrix:
@@ -223,7 +222,7 @@ def _response(
     moves: list[Scalar] = []
     for i in range(0, len(jacobian), 3):
         entries = [x for row in jacobian[i : i + 3] for x in row]
-        moves += [select(IMMOBILE * IMMOBILE - dot(entries, entries), 1.0, 0.0)] * 3
+        moves += [select(ROUNDING * ROUNDING - dot(entries, entries), 1.0, 0.0)] * 3
     jacobian = [[m * x for x in row] for m, row in zip(moves, jacobian, strict=True)]
     mass = Factorization(crba(model, q))
     reduced = [mass.reduce(row) for row in jacobian]

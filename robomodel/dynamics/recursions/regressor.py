@@ -38,8 +38,7 @@ from robomodel.spatial import (
     plus,
     scale,
 )
-
-STILL = 1e-12  # of the cluster's velocities: a joint's velocity that may be rounding
+from robomodel.tolerances import NOTHING
 
 
 def block(omega: Vec, alpha: Vec, a: Vec, reference: Vec | None = None) -> list[Wrench]:
@@ -244,7 +243,7 @@ def _sign(state: State, joint: int, r: int) -> Scalar:
     least: Scalar = 0.0
     for g, rate in zip(state.rows[r], state.v[cluster.v], strict=True):
         least = least + (1.0 + _magnitude(g)) * _magnitude(rate)
-    least = STILL * least
+    least = NOTHING * least
     x = state.velocities[r]
     return select(x + least, -1.0, select(least - x, 1.0, 0.0))
 

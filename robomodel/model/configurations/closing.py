@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from robomodel.kernels.trace import Traced
-from robomodel.model.closure import CLOSED
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.couplings import eliminated
 from robomodel.model.elements import Cluster, joint_slices
@@ -42,6 +41,7 @@ from robomodel.scalars import (
     subtracted,
     transposed,
 )
+from robomodel.tolerances import CLOSED
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model

@@ -17,18 +17,18 @@ import numpy as np
 
 from robomodel.errors import ClosureError, UnknownNameError, check_names
 from robomodel.model import closure as newton
-from robomodel.model.closure import CLOSED, Geometry, Held
+from robomodel.model.closure import Geometry, Held
 from robomodel.model.configurations.following import is_closed, move
 from robomodel.model.configurations.paths import compiled_geometry
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility import SpanningColumn, column_limits
 from robomodel.model.model import Model
+from robomodel.tolerances import CLOSED, WITHIN
 
 STEP = 0.08  # radians, or cluster sizes, along a curve
 SHORTEST = 2e-5  # of these steps
 LONGEST = 16.0  # of each half of a curve, which ends after half a turn of the swept joint
-INSIDE = 1e-9
 EXACT = 1e-11  # m, or sine of an angle: a curve's configurations close so well
 
 Kind = Literal["dead point", "change point"]
@@ -83,7 +83,7 @@ class ClusterMotion:
 
     def within(self, q: Array) -> Mask:
         """Whether all joints are within their limits."""
-        inside: Mask = np.min(self.rooms(q), axis=-1) >= -INSIDE
+        inside: Mask = np.min(self.rooms(q), axis=-1) >= -WITHIN
         return inside
 
     def close(self, q: Array, held: Sequence[int] = ()) -> tuple[Array, Mask]:

@@ -11,7 +11,6 @@ import numpy as np
 from robomodel.errors import few, warn
 from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration
-from robomodel.model.closure import CLOSED
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.closing import travel
 from robomodel.model.configurations.following import follow, is_closed, move
@@ -20,6 +19,7 @@ from robomodel.model.elements import Cluster, columns_of, joint_slices
 from robomodel.model.joints import Array
 from robomodel.model.mobility import column_units
 from robomodel.model.mobility.exploration import column_ranges, random_positions
+from robomodel.tolerances import CLOSED, NEARLY_CLOSED, NOTHING
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -31,8 +31,6 @@ FULL_RANK = 1e-4  # least singular value of K, of its largest, away from change 
 NEAR = 0.3  # [rad, cluster sizes] of a departure
 GUESSES = ((8, 1), (32, 32), (128, 128))  # a round's, of linkages and of other clusters
 SAMPLE_STEPS = 12  # Newton steps, the last of which only polishes
-NEARLY = 1e-7  # gap [m, sine of an angle] up to which a configuration to depart from is closed
-WITHIN = 1e-12  # [rad, m] beyond a limit that is still within
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ def random_configuration(
             else:
                 closed, checks = _around(model, rng, pending, near, counts[0], of_loops)
             fine = (checks[..., 0] <= CLOSED) & (1.0 / checks[..., 2] >= _sampling(model).regular)
-            best = fine & (checks[..., 1] <= WITHIN)
+            best = fine & (checks[..., 1] <= NOTHING)
             for cluster in pending:
                 rows = np.flatnonzero(fine[:, cluster.index])
                 rows = rows[np.argsort(~best[rows, cluster.index], kind="stable")]
@@ -109,7 +107,7 @@ def random_configuration(
             pending = [cluster for cluster in pending if not np.any(best[:, cluster.index])]
     if still:
         # where nothing was drawn it is neutral, or near
-        model.check(q, tolerance=max(NEARLY, *(cluster.slack for cluster in still.values())))
+        model.check(q, tolerance=max(NEARLY_CLOSED, *(cluster.slack for cluster in still.values())))
         names = few([cluster.name for cluster in still.values()])
         warn(RuntimeWarning(
             f"nothing that is closed and regular was drawn of {names}: a random configuration of "

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from robomodel.errors import ClosureError, warn
 from robomodel.model import closure as newton
-from robomodel.model.closure import CLOSED, Geometry, Joints
+from robomodel.model.closure import Geometry, Joints
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.closing import travel
 from robomodel.model.configurations.functions import STEP
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.joints import Array, Mask, Revolute
+from robomodel.tolerances import CLOSED
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model

@@ -36,6 +36,7 @@ from robomodel.scalars import (
     sqrt,
     subtracted,
 )
+from robomodel.tolerances import HUGE
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 CLOSE_STEPS = 4  # Newton steps that close loops from 0.1 rad or m away to rounding
 INTEGRATE_STEPS = 3  # Newton steps after a motion along G v, which ends nearer
 STEP = 0.2  # [rad, m] largest motion of an independent joint between two closings
-FINITE = 1e300  # sums of squares beyond are not of numbers
 FAR = 0.3  # [rad, m] that closing may move q; the damped method is safer with branches beyond
 LONGEST = 0.5  # [rad, m] of a step along the tangent, or of Newton's where q may be far
 ITERATIONS = 8  # of closing to the nearest configuration: quadratic, or by the share that it is off
@@ -290,7 +290,7 @@ def moved(model: Model, times: int) -> TracedFunction:
                 worst = _within(dot(correction, correction), FAR**2, worst)
                 if not _of_whole_joints(model, cluster):
                     worst = math.inf
-        return [*result, _within(dot(result, result), FINITE, worst)]
+        return [*result, _within(dot(result, result), HUGE, worst)]
 
     sizes = {"q": model.nq, "v_dt": model.nv}
     return TracedFunction("moved", sizes, {"next": (model.nq,), "gap": ()}, build)
@@ -321,7 +321,7 @@ def held(model: Model, steps: int) -> TracedFunction:
                 worst = maximum(worst, relative_gap(cluster, at))
                 correction = subtracted(of_loops(cluster, at), of_loops(cluster, start))
                 worst = _within(dot(correction, correction), FAR**2, worst)
-        return [*closed, _within(dot(closed, closed), FINITE, worst)]
+        return [*closed, _within(dot(closed, closed), HUGE, worst)]
 
     return TracedFunction("held", {"q": model.nq}, {"closed": (model.nq,), "gap": ()}, build)
 
@@ -402,7 +402,7 @@ def nearest(model: Model) -> TracedFunction:
             for x in step.joints:
                 largest = maximum(largest, maximum(x, -x))
             result[cluster.q] = at
-        return [*result, _within(dot(result, result), FINITE, gap), largest]
+        return [*result, _within(dot(result, result), HUGE, gap), largest]
 
     sizes = {"q": model.nq, "times": 1, "origin": model.nq}
     return TracedFunction("nearest", sizes, {"y": (model.nq + 2,)}, build, Iteration((1,)))
@@ -459,6 +459,6 @@ def check(model: Model, *, moving: bool) -> TracedFunction:
                 x = velocities[node.v]
                 beyond = maximum(beyond, maximum(x, -x) - joint_.velocity_limit)
         squares = dot([*q, *v], [*q, *v])
-        return [_within(squares, FINITE, fault), beyond]
+        return [_within(squares, HUGE, fault), beyond]
 
     return TracedFunction("check", {"q": model.nq, **speeds_too}, {"y": (2,)}, build)

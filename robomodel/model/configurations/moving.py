@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from robomodel.errors import ClosureError, UnknownNameError, did_you_mean
 from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration, common_batch
-from robomodel.model.closure import CLOSED, Held, Joints, Nearest
+from robomodel.model.closure import Held, Joints, Nearest
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.following import (
     CLOSELY,
@@ -44,6 +44,7 @@ from robomodel.model.elements import (
     velocity_units,
 )
 from robomodel.model.joints import Array, Mask
+from robomodel.tolerances import CLOSED, NEARLY_CLOSED, WITHIN
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
@@ -150,10 +151,6 @@ def _zero_quaternion(joint: str, _: Mask) -> ValueError:
 
 
 # ---- named positions ----------------------------------------------------------------------------
-
-
-NEARLY = 1e-7  # gap [m, sine of an angle] of guesses that count as closed
-LEFT = 1e-9  # [rad, m] beyond a limit that counts as left
 
 
 def solve(
@@ -268,7 +265,7 @@ def _led(
                     straight = False
                 else:
                     dv[column] = x
-    if not functions.check(model, moving=False)(q)[0] <= NEARLY:
+    if not functions.check(model, moving=False)(q)[0] <= NEARLY_CLOSED:
         return None
     if straight:
         reached, off = follow(model, q, dv)
@@ -341,7 +338,7 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
     displacement[others] = 0.0
     strides = max(1, math.ceil(np.max(np.abs(displacement[held]), initial=0.0) / STEP))
     goal = Joints(stay, start[None], displacement[None, stay])
-    if float(geometry.gap(start)) <= max(NEARLY, cluster.slack) and strides <= MOST:
+    if float(geometry.gap(start)) <= max(NEARLY_CLOSED, cluster.slack) and strides <= MOST:
         walked = walk(cluster, goal.origin, goal, goal.way, strides)
         best, at = float(walked.gap[0]), walked.q
         opens = walked.share[0] < 1.0
@@ -411,7 +408,7 @@ def _limit_met(model: Model, cluster: Cluster, q: Array) -> str:
         if joint.nv != 1 or joint.type == "continuous":
             continue
         x = float(q[link.q])
-        if x < joint.lower - LEFT or x > joint.upper + LEFT:
+        if x < joint.lower - WITHIN or x > joint.upper + WITHIN:
             limit = joint.lower if x < joint.lower else joint.upper
             return f"where joint '{joint.name}' meets its limit {limit:.4g}"
     return ""

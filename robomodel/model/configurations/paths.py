@@ -25,12 +25,12 @@ from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
+from robomodel.tolerances import WITHIN
 
 STEP = 0.08  # radians, or cluster sizes, along a path
 SHORTEST = 1e-5  # of these steps
 LONGEST = 60.0  # of each half of a path
 TURNS = 8  # of a joint without limits in a part where couplings turn joints with limits
-INSIDE = 1e-9  # rad or m beyond a limit that counts as within
 ROUNDING = 1e-7  # rad or m: an end so near to a joint's own limit is that
 IDLE = 1e-6  # rates of joints of interest, of a freedom that moves none of them
 AHEAD = 0.95  # cosine of the angle between tangents of neighbours
@@ -270,7 +270,7 @@ class Path:
             n = int(np.argmax(sign * at))
             x, kind, by = float(at[n]), *self._end(n)
             turned = self._turn(column, n)
-            if turned is not None and sign * (turned[0] - x) >= -INSIDE:
+            if turned is not None and sign * (turned[0] - x) >= -WITHIN:
                 x, kind, by = turned[0], "dead point", turned[1]
             if (
                 not kind
@@ -336,7 +336,7 @@ class Path:
         here = float(at[self.start])
         least = here - free if math.isinf(low.position) else low.position
         most = here + free if math.isinf(high.position) else high.position
-        inside = (at >= least - INSIDE) & (at <= most + INSIDE)
+        inside = (at >= least - WITHIN) & (at <= most + WITHIN)
         ends = (np.argmin(np.where(inside, at, np.inf)), np.argmax(np.where(inside, at, -np.inf)))
         return [self.q[n] for n in ends if n != self.start]
 
@@ -570,7 +570,7 @@ class _Step:
         for k, c in enumerate(follower.limited):
             for side, limit in ((-1.0, follower.low[k]), (1.0, follower.high[k])):
                 at = self._meets(c, side, float(limit))
-                if at < first - INSIDE:
+                if at < first - WITHIN:
                     first, by, kind = at, part.names[c], "limit"
         if chart is not None and there is not None and there.value < 0.0:
 
@@ -593,12 +593,12 @@ class _Step:
         x, ahead = side * self.q[place], side * self.moved[place]
         before, after = (side * float(t[c] * part.unit[c]) for t in (self.tangent, self.along))
         until = self.stride
-        if ahead <= side * limit + INSIDE:
+        if ahead <= side * limit + WITHIN:
             bulge = 0.25 * self.stride * max(before, -after)
             if before <= 0.0 or after >= 0.0 or max(x, ahead) + bulge <= side * limit:
                 return math.inf
             until = self.root(self.stride, lambda _, t: float(t[c]))
-            if side * self.at(until)[0][place] <= side * limit + INSIDE:
+            if side * self.at(until)[0][place] <= side * limit + WITHIN:
                 return math.inf
         return self.root(until, lambda p, _: float(p[place]) - limit)
 

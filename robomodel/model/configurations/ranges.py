@@ -34,8 +34,7 @@ from robomodel.model.elements import Cluster, Joint, columns_of, units_of, veloc
 from robomodel.model.joints import Array
 from robomodel.model.mobility import column_limits
 from robomodel.model.model import Model
-
-BINDING = 1e-9  # rad or m: a limit that is so near is met
+from robomodel.tolerances import WITHIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,7 +493,7 @@ def _linear(
             ends.append(RangeEnd(sign * math.inf, "", ""))
             continue
         x = found.x
-        met = (np.abs(x - low) <= BINDING) | (np.abs(x - high) <= BINDING)
+        met = (np.abs(x - low) <= WITHIN) | (np.abs(x - high) <= WITHIN)
         met[rest] = False
         force = np.abs(found.lower.marginals) + np.abs(found.upper.marginals)
         position = float(at[mine] + x[mine])

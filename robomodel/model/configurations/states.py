@@ -20,11 +20,11 @@ from robomodel.model.configurations.following import allowed
 from robomodel.model.constraints import Polynomial
 from robomodel.model.elements import Cluster, position_names, quaternions
 from robomodel.model.joints import Array, Mask
+from robomodel.tolerances import WITHIN
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
 
-INSIDE = 1e-9  # radians or metres, and those a second: so far beyond a limit counts as within
 REMEDY = "model.close(q) or model.configuration(...) gives one"
 
 
@@ -60,7 +60,7 @@ def check(model: Model, q: Array, v: Array | None, tolerance: float) -> tuple[Li
     """The limits that a state exceeds; ClosureError or ValueError for what is not a state."""
     worst = functions.check(model, moving=v is not None)(*((q,) if v is None else (q, v)))
     fault, beyond = (worst[..., n].max(initial=-np.inf) for n in range(2))
-    if fault <= tolerance and beyond <= INSIDE:
+    if fault <= tolerance and beyond <= WITHIN:
         return ()
     check_finite(q, "q", position_names(model))
     if v is not None:
@@ -172,7 +172,7 @@ def _beyond(model: Model, q: Array, v: Array | None) -> Iterator[LimitViolation]
         for quantity, x, limit, sign in bounds:
             if not math.isfinite(limit):
                 continue
-            bad = sign * (x - limit) > INSIDE
+            bad = sign * (x - limit) > WITHIN
             if np.any(bad):
                 worst = sign * float(np.max(sign * x[bad]))
                 count = int(np.count_nonzero(bad))

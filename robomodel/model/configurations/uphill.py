@@ -19,7 +19,6 @@ from robomodel.model.configurations.following import enough
 from robomodel.model.configurations.paths import (
     CLOSINGS,
     EXACT,
-    INSIDE,
     VARIED,
     Chart,
     Kind,
@@ -28,11 +27,11 @@ from robomodel.model.configurations.paths import (
     without_idle,
 )
 from robomodel.model.joints import Array
+from robomodel.tolerances import SINGULAR, WITHIN
 
 STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad
 SHORTEST = 1e-5  # strides below are none: what is left of the height is their square
 ROUNDS = 300  # of the longest strides, 30 radians
-LOOSE = 1e-9  # of a chart's determinant: it is at a dead point, located to EXACT
 FLAT = 1e-10  # rad, sizes: Newton's steps below are none, and so are gradients
 CURVED = 1e-6  # curvatures below are none: of differences by VARIED rounding leaves 1e-10
 ROUNDING = 1e-12  # rad, m: of heights
@@ -129,8 +128,8 @@ class _Climb:
     def _met(self, q: Array) -> list[tuple[int, float]]:
         """Which limits are met, and on which side."""
         at = q[self.place]
-        below = np.flatnonzero(at <= self.low + INSIDE).tolist()
-        above = np.flatnonzero(at >= self.high - INSIDE).tolist()
+        below = np.flatnonzero(at <= self.low + WITHIN).tolist()
+        above = np.flatnonzero(at >= self.high - WITHIN).tolist()
         return [(k, -1.0) for k in below] + [(k, 1.0) for k in above]
 
     def _slopes(
@@ -208,9 +207,9 @@ class _Climb:
         if chart is None:
             return moved, None, False
         there = chart.turned(moved)
-        if there.value > LOOSE:
+        if there.value > SINGULAR:
             return moved, there, False
-        if there.value > -LOOSE or chart.value < LOOSE:  # along dead points: back to them
+        if there.value > -SINGULAR or chart.value < SINGULAR:  # along dead points: back to them
             return self._back(there, held)
         share *= self._crossing(q, share * motion, held, chart)
         moved = self.part.moved(q, share * motion, held)
@@ -240,7 +239,7 @@ class _Climb:
             if moved is None:
                 return None
             chart = chart.turned(moved)
-        return (chart.q, chart, True) if abs(chart.value) < LOOSE else None
+        return (chart.q, chart, True) if abs(chart.value) < SINGULAR else None
 
     def _named(
         self, q: Array, chart: Chart | None, force: Array, names: Sequence[int | None]
@@ -285,8 +284,8 @@ def walks(part: Part, start: Array) -> Array:
         return start[None]
     rng, limited, columns = np.random.default_rng(SEED), list(part.limited), list(part.columns)
     place = [part.place[c] for c in limited]
-    low = np.minimum(part.low[limited], start[place]) - INSIDE
-    high = np.maximum(part.high[limited], start[place]) + INSIDE
+    low = np.minimum(part.low[limited], start[place]) - WITHIN
+    high = np.maximum(part.high[limited], start[place]) + WITHIN
     q = np.tile(start, (WALKS, 1))
     chart = chart.turned(q)
     directions = rng.normal(size=(WALKS, chart.basis.shape[-1]))
@@ -304,7 +303,7 @@ def walks(part: Part, start: Array) -> Array:
         at = ahead[:, place]
         there = chart.turned(ahead)
         fine = np.max(np.abs(values), axis=1, initial=0.0) <= enough(ahead)
-        fine &= np.all((at >= low) & (at <= high), axis=1) & (there.values > LOOSE)
+        fine &= np.all((at >= low) & (at <= high), axis=1) & (there.values > SINGULAR)
         away = part.geometry.difference(q, ahead)[:, columns] / part.unit[columns]
         fine &= np.linalg.norm(away, axis=1) < 2.0 * FAR
         q = np.where(fine[:, None], ahead, q)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robomodel.errors import DescriptionError, Source, few
-from robomodel.model.closure import CLOSED, Geometry
+from robomodel.model.closure import Geometry
 from robomodel.model.constraints import (
     OUTSIDE,
     BodyAnchor,
@@ -20,6 +20,7 @@ from robomodel.model.constraints import (
     Polynomial,
 )
 from robomodel.model.joints import Array
+from robomodel.tolerances import CLOSED
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from numpy.polynomial import Polynomial as Power
 from robomodel.description import Loop, Vec3
 from robomodel.description.poses import sine
 from robomodel.errors import DescriptionError, Source, few
-from robomodel.model.closure import CLOSED, Geometry, close
+from robomodel.model.closure import Geometry, close
 from robomodel.model.constraints import (
     Block,
     Constraint,
@@ -67,8 +67,7 @@ from robomodel.model.mobility.exploration import (
 )
 from robomodel.model.tree_constraints import loop_frame
 from robomodel.spatial import UNIT
-
-LETTER = 1e-9  # singular values of K below this share of the largest are rounding of floats
+from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SINGULAR
 
 
 def mobility_of(problem: ClusterProblem) -> int:
@@ -101,7 +100,7 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
     if problem.rank is None and not (explored.exact or problem.tolerance.stated):
         # walks have seen no motion: samples next to a shaky configuration lack rank by rounding
         shaky = _at_first_order(problem, explored)
-        problem = replace(problem, tolerance=replace(problem.tolerance, rank=LETTER))
+        problem = replace(problem, tolerance=replace(problem.tolerance, rank=SINGULAR))
         explored = explore(problem)
     rank, q, jacobian = explored.rank, explored.samples, explored.jacobian
     if problem.rank is None and not (
@@ -441,7 +440,6 @@ def blocks(pattern: Mask, dependent: list[int]) -> tuple[Block, ...]:
 
 
 X: Vec3 = (1.0, 0.0, 0.0)
-ALONG = 1e-6  # sine of the angle up to which axes count as parallel
 HINGES = ("revolute", "continuous", "planar")  # loops that have the axis of a planar linkage
 
 
@@ -490,14 +488,14 @@ def _trials(problem: ClusterProblem, loops: Sequence[Loop]) -> Iterator[list[Loo
     trial = []
     for n, loop in enumerate(loops):
         axis = (_shared(problem, n, loop) if loop.type in HINGES else None) or loop.axis
-        trial.append(loop if sine(axis, loop.axis) < ALONG else replace(loop, axis=axis))
+        trial.append(loop if sine(axis, loop.axis) < PARALLEL else replace(loop, axis=axis))
     if any(new is not old for old, new in zip(loops, trial, strict=True)):
         yield trial
         return
     for n, loop in enumerate(loops):
         if loop.type == "prismatic":
             for axis in UNIT:
-                if sine(axis, loop.axis) >= ALONG:
+                if sine(axis, loop.axis) >= PARALLEL:
                     yield [*loops[:n], replace(loop, axis=axis), *loops[n + 1 :]]
 
 
@@ -520,7 +518,6 @@ def _shared(problem: ClusterProblem, n: int, loop: Loop) -> Vec3 | None:
 
 
 EQUALLY_LARGE = 1.0 - 1e-9  # coefficients that differ by less are equally large
-SLACK = 1e-12  # by which a position may be beyond a limit at which it was set
 REAL = 1e-9  # imaginary part of a root that is real but for rounding
 
 
@@ -670,7 +667,7 @@ def _within_limits(q: float, curves: Mapping[int, Power], problem: ClusterProble
     def fits(x: float) -> bool:
         values = [(float(curve(x)), *limits) for curve, limits in bounded]
         return all(
-            low - SLACK * (1.0 + abs(low)) <= y <= high + SLACK * (1.0 + abs(high))
+            low - NOTHING * (1.0 + abs(low)) <= y <= high + NOTHING * (1.0 + abs(high))
             for y, low, high in values
         )
 

@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from robomodel.model.closure import CLOSED, Geometry
+from robomodel.model.closure import Geometry
 from robomodel.model.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
 from robomodel.model.joints import Array, Floating, Mask
 from robomodel.model.mobility import ClusterProblem
@@ -36,9 +36,9 @@ from robomodel.spatial import (
     matmul,
     plus,
 )
+from robomodel.tolerances import CLOSED, NOTHING
 
 LARGEST = 3e-3  # [rad, sizes] what is more is no rounding: 0.2 degrees, 0.3 % of the size
-ARITHMETIC = 1e-12  # [rad, sizes] that rounding of floats leaves
 ALONG = 30.0  # a chain of frames that are off by e each stays open by up to 10 e along a walk
 FAR, STRIDE = 0.3, 0.06  # [rad, sizes] far enough to show what holds to first order only
 CLEAR = 0.03  # singular values above this share of the largest are not rounding's
@@ -432,7 +432,7 @@ def tried(
     ahead = directions(start.null(rank)[0], rng)
     seen = walks(problem, start.q[0], rank, ahead, FAR)
     left, order = seen.largest, _growth(seen)
-    limit = min(LARGEST, max(100 * ARITHMETIC, ALONG * rounding))
+    limit = min(LARGEST, max(100 * NOTHING, ALONG * rounding))
     if left > limit or seen.reached < 0.3 * FAR:
         return Trial(False, left, seen.kept)
     if left > 3 * rounding and order > 1.4:  # does it go on growing?
@@ -440,7 +440,7 @@ def tried(
         further = walks(problem, start.q[0], rank, seen.first[worst][None], 2 * FAR, 10 * LARGEST)
         if further.left[0][-1] > 2.2 * left or further.distance[0][-1] < 1.9 * FAR:
             return Trial(False, max(left, further.largest), seen.kept)
-    if not mend or left <= ARITHMETIC:
+    if not mend or left <= NOTHING:
         return Trial(True, left, seen.kept)
     frames, size, after = mended(problem, rank, seen, rng)
     if after <= EXACT and size <= LARGEST:
@@ -505,7 +505,7 @@ def _first_rank(
     high = int(np.sum(singular > 1e-13 * singular[0]))
     for rank in range(low, min(high, columns - 1) + 1):
         dropped = float(singular[rank])  # more than rounding is a condition, or a singular start
-        shown = max(before, float(left), dropped if dropped <= LARGEST else 0.0, ARITHMETIC)
+        shown = max(before, float(left), dropped if dropped <= LARGEST else 0.0, NOTHING)
         rounding = min(shown, LARGEST)
         trial = tried(problem, q, rank, rounding, rng, mend=mend)
         if trial.accepted:
@@ -527,8 +527,8 @@ def _beside(
     """The decision at closed configurations next to a start that may be singular."""
     singular = Points.at(problem, q[None]).singular[0]
     last = min(problem.geometry.rows, len(problem.columns)) - 1
-    seen = max(before, ARITHMETIC, float(singular[last]))
-    allowed = min(LARGEST, max(100 * ARITHMETIC, ALONG * seen))
+    seen = max(before, NOTHING, float(singular[last]))
+    allowed = min(LARGEST, max(100 * NOTHING, ALONG * seen))
     null = Points.at(problem, q[None]).null(low)[0]
     steps = np.array([null @ rng.standard_normal(null.shape[1]) for _ in range(6)])
     sizes = np.array([0.15 + 0.1 * (n % 3) for n in range(6)])
@@ -543,7 +543,7 @@ def _beside(
         for rank in range(low, len(problem.columns)):
             if there[rank] > allowed or (best is not None and rank >= best.rank):
                 continue
-            rounding = min(LARGEST, max(before, float(open_), float(there[rank]), ARITHMETIC))
+            rounding = min(LARGEST, max(before, float(open_), float(there[rank]), NOTHING))
             trial = tried(problem, base, rank, rounding, rng, mend=False)
             if trial.accepted:
                 best = Decision(rank, base, rounding, trial.left, kept=trial.kept)

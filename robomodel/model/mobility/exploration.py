@@ -20,7 +20,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from robomodel.errors import NOWHERE, few
-from robomodel.model.closure import CLOSED, Geometry, Nearest, close
+from robomodel.model.closure import Geometry, Nearest, close
 from robomodel.model.constraints import Distance, LoopJoint, Perpendicular, Polynomial
 from robomodel.model.joints import Array, Mask, Prismatic, Revolute
 from robomodel.model.mobility import (
@@ -31,6 +31,7 @@ from robomodel.model.mobility import (
     condition_names,
     first_source,
 )
+from robomodel.tolerances import CLOSED
 
 SAMPLES = 24
 ROUNDING = 0.02  # of the cluster's size: a gap that may be put down to rounding

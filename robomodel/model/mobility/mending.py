@@ -10,12 +10,12 @@ import numpy as np
 
 from robomodel.description import Anchor, Description, Joint, Pose
 from robomodel.description.poses import about, compose, inverse, rows3, vec
-from robomodel.model.closure import CLOSED
 from robomodel.model.graph import SpanningTree
 from robomodel.model.joints import Array, Revolute
 from robomodel.model.mobility import ClusterProblem, ReducedProblem, condition_names
 from robomodel.model.mobility.decision import Decision, pose_of
 from robomodel.spatial import UNIT
+from robomodel.tolerances import CLOSED
 
 
 @dataclass(frozen=True, slots=True)

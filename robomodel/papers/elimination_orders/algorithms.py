@@ -18,10 +18,10 @@ import numpy as np
 from robomodel.estimation.equations import SingularError
 from robomodel.model.joints import Array
 from robomodel.papers.elimination_orders.graphs import Dag, Game
+from robomodel.tolerances import SINGULAR
 
 Kind = Literal["minus one", "one", "block", "rows"]
 WORST = 1e7  # condition of a block, equilibrated, that may be a pivot
-RANK = 1e-9  # least singular value, of the largest, of rows that determine a variable
 ROUNDING = 1e-11  # of a column's first size: what remains is rounding
 INDENT = "    "
 HEAD = (
@@ -218,7 +218,7 @@ def _together(rows: _Rows, x: str, joined: Sequence[str], place: Mapping[str, in
     pivot = np.vstack(columns) if columns else np.zeros((0, 1))
     count, size = pivot.shape
     values = np.linalg.svd(pivot, compute_uv=False) if count >= size else np.zeros(1)
-    if not values[-1] > max(RANK * values[0], ROUNDING * rows.scale.get(x, 0.0)):
+    if not values[-1] > max(SINGULAR * values[0], ROUNDING * rows.scale.get(x, 0.0)):
         raise SingularError(x, "is not determined by the equations that are left in this order")
     q, _ = np.linalg.qr(pivot, mode="complete")
     given = tuple(

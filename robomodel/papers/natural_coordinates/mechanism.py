@@ -30,9 +30,9 @@ from robomodel.papers.natural_coordinates.constraints import (
     Row,
     independent_rows,
 )
+from robomodel.tolerances import EXACTLY_CLOSED
 
 Point = tuple[float, float]
-CLOSED = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ class Mechanism:
         free = np.flatnonzero(~self.selection(held).any(axis=0))
         gap = self.residual(at, t)
         for _ in range(100):
-            if np.max(np.abs(gap), initial=0.0) < CLOSED:
+            if np.max(np.abs(gap), initial=0.0) < EXACTLY_CLOSED:
                 return at
             step = np.zeros(self.n)
             step[free] = -np.linalg.lstsq(self.jacobian(at)[:, free], gap, rcond=1e-10)[0]
@@ -245,7 +245,7 @@ class Mechanism:
                 break
             at, gap = at + factor * step, new
         worst = float(np.max(np.abs(gap), initial=0.0))
-        if worst < 100 * CLOSED:
+        if worst < 100 * EXACTLY_CLOSED:
             return at
         names = tuple(
             row.name

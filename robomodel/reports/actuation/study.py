@@ -35,11 +35,11 @@ from robomodel.model.elements import Cluster, units_of
 from robomodel.model.joints import Array, Revolute
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.document import Document, HasDocument
+from robomodel.tolerances import PARALLEL, SAME
 
 SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
 PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
 FREE = 0.5  # rad or m, either way: of coordinates without limits
-SAME = 1e-9  # relative
 SPEEDS = 41  # of a joint, from rest to its greatest
 
 
@@ -312,7 +312,6 @@ def _turned(model: Model, joints: tuple[JointEnvelope, JointEnvelope]) -> Array:
 # ---- four-bars -----------------------------------------------------------------------------------
 
 
-PARALLEL = 1e-6  # sine of the angle between axes
 ALIKE = 1e-6  # relative: lengths, or sums of them, that count as equal
 TURNING = ("revolute", "continuous", "spherical", "universal")  # of closing joints
 

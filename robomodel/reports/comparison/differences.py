@@ -34,6 +34,7 @@ from robomodel.reports.document import (
     picked,
 )
 from robomodel.reports.validation.context import CheckContext, steiner
+from robomodel.tolerances import SAME
 
 UNITS = {
     "mass": "kg", "com": "m", "inertia": "kg m²", "origin": "m", "orientation": "rad",
@@ -188,7 +189,6 @@ def _share(torque: float) -> str:
 # ---- causes --------------------------------------------------------------------------------------
 
 
-SAME = 1e-9  # relative: equal but for rounding
 EXACT = 1e-3  # of a factor or a difference: what the digits of a file leave unexplained
 MASSES = {"kg": 1.0, "g": 1e3, "lb": 1.0 / 0.45359237}
 LENGTHS = {"m": 1.0, "cm": 1e2, "mm": 1e3, "in": 1.0 / 0.0254, "ft": 1.0 / 0.3048}

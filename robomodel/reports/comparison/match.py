@@ -22,9 +22,9 @@ from robomodel.description.poses import rows3, vec
 from robomodel.model import Model
 from robomodel.model.graph import WORLD, SpanningTree, spanning_tree
 from robomodel.model.joints import Array
+from robomodel.tolerances import SAME
 
 NEAR = 1e-2  # of the robot's size: how far apart joints of different names may be and be the same
-ROUNDING = 1e-9  # relative: of what is the same but for rounding
 
 
 # ---- the two robots ------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ class Match:
                 return float(sum(map(np.linalg.norm, gaps)) / self.size + bent)
 
             fits = [misfit(shift) for shift in options]
-            shifts[body] = options[-1] if fits[-1] < fits[0] - ROUNDING else options[0]
+            shifts[body] = options[-1] if fits[-1] < fits[0] - SAME else options[0]
         return shifts
 
 

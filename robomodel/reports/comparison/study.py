@@ -35,7 +35,6 @@ from robomodel.model.graph import WORLD, spanning_tree
 from robomodel.model.joints import Array
 from robomodel.reports.comparison.differences import Causes, Comparison, Difference, Value
 from robomodel.reports.comparison.match import (
-    ROUNDING,
     Match,
     PlacedJoint,
     RobotAtZero,
@@ -47,6 +46,7 @@ from robomodel.reports.comparison.match import (
     moved_point,
     pose_of,
 )
+from robomodel.tolerances import SAME
 
 LOOP_AXES = ("revolute", "prismatic", "planar", "universal")
 TOLERANCE = 1e-6
@@ -195,7 +195,7 @@ class _Differences:
         whole = {name: inertial for name, quantity, _, _, inertial in changes if quantity == "all"}
         if self.formats_differ and whole:
             effect = self.torques.of(partial(_with_inertials, inertials=whole))
-            if effect <= ROUNDING:
+            if effect <= SAME:
                 return  # inertials rewritten for the other format, with the same dynamics
         for name, quantity, x, y, inertial in changes:
             if quantity != "all":
@@ -559,7 +559,7 @@ class _Torques:
         change, sizes = (
             np.sqrt(np.mean(x**2, axis=0)) for x in (changed - self.torques, self.torques)
         )
-        return float(np.max(change / np.maximum(sizes, ROUNDING * sizes.max()), initial=0.0))
+        return float(np.max(change / np.maximum(sizes, SAME * sizes.max()), initial=0.0))
 
 
 def _with_joint(d: Description, name: str, **changes: Any) -> Description:

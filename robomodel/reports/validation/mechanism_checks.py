@@ -11,7 +11,6 @@ from numpy.polynomial import Polynomial
 
 from robomodel.description import Loop
 from robomodel.model import graph
-from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.curves import Curve, Singularity
 from robomodel.model.elements import Cluster, Joint
 from robomodel.model.mobility.analysis import REAL, follower_curves
@@ -19,13 +18,13 @@ from robomodel.model.tree_constraints import find_tree_constraints
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import LinkageStudy
+from robomodel.tolerances import CLOSED, PARALLEL
 
 OPEN = 1e-3  # of a cluster's size: files round positions, but not by more
 DIGITS = 2e-5  # of the robot's size: what five digits of lengths and angles leave open
 APART = 5e-3  # of the robot's size: what is farther open is not closed where the file puts it
 NEAR = 0.1  # rad or m: singularities beyond the limits, but nearer to them than this, are findings
 BETTER = 10.0  # times better conditioned: other independent coordinates are a finding
-PARALLEL = 1e-6
 ROUNDED = 0.01  # of a range: limits of files are those at the ends, however curves bend near them
 POOR = 10.0  # times the usual condition: a start that is nearly singular
 

@@ -22,6 +22,7 @@ from robomodel.reports.comparison.differences import MassProperties
 from robomodel.reports.document import Finding, count, note, warning
 from robomodel.reports.validation.context import CheckContext, GearedRotor
 from robomodel.spatial import apply, plus
+from robomodel.tolerances import SAME
 
 LONG = 20.0  # m: a robot's joints are nearer to each other
 ENDLESS = 1e4  # m: limits beyond are those of no slide, but written for none
@@ -32,7 +33,6 @@ HEAVY = 2000.0  # kg, of one link
 STEEL = 7850.0  # kg/m³: no link is heavier than a cube of it as long as the robot's longest link
 DEGREES = (10, 15, 20, 30, 36, 40, 45, 50, 60, 70, 72, 75, 80, 90, 100, 105, 110, 120, 135, 144,
            150, 160, 165, 180, 270, 360)  # fmt: skip
-SAME = 1e-9
 
 WARNED = 4 / 3  # beyond this excess over the triangle inequality, files are warned of when read
 ROUNDED = 1e-6  # relative excess that digits of a file make

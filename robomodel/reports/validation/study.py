@@ -17,7 +17,6 @@ from robomodel.description.transmissions import rotor_name
 from robomodel.errors import DescriptionError, DescriptionWarning, Source, few
 from robomodel.loading import load
 from robomodel.model import Model, build
-from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.curves import Curve
 from robomodel.model.joints import Array
 from robomodel.parsers.checks import check_plausible
@@ -43,6 +42,7 @@ from robomodel.reports.validation import number_checks as numbers
 from robomodel.reports.validation import symmetry_checks as symmetry
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import LinkageStudy
+from robomodel.tolerances import CLOSED
 
 CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
     mechanics.check_redundancy,
