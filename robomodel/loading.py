@@ -88,6 +88,11 @@ def load(
     Raises:
         DescriptionError: What is wrong with the description, with file, line, element and remedy.
         TypeError: An argument of another kind, a source that is none of these among them.
+
+    Examples:
+        >>> model = rm.load(rm.robots.path("four_bar"))
+        >>> model.nq, model.nv
+        (3, 1)
     """
     if floating_base not in (None, True, False):
         raise TypeError(f"floating_base is True, False or None, not {floating_base!r}")

@@ -132,13 +132,32 @@ def write_urdf(model: Model, path: object, **options: Unpack[WriteOptions]) -> t
 
     Written is the model as it is: options of :func:`robomodel.load` are part of it. A robot that
     needs none of URDF+ is a file that every reader of URDF reads.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> path = Path(tempfile.mkdtemp(), "four_bar.urdf")
+        >>> rm.write_urdf(rm.robots.load("four_bar"), path)
+        ()
+        >>> rm.compare(path, rm.robots.load("four_bar")).same
+        True
     """
     return _write(model, _URDF, path, **options)
 
 
 @_writer
 def write_sdf(model: Model, path: object, **options: Unpack[WriteOptions]) -> tuple[str, ...]:
-    """Write a model as SDF."""
+    """Write a model as SDF.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> path = Path(tempfile.mkdtemp(), "four_bar.sdf")
+        >>> rm.write_sdf(rm.robots.load("four_bar"), path)
+        ()
+        >>> rm.compare(path, rm.robots.load("four_bar")).same
+        True
+    """
     return _write(model, _SDF, path, **options)
 
 
@@ -172,6 +191,15 @@ def write_mjcf(
         rods: "hinges": the ball by which a rod between two balls hangs in the tree is written as
             two hinges, ``NAME.x`` and ``NAME.y``, at right angles to each other and to the rod: for
             simulators without ball joints. The rod's spin is no freedom of that file.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> path = Path(tempfile.mkdtemp(), "four_bar.xml")
+        >>> rm.write_mjcf(rm.robots.load("four_bar"), path)
+        ()
+        >>> rm.compare(path, rm.robots.load("four_bar")).same
+        True
     """
     return _write(_with_rods(model, rods), _MJCF, path, **options)
 
@@ -192,6 +220,15 @@ def write_usd(
         DescriptionError: What the format cannot say, by name, before anything is written; not with
             ``drop``.
         MissingPackageError: usd-core is not installed.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> path = Path(tempfile.mkdtemp(), "four_bar.usda")
+        >>> rm.write_usd(rm.robots.load("four_bar"), path)
+        ()
+        >>> rm.compare(path, rm.robots.load("four_bar")).same
+        True
     """
     return _write(_with_rods(model, rods), _USD, path, **options)
 

@@ -1,8 +1,10 @@
 """Docstrings of public functions: what the reference shows as tables is there, and complete."""
 
+import doctest
 import inspect
 import re
 
+import numpy as np
 import pytest
 
 import robomodel as rm
@@ -58,3 +60,13 @@ def test_attributes(name: str) -> None:
     set_later = re.findall(r"self\.(\w+)", "".join(map(inspect.getsource, classes)))
     assert given == fields or (not fields and {*given} <= {*dir(kind), *set_later})
     assert not RAW.search(text)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_examples_run(name: str) -> None:
+    """Every public function shows itself, and prints what it says."""
+    text = inspect.getdoc(inspect.unwrap(FUNCTIONS[name])) or ""
+    assert "Examples:\n    >>> " in text
+    example = doctest.DocTestParser().get_doctest(text, {"rm": rm, "np": np}, name, None, None)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert runner.run(example).failed == 0

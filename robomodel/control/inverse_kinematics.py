@@ -371,6 +371,14 @@ def inverse_kinematics(
     Raises:
         UnknownNameError: A link or a joint that is not known.
         ValueError: Targets that are neither poses nor points, or not finite.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> pose = rm.frame_pose(model, q, "link2")
+        >>> found = rm.inverse_kinematics(model, {"link2": pose}, guess=q)
+        >>> bool(np.allclose(found, q, atol=1e-6))
+        True
     """
     if not isinstance(targets, Mapping):
         raise TypeError(f"targets maps frames to poses or points, not {type(targets).__name__}")

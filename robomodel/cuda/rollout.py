@@ -139,6 +139,10 @@ def rollout_kernel(
 
     Raises:
         ValueError: What is not known.
+
+    Examples:
+        >>> rm.rollout_kernel(rm.robots.load("four_bar"))
+        <CudaRollout rk4 of 'four_bar'>
     """
     if method not in METHODS:
         methods = " and ".join(map(repr, METHODS))

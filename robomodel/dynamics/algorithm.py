@@ -545,7 +545,8 @@ def _expanded(
 
 def _completed(text: str, signature: inspect.Signature, common: CommonDocumentation) -> str:
     """A docstring with what it leaves out: common arguments, options, and common errors."""
-    head, *sections = re.split(r"^(?=Returns:\n|Raises:\n)", inspect.cleandoc(text), flags=re.M)
+    text, _, examples = inspect.cleandoc(text).partition("Examples:\n")
+    head, *sections = re.split(r"^(?=Returns:\n|Raises:\n)", text, flags=re.MULTILINE)
     head, _, body = head.partition("Args:\n")
     tail = "".join(sections)
     entries = _entries(common.arguments) | _entries(body)
@@ -556,7 +557,7 @@ def _completed(text: str, signature: inspect.Signature, common: CommonDocumentat
     if "Raises:" not in tail:
         links = {"f_ext", "frame", "frames"} & signature.parameters.keys()
         text += f"\n{common.raises}{UNKNOWN if links else ''}"
-    return text
+    return f"{text.rstrip()}\n\nExamples:\n{examples}" if examples else text
 
 
 def _entries(body: str) -> dict[str, str]:

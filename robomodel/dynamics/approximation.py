@@ -94,6 +94,11 @@ def approximate_tree(
     Raises:
         UnknownNameError: A name of ``joints`` that is no joint's.
         ValueError: No whole joints, or not those named, have a cluster's freedoms.
+
+    Examples:
+        >>> tree = rm.approximate_tree(rm.robots.load("belt_leg"))
+        >>> tree.nv
+        3
     """
     options = TreeOptions(as_names(joints, "joints"), fit, bool(followers))
     written = written_tree(model, options)

@@ -233,6 +233,14 @@ def plan(
 
     Raises:
         ValueError: Goals, stances and limits that the model does not have.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> goal = rm.trajectory.Goal(4, q=model.configuration({"joint1": 0.9}))
+        >>> plan = rm.trajectory.plan(model, 5, 0.05, q, goals=[goal])
+        >>> plan.q.shape
+        (5, 3)
     """
     if not isinstance(model, Model):
         raise no_model(model)

@@ -109,6 +109,12 @@ def base_parameters(
     Raises:
         UnknownNameError: Unknown names.
         ValueError: A ``near`` that is no configuration.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> base = rm.base_parameters(model)
+        >>> len(base.names) < len(rm.parameters(model).names)
+        True
     """
     keys = frame_keys(contacts)
     for frame in keys:

@@ -110,6 +110,18 @@ def calibrate(
         ValueError: Arrays that do not fit, no reading more than the freedoms of a sample.
         UnknownNameError: Joints, links or parameters that are not known.
         ClosureError: No sample closes by the file's numbers.
+
+    Examples:
+        >>> model = rm.robots.load("crank_rocker")
+        >>> robot = rm.with_parameters(model, {"rocker_joint.x": 4.02})
+        >>> q = robot.configuration({"crank_joint": 0.2})
+        >>> at = [robot.configuration({"crank_joint": x}, guess=q) for x in (0.2, 0.4, 0.6)]
+        >>> angles = robot.joint_positions(np.array(at))
+        >>> measured = np.stack([angles["crank_joint"], angles["rocker_joint"]], axis=1)
+        >>> sensors = ["crank_joint", "rocker_joint"]
+        >>> fit = rm.calibrate(model, measured, "rocker_joint.x", sensors=sensors)
+        >>> fit.values.round(4)
+        array([4.02])
     """
     chosen = as_parameters(model, names)
     if not chosen:

@@ -192,6 +192,12 @@ def excitation(
         ValueError: Floating bases, which the motion of the joints alone does not hold; joints
             with several freedoms among those that shall move; limits that leave no motion.
         UnknownNameError: Unknown names.
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> motion = rm.excitation(model, period=2.0, tries=1, steps=1, progress=False)
+        >>> motion.q.shape, motion.tau.shape
+        ((201, 3), (201, 3))
     """
     _check_options(period, step, reach, margin, harmonics, tries, steps, criterion)
     moved = _moved(model, joints)

@@ -305,6 +305,13 @@ def identify(
     Raises:
         ValueError: Arrays that do not fit or are no states, or in which all is zero.
         UnknownNameError: Unknown names.
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> motion = rm.excitation(model, period=2.0, tries=1, steps=1, progress=False)
+        >>> fit = rm.identify(model, motion.q, motion.v, motion.a, 1.1 * motion.tau)
+        >>> bool(np.all(fit.residual < 0.1 * fit.before))
+        True
     """
     if not 0.0 < (share := as_real(prior, "prior")) < math.inf:
         raise ValueError(f"prior must be positive and finite, got {prior!r}")

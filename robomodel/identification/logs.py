@@ -231,6 +231,16 @@ def read_log(
         ValueError: ``velocities`` that the rate of samples, or their number, does not allow.
         ClosureError: Loops do not close.
         ImportError: The packages that are needed are not installed.
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> t = 0.01 * np.arange(50)
+        >>> columns = {"time": t}
+        >>> columns |= {f"q.{name}": np.sin(t) for name in model.dof_names}
+        >>> columns |= {f"v.{name}": np.cos(t) for name in model.dof_names}
+        >>> columns |= {f"tau.{name}": np.cos(t) for name in model.dof_names}
+        >>> rm.read_log(model, columns).q.shape
+        (50, 3)
     """
     table = _read(source, topic, rename)
     notes: list[str] = []

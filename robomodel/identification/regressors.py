@@ -48,6 +48,14 @@ def regressor(
 
     Returns:
         Y: The regressor (..., nv, p).
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> Y = rm.regressor(model, q, [1.0], [0.5])
+        >>> tau = rm.rnea(model, q, [1.0], [0.5])
+        >>> bool(np.allclose(Y @ rm.parameters(model).values, tau))
+        True
     """
     arguments = {"q": q, "v": v, "a": a}
     if reference is None:
@@ -71,6 +79,13 @@ def momentum_regressor(
     Returns:
         P: The momentum's regressor (..., nv, p).
         R: That of all other terms (..., nv, p).
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> momentum, energy = rm.momentum_regressor(model, q, [1.0])
+        >>> momentum.shape, energy.shape
+        ((1, 39), (1, 39))
     """
     momentum, others = run(model, "momentum_regressor", {"q": q, "v": v}, **options)
     return momentum, others
@@ -108,6 +123,14 @@ def filtered_regressor(
 
     Raises:
         ValueError: Arrays that are no motion or do not fit, ``step`` or ``cutoff`` not positive.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> q, v, tau = np.tile(q, (100, 1)), np.zeros((100, 1)), np.zeros((100, 1))
+        >>> Y, filtered = rm.filtered_regressor(model, q, v, tau, 0.01, cutoff=5.0)
+        >>> Y.shape, filtered.shape
+        ((100, 1, 39), (100, 1))
     """
     options = {"step": as_numbers(step, "step"), "cutoff": as_numbers(cutoff, "cutoff")}
     if not all(x.shape == () and 0.0 < x < math.inf for x in options.values()):

@@ -71,6 +71,14 @@ def write_c(
             straight-line programs, by name; a ``path`` that does not end in ``.c``; with
             ``ros2_control`` actuators that leave a coordinate open, and independent joints with
             several freedoms.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> path = Path(tempfile.mkdtemp(), "four_bar.c")
+        >>> written = rm.write_c(rm.robots.load("four_bar"), path, functions=["aba"])
+        >>> sorted(file.suffix for file in path.parent.iterdir())
+        ['.c', '.h']
     """
     source = Path(path)
     if source.suffix != ".c":

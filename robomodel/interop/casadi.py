@@ -38,6 +38,11 @@ def to_casadi(model: Model, algorithm: str, **options: Any) -> casadi.Function:
 
     Raises:
         ImportError: CasADi is not installed.
+
+    Examples:
+        >>> aba = rm.to_casadi(rm.robots.load("four_bar"), "aba")
+        >>> aba.name()
+        'aba'
     """
     try:
         import casadi

@@ -73,6 +73,14 @@ def write_js(
         ValueError: Before anything is written: unknown functions and such as cannot be
             straight-line programs, by name; a ``path`` of another ending.
         UnknownNameError: No such link or parameter.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> path = Path(tempfile.mkdtemp(), "four_bar.mjs")
+        >>> written = rm.write_js(rm.robots.load("four_bar"), path, functions=["aba"])
+        >>> "export function aba" in path.read_text()
+        True
     """
     file = Path(path)
     if file.suffix not in (".js", ".mjs"):

@@ -99,6 +99,13 @@ def compile(
 
     Raises:
         ValueError: Other types and targets.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> kernel = rm.compile(model, "aba")
+        >>> kernel(q, [1.0], [0.2]).shape
+        (1,)
     """
     number = as_dtype(dtype)
     if target not in TARGETS:

@@ -180,6 +180,11 @@ class Model:
 
         Raises:
             UnknownNameError: No link has this name (a KeyError and a ValueError).
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> model.frame("link2").name
+            'link2'
         """
         if name not in self.frame_index:
             raise UnknownNameError(
@@ -234,6 +239,12 @@ class Model:
         Returns:
             positions: n_joint_positions scalars, joint by joint in the order of ``joint_names``
                 [m, rad; quaternions x, y, z, w].
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> len(model.spanning_positions(q))
+            3
         """
         return [x for c in self.clusters for x in c.constraint.positions(q[c.q])]
 
@@ -246,6 +257,12 @@ class Model:
         Returns:
             positions: Joint name → position [m, rad]: one (...) array a joint, (..., n) for a joint
                 with n positions (a ball joint's are a quaternion x, y, z, w).
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> sorted(model.joint_positions(q))
+            ['joint1', 'joint2', 'joint3']
         """
         return self._named(self._spanning(self._positions(q)), "q")
 
@@ -259,6 +276,12 @@ class Model:
         Returns:
             velocities: Joint name → velocity [m/s, rad/s]: one (...) array a joint, (..., n) for a
                 joint with n freedoms, in the joint's axes.
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> {name: round(float(x), 9) for name, x in model.joint_velocities(q, [1.0]).items()}
+            {'joint1': 1.0, 'joint2': -1.0, 'joint3': 1.0}
         """
         return self._named(self._rates(self._positions(q), self._velocities(v)), "v")
 
@@ -273,6 +296,12 @@ class Model:
         Returns:
             accelerations: Joint name → acceleration [m/s², rad/s²], shaped as
                 :meth:`joint_velocities`.
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> sorted(model.joint_accelerations(q, [1.0], [0.5]))
+            ['joint1', 'joint2', 'joint3']
         """
         at, v, a = self._positions(q), self._velocities(v), self._velocities(a, "a")
         common_batch(q=at, v=v, a=a)
@@ -287,6 +316,14 @@ class Model:
         Returns:
             G: (..., n_joint_velocities, nv), rows in the order of ``joint_names``, a floating base
                 first; ratios of joints' units (m, rad).
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> model.constraint_jacobian(q).round(9) + 0.0
+            array([[ 1.],
+                   [-1.],
+                   [ 1.]])
         """
         return self._run(functions.constraint_jacobian, self._positions(q))
 
@@ -300,6 +337,12 @@ class Model:
         Returns:
             g: (..., n_joint_velocities) [m/s², rad/s²], in the order of G's rows; zero but in
                 clusters with loops.
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> model.constraint_bias(q, [1.0]).shape
+            (3,)
         """
         at, speed = self._positions(q), self._velocities(v)
         common_batch(q=at, v=speed)
@@ -317,6 +360,12 @@ class Model:
             residual: Gaps (..., n_constraints) in the order of ``loops`` (each loop's rows,
                 redundant ones included) and ``couplings``; metres, sines of angles, and the
                 couplings' units.
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> bool(np.abs(model.residual(q)).max() < 1e-12)
+            True
         """
         return self._run(functions.residual, self._spanning(self._positions(q)))
 
@@ -329,6 +378,13 @@ class Model:
         Returns:
             K: (..., n_constraints, n_joint_velocities), rows as :meth:`residual`, columns in the
                 order of ``joint_names``; units of a row by those of a column (m, rad).
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> K, G = model.constraint_matrix(q), model.constraint_jacobian(q)
+            >>> bool(np.allclose(K @ G, 0.0))
+            True
         """
         return self._run(functions.constraint_matrix, self._positions(q))
 
@@ -341,6 +397,13 @@ class Model:
 
         Returns:
             k: (..., n_constraints), rows as :meth:`residual`, in its units per s².
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> K, k = model.constraint_matrix(q), model.constraint_matrix_bias(q, [1.0])
+            >>> bool(np.allclose(K @ model.constraint_bias(q, [1.0]), k))
+            True
         """
         at, speed = self._positions(q), self._velocities(v)
         common_batch(q=at, v=speed)
@@ -358,6 +421,12 @@ class Model:
 
         Returns:
             k: (..., n_constraints), as :meth:`constraint_matrix_bias`.
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> model.spanning_matrix_bias(q, [1.0, -1.0, 1.0]).shape
+            (5,)
         """
         at, size = self._positions(q), self.n_joint_velocities
         rates = as_array(joint_velocities, size, "joint_velocities", "n_joint_velocities")
@@ -405,6 +474,12 @@ class Model:
 
         Returns:
             q: The configuration (nq,).
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.random_configuration(0)
+            >>> bool(np.abs(model.residual(q)).max() < 1e-9)
+            True
         """
         generator = np.random.default_rng(rng)
         at = None if near is None else self._positions(near, "near")
@@ -439,6 +514,11 @@ class Model:
                 limit or dead point ends it.
             KeyError: Unknown joints.
             ValueError: Contradicting positions.
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> model.configuration({"joint1": 0.8}).round(3)
+            array([ 0.8, -0.8,  0.8])
         """
         if joints:
             raise TypeError(
@@ -471,6 +551,13 @@ class Model:
             ClosureError: Loops do not close from there.
             ValueError: A quaternion is zero; parameters that do not broadcast.
             UnknownNameError: A name that is no parameter's.
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> off = q + [0.0, 0.01, 0.0]
+            >>> bool(np.abs(model.residual(model.close(off))).max() < 1e-12)
+            True
         """
         if parameters is not None:
             return parametric.close(self, self._positions(q), parameters)
@@ -497,6 +584,12 @@ class Model:
             ValueError: Numbers that are not finite, quaternions that are not of unit length, with
                 joints' names.
             ClosureError: Loops that are open (a ValueError too, with ``.residual`` and ``.loops``).
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> model.check(q)
+            ()
         """
         if not (tolerance := as_real(tolerance, "tolerance")) >= 0.0:
             raise ValueError(f"tolerance must be a number from 0 on, got {tolerance!r}")
@@ -519,6 +612,12 @@ class Model:
 
         Raises:
             ClosureError: A loop cannot follow.
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> model.joint_positions(model.integrate(q, [0.1]))["joint1"].round(9)
+            np.float64(0.9)
         """
         return moving.integrate(self, self._positions(q), self._velocities(v_dt, "v_dt"))
 
@@ -531,6 +630,12 @@ class Model:
 
         Returns:
             v: Velocities (..., nv).
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> model.difference(q, model.integrate(q, [0.1])).round(9)
+            array([0.1])
         """
         return moving.difference(self, self._positions(q0, "q0"), self._positions(q1, "q1"))
 
@@ -568,6 +673,12 @@ class Model:
         Raises:
             ValueError: Joints that one of the two lacks, or that are of another kind; other
                 libraries.
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> model.to_order("pinocchio", q).shape
+            (6,)
         """
         from robomodel.model import orders
 
@@ -603,6 +714,13 @@ class Model:
         Raises:
             ValueError: Joints that one of the two lacks, or that are of another kind; other
                 libraries.
+
+        Examples:
+            >>> model = rm.robots.load("four_bar")
+            >>> q = model.configuration({"joint1": 0.8})
+            >>> q2, v2 = model.from_order("pinocchio", *model.to_order("pinocchio", q, [1.0]))
+            >>> bool(np.allclose(q2, q))
+            True
         """
         from robomodel.model import orders
 

@@ -99,6 +99,12 @@ def parameters(model: Model, *, geometry: bool = False) -> Parameters:
 
     Returns:
         parameters: Names and values.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> p = rm.parameters(model)
+        >>> p.names[:3], p.values.shape
+        (('link1.mass', 'link1.mx', 'link1.my'), (39,))
     """
     values = [x for node in model.nodes for x in _ten(node, model.frame(node.name))]
     names = [f"{body.name}.{each}" for body in model.bodies for each in INERTIAL]
@@ -177,6 +183,12 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
         DescriptionError: A rod that is not longer than zero, a coupling that no longer determines
             its joint.
         ClosureError: Loops that do not close by these numbers.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> heavy = rm.with_parameters(model, {"link1.mass": 2.0})
+        >>> heavy.bodies[0].mass
+        2.0
     """
     changed = _changed(model, values)
     result = closed_anew(parameterized(model, changed), model)

@@ -468,6 +468,15 @@ def contact_points(model: Model) -> list[Point]:
             the ends of capsules: a sphere about the point; and (link, offset, radius, friction,
             restitution), the radius 0 for a point, where the file gives a shape one of these (None:
             it does not).
+
+    Examples:
+        >>> shape = '<geometry><sphere radius="0.1"/></geometry>'
+        >>> inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+        >>> inertial = f'<inertial><mass value="1"/>{inertia}</inertial>'
+        >>> link = f'<link name="ball">{inertial}<collision>{shape}</collision></link>'
+        >>> ball = rm.load(f'<robot name="ball">{link}</robot>', floating_base=True)
+        >>> rm.contact_points(ball)
+        [('ball', (0.0, 0.0, 0.0), 0.1)]
     """
     points: list[Point] = []
     issues: list[Issue] = []

@@ -149,6 +149,13 @@ def rollout(
             with :meth:`Model.close`); by more than 1e-4 where ``q`` or ``dtype`` is float32, of
             which rounding is taken out. Parameters that are not finite.
         UnknownNameError: A name that is no parameter's.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> qs, vs = rm.rollout(model, q, [1.0], np.zeros((10, 1)), step=1e-3)
+        >>> qs.shape, vs.shape
+        ((11, 3), (11, 1))
     """
     names, p = as_dynamics(model, parameters)
     options = MotionOptions.of(

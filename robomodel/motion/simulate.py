@@ -489,6 +489,13 @@ def simulate(
             not finite, a step that does not converge or leads over to another way to close the
             loops. It names the time, the loops and their condition, and holds the trajectory up to
             there.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> motion = rm.simulate(model, q, [1.0], duration=0.1)
+        >>> bool(motion.residual.max() < 1e-12)
+        True
     """
     if parameters is not None:
         model = with_parameters(model, parameters)

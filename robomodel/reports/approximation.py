@@ -301,6 +301,11 @@ def approximation_errors(
 
     Raises:
         ValueError: No open tree stands for the robot.
+
+    Examples:
+        >>> errors = rm.approximation_errors(rm.robots.load("belt_leg"), samples=20)
+        >>> errors.keep_exact
+        ('knee_link_joint', 'ankle_link_joint')
     """
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")

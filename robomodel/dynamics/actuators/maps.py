@@ -379,6 +379,11 @@ def copper_loss(model: Model, u: ArrayLike) -> Array:
 
     Raises:
         ValueError: Arrays that do not fit.
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> rm.copper_loss(model, np.ones(3)).shape
+        (3,)
     """
     force = as_array(u, len(model.actuators), "u", "nu")
     constants = [

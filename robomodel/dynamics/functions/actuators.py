@@ -70,6 +70,13 @@ def actuator_map(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Arra
 
     Returns:
         B: The matrix (..., nv, nu), columns in the order of ``model.actuators``.
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> rm.actuator_map(model, np.zeros(3))
+        array([[ 6.,  0.,  0.],
+               [ 0., 12., 12.],
+               [ 0.,  0., 12.]])
     """
 
 
@@ -86,6 +93,12 @@ def actuator_forces(
 
     Returns:
         u: Motor forces (..., nu).
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> u = rm.actuator_forces(model, np.zeros(3), np.ones(3))
+        >>> bool(np.allclose(rm.actuator_map(model, np.zeros(3)) @ u, 1.0))
+        True
     """
     if options.pop("check", False):
         given = options.get("parameters")
@@ -103,6 +116,11 @@ def actuator_positions(model: Model, q: ArrayLike, **options: Unpack[Options]) -
 
     Returns:
         positions: Positions (..., nu) [rad, m], in the order of ``model.actuators``.
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> rm.actuator_positions(model, np.array([0.1, 0.2, 0.3]))
+        array([0.6, 2.4, 6. ])
     """
 
 
@@ -114,6 +132,11 @@ def actuator_velocities(
 
     Returns:
         rates: Velocities (..., nu) [rad/s, m/s], in the order of ``model.actuators``.
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> rm.actuator_velocities(model, np.zeros(3), np.ones(3))
+        array([ 6., 12., 24.])
     """
 
 
@@ -133,6 +156,11 @@ def actuator_gains(
     Returns:
         K: Stiffness (..., nv, nv).
         D: Damping (..., nv, nv).
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> [x.shape for x in rm.actuator_gains(model, np.zeros(3), np.ones(3), np.ones(3))]
+        [(3, 3), (3, 3)]
     """
 
 
@@ -163,6 +191,13 @@ def from_actuators(
 
     Raises:
         ValueError: Arrays that do not fit.
+
+    Examples:
+        >>> model = rm.robots.load("parallel_ankle")
+        >>> motors = rm.actuator_positions(model, model.neutral())
+        >>> q, v = rm.from_actuators(model, motors, np.zeros(2))
+        >>> bool(np.allclose(q, model.neutral(), atol=1e-9))
+        True
     """
     nu = len(model.actuators)
     arrays = {
@@ -250,6 +285,11 @@ def reflected(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Reflect
 
     Returns:
         reflected: The tuple (inertia, damping, friction), each (..., nv, nu).
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> rm.reflected(model, np.zeros(3)).inertia.shape
+        (3, 3)
     """
     return Reflected(*run(model, "reflected", {"q": q}, **options))
 
@@ -274,6 +314,12 @@ def saturate(
             joint without an actuator, which no motor gives, stay.
         u: Motor forces (..., nu), within their limits.
         lost: The excess of each motor's required force (..., nu): zero where it is not saturated.
+
+    Examples:
+        >>> model = rm.robots.load("parallel_ankle")
+        >>> tau, u, rates = rm.saturate(model, model.neutral(), np.zeros(2), [1e3, 0.0])
+        >>> u
+        array([2.5, 2.5])
     """
     torque, u, lost = run(model, "saturate", {"q": q, "v": v, "tau": tau}, **options)
     nan = np.isnan(as_array(v, model.nv, "v", "nv")).any(axis=-1)
@@ -303,6 +349,12 @@ def torque_limits(
     Returns:
         lower: Least forces (..., nv).
         upper: Greatest forces (..., nv).
+
+    Examples:
+        >>> model = rm.robots.load("parallel_ankle")
+        >>> lower, upper = rm.torque_limits(model, model.neutral())
+        >>> upper.round(2)
+        array([45., 36.])
     """
     rates = np.zeros(model.nv) if v is None else v
     if options.get("backend") == "numpy":
@@ -338,6 +390,14 @@ def torque_polytope(
     Raises:
         ValueError: An actuator has no effort limit, or arrays do not fit.
         UnknownNameError: A coordinate that is not known.
+
+    Examples:
+        >>> model = rm.robots.load("parallel_ankle")
+        >>> rm.torque_polytope(model, model.neutral(), ["pitch", "roll"]).round(1)
+        array([[-45.,  -0.],
+               [  0., -36.],
+               [ 45.,   0.],
+               [  0.,  36.]])
     """
     chosen = actuation.selected(model, joints)
     matrix, lower, upper = _motors(model, q, v, **options)

@@ -121,6 +121,12 @@ def efpa(
 
     Returns:
         inverse: Λ⁻¹ (..., 6k, 6k).
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.efpa(model, q, ["link2"]).shape
+        (6, 6)
     """
     keys = frame_keys(frames)
     if not keys:
@@ -175,6 +181,13 @@ def impulse(
     Returns:
         v: Velocities after the impact (..., nv).
         impulses: (..., k, 3) [N s] on the robot, in world axes.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> after, impulse = rm.impulse(model, q, [1.0], "link2", normals=(1.0, 0.0, 0.0))
+        >>> after.shape
+        (1,)
     """
     keys = frame_keys(frames)
     friction = as_numbers(friction, "friction")
@@ -231,6 +244,13 @@ def contact_aba(
     Returns:
         a: Accelerations (..., nv) of the independent coordinates.
         forces: Forces (..., k, 3) [N] on the points, in world axes.
+
+    Examples:
+        >>> model = rm.robots.load("mini_cheetah")
+        >>> q = model.neutral()
+        >>> a, force = rm.contact_aba(model, q, np.zeros(18), np.zeros(18), ["FR_foot_contact"])
+        >>> a.shape, force.shape
+        ((18,), (1, 3))
     """
     keys = frame_keys(frames)
     friction = as_numbers(friction, "friction")
@@ -275,6 +295,15 @@ def contact_aba_derivatives(
         f_q: ∂f/∂q (..., 3k, nv), forces point after point.
         f_v: ∂f/∂v (..., 3k, nv).
         f_tau: ∂f/∂tau (..., 3k, nv).
+
+    Examples:
+        >>> inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+        >>> link = f'<link name="ball"><inertial><mass value="1"/>{inertia}</inertial></link>'
+        >>> ball = rm.load(f'<robot name="ball">{link}</robot>', floating_base=True)
+        >>> q, zero = ball.neutral(), np.zeros(6)
+        >>> under = ("ball", (0.0, 0.0, -0.1))
+        >>> [x.shape for x in rm.contact_aba_derivatives(ball, q, zero, zero, [under])]
+        [(6, 6), (6, 6), (6, 6), (3, 6), (3, 6), (3, 6)]
     """
     keys = frame_keys(frames)
     if not keys or not model.nv:

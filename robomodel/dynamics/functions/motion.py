@@ -97,6 +97,12 @@ def rnea(
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.rnea(model, q, [1.0], [0.5]).round(3)
+        array([0.455])
     """
 
 
@@ -132,6 +138,13 @@ def aba(
 
     Returns:
         a: Accelerations (..., nv) of the independent coordinates.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> tau = rm.rnea(model, q, [1.0], [0.5])
+        >>> rm.aba(model, q, [1.0], tau).round(9)
+        array([0.5])
     """
 
 
@@ -141,6 +154,12 @@ def crba(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
 
     Returns:
         M: The matrix (..., nv, nv).
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.crba(model, q).round(3)
+        array([[0.91]])
     """
 
 
@@ -150,6 +169,12 @@ def bias_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Force
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.bias_force(model, q, [1.0]).round(3)
+        array([0.])
     """
 
 
@@ -165,6 +190,11 @@ def passive_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Op
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> rm.passive_force(model, np.zeros(3), np.ones(3))
+        array([0., 0., 0.])
     """
 
 
@@ -197,6 +227,11 @@ def correction_force(
     Returns:
         correction: Forces (..., n) on the joints of the tree, in the order of its v; with
             ``passive`` that tree's springs and damping act, too.
+
+    Examples:
+        >>> model = rm.robots.load("belt_leg")
+        >>> rm.correction_force(model, np.zeros(3), np.ones(3), np.ones(3)).shape
+        (3,)
     """
     given = by_name(options.get("parameters"), "parameters")
     if tree is None or not given:
@@ -237,6 +272,10 @@ def armature(
 
     Returns:
         inertia: The diagonal (..., nv), or with "dense" the matrix (..., nv, nv).
+
+    Examples:
+        >>> rm.armature(rm.robots.load("belt_leg"), np.zeros(3)).round(4)
+        array([0.02  , 0.1041, 0.0243])
     """
     if kind not in ("diagonal", "dense"):
         raise ValueError(f"kind '{kind}' is not known; 'diagonal' and 'dense' are")
@@ -279,6 +318,13 @@ def hybrid(
     Raises:
         ValueError: A coordinate is named twice or not at all, a name is not known, or arrays do not
             fit.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> tau, a = rm.hybrid(model, q, [1.0], a={"joint1": 0.5})
+        >>> tau.round(3), a
+        (array([0.455]), array([0.5]))
     """
     forces, accelerations = by_name(tau, "tau"), by_name(a, "a")
     known = prescribed(model, accelerations)
@@ -338,6 +384,13 @@ def rnea_derivatives(
         dq: ∂tau/∂q (..., nv, nv).
         dv: ∂tau/∂v (..., nv, nv).
         M: ∂tau/∂a (..., nv, nv), the mass matrix.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> dq, dv, M = rm.rnea_derivatives(model, q, [1.0], [0.5])
+        >>> bool(np.allclose(M, rm.crba(model, q)))
+        True
     """
 
 
@@ -360,6 +413,13 @@ def aba_derivatives(
         dq: ∂a/∂q (..., nv, nv).
         dv: ∂a/∂v (..., nv, nv).
         inverse: M⁻¹ (..., nv, nv), which is also ∂a/∂tau.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> dq, dv, inverse = rm.aba_derivatives(model, q, [1.0], [0.2])
+        >>> bool(np.allclose(inverse, rm.mass_inverse(model, q)))
+        True
     """
 
 
@@ -392,6 +452,12 @@ def rnea_hessian_product(
         vv: ∂²φ/∂v∂v (..., nv, nv).
         qv: ∂²φ/∂q∂v (..., nv, nv).
         aq: ∂²φ/∂a∂q (..., nv, nv).
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> [x.shape for x in rm.rnea_hessian_product(model, q, [1.0], [0.5], [1.0])]
+        [(1, 1), (1, 1), (1, 1), (1, 1)]
     """
 
 
@@ -461,6 +527,13 @@ def accelerations(
         ValueError: Arrays that do not fit, a ``tolerance`` that is not between 0 and 1; with
             ``check``, what is no state.
         UnknownNameError: A link that is not known.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> result = rm.accelerations(model, q, [1.0, -1.0, 1.0], [0.2, 0.0, 0.0])
+        >>> result.a.shape, int(result.rank)
+        ((3,), 2)
     """
     share = as_real(tolerance, "tolerance")
     if not 0.0 < share < 1.0:

@@ -60,6 +60,12 @@ def frame_pose(model: Model, q: ArrayLike, frame: FrameLike, **options: Unpack[O
 
     Returns:
         pose: Homogeneous matrix (..., 4, 4).
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.frame_pose(model, q, "link2").shape
+        (4, 4)
     """
 
 
@@ -76,6 +82,12 @@ def jacobian(
 
     Returns:
         J: The matrix (..., 6, nv), angular rows first.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.jacobian(model, q, ("link2", (0.1, 0.0, 0.0))).shape
+        (6, 1)
     """
 
 
@@ -93,6 +105,13 @@ def frame_velocity(
 
     Returns:
         velocity: Spatial velocity (..., 6), angular first.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> J = rm.jacobian(model, q, "link2")
+        >>> bool(np.allclose(rm.frame_velocity(model, q, [1.0], "link2"), J @ [1.0]))
+        True
     """
 
 
@@ -114,6 +133,12 @@ def frame_acceleration(
 
     Returns:
         acceleration: (..., 6), angular first.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.frame_acceleration(model, q, [1.0], [0.5], "link2").shape
+        (6,)
     """
 
 
@@ -133,6 +158,12 @@ def frame_bias(
 
     Returns:
         acceleration: (..., 6), angular first.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.frame_bias(model, q, [1.0], "link2").shape
+        (6,)
     """
 
 
@@ -179,6 +210,12 @@ def gravity_force(model: Model, q: ArrayLike, **options: Unpack[ForceOptions]) -
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.gravity_force(model, q).shape
+        (1,)
     """
 
 
@@ -194,6 +231,14 @@ def coriolis(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Options
 
     Returns:
         C: The matrix (..., nv, nv).
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> C = rm.coriolis(model, q, [1.0])
+        >>> rest = rm.bias_force(model, q, [1.0]) - rm.gravity_force(model, q)
+        >>> bool(np.allclose(C @ [1.0], rest))
+        True
     """
 
 
@@ -203,6 +248,12 @@ def mass_inverse(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Arra
 
     Returns:
         inverse: M⁻¹ (..., nv, nv).
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> (rm.mass_inverse(model, q) @ rm.crba(model, q)).round(9)
+        array([[1.]])
     """
 
 
@@ -220,6 +271,13 @@ def energy(
     Returns:
         kinetic: Kinetic energy (...) [J].
         potential: Potential energy (...) [J], zero at the world's origin.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> kinetic, potential = rm.energy(model, q, [1.0])
+        >>> bool(np.isclose(kinetic, 0.5 * rm.crba(model, q)[0, 0]))
+        True
     """
 
 
@@ -229,6 +287,12 @@ def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Ar
 
     Returns:
         position: (..., 3) [m], in the world.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.center_of_mass(model, q).shape
+        (3,)
     """
 
 
@@ -240,6 +304,13 @@ def center_of_mass_velocity(
 
     Returns:
         velocity: (..., 3) [m/s], in world axes.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> J = rm.center_of_mass_jacobian(model, q)
+        >>> bool(np.allclose(rm.center_of_mass_velocity(model, q, [1.0]), J @ [1.0]))
+        True
     """
 
 
@@ -251,6 +322,12 @@ def center_of_mass_acceleration(
 
     Returns:
         acceleration: (..., 3) [m/s²], in world axes.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.center_of_mass_acceleration(model, q, [1.0], [0.5]).shape
+        (3,)
     """
 
 
@@ -260,6 +337,12 @@ def center_of_mass_jacobian(model: Model, q: ArrayLike, **options: Unpack[Option
 
     Returns:
         J: The matrix (..., 3, nv), in world axes.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.center_of_mass_jacobian(model, q).shape
+        (3, 1)
     """
 
 
@@ -269,6 +352,12 @@ def centroidal_map(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Ar
 
     Returns:
         A: The matrix (..., 6, nv), angular rows first.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.centroidal_map(model, q).shape
+        (6, 1)
     """
 
 
@@ -280,4 +369,11 @@ def centroidal_momentum(
 
     Returns:
         momentum: (..., 6): angular about the centre of mass, then linear, in world axes.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> A = rm.centroidal_map(model, q)
+        >>> bool(np.allclose(rm.centroidal_momentum(model, q, [1.0]), A @ [1.0]))
+        True
     """

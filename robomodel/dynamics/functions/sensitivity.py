@@ -64,6 +64,12 @@ def sensitivity(
     Raises:
         ValueError: Functions that take no parameters, arrays that do not fit.
         UnknownNameError: A name that is no parameter's; a link that is not known.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> q = model.configuration({"joint1": 0.8})
+        >>> rm.sensitivity(model, "rnea", (q, [1.0], [0.5]), ["link1.mass"]).shape
+        (1, 1)
     """
     wanted = as_parameters(model, names)
     if not wanted:

@@ -119,6 +119,11 @@ def joint_range(model: Model, joint: str, q: ArrayLike | None = None) -> JointRa
     Raises:
         UnknownNameError: No joint has this name.
         ValueError: The joint has several freedoms, or none, or q is not one configuration.
+
+    Examples:
+        >>> model = rm.robots.load("crank_rocker")
+        >>> rm.joint_range(model, "crank_joint").turns_fully
+        True
     """
     joints = {each.name: each for each in model.joints}
     check_names([joint], joints, "no joint ", f" in '{model.name}'", error=UnknownNameError)

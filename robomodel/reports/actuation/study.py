@@ -179,6 +179,11 @@ def actuation(
     Raises:
         UnknownNameError: An unknown link.
         ValueError: Joints that cannot be moved so.
+
+    Examples:
+        >>> study = rm.actuation(rm.robots.load("crank_rocker"))
+        >>> study.four_bars[0].kind
+        'crank-rocker'
     """
     envelopes = joint_envelopes(model)
     at = {each.cluster: each.q for each in envelopes}

@@ -90,6 +90,11 @@ def compare(a: object, b: object, *, tolerance: float = TOLERANCE) -> Comparison
     Raises:
         DescriptionError: A file cannot be loaded.
         ValueError: ``tolerance`` is not positive.
+
+    Examples:
+        >>> model = rm.robots.load("four_bar")
+        >>> rm.compare(model, model).same
+        True
     """
     if not tolerance > 0.0:
         raise ValueError(f"tolerance is positive, not {tolerance!r}")

@@ -85,6 +85,11 @@ def validate(model: object, *, reference: object = None, **options: Any) -> Repo
     Raises:
         DescriptionError: The reference cannot be loaded.
         TypeError: Options for a model that is loaded already.
+
+    Examples:
+        >>> report = rm.validate(rm.robots.load("crank_rocker"))
+        >>> report.ok, report.summary
+        (True, '2 notes')
     """
     right = reference if reference is None or isinstance(reference, Model) else load(reference)
     if isinstance(model, Model):
