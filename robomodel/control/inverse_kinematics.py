@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from robomodel.control import quadratic
 from robomodel.control.controller import MISFIT, Controller
 from robomodel.control.limits import AccelerationLimit, LimitLike, as_limits, limits_of
-from robomodel.control.programme import Layout, Outcome, ik_program
+from robomodel.control.programme import Layout, Outcome, bounded_minimum, ik_program
 from robomodel.control.quadratic import ContradictionError, InfeasibleError
 from robomodel.control.search import Search, bases_of, closed, moved, start_again
 from robomodel.control.tasks import FrameTask, JointTask, PointTask, Task
@@ -81,7 +81,11 @@ class InverseKinematics(Controller):
 
     def _functions(self) -> list[TracedFunction]:
         linkages = tangent.numbers(self.model) > 0
-        return [self._function, *([ik_program(self.model, self._in_tangents)] if linkages else [])]
+        return [
+            self._function,
+            bounded_minimum(self.model),
+            *([ik_program(self.model, self._in_tangents)] if linkages else []),
+        ]
 
     def __call__(
         self,
@@ -264,6 +268,11 @@ class InverseKinematics(Controller):
         if fine.all():
             return step
         step, failures = step.copy(), []
+        rows = ~fine & (excess < math.inf) & (growth < SINGULAR) & (unfit < MISFIT)
+        if rows.any():
+            x, met = self._outcome.within_bounds(self.model, results[rows])
+            step[rows] = np.where(met[:, None], x, step[rows])
+            fine[rows] = met
         q = np.broadcast_to(q, (*fine.shape, q.shape[-1]))
         targets = np.broadcast_to(targets, (*fine.shape, targets.shape[-1]))
         further = tuple(np.broadcast_to(x, (*fine.shape, x.shape[-1])) for x in further)

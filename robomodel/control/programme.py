@@ -10,12 +10,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from robomodel.control.limits import Limits, Quantity, Slot
 from robomodel.control.quadratic import UNBOUNDED, QuadraticProgram
 from robomodel.control.tasks import Instant, Piece, unfit
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import traced
-from robomodel.model.joints import Array
+from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.scalars import (
@@ -35,6 +37,8 @@ from robomodel.scalars import (
 )
 from robomodel.tolerances import HUGE
 
+EXCHANGES = 4  # of active bounds in a kernel
+EXCHANGED = 1e-11  # by how much a minimum within bounds may fail
 REGULAR = 1e-8  # square of the sine between hard rows from which on they are independent
 
 
@@ -244,6 +248,54 @@ def _least(rows: Sequence[Vector], pulls: Vector, damping: Scalar) -> list[Scala
     return Factorization(square).solve([dot(column, pulls) for column in columns])
 
 
+@traced
+def bounded_minimum(model: Model) -> TracedFunction:
+    """(H, c, lower, upper) → x of least ½ xᵀ H x + c · x within bounds, and how far it fails.
+
+    A primal-dual active-set method with a fixed number of steps (Hintermüller, Ito and Kunisch,
+    *The primal-dual active set strategy as a semismooth Newton method*, 2002). What x fails by is
+    its distance from x - (H x + c)_i / H_ii clipped to the bounds, zero at the minimum alone.
+    """
+    n = model.nv
+
+    def build(h: Vector, c: Vector, lower: Vector, upper: Vector) -> list[Scalar]:
+        hessian = [h[i * n : (i + 1) * n] for i in range(n)]
+        x = Factorization(hessian).solve([-y for y in c])
+        for _ in range(EXCHANGES):
+            ends, free = [], []
+            for y, low, high in zip(_descended(hessian, c, x), lower, upper, strict=True):
+                ends.append(select(y - low, low, select(high - y, high, 0.0)))
+                free.append(select(y - low, 0.0, select(high - y, 0.0, 1.0)))
+            held = [
+                [
+                    select(free[i] - 0.5, row[i] if i == j else 0.0, select(free[j] - 0.5, 0.0, y))
+                    for j, y in enumerate(row)
+                ]
+                for i, row in enumerate(hessian)
+            ]
+            right = [
+                select(each - 0.5, row[i] * ends[i], -(c[i] + dot(row, ends)))
+                for i, (each, row) in enumerate(zip(free, hessian, strict=True))
+            ]
+            x = Factorization(held).solve(right)
+        fault: Scalar = 0.0
+        for y, at, low, high in zip(_descended(hessian, c, x), x, lower, upper, strict=True):
+            off = at - minimum(maximum(y, low), high)
+            fault = maximum(fault, maximum(off, -off))
+        return [*x, select(dot(x, x) - HUGE, fault, math.inf)]
+
+    sizes = {"H": n * n, "c": n, "lower": n, "upper": n}
+    return TracedFunction("bounded_minimum", sizes, {"x": (n,), "fault": ()}, build)
+
+
+def _descended(hessian: Sequence[Vector], c: Vector, x: Vector) -> list[Scalar]:
+    """x - (H x + c)_i / H_ii."""
+    return [
+        at - div(dot(row, x) + slope, row[i])
+        for i, (row, slope, at) in enumerate(zip(hessian, c, x, strict=True))
+    ]
+
+
 class Outcome:
     """What a traced programme gives, by name: views of its numbers (..., size)."""
 
@@ -265,6 +317,18 @@ class Outcome:
         """The quadratic programme of one state."""
         h, c, a, lower, upper = (self.get(x, numbers) for x in ("H", "c", "A", "lower", "upper"))
         return QuadraticProgram(h, c, a, lower, upper, self.equalities)
+
+    def within_bounds(self, model: Model, numbers: Array) -> tuple[Array, Mask]:
+        """Minima (m, nv) with bounds of single velocities alone, and which of them meet all."""
+        if self.equalities:
+            return np.zeros((len(numbers), self.size)), np.zeros(len(numbers), bool)
+        n = self.size
+        h, c, a, lower, upper = (self.get(x, numbers) for x in ("H", "c", "A", "lower", "upper"))
+        found = np.empty((len(numbers), n + 1))
+        bounded_minimum(model)(h.reshape(len(h), n * n), c, lower[:, :n], upper[:, :n], out=found)
+        x, values = found[:, :n], np.einsum("mij,mj->mi", a, found[:, :n])
+        beyond = np.maximum(lower[:, n:] - values, values - upper[:, n:])
+        return x, (found[:, n] <= EXCHANGED) & (np.max(beyond, axis=1, initial=0.0) <= EXCHANGED)
 
     def labels(self, rows: Iterable[int], numbers: Array) -> tuple[str, ...]:
         """What bounds and rows are of, in words."""

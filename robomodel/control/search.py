@@ -216,6 +216,10 @@ class Search:
         """Steps (rows, nv) within the limits, none longer than LONGEST."""
         checks, step = self.outcome.get("checks", results), self.outcome.get("step", results).copy()
         pending = ~(checks[:, 0] <= NOTHING)
+        if pending.any():
+            x, met = self.outcome.within_bounds(self.model, results[pending])
+            step[pending] = np.where(met[:, None], x, step[pending])
+            pending[pending] = ~met
         for row in np.flatnonzero(pending).tolist():
             step[row] = self._constrained(self.outcome.programme(results[row]))
         base = 3 if self.model.floating_base else 0  # its turns count, its way does not
