@@ -9,7 +9,7 @@ at the end against DOP853 at a relative tolerance of 1e-12; gaps those of loops 
 
 With ``--contact`` Mini Cheetah stamps on its four feet, spheres of 2 cm: by ``rm.rollout`` with its
 rotors and rigid contacts, and by MuJoCo's Euler method with armature in place of the rotors (its
-fastest way) and its soft contacts. With ``--simulation`` the same by ``rm.Simulation``.
+fastest way) and its soft contacts.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import TypeAlias
 
 import mujoco
 import numpy as np
 from mujoco.rollout import Rollout
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import robomodel as rm
 from robomodel.scalars import stack, unstack
 from robomodel.trajectory import SimulationError
 
 Array = NDArray[np.float64]
+Foot: TypeAlias = tuple[str, tuple[float, float, float], float]
 ROBOTS = {"Mini Cheetah": "mini_cheetah", "four-bar leg": "planar_leg_linkage"}
 STRENGTH = {"Mini Cheetah": 2.0, "four-bar leg": 0.05}  # of the forces [N m]
 INTEGRATORS = ("Euler", "RK4", "implicitfast")
 DURATION = 0.1
-FEET = tuple(f"{leg}_foot_contact" for leg in ("FR", "FL", "HR", "HL"))
 FRICTION, RADIUS = 0.8, 0.02
+FEET = [(f"{leg}_foot_contact", (0.0, 0.0, 0.0), RADIUS) for leg in ("FR", "FL", "HR", "HL")]
 STEEP = 3.0  # joints that turn so many times as fast as an independent one are left out
 mujoco.set_mju_user_warning(lambda message: None)  # else a log file is left behind
 
@@ -119,7 +121,7 @@ def ours(batch: Motions, method: str) -> tuple[Callable[[], object], Callable[[]
     return run, lambda: spanning(batch.model, run()[0][:, -1])
 
 
-def on_ground(text: str, model: rm.Model, feet: Sequence[str]) -> mujoco.MjSpec:
+def on_ground(text: str, model: rm.Model, feet: Sequence[Foot]) -> mujoco.MjSpec:
     """MuJoCo's robot with spheres for feet on a plane; as it is without any."""
     spec = mujoco.MjSpec.from_string(text)
     if not feet:
@@ -127,14 +129,15 @@ def on_ground(text: str, model: rm.Model, feet: Sequence[str]) -> mujoco.MjSpec:
     plane = mujoco.mjtGeom.mjGEOM_PLANE
     spec.worldbody.add_geom(type=plane, size=[0, 0, 1], friction=[FRICTION, 0, 0], condim=3)
     neutral = model.neutral()
-    for foot in feet:
-        shank = model.bodies[model.frame(foot).body].name
-        pose = np.linalg.inv(rm.frame_pose(model, neutral, shank))
-        at = (pose @ rm.frame_pose(model, neutral, foot))[:3, 3]
+    for frame, offset, radius in feet:
+        link = model.bodies[model.frame(frame).body].name
+        pose = np.linalg.inv(rm.frame_pose(model, neutral, link))
+        at = pose @ rm.frame_pose(model, neutral, frame) @ [*offset, 1.0]
         ball = mujoco.mjtGeom.mjGEOM_SPHERE
-        spec.body(shank).add_geom(
-            type=ball, size=[RADIUS, 0, 0], pos=at, friction=[FRICTION, 0, 0], condim=3, mass=0.0
-        )
+        spec.body(link).add_geom(
+            type=ball, size=[radius, 0, 0], pos=at[:3], friction=[FRICTION, 0, 0], condim=3,
+            mass=0.0,
+        )  # fmt: skip
     return spec
 
 
@@ -142,12 +145,14 @@ class Theirs:
     """MuJoCo's model of a robot, joint by joint."""
 
     def __init__(
-        self, batch: Motions, integrator: str, approximate: bool, feet: Sequence[str] = ()
+        self, batch: Motions, integrator: str, approximate: bool, feet: Sequence[Foot] = ()
     ) -> None:
         text = io.StringIO()
         rm.write_mjcf(batch.model, text, approximate=approximate, drop=True)
         self.batch = batch
-        self.model = on_ground(text.getvalue(), batch.model, feet).compile()
+        lines = [line for line in text.getvalue().splitlines(True) if "mesh=" not in line]
+        lines = [line for line in lines if "<mesh " not in line]  # pictures, of files elsewhere
+        self.model = on_ground("".join(lines), batch.model, feet).compile()
         self.model.opt.timestep = batch.step
         self.model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
         if not feet:
@@ -271,14 +276,23 @@ def stamping(count: int, step: float) -> Motions:
     bent = {"abad": 0.0, "hip": -0.8, "knee": 1.6}
     joints = [name for name in model.dof_names if name.split("_")[0] in ("FR", "FL", "HR", "HL")]
     q = model.configuration({name: bent[name.split("_")[1]] for name in joints})
-    q[2] += RADIUS - min(rm.frame_pose(model, q, foot)[2, 3] for foot in FEET)
-    points = [(foot, (0.0, 0.0, 0.0), RADIUS) for foot in FEET]
+    return on_feet(model, q, FEET, (60.0, 4.0), count, step)
+
+
+def on_feet(
+    model: rm.Model, q: Array, feet: Sequence[Foot], gains: ArrayLike, count: int, step: float,
+) -> Motions:  # fmt: skip
+    """Robots that stand, with q or nearly so, all joints and the base pushed about."""
+    q = q.copy()
+    lowest = [rm.frame_pose(model, q, (link, at))[2, 3] - radius for link, at, radius in feet]
+    q[2] -= min(lowest)
+    kp, kd = np.broadcast_to(gains, (model.nv, 2)).T
 
     def hold(t: float, at: Array, v: Array) -> Array:
-        return np.concatenate([np.zeros(6), 60.0 * (q[7:] - at[7:]) - 4.0 * v[6:]])
+        return np.concatenate([np.zeros(6), (kp * model.difference(at, q) - kd * v)[6:]])
 
     stood = rm.simulate(
-        model, q, tau=hold, hold=True, duration=1.0, ground=rm.Ground(FRICTION), contacts=points
+        model, q, tau=hold, hold=True, duration=1.0, ground=rm.Ground(FRICTION), contacts=feet
     )
     rng, steps = np.random.default_rng(0), round(DURATION / step)
     v = 0.2 * rng.standard_normal((count, model.nv))
@@ -291,8 +305,7 @@ def stamping(count: int, step: float) -> Motions:
 def measure_contact(count: int, rounds: int, step: float = 1e-3) -> dict[str, float]:
     """Nanoseconds of thread CPU a step of ours and of theirs, and what is left of our equations."""
     batch = stamping(count, step)
-    points = [(foot, (0.0, 0.0, 0.0), RADIUS) for foot in FEET]
-    options = {"ground": rm.Ground(FRICTION), "contacts": points, "details": True}
+    options = {"ground": rm.Ground(FRICTION), "contacts": FEET, "details": True}
     run = partial(
         rm.rollout, batch.model, batch.q, batch.v, batch.tau, step,
         friction=False, passive=False, **options,
@@ -313,48 +326,6 @@ def measure_contact(count: int, rounds: int, step: float = 1e-3) -> dict[str, fl
     return report
 
 
-def measure_simulation(count: int, rounds: int) -> dict[str, float]:
-    """Nanoseconds of thread CPU a robot's step by ``rm.Simulation``, and by MuJoCo's rollout.
-
-    Mini Cheetah stamps as with ``--contact``, ten steps a call; Tello is in the air.
-    """
-    batch = stamping(count, 1e-3)
-    points = [(foot, (0.0, 0.0, 0.0), RADIUS) for foot in FEET]
-    ground = {"ground": rm.Ground(FRICTION), "contacts": points}
-    calls = batch.tau.shape[1] // 10
-    theirs = Theirs(batch, "Euler", True, FEET)
-    free = {"friction": False, "passive": False, "substeps": 10}
-    tello = rm.robots.load("tello")
-    rng = np.random.default_rng(0)
-    forces = 0.05 * rng.standard_normal((calls, count, tello.nv))
-    speeds = 0.2 * rng.standard_normal((count, tello.nv))
-    pushed = np.ascontiguousarray(np.swapaxes(batch.tau[:, ::10], 0, 1))
-
-    def moved(sim: rm.Simulation, q: Array, v: Array, tau: Array) -> None:
-        sim.reset(q=q, v=v)
-        for each in tau:
-            sim.step(each)
-
-    entries: dict[str, Callable[[], object]] = {}
-    for dtype in ("float64", "float32"):
-        feet = rm.Simulation(batch.model, count, dtype=dtype, **free, **ground)
-        entries[f"Mini Cheetah, {dtype}"] = partial(moved, feet, batch.q, batch.v, pushed)
-        air = rm.Simulation(tello, count, dtype=dtype, method="semi_implicit_euler", **free)
-        entries[f"Tello, {dtype}"] = partial(moved, air, tello.neutral(), speeds, forces)
-    entries["Mini Cheetah, MuJoCo Euler, armature"] = theirs.run
-    times: dict[str, list[float]] = {by: [] for by in entries}
-    for _ in range(rounds + 1):
-        for by, each in entries.items():
-            start = time.thread_time_ns()
-            each()
-            times[by].append((time.thread_time_ns() - start) / (10 * calls * count))
-    report = {by: statistics.median(each[1:]) for by, each in times.items()}
-    for dtype in ("float64", "float32"):
-        ratio = report["Mini Cheetah, MuJoCo Euler, armature"] / report[f"Mini Cheetah, {dtype}"]
-        report[f"times as fast, {dtype}"] = ratio
-    return report
-
-
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(
@@ -364,11 +335,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--contact", action="store_true", help="on the ground")
-    parser.add_argument("--simulation", action="store_true", help="many robots in place")
     options = parser.parse_args()
-    if options.contact or options.simulation:
-        measured = measure_contact if options.contact else measure_simulation
-        for what, number in measured(options.count, options.rounds).items():
+    if options.contact:
+        for what, number in measure_contact(options.count, options.rounds).items():
             print(f"{what:40}{number:12.3g}")
         return
     rows = [

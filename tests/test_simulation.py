@@ -223,6 +223,27 @@ def test_contacts_that_slide_in_single_precision() -> None:
     assert np.count_nonzero(sim.contact_forces[:, :, 2] > 1.0) > 32
 
 
+@pytest.mark.filterwarnings("ignore:contacts of")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_heights(dtype: str) -> None:
+    """On heights that are level, as on a plane; float32 has sweeps alone for two planes a point."""
+    model, options = standing()
+    pd = 1.0, 0.1, np.zeros(model.nv)
+    level = rm.Ground(height=np.full((3, 3), -0.33), spacing=1.0, origin=(-1.0, -1.0))
+    q, v = states(model, 4)
+    sims = []
+    for ground in (options["ground"], level):
+        sim = rm.Simulation(
+            model, 4, substeps=8, pd=pd, dtype=dtype, ground=ground, contacts=options["contacts"]
+        )
+        sim.reset(q=q, v=v)
+        sim.step()
+        sims.append(sim)
+    away = 1e-9 if dtype == "float64" else 5e-3
+    np.testing.assert_allclose(sims[1].q, sims[0].q, rtol=0, atol=away)
+    assert sims[1].contact_forces[:, :, 2].max() > 1.0
+
+
 def test_sensors() -> None:
     """Joints, motors, frames, an accelerometer at rest and in free fall."""
     model, options = standing()

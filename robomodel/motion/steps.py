@@ -618,7 +618,7 @@ class FixedStep:
         """The planes that a step from states (..., size) takes, where it takes some."""
         if self.setting is None or not self.setting.arguments[0]:
             return ()
-        return (self.planes(states[..., self.columns[0]], *more),)
+        return (self.planes(states[..., self.columns[0]], *more).astype(self.dtype),)
 
     def planes(self, q: Array, *more: Array) -> Array:
         """Planes (..., 4 k) at the points, of all grounds; ``more``: parameters."""
