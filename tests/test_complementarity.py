@@ -14,7 +14,7 @@ from robomodel.dynamics.contact.complementarity import (
     solve,
 )
 from robomodel.dynamics.contact.gauss_seidel import Sweeps, _eliminated
-from robomodel.dynamics.contact.problem import OPEN, Rows
+from robomodel.dynamics.contact.problem import OPEN, RowKinds
 
 Array = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ def random_problem(
     rng: np.random.Generator, k: int, stops: int, boxes: int, freedoms: int
 ) -> ArrayProblem:
     """G = J M⁻¹ Jᵀ, b = J v: rows of a mechanism with fewer freedoms than rows, perhaps."""
-    rows = Rows(k, stops, boxes)
+    rows = RowKinds(k, stops, boxes)
     j = rng.standard_normal((rows.size, freedoms))
     root = rng.standard_normal((freedoms, freedoms))
     g = j @ np.linalg.solve(root @ root.T + 0.1 * np.eye(freedoms), j.T)
@@ -83,7 +83,7 @@ def standing_on_feet(rng: np.random.Generator, feet: int) -> ArrayProblem:
     b = j @ (rng.choice([0.01, 1.0]) * v)
     b[2::3] += rng.choice([0.0, 1e-6, 1e-3]) * rng.random(4 * feet)  # gaps
     friction = np.full(4 * feet, rng.choice([0.0, 0.1, 0.3, 0.8, 1.5]))
-    return ArrayProblem(Rows(4 * feet), g, b, friction, np.empty(0))
+    return ArrayProblem(RowKinds(4 * feet), g, b, friction, np.empty(0))
 
 
 def test_redundant_contacts() -> None:
@@ -115,7 +115,7 @@ def test_planar_contacts_have_singular_blocks() -> None:
         j = rng.standard_normal((6, 3))
         j[[1, 4]] = 0.0
         g, b = j @ j.T, j @ np.array([0.5, 0.3, -1.0])
-        problem = ArrayProblem(Rows(2), g, b, np.array([0.6, 0.6]), np.empty(0))
+        problem = ArrayProblem(RowKinds(2), g, b, np.array([0.6, 0.6]), np.empty(0))
         x, residual = solve(problem, np.zeros(6))
         assert residual <= 1e-10
         obeys(problem, x, 1e-7)
@@ -128,7 +128,7 @@ def test_one_contact_against_its_cases() -> None:
         ((0.1, -0.2, -1.0), (-0.1, 0.2, 1.0)),
         ((3.0, 4.0, -1.0), (-0.3, -0.4, 1.0)),
     ):
-        problem = ArrayProblem(Rows(1), np.eye(3), np.array(b), np.array([0.5]), np.empty(0))
+        problem = ArrayProblem(RowKinds(1), np.eye(3), np.array(b), np.array([0.5]), np.empty(0))
         np.testing.assert_allclose(solve(problem, np.zeros(3))[0], expected, atol=1e-9)
 
 
@@ -145,13 +145,13 @@ def test_without_friction_it_is_a_linear_problem() -> None:
 def test_straight_impacts_without_friction(toward: float) -> None:
     """Without slip the cone is a ray: no impulse pulls, neither in the residual."""
     g, b = np.eye(3), np.array([0.0, 0.0, toward])
-    problem = ArrayProblem(Rows(1), g, b, np.zeros(1), np.empty(0))
+    problem = ArrayProblem(RowKinds(1), g, b, np.zeros(1), np.empty(0))
     x, residual = solve(problem, np.zeros(3))
     assert residual <= 1e-10
     np.testing.assert_allclose(x, [0.0, 0.0, max(-toward, 0.0)], atol=1e-12)
     pulling = np.array([0.0, 0.0, -2.0])
     assert problem.residual(pulling) > 0.1
-    sweeps = Sweeps(Rows(1), g.tolist(), b.tolist(), [0.0], [])
+    sweeps = Sweeps(RowKinds(1), g.tolist(), b.tolist(), [0.0], [])
     assert float(sweeps.residual(pulling.tolist())) == problem.residual(pulling)
 
 
@@ -164,7 +164,7 @@ def test_impulses_that_do_the_same_are_the_least(friction: float, forward: float
     mass = np.diag([0.01, 0.02, 0.03, 2.0, 2.0, 2.0])
     g = j @ np.linalg.solve(mass, j.T)
     b = j @ [0, 0, 0, forward, 0, -1.0]
-    problem = ArrayProblem(Rows(4), g, b, np.full(4, friction), np.empty(0))
+    problem = ArrayProblem(RowKinds(4), g, b, np.full(4, friction), np.empty(0))
     x, residual = solve(problem, np.zeros(12))
     assert residual <= 1e-10
     slide = min(0.3 * 2.0, 2.0 * friction)  # impulse along x, all points together
@@ -185,7 +185,7 @@ def test_the_kernels_sweep_is_numpys() -> None:
                ("matrix", "b", "friction", "bounds")]  # fmt: skip
     matrix, b, friction, bounds = (list(np.moveaxis(x, 0, -1)) for x in stacked)
     with np.errstate(all="ignore"):
-        sweeps = Sweeps(Rows(2, 1, 1), matrix, b, friction, bounds)
+        sweeps = Sweeps(RowKinds(2, 1, 1), matrix, b, friction, bounds)
         x = [np.zeros(5) for _ in range(8)]
         slips = [np.zeros(5) for _ in range(2)]
         for _ in range(60):
@@ -202,13 +202,13 @@ def test_the_kernels_sweep_is_numpys() -> None:
 
 
 def test_sizes_that_sweeps_are_compiled_for() -> None:
-    assert _padded(Rows(3, 1, 0)) == Rows(4, 1, 0)
-    assert _padded(Rows(16, 5, 9)) == Rows(16, 6, 12)
-    assert _padded(Rows(17)) is None
+    assert _padded(RowKinds(3, 1, 0)) == RowKinds(4, 1, 0)
+    assert _padded(RowKinds(16, 5, 9)) == RowKinds(16, 6, 12)
+    assert _padded(RowKinds(17)) is None
 
 
 def test_nothing_to_solve() -> None:
-    problem = ArrayProblem(Rows(1), np.eye(3), np.zeros(3), np.array([0.5]), np.empty(0))
+    problem = ArrayProblem(RowKinds(1), np.eye(3), np.zeros(3), np.array([0.5]), np.empty(0))
     x, residual = solve(problem, np.ones(3))
     np.testing.assert_array_equal(x, 0.0)
     assert residual == 0.0
@@ -309,7 +309,7 @@ def test_contacts_apart_take_no_part() -> None:
     acting[[3, 4, 5, 10]] = False
     np.testing.assert_array_equal(x[~acting], 0.0)
     few = ArrayProblem(
-        Rows(2, 1, 1), problem.matrix[np.ix_(acting, acting)], problem.b[acting],
+        RowKinds(2, 1, 1), problem.matrix[np.ix_(acting, acting)], problem.b[acting],
         problem.friction[[0, 2]], problem.bounds,
     )  # fmt: skip
     np.testing.assert_allclose(solve(few, np.zeros(8))[0], x[acting], atol=1e-12)

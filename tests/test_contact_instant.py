@@ -17,7 +17,7 @@ import robomodel as rm
 from robomodel.dynamics.contact import points
 from robomodel.dynamics.contact.complementarity import ArrayProblem, solve
 from robomodel.dynamics.contact.points import rebounding
-from robomodel.dynamics.contact.problem import Rows
+from robomodel.dynamics.contact.problem import RowKinds
 
 Array = NDArray[np.float64]
 G = 9.81
@@ -342,7 +342,7 @@ def test_rebounds_that_would_win_energy_win_none(seed: int) -> None:
     plain[2::3] = -np.abs(plain[2::3])
     shift = np.zeros(6)
     shift[2::3] = plain[2::3]  # as fast back as it came
-    problem = ArrayProblem(Rows(2), g, plain + shift, np.ones(2), np.empty(0))
+    problem = ArrayProblem(RowKinds(2), g, plain + shift, np.ones(2), np.empty(0))
 
     def won(x: NDArray[np.float64]) -> float:
         return float(plain @ x + 0.5 * x @ g @ x)

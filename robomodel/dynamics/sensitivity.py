@@ -90,7 +90,7 @@ def _by_parameters(
     directions: list[Direction] = [{x: 1.0} for x in p]
     for cluster in model.clusters:
         if isinstance(cluster.constraint, LoopConstraint):
-            ways = _followed(cluster, cluster.constraint, q[cluster.q], p)
+            ways = _dependent_rates(cluster, cluster.constraint, q[cluster.q], p)
             for direction, way in zip(directions, ways, strict=True):
                 rates: list[Scalar] = [0.0] * model.n_joint_velocities
                 rates[cluster.spanning_v] = way
@@ -99,7 +99,7 @@ def _by_parameters(
     return [x for row in zip(*columns, strict=True) for x in row]
 
 
-def _followed(
+def _dependent_rates(
     cluster: Cluster, constraint: LoopConstraint, q: Vector, p: Sequence[Traced]
 ) -> list[list[Scalar]]:
     """How joints of a cluster with loops move with each parameter, independent ones held."""

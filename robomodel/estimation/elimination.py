@@ -269,7 +269,7 @@ def covariances(conditionals: Sequence[Conditional]) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _RowBlock:
     """Rows [matrix | right] over some variables: conditions, or whitened ones (``soft``)."""
 
     names: tuple[str, ...]
@@ -316,7 +316,7 @@ def _step_in_order(graph: Graph, values: Values, order: Sequence[str]) -> dict[s
             raise ContradictionError(left.contradiction)
         conditionals.append((name, parents, conditional))
         pool += [
-            _Rows(parents, rows, kind)
+            _RowBlock(parents, rows, kind)
             for rows, kind in ((left.hard, False), (left.soft, True))
             if len(rows) and parents
         ]
@@ -327,7 +327,7 @@ def _step_in_order(graph: Graph, values: Values, order: Sequence[str]) -> dict[s
     return step
 
 
-def _linear_rows(graph: Graph, values: Values) -> Iterator[_Rows]:
+def _linear_rows(graph: Graph, values: Values) -> Iterator[_RowBlock]:
     """The factors' rows, linearised at these values."""
     for term in graph.terms:
         e, jacobians = term.errors(values)
@@ -335,10 +335,10 @@ def _linear_rows(graph: Graph, values: Values) -> Iterator[_Rows]:
         names = tuple(name for name, _ in term.factor.variables)
         for part, soft in zip(term.noise.parts, (False, True), strict=True):
             if len(part):
-                yield _Rows(names, matrix[part], soft)
+                yield _RowBlock(names, matrix[part], soft)
 
 
-def _stacked(parts: Sequence[_Rows], names: Sequence[str], sizes: Mapping[str, int]) -> Array:
+def _stacked(parts: Sequence[_RowBlock], names: Sequence[str], sizes: Mapping[str, int]) -> Array:
     """All rows over these variables and the right-hand side."""
     stops = np.cumsum([0, *(sizes[n] for n in names)]).tolist()
     columns = {n: range(a, b) for n, a, b in zip(names, stops, stops[1:], strict=False)}

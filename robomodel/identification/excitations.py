@@ -572,7 +572,7 @@ class FourierFamily:
         )
         x = x + self.reach * begins[..., None, :]
         far = x if near is None else x - near.x
-        q = followed(self.model, self.about if near is None else near.q, self._whole(far))
+        q = integrated(self.model, self.about if near is None else near.q, self._whole(far))
         v, a = self._whole(rate), self._whole(pull)
         with np.errstate(invalid="ignore"):
             rows = regressor(self.model, q, v, a)
@@ -586,7 +586,7 @@ class FourierFamily:
         return result
 
 
-def followed(model: Model, q: Array, far: Array) -> Array:
+def integrated(model: Model, q: Array, far: Array) -> Array:
     """Configurations reached; not-a-number where a loop cannot follow, without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -801,7 +801,7 @@ class ExcitationSearch:
         """Whether each state follows from the one before on the same branch."""
         model = self.family.model
         far = model.difference(motion.q[:-1], motion.q[1:])
-        reached = followed(model, motion.q[:-1], far)
+        reached = integrated(model, motion.q[:-1], far)
         return bool(np.all(np.abs(reached - motion.q[1:]) <= SAME))
 
 

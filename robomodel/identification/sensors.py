@@ -246,14 +246,14 @@ class Sensors:
         rows = [r for name in self.encoders for r in _joint(model, name)[2]]
         q = self.closed
         if model is not self.model or any(offsets.values()):
-            q = self._followed(model, offsets, rows)
+            q = self._at_readings(model, offsets, rows)
         g = model.constraint_jacobian(q)[..., rows, :]
         v = _divided(g, self.rate)
         if self.pull is None:
             return q, v, None
         return q, v, _divided(g, self.pull - model.constraint_bias(q, v)[..., rows])
 
-    def _followed(self, model: Model, offsets: Mapping[str, float], rows: list[int]) -> Array:
+    def _at_readings(self, model: Model, offsets: Mapping[str, float], rows: list[int]) -> Array:
         """Configurations of ``model`` at the encoders' readings."""
         assert self.encoders is not None
         start = self.model.joint_positions(self.closed)

@@ -141,7 +141,7 @@ class _ClusterChoice:
         locked = displacements.locked(positions, bodies)
         tree = ClusterTree(cluster, bodies, positions, others,
                            *displacements.of_links(positions, locked))  # fmt: skip
-        return replace(tree, followed=self._followed(tree, ways, displacements, degree))
+        return replace(tree, followed=self._with_followers(tree, ways, displacements, degree))
 
     def _good(self, positions: Array, bodies: Sequence[int], level: float) -> Array:
         """Those of the positions that are far from the dead points of these joints."""
@@ -334,7 +334,7 @@ class _ClusterChoice:
 
     # ---- what follows
 
-    def _followed(
+    def _with_followers(
         self, tree: ClusterTree, ways: Sequence[Array], displacements: _Displacements, degree: int
     ) -> ClusterTree | None:
         """The tree with followers, and the range in which they move as fast as they should.

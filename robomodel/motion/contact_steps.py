@@ -18,7 +18,7 @@ import numpy as np
 from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.contact.complementarity import ArrayProblem, solve
 from robomodel.dynamics.contact.gauss_seidel import basis
-from robomodel.dynamics.contact.problem import Rows
+from robomodel.dynamics.contact.problem import RowKinds
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import FramePlacement, joint_forces
 from robomodel.dynamics.kinematics.state import Configuration, State
@@ -333,7 +333,7 @@ class ContactStep:
         )
         rubs = (at.rubbing @ free).tolist()
         problem = ArrayProblem(
-            Rows(len(near), len(at.stops), len(rubs)),
+            RowKinds(len(near), len(at.stops), len(rubs)),
             np.array(delassus).reshape(len(rows), len(rows)), np.array([*b, *rubs], dtype=float),
             np.array(friction, dtype=float), h * np.array(setting.acting.rubbing(self.model)),
         )  # fmt: skip

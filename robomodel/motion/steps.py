@@ -23,7 +23,7 @@ import numpy as np
 from robomodel.dynamics.actuators.maps import saturated
 from robomodel.dynamics.contact.complementarity import ArrayProblem, solve
 from robomodel.dynamics.contact.gauss_seidel import Sweeps
-from robomodel.dynamics.contact.problem import Rows, without_gain
+from robomodel.dynamics.contact.problem import RowKinds, without_gain
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration, Forces
 from robomodel.dynamics.recursions.aba import aba
@@ -482,7 +482,7 @@ class FixedStep:
         return POLISH if self.rows.size <= FEW else 0
 
     @cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> RowKinds:
         """The rows of the contact problem."""
         return self.contact.rows(self.sized)
 

@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 
 from robomodel.dynamics.baselines import projected, spanning_tree
 from robomodel.dynamics.contact.gauss_seidel import Sweeps, basis, wedged, within_reach
-from robomodel.dynamics.contact.problem import OPEN, Rows
+from robomodel.dynamics.contact.problem import OPEN, RowKinds
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import joint_forces
 from robomodel.dynamics.kinematics.state import Configuration, State
@@ -128,10 +128,10 @@ class Setting:
         planes = PLANE * len(self.points) if self.height is None and self.contacts else 0
         return planes, 6 * len(self.links)
 
-    def rows(self, model: Model) -> Rows:
+    def rows(self, model: Model) -> RowKinds:
         """The rows of a step: every stop has one for each limit."""
         acting = self.acting
-        return Rows(self.contacts, len(acting.bounds(model)), len(acting.rubbing(model)))
+        return RowKinds(self.contacts, len(acting.bounds(model)), len(acting.rubbing(model)))
 
     def memory(self, model: Model) -> int:
         """How many numbers a step hands on: impulses, slips, row velocities, ż, its length."""
@@ -248,11 +248,11 @@ class Assembly:
     plain: list[Scalar]
     work: list[Scalar]
 
-    def problem(self, rows: Rows) -> Sweeps:
+    def problem(self, rows: RowKinds) -> Sweeps:
         """The contact problem."""
         return Sweeps(rows, self.delassus, self.b, self.friction, self.bounds)
 
-    def without_restitution(self, rows: Rows) -> Sweeps:
+    def without_restitution(self, rows: RowKinds) -> Sweeps:
         """The contact problem if nothing rebounded."""
         return Sweeps(rows, self.delassus, self.plain, self.friction, self.bounds)
 

@@ -22,7 +22,7 @@ from robomodel.dynamics.contact.problem import (
     SLIDING,
     TINY,
     ContactProblem,
-    Rows,
+    RowKinds,
     cone,
     half_line,
     interval,
@@ -99,8 +99,8 @@ class ArrayProblem(ContactProblem):
         contacts = acting[2 : 3 * k : 3]
         counts = int(np.sum(contacts)), int(np.sum(acting[3 * k : free])), self.rows.boxes
         return replace(
-            self, matrix=self.matrix[np.ix_(acting, acting)], b=self.b[acting], rows=Rows(*counts),
-            friction=self.friction[contacts],
+            self, rows=RowKinds(*counts), matrix=self.matrix[np.ix_(acting, acting)],
+            b=self.b[acting], friction=self.friction[contacts],
         )  # fmt: skip
 
     def shifted(self, y: Array) -> Array:
@@ -283,14 +283,14 @@ def _least(problem: ArrayProblem, x: Array) -> Array:
     return result
 
 
-def _padded(rows: Rows) -> Rows | None:
+def _padded(rows: RowKinds) -> RowKinds | None:
     """Compiled sizes that hold these rows; None where there are too many."""
 
     def up(n: int) -> int | None:
         return 0 if n == 0 else next((lanes for lanes in LANES if lanes >= n), None)
 
     sizes = up(rows.contacts), up(rows.stops), up(rows.boxes)
-    return None if None in sizes else Rows(*(n for n in sizes if n is not None))
+    return None if None in sizes else RowKinds(*(n for n in sizes if n is not None))
 
 
 def _swept(problem: ArrayProblem, x: Array, slips: Array, count: int) -> tuple[Array, Array]:
@@ -321,7 +321,7 @@ def _swept(problem: ArrayProblem, x: Array, slips: Array, count: int) -> tuple[A
 
 
 @functools.cache
-def _sweeper(rows: Rows) -> TracedFunction:
+def _sweeper(rows: RowKinds) -> TracedFunction:
     """(x and slips, one row a sweep, numbers) → x and slips, each sweep's."""
     n, k = rows.size, rows.contacts
 

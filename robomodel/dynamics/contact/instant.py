@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from robomodel.dynamics.contact.gauss_seidel import Sweeps, basis
 from robomodel.dynamics.contact.least import largest, least_traced
-from robomodel.dynamics.contact.problem import SLIDING, TINY, Rows, Slope
+from robomodel.dynamics.contact.problem import SLIDING, TINY, RowKinds, Slope
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
@@ -127,7 +127,7 @@ def forces(
         per = div(mu, maximum(slip, TINY))
         pushes.append([-(per * u), -(per * w), 1.0])
         nearest = select(n - nearest, n, nearest)
-    problem = Kinds(Rows(k), matrix, b, friction, (), leaves, slides, pushes)
+    problem = Kinds(RowKinds(k), matrix, b, friction, (), leaves, slides, pushes)
     x: list[Scalar] = [0.0] * (3 * k)
     slips: list[Scalar] = [0.0] * k
     for _ in range(SWEEPS):

@@ -22,7 +22,7 @@ from robomodel.dynamics.contact.complementarity import ArrayProblem, solve
 from robomodel.dynamics.contact.gauss_seidel import basis
 from robomodel.dynamics.contact.instant import COLLISION, GOAL, STILL, sharer, solver
 from robomodel.dynamics.contact.least import check_tolerance, least, least_alike
-from robomodel.dynamics.contact.problem import Rows
+from robomodel.dynamics.contact.problem import RowKinds
 from robomodel.dynamics.kinematics.frames import FramePlacement, joint_forces
 from robomodel.dynamics.kinematics.state import State, position_directions
 from robomodel.dynamics.recursions.crba import crba
@@ -236,7 +236,7 @@ def unilateral(
     elif sliding and not sticking:
         x, issue = _slid(matrix, b, inverse @ push.T, np.linalg.norm(push, axis=1))
     else:
-        kinds = Rows(len(sticking), len(sliding))
+        kinds = RowKinds(len(sticking), len(sliding))
         problem = ArrayProblem(kinds, matrix, b, friction[sticking], np.empty(0))
         x, residual = solve(problem, np.zeros(len(b)), TIGHT)
         if residual > 1e-7:
@@ -255,7 +255,7 @@ def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Arra
     """
     n = len(b)
     if n > ENUMERATED or np.linalg.eigvalsh(matrix + matrix.T)[0] > 0.0:
-        line = ArrayProblem(Rows(0, n), matrix, b, np.empty(0), np.empty(0))
+        line = ArrayProblem(RowKinds(0, n), matrix, b, np.empty(0), np.empty(0))
         x, residual = solve(line, np.zeros(n), TIGHT)
         if residual <= 1e-8:
             return x, ""
@@ -330,7 +330,9 @@ def rebound(
     plain = turn @ rates
     shift = np.zeros(3 * k)
     shift[2::3] = restitution * np.minimum(plain[2::3], 0.0)
-    problem = ArrayProblem(Rows(k), turn @ inverse @ turn.T, plain + shift, friction, np.empty(0))
+    problem = ArrayProblem(
+        RowKinds(k), turn @ inverse @ turn.T, plain + shift, friction, np.empty(0)
+    )
     x, residual = rebounding(problem, plain, np.zeros(3 * k), TIGHT)
     flat = turn.T @ x
     return v + touch.changes(flat), flat.reshape(k, 3), residual

@@ -35,7 +35,7 @@ Slope: TypeAlias = list[dict[int, Scalar]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowKinds:
     """The kinds of rows, in this order: contacts (three rows each), stops, dry friction."""
 
     contacts: int
@@ -144,7 +144,7 @@ class ContactProblem:
     Over scalars of any kind; :class:`.complementarity.ArrayProblem` is one of arrays.
     """
 
-    rows: Rows
+    rows: RowKinds
     matrix: Any
     b: Any
     friction: Any

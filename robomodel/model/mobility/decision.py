@@ -259,7 +259,9 @@ def away(problem: ClusterProblem, q0: Array, q1: Array) -> Array:
     return steps
 
 
-def settled(problem: ClusterProblem, q: Array, rank: int, steps: int = 25) -> tuple[Points, Array]:
+def onto_conditions(
+    problem: ClusterProblem, q: Array, rank: int, steps: int = 25
+) -> tuple[Points, Array]:
     """Gauss–Newton of this rank onto {U₁ᵀφ = 0}, and the size of the last steps."""
     for n in range(steps + 1):
         at = Points.at(problem, q)
@@ -336,7 +338,7 @@ def walks(
     problem: ClusterProblem, q: Array, rank: int, ahead: Array, far: float, stop: float = LARGEST
 ) -> Walks:
     """From q (nq,) straight on along each direction (n, columns) on the valley of this rank."""
-    at, _ = settled(problem, np.tile(q, (len(ahead), 1)), rank)
+    at, _ = onto_conditions(problem, np.tile(q, (len(ahead), 1)), rank)
     d = ahead / np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), 1e-300)
     n = len(ahead)
     gone, stride = np.zeros(n), np.full(n, STRIDE)
@@ -356,7 +358,9 @@ def walks(
             break
         along /= length[:, None]
         start = at.q[on]
-        there, size = settled(problem, moved(problem, start, stride[on, None] * along), rank)
+        there, size = onto_conditions(
+            problem, moved(problem, start, stride[on, None] * along), rank
+        )
         step = away(problem, start, there.q)
         good = size < 1e-7
         good &= np.linalg.norm(step - stride[on, None] * along, axis=1) < 0.7 * stride[on]
@@ -428,7 +432,7 @@ def tried(
     mend: bool,
 ) -> Trial:
     """Walks of this rank from q (nq,), and the exact mechanism next to them."""
-    start, _ = settled(problem, q[None], rank)
+    start, _ = onto_conditions(problem, q[None], rank)
     ahead = directions(start.null(rank)[0], rng)
     seen = walks(problem, start.q[0], rank, ahead, FAR)
     left, order = seen.largest, _growth(seen)
@@ -575,7 +579,7 @@ def mended(
         if left > 1e-6:
             break
         current = frames.problem_at(poses)
-        start, _ = settled(current, points[-1:], rank)
+        start, _ = onto_conditions(current, points[-1:], rank)
         ahead = directions(start.null(rank)[0], rng, 1)[:6]
         further = walks(current, start.q[0], rank, ahead, 2.5 * FAR)
         left = max(left, further.largest)
@@ -603,7 +607,7 @@ def _newton(frames: Frames, poses: Array, rank: int, points: Array) -> tuple[Arr
     best, last, factor_ = (poses, math.inf), math.inf, 2.0
     for n in range(ROUNDS):
         current = frames.problem_at(poses)
-        at, _ = settled(current, points, rank, 6 if n else 2)
+        at, _ = onto_conditions(current, points, rank, 6 if n else 2)
         points = at.q
         unmet = np.swapaxes(at.left[:, :, rank:], 1, 2)
         right = np.einsum("nij,nj->ni", unmet, at.values).ravel()

@@ -71,7 +71,7 @@ class Pivot:
 
 
 @dataclass
-class _Rows:
+class _Equations:
     """Equations during elimination: blocks by variable; the signs of blocks that are still ±1.
 
     ``twin``: the equation that mirrors a variable's column; ``height``: each equation's rows;
@@ -139,11 +139,11 @@ def pseudocode(dag: Dag) -> str:
     return "\n".join(lines)
 
 
-def _rows(dag: Dag) -> _Rows:
+def _rows(dag: Dag) -> _Equations:
     system = dag.graph.system
     if system is None:
         raise ValueError("this graph was not written from equations, so that it has no pivots")
-    rows = _Rows({}, {}, {}, {}, {})
+    rows = _Equations({}, {}, {}, {}, {})
     for factor in system.factors:
         if factor.deviation is not None:
             raise ValueError(f"'{factor.name}' is a measurement with a covariance; pivots are for "
@@ -159,7 +159,7 @@ def _rows(dag: Dag) -> _Rows:
     return rows
 
 
-def _eliminated(rows: _Rows, x: str, place: Mapping[str, int]) -> Pivot:
+def _eliminated(rows: _Equations, x: str, place: Mapping[str, int]) -> Pivot:
     joined = [name for name, blocks in rows.blocks.items() if x in blocks]
     equation, kind = _chosen(rows, x, joined)
     if equation is None:
@@ -182,7 +182,7 @@ def _eliminated(rows: _Rows, x: str, place: Mapping[str, int]) -> Pivot:
     return Pivot(x, kind, (equation,), equation, given, tuple(targets))
 
 
-def _chosen(rows: _Rows, x: str, joined: Sequence[str]) -> tuple[str | None, Kind]:
+def _chosen(rows: _Equations, x: str, joined: Sequence[str]) -> tuple[str | None, Kind]:
     """The equation with the best block of a variable; None where no block is a pivot."""
     best: tuple[tuple[int, int], str, Kind] | None = None
     for n, name in enumerate(joined):
@@ -211,7 +211,7 @@ def _sound(block: Array, rounding: float) -> bool:
     return bool(np.linalg.cond(scaled) < WORST)
 
 
-def _together(rows: _Rows, x: str, joined: Sequence[str], place: Mapping[str, int]) -> Pivot:
+def _together(rows: _Equations, x: str, joined: Sequence[str], place: Mapping[str, int]) -> Pivot:
     """A variable from the rows of all its equations, replaced by the rows that do not hold it."""
     blocks_of = {name: rows.blocks.pop(name) for name in joined}
     columns = [blocks.pop(x) for blocks in blocks_of.values()]

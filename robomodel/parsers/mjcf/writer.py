@@ -571,7 +571,7 @@ def to_mjcf(description: Description) -> tuple[str, list[str]]:
     armature = {joint.name: joint.armature for joint in description.joints}
     description, rotors = without_tendon_rotors(description)
     description = with_sliders(physical_inertias(description))
-    tree = _Tree(description)
+    tree = _BodyWriter(description)
     tree.write()
     for coupling in rotors:
         (rotor, _), *terms = coupling.terms
@@ -600,7 +600,7 @@ class _Piece:
 
 
 @dataclass
-class _Tree:
+class _BodyWriter:
     """The bodies and joints of a description, and the document that they are written in."""
 
     description: Description

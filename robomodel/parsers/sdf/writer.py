@@ -95,7 +95,7 @@ LOOPS = {kind.loop: name for name, kind in KINDS.items() if kind.loop}
 _ON_AXIS = 1e-12  # m
 
 
-class Plan:
+class WritingPlan:
     """A description, the configuration in which the file shows it, and the elements of its parts.
 
     ``held`` are the links fixed to the world, ``frames`` those that are frames, ``crosses`` the two
@@ -242,7 +242,7 @@ class Ties:
     ``mimics`` are followers with their leader, multiplier and offset.
     """
 
-    def __init__(self, plan: Plan, draft: Draft) -> None:
+    def __init__(self, plan: WritingPlan, draft: Draft) -> None:
         self.plan = plan
         self.draft = draft
         self.mimics = self._mimics()
@@ -429,7 +429,7 @@ def to_sdf(description: Description, positions: Positions) -> tuple[str, list[st
 
     ``positions`` are those of the joints at which the file shows the robot, where not zero.
     """
-    plan, draft = Plan(physical_inertias(_beside_the_world(description)), positions), Draft()
+    plan, draft = WritingPlan(physical_inertias(_beside_the_world(description)), positions), Draft()
     _Writer(plan, draft, Ties(plan, draft)).write()
     return text_of(draft.root), draft.lost
 
@@ -469,7 +469,7 @@ def _as_custom(element: etree._Element) -> None:
 class _Writer:
     """Links and joints of a planned document, and all that ties them."""
 
-    plan: Plan
+    plan: WritingPlan
     draft: Draft
     ties: Ties
 

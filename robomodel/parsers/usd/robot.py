@@ -173,7 +173,7 @@ class _Robot:
         robot = self.element(root, "robot") if root else None
         name = robot.root.get("name", "") if robot else ""
         name = name or _label(root or prims[0])
-        tree = _Tree(self)
+        tree = _JointTree(self)
         orders = (
             [[str(x) for x in self.reader.array(root, each)] for each in (LINKS, JOINTS)]
             if root
@@ -333,7 +333,7 @@ def _label(prim: Any) -> str:
 _Step = tuple[Edge, Body, Body, bool]
 
 
-class _Tree:
+class _JointTree:
     """A tree over the joints of a robot; those that close loops are left over."""
 
     def __init__(self, robot: _Robot) -> None:
