@@ -13,6 +13,7 @@ from texts import coupling, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.model.configurations.curves import grid
+from robomodel.views.viewer import freedoms
 
 Array = np.ndarray
 Y = "0 1 0"
@@ -279,3 +280,109 @@ def test_wrong_arguments() -> None:
     for name in ball.joint_names:
         with pytest.raises(ValueError, match="freedoms and no range"):
             rm.joint_range(ball, name)
+
+
+def consumers(kind: str) -> rm.Model:
+    if kind == "belt over a hip":
+        return belted_leg((-0.7, 0.8), (-0.5, 2.5))
+    if kind == "its sister that cannot close":
+        return belted_leg((-1.0, 0.8), None, rod=0.33)
+    return slider_crank() if kind == "slider-crank" else rm.robots.load(kind)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    few(["belt over a hip", "its sister that cannot close", "slider-crank", "crank_rocker",
+         "six_bar", "parallel_ankle", "tello"],
+        "belt over a hip", "its sister that cannot close", "slider-crank"),
+)  # fmt: skip
+def test_everyone_says_the_same_of_a_range(kind: str) -> None:
+    """actuation, open trees, sliders, and validate with the other independent joints held."""
+    model = consumers(kind)
+    ranges = {each.name: rm.joint_range(model, each.name) for each in model.joints if each.nv == 1}
+    envelopes = rm.actuation(model).joints
+    assert {each.joint: each.reach for each in envelopes}.items() <= ranges.items()
+    tree = rm.approximate_tree(model)
+    limits = {each.name: each for each in tree.joints}
+    for each in envelopes:
+        if each.joint in limits:
+            reach, ends = ranges[each.joint], limits[each.joint]
+            for end, kept in ((reach.lower, ends.lower), (reach.upper, ends.upper)):
+                assert kept == pytest.approx(end, abs=1e-9) or math.isinf(end)
+    for slider in freedoms(model):
+        if slider.joint in ranges:
+            reach = ranges[slider.joint]
+            assert slider.lower == reach.lower or math.isinf(reach.lower)
+            assert slider.upper == reach.upper or math.isinf(reach.upper)
+    for linkage in rm.validate(model).linkages:
+        cluster = next(each for each in model.clusters if each.name == linkage.cluster)
+        for sweep in linkage.sweeps:
+            q = model.neutral()
+            q[cluster.q] = sweep.joints[np.argmin(np.abs(sweep.position - sweep.start))]
+            if sweep.joint in ranges and sweep.held == _held(model, cluster, q, sweep.joint):
+                reach = rm.joint_range(model, sweep.joint, q)
+                assert sweep.range == pytest.approx((reach.lower, reach.upper), abs=1e-9)
+
+
+def _held(model: rm.Model, cluster: rm.model.Cluster, q: Array, joint: str) -> dict[str, float]:
+    at = model.joint_positions(q)
+    return {name: float(at[name]) for name in cluster.independent if name != joint}
+
+
+def test_motors_of_an_ankle_end_where_pitch_and_roll_do() -> None:
+    """By the lengths of the rods, which differ: 0.20 and 0.28."""
+    from scipy.optimize import brentq
+
+    model = rm.robots.load("parallel_ankle")
+
+    def tip(pitch: float, roll: float, side: float) -> Array:
+        c, s = math.cos(pitch), math.sin(pitch)
+        y, z = side * 0.04 * math.cos(roll), side * 0.04 * math.sin(roll)
+        return np.array([-0.05 * c + z * s, y, 0.05 * s + z * c])
+
+    for name, side, rod in (("left_motor", 1.0, 0.2), ("right_motor", -1.0, 0.28)):
+
+        def gap(motor: float, end: Array, side: float = side, rod: float = rod) -> float:
+            crank = [-0.05 * math.cos(motor), side * 0.04, rod + 0.05 * math.sin(motor)]
+            return float(np.linalg.norm(np.array(crank) - end)) - rod
+
+        reach = rm.joint_range(model, name)
+        for end, pitch, roll in ((reach.lower, -0.7, -0.35), (reach.upper, 0.5, 0.35)):
+            exact = brentq(gap, end - 0.2, end + 0.2, args=(tip(pitch, side * roll, side),),
+                           xtol=1e-14)  # fmt: skip
+            assert end == pytest.approx(exact, abs=1e-10)
+
+
+def test_mirrored_joints_have_mirrored_ranges() -> None:
+    """A five-bar, symmetric about x = 0.2, without limits: of two freedoms."""
+    model = rm.load(
+        robot(
+            link("a"), link("b"), link("c"), link("d"),
+            hinge("A", "base", "a", "0 0 0", None),
+            hinge("B", "base", "b", "0.4 0 0", None),
+            hinge("C", "a", "c", "0 0 0.3", None),
+            hinge("D", "b", "d", "0 0 0.3", None),
+            loop("tip", "revolute", "c", "d", "0.2 0 0.3", "-0.2 0 0.3", HINGE),
+        ),
+        independent=["A", "B"],
+    )  # fmt: skip
+    for one, other in (("A", "B"), ("C", "D")):
+        first, second = rm.joint_range(model, one), rm.joint_range(model, other)
+        assert (first.lower, first.upper) == pytest.approx((-second.upper, -second.lower), abs=1e-9)
+
+
+def test_transmission_angles_of_a_knee_behind_a_belt() -> None:
+    """Over the crank's range, which the knee's limit ends, whatever samples the study has."""
+    model = belted_leg((-0.7, 0.8), (-0.5, 2.5))
+    (found,) = rm.actuation(model).four_bars
+    a, b, c, d = CRANK, ROD, HORN, THIGH
+
+    def cosine(crank: float) -> float:
+        """The bar from the crank's pin to the knee is from the thigh's line by this angle."""
+        square = a * a + d * d - 2.0 * a * d * math.sin(crank)
+        return (b * b + c * c - square) / (2.0 * b * c)
+
+    ends = [math.acos(abs(cosine(x))) for x in (crank_of(-0.5), 0.8)]
+    assert found.least.angle == pytest.approx(min(ends), abs=1e-9)
+    assert found.most.angle == pytest.approx(math.pi / 2, abs=1e-9)
+    assert cosine(found.most.at) == pytest.approx(0.0, abs=1e-9)

@@ -30,6 +30,7 @@ from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import ClosureError, as_names, did_you_mean
 from robomodel.model import Model
 from robomodel.model.configurations.curves import grid
+from robomodel.model.configurations.ranges import JointRange, joint_range
 from robomodel.model.constraints import LoopJoint
 from robomodel.model.elements import Cluster, units_of
 from robomodel.model.joints import Array, Revolute
@@ -414,46 +415,56 @@ def _four_bar(
     joint = names[first] if names[first] in model.joint_names else cluster.independent[0]
     at = np.asarray(model.joint_positions(q).get(joint, np.arange(len(q), dtype=float)))
     along = np.argsort(at, kind="stable") if cluster.nv > 1 else np.arange(len(q))
-    sampled = [Extreme(float(x), float(y)) for x, y in zip(angles, at, strict=True)]
-    if cluster.nv == 1:
-        turn = _turn(bars[:, order[0]], -bars[:, order[3]], normal)
-        sampled += _between(_four(lengths), turn, at)
+    extremes = [Extreme(float(x), float(y)) for x, y in zip(angles, at, strict=True)]
+    if names[first] in model.joint_names:
+        order_at = np.argsort(at, kind="stable")
+        turn = _turn(bars[:, order[0]], -bars[:, order[3]], normal)[order_at]
+        extremes += _extremes(_four(lengths), np.unwrap(turn), at[order_at],
+                              joint_range(model, joint))  # fmt: skip
     one, two, three, four = (names[i] for i in order)
     return FourBar(
         cluster.name, loop, (one, two, three, four), _four(lengths), frame, kind, margin,
-        at[along], angles[along], min(sampled, key=lambda each: each.angle),
-        max(sampled, key=lambda each: each.angle),
+        at[along], angles[along], min(extremes, key=lambda each: (round(each.angle, 9), abs(each.at))),
+        max(extremes, key=lambda each: (round(each.angle, 9), -abs(each.at))),
     )  # fmt: skip
 
 
 def _turn(one: Array, other: Array, normal: Array) -> Array:
-    """The angle (n,) about a normal from one bar to another, without jumps."""
+    """The angle (n,) about a normal from one bar to another."""
     sine = np.sum(np.cross(one, other) * normal, axis=-1)
-    return np.unwrap(np.arctan2(sine, np.sum(one * other, axis=-1)))
+    angle: Array = np.arctan2(sine, np.sum(one * other, axis=-1))
+    return angle
 
 
-def _between(lengths: tuple[float, ...], turn: Array, at: Array) -> list[Extreme]:
-    """Where the transmission angle has its extremes between samples of the input's ``turn``.
+def _extremes(
+    lengths: tuple[float, ...], turn: Array, at: Array, reach: JointRange
+) -> list[Extreme]:
+    """Of the transmission angle over an input's range, by the cosine law.
 
-    With the input's bar in line with the one before it, and where the angle is right.
+    They are at the ends, with the input's bar in line with the one before it, and where the angle
+    is right. ``turn``: the angle between these bars, at positions ``at`` of the input in order.
     """
     a, b, c, d = lengths
-
-    def cosine(input_cosine: Array) -> Array:
-        return (b * b + c * c - a * a - d * d + 2.0 * a * d * input_cosine) / (2.0 * b * c)
-
-    low, high = float(np.min(turn)), float(np.max(turn))
-    order = np.argsort(turn, kind="stable")
-    extremes = []
-    for k in range(math.ceil(low / math.pi), math.floor(high / math.pi) + 1):
-        size = min(abs(float(cosine(np.array(math.cos(k * math.pi))))), 1.0)
-        where = float(np.interp(k * math.pi, turn[order], at[order]))
-        extremes.append(Extreme(math.acos(size), where))
-    signs = cosine(np.cos(turn))
-    for n in np.flatnonzero(signs[1:] * signs[:-1] < 0.0).tolist():
-        share = float(signs[n] / (signs[n] - signs[n + 1]))
-        extremes.append(Extreme(math.pi / 2, float(at[n] + share * (at[n + 1] - at[n]))))
-    return extremes
+    if not at[-1] - at[0] > 1e-6:
+        return []
+    sign = math.copysign(1.0, turn[-1] - turn[0])
+    offset = float(np.median(turn - sign * at))
+    low, high = reach.lower, reach.upper
+    if not high - low < 2.0 * math.pi:
+        low = at[0] if math.isinf(low) else low
+        high = low + 2.0 * math.pi
+    right = (a * a + d * d - b * b - c * c) / (2.0 * a * d)
+    places = [low, high]
+    for angle in (0.0, math.pi, *((math.acos(right), -math.acos(right)) if abs(right) < 1 else ())):
+        place = sign * (angle - offset)
+        turns = range(math.ceil((low - place) / (2.0 * math.pi)),
+                      math.floor((high - place) / (2.0 * math.pi)) + 1)  # fmt: skip
+        places += [place + 2.0 * math.pi * n for n in turns]
+    cosines = [
+        (b * b + c * c - a * a - d * d + 2.0 * a * d * math.cos(sign * x + offset)) / (2.0 * b * c)
+        for x in places
+    ]
+    return [Extreme(math.acos(min(abs(y), 1.0)), x) for x, y in zip(places, cosines, strict=True)]
 
 
 def _four(x: tuple[float, ...]) -> tuple[float, float, float, float]:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from robomodel.model.configurations.curves import ClusterMotion, Curve, curves, full_rank_rows
-from robomodel.model.configurations.ranges import path_along
+from robomodel.model.configurations.ranges import joint_range
 from robomodel.model.elements import Cluster, units_of
 from robomodel.model.joints import Array
 from robomodel.model.mobility.exploration import column_ranges, conditioning, random_positions
@@ -143,9 +143,8 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     columns = _swept(model, cluster)
     if len(columns) > FEW:
         starts = starts[:1]
-    sweeps = curves(motion, starts, columns)
-    first = [_with_range(model, cluster, each) for each in sweeps[: len(columns)]]
-    sweeps[: len(columns)] = first
+    sweeps = [_with_range(model, cluster, each) for each in curves(motion, starts, columns)]
+    first = sweeps[: len(columns)]
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     near = samples[side == side[0]]
     chosen, best = _choices(motion, near, leading)
@@ -194,17 +193,14 @@ def _swept(model: Model, cluster: Cluster) -> list[int]:
 
 def _with_range(model: Model, cluster: Cluster, curve: Curve) -> Curve:
     """A curve with the range of :func:`robomodel.joint_range` from where it starts."""
-    motion = ClusterMotion.of(model, cluster)
-    column = motion.labels.index(curve.joint)
-    held = [c for c in cluster.columns if c != column]
-    start = curve.joints[
+    if curve.joint not in cluster.joints:  # one of several freedoms of a joint
+        return curve
+    q = model.neutral()
+    q[cluster.q] = curve.joints[
         int(np.argmin(np.abs(curve.position - curve.start) + ~curve.reached * 1e3))
     ]
-    path = path_along(model, cluster, column, held, start)
-    if path is None or column not in path.part.place:
-        return curve
-    low, high = path.range(column)
-    return replace(curve, range=(low.position, high.position))
+    reach = joint_range(model, curve.joint, q)
+    return replace(curve, range=(reach.lower, reach.upper))
 
 
 def _sketches(
