@@ -22,6 +22,7 @@ from robomodel.description import (
     Joint,
     JointCoupling,
     JointSpring,
+    Limits,
     Mimic,
     Motor,
     PolynomialCoupling,
@@ -31,7 +32,7 @@ from robomodel.description import (
 )
 from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.transmissions import SIMPLE, actuator_terms
-from robomodel.dynamics.actuators.envelopes import JointEnvelope, joint_envelope
+from robomodel.dynamics.actuators.envelopes import JointEnvelope, carrying, joint_envelope
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.open_trees import mapped
 from robomodel.dynamics.recursions.passive import Element, elements
@@ -47,6 +48,7 @@ from robomodel.errors import DescriptionWarning, Source, as_names, few, warn, wa
 from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import approximate, select, selection, with_tendons
 from robomodel.model.build import build
+from robomodel.model.configurations.ranges import joint_range
 from robomodel.model.derived import cached_on_model
 from robomodel.model.graph import WORLD, path
 from robomodel.model.joints import Array
@@ -646,22 +648,29 @@ def with_limits(model: Model, tree: Description) -> Description:
     """The open tree with the limits that joints have behind rotors, gears and linkages.
 
     Of effort and velocity what motors give them everywhere in their range; the range as far as all
-    limits of the linkage let it go; each time the file's own where that is tighter. A motor's own
-    numbers go with its rotor: a torque-speed curve by a constant ratio is carried to the joint.
+    limits and dead points of the linkage let it go; each time the file's own where that is tighter.
+    A motor's own numbers go with its rotor: a torque-speed curve by a constant ratio is carried to
+    the joint.
     """
     if not any(joint.motor for joint in tree.joints) and not _limits_anything(model):
-        return tree
-    moving = (body for body in select(model).moving if model.nodes[body].joint.nv == 1)
-    envelopes = {each.joint: each for each in (joint_envelope(model, body) for body in moving)}
-    joints = tuple(
-        _limited(model, joint, envelopes[joint.name]) if joint.name in envelopes else joint
+        looped = {name for cluster in model.clusters if cluster.varies for name in cluster.joints}
+        joints = [
+            _reaching(model, joint) if joint.name in looped and joint.type in ONE_DOF else joint
+            for joint in tree.joints
+        ]
+        return replace(tree, joints=tuple(joints))
+    bodies = {model.joints[body].name: body for body in carrying(model)}
+    joints = [
+        _limited(model, joint, joint_envelope(model, bodies[joint.name]))
+        if joint.name in bodies and joint.type in ONE_DOF
+        else joint
         for joint in tree.joints
-    )
-    return replace(tree, joints=joints)
+    ]
+    return replace(tree, joints=tuple(joints))
 
 
 def _limits_anything(model: Model) -> bool:
-    """Whether any motor or position has a limit: else ranges need not be followed."""
+    """Whether any motor or position has a limit: else dead points alone end ranges."""
     ends = [x for joint in model.joints for x in (joint.lower, joint.upper)]
     for each in model.actuators:
         ends += [each.effort_limit, each.velocity_limit]
@@ -670,14 +679,24 @@ def _limits_anything(model: Model) -> bool:
 
 
 def _limited(model: Model, joint: Joint, envelope: JointEnvelope) -> Joint:
-    limits = envelope.limits
-    bounded = math.isfinite(limits.lower) and math.isfinite(limits.upper)
-    kind = "revolute" if joint.type == "continuous" and bounded else joint.type
-    if kind == "continuous":  # a turn that something ends on one side only has no word
-        limits = replace(limits, lower=joint.limits.lower, upper=joint.limits.upper)
     kind_of_cluster = next(c.kind for c in model.clusters if c.name == envelope.cluster)
     motor = joint.motor if kind_of_cluster == "joint" else _motor_at_joint(model, envelope)
-    return replace(joint, type=kind, limits=limits, motor=motor)
+    return _ending(replace(joint, motor=motor), envelope.limits)
+
+
+def _reaching(model: Model, joint: Joint) -> Joint:
+    """A joint with the limits of its range."""
+    reach = joint_range(model, joint.name)
+    return _ending(joint, replace(joint.limits, lower=reach.lower, upper=reach.upper))
+
+
+def _ending(joint: Joint, limits: Limits) -> Joint:
+    """A joint with limits; a turn that something ends on one side only has no word."""
+    bounded = math.isfinite(limits.lower) and math.isfinite(limits.upper)
+    kind = "revolute" if joint.type == "continuous" and bounded else joint.type
+    if kind == "continuous":
+        limits = replace(limits, lower=joint.limits.lower, upper=joint.limits.upper)
+    return replace(joint, type=kind, limits=limits)
 
 
 def _motor_at_joint(model: Model, envelope: JointEnvelope) -> Motor | None:

@@ -141,13 +141,18 @@ def _tighter(computed: float, filed: float) -> float:
 @cached_on_model
 def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
     """The envelopes of every joint of one freedom that carries something: all but rotors'."""
-    return tuple(
-        joint_envelope(model, body)
+    return tuple(joint_envelope(model, body) for body in carrying(model))
+
+
+def carrying(model: Model) -> list[int]:
+    """The bodies with joints of one freedom that carry something: all but rotors."""
+    return [
+        body
         for cluster in model.clusters
         for body in cluster.bodies
         if model.nodes[body].joint.nv == 1
         and (body in moving_bodies(model) or not model.nodes[body].axisymmetric)
-    )
+    ]
 
 
 @cached_on_model

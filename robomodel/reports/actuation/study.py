@@ -424,7 +424,8 @@ def _four_bar(
     one, two, three, four = (names[i] for i in order)
     return FourBar(
         cluster.name, loop, (one, two, three, four), _four(lengths), frame, kind, margin,
-        at[along], angles[along], min(extremes, key=lambda each: (round(each.angle, 9), abs(each.at))),
+        at[along], angles[along],
+        min(extremes, key=lambda each: (round(each.angle, 9), abs(each.at))),
         max(extremes, key=lambda each: (round(each.angle, 9), -abs(each.at))),
     )  # fmt: skip
 
