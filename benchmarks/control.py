@@ -135,46 +135,55 @@ def beside_mink(name: str, frame: str, reach: float) -> tuple[dict[str, float], 
     return times, float(np.abs(model.residual(q)).max(initial=0.0)), gaps
 
 
-def on_cassie(path: str) -> tuple[dict[str, float], float, float]:
-    """Cassie sways: pelvis, feet, centre of mass and posture; times, and the gaps of loops [m]."""
+def on_cassie(path: str, *, hard: bool) -> tuple[dict[str, float], float, float]:
+    """Cassie sways: pelvis, feet, centre of mass and posture; times, and the gaps of loops [m].
+
+    ``hard``: feet's poses are hard tasks; mink's loops are a task in any case.
+    """
     import mink
     import mujoco
 
     model, its = rm.load(path), mujoco.MjModel.from_xml_path(path)
     its.opt.jacobian = mujoco.mjtJacobian.mjJAC_SPARSE
     start, feet = model.neutral(), ("left-foot", "right-foot")
+    trunk = model.bodies[0].name
     ik = InverseKinematics(
         model,
         [
-            FrameTask("cassie-pelvis"),
-            *(PointTask(foot) for foot in feet),
+            FrameTask(trunk),
+            *(FrameTask(foot, hard=True) if hard else PointTask(foot) for foot in feet),
             CenterOfMassTask(0.5),
             PostureTask(1e-3),
         ],
     )
     at = np.array(model.to_order("mujoco", start, joints=its))
     configuration, data = mink.Configuration(its, q=at), mujoco.MjData(its)
-    pelvis, center = mink.FrameTask("cassie-pelvis", "body", 1.0, 1.0), mink.ComTask(0.5)
+    pelvis, center = mink.FrameTask(trunk, "body", 1.0, 1.0), mink.ComTask(0.5)
     points = [mink.FrameTask(foot, "body", 1.0, 0.0) for foot in feet]
     posture = mink.PostureTask(its, 1e-3)
     posture.set_target(at)
-    tasks = [pelvis, *points, center, posture, mink.EqualityConstraintTask(its, cost=100.0)]
-    limits, turn = [mink.ConfigurationLimit(its)], mink.SO3.identity()
-    targets: dict[Any, Array] = {f: rm.frame_pose(model, start, f)[:3, 3] for f in feet}
-    for task, foot in zip(points, feet, strict=True):
-        task.set_target(mink.SE3.from_rotation_and_translation(turn, targets[foot]))
-    upright, middle = rm.frame_pose(model, start, "cassie-pelvis"), rm.center_of_mass(model, start)
+    tasks = [pelvis, center, posture, mink.EqualityConstraintTask(its, cost=100.0)]
+    tasks += [] if hard else points
+    firm = points if hard else None
+    limits = [mink.ConfigurationLimit(its)]
+    poses = {foot: rm.frame_pose(model, start, foot) for foot in feet}
+    targets: dict[Any, Array] = {f: x if hard else x[:3, 3] for f, x in poses.items()}
+    for task, pose in zip(points, poses.values(), strict=True):
+        task.set_target(mink.SE3.from_matrix(pose))
+    upright, middle = rm.frame_pose(model, start, trunk), rm.center_of_mass(model, start)
     q, gaps, others = start, 0.0, 0.0
 
     def theirs() -> Any:
         configuration.update()
-        return mink.solve_ik(configuration, tasks, DT, solver="daqp", limits=limits)
+        return mink.solve_ik(
+            configuration, tasks, DT, solver="daqp", limits=limits, constraints=firm
+        )
 
     for sway in 0.04 * np.sin(np.linspace(0.0, 4.0 * np.pi, 2 * STEPS)):
         way = np.array([0.0, 0.5 * sway, -abs(sway)])
         pose = upright.copy()
         pose[:3, 3] += way
-        targets |= {"cassie-pelvis": pose, "center_of_mass": middle + way, "posture": start}
+        targets |= {trunk: pose, "center_of_mass": middle + way, "posture": start}
         pelvis.set_target(mink.SE3.from_matrix(pose))
         center.set_target(middle + way)
         configuration.integrate_inplace(theirs(), DT)
@@ -219,15 +228,17 @@ def controllers() -> dict[str, Callable[[], object]]:
     }
 
 
-def percentiles(run: Callable[[], object], calls: int) -> tuple[float, float, float]:
-    """The middle, 99.9 % and the largest of so many calls' times [µs]."""
-    times = np.empty(calls)
-    for i in range(calls):
+def percentiles(run: Callable[[], object], calls: int) -> Array:
+    """The middle, 99.9 % and the largest of so many calls' times [µs]; of the processor, too."""
+    times = np.empty((calls, 2))
+    for row in times:
+        before = time.process_time()
         start = time.perf_counter()
         run()
-        times[i] = time.perf_counter() - start
-    middle, late, worst = 1e6 * np.percentile(times, [50.0, 99.9, 100.0])
-    return float(middle), float(late), float(worst)
+        row[0] = time.perf_counter() - start
+        row[1] = time.process_time() - before
+    result: Array = 1e6 * np.percentile(times, [50.0, 99.9, 100.0], axis=0).T
+    return result
 
 
 # ---- optimal control -----------------------------------------------------------------------------
@@ -308,14 +319,17 @@ def main() -> None:
                   f"mink {times['mink'] / times['robomodel']:.1f} times as long and "
                   f"{theirs:.0e}")  # fmt: skip
     if options.cassie and find_spec("mink"):
-        times, gap, theirs = on_cassie(options.cassie)
-        print(f"Cassie, pelvis, feet and centre of mass: {times['robomodel']:.1f} µs and gaps of "
-              f"{gap:.0e}, mink {times['mink'] / times['robomodel']:.1f} times as long and "
-              f"{theirs:.0e}")  # fmt: skip
+        for hard in (False, True):
+            times, gap, theirs = on_cassie(options.cassie, hard=hard)
+            kind = "hard" if hard else "soft"
+            print(f"Cassie, pelvis, {kind} feet and centre of mass: {times['robomodel']:.1f} µs "
+                  f"and gaps of {gap:.0e}, mink {times['mink'] / times['robomodel']:.1f} times as "
+                  f"long and {theirs:.0e}")  # fmt: skip
     for name, run in controllers().items():
         run()
-        middle, late, worst = percentiles(run, options.calls)
-        print(f"{name}: {middle:.0f} µs, 99.9 % below {late:.0f}, all below {worst:.0f}")
+        (middle, late, worst), (_, busy, most) = percentiles(run, options.calls)
+        print(f"{name}: {middle:.0f} µs, 99.9 % below {late:.0f}, all below {worst:.0f}; of the "
+              f"processor {busy:.0f} and {most:.0f}")  # fmt: skip
     if find_spec("crocoddyl"):
         for name in ("planar_leg_linkage", "tello"):
             times = beside_pinocchio(name)
