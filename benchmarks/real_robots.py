@@ -50,12 +50,13 @@ COMMITS = {
 
 @dataclass(frozen=True)
 class Robot:
-    """A file of a repository, and the file beside it that closes its loops."""
+    """A file of a repository, the file beside it that closes its loops, and MuJoCo's if another."""
 
     name: str
     repository: str
     path: str
     extend: str = ""
+    scene: str = ""
 
 
 def _placo(name: str, path: str) -> Robot:
@@ -70,7 +71,8 @@ def _parallel(name: str, file: str = "robot.urdf") -> Robot:
 
 
 def _toddlerbot(name: str, path: str) -> Robot:
-    return Robot(name, "hshi74/toddlerbot", f"toddlerbot/descriptions/{path}")
+    folder = f"toddlerbot/descriptions/{path}"
+    return Robot(name, "hshi74/toddlerbot", f"{folder}.xml", scene=f"{folder}_scene.xml")
 
 
 def _kangaroo(name: str, path: str) -> Robot:
@@ -87,8 +89,8 @@ ROBOTS = (
     _placo("spherical platform, MJCF", "spm/robot.xml"),
     _placo("Orbita", "orbita/robot.urdf"),
     _placo("planar five-bar", "planar-2dof/robot.urdf"),
-    _toddlerbot("ToddlerBot", "toddlerbot/toddlerbot.xml"),
-    _toddlerbot("ToddlerBot, grippers", "toddlerbot_gripper/toddlerbot_gripper.xml"),
+    _toddlerbot("ToddlerBot", "toddlerbot/toddlerbot"),
+    _toddlerbot("ToddlerBot, grippers", "toddlerbot_gripper/toddlerbot_gripper"),
     Robot("Reachy Mini, MJCF", "pollen-robotics/reachy_mini", f"{_REACHY}mjcf/reachy_mini.xml"),
     Robot("Reachy Mini, URDF", "pollen-robotics/reachy_mini", f"{_REACHY}urdf/robot.urdf"),
     Robot("Cassie, OSU", "osudrl/cassie-mujoco-sim", "model/cassie.xml"),
@@ -261,8 +263,14 @@ def examine(robot: Robot, folder: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place:
         for name, ending in FORMATS.items():
             result[name] = _tried(_round_trip, model, Path(place) / f"robot{ending}")
-        written = path if path.suffix == ".xml" else Path(place) / "robot.xml"
-        result["MuJoCo"] = _tried(mujoco_error, model, written)
+        result["MuJoCo"] = "no file"
+        if path.suffix == ".xml":
+            scene = folder / robot.repository / robot.scene if robot.scene else path
+            result["MuJoCo"] = _tried(mujoco_error, model, scene)
+        result["by file"] = isinstance(result["MuJoCo"], float)
+        if not result["by file"]:  # or its meshes are missing
+            result["MuJoCo, its file"] = result["MuJoCo"]
+            result["MuJoCo"] = _tried(mujoco_error, model, Path(place) / "robot.xml")
     start = time.process_time()
     report = rm.validate(model)
     result["validate_s"] = time.process_time() - start
@@ -278,9 +286,9 @@ def examine(robot: Robot, folder: Path) -> dict[str, Any]:
 def _round_trip(model: Any, path: Path) -> float:
     import robomodel as rm
 
-    rm.write_usd(model, path) if path.suffix == ".usda" else {
-        ".urdf": rm.write_urdf, ".xml": rm.write_mjcf, ".sdf": rm.write_sdf
-    }[path.suffix](model, path)  # fmt: skip
+    writers = {".urdf": rm.write_urdf, ".xml": rm.write_mjcf, ".sdf": rm.write_sdf,
+               ".usda": rm.write_usd}  # fmt: skip
+    writers[path.suffix](model, path, meshes="drop")
     return round_trip_error(model, rm.load(path))
 
 
