@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,6 +113,27 @@ def test_many_are_told_at_once_and_kinds_apart() -> None:
 def test_moments_without_a_mass() -> None:
     (message,) = told(arm(inertial((1.0, 2.0, 2.0), mass=0.0)))
     assert message == "<text>:3: link 'l0': has moments of inertia but no mass; give it its mass"
+
+
+@pytest.mark.parametrize("ending", ["urdf", "sdf", "usda", "xml"])
+def test_links_of_linkages_without_a_mass(ending: str, tmp_path: Path) -> None:
+    """Named in each format; of SDF and MJCF, which demand a mass, 1e-12 kg is written."""
+    text = rm.robots.path("four_bar").read_text(encoding="utf-8")
+    light = text.replace('mass value="3.3"', 'mass value="0"', 1)
+    assert light != text
+    with pytest.warns(rm.DescriptionWarning, match="link 'link.': has moments of inertia but no"):
+        model = rm.load(light)
+    path = tmp_path / f"light.{ending}"
+    writers = {
+        "urdf": rm.write_urdf, "sdf": rm.write_sdf, "usda": rm.write_usd, "xml": rm.write_mjcf
+    }  # fmt: skip
+    writers[ending](model, path)
+    if ending in ("sdf", "xml"):
+        checks = {f.check for f in rm.validate(path).findings if "link1" in f.source.element}
+        assert "inertia-size" in checks
+    else:
+        with pytest.warns(rm.DescriptionWarning, match="has moments of inertia but no mass"):
+            rm.load(path)
 
 
 def test_a_rotor_may_have_no_mass() -> None:

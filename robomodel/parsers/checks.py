@@ -338,26 +338,35 @@ def _moment_issue(inertial: Inertial) -> Issue | None:
 def _mass_issues(description: Description) -> list[Issue]:
     """Moments of inertia without a mass, and masses without them where the motion needs them.
 
-    What gears, loops and mimic tie to others is left to the model: a rotor's mass is often counted
-    in the link that carries it, and a point on its axis may move what does resist.
+    What gears and mimic turn and carries nothing may be a rotor, whose mass is often counted in the
+    link that carries it; a point on its axis may move, by any tie, what does resist.
     """
     issues = []
     parents = {joint.parent for joint in description.joints}
     moved_by = {joint.child: joint for joint in description.joints}
     tied = _tied(description)
+    closing = {end.link for loop in description.loops for end in (loop.predecessor, loop.successor)}
     for link in description.links:
         inertial, joint = link.inertial, moved_by.get(link.name)
-        if inertial is None or link.name in tied or (joint and joint.name in tied):
+        if inertial is None:
             continue
+        geared = link.name in tied or bool(joint and joint.name in tied)
         if all(each.type == "fixed" for each in line(moved_by, link.name)):
             continue  # the root, and what is fixed to it, may have any inertia
         if not inertial.mass:
-            if sum(map(bool, inertial.inertia)) > 1:
+            rotor = (
+                joint is not None
+                and geared
+                and link.name not in parents | closing
+                and _rests(joint, inertial.origin.xyz)
+            )
+            if sum(map(bool, inertial.inertia)) > 1 and not rotor:
                 issues.append(
                     Issue("has moments of inertia but no mass; give it its mass", inertial.source)
                 )
         elif (
             joint
+            and not geared
             and link.name not in parents
             and not any(inertial.inertia)
             and _rests(joint, inertial.origin.xyz)
