@@ -597,3 +597,17 @@ def test_the_choice_among_freedoms_of_a_held_base_is_said():
     np.testing.assert_allclose(
         rm.crba(read, there, **NUMPY), rm.crba(model, q, **NUMPY), rtol=0, atol=1e-10
     )
+
+
+def test_shapes_that_are_points_are_left_out() -> None:
+    """Dummies of exporters have boxes of zero size, which nobody sees or touches."""
+    geometry = '<visual><geometry><box size="0 0 0"/></geometry></visual>'
+    text = (
+        f'<robot name="r"><link name="base"/><link name="l">{geometry}<inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="j" type="continuous"><parent link="base"/><child link="l"/>'
+        '<axis xyz="0 0 1"/></joint></robot>'
+    )
+    stream = io.StringIO()
+    rm.write_mjcf(rm.load(text), stream)
+    assert 'type="box"' not in stream.getvalue()

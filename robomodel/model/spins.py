@@ -25,6 +25,7 @@ from robomodel.description.poses import (
     vec,
 )
 from robomodel.errors import few
+from robomodel.model.actuators import Actuator
 from robomodel.model.closure import Geometry, Nearest, close
 from robomodel.model.constraints import Coincident
 from robomodel.model.elements import Cluster
@@ -35,6 +36,7 @@ STILL = 1e-6  # share of a motion [rad, sizes] that counts as none
 ALIKE = 1e-5  # sine of an angle, or share of the size, within which lines are the same
 OTHERS = 3  # configurations at which a line must be the same
 SEED = 20240610
+DUMMY = 1e-7  # share of the robot's mass [kg, kg m²] up to which a body is a dummy
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def _of_cluster(model: Model, cluster: Cluster) -> list[Spin]:
     heavy = [i for i, body in enumerate(cluster.bodies) if _weighs(model, body)]
     driven = {
         row - cluster.spanning_v.start
-        for actuator in model.actuators
+        for actuator in _declared(model)
         for row, _ in actuator.rows
         if cluster.spanning_v.start <= row < cluster.spanning_v.stop
     }
@@ -303,12 +305,17 @@ def hinged(model: Model) -> Description:
     )
 
 
+def _declared(model: Model) -> tuple[Actuator, ...]:
+    """The motors that the file names; without any, those of independent joints say nothing."""
+    return model.actuators if model.description.transmissions else ()
+
+
 def spin_note(model: Model, spins: Sequence[Spin], state: str) -> str:
     """How many freedoms there are beside motors, which are spins of rods, and their ``state``."""
     names = [model.joints[spin.body].name for spin in spins]
     count = f"{len(names)} are spins" if len(names) > 1 else "1 is the spin"
     rods = "rods" if len(names) > 1 else "a rod"
-    motors = f"{len(model.actuators)} motors, " if model.actuators else ""
+    motors = f"{len(_declared(model))} motors, " if _declared(model) else ""
     return (
         f"{motors}{model.nv} freedoms: {count} of {rods} between two balls "
         f"({few(names, 8)}), {state}"
@@ -317,7 +324,7 @@ def spin_note(model: Model, spins: Sequence[Spin], state: str) -> str:
 
 def bracing_notes(model: Model, spins: Sequence[Spin]) -> list[str]:
     """Linkages with motors on more joints than they have freedoms, spins aside."""
-    driven = {name for actuator in model.actuators for name, _ in actuator.terms}
+    driven = {name for actuator in _declared(model) for name, _ in actuator.terms}
     notes = []
     for cluster in model.clusters:
         motors = [name for name in cluster.joints if name in driven]
@@ -334,5 +341,7 @@ def bracing_notes(model: Model, spins: Sequence[Spin]) -> list[str]:
 
 
 def _weighs(model: Model, body: int) -> bool:
+    """Whether a body has inertia; dummies between hinges that exporters give 1e-9 kg have none."""
     inertia = model.nodes[body].inertia
-    return bool(inertia.mass) or bool(np.any(inertia.inertia))
+    least = DUMMY * model.mass
+    return bool(inertia.mass > least) or bool(np.max(np.abs(inertia.inertia)) > least)

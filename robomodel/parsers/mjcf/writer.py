@@ -193,6 +193,8 @@ class Shapes:
                 return None
             return {"size": "0 0 1"}
         size = tuple(a * b for a, b in zip(shape.size, SIZES[shape.kind].mjcf, strict=True))
+        if size and not any(size):
+            return None  # a point, as of dummies, is neither seen nor touched
         if not size or min(size) <= 0.0:
             self.draft.lost.append(f"a {shape.kind} of the link '{link.name}' without extent")
             return None
