@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from cases import few
-from test_clusters import ball
+from test_clusters_as_printed import ball
 
 import robomodel as rm
 from robomodel.papers.equations import (

@@ -8,7 +8,7 @@ from cases import few
 from lxml import etree
 from mechanisms import random_mechanism
 from numpy.typing import NDArray
-from test_clusters import ball
+from test_clusters_as_printed import ball
 
 import robomodel as rm
 from robomodel.estimation.factors import Gyroscope
