@@ -24,3 +24,31 @@ def test_a_function_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     close(example.without_gradients(whole[1], start), found, 1e-5)
     assert whole[0].evaluations < whole[1].evaluations / 20
     assert np.sqrt(np.mean(whole[0].error(found) ** 2)) < 0.43
+
+
+def test_a_knees_slopes_lead_through_its_linkage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import knee as example
+
+    one = example.problem()
+    x, size = one.start, 1e-5 * example.SIZES
+    values = one.results(x, True)
+    for i in range(len(x)):
+        step = size[i] * np.eye(len(x))[i]
+        ahead, back = (one.results(x + s * step, False) for s in (1.0, -1.0))
+        for a, b, slope in zip(ahead, back, values[3:], strict=True):
+            close(slope[:, i], (a - b) / (2.0 * size[i]), 1e-8, least=1.0)
+
+
+@pytest.mark.slow
+def test_a_knee_for_a_squat_and_a_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import knee as example
+
+    one = example.problem()
+    for kind, least in (("peak", 0.812), ("rms", 0.2585)):
+        one.evaluations = 0
+        found = example.by_gradients(one, kind)
+        assert one.evaluations < 120
+        assert example.penalised(one, kind, found) < least
+        assert example.penalised(one, kind, one.start) > 3.0 * least

@@ -23,7 +23,7 @@ from robomodel.cli.common import (
 )
 from robomodel.description import Description, Inertial, JointCoupling, Rotor
 from robomodel.errors import did_you_mean
-from robomodel.identification.sensors import scaled_couplings
+from robomodel.identification.sensors import with_ratios
 from robomodel.model import Model, build
 from robomodel.reports.validation.context import CheckContext
 
@@ -267,8 +267,10 @@ def _with_ratio(model: Model, description: Description, joint: str, value: float
         for each in model.couplings:
             tied = {rotor.name, joint} <= dict(each.terms).keys()
             if tied and each.name not in several and not each.coefficients:
-                factors = {each.name: 1.0 / factor if rotor.independent else factor}
-                return scaled_couplings(model, description, factors)
+                scale = 1.0 / factor if rotor.independent else factor
+                return with_ratios(
+                    replace(model, description=description), {each.name: scale}
+                ).description
     count = f"{len(rotors) or 'no'} rotor{'s' if len(rotors) > 1 else ''}"
     remedy = "name the coupling instead" if rotors else (
         f"give it one by --rotor {joint}:inertia=…,ratio={value:g}"

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robomodel.description import CouplingElement, Description, LinkCoupling, PolynomialCoupling
 from robomodel.dynamics import passive_force, rnea
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.algorithm import Backend
@@ -31,11 +30,9 @@ from robomodel.identification.regressors import filtered_regressor, regressor
 from robomodel.model.arguments import as_array, as_numbers, common_batch
 from robomodel.model.configurations.following import read
 from robomodel.model.configurations.states import check_finite
-from robomodel.model.geometry_parameters import joints_above
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.model.numbers import with_numbers
-from robomodel.model.parameters import closed_anew, parameters, with_parameters
+from robomodel.model.parameters import closed_anew, parameterized, parameters, with_parameters
 from robomodel.scalars import stack, unstack
 
 if TYPE_CHECKING:
@@ -557,45 +554,17 @@ def _guessed(readings: Sensors) -> Sensors:
 
 
 def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
-    """The model with couplings by other ratios: their dependent joint goes so many times as far."""
-    description = scaled_couplings(model, model.description, factors)
-    return closed_anew(with_numbers(model, description, {}), model)
-
-
-def scaled_couplings(
-    model: Model, description: Description, factors: Mapping[str, float]
-) -> Description:
-    """The model's description, in which the dependent joints of couplings go so many times as far.
+    """The model with couplings by other ratios: their dependent joint goes so many times as far.
 
     ``factors`` by the couplings' names, which of mimics are their joints'.
     """
-    dependent = {
-        coupling.name: next(n for n, _ in coupling.terms if not _independent(model, n))
-        for coupling in model.couplings
-        if coupling.name in factors
-    }
-    mimics = {dependent[c.name]: factors[c.name] for c in model.couplings
-              if c.name in factors and c.kind == "mimic"}  # fmt: skip
-    couplings: list[CouplingElement] = []
-    for each in description.couplings:
-        factor = factors.get(each.name, 1.0)
-        name = dependent.get(each.name, "")
-        if isinstance(each, LinkCoupling):
-            beyond = name in joints_above(model, each.successor)
-            couplings.append(replace(each, ratio=each.ratio * (factor if beyond else 1.0 / factor)))
-            continue
-        if isinstance(each, PolynomialCoupling):
-            couplings.append(each)  # has no ratio
-            continue
-        terms = tuple((n, k / factor if n == name else k) for n, k in each.terms)
-        couplings.append(replace(each, terms=terms))
-    joints = [
-        replace(joint, mimic=replace(joint.mimic, multiplier=joint.mimic.multiplier * factor))
-        if joint.mimic is not None and (factor := mimics.get(joint.name, 1.0)) != 1.0
-        else joint
-        for joint in description.joints
-    ]
-    return replace(description, couplings=tuple(couplings), joints=tuple(joints))
+    values: dict[str, float] = {}
+    for each in model.couplings:
+        if each.name in factors:
+            dependent = next(n for n, _ in each.terms if not _independent(model, n))
+            others = {f"{each.name}.{n}": k for n, k in each.terms if n != dependent}
+            values |= {name: factors[each.name] * k for name, k in others.items()}
+    return closed_anew(parameterized(model, values), model)
 
 
 def _independent(model: Model, name: str) -> bool:
