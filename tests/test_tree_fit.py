@@ -324,3 +324,14 @@ def test_gains_by_joint() -> None:
         parse_pd(made, "40", "-1")
     with pytest.raises(rm.UnknownNameError, match="knie"):
         parse_pd(made, "knie=40", "1")
+
+
+def test_belts_are_exact_where_bodies_can_exist() -> None:
+    """Rotors that turn with the sum of a knee and an ankle, on a hip link that is heavy enough."""
+    leg = rm.robots.load("belt_leg")
+    listed = rm.parameters(leg)
+    values = dict(zip(listed.names, listed.values.tolist(), strict=True))
+    heavier = {f"hip_ry_link.{k}": values[f"hip_ry_link.{k}"] + 0.02 for k in ("Ixx", "Iyy", "Izz")}
+    made = written_tree(rm.with_parameters(leg, heavier))
+    assert made.kind == "exact"
+    assert made.errors.acceleration.worst < 1e-10 < 1e-3 < made.lumped.acceleration.median

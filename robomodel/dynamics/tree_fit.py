@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from robomodel.description.transmissions import rotor_name
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.mirror_images import symmetric
 from robomodel.dynamics.open_trees import OpenTree
@@ -245,7 +246,9 @@ def relumped(model: Model, tree: Model) -> tuple[Array, bool]:
     rate about the axis. The child turns by s + q̇ about it, which is fixed in both bodies, so that
     this is ½ N I (s + q̇)² - ½ N I s² + ½ (N² - N) I q̇²: a disc of N I more for the child, less for
     the carrier, and the armature (N² - N) I. Discs, N I about the axis and ½ N I across it, have no
-    mass; what is equal about all axes normal to the joint's does not see it.
+    mass; what is equal about all axes normal to the joint's does not see it. A belt over parallel
+    joints, N s with q̇ the sum of theirs, is the same with the last link for the child, and has
+    (1 - 1/N) I for I as the inertia that these joints share.
     """
     filed = parameters(tree)
     values, at = filed.values.copy(), {name: i for i, name in enumerate(filed.names)}
@@ -255,40 +258,58 @@ def relumped(model: Model, tree: Model) -> tuple[Array, bool]:
     touched: set[str] = set()
     for each in joint_inertias(model):
         for rotor, about, ratios in each.rotors:
-            (driven,) = np.flatnonzero(ratios) if np.count_nonzero(ratios) == 1 else (-1,)
-            if driven < 0:
+            driven = {joint_of[each.joints[i][0]]: float(ratios[i]) for i in np.flatnonzero(ratios)}
+            ratio = _ratio(model, body_of[rotor], driven)
+            if not ratio:
                 continue
-            child = joint_of[each.joints[driven][0]]
-            spin = _spin(model, body_of[rotor], child, about, float(ratios[driven]))
-            child_name, carrier = model.nodes[child].name, model.bodies[child].parent
-            armature = at.get(f"{model.joints[child].name}.armature", -1)
-            if not spin or not {child_name, carrier} <= bodies or values[armature] < spin:
+            spin = ratio * (about - model.nodes[body_of[rotor]].armature)
+            child, carrier = max(driven), model.bodies[body_of[rotor]].parent
+            name = model.joints[child].name if len(driven) == 1 else rotor_name(rotor)
+            less = spin if len(driven) == 1 else spin / ratio**2
+            armature = at.get(f"{name}.armature", -1)
+            if not {model.nodes[child].name, carrier} <= bodies:
                 continue
-            axis = Transform(model.nodes[child].rotations, (0.0, 0.0, 0.0)).rotate(
-                UNIT[_axis_number(model, child)]
+            if armature < 0 or values[armature] < less:
+                continue
+            axis = Transform(model.nodes[body_of[rotor]].rotations, (0.0, 0.0, 0.0)).rotate(
+                UNIT[_axis_number(model, body_of[rotor])]
             )
             _add_disc(model, values, at, carrier, axis, -spin)
-            _add_disc(model, values, at, child_name, UNIT[_axis_number(model, child)], spin)
-            values[armature] -= spin
-            touched |= {child_name, carrier}
+            _add_disc(
+                model, values, at, model.nodes[child].name, UNIT[_axis_number(model, child)], spin
+            )
+            values[armature] -= less
+            touched |= {model.nodes[child].name, carrier}
     exist = all(_exists(values[at[f"{name}.mass"] :][: len(INERTIAL)]) for name in touched)
     return values, exist
 
 
-def _spin(model: Model, rotor: int, child: int, about: float, ratio: float) -> float:
-    """N I in the joint's sense; 0 where the rotor's spin is none of the joint's."""
-    one, other = model.nodes[rotor], model.nodes[child]
-    hinges = isinstance(one.joint, Revolute) and isinstance(other.joint, Revolute)
-    if not hinges or one.parent != other.parent or one.parent == WORLD or not one.axisymmetric:
+def _ratio(model: Model, rotor: int, driven: Mapping[int, float]) -> float:
+    """N of a rotor that turns with the sum of parallel joints that hang on its carrier in a chain.
+
+    In the joints' sense; 0 where it does not.
+    """
+    one = model.nodes[rotor]
+    chain = set(driven)
+    on_chain = all(model.nodes[body].parent in {*chain, one.parent} for body in chain)
+    if not chain or one.parent == WORLD or not one.axisymmetric or not on_chain:
         return 0.0
-    axes = [
-        Transform(node.rotations, (0.0, 0.0, 0.0)).rotate(UNIT[_axis_number(model, body)])
-        for node, body in ((one, rotor), (other, child))
-    ]
-    cosine = float(np.dot(*np.array(axes, dtype=float)))
-    if abs(abs(cosine) - 1.0) > SINGULAR:
+    nodes = [one, *(model.nodes[body] for body in sorted(chain))]
+    if len({node.parent for node in nodes[1:]}) < len(chain):  # two branches
         return 0.0
-    return math.copysign(1.0, cosine) * ratio * (about - one.armature)
+    if not all(isinstance(node.joint, Revolute) for node in nodes):
+        return 0.0
+    axis = np.array(Transform(one.rotations, (0.0, 0.0, 0.0)).rotate(
+        UNIT[_axis_number(model, rotor)]), dtype=float)  # fmt: skip
+    turn, ratios = np.eye(3), []
+    for body, node in zip(sorted(chain), nodes[1:], strict=True):
+        turn = turn @ np.array(Transform(node.rotations, (0.0, 0.0, 0.0)).matrix(), dtype=float)
+        cosine = float(turn[:, _axis_number(model, body)] @ axis)
+        if abs(abs(cosine) - 1.0) > SINGULAR:
+            return 0.0
+        ratios.append(math.copysign(1.0, cosine) * driven[body])
+    same = all(abs(ratio - ratios[0]) <= SINGULAR * abs(ratios[0]) for ratio in ratios)
+    return ratios[0] if same else 0.0
 
 
 def _axis_number(model: Model, body: int) -> int:
