@@ -51,6 +51,7 @@ from robomodel.dynamics.approximation import (
     Fit,
     TreeOptions,
     open_tree_description,
+    tree_notes,
     with_actuators,
 )
 from robomodel.errors import DescriptionError, DescriptionWarning, as_names, no_model, warn_at
@@ -318,6 +319,8 @@ def _write(
 
     with Meshes(meshes, beside, mujoco=form.mujoco) as files:
         text, lost = form.text(files.placed(description), approximate, files.originals)
+        if approximate:
+            text = _with_notes(text, tree_notes(model, tree))
         lost = files.lost + lost
         if lost and not drop:
             raise DescriptionError(_refusal(form.title, lost, files.lost), description.source)
@@ -334,6 +337,19 @@ def _write(
         else:
             replace_file(output, text)
     return tuple(lost)
+
+
+def _with_notes(text: str, notes: Sequence[str]) -> str:
+    """The text with a comment before the root element, or behind the first line of USD."""
+    if not notes:
+        return text
+    if text.startswith("#"):
+        first, rest = text.split("\n", 1)
+        return "\n".join([first, *(f"# {note}" for note in notes), rest])
+    root = re.search(r"<(?![?!])", text)
+    assert root is not None
+    comment = "\n     ".join(notes).replace("--", "- -")
+    return f"{text[: root.start()]}<!-- {comment} -->\n{text[root.start() :]}"
 
 
 _LISTED = 8  # of what a format cannot say; a robot may have a hundred meshes

@@ -334,4 +334,5 @@ def test_belts_are_exact_where_bodies_can_exist() -> None:
     heavier = {f"hip_ry_link.{k}": values[f"hip_ry_link.{k}"] + 0.02 for k in ("Ixx", "Iyy", "Izz")}
     made = written_tree(rm.with_parameters(leg, heavier))
     assert made.kind == "exact"
-    assert made.errors.acceleration.worst < 1e-10 < 1e-3 < made.lumped.acceleration.median
+    assert made.errors.acceleration.worst < 1e-10
+    assert made.lumped.acceleration.median > 1e-3

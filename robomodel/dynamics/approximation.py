@@ -367,6 +367,14 @@ def open_tree_description(model: Model, options: TreeOptions) -> Description:
     return written.model.description
 
 
+def tree_notes(model: Model, options: TreeOptions) -> tuple[str, ...]:
+    """What a written file says of its tree; nothing of a robot that is one."""
+    written = written_tree(model, options)
+    if written.kind == "open":
+        return ()
+    return (f"An open tree that stands for '{model.name}'.", *written.notes)
+
+
 def inertia_between_joints(model: Model) -> dict[tuple[str, str], float]:
     """What the tendons of a robot's open tree have off the diagonal of its mass matrix."""
     tree = with_tendons(model)
