@@ -113,7 +113,8 @@ def armature(
     constant, unit; of the joints that move in the approximating open tree), dof_names, dense (in
     the robot's independent velocities, at neutral), spins (a list: rotor, carrier, joint, inertia,
     ratio, coupling; of rotors on carriers that move), approximation_errors (samples, seed,
-    tolerance, torque, acceleration, tendons, joints, keep_exact, verdict), output (null, or path,
+    tolerance, torque, acceleration, tendons, joints, keep_exact, verdict), tree (what `convert
+    --approximate` writes: kind, verdict, notes, range, errors, lumped), output (null, or path,
     format, joints, missing), warnings. SI units. docs/armature.md explains the numbers.
 
     Examples:

@@ -22,6 +22,7 @@ import numpy as np
 
 from robomodel import dynamics
 from robomodel.dynamics.actuators.envelopes import inverses
+from robomodel.dynamics.approximation import WrittenTree, written_tree
 from robomodel.dynamics.baselines import approximated_in_part
 from robomodel.errors import DescriptionError, DescriptionWarning, Source
 from robomodel.model import Model
@@ -41,6 +42,7 @@ from robomodel.reports.document import (
     picked,
     plain,
 )
+from robomodel.reports.simulators import tree_sections
 from robomodel.reports.validation.context import CheckContext
 from robomodel.running import track
 
@@ -132,6 +134,7 @@ class ApproximationErrors(HasDocument):
         acceleration: The same of accelerations.
         tendons: The same of accelerations with the inertia between joints, by method="tendons".
         spins: Rotors on moving carriers, whose effect no armature describes.
+        model: The robot itself.
         dof_names: Names of the independent velocities.
         dense: The reflected inertia between them at the neutral configuration (nv, nv).
         file: The robot's file.
@@ -150,6 +153,15 @@ class ApproximationErrors(HasDocument):
     file: str
     tendons: Error
     spins: tuple[Spin, ...]
+    model: Model
+
+    @property
+    def tree(self) -> WrittenTree | None:
+        """The tree that is written, with its own errors; None where no whole joints make one."""
+        try:
+            return written_tree(self.model)
+        except ValueError:
+            return None
 
     @property
     def keep_exact(self) -> tuple[str, ...]:
@@ -244,9 +256,12 @@ def _document(errors: ApproximationErrors) -> Document:
         ),
         Section("What no armature can say", [Bullets([*spinning, *turning])]),
         Section(keep_exact_title, [Bullets(errors.keep_exact)]),
+        *(tree_sections(errors.tree) if errors.tree else ()),
     ]  # fmt: skip
     data = picked(errors, "robot", "file", "dof_names", "dense", "spins", armature="armatures")
     data["approximation_errors"] = _data(errors)
+    if errors.tree:
+        data["tree"] = picked(errors.tree, "kind", "verdict", "notes", "range", "errors", "lumped")
     return Document(errors.robot, errors.verdict, sections, data, errors.file, "armature")
 
 
@@ -341,6 +356,7 @@ def approximation_errors(
         model.description.source.file,
         _error(_relative(with_tendons - exact, exact)),
         tuple(spins(model)),
+        model,
     )
 
 

@@ -33,7 +33,6 @@ Simulator = Literal["mujoco", "mjlab", "isaaclab", "genesis", "pinocchio", "drak
 ROWS = 9  # of a table over a joint's range
 STEP, TIME = 1e-3, 1.0  # s, of a motion that is compared
 JUMP = 0.35  # rad or m: the most that a joint is asked to move in it
-POINTS = 12  # of a curve, to each side of neutral
 
 Gains = Mapping[str, tuple[float, float]]
 """kp and kd by joint."""
@@ -63,12 +62,7 @@ def joint_fields(made: WrittenTree, gains: Gains | None = None) -> list[JointFie
     view, fields = made.view, []
     limits = {joint.name: joint for joint in made.model.joints}
     for each in made.clusters:
-        q = _positions(view, each.cluster, each.positions)
-        dense = on_arrays(reflected, view, q)[:, each.cluster.v, each.cluster.v]
-        rows = [v for body in each.bodies for v in view.nodes[body].freedoms]
-        g = view.constraint_jacobian(q)[:, rows, each.cluster.v]
-        back = np.linalg.inv(g)
-        values = np.diagonal(np.swapaxes(back, 1, 2) @ dense @ back, axis1=1, axis2=2)
+        values = _reflected(made, each)
         at = 0
         for body in each.bodies:
             joint = view.joints[body]
@@ -415,39 +409,32 @@ def tree_sections(made: WrittenTree) -> list[Section]:
 
 
 def _inertia_plots(made: WrittenTree, each: ClusterTree) -> Iterator[Plot]:
-    """Of joints of a linkage, the others at neutral: reflected inertia, and its constant."""
-    view, fields = made.view, {field.joint: field for field in joint_fields(made)}
+    """Of the joint of a linkage of one freedom: reflected inertia, and its constant."""
+    view = made.view
+    (body, *others) = each.bodies
+    if others or each.cluster.nv != 1:
+        return
+    name, units = view.joints[body].name, view.joints[body].units
+    links = dict(zip(each.cluster.bodies, each.cluster.geometry.links, strict=True))
+    order = np.argsort(each.positions[:, links[body].q])
+    x = each.positions[order][:, links[body].q]
+    values = _reflected(made, each)[order, 0]
+    best = next(field.armature for field in joint_fields(made) if field.joint == name)
+    yield Plot(
+        f"{name}: reflected inertia", f"position [{units.position}]", f"[{units.inertia}]",
+        [Line("robot", x, values), Line("constant", x, np.full(len(x), best))],
+        f"reflected_{name}",
+    )  # fmt: skip
+
+
+def _reflected(made: WrittenTree, each: ClusterTree) -> Array:
+    """Reflected inertia (n, velocities) of a cluster's joints in the tree over its range."""
+    view = made.view
+    q = _positions(view, each.cluster, each.positions)
+    dense = on_arrays(reflected, view, q)[:, each.cluster.v, each.cluster.v]
     rows = [v for body in each.bodies for v in view.nodes[body].freedoms]
-    names = [view.joints[body].name for body in each.bodies for _ in view.nodes[body].freedoms]
-    placed = view.joint_positions(view.neutral())
-    for i, name in enumerate(names):
-        if name not in made.range:
-            continue
-        low, high = made.range[name]
-        x: list[float] = []
-        q: list[Array] = []
-        for end in (low, high):
-            at = view.neutral()
-            for value in np.linspace(float(placed[name]), end, POINTS):
-                goal = {n: float(placed[n]) for n in names if np.ndim(placed[n]) == 0}
-                try:
-                    at = view.configuration(goal | {name: float(value)}, guess=at)
-                except ValueError:
-                    break
-                x.append(float(value))
-                q.append(at)
-        order = np.argsort(x)
-        at_all = np.array(q)[order]
-        dense = on_arrays(reflected, view, at_all)[:, each.cluster.v, each.cluster.v]
-        back = np.linalg.inv(view.constraint_jacobian(at_all)[:, rows, each.cluster.v])
-        values = (np.swapaxes(back, 1, 2) @ dense @ back)[:, i, i]
-        sorted_x, units = np.array(x)[order], view.joints[view.joint_names.index(name)].units
-        constant = np.full(len(sorted_x), fields[name].armature)
-        yield Plot(
-            f"{name}: reflected inertia", f"position [{units.position}]", f"[{units.inertia}]",
-            [Line("robot", sorted_x, values), Line("constant", sorted_x, constant)],
-            f"reflected_{name}",
-        )  # fmt: skip
+    back = np.linalg.inv(view.constraint_jacobian(q)[:, rows, each.cluster.v])
+    return np.asarray(np.diagonal(np.swapaxes(back, 1, 2) @ dense @ back, axis1=1, axis2=2))
 
 
 def _map_section(each: MotorMap) -> Section:
