@@ -430,8 +430,10 @@ class InverseDynamics(Controller):
         return np.array([min(x, STEEPEST) for x in given])
 
     def _functions(self) -> list[TracedFunction]:
-        linkages = tangent.numbers(self.model) > 0
-        return [self._function, *([id_program(self.model, self._in_tangents)] if linkages else [])]
+        every = [self._function]
+        if tangent.numbers(self.model):
+            every.append(id_program(self.model, self._in_tangents))
+        return every
 
     def __call__(
         self,

@@ -13,7 +13,7 @@ from robomodel.control.controller import MISFIT, Controller
 from robomodel.control.limits import AccelerationLimit, LimitLike, as_limits, limits_of
 from robomodel.control.programme import Layout, Outcome, bounded_minimum, ik_program
 from robomodel.control.quadratic import ContradictionError, InfeasibleError
-from robomodel.control.search import Search, bases_of, closed, moved, start_again
+from robomodel.control.search import Search, bases_of, closed, moved, retraction, start_again
 from robomodel.control.tasks import FrameTask, JointTask, PointTask, Task
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import as_real, warn
@@ -80,12 +80,10 @@ class InverseKinematics(Controller):
         self._in_tangents = Layout(pieces, limits_of(model, limits, KINDS, tangent=True), True)
 
     def _functions(self) -> list[TracedFunction]:
-        linkages = tangent.numbers(self.model) > 0
-        return [
-            self._function,
-            bounded_minimum(self.model),
-            *([ik_program(self.model, self._in_tangents)] if linkages else []),
-        ]
+        every = [self._function, bounded_minimum(self.model)]
+        if tangent.numbers(self.model):
+            every += [ik_program(self.model, self._in_tangents), retraction(self.model)]
+        return every
 
     def __call__(
         self,
