@@ -36,6 +36,11 @@ FIGURES = ("crank_rocker", "belt_leg", "parallel_ankle", "five_bar")
 GRAPHS = ("four_bar", "belt_leg")
 COUNTED = ("four_bar", "belt_leg", "mini_cheetah", "tello")
 """Robots whose operations pages of algorithms list."""
+SHOWN = ("tutorial", "tutorials/four-bar-leg", "tutorials/differential-ankle",
+         "tutorials/parallel-ankle")  # fmt: skip
+"""Pages whose snippets run when the documentation is built, to show what they print."""
+MOTIONS = {"landing": "landing", "hopping": "hopping"}
+"""Examples, and their functions that return a motion."""
 TUTORIALS = ("four-bar-leg", "differential-ankle")
 """Pages that write a robot's file."""
 
@@ -45,10 +50,17 @@ def on_files(files: Files, config: Any) -> Files:
     made: dict[str, str | bytes] = {}
     with ProcessPoolExecutor() as processes:
         executed = processes.map(notebooks.executed, notebooks.names())
+        printed = processes.map(notebooks.with_output, SHOWN)
+        motions = processes.map(notebooks.motion, MOTIONS, MOTIONS.values())
         _add_pages(made)
         for name, (text, frames) in zip(notebooks.names(), executed, strict=True):
             made[f"notebooks/{name}.md"] = text
             made |= {f"notebooks/{file}": html for file, html in frames.items()}
+        config.extra["printed"] = {}
+        for name, (text, figure) in zip(SHOWN, printed, strict=True):
+            config.extra["printed"][name] = text
+            made[f"figures/{name.rpartition('/')[2]}.html"] = figure
+        made |= {f"figures/{name}.html": html for name, html in zip(MOTIONS, motions, strict=True)}
     made["llms.txt"] = _index(made)
     for path, content in made.items():
         files.append(File.generated(config, path, content=content))
@@ -70,7 +82,6 @@ def _add_pages(made: dict[str, str | bytes]) -> None:
         made[f"figures/{name}.html"] = rm.views.page(rm.robots.load(name), compact=True)
     for name in TUTORIALS:
         model = rm.load(_robot(f"tutorials/{name}.md"))
-        made[f"figures/{name}.html"] = rm.views.page(model, compact=True)
         made[f"robots/{name}.html"] = rm.views.page(model)
         made[f"reports/{name}-validate.html"] = rm.validate(model).html()
         made[f"reports/{name}-actuation.html"] = rm.actuation(model).html()
@@ -95,13 +106,14 @@ def _index(made: dict[str, str | bytes]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Comments of pages of algorithms become equations, drawings, code and operations.
+def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
+    """Tutorials have what they print; comments become equations, drawings, code and operations.
 
     ``<!-- theory: HEADING -->`` is that section of the chapter, ``<!-- passes: … -->`` a drawing of
     passes over clusters, ``<!-- code: MODULE FUNCTION -->`` source, ``<!-- operations: NAMES -->``
     a table.
     """
+    markdown = config.extra["printed"].get(page.file.src_uri.removesuffix(".md"), markdown)
     for word, made in (("theory", _section), ("passes", _passes), ("code", _code),
                        ("operations", _operations)):  # fmt: skip
         pattern = rf"^<!-- {word}: (.*?) -->$"

@@ -1,18 +1,25 @@
-"""Notebooks of examples/notebooks, run here and written as Markdown with their output."""
+"""Notebooks, tutorials and examples, run here, as Markdown with their output and as motions."""
 
 from __future__ import annotations
 
 import ast
 import base64
+import contextlib
 import io
 import json
 import re
+import runpy
+import tempfile
 from contextlib import redirect_stdout
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent.parent / "examples" / "notebooks"
+import robomodel as rm
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "examples" / "notebooks"
+SNIPPET = re.compile(r"^```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 
 
 def names() -> list[str]:
@@ -46,6 +53,33 @@ def executed(name: str) -> tuple[str, dict[str, str]]:
 
     text = re.sub(r'srcdoc="([^"]*)"', apart, "\n\n".join(parts) + "\n")
     return re.sub(r"\((\S+)\.ipynb\)", r"(\1.md)", text), pages
+
+
+def with_output(page: str) -> tuple[str, str]:
+    """A page of the documentation, with what its snippets print, in an empty folder.
+
+    And a figure of their last robot.
+    """
+    scope: dict[str, Any] = {"__name__": "__main__"}
+
+    def shown(found: re.Match[str]) -> str:
+        return "\n\n".join([found[0].rstrip(), *_run(found[1], scope)]) + "\n"
+
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        text = SNIPPET.sub(shown, text)
+    *_, robot = (each for each in scope.values() if isinstance(each, rm.Model))
+    return text, str(rm.views.page(robot, compact=True))
+
+
+def motion(example: str, function: str) -> str:
+    """The page of the motion that a function of an example returns."""
+    made = runpy.run_path(str(ROOT / "examples" / f"{example}.py"))[function]()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "motion.html")
+        made.animate(str(path))
+        return path.read_text(encoding="utf-8")
 
 
 def _run(text: str, scope: dict[str, Any]) -> list[str]:
