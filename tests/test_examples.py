@@ -332,3 +332,14 @@ def test_advantages(walking: Any) -> None:
     powers = decay ** np.arange(6)
     np.testing.assert_allclose(gain[0], [powers.sum() + gamma * powers[5], powers[:3].sum()])
     np.testing.assert_array_equal(returns, gain)
+
+
+@pytest.mark.slow
+def test_randomised_robots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heavier trunks sink more, and none falls."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    example = importlib.import_module("randomised")
+    sim, start = example.stood(8)
+    moved = sim.frame("Floating Base")[:, :3, 3] - start
+    assert np.all(np.abs(moved) < 0.03)
+    assert np.corrcoef(sim.parameters["Floating Base.mass"], moved[:, 2])[0, 1] < -0.5
