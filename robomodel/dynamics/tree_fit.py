@@ -180,7 +180,7 @@ class Errors:
 
     @classmethod
     def of(cls, values: Array) -> Errors:
-        """Of errors at states; what is no number is infinitely wrong."""
+        """Summarises errors at states; an error that is no number counts as infinite."""
         values = np.where(np.isfinite(values), values, np.inf)
         return cls(float(np.median(values)), float(np.max(values)))
 

@@ -52,7 +52,7 @@ RK4_BEYOND = 3.0
 """Magnitude of step times eigenvalue at which "rk4" is stable at no angle (the largest is 2.95)."""
 
 NEWTON_STEPS = 1
-"""Of Newton's method for springs with play, before the last one."""
+"""Steps of Newton's method for springs with play, before the last one."""
 
 STILL = 1e-15
 """[rad, m] A way that is none."""

@@ -66,7 +66,7 @@ class Grid:
 
     @staticmethod
     def of(step: float, duration: float) -> Grid:
-        """Of steps of this length."""
+        """The grid of steps of this length."""
         return Grid(step, duration, count_steps(duration, step) if duration else 0)
 
     def at(self, k: int) -> float:

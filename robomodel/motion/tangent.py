@@ -185,7 +185,7 @@ class _Loops:
 
     @staticmethod
     def of(rows: list[list[Scalar]], basis: Sequence[Vector], refined: bool) -> _Loops:
-        """Of rows K and N₀."""
+        """The equations by rows of K and by N₀."""
         redundant = len(rows) + len(basis) > len(basis[0])
         vectors = list(zip(*rows, *basis, strict=True)) if redundant else rows
         square: list[list[Scalar]] = [[0.0] * len(vectors) for _ in vectors]

@@ -155,7 +155,7 @@ class Memory:
 
     @staticmethod
     def of(setting: Setting, model: Model, numbers: Vector) -> Memory:
-        """From numbers one after the other."""
+        """The memory whose :meth:`numbers` these are."""
         rows = setting.rows(model)
         kept = 3 * rows.contacts + rows.stops
         ends = [0]
@@ -432,7 +432,7 @@ def between(model: Model, state: Configuration, pair: RoundPair) -> list[Proximi
 def _contacts(
     model: Model, state: State, inputs: Inputs, setting: Setting, leaving: Vector, expected: Vector
 ) -> list[Gap]:
-    """Of points on their planes, and of spheres and capsules of links."""
+    """Contacts of points with their planes, and of links' spheres and capsules."""
     result: list[Gap] = []
     moving = None  # all joints by w, where there is such
     if leaving:
@@ -442,7 +442,7 @@ def _contacts(
         sides: Sequence[tuple[str, Vec]], normal: Vec, gap: Scalar, law: ContactLaw,
         jumps: bool = False,
     ) -> None:  # fmt: skip
-        """Of links at offsets in their axes, with their ``gap`` at the middle."""
+        """Adds a contact of links at offsets in their axes, with its ``gap`` at the middle."""
         axes = basis(normal)
         rows, slow = _velocity_rows(model, state, moving, sides, axes)
         gap = gap - 0.5 * inputs.h * dot(rows[2], expected)
@@ -537,8 +537,9 @@ def laws(
     gaps: Sequence[Gap],
     delassus: list[list[Scalar]],
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar], list[Scalar], Scalar]:
-    """Of rows that keep distances: velocities beside those by z, collisions, b, b without
-    restitution, friction, scale.
+    """Returns velocities beside those by z, collisions, b, b without restitution, friction, scale.
+
+    Of the rows that keep distances, in their order.
     """
     weight = dot(model.gravity, model.gravity)
     slowest = 2.0 * select(-weight, sqrt(weight), 9.81) * h

@@ -299,7 +299,7 @@ def reflected(model: Model, positions: Vector, rates: Vector, body: int) -> Scal
 
 
 def inverses(matrices: Array) -> Array:
-    """Of square matrices (..., n, n); not-a-number where these are singular."""
+    """Inverts square matrices (..., n, n); not-a-number where these are singular."""
     with np.errstate(all="ignore"):
         singular = np.linalg.svd(np.where(np.isfinite(matrices), matrices, 0.0), compute_uv=False)
         regular: Mask = singular[..., -1] > SINGULAR * singular[..., 0]

@@ -82,7 +82,7 @@ def gains(
 
 
 class Reflected(NamedTuple):
-    """What of each actuator is felt at each independent velocity, (..., nv, nu) each."""
+    """The share of each actuator's force at each independent velocity, (..., nv, nu) each."""
 
     inertia: Array
     damping: Array
@@ -199,7 +199,7 @@ def unlimited(force: Scalar) -> bool:
 
 
 def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Of each coordinate while the others get nothing: (least, greatest) tau (..., nv)."""
+    """Returns (least, greatest) tau (..., nv) of each coordinate while the others get nothing."""
     shape, wide, low, high = broadcast(matrix, lower, upper)
     nv, nu = matrix.shape[-2:]
     count = math.prod(shape)
@@ -235,7 +235,7 @@ def blocks(pattern: ArrayLike) -> Iterator[tuple[list[int], list[int]]]:
 
 
 def _limits(b: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Of one block: b (n, rows, columns), limits (n, columns)."""
+    """Returns the limits of one block: b (n, rows, columns), limits (n, columns)."""
     finite = np.all(np.isfinite(b), axis=(1, 2))
     b = np.where(finite[:, None, None], b, 0.0)
     inverse = np.linalg.pinv(b, rcond=1e-12)

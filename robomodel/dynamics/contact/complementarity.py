@@ -94,7 +94,7 @@ class ArrayProblem(ContactProblem):
         return [self.bounds] if self.rows.boxes else []
 
     def part(self, acting: Mask) -> ArrayProblem:
-        """Of some of the contacts, in all their rows, and of the stops."""
+        """The problem of some contacts, each with its three rows, and of some stops."""
         k, free = self.rows.contacts, 3 * self.rows.contacts + self.rows.stops
         contacts = acting[2 : 3 * k : 3]
         counts = int(np.sum(contacts)), int(np.sum(acting[3 * k : free])), self.rows.boxes

@@ -55,7 +55,7 @@ class Contact:
 
     @staticmethod
     def of(block: Sequence[Vector], friction: Scalar) -> Contact:
-        """From the contact's block of G."""
+        """A contact from its block of G."""
         (a, b, c), (_, d, e), (_, _, g) = block
         per = div(1.0, g)
         s00, s01, s11 = (x - per * (w * z) for x, w, z in ((a, c, c), (b, c, e), (d, e, e)))

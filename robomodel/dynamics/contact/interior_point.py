@@ -103,7 +103,7 @@ class Scaling:
 
     @staticmethod
     def of(x: Array, z: Array) -> Scaling:
-        """Of interior points (m, 3)."""
+        """The scaling of interior points x and z (m, 3)."""
         size_x, size_z = np.sqrt(_det(x)), np.sqrt(_det(z))
         x, z = x / size_x[:, None], z / size_z[:, None]
         w = x - z

@@ -131,7 +131,7 @@ class MomentumMoments:
 
     @classmethod
     def of(cls, inertia: RigidInertia, omega: Vec, slide: Vec) -> MomentumMoments:
-        """Of a rigid body that turns with ω and slides."""
+        """The moments of a rigid body that turns with ω and slides."""
         turn, along = scale(2.0, omega), scale(2.0, slide)
         moment = matmul(skew(turn), inertia.second_moments)
         return cls(

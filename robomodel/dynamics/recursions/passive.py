@@ -71,11 +71,11 @@ class Element:
         return -(pull + drag)
 
     def beyond(self, stretch: Scalar) -> Scalar:
-        """What of a stretch is beyond the play: s, of which the spring's energy is ½ k s²."""
+        """The stretch beyond the play: s, of which the spring's energy is ½ k s²."""
         return stretch - self.within(stretch) if self.deadband else stretch
 
     def within(self, stretch: Scalar) -> Scalar:
-        """What of a stretch is play."""
+        """The part of a stretch within the play."""
         half = 0.5 * self.deadband
         return minimum(maximum(stretch, -half), half)
 

@@ -124,7 +124,7 @@ def _constant(node: Node) -> bool:
 
 
 def _passed(node: Node, *, spread: bool) -> RigidInertia:
-    """What of a body's inertia its parent may carry, in the body's axes at any position."""
+    """The part of a body's inertia that its parent may carry, constant in the body's axes."""
     inertia, motions = node.inertia, [motion.entries() for motion in node.joint.subspace]
     axes = [k for k in range(3) if any(motion[k] for motion in motions)]
     slides = any(x for motion in motions for x in motion[3:])
