@@ -12,6 +12,7 @@ from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
+import learned
 import notebooks
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
@@ -53,6 +54,7 @@ def on_files(files: Files, config: Any) -> Files:
         printed = processes.map(notebooks.with_output, SHOWN)
         motions = processes.map(notebooks.motion, MOTIONS, MOTIONS.values())
         _add_pages(made)
+        made |= learned.pages()
         for name, (text, frames) in zip(notebooks.names(), executed, strict=True):
             made[f"notebooks/{name}.md"] = text
             made |= {f"notebooks/{file}": html for file, html in frames.items()}

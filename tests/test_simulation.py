@@ -244,6 +244,18 @@ def test_heights(dtype: str) -> None:
     assert sims[1].contact_forces[:, :, 2].max() > 1.0
 
 
+def test_other_libraries_share_the_arrays() -> None:
+    """By DLPack, without copies: at lines of the cache, where JAX asks for them."""
+    model, options = standing()
+    sim = rm.Simulation(model, 3, dtype="float32", **options)
+    for array in (sim.q, sim.v, sim.time, sim.contact_forces, sim.contact_residual):
+        assert array.ctypes.data % 64 == 0
+        assert array.flags.c_contiguous
+        assert np.shares_memory(np.from_dlpack(array), array)
+    jax = pytest.importorskip("jax")
+    assert jax.numpy.from_dlpack(sim.q).unsafe_buffer_pointer() == sim.q.ctypes.data
+
+
 def test_sensors() -> None:
     """Joints, motors, frames, an accelerometer at rest and in free fall."""
     model, options = standing()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ from robomodel.motion.stepping import Ahead
 from robomodel.motion.tangent import UNDETERMINED, in_tangents
 from robomodel.scalars import stack, unstack
 
+LINE = 64  # bytes
 SINGLE = 1e-3  # contact residual from which on there is a warning in single precision
 
 
@@ -182,11 +184,11 @@ class Simulation:
         self._before = np.zeros((n, model.nq + model.nv), number)
         self._well, self._alive = np.ones((2, n), bool)  # finite now, and before the call
         self._ahead: dict[int, Ahead] = {}
-        self.q, self.v = np.zeros((n, model.nq), number), np.zeros((n, model.nv), number)
-        self.time = np.zeros(n)
+        self.q, self.v = _aligned((n, model.nq), number), _aligned((n, model.nv), number)
+        self.time = _aligned((n,), "float64")
         k = 0 if one.setting is None else len(one.points) + len(one.pairs)
-        self.contact_forces = np.zeros((n, k, 3), number)
-        self.contact_residual = np.zeros(n, number)
+        self.contact_forces = _aligned((n, k, 3), number)
+        self.contact_residual = _aligned((n,), number)
 
     def __repr__(self) -> str:
         return (
@@ -465,6 +467,14 @@ class Simulation:
             self.model, q, v, link, reference="local_world_aligned", parameters=given
         )
         return np.asarray(speed, float)
+
+
+def _aligned(shape: tuple[int, ...], dtype: str) -> Array:
+    """Zeros that JAX takes without a copy: they begin where lines of the cache do."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + LINE, np.uint8)
+    first = -memory.ctypes.data % LINE
+    return memory[first : first + size].view(dtype).reshape(shape)
 
 
 class RowError(IndexError, ValueError):
