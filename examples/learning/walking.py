@@ -1,6 +1,6 @@
 """Mini Cheetah with its rotors and Tello with its differentials learn to walk, on two cores.
 
-    python examples/learning/walking.py mini_cheetah [--iterations 150] [--robots 1024] [--seed 0]
+    python examples/learning/walking.py mini_cheetah [--iterations 200] [--robots 1024] [--seed 0]
     python examples/learning/walking.py mini_cheetah --policy mini_cheetah.npz --html walk.html
 
 A network, 64 by 64, sets the targets of PD loops fifty times a second: of Mini Cheetah's at its
@@ -264,7 +264,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("robot", choices=ROBOTS)
-    parser.add_argument("--iterations", type=int, default=150)
+    parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--robots", type=int, default=1024)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--policy", type=Path, help="one that was learned")
