@@ -191,3 +191,30 @@ def test_the_errors_of_an_open_tree_is_in_the_document(run, tmp_path: Path) -> N
     )
     code, said, _ = run("armature", "belt_leg", "--samples", 20)
     assert said.startswith("belt_leg: Armature will not do for")
+
+
+def test_rods_as_hinges(run, tmp_path: Path) -> None:
+    """Armature of a rod's ball is that of both hinges; other formats refuse."""
+    bar = (
+        '<mujoco><worldbody><body name="crank"><joint name="j" axis="0 0 1"/><geom size=".1"/>'
+        '<body name="rod" pos=".3 0 0"><joint name="ball" type="ball" armature="0.2"/>'
+        '<geom type="capsule" fromto="0 0 0 .5 0 0" size=".02"/></body></body>'
+        '<body name="rocker" pos="1 0 0"><joint name="k" axis="0 .6 .8"/><geom size=".1"/></body>'
+        '</worldbody><equality><connect body1="rod" body2="rocker" anchor=".5 0 0"/></equality>'
+        "</mujoco>"
+    )
+    source, out = tmp_path / "bar.xml", tmp_path / "hinges.xml"
+    source.write_text(bar, encoding="utf-8")
+    code, _, said = run("convert", source, "-o", out, "--rods", "hinges")
+    assert code == 0, said
+    locked, hinges = rm.load(source, spins="locked"), rm.load(out)
+    assert hinges.nv == locked.nv == 1
+    assert "ball" not in hinges.joint_names
+    q = locked.configuration({"k": 0.2})
+    again = hinges.configuration({"k": 0.2})
+    names = locked.dof_names[0]
+    assert names == hinges.dof_names[0]
+    np.testing.assert_allclose(rm.crba(hinges, again), rm.crba(locked, q), rtol=1e-9)
+    code, _, said = run("convert", source, "-o", tmp_path / "bar.urdf", "--rods", "hinges")
+    assert code == 2
+    assert "--rods hinges is for MJCF and USD" in said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from robomodel.cli.common import UserError, blaming
 from robomodel.cli.robot import Robot
@@ -20,7 +20,7 @@ from robomodel.reports.approximation import (
     soft_constraint_errors,
 )
 from robomodel.reports.document import Bullets, Document, Section, count
-from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
+from robomodel.writing import Rods, write_mjcf, write_sdf, write_urdf, write_usd
 
 _REPORTED = ("torque", "acceleration", "tendons", "keep_exact")
 
@@ -45,6 +45,7 @@ def convert(
     joints: str = "",
     drop: bool = False,
     meshes: How | None = None,
+    rods: Rods = "balls",
     check: bool = True,
 ) -> Document:
     """Write a robot in another format: exactly, or as an open tree for simulators.
@@ -69,6 +70,8 @@ def convert(
         --drop: Leave out what the format cannot say, and list it.
         --meshes: Copy meshes into a folder beside OUT, keep them where they are, or drop them.
             [default: copied for MJCF, converted where MuJoCo cannot read them; else left in place]
+        --rods: Balls of rods between two balls, in MJCF and USD: as they are, or as two hinges, for
+            simulators without ball joints; the rods' spins are no freedoms then.
         --check: Measure how far what is written is from the mechanism: an open tree, or MuJoCo's
             soft constraints, where MuJoCo is installed.
     """
@@ -77,11 +80,20 @@ def convert(
     names = tuple(each.strip() for each in joints.split(",") if each.strip())
     if names and not approximate:
         raise UserError("--joints are those of an open tree: add --approximate")
+    if rods == "hinges" and form not in ("mjcf", "usd"):
+        raise UserError("--rods hinges is for MJCF and USD")
+    written: dict[str, Any] = {"rods": rods} if rods == "hinges" else {}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # the verdict says it
             lost = WRITERS[form](
-                model, output, approximate=approximate, joints=names, drop=drop, meshes=meshes
+                model,
+                output,
+                approximate=approximate,
+                joints=names,
+                drop=drop,
+                meshes=meshes,
+                **written,
             )
     except ValueError as error:  # among them DescriptionError: what cannot be said or lumped
         raise UserError(str(error)) from error
@@ -92,7 +104,7 @@ def convert(
     cost: ApproximationErrors | None = None
     if check and tied and approximate:
         cost = _approximation_errors(model)
-    elif check and tied and form == "mjcf":
+    elif check and tied and form == "mjcf" and rods == "balls":
         measured = soft_constraint_errors(model, str(output))
     tree = None
     if approximate and tied:

@@ -259,8 +259,9 @@ def hinged(model: Model) -> Description:
     """The description with two hinges in place of the ball by which each rod hangs in the tree.
 
     They are at right angles to each other and, where the model starts, to the rod's line: a
-    universal joint, without the rod's spin as a freedom. Rods that hang by hinges, and balls with
-    springs or armatures, stay as they are.
+    universal joint, without the rod's spin as a freedom. Damping and armature of the ball are those
+    of both hinges, which is exact, as their axes stay at right angles. Rods that hang by hinges,
+    and balls with springs, stay as they are.
     """
     elements = {joint.name: joint for joint in model.description.joints}
     placements = {frame.name: frame.placement for frame in model.frames}
@@ -280,7 +281,7 @@ def hinged(model: Model) -> Description:
     hinges: dict[str, tuple[Joint, Joint]] = {}
     for name, line in lines.items():
         ball = elements[name]
-        if ball.type != "spherical" or ball.stiffness or ball.armature:
+        if ball.type != "spherical" or ball.stiffness:
             continue
         first = np.cross(line, np.eye(3)[int(np.argmin(np.abs(line)))])
         first /= np.linalg.norm(first)

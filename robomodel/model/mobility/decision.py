@@ -544,7 +544,7 @@ def _beside(
         if open_ > allowed:
             continue
         there = Points.at(problem, base[None]).singular[0]
-        for rank in range(low, len(problem.columns)):
+        for rank in range(low, min(problem.geometry.rows + 1, len(problem.columns))):
             if there[rank] > allowed or (best is not None and rank >= best.rank):
                 continue
             rounding = min(LARGEST, max(before, float(open_), float(there[rank]), NOTHING))
