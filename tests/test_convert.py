@@ -198,9 +198,9 @@ def test_rods_as_hinges(run, tmp_path: Path) -> None:
     bar = (
         '<mujoco><worldbody><body name="crank"><joint name="j" axis="0 0 1"/><geom size=".1"/>'
         '<body name="rod" pos=".3 0 0"><joint name="ball" type="ball" armature="0.2"/>'
-        '<geom type="capsule" fromto="0 0 0 .5 0 0" size=".02"/></body></body>'
-        '<body name="rocker" pos="1 0 0"><joint name="k" axis="0 .6 .8"/><geom size=".1"/></body>'
-        '</worldbody><equality><connect body1="rod" body2="rocker" anchor=".5 0 0"/></equality>'
+        '<geom type="capsule" fromto="0 0 0 .4 .3 0" size=".02"/></body></body>'
+        '<body name="rocker" pos="1 .3 .2"><joint name="k" axis="0 .6 .8"/><geom size=".1"/></body>'
+        '</worldbody><equality><connect body1="rod" body2="rocker" anchor=".4 .3 0"/></equality>'
         "</mujoco>"
     )
     source, out = tmp_path / "bar.xml", tmp_path / "hinges.xml"
