@@ -53,7 +53,7 @@ def find_spins(model: Model) -> tuple[Spin, ...]:
     spins: list[Spin] = []
     for cluster in model.clusters:
         if cluster.implicit and _has_balls(model, cluster):
-            spins += _of_cluster(model, cluster)
+            spins += _of_cluster(model, cluster, 0.0) or _of_cluster(model, cluster, DUMMY)
     return tuple(spins)
 
 
@@ -71,7 +71,8 @@ def _has_balls(model: Model, cluster: Cluster) -> bool:
     )
 
 
-def _of_cluster(model: Model, cluster: Cluster) -> list[Spin]:
+def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
+    """The spins of a cluster; bodies up to this share of the robot's mass are parts of balls."""
     geometry = cluster.geometry
     rng = np.random.default_rng(SEED)
     rows = list(cluster.closing_rows)
@@ -80,7 +81,7 @@ def _of_cluster(model: Model, cluster: Cluster) -> list[Spin]:
         for i, motion in enumerate(link.joint.subspace):
             if not any(motion.angular):
                 unit[link.v + i] = geometry.scale
-    heavy = [i for i, body in enumerate(cluster.bodies) if _weighs(model, body)]
+    heavy = [i for i, body in enumerate(cluster.bodies) if _weighs(model, body, share)]
     driven = {
         row - cluster.spanning_v.start
         for actuator in _declared(model)
@@ -341,8 +342,8 @@ def bracing_notes(model: Model, spins: Sequence[Spin]) -> list[str]:
     return notes
 
 
-def _weighs(model: Model, body: int) -> bool:
+def _weighs(model: Model, body: int, share: float = DUMMY) -> bool:
     """Whether a body has inertia; dummies between hinges that exporters give 1e-9 kg have none."""
     inertia = model.nodes[body].inertia
-    least = DUMMY * model.mass
+    least = share * model.mass
     return bool(inertia.mass > least) or bool(np.max(np.abs(inertia.inertia)) > least)
