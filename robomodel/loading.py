@@ -48,9 +48,10 @@ def load(
             robot_descriptions, which downloads the robot's files if need be.
         extend: One further source, or a list of them, whose rotors, loops, couplings and joint
             attributes are merged into the robot, so that a stock file stays untouched: new links,
-            joints, loops, couplings and transmissions are added. Where the robot has the name, a
-            transmission replaces the robot's, a ``<joint>`` changes its limits, mimic, dynamics,
-            initial position, armature, rotor and independence, a ``<link>`` its inertial.
+            joints, loops, couplings, springs and transmissions are added. Where the robot has the
+            name, a loop, coupling, spring or transmission replaces the robot's, a ``<joint>``
+            changes its origin, limits, mimic, dynamics, initial position, armature, rotor and
+            independence, a ``<link>`` its inertial.
         floating_base: True adds a free joint above the root link, False fixes a root that floats,
             None follows the file.
         independent: The joint, or joints, that shall be the independent coordinates of their

@@ -32,6 +32,7 @@ ROTORS = """<robot name="rotors">
     <predecessor link="lower"/><successor link="elbow_rotor"/><ratio value="9"/>
   </coupling>
 </robot>"""
+ROTORS_AT_8 = f'<robot name="x">{ROTORS[ROTORS.index("<coupling") :].replace("9", "8")}'
 
 
 def test_every_kind_of_source_gives_the_same_model(tmp_path: Path) -> None:
@@ -92,6 +93,19 @@ def test_extensions_choose_independent_joints() -> None:
     )
     model = rm.load(four_bar(), extend=f'<robot name="marks">{marks}</robot>')
     assert model.dof_names == ("j_rocker",)
+
+
+def test_extensions_move_origins_and_replace_loops_and_springs() -> None:
+    moved = '<robot name="x"><joint name="elbow"><origin xyz="0.1 0.2 0.3"/></joint></robot>'
+    elbow = rm.load(ARM, extend=moved).description.joints[1]
+    assert (elbow.name, elbow.origin.xyz) == ("elbow", (0.1, 0.2, 0.3))
+    spring = '<spring name="s" stiffness="{}"><joint name="elbow"/></spring>'
+    one, other = (f'<robot name="x">{spring.format(k)}</robot>' for k in (3, 5))
+    model = rm.load(ARM, extend=[one, ROTORS, ROTORS_AT_8, other])
+    assert [each.stiffness for each in model.springs] == [5.0]
+    assert [dict(each.terms)["elbow"] for each in model.couplings] == [-8.0]
+    with pytest.raises(rm.DescriptionError, match="another spring has this name"):
+        rm.load(ARM, extend=[one, f'<robot name="x">{2 * spring.format(4)}</robot>'])
 
 
 def test_extensions_cannot_move_joints(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast, get_args
+from typing import Any, Protocol, TypeVar, cast, get_args
 
 from robomodel.description import (
     FREEDOMS,
@@ -86,16 +86,35 @@ class Elements:
     mimics: list[tuple[str, Mimic, Element]] = field(default_factory=list)
 
     def added_to(self, base: Description) -> Description:
-        """The description with all this, but for the mimics."""
+        """The description with all this, but for the mimics.
+
+        Loops, couplings, springs and transmissions take the place of the base's of their names.
+        """
         return replace(
             base,
             links=(*base.links, *self.links),
             joints=(*base.joints, *self.joints),
-            loops=(*base.loops, *self.loops),
-            couplings=(*base.couplings, *self.couplings),
-            transmissions=(*base.transmissions, *self.transmissions),
-            springs=(*base.springs, *self.springs),
+            loops=_merged(base.loops, self.loops),
+            couplings=_merged(base.couplings, self.couplings),
+            transmissions=_merged(base.transmissions, self.transmissions),
+            springs=_merged(base.springs, self.springs),
         )
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_N = TypeVar("_N", bound=_Named)
+
+
+def _merged(base: Sequence[_N], more: Sequence[_N]) -> tuple[_N, ...]:
+    """The base's elements, or what takes their places, and the others; names may be absent."""
+    names = {each.name for each in base} - {""}
+    others = {each.name: each for each in more if each.name in names}
+    added = [each for each in more if others.get(each.name) is not each]
+    return (*(others.get(each.name, each) for each in base), *added)
 
 
 def has_duplicates(description: Description) -> bool:
@@ -239,22 +258,24 @@ def read_universal(document: Document, element: Element) -> tuple[Link, Joint, J
 
 
 def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
-    """A joint as an extension changes it; its place in the tree stays.
+    """A joint as an extension changes it; what it joins, and its axis, stay.
 
     A continuous joint that gets position limits is a revolute one from then on.
     """
     document.expect(element, _JOINT)
     parts = document.parts(element, _JOINT_PARTS, _JOINT_IRRELEVANT)
-    place = [tag for tag in _PLACE if tag in parts]
+    place = [tag for tag in _PLACE if tag in parts and tag != "origin"]
     if element.get("type") is not None or place:
         raise document.error(
             element,
-            f"the robot has a joint '{joint.name}' already, whose type, links, origin and axis an "
+            f"the robot has a joint '{joint.name}' already, whose type, links, axis and pitch an "
             "extension cannot change; leave them out, or give the new joint a name of its own",
         )
     limited = "limit" in parts and not {"lower", "upper"}.isdisjoint(parts["limit"].attrib)
     kind: JointType = "revolute" if joint.type == "continuous" and limited else joint.type
-    return replace(joint, type=kind, **_properties(document, element, parts, kind))
+    origin = read_origin(document, parts["origin"]) if "origin" in parts else joint.origin
+    properties = _properties(document, element, parts, kind)
+    return replace(joint, type=kind, origin=origin, **properties)
 
 
 def _independent(document: Document, element: Element, kind: str) -> bool | tuple[bool, ...] | None:

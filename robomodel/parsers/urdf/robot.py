@@ -68,8 +68,9 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
     """The description in ``<robot>``, element by element; names are not looked up yet.
 
     With ``base``, the document extends it: elements are added, and a ``<link>`` or ``<joint>`` of a
-    name that the base has changes that one (an inertial; limits, mimic, dynamics, initial position,
-    rotor and independence; not what the tree is made of), and a ``<transmission>`` takes its place.
+    name that the base has changes that one (an inertial; origin, limits, mimic, dynamics, initial
+    position, rotor and independence; not what the tree is made of). A ``<loop>``, ``<coupling>``,
+    ``<spring>`` or ``<transmission>`` takes its place.
     A joint's name may have wildcards.
     """
     root = document.root
@@ -123,12 +124,8 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
     links = {*base_links, *(link.name for link in elements.links)}
     elements.links += _ground(document, elements.joints, links)
     base = base or _empty(document)
-    names = {each.name for each in base.transmissions} - {""}
-    others = {each.name: each for each in elements.transmissions if each.name in names}
-    elements.transmissions = [each for each in elements.transmissions if each.name not in names]
     changed = replace(
         base,
-        transmissions=tuple(others.get(each.name, each) for each in base.transmissions),
         links=tuple(base_links.values()),
         joints=tuple(base_joints.values()),
         gravity=gravity,
