@@ -81,6 +81,53 @@ def test_jax_differentiates_closing_and_steps_by_parameters() -> None:
     close(np.asarray(found), np.array(differences), 1e-7)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("robot", "names"),
+    [
+        ("four_bar", ("joint2.x", "loop.successor.x", "joint1.armature")),
+        (
+            "mini_cheetah",
+            ("FL_knee_link_joint.z", "FL_knee_rotor.Iyy", "HR_hip_link_joint.armature"),
+        ),
+    ],
+)
+def test_jax_differentiates_a_rollout_by_parameters(robot: str, names: tuple[str, ...]) -> None:
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    import robomodel.jax
+
+    jax.config.update("jax_enable_x64", True)
+    model = rm.robots.load(robot)
+    listed = rm.parameters(model, geometry=True)
+    p = np.array([listed[name] for name in names]) + 0.001
+    rng = np.random.default_rng(8)
+    tau, h, count = rng.normal(size=model.nv), 1e-3, 10
+    q = model.close(model.random_configuration(rng), parameters=dict(zip(names, p, strict=True)))
+    v = rng.normal(size=model.nv)
+    shut, step, aba, energy = (
+        robomodel.jax.function(model, name, parameters=names)
+        for name in ("close", "integrate", "aba", "energy")
+    )
+    weights = rng.normal(size=model.nv)
+
+    def moved(p: Array) -> Array:
+        """Velocities after ten steps from a closed state, weighed, and the energy then."""
+
+        def one(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
+            at, speed = state
+            speed = speed + h * aba(at, speed, tau, p)
+            return (step(at, h * speed, p), speed), None
+
+        (at, speed), _ = jax.lax.scan(one, (shut(q, p)[0], v), None, length=count)
+        return weights @ speed + sum(energy(at, speed, p))
+
+    found = jax.jit(jax.grad(moved))(p)
+    value = jax.jit(moved)
+    for i, d in enumerate(1e-6 * np.eye(len(p))):
+        near, far = ((value(p + k * d) - value(p - k * d)) / (2e-6 * k) for k in (1, 2))
+        close(np.asarray(found[i]), np.asarray((4.0 * near - far) / 3.0), 1e-8, least=1.0)
+
+
 def test_torch_differentiates_by_parameters() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     import robomodel.torch
