@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 Array = np.ndarray
+Maker = Callable[["Design", np.random.Generator], int]
 Z = np.array([0.0, 0.0, 1.0])
 INERTIAL = (
     '<inertial><mass value="1"/>'
@@ -153,6 +154,34 @@ def flat_parallelogram(d: Design, rng: np.random.Generator) -> int:
     return 1
 
 
+def nearly_flat(distance: float) -> Maker:
+    """A parallelogram whose cranks lie in the base line but for this angle."""
+
+    def make(d: Design, rng: np.random.Generator) -> int:
+        u, r = np.array([rng.uniform(0.7, 1), 0, 0]), rng.uniform(0.3, 0.5)
+        angle = distance * rng.choice([-1, 1])
+        v = r * np.array([np.cos(angle), np.sin(angle), 0])
+        d.ring(lifted(rng, [0 * u, v, u + v, u]), [Z] * 4)
+        return 1
+
+    return make
+
+
+def parallelograms_in_series(d: Design, rng: np.random.Generator) -> int:
+    """The arm of a lamp: the coupler of one is the base of the next."""
+    a, b, e, c = parallelogram_points(rng)
+    one = d.joint(-1, a)
+    middle = d.joint(one, b)
+    d.loop("revolute", d.joint(-1, c), middle, e)
+    v = rng.uniform(0.4, 0.8) * unit([rng.normal(), rng.normal(), 0])
+    if abs(np.cross(v, c - a)[2]) < 0.2:
+        v = np.array([0.1, 0.6, 0])
+    two = d.joint(middle, b)
+    top = d.joint(two, b + v)
+    d.loop("revolute", d.joint(middle, e), top, e + v)
+    return 2
+
+
 def triple_crank(d: Design, rng: np.random.Generator) -> int:
     """Three equal cranks on one coupler; far away it has rigid assemblies, too."""
     a, b, _, c = parallelogram_points(rng)
@@ -239,7 +268,13 @@ def shaky_ring(d: Design, rng: np.random.Generator) -> int:
     return 0
 
 
-Maker = Callable[[Design, np.random.Generator], int]
+def three_in_a_line(d: Design, rng: np.random.Generator) -> int:
+    """Three parallel hinges, stretched: mobile at first order only."""
+    u = unit([rng.normal(), rng.normal(), 0])
+    d.ring(lifted(rng, [x * u for x in (0.0, rng.uniform(0.4, 0.6), 1.0)]), [Z] * 3)
+    return 0
+
+
 FAMILY: dict[str, Maker] = {
     "spherical four-bar": spherical_four_bar,
     "spherical platform": spherical_platform,
@@ -256,6 +291,10 @@ FAMILY: dict[str, Maker] = {
     "rigid ring": rigid_ring,
     "tilted four-bar": tilted_four_bar,
     "shaky ring": shaky_ring,
+    "three in a line": three_in_a_line,
+    "parallelograms in series": parallelograms_in_series,
+    "parallelogram flat by 1e-2": nearly_flat(1e-2),
+    "parallelogram flat by 1e-3": nearly_flat(1e-3),
 }
 NOISE = (0.0, 1e-10, 1e-8, 1e-6, 1e-4)
 

@@ -17,24 +17,25 @@ SINGULAR = {  # at the roots of these, rounding by 1e-4 leaves more than floats 
     ("Bricard", 1e-6), ("Bricard", 1e-4), ("triple crank", 1e-4), ("welded parallelogram", 1e-4),
     ("flat parallelogram", 1e-4), ("Sarrus", 1e-4),
 }  # fmt: skip
+OPEN = {("three in a line", 1e-4)}  # stretched, rounding leaves them open beyond what may be meant
 
 
-def loaded(text: str, **options: object) -> rm.Model | None:
-    """The model, its warnings ignored; None where it is refused, as it leaves no motion."""
+def loaded(text: str, refused: str = "leaves no motion", **options: object) -> rm.Model | None:
+    """The model, its warnings ignored; None where it is refused, by default as none moves."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DescriptionWarning)
         try:
             return rm.load(text, **options)
         except rm.DescriptionError as error:
             refusal = str(error)
-    assert "leaves no motion" in refusal
+    assert refused in refusal
     return None
 
 
 def check(name: str, seed: int, noise: float) -> None:
     """Mobility is that of the linkage that was meant, and it moves, closed."""
     text, mobility = instance(name, seed, noise)
-    model = loaded(text)
+    model = loaded(text, "cannot close" if (name, noise) in OPEN else "leaves no motion")
     assert (0 if model is None else model.nv) == mobility
     if model is None:
         return
