@@ -149,7 +149,8 @@ def test_designs_are_computed_as_robots_built_with_their_numbers(tmp_path: Path)
         "loop.successor.x": (3.0, 4.0),
         "coupler.mass": (0.0, 9.0),
     }
-    file, data = parts(page(model, vary=vary), tmp_path)
+    text = page(model, vary=vary)
+    file, data = parts(text, tmp_path)
     listed = rm.parameters(model, geometry=True)
     assert [(p["name"], p["value"]) for p in data["parameters"]] == [(n, listed[n]) for n in vary]
     assert data["parameters"][0]["lower"] == 3.0
@@ -182,12 +183,86 @@ console.log(JSON.stringify([numbers, found, [...more[0]], more.length]));
 """,
         tmp_path,
     )
+    given = page(model, vary={"coupler.mass": (0.0, 9.0)}, compare=other, loads=())
+    file, data = parts(given, tmp_path)
+    (kept,) = data["kept"]
+    assert np.abs(other.residual(np.array(kept["q"]))).max() < 1e-9
+    size = ratios + 2 + len(data["bars"])
+    compared = [js.Job(file, "quantities", [q, np.array([kept["numbers"]])], size)]
+    (again,) = js.run(compared, tmp_path)
+    np.testing.assert_allclose(again[0, : ratios + 2], found[0, : ratios + 2], rtol=1e-10)
+    parts(text, tmp_path)
     numbers = [listed[name] for name in vary]
     assert json.loads(printed) == [numbers, [[3.7, 3.6, 2]], numbers, 1]
+    with pytest.raises(ValueError, match="has other links"):
+        page(model, compare=rm.robots.load("four_bar"))
     with pytest.raises(ValueError, match="no range"):
         page(model, vary={"coupler.mass": (2.0, 1.0)})
     with pytest.raises(rm.UnknownNameError, match=r"did you mean 'coupler.mass'"):
         page(model, vary={"coupler.mas": (2.0, 1.0)})
+
+
+MIXED = robot(
+    joint("shoulder", "base", "a", more='<rotor inertia="4e-5" ratio="30" mass="0.1"/>'),
+    link("a", INERTIAL),
+    joint("weld", "a", "f", "0.1 0 0", kind="fixed"),
+    link("f", INERTIAL),
+    joint("elbow", "a", "b", "0.5 0.1 0.2", rpy="0.1 0.2 0.3"),
+    link("b", INERTIAL),
+    joint("wrist", "b", "c", "0.4 0 0", more='<mimic joint="elbow" multiplier="2" offset="0.1"/>'),
+    link("c", INERTIAL),
+    """<spring name="s" stiffness="90">
+      <predecessor link="base"><origin xyz="0 0 0.3"/></predecessor>
+      <successor link="b"/></spring>""",
+)
+
+
+def saved(model: rm.Model, values: dict[str, float], folder: Path) -> str:
+    """The extension that a page saves by these values."""
+    text = page(model, vary={name: (x - 1.0, x + 1.0) for name, x in values.items()})
+    _, data = parts(text, folder)
+    (code,) = re.findall(r"^function extended.*?^}", text, re.DOTALL | re.MULTILINE)
+    return js.node(
+        f"""
+import {{ written }} from "./robot.mjs";
+{code}
+const told = {json.dumps([*values.values()])};
+process.stdout.write(extended({json.dumps(data["pieces"])}, told));
+""",
+        folder,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("parallel_ankle", {"left_rod.length": 0.201, "left_gear.left_motor": -11.0,
+                            "foot.mass": 2.0, "left_rod.successor.y": 0.041,
+                            "left_rod.predecessor.x": -0.051}),
+        (MIXED, {"a.mass": 2.0, "a.mx": 0.21, "a.Ixy": -0.003, "elbow.x": 0.45, "elbow.rx": 0.2,
+                 "elbow.rz": -0.3, "elbow.damping": 0.3, "wrist.elbow": -2.5, "gravity.y": 3.0,
+                 "shoulder_rotor.shoulder": -25.0, "b.Izz": 0.037, "elbow.armature": 0.1}),
+    ],
+)  # fmt: skip
+def test_an_extension_that_a_page_saves_is_its_design(
+    name: str, values: dict[str, float], tmp_path: Path
+) -> None:
+    source = name if name.startswith("<") else rm.robots.path(name)
+    model, rng = rm.load(source), np.random.default_rng(3)
+    right = rm.with_parameters(model, values)
+    found = rm.load(source, extend=saved(model, values, tmp_path))
+    q = np.array([right.random_configuration(rng) for _ in range(3)])
+    v = rng.normal(size=(3, model.nv))
+    np.testing.assert_allclose(found.residual(q), 0.0, atol=1e-9)
+    for f in (rm.bias_force, rm.passive_force, lambda m, q, v: rm.crba(m, q)):
+        one, two = f(found, q, v), f(right, q, v)
+        np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-10 * np.abs(two).max())
+
+
+def test_pages_say_what_extensions_cannot(tmp_path: Path) -> None:
+    _, data = parts(page(rm.load(MIXED), vary={"shoulder_rotor.mass": (0.0, 1.0)}), tmp_path)
+    (why,) = data["unsaid"].values()
+    assert "has this rotor as <rotor>" in why
 
 
 def test_the_command_of_designs(run: Any, tmp_path: Path) -> None:
@@ -196,6 +271,13 @@ def test_the_command_of_designs(run: Any, tmp_path: Path) -> None:
     code, out, err = run("design", "crank_rocker", "-o", html, *vary)
     assert (code, out, err) == (0, f"wrote {html}\n", "")
     assert '"name":"coupler.mass","lower":1.0,"upper":' in html.read_text("utf-8")
+    other = tmp_path / "other.urdf"
+    rm.write_urdf(rm.with_parameters(rm.robots.load("crank_rocker"), {"coupler.mass": 7.0}), other)
+    code, out, err = run("design", "crank_rocker", "-o", html, *vary, "--compare", other)
+    assert (code, out, err) == (0, f"wrote {html}\n", "")
+    assert '"kept":[{"name":"the other design","numbers":[4.0,7.0]' in html.read_text("utf-8")
+    code, _, err = run("design", "crank_rocker", "-o", html, *vary, "--compare", "four_bar")
+    assert (code, "has other links" in err) == (2, True)
     code, _, err = run("design", "crank_rocker", "-o", html, "--vary", "rocker_joint.x=3")
     assert (code, "write NAME=LOW..HIGH" in err) == (2, True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -53,28 +54,34 @@ def design(
     robot: Robot,
     output: Path,
     vary: list[str],
+    compare: str | None = None,
     joint: str | None = None,
 ) -> Document:
     """Write a page with sliders for numbers of the robot, beside those of its joints.
 
-    Loops close anew and all curves follow in the page, with designs that are kept beside them. What
-    it saves is for rm.with_parameters.
+    Loops close anew and all curves follow in the page, with designs that are kept beside them. It
+    saves the numbers for --extend of all commands, and for rm.with_parameters.
 
-    Keys of the JSON document: robot, file, html, vary (name: lower, upper), warnings.
+    Keys of the JSON document: robot, file, html, vary (name: lower, upper), compare, warnings.
 
     Examples:
         robomodel design crank_rocker -o page.html --vary rocker_joint.x=3..5
         robomodel design parallel_ankle -o p.html --vary left_rod.length=0.19..0.21
+        robomodel design arm.urdf -o p.html --vary elbow.x=0.2..0.3 --compare optimised.urdf
 
     Options:
         -o, --output OUT.html: The page.
         --vary NAME=LOW..HIGH: A parameter, named as of rm.parameters(model, geometry=True), and how
             far its slider goes; may be repeated.
+        --compare OTHER: Another design, a file or the name of a shipped robot, whose curves stand
+            beside: one of the same links and joints, by any numbers. All options for loading are
+            for both.
         --joint NAME: The independent joint chosen at first.
     """
     from robomodel.views import write_page
 
     model = robot.load()
+    other = None if compare is None else replace(robot, file=compare).load()
     ranges = {}
     for text in vary:
         name, _, ends = text.partition("=")
@@ -85,8 +92,8 @@ def design(
             raise UserError(f"--vary {text}: {form}") from error
         ranges[name] = (low, high)
     with blaming(robot.file):
-        write_page(model, output, vary=ranges, joint=joint)
-    data = {"robot": model.name, "html": str(output), "vary": ranges}
+        write_page(model, output, vary=ranges, compare=other, joint=joint)
+    data = {"robot": model.name, "html": str(output), "vary": ranges, "compare": compare}
     return Document(f"wrote {output}", "", data=data)
 
 

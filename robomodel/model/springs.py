@@ -19,6 +19,7 @@ from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.model.constraints import BodyAnchor
 from robomodel.model.graph import SpanningTree
 from robomodel.model.tree_constraints import anchored, distance_at_zero, loop_frame
+from robomodel.scalars import Scalar, is_number
 from robomodel.spatial import UNIT
 
 SpringKind = Literal["points", "joints", "turn", "slide"]
@@ -87,9 +88,11 @@ def tied_links(description: Description) -> set[str]:
     return {end.link for tie in ties for end in (tie.predecessor, tie.successor)}
 
 
-def check_passive(source: Source, **numbers: float) -> None:
+def check_passive(source: Source, **numbers: Scalar) -> None:
     """Refuse stiffness, damping and friction that are negative, and what is not finite."""
     for name, value in numbers.items():
+        if not is_number(value):
+            continue
         if not math.isfinite(value) or (value < 0.0 and name not in ("reference", "length")):
             raise DescriptionError(
                 f"its {name} is {value:g}; give it a finite number"
@@ -117,9 +120,9 @@ def _between(spring: SpringElement, tree: SpanningTree) -> Spring:
     apart = distance_at_zero(spring.predecessor, spring.successor, tree)
     length = apart if spring.length is None else spring.length
     check_passive(source, length=length)
-    if length < 0.0:
+    if is_number(length) and length < 0.0:
         raise DescriptionError(f"its length {length:g} is negative", source)
-    if length == 0.0 and apart <= 1e-12:
+    if is_number(length) and length == 0.0 and is_number(apart) and apart <= 1e-12:
         raise DescriptionError(
             "its ends coincide at the zero configuration and its rest length is zero, so it has "
             'no direction there; give length="…", or move an end',

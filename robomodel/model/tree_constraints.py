@@ -24,7 +24,7 @@ from robomodel.description.poses import align, compose, second_axis
 from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.model.constraints import OUTSIDE, ROWS, BodyAnchor, Distance, LoopJoint, LoopRow
 from robomodel.model.graph import WORLD, SpanningTree
-from robomodel.scalars import is_number
+from robomodel.scalars import Scalar, dot, is_number, sqrt
 from robomodel.spatial import apply, matmul, minus, plus, transpose
 
 
@@ -200,12 +200,12 @@ def anchored(end: Anchor, columns: Rows3, tree: SpanningTree) -> BodyAnchor:
     return BodyAnchor(place.body, pose.xyz, transpose(matmul(pose.rotation, columns)))
 
 
-def _rod_length(loop: LoopElement, tree: SpanningTree) -> float:
+def _rod_length(loop: LoopElement, tree: SpanningTree) -> Scalar:
     """The rod's length; by default the distance of its ends at the zero configuration."""
     if loop.length is not None:
         return loop.length
     length = distance_at_zero(loop.predecessor, loop.successor, tree)
-    if length <= 1e-12:
+    if is_number(length) and length <= 1e-12:
         raise DescriptionError(
             "its ends coincide at the zero configuration, so its length would be zero; give "
             'length="…", or make it a spherical loop',
@@ -214,7 +214,7 @@ def _rod_length(loop: LoopElement, tree: SpanningTree) -> float:
     return length
 
 
-def distance_at_zero(predecessor: Anchor, successor: Anchor, tree: SpanningTree) -> float:
+def distance_at_zero(predecessor: Anchor, successor: Anchor, tree: SpanningTree) -> Scalar:
     """The distance of two points on links with all joints at zero."""
     ends = []
     for end in (predecessor, successor):
@@ -226,7 +226,8 @@ def distance_at_zero(predecessor: Anchor, successor: Anchor, tree: SpanningTree)
             point = plus(apply(origin.rotation, point), origin.xyz)
             body = tree.parents[body]
         ends.append(point)
-    return math.hypot(*minus(ends[1], ends[0]))
+    apart = minus(ends[1], ends[0])
+    return math.hypot(*apart) if all(map(is_number, apart)) else sqrt(dot(apart, apart))
 
 
 def loop_frame(axis: Vec3, source: Source) -> Rows3:

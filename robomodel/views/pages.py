@@ -38,13 +38,20 @@ from robomodel.model.configurations.paths import RangeEnd
 from robomodel.model.configurations.ranges import joint_range
 from robomodel.model.elements import Cluster, Frame, Joint, position_names
 from robomodel.model.joints import Array
-from robomodel.model.parameters import PARAMETERS, as_parameters, parameterized, parameters
+from robomodel.model.parameters import (
+    PARAMETERS,
+    as_parameters,
+    closed_anew,
+    parameterized,
+    parameters,
+)
 from robomodel.reports.actuation.document import STEEPEST
 from robomodel.reports.actuation.study import FourBar, four_bars
 from robomodel.reports.document import count, framed
 from robomodel.reports.plots import COLOURS
 from robomodel.scalars import Scalar, Vector, div, sqrt
 from robomodel.spatial import Vec, apply, cross, inner, minus, plus
+from robomodel.views.extension import differences, extension
 from robomodel.views.solids import (
     Solid,
     code_of,
@@ -78,6 +85,7 @@ def page(
     joint: str | None = None,
     loads: FrameLike | Sequence[FrameLike] | None = None,
     vary: Mapping[str, tuple[float, float]] | None = None,
+    compare: Model | None = None,
     compact: bool = False,
 ) -> Page:
     """A page that shows the robot and computes in the browser, as HTML that needs nothing else.
@@ -96,7 +104,10 @@ def page(
         vary: Names of parameters (:func:`robomodel.parameters`, those of geometry too), and
             between which values sliders move them: the loops close anew and all curves follow, with
             the designs that are kept beside them. Links are then drawn as bars between their
-            joints.
+            joints. What the page saves is an extension for :func:`robomodel.load`.
+        compare: Another design, whose curves are beside those of the page with broken lines: a
+            robot of the same links and joints whose numbers, those of :func:`robomodel.parameters`,
+            may be any.
         compact: A figure alone with its sliders, which moves until it is touched unless the reader
             has asked for less motion.
 
@@ -105,7 +116,7 @@ def page(
 
     Raises:
         ValueError: ``q`` is not a closed configuration; nothing moves; ends of ``vary`` that are no
-            range.
+            range; ``compare`` differs by more than parameters.
         UnknownNameError: No such link or parameter, or no independent joint of one freedom of this
             name.
     """
@@ -117,7 +128,9 @@ def page(
     model.check(start)
     carried = _loads(model) if loads is None else frame_keys(loads)
     ranges = _ranges(model, vary or {})
-    names = tuple(ranges)
+    varied = tuple(ranges)
+    others = {} if compare is None else differences(model, compare)
+    names = (*varied, *(name for name in others if name not in ranges))
     everything = coloured_solids(model)
     segments, solids = _segments(model) if names else ((), everything)
     links = _drawn(model, [solid for _, solid in solids], carried)
@@ -137,6 +150,7 @@ def page(
         ],
         "segments": [[colour, radius] for colour, radius, _, _ in segments],
         "motors": _motors(model),
+        "kept": [] if compare is None else [_beside(model, compare, names, others)],
     }
     if names:
         data["rods"] = []
@@ -157,6 +171,10 @@ def page(
         functions[each] = routine(model, each, **given)
     if names:
         functions["points"] = _points(model, segments, names)
+    if varied:
+        written = extension(model, varied, names)
+        functions["written"] = written.numbers
+        data |= {"pieces": written.pieces, "unsaid": written.unsaid}
     return Page(filled("page.html", model.name, data, module(model, functions, names)))
 
 
@@ -175,7 +193,7 @@ def filled(template: str, title: str, data: object, code: str = "") -> str:
         ("SCENE", folder.joinpath("scene.js").read_text(encoding="utf-8")),
         ("MOTION", folder.joinpath("motion.js").read_text(encoding="utf-8")),
         ("TITLE", escape(title)),
-        ("DATA", told.replace("</", "<\\/")),
+        ("DATA", told.replace("<", "\\u003c")),
     ):
         text = text.replace(f"%{name}%", part)
     return text
@@ -199,6 +217,20 @@ def _ranges(
         value = float(listed[name])
         result[name] = (min(low, value), max(high, value), value)
     return result
+
+
+def _beside(
+    model: Model, compare: Model, names: Sequence[str], others: Mapping[str, float]
+) -> dict[str, Any]:
+    """Another design as the page keeps it: its name, numbers, a closed pose and its motors."""
+    listed = parameters(model, geometry=True)
+    at = closed_anew(parameterized(model, others), model)
+    return {
+        "name": compare.name if compare.name != model.name else "the other design",
+        "numbers": [others.get(name, listed[name]) for name in names],
+        "q": at.neutral().tolist(),
+        "motors": _motors(compare),
+    }
 
 
 def _segments(model: Model) -> tuple[list[Segment], list[tuple[str, Solid]]]:
