@@ -7,7 +7,9 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, SupportsFloat, TypeVar
 
@@ -331,6 +333,33 @@ def few(names: Sequence[str], most: int = 4) -> str:
     """Names one after the other, the first few of many, and how many more there are."""
     shown = ", ".join(f"'{name}'" for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def argument(name: str, value: object = None, of: str = "") -> str:
+    """An argument in a message: ``tolerance=0.002`` in Python, an option on the command line.
+
+    Without a value, the argument's name alone: ``tolerance=``. ``of`` is the function that takes
+    it, where the message does not say so.
+    """
+    return _WRITTEN.get()(name, value, of)
+
+
+@contextmanager
+def arguments_written(by: Callable[[str, object, str], str]) -> Iterator[None]:
+    """Within the context, messages write their arguments by this function of name, value and of."""
+    token = _WRITTEN.set(by)
+    try:
+        yield
+    finally:
+        _WRITTEN.reset(token)
+
+
+def _in_python(name: str, value: object, of: str) -> str:
+    given = "" if value is None else f"{value:g}" if isinstance(value, float) else repr(value)
+    return f"{of}(…, {name}={given})" if of else f"{name}={given}"
+
+
+_WRITTEN: ContextVar[Callable[[str, object, str], str]] = ContextVar("written", default=_in_python)
 
 
 @dataclass(frozen=True, slots=True)

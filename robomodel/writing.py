@@ -54,7 +54,14 @@ from robomodel.dynamics.approximation import (
     tree_notes,
     with_actuators,
 )
-from robomodel.errors import DescriptionError, DescriptionWarning, as_names, no_model, warn_at
+from robomodel.errors import (
+    DescriptionError,
+    DescriptionWarning,
+    argument,
+    as_names,
+    no_model,
+    warn_at,
+)
 from robomodel.files import is_no_file, replace_file
 from robomodel.model import Cluster, Model
 from robomodel.model.build import build
@@ -364,9 +371,9 @@ def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
         for first, *others in alike.values()
     ]
     more = f"; and {len(messages) - _LISTED} more" if len(messages) > _LISTED else ""
-    ways = "drop=True writes the file without"
+    ways = f"{argument('drop', True)} writes the file without"
     if meshes:
-        ways += ', meshes="drop" without any mesh'
+        ways += f", {argument('meshes', 'drop')} without any mesh"
     return f"{title} cannot say: {'; '.join(messages[:_LISTED])}{more} ({ways})"
 
 

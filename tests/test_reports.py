@@ -15,8 +15,8 @@ from lxml import etree
 from texts import coupling, four_bar, joint, link, robot
 
 import robomodel as rm
-from robomodel.cli.common import in_options
-from robomodel.errors import Source
+from robomodel.cli.common import as_option
+from robomodel.errors import Source, argument, arguments_written
 from robomodel.reports.document import (
     Bullets,
     Document,
@@ -220,20 +220,21 @@ def test_passive_forces_are_counted_or_noted(run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("given", "in_python", "in_options"),
     [
-        ("load it with tolerance=0.002", "load it with --loop-tolerance 0.002"),
-        ("read_log(…, velocities=20.0) takes them", "--velocities 20 takes them"),
-        ("say where it is by resources={'p': 'path'}", "say where it is by --resources p=path"),
-        ("drop=True writes the file without", "--drop writes the file without"),
-        ("choose meshes='keep'", "choose --meshes keep"),
-        ("(inertia_from='collision' finds one)", "(--inertia-from collision finds one)"),
-        ("robomodel.load with floating_base=False", "robomodel.load with --fixed-base"),
-        ("a = 3, b=4 and friction=0.5", "a = 3, b=4 and friction=0.5"),
+        (("tolerance", 0.002), "tolerance=0.002", "--loop-tolerance 0.002"),
+        (("velocities", 20.0, "read_log"), "read_log(…, velocities=20)", "--velocities 20"),
+        (("resources", {"p": "path"}), "resources={'p': 'path'}", "--resources p=path"),
+        (("drop", True), "drop=True", "--drop"),
+        (("inertia_from", "collision"), "inertia_from='collision'", "--inertia-from collision"),
+        (("floating_base", False), "floating_base=False", "--fixed-base"),
+        (("torque",), "torque=", "--torque"),
     ],
 )
-def test_messages_name_options(text: str, expected: str) -> None:
-    assert in_options(text) == expected
+def test_messages_write_arguments_as_the_reader_gives_them(given, in_python, in_options) -> None:
+    with arguments_written(as_option):
+        assert argument(*given) == in_options
+    assert argument(*given) == in_python
 
 
 def test_messages_of_files_name_them_once(run, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_meshes_that_are_not_there(tmp_path: Path, ending: str) -> None:
     out = tmp_path / "out" / f"robot.{ending}"
     out.parent.mkdir()
     model = rm.load(source)
-    with pytest.raises(DescriptionError, match=r'gone\.stl.*link \'a\'.*meshes="drop"') as caught:
+    with pytest.raises(DescriptionError, match=r"gone\.stl.*link 'a'.*meshes='drop'") as caught:
         WRITE[ending](model, out, meshes="copy")
     assert "package://other/b.stl" in str(caught.value)
     assert list(out.parent.iterdir()) == []

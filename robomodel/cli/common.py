@@ -17,7 +17,7 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +37,7 @@ from robomodel.errors import (
     DescriptionWarning,
     MissingPackageError,
     Source,
+    arguments_written,
 )
 from robomodel.reports.document import Document, plain
 
@@ -86,7 +87,7 @@ class UserError(Exception):
     """An error of the user: the line to print, its source, and the exit status."""
 
     def __init__(self, message: str, status: int = 2, source: Source = NOWHERE) -> None:
-        super().__init__(in_options(message))
+        super().__init__(message)
         self.status = status
         self.source = source
         self.warnings: list[str] = []
@@ -137,34 +138,20 @@ def blaming(where: str, status: int = 2) -> Iterator[None]:
         raise UserError.of(error, where, status) from error
 
 
-_RENAMED = {"tolerance": "loop-tolerance", "constants": "constant", "rotors": "rotor"}
-_ARGUMENT = re.compile(
-    r"<\w[^>]*>"
-    r"|(?:\w+\(…, )?\b(tolerance|velocities|drop|meshes|name|extend|resources|inertia_from|topic"
-    r"|constants|delays|folds|cutoff|rename|stribeck|strict|floating_base|density|rotors|torque|mend|spins)="
-    r"(True|False|'[^']*'|\"[^\"]*\"|\{'([^']*)': '?([^'}]*)'?\}|[\d.]+(?:e[+-]?\d+)?)?\)?"
-)
+_OPTIONS = {"tolerance": "loop-tolerance", "constants": "constant", "rotors": "rotor"}
+_OFF = {"floating_base": "--fixed-base", "mend": "--no-mend"}
 
 
-def in_options(text: str) -> str:
-    """A message of the package with the command line's options for Python's arguments."""
-
-    def option(match: re.Match[str]) -> str:
-        name, value, key, item = match.groups()
-        if name is None:  # an element of the file, with attributes
-            return match[0]
-        if name == "floating_base":
-            return "--fixed-base" if value == "False" else "--floating-base"
-        if name == "mend":
-            return "--no-mend" if value == "False" else "--mend"
-        words = f"--{_RENAMED.get(name, name).replace('_', '-')}"
-        if key is not None:
-            return f"{words} {key}={item}"
-        if value in (None, "True"):
-            return words
-        return f"{words} {value.strip(chr(34) + chr(39)).removesuffix('.0')}"
-
-    return _ARGUMENT.sub(option, text)
+def as_option(name: str, value: object = None, of: str = "") -> str:
+    """The option that is this argument of Python, as messages write it."""
+    if value is False:
+        return _OFF[name]
+    option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+    if value is None or value is True:
+        return option
+    if isinstance(value, Mapping):
+        return " ".join(f"{option} {key}={item}" for key, item in value.items())
+    return f"{option} {value:g}" if isinstance(value, float) else f"{option} {value}"
 
 
 def named_number(option: str, text: str, form: str) -> tuple[str, float]:
@@ -301,7 +288,7 @@ def runnable(command: Callable[..., Result | Document]) -> Callable[..., int]:
         for group in groups:
             fields = [field.name for field in dataclasses.fields(group.annotation)]
             arguments[group.name] = group.annotation(**{x: arguments.pop(x) for x in fields})
-        with warnings.catch_warnings(record=True) as caught:
+        with arguments_written(as_option), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", DescriptionWarning)
             warnings.simplefilter("ignore", DeprecationWarning)  # other packages', for developers
             try:
@@ -386,7 +373,7 @@ def options_of(function: Callable[..., Any], names: str) -> list[inspect.Paramet
         parameter = inspect.signature(function).parameters[name]
         text = " ".join(helps[name].replace("``", "").split())
         option = f"--{name.replace('_', '-')}"
-        info = typer.Option(option, help=in_options(text))
+        info = typer.Option(option, help=text)
         annotation: Any = Annotated[_type(function, parameter), info]
         options.append(_parameter(name, annotation, parameter.default))
     return options
@@ -426,7 +413,7 @@ def in_short(text: str) -> str:
 
 
 def _texts(caught: list[warnings.WarningMessage]) -> list[str]:
-    return [in_options(str(warning.message)) for warning in caught]
+    return [str(warning.message) for warning in caught]
 
 
 def _print(result: Result, output: Path | None, warned: list[str] | None) -> None:

@@ -13,7 +13,7 @@ import typer
 from numpy.typing import ArrayLike
 
 import robomodel as rm
-from robomodel.cli.common import Report, UserError, blaming, in_options, named_number, options_of
+from robomodel.cli.common import Report, UserError, blaming, named_number, options_of
 from robomodel.cli.files import WRITERS, form_of
 from robomodel.cli.robot import Robot
 from robomodel.dynamics.kinematics.frames import FrameLike
@@ -164,7 +164,6 @@ def _identified(
     with blaming(str(path)):
         log = read_log(model, path, **reading)
         fit = fitted(model, log, **options)
-        fit = replace(fit, notes=tuple(map(in_options, fit.notes)))
     if plot is not None:
         from robomodel.views import draw_residuals
 
@@ -424,7 +423,6 @@ def excite(
             torque=_most(names, torque, "--torque"), **options,
         )  # fmt: skip
     motion.save(output)
-    notes = tuple(map(in_options, motion.notes))
     data = {
         "robot": model.name,
         "output": str(output),
@@ -434,7 +432,7 @@ def excite(
         "condition": motion.condition,
         "information": motion.information,
         "limits": motion.limits,
-        "notes": notes,
+        "notes": motion.notes,
     }
     summary = (
         f"{len(motion.t)} samples of {options['period']:g} s, condition "
@@ -443,7 +441,7 @@ def excite(
     sections = [
         Section("", [f"{output} written"]),
         Section("Limits reached", [Bullets([str(each) for each in motion.reached[:SHOWN]])]),
-        Section("Notes", [Bullets(notes)]),
+        Section("Notes", [Bullets(motion.notes)]),
     ]
     return Document(model.name, summary, sections, data)
 

@@ -27,7 +27,7 @@ from robomodel.description import inertias as masses
 from robomodel.description.poses import vec
 from robomodel.description.stages import BETWEEN, stage_mesh
 from robomodel.description.stages import SUFFIXES as STAGES
-from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
+from robomodel.errors import DescriptionError, Issue, MissingPackageError, argument, warn_of_all
 from robomodel.files import (
     LFS,
     LFS_POINTER,
@@ -214,7 +214,8 @@ def _place(shape: Shape) -> tuple[Path, list[str]]:
         if not holders[0]:
             raise DescriptionError(
                 f"the mesh '{shape.file}' is in a folder '{package}', and none of this name holds "
-                f"the robot's file {file}; say where it is by resources={{'{package}': 'path'}}",
+                f"the robot's file {file}; say where it is by "
+                + argument("resources", {package: "path"}),
                 shape.source,
             )
         tops = [folders[0] for folders in holders if folders]

@@ -31,7 +31,7 @@ from robomodel.dynamics.recursions.passive import Arguments, Inner, passive_forc
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.dynamics.recursions.rnea import rnea as inverse_dynamics
-from robomodel.errors import few
+from robomodel.errors import argument, few
 from robomodel.model.approximate import approximate, approximate_one, select, unconstrained
 from robomodel.model.build import build
 from robomodel.model.closure import Geometry
@@ -114,7 +114,8 @@ def open_tree(model: Model, method: str) -> OpenTree:
             locked = few([model.joints[spin.body].name for spin in written.spins])
             raise ValueError(
                 f"the spins of {locked} are freedoms of '{model.name}' that no whole joints of it "
-                "have, so no open tree stands for them; use an exact method, or spins='locked'"
+                "have, so no open tree stands for them; use an exact method, or "
+                + argument("spins", "locked")
             )
         return mapped(model, written.model, method, select(written.view).dropped)
     return mapped(model, build(DESCRIPTIONS[method](model)), method, select(model).dropped)

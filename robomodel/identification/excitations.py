@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import actuator_map, passive_force
 from robomodel.dynamics.actuators.maps import bounds, forces
-from robomodel.errors import UnknownNameError, as_names, as_real, did_you_mean, few
+from robomodel.errors import UnknownNameError, argument, as_names, as_real, did_you_mean, few
 from robomodel.identification.base import split
 from robomodel.identification.regressors import regressor
 from robomodel.model.arguments import as_array
@@ -257,8 +257,8 @@ def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
         raise ValueError(
             f"'{model.name}' floats on '{model.floating_base}', which nothing drives: how it moves "
             "follows from the joints' motion, and cannot be given with it. Hold the base "
-            "(robomodel.load with floating_base=False), as on a stand, or record motions of a "
-            "controller for robomodel.identify"
+            f"({argument('floating_base', False, of='robomodel.load')}), as on a stand, or record "
+            "motions of a controller for robomodel.identify"
         )
     independent = {joint.name: joint for joint in model.joints if joint.independent}
     chosen = tuple(independent) if joints is None else as_names(joints, "joints")
@@ -370,7 +370,8 @@ def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> t
     efforts = [each.effort_limit for each in model.joints]
     efforts += [each.effort_limit for each in model.actuators]
     if free and not min(efforts) < math.inf:
-        notes.append("the file limits no forces, and none were asked for: torque= does")
+        limits = argument("torque")
+        notes.append(f"the file limits no forces, and none were asked for: {limits} does")
     return tuple(notes)
 
 

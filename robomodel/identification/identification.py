@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.errors import as_real, few, warn
+from robomodel.errors import argument, as_real, few, warn
 from robomodel.identification.base import base_parameters
 from robomodel.identification.fit import Data, assumptions, chosen, fitted, rms
 from robomodel.identification.logs import Log, read_log
@@ -637,7 +637,7 @@ def force_warnings(
         more = " or more" if abs(lag) == _longest(len(measured)) else ""
         result.append(
             f"forces come {1e3 * abs(lag) * (step or 0.0):.3g} ms{more} {when} the motion that "
-            f"they explain, which delays=True identifies and removes: {few(late)}"
+            f"they explain, which {argument('delays', True)} identifies and removes: {few(late)}"
         )
     return result
 
@@ -702,8 +702,8 @@ def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:
         return []
     return [
         "friction rises towards standstill (Stribeck), which the parameters cannot say: "
-        "stribeck=True identifies its law, or leave slower samples unknown (empty cells): "
-        f"{few(result)}"
+        f"{argument('stribeck', True)} identifies its law, or leave slower samples unknown (empty "
+        f"cells): {few(result)}"
     ]
 
 
@@ -726,7 +726,8 @@ def delay_notes(
             result.append(f"{name} ({-1e3 * change:.3g} ms)")
     if not result:
         return []
-    return [f"forces come after the motion; delays=True identifies by how much: {few(result)}"]
+    by = argument("delays", True)
+    return [f"forces come after the motion; {by} identifies by how much: {few(result)}"]
 
 
 def _coefficient(column: Array, others: Array, error: Array) -> float | None:

@@ -20,6 +20,7 @@ from robomodel.errors import (
     MissingPackageError,
     Source,
     UnknownNameError,
+    argument,
     as_real,
     check_names,
     did_you_mean,
@@ -103,9 +104,10 @@ class _Table:
         if missing := [name for name in labels if name not in self.columns]:
             hint = did_you_mean(missing[0], list(self.columns))
             if kind == "v" and not any(name.startswith("v.") for name in self.columns):
-                hint = "; read_log(…, velocities=20.0) takes them from positions, up to 20 Hz"
+                filtered = argument("velocities", 20.0, of="read_log")
+                hint = f"; {filtered} takes them from positions, up to 20 Hz"
             if like := _column_like(missing[0], self.columns):
-                hint = f"; rename={{'{like}': '{missing[0]}'}} names '{like}' so"
+                hint = f"; {argument('rename', {like: missing[0]})} names '{like}' so"
             raise self.wrong(f"{KINDS[kind]} are missing: {few(missing)}{hint}")
         self.used.update(labels)
         for name in labels:

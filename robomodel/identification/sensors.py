@@ -21,6 +21,7 @@ from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.algorithm import Backend
 from robomodel.errors import (
     UnknownNameError,
+    argument,
     as_names,
     did_you_mean,
     few,
@@ -477,9 +478,9 @@ def _constants(
         result = filed
         if lacking := [n for n, k in zip(names, result, strict=True) if math.isnan(k)]:
             raise ValueError(
-                f"the file gives no torque constant of {few(lacking)} [N m/A]: constants="
-                f"{{'{lacking[0]}': 0.1}} sets one (1 where the log has motor torques), "
-                "constants='unknown' identifies all of them"
+                f"the file gives no torque constant of {few(lacking)} [N m/A]: "
+                f"{argument('constants', {lacking[0]: 0.1})} sets one (1 where the log has motor "
+                f"torques), {argument('constants', 'unknown')} identifies all of them"
             )
     elif isinstance(choice, Mapping):
         for name in choice:

@@ -13,7 +13,7 @@ import numpy as np
 
 from robomodel.description import GRAVITY, ONE_DOF, Description
 from robomodel.description import Loop as LoopElement
-from robomodel.errors import DescriptionError, Issue, as_flag, warn_at, warn_of_all
+from robomodel.errors import DescriptionError, Issue, argument, as_flag, warn_at, warn_of_all
 from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
 from robomodel.model.constraints import (
@@ -111,7 +111,8 @@ def _with_spins(
     if not turning:
         return _noted(model, *notes)
     if spins == "free":
-        return _noted(model, spin_note(model, turning, "free; spins='locked' locks them"), *notes)
+        free = f"free; {argument('spins', 'locked')} locks them"
+        return _noted(model, spin_note(model, turning, free), *notes)
     held = locked(model.description, model, turning)
     return _noted(_built(held, strict, mend), spin_note(model, turning, "locked"), *notes)
 
@@ -437,7 +438,8 @@ class _Builder:
                 heavy[cluster.parent] = True
         shaped = {link.name: link for link in self.description.links if link.shapes}
         numbers = self.numbers
-        remedy = "give the links an inertial (inertia_from='collision' finds one from shapes)"
+        shapes = argument("inertia_from", "collision")
+        remedy = f"give the links an inertial ({shapes} finds one from shapes)"
         issues = []
         for cluster in clusters:
             armed = any(self.tree.joints[body].armature for body in cluster.bodies)

@@ -17,7 +17,7 @@ from typing import Literal, Self, get_args
 
 from robomodel.description import Description, Link, Shape
 from robomodel.description.shapes import SUFFIXES, in_stage, load_mesh, mesh_bytes, mesh_path
-from robomodel.errors import DescriptionError
+from robomodel.errors import DescriptionError, argument
 from robomodel.files import Allowance
 
 How = Literal["copy", "keep", "drop"]
@@ -49,7 +49,8 @@ class Meshes:
             raise ValueError(f"meshes is 'copy', 'keep' or 'drop', got {self.how!r}")
         if self.how == "copy" and self.output is None:
             raise ValueError(
-                "meshes are copied beside a file; write to a path, or choose meshes='keep'"
+                "meshes are copied beside a file; write to a path, or choose "
+                + argument("meshes", "keep")
             )
         self._staging: str | None = None
         self._targets: dict[str, str] = {}  # of each mesh file, its name in the folder of copies

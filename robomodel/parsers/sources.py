@@ -34,6 +34,7 @@ from robomodel.errors import (
     Issue,
     MissingPackageError,
     Source,
+    argument,
     did_you_mean,
     warn_of_all,
 )
@@ -215,7 +216,7 @@ def expanded(
         if folder is None:
             raise LookupError(
                 f"the package '{name}' is not known; say where it is, as in "
-                f"resources={{'{name}': 'path/to/{name}'}}"
+                + argument("resources", {name: f"path/to/{name}"})
             )
         return str(folder)
 

@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from robomodel.errors import NOWHERE, few
+from robomodel.errors import NOWHERE, argument, few
 from robomodel.model.closure import Geometry, Nearest, close
 from robomodel.model.constraints import Distance, LoopJoint, Perpendicular, Polynomial
 from robomodel.model.joints import Array, Mask, Prismatic, Revolute
@@ -126,8 +126,8 @@ def tolerance_advice(off: float, scale: float = 1.0) -> str:
     """Advice to load with a tolerance, where loops are off by no more than rounding."""
     if off > ROUNDING * scale:
         return ""
-    enough = tolerance_above(off)
-    return f"; if the file is no more exact than {off:.1g}, load it with tolerance={enough:g}"
+    enough = argument("tolerance", tolerance_above(off))
+    return f"; if the file is no more exact than {off:.1g}, load it with {enough}"
 
 
 class ClosedConfigurations:

@@ -10,6 +10,7 @@ import numpy as np
 
 from robomodel.description import Anchor, Description, Joint, Pose
 from robomodel.description.poses import about, compose, inverse, rows3, vec
+from robomodel.errors import argument
 from robomodel.model.graph import SpanningTree
 from robomodel.model.joints import Array, Revolute
 from robomodel.model.mobility import ClusterProblem, ReducedProblem, condition_names
@@ -112,7 +113,7 @@ def words(problem: ClusterProblem, decision: Decision) -> str:
         return (
             f"is rounded: frames of {names} moved by at most {1e3 * shift:.2g} mm and "
             f"{math.degrees(turn):.2g}° so that its conditions agree, which leaves mobility "
-            f"{mobility}; mend=False keeps the numbers"
+            f"{mobility}; {argument('mend', False)} keeps the numbers"
         )
     if decision.letter is not None:
         return (

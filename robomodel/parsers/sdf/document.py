@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from lxml import etree
 
 from robomodel.description import AT_ORIGIN, Joint, Loop, Pose, Vec3
-from robomodel.errors import DescriptionError, Source
+from robomodel.errors import DescriptionError, Source, argument
 from robomodel.files import SCHEMES, Resources, contents, is_within
 from robomodel.parsers import xml
 from robomodel.parsers.schema import DYNAMICS, add_text, numbers, rpy_of, write_contents
@@ -300,7 +300,8 @@ class Library:
         if package is None and scheme not in ("", "file", "model"):
             raise refused(
                 "is not read: includes are files within the folder of the file that names them, "
-                "and model://NAME beside it; copy the model there, or name its folder by resources="
+                "and model://NAME beside it; copy the model there, or name its folder by "
+                + argument("resources")
             )
         if package is None and place is None:
             raise refused(
@@ -335,7 +336,8 @@ class Library:
                 raise refused("is no file")
             return path
         where = "the folder of this file" if package is None else f"the folder {package}"
-        beside = " or beside it; name another by resources=" if scheme == "model" else ""
+        another = f" or beside it; name another by {argument('resources')}"
+        beside = another if scheme == "model" else ""
         raise document.error(
             include, f"there is no {spelled(uri)} in {where}{'' if package else beside}"
         )

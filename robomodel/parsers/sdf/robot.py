@@ -39,7 +39,7 @@ from robomodel.description.poses import (
     tidy,
     turned,
 )
-from robomodel.errors import DescriptionError, Source, did_you_mean, few
+from robomodel.errors import DescriptionError, Source, argument, did_you_mean, few
 from robomodel.files import Resources
 from robomodel.parsers.checks import by_name
 from robomodel.parsers.schema import Names
@@ -209,7 +209,8 @@ class _Reader:
             several = f"the file holds {len(models)} models: {few(labels, 6)}"
             if len(holders) > 1:
                 raise DescriptionError(
-                    f"{several}, in {len(holders)} places; say which, as in name={labels[-1]!r}",
+                    f"{several}, in {len(holders)} places; say which, as in "
+                    + argument("name", labels[-1]),
                     place,
                 )
             (holder,) = holders
@@ -217,9 +218,8 @@ class _Reader:
                 uri = self.main.required(each, "uri")
                 self.main.warn_at(each, f"there is no {uri} beside the file; it is left out")
             if len(models) > 1:
-                self.main.warn_at(
-                    root, f"{several}; all are read, as one robot; name={labels[-1]!r} takes one"
-                )
+                one = argument("name", labels[-1])
+                self.main.warn_at(root, f"{several}; all are read, as one robot; {one} takes one")
             return None if holder is root else holder, models[0] if len(models) == 1 else None
         for model, label in self.labels.items():
             if label == name:
@@ -253,7 +253,7 @@ class _Reader:
                     self.main.warn_at(
                         each,
                         f"this joint of the world ties '{called}' to another model and is left "
-                        f"out; name={element.get('name')!r} reads the whole world",
+                        f"out; {argument('name', element.get('name'))} reads the whole world",
                     )
             elif each.tag == "state":
                 self.main.warn_at(

@@ -28,6 +28,7 @@ from robomodel.description import (
 from robomodel.description.poses import ORIGIN, compose
 from robomodel.errors import (
     Issue,
+    argument,
     warn_of_all,
 )
 from robomodel.parsers.shared.frames import NAME_TYPE, X, read_axis, read_type, read_value
@@ -204,7 +205,8 @@ def with_closing_frames(description: Description, *, strict: bool = False) -> De
             if other in frames - named:
                 message = (
                     f"the frames '{name}' and '{other}' look like the ends of a loop that nothing "
-                    "closes; if a YAML file beside the robot does, give it: extend='robot.yaml'"
+                    "closes; if a YAML file beside the robot does, give it: "
+                    + argument("extend", "robot.yaml")
                 )
                 issues.append(Issue(message, links[name].source, "closed loops of a YAML file"))
     warn_of_all(issues, strict=strict)
