@@ -10,7 +10,7 @@ from robomodel.cuda import ptx, slices
 from robomodel.cuda.ptx import gathered
 from robomodel.cuda.slices import Slice, alive, divided, sliced, spilled
 from robomodel.kernels import Program, Trace
-from robomodel.kernels.plan import Plan
+from robomodel.kernels.plan import KernelPlan
 from robomodel.kernels.program import ADD, MUL, SQRT, Step
 
 each_dtype = pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -77,7 +77,7 @@ def test_more_results_than_a_block_gathers_and_more_steps_than_a_function(
         monkeypatch.setattr(module, "LONGEST", 300)
     program = branches(90, 3)
     whole = divided(program, [program.distinct])
-    plan = Plan(whole[0].program, (program.inputs, len(program.outputs)), longest=300)
+    plan = KernelPlan(whole[0].program, (program.inputs, len(program.outputs)), longest=300)
     assert len(plan.pieces) > 3
     assert plan.workspace
     assert len(plan.columns) > gathered(dtype)
@@ -131,9 +131,9 @@ def test_values_alive_and_spilled() -> None:
 def test_what_crosses_cuts() -> None:
     steps = tuple(Step(ADD, (max(0, i), 1.0)) for i in range(6))
     far = Program(1, (*steps, Step(MUL, (1, 2)), Step(MUL, (1, 7))), (8,))
-    plan = Plan(far, (1, 1), longest=2)
+    plan = KernelPlan(far, (1, 1), longest=2)
     assert plan.crossing == 0  # pieces have 200 steps
     chain = [Step(ADD, (i, 1.0)) for i in range(450)]
     long = Program(1, (*chain, Step(MUL, (1, 2))), (451,))
     # the chain crosses two cuts, values 1 and 2 both
-    assert Plan(long, (1, 1), longest=2).crossing == 2 + 2 + 2 + 2
+    assert KernelPlan(long, (1, 1), longest=2).crossing == 2 + 2 + 2 + 2

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from robomodel.cuda.slices import LONGEST, Slice, sliced
 from robomodel.kernels.llvm import machine
 from robomodel.kernels.llvm.assembly import Function, Instructions, Vectors
-from robomodel.kernels.plan import Iteration, Memory, Plan, ordered, write
+from robomodel.kernels.plan import Iteration, KernelPlan, Memory, ordered, write
 from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
 
 THREADS = 32  # of a block: a warp, so that its share of memory is small, and nobody waits for long
@@ -147,7 +147,7 @@ def _entry(
     text: list[str] = []
     most = 0
     for n, each in enumerate(slices):
-        plan = Plan(each.program, (*sizes[:-1], len(each.places)), dtype, longest=LONGEST)
+        plan = KernelPlan(each.program, (*sizes[:-1], len(each.places)), dtype, longest=LONGEST)
         gathering = _Gathering.of(plan, each.places, n)
         if len(slices) > 1:
             f.lines.append(f"slice{n}:")
@@ -178,7 +178,7 @@ class _Gathering:
     size: int
 
     @classmethod
-    def of(cls, plan: Plan, places: Sequence[int], number: int) -> _Gathering:
+    def of(cls, plan: KernelPlan, places: Sequence[int], number: int) -> _Gathering:
         room = gathered(plan.dtype)
         distinct = len(plan.columns) + len(plan.constants)
         together = list(zip(places, plan.index, strict=True))
@@ -209,7 +209,7 @@ class _Block:
     thread: str
     rows_here: str
 
-    def write(self, plan: Plan, gathering: _Gathering) -> list[str]:
+    def write(self, plan: KernelPlan, gathering: _Gathering) -> list[str]:
         """A slice; the functions that it takes."""
         f, n, count = self.f, gathering.number, len(self.sizes) - 1
         loaded = [k for k in gathering.rows if k < count]
@@ -302,7 +302,7 @@ def local_memory(f: Function, count: int) -> str:
 
 
 def body(
-    f: Function, plan: Plan, rows: Sequence[Row], local: str,
+    f: Function, plan: KernelPlan, rows: Sequence[Row], local: str,
     target: Callable[[Function, Sequence[Row]], Rows], prefix: str = "",
 ) -> list[str]:  # fmt: skip
     """The program on these rows and this memory; the functions that it takes where it is cut."""
@@ -326,7 +326,7 @@ def body(
 class Rows(Instructions):
     """Numbers of rows, and of a thread's local memory."""
 
-    def __init__(self, f: Function, plan: Plan) -> None:
+    def __init__(self, f: Function, plan: KernelPlan) -> None:
         super().__init__(f)
         self.plan, self.local = plan, "%local"
 
@@ -366,7 +366,7 @@ class _Rows(Rows):
     """Of arguments; of results gathered in the block's memory, others at all their places."""
 
     def __init__(
-        self, f: Function, plan: Plan, rows: Sequence[Row], scattered: dict[int, list[int]]
+        self, f: Function, plan: KernelPlan, rows: Sequence[Row], scattered: dict[int, list[int]]
     ) -> None:
         super().__init__(f, plan)
         *arguments, self._gathered, self._outside = rows
@@ -405,12 +405,14 @@ def ptx_over_time(
     """
     if iteration.timed != (1,):
         raise ValueError("on cards argument 1 alone has a row for each instant")
-    plan = Plan(ordered(program, 0), tuple(sizes), dtype, iteration)
+    plan = KernelPlan(ordered(program, 0), tuple(sizes), dtype, iteration)
     numbers = Scalars(plan.precision, 1)
     return assembled(numbers, _entry_over_time(plan, numbers, name, parts))
 
 
-def _entry_over_time(plan: Plan, numbers: Scalars, name: str, parts: Sequence[int]) -> list[str]:
+def _entry_over_time(
+    plan: KernelPlan, numbers: Scalars, name: str, parts: Sequence[int]
+) -> list[str]:
     f, scalar, iteration = Function(numbers), numbers.scalar, plan.iteration
     assert iteration is not None
     state, _, *values = plan.arguments()
@@ -507,7 +509,7 @@ def _table(iteration: Iteration, numbers: Scalars) -> list[str]:
 class _TimedRows(Rows):
     """Argument 1's row of an instant; all else is in local memory: inputs, results, workspace."""
 
-    def __init__(self, f: Function, plan: Plan, row: Row) -> None:
+    def __init__(self, f: Function, plan: KernelPlan, row: Row) -> None:
         super().__init__(f, plan)
         self._row, self._timed = row, plan.arguments()[1]
         results = len(plan.columns) + len(plan.constants)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.kernels.plan import Plan, ordered, permuted
+from robomodel.kernels.plan import KernelPlan, ordered, permuted
 from robomodel.kernels.program import PRECISIONS, Dtype, Program
 
 REGISTERS = 240  # of 32 bits, that a thread of a card has for values; it has 255
@@ -102,7 +102,7 @@ def _cost(each: Slice, dtype: Dtype, room: int) -> float:
     return len(each.program.steps) + MOVED * (_moved(plan) + numbers * len(written))
 
 
-def _moved(plan: Plan) -> float:
+def _moved(plan: KernelPlan) -> float:
     """Values stored and read again: what registers do not hold, or what crosses the cuts.
 
     Long functions spill more than they must: by a factor that is fitted to what ptxas 13.0 spills
@@ -114,9 +114,9 @@ def _moved(plan: Plan) -> float:
     return (1.0 + len(plan.program.steps) / LONG) * spilled(plan.program, registers)
 
 
-def _plan(each: Slice, dtype: Dtype) -> Plan:
+def _plan(each: Slice, dtype: Dtype) -> KernelPlan:
     sizes = (each.program.inputs, len(each.places))
-    return Plan(each.program, sizes, dtype, longest=LONGEST)
+    return KernelPlan(each.program, sizes, dtype, longest=LONGEST)
 
 
 def _slice(program: Program, places: Sequence[int]) -> Slice:

@@ -14,7 +14,7 @@ from robomodel.errors import NOWHERE, Source
 from robomodel.scalars import Scalar, is_number, is_zero
 from robomodel.spatial import NO_INERTIA, ZERO, RigidInertia, Transform, factor, symmetric
 
-ROUNDING = 1e-15
+CANCELLED = 1e-15  # of the largest number: what is left of those that cancel
 
 
 def placed(inertial: Inertial, pose: Pose) -> RigidInertia:
@@ -54,7 +54,7 @@ def moved(inertia: RigidInertia, pose: Pose) -> RigidInertia:
 
 def _rounded(after: Sequence[Scalar], before: Sequence[Scalar]) -> list[Scalar]:
     """Numbers after a motion, with zeros for what is rounding beside the largest."""
-    small = ROUNDING * max((abs(x) for x in (*before, *after) if is_number(x)), default=0.0)
+    small = CANCELLED * max((abs(x) for x in (*before, *after) if is_number(x)), default=0.0)
     return [0.0 if is_number(x) and abs(x) <= small else x for x in after]
 
 

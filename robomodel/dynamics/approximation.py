@@ -269,14 +269,14 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> WrittenTree:
             return _noted(replace(written, model=tree, kind="exact", errors=errors))
     description = _lumped(view, options.tendons, rotors=True)
     best = _better(written, _fitted(written, description, fits, others))
-    followed = tuple(each.followed or each for each in clusters)
-    followers = tuple(each for cluster in followed for each in cluster.followers)
+    trees = tuple(each.with_followers or each for each in clusters)
+    followers = tuple(each for cluster in trees for each in cluster.followers)
     loops = all(view.clusters[view.nodes[f.body].cluster].kind == "loops" for f in followers)
     will_do = best.errors is not None and best.errors.acceleration.median <= FAIR
     if not (followers and options.followers) or (loops and will_do):
         return _noted(best)
-    fits, others = (exact_states(view, at, followed, check=x) for x in (False, True))
-    written = replace(written, clusters=followed, followers=followers,
+    fits, others = (exact_states(view, at, trees, check=x) for x in (False, True))
+    written = replace(written, clusters=trees, followers=followers,
                       lumped=tree_errors(lumped, others.on(at)))  # fmt: skip
     description = _following(view, description, followers, options.tendons)
     follow = _fitted(written, description, fits, others)

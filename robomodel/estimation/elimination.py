@@ -367,7 +367,7 @@ def _stacked(parts: Sequence[_RowBlock], names: Sequence[str], sizes: Mapping[st
 THRESHOLD = 0.1  # a pivot is no smaller than this share of the largest in its column
 RELAXED = (THRESHOLD, 1e-2, 1e-4)  # for columns that had to wait: the share at last
 MANY = 12  # columns at once that are worth sorting
-SINGULAR = 1e-11  # of a column's first size: what remains is rounding
+REMAINDER = 1e-11  # of a column's first size: what remains is rounding
 
 Row = dict[int, Scalar]
 Pivot = tuple[int, int]
@@ -602,7 +602,7 @@ class PivotChoice:
         """Queue postponed columns again, free ones removed; False if there are none."""
         for c in list(self.waiting):
             entries = [self.rows[i][c] for i in self._candidates(c)]
-            if not np.any(_size(entries) > SINGULAR * self.scale[c]):
+            if not np.any(_size(entries) > REMAINDER * self.scale[c]):
                 if not any(self.soft):
                     self._refuse(c)
                 self.free.append(c)
@@ -650,7 +650,7 @@ class PivotChoice:
 
     def _shares(self, entries: Sequence[Scalar], column: int) -> Sequence[float]:
         """Entries relative to the largest, at the worst state; empty where all are rounding."""
-        least = SINGULAR * self.scale[column]
+        least = REMAINDER * self.scale[column]
         if np.ndim(least) == 0 and all(type(x) is float for x in entries):
             sizes = [abs(x) for x in entries]
             most = max(sizes)

@@ -587,8 +587,8 @@ def minimize_inside(
             penalty = max(penalty, -gain / (0.5 * closes))
         promise = gain + penalty * closes
         done = abs(gain) <= tolerance * (1.0 + abs(at.cost)) and damping <= CALM
-        settled = at.gap <= max(0.1 * math.sqrt(mu), violation)
-        if mu > least and settled and (abs(gain) <= SETTLED * mu * count or done):
+        closed = at.gap <= max(0.1 * math.sqrt(mu), violation)
+        if mu > least and closed and (abs(gain) <= SETTLED * mu * count or done):
             mu, penalty = max(least, min(FALL * mu, mu**POWER)), 1.0
             continue
         closing = closing or (mu <= least and done)

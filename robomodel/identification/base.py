@@ -282,8 +282,8 @@ def on_branch(model: Model, rng: np.random.Generator, count: int, start: Array) 
 
 FAINT = 1e-14  # of the largest singular value: what surely does not count below
 CLEAR = 1e-6  # and what surely does above
-ROUNDING = 1e-16
-NOTHING = 1e-11  # of the longest column: a column that is zero
+LEAST = 1e-16  # what stands for singular values of zero in ratios
+EMPTY = 1e-11  # of the longest column: a column that is zero
 PIVOTS = (0.05, 1e-3, 1e-7)  # of a column: what must remain of it beside the pivots before
 
 
@@ -310,7 +310,7 @@ def _rank(share: Array) -> tuple[int, Gap]:
     Loops near one configuration vary little, so that what counts may be small.
     """
     least, most = int(np.sum(share > CLEAR)), int(np.sum(share > FAINT))
-    padded = np.maximum(np.append(share, 0.0), ROUNDING)
+    padded = np.maximum(np.append(share, 0.0), LEAST)
     ratios = padded[least - 1 : most] / padded[least : most + 1]
     rank = least + int(np.argmax(ratios))
     return rank, Gap(float(share[rank - 1]), float(share[rank]) if rank < len(share) else 0.0)
@@ -325,7 +325,7 @@ def split(rows: Array) -> tuple[Array, Array, Array, Gap]:
     sizes = np.linalg.norm(rows, axis=0)
     if not rows.any():
         return np.zeros((0, count)), np.eye(count), np.ones(count), Gap()
-    some = sizes > NOTHING * max(float(sizes.max(initial=0.0)), 1e-300)
+    some = sizes > EMPTY * max(float(sizes.max(initial=0.0)), 1e-300)
     sizes = np.where(some, sizes, 1.0)
     scaled = np.where(some, rows / sizes, 0.0)
     if len(scaled) > count:

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from robomodel.dynamics import frame_pose, jacobian, sensitivity
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key
 from robomodel.errors import ClosureError, UnknownNameError, as_names, check_names, few
+from robomodel.identification.fit import HUBER
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations import functions
 from robomodel.model.elements import joint_slices
@@ -39,7 +40,6 @@ WEAK = 0.2  # the same of a direction that noise hides
 LEAST, MOST = 1e-3, 0.1  # shares of sizes, radians and ratios by which a file may be wrong
 ITERATIONS = 50
 STILL = 1e-9  # [rad, sizes] of a step that ends the iteration
-HUBER = 1.345  # residuals beyond so many standard deviations count less (95 % efficient)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,8 +315,8 @@ class _Problem:
         base = model.nodes[0].joint.nq if model.floating_base is not None else 0
         rates = parametric(functions.constraint_jacobian, model, names)(q, p)
         by_q = [rates[:, [v for _, v in self.readings.at]]]
-        followed = sensitivity(model, "joint_positions", (q,), names, parameters=values)
-        by_p = [followed[:, [first - base for first, _ in self.readings.at]]]
+        slopes = sensitivity(model, "joint_positions", (q,), names, parameters=values)
+        by_p = [slopes[:, [first - base for first, _ in self.readings.at]]]
         for frame in self.readings.frames:
             of_frame = jacobian(model, q, frame, reference="local_world_aligned", parameters=values)
             by_q.append(of_frame[:, 3:])

@@ -166,16 +166,16 @@ def _filtered(
     momentum: Array, others: Array, tau: Array, rate: float, step: float
 ) -> tuple[Array, Array]:
     """Filtered rows (..., T, n, p) and forces (..., T, n), from rest at the first sample."""
-    change = rate * (momentum - _lagged(momentum, -3, rate * step, settled=True))
+    change = rate * (momentum - _lagged(momentum, -3, rate * step, steady=True))
     return change + _lagged(others, -3, rate * step), _lagged(tau, -2, rate * step)
 
 
-def _lagged(x: Array, axis: int, ratio: float, *, settled: bool = False) -> Array:
-    """A first-order lag of samples, linear in between; it starts at zero, or ``settled``."""
+def _lagged(x: Array, axis: int, ratio: float, *, steady: bool = False) -> Array:
+    """A first-order lag of samples, linear in between; it starts at zero, or ``steady``."""
     from scipy.signal import lfilter
 
     decay = math.exp(-ratio)
     mean = -math.expm1(-ratio) / ratio
-    start = ((1.0 if settled else 0.0) - (1.0 - mean)) * np.take(x, [0], axis=axis)
+    start = ((1.0 if steady else 0.0) - (1.0 - mean)) * np.take(x, [0], axis=axis)
     result: Array = lfilter([1.0 - mean, mean - decay], [1.0, -decay], x, axis=axis, zi=start)[0]
     return result

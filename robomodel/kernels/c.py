@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from robomodel.kernels.plan import Memory, Plan, Target, ordered, write
+from robomodel.kernels.plan import KernelPlan, Memory, Target, ordered, write
 from robomodel.kernels.program import (
     ADD,
     COS,
@@ -62,10 +62,10 @@ class CFunction:
         return TYPES[self.dtype]
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> KernelPlan:
         """How it is cut."""
         sizes = (*self.arguments.values(), sum(self.results.values()))
-        return Plan(ordered(self.program), sizes, self.dtype)
+        return KernelPlan(ordered(self.program), sizes, self.dtype)
 
     @property
     def declaration(self) -> str:
@@ -219,7 +219,9 @@ class Named(Target):
         """A statement that makes a value."""
         return self.of.compute(number, step, names)
 
-    def outputs(self, plan: Plan, results: Mapping[str, int]) -> Iterator[tuple[str, int, str]]:
+    def outputs(
+        self, plan: KernelPlan, results: Mapping[str, int]
+    ) -> Iterator[tuple[str, int, str]]:
         """Each number of the results, by name and place, and what it is."""
         constants = enumerate(plan.constants, len(plan.columns))
         self.results |= {at: self.constant(x) for at, x in constants}
@@ -229,7 +231,7 @@ class Named(Target):
                 yield name, i, self.results[next(columns)]
 
 
-def _alive(plan: Plan) -> int:
+def _alive(plan: KernelPlan) -> int:
     """The most values that are alive at a time: inputs from the start, results to the end."""
     program = plan.program
     last = {int(x): len(program.steps) for x in program.outputs if type(x) is int}

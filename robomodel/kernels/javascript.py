@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from robomodel.kernels import c
-from robomodel.kernels.plan import Plan, ordered, write
+from robomodel.kernels.plan import KernelPlan, ordered, write
 from robomodel.kernels.program import Program
 
 LONGEST, PIECE = 1000, 500  # steps of one function, and of a part where there are several
@@ -42,10 +42,10 @@ class JavaScriptFunction:
     results: Mapping[str, int]
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> KernelPlan:
         """How it is cut."""
         sizes = (*self.arguments.values(), sum(self.results.values()))
-        return Plan(ordered(self.program), sizes, longest=LONGEST, piece=PIECE)
+        return KernelPlan(ordered(self.program), sizes, longest=LONGEST, piece=PIECE)
 
     def definition(self) -> list[str]:
         """What exports the function: ``aba(q, v, tau)`` returns its result, or an object of them.

@@ -52,7 +52,7 @@ class Iteration:
 
 
 @dataclass(frozen=True)
-class Plan:
+class KernelPlan:
     """What is to be written: a program on arguments and a result of these sizes (the last one).
 
     With an ``iteration`` inputs and outputs that are carried stand behind those of the arguments
@@ -283,7 +283,7 @@ class Target(ABC):
 
 
 def write(
-    plan: Plan, number: int, target: Target, between: Callable[[int], None] | None = None
+    plan: KernelPlan, number: int, target: Target, between: Callable[[int], None] | None = None
 ) -> None:
     """One piece. Results that are inputs are the first piece's; constant ones are not here.
 

@@ -70,8 +70,8 @@ class ClusterTree:
     neutral first; ``others`` as many others. ``displacement`` [m]: root mean square, by mass, of
     how far its links and what they carry are from where they should be; ``farthest``: the link and
     how far it gets.
-    ``followers`` move locked joints after all; ``followed`` is the same tree with such, if any
-    help, in the range in which their polynomials hold.
+    ``followers`` move locked joints after all; ``with_followers`` is the same tree with such, if
+    any help, in the range in which their polynomials hold.
     """
 
     cluster: Cluster
@@ -81,7 +81,7 @@ class ClusterTree:
     displacement: float = 0.0
     farthest: tuple[str, float] = ("", 0.0)
     followers: tuple[Follower, ...] = ()
-    followed: ClusterTree | None = None
+    with_followers: ClusterTree | None = None
 
 
 def tree_joints(model: Model, joints: Sequence[str] = (), degree: int = 4) -> list[ClusterTree]:
@@ -141,7 +141,7 @@ class _ClusterChoice:
         locked = displacements.locked(positions, bodies)
         tree = ClusterTree(cluster, bodies, positions, others,
                            *displacements.of_links(positions, locked))  # fmt: skip
-        return replace(tree, followed=self._with_followers(tree, ways, displacements, degree))
+        return replace(tree, with_followers=self._with_followers(tree, ways, displacements, degree))
 
     def _good(self, positions: Array, bodies: Sequence[int], level: float) -> Array:
         """Those of the positions that are far from the dead points of these joints."""

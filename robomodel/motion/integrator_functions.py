@@ -158,7 +158,7 @@ class Coordinates:
         """q, z and the bases."""
         return np.concatenate([x, self.bases])
 
-    def settled(self, x: Array) -> tuple[Array, float]:
+    def closed(self, x: Array) -> tuple[Array, float]:
         """x with unit quaternions and closed loops, and its distance σ from change points.
 
         σ is the least singular value of K, as a share of the greatest. Positions along z stay.

@@ -91,18 +91,18 @@ class Equations:
         if self.start is not None and t == self.start[0] and np.array_equal(x, self.start[1]):
             return self.start[2]
         if self.least is not None:
-            x = self.settled(x)[0]
+            x = self.closed(x)[0]
         row = self.coordinates.row(x)
         tau, pushes = self.signals.at(min(t, self.end), *self.step.independent(row))
         derivative = flow(self.step.model, tuple(pushes), passive=self.step.passive)
         return np.asarray(derivative(row, tau, *stacked(pushes)))
 
-    def settled(self, x: Array) -> tuple[Array, float]:
+    def closed(self, x: Array) -> tuple[Array, float]:
         """x with closed loops, and its distance from change points."""
         if self.least is None:
-            return self.coordinates.settled(x)
+            return self.coordinates.closed(x)
         try:
-            x, distance = self.coordinates.settled(x)
+            x, distance = self.coordinates.closed(x)
         except StepError as error:
             raise NearError(str(error)) from None
         if not distance >= self.least:
@@ -133,7 +133,7 @@ class Piece:
         """q, with loops closed, z, the bases and the velocities of all joints."""
         x, nq = self.dense(t), self.coordinates.model.nq
         if not self.hides(t):
-            x, _ = self.coordinates.settled(x)
+            x, _ = self.coordinates.closed(x)
             speeds = self.coordinates.joint_rates(x)
         else:
             around = [np.append(y[:nq], self.coordinates.joint_rates(y)) for y in self._around[1]]
@@ -156,7 +156,7 @@ class Piece:
         before = AROUND if low > first else 0
         after = np.linspace(high, last, 2 * AROUND - before)
         times = np.append(np.linspace(first, low, before), after)
-        return times, [self.coordinates.settled(self.dense(t))[0] for t in times.tolist()]
+        return times, [self.coordinates.closed(self.dense(t))[0] for t in times.tolist()]
 
     def _polynomial(self, t: float, values: list[Array]) -> Array:
         from scipy.interpolate import BarycentricInterpolator
@@ -314,7 +314,7 @@ class Adaptive(Run):
                 dense, now = solver.dense_output(), float(solver.t)
                 if over and now < end:
                     raise NearError("it comes too near to a change point")
-                after, self._distance = careful.settled(solver.y)
+                after, self._distance = careful.closed(solver.y)
             except NearError as reason:
                 error, h = reason, 0.5 * (length if over else h)
                 continue

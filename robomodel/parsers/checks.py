@@ -173,11 +173,11 @@ def _check_tree(description: Description, links: dict[str, Link]) -> None:
 
 def _check_cycles(links: Iterable[Link], above: dict[str, Joint]) -> None:
     """Refuse joints that lead round in a circle; walks up from each link, over nothing twice."""
-    settled: set[str] = set()
+    seen: set[str] = set()
     for link in links:
         path: dict[str, Joint] = {}
         name = link.name
-        while name not in settled and name not in path and name in above:
+        while name not in seen and name not in path and name in above:
             path[name] = above[name]
             name = above[name].parent
         if name in path:
@@ -187,7 +187,7 @@ def _check_cycles(links: Iterable[Link], above: dict[str, Joint]) -> None:
                 "turn one of them into a <loop>",
                 circle[0].source,
             )
-        settled.update(path)
+        seen.update(path)
 
 
 def _check_mimic(joint: Joint, mimic: Mimic, joints: dict[str, Joint]) -> None:

@@ -92,7 +92,7 @@ def _operations(model: Model, counted: str) -> int:
 # ---- regrouped inertias -------------------------------------------------------------------------
 
 
-ROUNDING = 1e-14  # a difference of two moments this small beside them is rounding
+CANCELLED = 1e-14  # a difference of two moments this small beside them is rounding
 
 
 def regrouped(model: Model, *, spread: bool) -> Model:
@@ -146,7 +146,7 @@ def _remaining(inertia: RigidInertia, passed: RigidInertia) -> RigidInertia:
     """What remains of an inertia."""
 
     def less(x: float, y: float) -> float:
-        return 0.0 if abs(x - y) <= ROUNDING * max(abs(x), abs(y)) else x - y
+        return 0.0 if abs(x - y) <= CANCELLED * max(abs(x), abs(y)) else x - y
 
     rows = [
         [less(x, y) for x, y in zip(row, passed_row, strict=True)]

@@ -31,7 +31,7 @@ STEP = 0.08  # radians, or cluster sizes, along a path
 SHORTEST = 1e-5  # of these steps
 LONGEST = 60.0  # of each half of a path
 TURNS = 8  # of a joint without limits in a part where couplings turn joints with limits
-ROUNDING = 1e-7  # rad or m: an end so near to a joint's own limit is that
+AT_LIMIT = 1e-7  # rad or m: an end so near to a joint's own limit is that
 IDLE = 1e-6  # rates of joints of interest, of a freedom that moves none of them
 AHEAD = 0.95  # cosine of the angle between tangents of neighbours
 CLOSINGS = 20  # steps that close the loops after a stride
@@ -282,7 +282,7 @@ class Path:
             mine = (
                 by == part.names[column]
                 if kind == "limit"
-                else math.isfinite(x) and abs(x - own) <= ROUNDING
+                else math.isfinite(x) and abs(x - own) <= AT_LIMIT
             )
             if mine and math.isfinite(own):
                 x, kind, by = float(own), "limit", part.names[column]

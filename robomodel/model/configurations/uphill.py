@@ -27,14 +27,13 @@ from robomodel.model.configurations.paths import (
     without_idle,
 )
 from robomodel.model.joints import Array
-from robomodel.tolerances import SINGULAR, WITHIN
+from robomodel.tolerances import NOTHING, SINGULAR, WITHIN
 
 STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad
 SHORTEST = 1e-5  # strides below are none: what is left of the height is their square
 ROUNDS = 300  # of the longest strides, 30 radians
 FLAT = 1e-10  # rad, sizes: Newton's steps below are none, and so are gradients
 CURVED = 1e-6  # curvatures below are none: of differences by VARIED rounding leaves 1e-10
-ROUNDING = 1e-12  # rad, m: of heights
 WALKS, STRIDES = 48, 120  # random walks that look for further starts, each 18 radians long
 FAR = 0.15  # radians, or cluster sizes, of their strides
 WOBBLE = 0.3  # of a stride, across its direction
@@ -114,7 +113,7 @@ class _Climb:
                 return self._named(q, chart, force, names)
             motions = self._motions(q) if chart is None else chart.basis
             ahead = self._ahead(q, motions @ way, held, chart)
-            if ahead is None or self.height(ahead[0]) < self.height(q) - ROUNDING:
+            if ahead is None or self.height(ahead[0]) < self.height(q) - NOTHING:
                 stride *= 0.5
                 continue
             q, chart, dead = ahead

@@ -34,9 +34,9 @@ from robomodel.model.mobility import (
 from robomodel.tolerances import CLOSED
 
 SAMPLES = 24
-ROUNDING = 0.02  # of the cluster's size: a gap that may be put down to rounding
+MOST_ROUNDED = 0.02  # of the cluster's size: a gap that may be put down to rounding
 FEW, ONE = 4, 1e-3  # as many samples that are no further apart [rad, sizes] are one
-NEARLY_CLOSED = 0.01  # of the cluster's size: a start as near to closing says where to close
+NEAR_START = 0.01  # of the cluster's size: a start as near to closing says where to close
 
 
 def sample(problem: ClusterProblem) -> ClosedConfigurations:
@@ -124,7 +124,7 @@ def _not_closing(
 
 def tolerance_advice(off: float, scale: float = 1.0) -> str:
     """Advice to load with a tolerance, where loops are off by no more than rounding."""
-    if off > ROUNDING * scale:
+    if off > MOST_ROUNDED * scale:
         return ""
     enough = argument("tolerance", tolerance_above(off))
     return f"; if the file is no more exact than {off:.1g}, load it with {enough}"
@@ -203,7 +203,7 @@ class ClosedConfigurations:
         largest = 2.0 * max(exact, float(np.max(geometry.gap(self.samples))))
         candidates, moving = self.samples, _moving(self.null)
         if float(gap[0]) <= largest and not bool(geometry.flipped(q)[0]):
-            if float(geometry.gap(problem.start)) <= NEARLY_CLOSED * problem.scale:
+            if float(geometry.gap(problem.start)) <= NEAR_START * problem.scale:
                 return q
             _, (first,), right = decomposed(problem, problem.conditions(q)[1])
             candidates = np.concatenate([q, candidates])

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from robomodel.estimation.elimination import REMAINDER
 from robomodel.estimation.equations import SingularError
 from robomodel.model.joints import Array
 from robomodel.papers.elimination_orders.graphs import Dag, Game
@@ -22,7 +23,6 @@ from robomodel.tolerances import SINGULAR
 
 Kind = Literal["minus one", "one", "block", "rows"]
 WORST = 1e7  # condition of a block, equilibrated, that may be a pivot
-ROUNDING = 1e-11  # of a column's first size: what remains is rounding
 INDENT = "    "
 HEAD = (
     "import numpy as np",
@@ -190,7 +190,7 @@ def _chosen(rows: _Equations, x: str, joined: Sequence[str]) -> tuple[str | None
         sign = rows.sign.get((name, x), 0.0)
         mirrors = rows.twin.get(x) == name
         square = block.shape[0] == block.shape[1]
-        if sign == 0.0 and not (square and _sound(block, ROUNDING * rows.scale[x])):
+        if sign == 0.0 and not (square and _sound(block, REMAINDER * rows.scale[x])):
             continue
         kind: Kind = "minus one" if sign < 0.0 else "one" if sign > 0.0 else "block"
         rank = 0 if sign < 0.0 else 1 if sign > 0.0 else 2 if mirrors else 3
@@ -218,7 +218,7 @@ def _together(rows: _Equations, x: str, joined: Sequence[str], place: Mapping[st
     pivot = np.vstack(columns) if columns else np.zeros((0, 1))
     count, size = pivot.shape
     values = np.linalg.svd(pivot, compute_uv=False) if count >= size else np.zeros(1)
-    if not values[-1] > max(SINGULAR * values[0], ROUNDING * rows.scale.get(x, 0.0)):
+    if not values[-1] > max(SINGULAR * values[0], REMAINDER * rows.scale.get(x, 0.0)):
         raise SingularError(x, "is not determined by the equations that are left in this order")
     q, _ = np.linalg.qr(pivot, mode="complete")
     given = tuple(

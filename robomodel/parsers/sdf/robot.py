@@ -75,6 +75,7 @@ from robomodel.parsers.shared.springs import (
 )
 from robomodel.parsers.xml import CUSTOM, Document, Element, shown, words
 from robomodel.spatial import transpose
+from robomodel.tolerances import NOTHING
 
 _SDF = frozenset(("model", "world"))
 _SDF_IRRELEVANT = frozenset(("light", "actor", "plugin"))
@@ -412,7 +413,6 @@ def _label(document: SdfDocument, element: Element) -> str:
 # --- the description ------------------------------------------------------------------------------
 
 _ACROSS = 1e-6  # cosine of the angle between axes that are perpendicular
-_ON_AXIS = 1e-12  # m
 
 
 @dataclass(slots=True)
@@ -559,7 +559,7 @@ class _Describer:
         step = steps[-1]
         standing = compose(standing, step.undone())
         inner = self.frames.pose(each.frame, end)
-        if is_on_joint(step.joint.type, step.joint.axis, inner.xyz, _ON_AXIS):
+        if is_on_joint(step.joint.type, step.joint.axis, inner.xyz, NOTHING):
             axis = turned(transpose(inner.rotation), step.joint.axis)
             self._add(each, step, at, end.name, tidy(compose(standing, inner)), axis)
             return

@@ -89,10 +89,10 @@ from robomodel.parsers.shared.springs import (
     rest_length,
 )
 from robomodel.parsers.xml import CUSTOM
+from robomodel.tolerances import NOTHING
 
 LOOPS = {kind.loop: name for name, kind in KINDS.items() if kind.loop}
 """The joint of SDF for each type of loop that it has."""
-_ON_AXIS = 1e-12  # m
 
 
 class WritingPlan:
@@ -169,7 +169,7 @@ class WritingPlan:
         ends += [(c.predecessor, c.successor) for c in couplings if isinstance(c, LinkCoupling)]
         tied = any(joint.child in pair for pair in ends)
         plain = not tied and not joint.armature and not second.armature
-        return second if plain and off_axis(second.origin.xyz, axis) <= _ON_AXIS else None
+        return second if plain and off_axis(second.origin.xyz, axis) <= NOTHING else None
 
     # ---- links
 
@@ -180,7 +180,7 @@ class WritingPlan:
         if name != (f"{first}{BETWEEN}frame" if first in self.links and first != name else first):
             return False
         inner = self.carriers[name][1].xyz
-        return not is_on_joint(joint.type, joint.axis, inner, _ON_AXIS)
+        return not is_on_joint(joint.type, joint.axis, inner, NOTHING)
 
     def body(self, link: str) -> str:
         """The link of the file that carries a link."""
