@@ -644,6 +644,7 @@ def test_collisions_that_rollouts_refuse() -> None:
         rm.rollout(boxes, boxes.neutral(), np.zeros(12), tau[:, :12], 1e-3, collisions=("a", "b"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", few([3, 8], 3))
 def test_a_stack_of_boxes_stands(count: int) -> None:
     """Four contacts each: boxes rest without rocking, and bear each other's weight.

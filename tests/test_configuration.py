@@ -163,6 +163,7 @@ def test_many_turns_of_a_crank_are_one_and_the_rest() -> None:
     np.testing.assert_allclose(steps, model.integrate(model.neutral(), [300.0]), rtol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [0.02, 25.0, -100.0])
 def test_geared_motors_beside_a_loop_bound_no_step(ratio: float) -> None:
     """What a motor turns by leads to no other branch, as its coordinate or beside the crank's."""

@@ -98,6 +98,7 @@ def test_friction_of_every_point() -> None:
         rm.contact_aba(model, q, slow, still, BOTTOM, friction=[0.3] * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error:.*Painlev")
 def test_pushed_or_let_go() -> None:
     """Lifted with more than its weight it goes; pushed sideways it slips beyond μ times it."""

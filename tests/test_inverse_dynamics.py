@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import few
 from oracle import Oracle
 from test_dynamics import named
 
@@ -84,7 +85,7 @@ def beyond_cones(forces: Array, friction: float) -> float:
 
 @pytest.mark.parametrize(
     "name",
-    ["mini_cheetah", pytest.param("tello", marks=pytest.mark.slow), "parallel_ankle", "belt_leg"],
+    few(["mini_cheetah", "tello", "parallel_ankle", "belt_leg"], "parallel_ankle", "belt_leg"),
 )
 def test_equations_cones_and_limits_hold(name: str) -> None:
     """Floating robots that stand, with rotors and differentials; rods with ball joints; belts."""
@@ -417,6 +418,7 @@ def test_limits_of_all_joints_at_once_contradict_nothing(name: str, hard: bool) 
         np.testing.assert_allclose(v, 0.0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_contradictions_are_named_and_batches_go_on() -> None:
     model, q = cheetah()
     model = with_motors(model, 0.5)

@@ -239,6 +239,7 @@ def test_dependent_joints_and_rotors_keep_their_limits() -> None:
     np.testing.assert_allclose(leg.joint_positions(q)[dependent.name], now + 0.2, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_dependent_joints_and_rotors_keep_their_accelerations() -> None:
     """|v⁺ - v| <= dt · limit of a rotor and of a dependent joint, in batches, at dead points."""
     rng, dt = np.random.default_rng(8), 0.01
@@ -350,6 +351,7 @@ def test_other_solvers() -> None:
         InverseKinematics(model, tasks, solver="simplex")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mini_cheetah", "crank_rocker"])
 def test_loops_compile_nothing_and_keep_no_memory(
     name: str, monkeypatch: pytest.MonkeyPatch

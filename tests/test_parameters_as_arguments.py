@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from agreement import close
+from cases import few
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
@@ -225,15 +226,10 @@ def _of_rod(model: rm.Model, loop: str) -> list[str]:
     )
 
 
-SLOW = ("tello-inertial", "tello-origin", "mini_cheetah-inertial", "four_bar-inertial")
+QUICK = ("spatial-rod", "four_bar-loop", "parallel_ankle-loops", "mini_cheetah-coupling")
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
-        for name in (f"{robot}-{kind}" for robot, kind, _ in _cases())
-    ]
-)
+@pytest.fixture(params=few([f"{robot}-{kind}" for robot, kind, _ in _cases()], *QUICK))
 def case(request: pytest.FixtureRequest) -> tuple[rm.Model, Values, rm.Model]:
     """A model, values, and the model of the changed description."""
     for robot, kind, values in _cases():

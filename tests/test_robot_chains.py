@@ -39,7 +39,7 @@ DOF = {
 }
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", few(ROBOTS, "mini_cheetah", "six_bar", "tello"))
 def test_model(name):
     """Freedoms, mass and clusters; closed and consistent at random configurations."""
     model = rm.load(robots.path(name), strict=True)

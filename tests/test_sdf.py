@@ -569,7 +569,7 @@ def test_a_comment_before_the_declaration():
 @pytest.mark.parametrize(
     ("file", "nv", "loops", "couplings"),
     [
-        ("cassie.sdf", 18, 6, 10),
+        pytest.param("cassie.sdf", 18, 6, 10, marks=pytest.mark.slow),
         pytest.param("cassie_v2.sdf", 18, 4, 0, marks=pytest.mark.slow),
         pytest.param("cassie_wo_gearbox_spring.sdf", 13, 4, 0, marks=pytest.mark.slow),
         ("cassie_reduced.sdf", 11, 2, 0),  # its feet are rigid by a misalignment of 0.15 %

@@ -44,7 +44,7 @@ def written(model, **options):
 @pytest.mark.filterwarnings("ignore:.*has moments of inertia but no mass")
 @pytest.mark.parametrize(
     "name",
-    few(rm.robots.names(), "belt_leg", "five_bar", "mini_cheetah", "parallel_ankle", "tello"),
+    few(rm.robots.names(), "belt_leg", "five_bar"),
 )
 def test_open_trees_of_shipped_robots(name):
     model = rm.robots.load(name)

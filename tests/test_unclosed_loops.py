@@ -132,6 +132,7 @@ def off_plane(height: float, **more: str) -> str:
     return four_bar(closing=closing)
 
 
+@pytest.mark.slow
 def test_an_anchor_off_the_plane_is_told_in_millimetres_along_the_axis() -> None:
     for text in (off_plane(5e-3), mirrored(off_plane(5e-3))):
         message = refused(text)

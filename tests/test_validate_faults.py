@@ -275,6 +275,7 @@ SEEDS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_transmissions_are_compared_with_those_of_counterparts(seed: str) -> None:
     path = rm.robots.path("mini_cheetah")

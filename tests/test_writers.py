@@ -92,7 +92,7 @@ def test_random_mechanisms(kind: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
-@pytest.mark.parametrize("name", ["mini_cheetah", "six_bar", "tello"])
+@pytest.mark.parametrize("name", few(["mini_cheetah", "six_bar", "tello"], "six_bar"))
 def test_open_trees(name: str) -> None:
     """Without loops and couplings, as plain readers take it; MuJoCo has the same dynamics."""
     model = rm.robots.load(name)
