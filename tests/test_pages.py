@@ -207,13 +207,21 @@ MIXED = robot(
     link("a", INERTIAL),
     joint("weld", "a", "f", "0.1 0 0", kind="fixed"),
     link("f", INERTIAL),
-    joint("elbow", "a", "b", "0.5 0.1 0.2", rpy="0.1 0.2 0.3"),
+    joint(
+        "elbow",
+        "a",
+        "b",
+        "0.5 0.1 0.2",
+        rpy="0.1 0.2 0.3",
+        more='<dynamics spring_stiffness="3" spring_reference="0.2"/>',
+    ),
     link("b", INERTIAL),
     joint("wrist", "b", "c", "0.4 0 0", more='<mimic joint="elbow" multiplier="2" offset="0.1"/>'),
     link("c", INERTIAL),
     """<spring name="s" stiffness="90">
       <predecessor link="base"><origin xyz="0 0 0.3"/></predecessor>
       <successor link="b"/></spring>""",
+    '<spring name="elbow" stiffness="2" friction="0.1"><joint name="elbow"/></spring>',
 )
 
 
@@ -241,7 +249,9 @@ process.stdout.write(extended({json.dumps(data["pieces"])}, told));
                             "left_rod.predecessor.x": -0.051}),
         (MIXED, {"a.mass": 2.0, "a.mx": 0.21, "a.Ixy": -0.003, "elbow.x": 0.45, "elbow.rx": 0.2,
                  "elbow.rz": -0.3, "elbow.damping": 0.3, "wrist.elbow": -2.5, "gravity.y": 3.0,
-                 "shoulder_rotor.shoulder": -25.0, "b.Izz": 0.037, "elbow.armature": 0.1}),
+                 "shoulder_rotor.shoulder": -25.0, "b.Izz": 0.037, "elbow.stiffness": 5.0,
+                 "elbow.reference": -0.1, "elbow.spring.stiffness": 1.5, "s.stiffness": 70.0,
+                 "elbow.spring.reference": 0.3,  "elbow.armature": 0.1}),
     ],
 )  # fmt: skip
 def test_an_extension_that_a_page_saves_is_its_design(

@@ -428,6 +428,71 @@ def test_what_cannot_be_closed_is_not_a_number() -> None:
         rm.with_parameters(rod, {"left-hip-rod-1.length": -0.155})
 
 
+SPRUNG = """<robot name="springs">
+  <joint name="ball"><dynamics damping="0.1" spring_stiffness="{}"/></joint>
+  <joint name="swing"><dynamics damping="0.1" spring_stiffness="{}" spring_reference="{}"/></joint>
+  <spring name="s" stiffness="{}" length="{}" damping="{}"><predecessor link="hull"/>
+    <successor link="foot"><origin xyz="0 0 0.05"/></successor></spring>
+  <spring name="turn" stiffness="{}" reference="{}" damping="{}" friction="{}">
+    <joint name="turn"/><joint name="swing" ratio="-2"/></spring></robot>"""
+OF_SPRINGS = (
+    "ball.stiffness", "swing.stiffness", "swing.reference", "s.stiffness", "s.length", "s.damping",
+    "turn.spring.stiffness", "turn.spring.reference", "turn.spring.damping", "turn.spring.friction",
+)  # fmt: skip
+
+
+def test_springs_of_joints_points_and_cables() -> None:
+    before = (2.0, 3.0, 0.1, 80.0, 0.3, 1.0, 4.0, 0.2, 0.0, 0.1)
+    after = (5.0, 1.0, -0.1, 70.0, 0.35, 2.0, 2.0, -0.2, 0.5, 0.3)
+    model, right = (
+        rm.load(SPATIAL, extend=SPRUNG.format(*x), floating_base=True) for x in (before, after)
+    )
+    listed = rm.parameters(model, geometry=True)
+    assert [listed[name] for name in OF_SPRINGS] == list(before)
+    values = dict(zip(OF_SPRINGS, after, strict=True))
+    rng = np.random.default_rng(5)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    v, tau = rng.normal(size=(2, 3, model.nv))
+    steps = np.repeat(tau[:, None], 5, axis=1)
+    given = rm.with_parameters(model, values)
+    for function in (
+        lambda m, **p: rm.passive_force(m, q, v, **p),
+        lambda m, **p: rm.aba(m, q, v, tau, passive=True, **p),
+        lambda m, **p: np.stack(rm.energy(m, q, v, **p)),
+        lambda m, **p: rm.rollout(m, q, v, steps, 1e-3, **p)[1],
+    ):
+        close(function(model, parameters=values), function(right), 1e-10)
+        close(function(given), function(right), 1e-10)
+    names = ["s.stiffness", "swing.reference"]
+    slopes = rm.sensitivity(model, "passive_force", (q, v), names)
+    for n, name in enumerate(names):  # linear in both
+        one, two = (
+            rm.passive_force(model, q, v, parameters={name: listed[name] + d}) for d in (1.0, -1.0)
+        )
+        close(np.asarray(slopes)[..., n], (one - two) / 2.0, 1e-9)
+    with pytest.raises(rm.DescriptionError, match="stiffness is -1"):
+        rm.with_parameters(model, {"s.stiffness": -1.0})
+
+
+def test_the_spring_of_a_loops_joint() -> None:
+    (loop,) = rm.robots.load("four_bar").description.loops
+    text = """<robot name="x"><loop name="{}" type="revolute"><predecessor link="{}">
+      <origin xyz="{} {} {}"/></predecessor>
+      <successor link="{}"><origin xyz="{} {} {}"/></successor>
+      <axis xyz="{} {} {}"/><dynamics damping="{}" spring_stiffness="{}"/></loop></robot>"""
+    one, two = loop.predecessor, loop.successor
+    place = (loop.name, one.link, *one.origin.xyz, two.link, *two.origin.xyz, *loop.axis)
+    model, right = (
+        rm.load(rm.robots.path("four_bar"), extend=text.format(*place, *x))
+        for x in ((0.1, 3.0), (0.4, 5.0))
+    )
+    values = {f"{loop.name}.damping": 0.4, f"{loop.name}.stiffness": 5.0}
+    q, v = model.configuration({"joint1": 0.4}), [0.7]
+    found = rm.passive_force(model, q, v, parameters=values)
+    close(found, rm.passive_force(right, q, v), 1e-10)
+    close(rm.passive_force(rm.with_parameters(model, values), q, v), found, 1e-10)
+
+
 def test_wrong_parameters_are_refused() -> None:
     model = rm.robots.load("four_bar")
     q, v = model.neutral(), np.zeros(model.nv)

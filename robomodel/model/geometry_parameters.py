@@ -13,6 +13,7 @@ from robomodel.description import (
     Description,
     Joint,
     JointCoupling,
+    JointSpring,
     LinkCoupling,
     Loop,
     Mimic,
@@ -22,10 +23,11 @@ from robomodel.description import (
     Spring,
 )
 from robomodel.description.poses import rows3
-from robomodel.errors import DescriptionError
+from robomodel.errors import DescriptionError, Source
 from robomodel.model.constraints import Distance
 from robomodel.model.elements import Coupling
 from robomodel.model.graph import WORLD
+from robomodel.model.springs import check_passive
 from robomodel.scalars import Scalar, Vector, div, is_number, is_one, select
 from robomodel.spatial import ZERO, Transform, about_axis, from_quaternion, matmul
 from robomodel.spatial.logarithms import turned
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 AXES = ("x", "y", "z")
 TURNS = ("rx", "ry", "rz")
+SPRINGS = ("stiffness", "reference", "damping", "friction")
+"""Of a spring; the reference of one between points is its ``length``, and it has no friction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +46,14 @@ class Place:
     """Where a parameter of geometry stands: of the joint, loop or coupling ``owner``, which number.
 
     ``entry``: of an "origin" x, y, z, then the turn's; of an anchor 0, 1 or 2; of a "coupling" the
-    term. Couplings are numbered as the model's are.
+    term. Couplings are numbered as the model's are. Of the springs of a "joint" or "loop", and of a
+    "spring" between points or over joints, it is the place in :data:`SPRINGS`.
     """
 
-    kind: Literal["origin", "predecessor", "successor", "length", "coupling", "gravity"]
+    kind: Literal[
+        "origin", "predecessor", "successor", "length", "coupling", "gravity",
+        "joint", "loop", "spring",
+    ]  # fmt: skip
     owner: str | int
     entry: int = 0
 
@@ -75,8 +83,26 @@ def places(model: Model) -> Iterator[tuple[str, Place, float]]:
         if not coupling.coefficients:
             for i, (name, k) in enumerate(coupling.terms):
                 yield f"{coupling.name}.{name}", Place("coupling", n, i), float(k)
+    yield from _springs(model)
     for i, axis in enumerate(AXES):
         yield f"gravity.{axis}", Place("gravity", "", i), float(model.gravity[i])
+
+
+def _springs(model: Model) -> Iterator[tuple[str, Place, float]]:
+    """Of springs that the file gives; ``name.spring.stiffness`` where a joint has their name."""
+    joints = {joint.name for joint in model.joints}
+    for joint in model.joints:
+        if joint.stiffness:
+            for i, kind in enumerate(SPRINGS[: 2 if joint.nv == 1 else 1]):
+                yield f"{joint.name}.{kind}", Place("joint", joint.name, i), getattr(joint, kind)
+    for spring in model.springs:
+        owner: Literal["loop", "spring"] = "loop" if spring.kind in ("turn", "slide") else "spring"
+        name = f"{spring.name}.spring" if spring.name in joints else spring.name
+        for i, kind in enumerate(SPRINGS):
+            between = spring.kind == "points"
+            if not (between and kind == "friction"):
+                said = "length" if between and kind == "reference" else kind
+                yield f"{name}.{said}", Place(owner, spring.name, i), float(getattr(spring, kind))
 
 
 def rods(model: Model) -> dict[str, float]:
@@ -110,6 +136,8 @@ def described(
                 offsets[name] = along
                 numbers = {i: x for i, x in numbers.items() if i < 3}
             joints[name] = replace(joint, origin=_moved(joint.origin, numbers))
+        if (numbers := by_owner.get(("joint", name))) is not None:
+            joints[name] = replace(joints[name], **_sprung(numbers, joint.source))
     lengths = rods(model)
     loops = []
     for loop in description.loops:
@@ -122,15 +150,19 @@ def described(
                 predecessor=_anchor(loop.predecessor, by_owner.get(("predecessor", loop.name), {})),
                 successor=_anchor(loop.successor, by_owner.get(("successor", loop.name), {})),
                 length=length,
+                **_sprung(by_owner.get(("loop", loop.name), {}), loop.source),
             )
         )
     resting = {spring.name: spring.reference for spring in model.springs}
-    springs = tuple(
-        replace(each, length=resting[each.name])
-        if isinstance(each, Spring) and each.length is None
-        else each
-        for each in description.springs
-    )
+    springs: list[Spring | JointSpring] = []
+    for each in description.springs:
+        numbers = by_owner.get(("spring", each.name), {})
+        if isinstance(each, Spring):
+            length = numbers.get(1, resting[each.name] if each.length is None else each.length)
+            rest = {i: x for i, x in numbers.items() if i != 1}
+            springs.append(replace(each, length=length, **_sprung(rest, each.source)))
+        else:
+            springs.append(replace(each, **_sprung(numbers, each.source)))
     gravity = list(model.gravity)
     for i, x in by_owner.get(("gravity", ""), {}).items():
         gravity[i] = x
@@ -138,13 +170,20 @@ def described(
         description,
         joints=tuple(joints.values()),
         loops=tuple(loops),
-        springs=springs,
+        springs=tuple(springs),
         gravity=(gravity[0], gravity[1], gravity[2]),
     )
     for n, coupling in enumerate(model.couplings):
         if (changed := by_owner.get(("coupling", n))) is not None:
             description = _geared(description, model, n, coupling, changed)
     return description, offsets
+
+
+def _sprung(numbers: Mapping[int, Scalar], source: Source) -> dict[str, Scalar]:
+    """The fields of a spring, by their places; an error of impossible numbers."""
+    fields = {SPRINGS[i]: x for i, x in numbers.items()}
+    check_passive(source, **fields)
+    return fields
 
 
 def _positive(length: Scalar, rod: Loop) -> Scalar:

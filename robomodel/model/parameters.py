@@ -49,6 +49,8 @@ INERTIAL = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 OF_JOINTS = ("armature", "damping", "friction")
 ENTRIES = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 """The places of the last six of the ten within the inertia."""
+_SPRUNG = ("joint", "loop", "spring")
+_FORCES = ("gravity", *_SPRUNG)
 SAMPLES = 8  # of parameters and positions at which zeros of conditions are looked for
 
 
@@ -82,16 +84,18 @@ def parameters(model: Model, *, geometry: bool = False) -> Parameters:
     centre of mass), ``thigh.Ixx .Ixy .Ixz .Iyy .Iyz .Izz`` about the link's origin, in the link's
     axes; links that are fixed to it count with it. Then in those of each joint with one freedom,
     ``knee.armature``, ``knee.damping`` and ``knee.friction``, on its velocity, dependent joints and
-    rotors' included; other joints have those of them that the file gives. Springs, and the joints
-    of loops, have none.
+    rotors' included; other joints have those of them that the file gives.
 
     With ``geometry`` there are also, of each joint of the file, ``knee.x .y .z``, its origin in the
     parent link's axes, and ``knee.rx .ry .rz``, zero, a further turn r by which the joint's
     rotation R becomes R exp([r]×) (about the joint's own axis it is an offset of its encoder); of
     each loop ``rod.predecessor.x .y .z``, ``rod.successor.x .y .z``, the anchors in their links'
     axes, and ``rod.length`` of rods; of couplings and mimics ``belt.knee``, the coefficient of a
-    joint in Σ coefficient · q = offset; and ``gravity.x .y .z``. They are independent of each
-    other: what moves with a fixed joint is its link, with its inertia.
+    joint in Σ coefficient · q = offset; of springs that the file gives ``knee.stiffness
+    .reference`` (a joint's), ``spring.stiffness .length .damping`` (between points),
+    ``cable.stiffness .reference .damping .friction`` (over joints, and of a loop's joint), with
+    ``.spring.`` before the last word where a joint has the name; and ``gravity.x .y .z``. They are
+    independent of each other: what moves with a fixed joint is its link, with its inertia.
 
     Args:
         model: The robot.
@@ -257,16 +261,20 @@ def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
 def counted(model: Model, names: tuple[str, ...]) -> Model:
     """The model on which none of these parameters is absent, with not-a-number in their places.
 
-    But for those of geometry, which always count.
+    But for those of geometry, which always count; those of springs are one.
     """
-    values = {name: math.nan for name in names if name not in _geometry(model)}
+    if not names:
+        return model
+    geometry = _geometry(model)
+    values = {name: math.nan for name in names if name not in geometry}
+    values |= {x: 1.0 for x in names if x in geometry and geometry[x][0].kind in _SPRUNG}
     return parameterized(model, values) if values else model
 
 
 def of_geometry(model: Model, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the names that are of geometry, gravity aside."""
+    """Those of the names that are of geometry, gravity and springs aside."""
     every = _geometry(model)
-    return tuple(x for x in names if x in every and every[x][0].kind != "gravity")
+    return tuple(x for x in names if x in every and every[x][0].kind not in _FORCES)
 
 
 @cached_on_model

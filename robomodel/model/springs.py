@@ -63,7 +63,7 @@ def find_springs(description: Description, tree: SpanningTree) -> tuple[Spring, 
         check_passive(loop.source, stiffness=loop.stiffness, damping=loop.damping,
                       friction=loop.friction, reference=loop.reference,
                       deadband=loop.deadband)  # fmt: skip
-        if not (loop.stiffness or loop.damping or loop.friction):
+        if all(is_number(x) and not x for x in (loop.stiffness, loop.damping, loop.friction)):
             continue
         if loop.type not in LOOP_COORDINATES:
             raise DescriptionError(

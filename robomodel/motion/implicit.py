@@ -81,7 +81,7 @@ def acceleration(
         if not is_absent(element.damping):
             pull = -(element.damping * element.rate(v))
             press(matrix, force, element.row, element.damping * h, pull)
-        if element.stiffness:
+        if not is_absent(element.stiffness):
             half = 0.5 * h * element.rate(v)
             start, end = element.stretch - half, element.stretch + half
             ways.append(Way(element, start, end, 0.5 * (h * h), end, 1.0))

@@ -370,7 +370,7 @@ def _with_passive(
     for each in dampers:
         press(mass, right, each.row, h * each.damping, 0.0)
     for each in acting:
-        if each.stiffness:
+        if not is_absent(each.stiffness):
             first = each.stretch - half * each.rate(expected)
             way = half * each.rate(a)
             middle = first + way

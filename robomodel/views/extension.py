@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from lxml import etree
 
-from robomodel.description import Joint, LinkCoupling, Loop, Spring
+from robomodel.description import Joint, JointSpring, LinkCoupling, Loop, Spring
 from robomodel.description.transmissions import rotor_name
 from robomodel.dynamics import crba, gravity_force
 from robomodel.kernels.function import TracedFunction
 from robomodel.model import Model
 from robomodel.model.elements import Coupling
-from robomodel.model.geometry_parameters import AXES, TURNS, joints_above, rods
+from robomodel.model.geometry_parameters import AXES, SPRINGS, TURNS, joints_above, rods
 from robomodel.model.parameters import (
     ENTRIES,
     INERTIAL,
@@ -144,14 +144,13 @@ class _Writing:
             *self._joints(description.joints),
             *self._loops(description.loops),
             *self._couplings({each.name for each in description.couplings}),
+            *self._springs(description.springs),
         }
         if gravity := self._varied("gravity", AXES):
             add(self.root, "gravity", xyz=self._slots("vector", "gravity", 3))
             said |= gravity
         why = "the file has this rotor as <rotor>, of which an extension changes the ratio only"
         self.unsaid = dict.fromkeys(sorted(self.names - said), why)
-        if of_geometry(self.model, self.names):
-            self._springs(description.springs)
 
     def _varied(self, owner: str, kinds: Sequence[str]) -> set[str]:
         return {f"{owner}.{kind}" for kind in kinds} & self.names
@@ -183,7 +182,7 @@ class _Writing:
     def _joints(self, joints: Sequence[Joint]) -> Iterator[str]:
         for joint in joints:
             origin = self._varied(joint.name, (*AXES, *TURNS))
-            kinds = self._varied(joint.name, OF_JOINTS)
+            kinds = self._varied(joint.name, (*OF_JOINTS, *_WORDS))
             ratio, mimic = self._rotor(joint), self._mimic(joint)
             if not (origin or kinds or ratio or mimic):
                 continue
@@ -197,8 +196,9 @@ class _Writing:
             if kinds - {f"{joint.name}.armature"}:
                 dynamics = add(element, DYNAMICS.tag)
                 write(dynamics, DYNAMICS, joint)
-                for kind in ("damping", "friction"):
-                    dynamics.set(kind, self._slots("number", f"{joint.name}.{kind}"))
+                for name in sorted(kinds - {f"{joint.name}.armature"}):
+                    kind = name.rpartition(".")[2]
+                    dynamics.set(_WORDS.get(kind, kind), self._slots("number", name))
             if f"{joint.name}.armature" in kinds:
                 slot = self._slots("number", f"{joint.name}.armature")
                 add(element, ARMATURE.tag, value=slot)
@@ -222,7 +222,8 @@ class _Writing:
         for loop in loops:
             ends = {end: self._varied(f"{loop.name}.{end}", AXES) for end in _ENDS}
             length = self._varied(loop.name, ("length",))
-            found = {*length, *(name for each in ends.values() for name in each)}
+            sprung = self._sprung(loop.name, SPRINGS)
+            found = {*length, *sprung.values(), *(x for each in ends.values() for x in each)}
             kept = open_ended and loop.type == "rod" and loop.length is None
             if not (found or kept):
                 continue
@@ -232,6 +233,10 @@ class _Writing:
                 element.set("length", self._slots("number", f"{loop.name}.length"))
             elif kept:  # else it is the distance at the zero configuration
                 element.set("length", number(lengths[loop.name]))
+            for kind, name in sprung.items():
+                dynamics = element.find(DYNAMICS.tag)
+                assert dynamics is not None  # it has a spring
+                dynamics.set(_WORDS.get(kind, kind), self._slots("number", name))
             for end, varied in ends.items():
                 if varied:
                     anchor = element.find(end)
@@ -269,12 +274,32 @@ class _Writing:
                 add(terms, "offset", value=number(float(coupling.offset)))
             yield from found
 
-    def _springs(self, springs: Sequence[object]) -> None:
+    def _springs(self, springs: Sequence[Spring | JointSpring]) -> Iterator[str]:
         """Springs without a length keep theirs, which is a distance at the zero configuration."""
         resting = {spring.name: spring.reference for spring in self.model.springs}
+        moved = bool(of_geometry(self.model, self.names))
         for spring in springs:
-            if isinstance(spring, Spring) and spring.length is None:
-                add_spring(self.root, spring).set("length", number(float(resting[spring.name])))
+            between = isinstance(spring, Spring)
+            found = self._sprung(spring.name, _BETWEEN if between else SPRINGS)
+            kept = moved and isinstance(spring, Spring) and spring.length is None
+            if not (found or kept):
+                continue
+            element = add_spring(self.root, spring)
+            if kept:
+                element.set("length", number(float(resting[spring.name])))
+            for kind, name in found.items():
+                element.set(kind, self._slots("number", name))
+            yield from found.values()
+
+    def _sprung(self, owner: str, kinds: Sequence[str]) -> dict[str, str]:
+        """Of a spring the kinds that vary, and the parameters' names."""
+        taken = owner in {joint.name for joint in self.model.joints}
+        names = {kind: f"{owner}{'.spring' * taken}.{kind}" for kind in kinds}
+        return {kind: name for kind, name in names.items() if name in self.names}
+
+
+_BETWEEN = ("stiffness", "length", "damping")
+_WORDS = {"stiffness": "spring_stiffness", "reference": "spring_reference"}  # in <dynamics>
 
 
 def differences(model: Model, other: Model) -> dict[str, float]:
