@@ -568,10 +568,12 @@ def test_what_decides_by_numbers_is_made_of_each_robot() -> None:
                 else tuple(x[n] for x in (found if isinstance(found, tuple) else (found,)))
             )
             theirs = expected if isinstance(expected, tuple) else (expected,)
-            if function in (rm.impulse, rm.contact_aba):  # shares of redundant points are soft
-                ours, theirs = ours[:1], theirs[:1]
+            tolerance = 1e-9
+            if function in (rm.impulse, rm.contact_aba):
+                # redundant points: shares are soft, motions as exact as the iteration's residual
+                ours, theirs, tolerance = ours[:1], theirs[:1], 1e-7
             for a, b in zip(ours, theirs, strict=True):
-                close(np.asarray(a, float), np.asarray(b, float), 1e-9, least=1e-4)
+                close(np.asarray(a, float), np.asarray(b, float), tolerance, least=1e-4)
         if not polygon:
             last = found[0] if isinstance(found, tuple) else found
             assert np.isnan(last[2]).all()
