@@ -137,6 +137,9 @@ def test_targets_are_actions_with_loops() -> None:
     np.testing.assert_array_equal(env.sim.targets[:, :6], 0.0)
     assert seen.dtype == np.float32
     assert np.all(seen[:, model.nq + 6 :] > 0.0)
+    env.reset(options={"reset_mask": np.array([True, False, True])})  # targets are those of pd
+    np.testing.assert_array_equal(env.sim.targets[[0, 2]], 0.0)
+    np.testing.assert_array_equal(env.sim.targets[1, 6:], np.float32(0.1))
 
 
 def test_wrong_arguments() -> None:

@@ -3,7 +3,7 @@
     pip install 'dask[distributed]' jax
     python examples/learning/on_dask.py mini_cheetah --processes 2 [--learn 20]
 
-An actor in each process keeps its robots between calls; the policy, 25 kB, goes there, and what was
+An actor in each process keeps its robots between calls; the policy, 60 kB, goes there, and what was
 seen, tried and rewarded comes back. Without ``--learn`` steps a second are printed for one process,
 two, and so on.
 """

@@ -82,9 +82,10 @@ ROBOTS = {
 class Walking:
     """A robot, exact or as the tree that stands for it, n times: what is seen and rewarded."""
 
-    def __init__(self, name: str, *, approximate: bool = False) -> None:
-        self.robot = ROBOTS[name]
-        exact = rm.robots.load(self.robot.file)
+    def __init__(self, name: str, *, approximate: bool = False, motors: Any = None) -> None:
+        """``motors``: an extension of the robot's file with limits of its motors, which act."""
+        self.robot, self.limited = ROBOTS[name], motors is not None
+        exact = rm.robots.load(self.robot.file, extend=motors)
         self.model = rm.approximate_tree(exact) if approximate else exact
         model, robot = self.model, self.robot
         named = {joint.name for joint in model.joints}
@@ -106,7 +107,7 @@ class Walking:
         gains[:, self.loops] = [[self.robot.kp], [self.robot.kd]]
         self.last = np.zeros((n, len(self.loops)))
         given = {"max_episode_steps": EPISODE, "dtype": "float32"} | options
-        given = {"ground": rm.Ground(FRICTION)} | given
+        given = {"ground": rm.Ground(FRICTION), "saturate": self.limited} | given
         return VectorEnv(
             self.model, n, step=STEP, substeps=SUBSTEPS, contacts=self.robot.feet,
             pd=(*gains, self.rest, self.robot.where),
@@ -160,6 +161,7 @@ class Walking:
         positions, rates = self._positions(sim)
         asked = actions - self.rest[self.loops]
         effort = (robot.kp * (asked - positions) - robot.kd * rates) / robot.effort
+        self.last[sim.time < 1.5 * CALL] = 0.0  # episodes begin at rest
         change = (asked - self.last) / robot.reach
         self.last = asked.copy()
         bears = sim.contact_forces[:, :, 2] > 1.0
@@ -270,8 +272,9 @@ def main() -> None:
     parser.add_argument("--policy", type=Path, help="one that was learned")
     parser.add_argument("--output", type=Path, help="for the policy and its curve, without suffix")
     parser.add_argument("--html", type=Path, help="for a page that plays it")
+    parser.add_argument("--motors", type=Path, help="an extension with limits of motors: <motor>")
     options = parser.parse_args()
-    walking = Walking(options.robot)
+    walking = Walking(options.robot, motors=options.motors)
     if options.policy:
         policy = ppo.Policy.load(options.policy)
     else:
@@ -281,10 +284,11 @@ def main() -> None:
         )
         if options.output:
             policy.save(options.output.with_suffix(".npz"))
-            options.output.with_suffix(".json").write_text(json.dumps(asdict(curve)))
+            rounded = {name: np.round(x, 5).tolist() for name, x in asdict(curve).items()}
+            options.output.with_suffix(".json").write_text(json.dumps(rounded))
     for name, more in others(walking, 256).items():
         print(f"{name}: {walk(policy, walking, 256, 10.0, **more)}", flush=True)
-    tree = walk(policy, Walking(options.robot, approximate=True), 256, 10.0)
+    tree = walk(policy, Walking(options.robot, approximate=True, motors=options.motors), 256, 10.0)
     print(f"with armature instead: {tree}")
     if options.html:
         rm.views.write_html(walk(policy, walking, 1, 10.0).motion(), options.html)

@@ -87,6 +87,7 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         self._reward, self._observation, self._termination = reward, observation, termination
         self._start, self._limit = start, int(max_episode_steps)
         self._loops = np.flatnonzero(np.any(self.sim.kp != 0.0, axis=0))
+        self._rest = self.sim.targets[:, self._loops].copy()
         self._length = np.zeros(self.num_envs, np.int64)
         self._ended = np.zeros(self.num_envs, bool)
         number = np.dtype(self.sim.q.dtype)
@@ -145,6 +146,7 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
             if self._start is not None:
                 q, v = self._start(self.np_random, len(rows))
             self.sim.reset(rows, q, v)
+            self.sim.targets[np.ix_(rows, self._loops)] = self._rest[rows]
         self._length[rows], self._ended[rows] = 0, False
 
     def step(self, actions: Array) -> tuple[Array, Array, Any, Any, dict[str, Any]]:
