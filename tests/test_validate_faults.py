@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -16,6 +18,8 @@ from validation_texts import only
 import robomodel as rm
 from robomodel.description import Limits, Link
 from robomodel.model import build
+from robomodel.reports.validation.context import CheckContext
+from robomodel.reports.validation.symmetry_checks import check_symmetry
 
 
 @cache
@@ -291,6 +295,35 @@ def test_transmissions_are_compared_with_those_of_counterparts(seed: str) -> Non
     told = [each.message for each in report.findings if each.severity == "warning"]
     assert any("reference" in message for message in told)
     assert not report.ok
+
+
+def _turned_axis(name: str) -> Callable[[str], str]:
+    """Turns the sign of a joint's axis about y."""
+    pattern = rf'(<joint name="{name}".*?<axis xyz=")0 1 0'
+    return lambda text: re.sub(pattern, r"\g<1>0 -1 0", text, count=1, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "element", "seed"),
+    [
+        ("tello", "axis", "shin-to-foot", _turned_axis("left-shin-to-foot")),
+        ("mit_humanoid", "axis", "knee_link_joint", _turned_axis("right_knee_link_joint")),
+        ("tello", "anchor", "shin-to-foot", lambda t: t.replace("0.03197409", "0.03697409", 1)),
+    ],
+)
+def test_legs_in_linkages_are_compared_with_their_counterparts(
+    name: str, check: str, element: str, seed: Callable[[str], str]
+) -> None:
+    """By the sign of an axis where other joints are images of theirs; by a rod's end."""
+    text = rm.robots.path(name).read_text(encoding="utf-8")
+    wrong = seed(text)
+    assert wrong != text
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)  # the rod's end leaves it open
+        found = list(check_symmetry(CheckContext(rm.load(wrong))))
+    named = [each for each in found if each.check == check and each.severity == "warning"]
+    assert named
+    assert all(element in each.source.element for each in named)
 
 
 def _legs(off: float) -> str:

@@ -26,6 +26,7 @@ from robomodel.reports.comparison.differences import (
 )
 from robomodel.reports.document import Finding, warning
 from robomodel.reports.validation.context import CheckContext
+from robomodel.reports.validation.number_checks import DUMMY
 
 PLACE = 2e-3  # of the robot's size: how far apart corresponding places are at most
 EQUAL = 0.02  # relative: numbers of partners, which may be measured
@@ -35,6 +36,7 @@ NOTHING = 1e-9  # of mass times the robot's size squared: inertias below are rou
 MOVED = 0.05  # of the robot's size: how far off a single place may be to be taken for a fault
 ASPECTS = ("mass", "com", "inertia", "axis", "tips")
 PARALLEL = 0.99  # cosine of the angle between axes
+FEWEST = 3  # pairs of joints of which one can stand out by the sign of its axis
 EXPLAINED = 0.1  # of a difference: what its cause leaves
 MAPS = tuple(np.diag(signs) for signs in itertools.product((1.0, -1.0), repeat=3))
 """Maps of a limb to another, in the root's axes or its link's: moved, turned, mirrored."""
@@ -49,6 +51,8 @@ class Limb:
 
     ``com`` and ``tips`` (the joints and loops that it carries) are from its joint, which is at
     ``place``; ``turn`` (3, 3) is that of its frame; ``inertia`` is about the centre of mass.
+    ``composed``: the joint is the last of several at a place, as of a ball written as three hinges,
+    whose axes a file may choose.
     """
 
     link: Link
@@ -60,6 +64,7 @@ class Limb:
     inertia: Array
     axis: Array
     tips: Array
+    composed: bool
 
     @property
     def name(self) -> str:
@@ -75,6 +80,8 @@ def limbs(context: CheckContext) -> list[list[Limb]]:
     poses = link_poses(description)
     tips = _tips(description)
     step = PLACE * context.size
+    least = DUMMY[0] * context.mass
+    light = {x.name for x in description.links if x.inertial is None or x.inertial.mass < least}
     groups: dict[tuple[object, ...], list[Limb]] = defaultdict(list)
     for link in description.links:
         if link.inertial is None or not link.inertial.mass > 0.0 or link.name not in above:
@@ -97,6 +104,8 @@ def limbs(context: CheckContext) -> list[list[Limb]]:
                 properties.inertia,
                 turn @ np.array(above[link.name].axis),
                 np.array(tips[link.name] or [(0.0, 0.0, 0.0)]) @ turn.T,
+                above[link.name].parent in light
+                and math.hypot(*above[link.name].origin.xyz) < step,
             )
         )
     return [group for group in groups.values() if len(group) > 1]
@@ -207,7 +216,7 @@ def likeness(one: Limb, other: Limb, by: Array, size: float) -> Likeness | None:
     if len(tips) != len(other.tips):
         return None
     off = float(max(far.min(axis=0).max(), far.min(axis=1).max()))
-    if off > MOVED * size or (off > PLACE * size and len(tips) < 2):
+    if off > MOVED * size:
         return None
     offset = max(float(np.linalg.norm(one.com)), float(np.linalg.norm(other.com)))
     com = by @ one.com - other.com
@@ -215,8 +224,10 @@ def likeness(one: Limb, other: Limb, by: Array, size: float) -> Likeness | None:
     scale = max(float(np.trace(one.inertia)), float(np.trace(other.inertia)),
                 NOTHING * max(one.mass, other.mass) * size**2)  # fmt: skip
     placed = _is_placed(one, other, by, size)
+    if off > PLACE * size and len(tips) < 2 and not (placed and offset > PLACE * size):
+        return None
     sine = 0.0
-    if one.joint.type in ONE_DOF:
+    if one.joint.type in ONE_DOF and not (one.composed and other.composed):
         lengths = np.linalg.norm(one.axis) * np.linalg.norm(other.axis)
         sine = float(np.linalg.norm(np.cross(by @ one.axis, other.axis)) / lengths)
     return Likeness(
@@ -251,6 +262,8 @@ def check_symmetry(context: CheckContext) -> Iterator[Finding]:
     for _, candidates in groups:
         for each in candidates:
             votes[each.places].update(each.fitting)
+    driven = _driven(context)
+    alike: list[_LimbPair] = []
     for group, candidates in groups:
         pairs = [each.by_vote(votes[each.places]) for each in candidates]
         if 2 * len(_matched(pairs)) < len(group):
@@ -258,6 +271,11 @@ def check_symmetry(context: CheckContext) -> Iterator[Finding]:
         yield from _limits((pair.one, pair.other) for pair in pairs)
         matched = _matched(pairs)
         yield from _motions(context, zip(pairs, candidates, strict=True))
+        alike += [
+            each
+            for each in candidates
+            if not each.best.differ and each.best.one.joint.name not in driven
+        ]
         reported: set[str] = set()
         for pair in pairs:
             names = {pair.one.name, pair.other.name}
@@ -270,6 +288,7 @@ def check_symmetry(context: CheckContext) -> Iterator[Finding]:
                 ]
                 reported |= (names - matched) if findings else set()
                 yield from findings
+    yield from _senses(alike)
 
 
 @dataclass(frozen=True, eq=False)
@@ -424,11 +443,63 @@ def _motion(context: CheckContext, pair: Likeness, candidate: _LimbPair) -> Iter
         )
 
 
+def _senses(pairs: Iterable[_LimbPair]) -> Iterator[Finding]:
+    """Joints that alone turn against their counterparts' images, or alone with them.
+
+    Left and right axes are written as images of each other or as parallel; a file keeps to one.
+    """
+    senses: dict[tuple[int, float, bool], list[tuple[Likeness, float]]] = defaultdict(list)
+    for each in pairs:
+        for n in each.places:
+            pair = each.maps[n]
+            one, other = pair.one.joint, pair.other.joint
+            along = float(pair.one.axis @ pair.other.axis)
+            same = one.type == other.type and one.type in ONE_DOF and not pair.differ
+            if same and abs(along) > PARALLEL:
+                sense = _sense(pair)
+                kind = (n, math.copysign(1.0, sense * along), one.type == "prismatic")
+                senses[kind].append((pair, sense))
+    reported: set[str] = set()
+    for voters in senses.values():
+        for sense in (1.0, -1.0):
+            odd = [pair for pair, each in voters if each == sense]
+            if len(odd) != 1 or len(voters) < FEWEST:
+                continue
+            names = {odd[0].one.joint.name, odd[0].other.joint.name}
+            if not names & reported:
+                reported |= names
+                yield warning(
+                    "axis",
+                    odd[0].other.joint.source,
+                    f"its axis has the opposite sign of that of '{odd[0].one.joint.name}', its "
+                    f"counterpart, by the rule that {len(voters) - 1} other pairs of joints follow",
+                    "check the axes of both",
+                )
+
+
+def _driven(context: CheckContext) -> set[str]:
+    """Joints that mimic, and motors, which carry nothing: their couplings may turn either way."""
+    description = context.model.description
+    carrying = {joint.parent for joint in description.joints if joint.type != "fixed"}
+    carrying |= {end.link for x in description.loops for end in (x.predecessor, x.successor)}
+    coupled = {name for coupling in context.model.couplings for name, _ in coupling.terms}
+    return {
+        x.name
+        for x in description.joints
+        if x.mimic or (x.child not in carrying and x.name in coupled)
+    }
+
+
+def _sense(pair: Likeness) -> float:
+    """Whether a joint turns as the image of its counterpart (1) or against it (-1)."""
+    turn = float(np.linalg.det(pair.map)) if pair.one.joint.type != "prismatic" else 1.0
+    return math.copysign(1.0, turn * float((pair.map @ pair.one.axis) @ pair.other.axis))
+
+
 def _limits_agree(pair: Likeness, sign: float) -> bool:
     """Whether limits of counterparts correspond, or would with this sign of the axis."""
     one, other = pair.one.joint.limits, pair.other.joint.limits
-    turn = float(np.linalg.det(pair.map)) if pair.one.joint.type != "prismatic" else 1.0
-    sign *= math.copysign(1.0, turn * float((pair.map @ pair.one.axis) @ pair.other.axis))
+    sign *= _sense(pair)
     ends = (one.lower, one.upper) if sign > 0.0 else (-one.upper, -one.lower)
     there = (other.lower, other.upper)
     if not all(map(math.isfinite, (*ends, *there))):
@@ -480,11 +551,13 @@ def _ratios(context: CheckContext, pair: Likeness) -> Iterator[Finding]:
 def _coupled(context: CheckContext, joint: str, but: str) -> list[tuple[tuple[float, ...], str]]:
     """The couplings of a joint: their ratios, with signs along parallel axes; names.
 
-    Without those that relate it to its counterpart. In differentials, where several motors drive
-    together, ratios have no signs: which of two equal motors is which one's counterpart is open.
+    Without those that relate it to its counterpart. Ratios of differentials, where several motors
+    drive together, have no signs: which of two equal motors is which one's counterpart is open.
     """
     couplings = []
-    several = any(joint in c.joints and c.nv > 1 for c in context.model.clusters)
+    several = any(
+        joint in c.joints and c.nv > 1 and c.kind == "loops" for c in context.model.clusters
+    )
     for coupling in context.model.couplings:
         terms = dict(coupling.terms)
         if not terms.get(joint) or but in terms:
@@ -494,7 +567,8 @@ def _coupled(context: CheckContext, joint: str, but: str) -> list[tuple[tuple[fl
         ratios = []
         for name, coefficient in terms.items():
             along = float(axis @ _axis(context, name))
-            sign = math.copysign(1.0, along) if abs(along) > PARALLEL and not several else 0.0
+            signed = abs(along) > PARALLEL and len(terms) == 1 and not several
+            sign = math.copysign(1.0, along) if signed else 0.0
             ratio = coefficient / own
             ratios.append(ratio * sign if sign else abs(ratio))
         couplings.append(
