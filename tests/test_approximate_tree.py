@@ -144,6 +144,7 @@ def test_factors() -> None:
     np.testing.assert_allclose(nearest, np.full((2, 2), 1.5), atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("passive", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_corrected_trees_move_as_the_robot(passive: bool) -> None:
     """In MuJoCo: a floating base, a differential on it, a ball joint, a four-bar with a spring."""

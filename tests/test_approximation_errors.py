@@ -39,6 +39,7 @@ LEGS = ("HR", "HL", "FR", "FL")
 # ---- tables --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_armature_of_mini_cheetah_to_the_last_digit(run) -> None:
     code, out, _ = run("armature", "mini_cheetah", "--json", "--samples", 2, "--tolerance", 10)
     assert code == 0
@@ -145,6 +146,7 @@ def exact_by_pinocchio(name: str, model: rm.Model):
     return exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "samples"), [("mini_cheetah", 15), ("four_bar", 20)])
 def test_errors_are_reproduced(name: str, samples: int) -> None:
     model = rm.robots.load(name)
@@ -227,6 +229,7 @@ def test_errors_need_states_and_an_open_tree() -> None:
 # ---- files of others -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_armature_is_written_into_a_given_mjcf(run, tmp_path: Path) -> None:
     model = rm.robots.load("mini_cheetah")
     stock = tmp_path / "stock.xml"

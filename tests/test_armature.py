@@ -65,6 +65,7 @@ def agree(plain: rm.Model, model: rm.Model, q: Array, rng: np.random.Generator) 
     assert both[1] == potential
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROBOTS)
 def test_shipped_robots_with_armature(name: str) -> None:
     plain = rm.robots.load(name)

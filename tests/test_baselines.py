@@ -43,6 +43,7 @@ def agree(
         assert relative(left, 0 * left, mass * np.abs(a)[..., None, :]) < TIGHT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROBOTS)
 def test_exact_methods_agree_on_shipped_robots(name: str) -> None:
     model = rm.robots.load(name)
@@ -110,6 +111,7 @@ def test_exact_methods_agree_on_every_kind(kind: str) -> None:
     pytest.fail("no mechanism of this kind moves")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["linkage_on_the_base", "tello"])
 def test_multipliers_with_massless_links(name: str) -> None:
     """There the spanning tree's own mass matrix is singular; the robot's is not."""

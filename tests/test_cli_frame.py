@@ -79,6 +79,7 @@ def test_errors_come_with_the_warnings_before_them(run, mixed):
     assert err.splitlines() == [f"warning: {said['warnings'][0]}", said["error"]["message"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["info", "dynamics", "robots", "validate", "armature"])
 @pytest.mark.parametrize("form", few([[], ["--json"]], []))
 def test_what_is_printed_can_go_to_a_file(command, form, run, tmp_path):

@@ -64,6 +64,7 @@ def test_velocity_products_of_every_loop_type(kind: str) -> None:
     np.testing.assert_allclose(np.linalg.pinv(own) @ bias, least, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", few(KINDS, "revolute", "planar", "universal", "rod"))
 def test_velocity_products_are_derivatives(kind: str) -> None:
     """k = -K̇ q̇ row by row, by extrapolated differences of K along q̇."""

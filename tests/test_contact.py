@@ -59,6 +59,7 @@ def test_a_block_on_an_incline(slope: float, slides: bool) -> None:
     np.testing.assert_allclose(total[:, 2], 2.0 * G * math.cos(t), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_block_slides_to_rest() -> None:
     model = block()
     v = np.array([0, 0, 0, 1.0, 0, 0])
@@ -235,6 +236,7 @@ PENDULUM = robot(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
 def test_two_bodies_collide_without_friction(restitution: float) -> None:
     """Momentum is kept, and the bodies part as Newton says; nothing happens before they meet."""

@@ -494,6 +494,7 @@ def test_what_is_not_solved_ends_with_a_story(monkeypatch: pytest.MonkeyPatch) -
     assert len(told.value.trajectory.contact_forces) == len(told.value.trajectory) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [int, np.float32, np.int64, np.float64])
 def test_coefficients_are_numbers_of_any_type(number: type) -> None:
     """A block slides alike whether friction is 1 or 1.0, and so with a compliant ground."""
@@ -518,6 +519,7 @@ def test_coefficients_are_numbers_of_any_type(number: type) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["function", "box"])
 def test_a_ball_rolls_on_at_its_speed(how: str) -> None:
     """On contacts of a function, and on a box: the point of contact does not turn with the ball."""

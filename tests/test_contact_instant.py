@@ -210,6 +210,7 @@ def test_derivatives_of_held_points(name: str, frames: tuple[str, ...]) -> None:
 # ---- impacts -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_impacts_push_and_never_pull() -> None:
     model = rm.robots.load("mini_cheetah")
     rng = np.random.default_rng(0)

@@ -13,6 +13,7 @@ import robomodel as rm
 EXAMPLES = Path(__file__).parent.parent / "examples" / "design"
 
 
+@pytest.mark.slow
 def test_a_function_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     import function_generator as example

@@ -121,6 +121,7 @@ def test_steps_too_long_for_linkages_are_halved(
     np.testing.assert_allclose(made[0], motion.q, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_contact_problems_solved_elsewhere_give_the_same_step(leg: rm.Model) -> None:
     """A step's two halves about its problem: rebound, stops and dry friction, of a linkage."""
     text = LEG.replace('<axis xyz="1 0 0"/>', '<axis xyz="1 0 0"/><dynamics friction="0.5"/>')

@@ -150,6 +150,7 @@ def test_external_wrenches_accelerations_and_batches():
     np.testing.assert_allclose(solution[f"a[{link}]"][..., 3:], proper, atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", few(range(40), *range(1, 5)))
 def test_any_mechanism(seed):
     """Trees, gears, belts, rods, loops on loops and on the base, clusters on several bodies."""

@@ -129,6 +129,7 @@ def body(geometry: str, inertia: float = 0.01) -> rm.Model:
     )
 
 
+@pytest.mark.slow
 def test_a_block_slides_and_stops() -> None:
     """On its four corners: it slips from the start and sticks after v / (μ g)."""
     model = body('<box size="0.2 0.2 0.2"/>')

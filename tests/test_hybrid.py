@@ -48,6 +48,7 @@ def test_it_agrees_with_the_recursions(name):
         assert np.max(np.abs(got_tau - tau)) <= 1e-12 * np.max(np.abs(tau))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROBOTS)
 def test_external_wrenches_act(name):
     """Compared as forces, since a newton metre on a light wrist makes huge accelerations."""
@@ -165,6 +166,7 @@ def test_any_freedoms_of_any_joints(case):
         assert np.max(np.abs(got[1] - a)) <= 1e-12 * np.max(np.abs(a))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", MANY)
 def test_joints_of_several_freedoms_as_a_whole(case):
     """By joint or by its freedoms, as a function or as a kernel: the same."""

@@ -193,6 +193,7 @@ def test_a_point_that_cannot_move_along_a_direction() -> None:
 # ---- against multipliers -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", few([*KINDS, None], "coupling", "rod"))
 def test_random_mechanisms_agree_with_multipliers(kind: str | None) -> None:
     tried = 0
@@ -339,6 +340,7 @@ def test_open_trees_stop_their_points_too(name: str) -> None:
         rm.impulse(model, q, v, kept[name], method="lagrange")
 
 
+@pytest.mark.slow
 def test_the_touchdown_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     path = Path(__file__).parent.parent / "examples" / "touchdown.py"
     runpy.run_path(str(path), run_name="__main__")

@@ -100,6 +100,7 @@ def configurations(model: rm.Model) -> Array:
     return np.array([model.random_configuration(rng) for _ in range(2)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "base"), few(product(TEXTS, (False, True)), ("spherical", False)))
 def test_every_joint(kind: str, base: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     text = TEXTS[kind].replace('<link name="base"/>', link("base", FULL) if base else link("base"))

@@ -62,6 +62,7 @@ def tree(joints: int = 7) -> str:
 # ---- beside others -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("floating", [False, True])
 def test_steps_are_pinks(floating: bool) -> None:
     """On an open tree: tasks of all kinds, gains, dampings, with limits and without any active."""
@@ -146,6 +147,7 @@ LEGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(each, marks=pytest.mark.slow) if each == "tello" else each for each in LEGS],
@@ -440,6 +442,7 @@ def test_unreachable_targets_give_the_nearest() -> None:
     assert distance(q) <= (1 + 1e-9) * least
 
 
+@pytest.mark.slow
 def test_hard_tasks_of_a_search() -> None:
     """A foot stays to 1e-10 while the base goes where it can."""
     model, rng = rm.robots.load("mini_cheetah"), np.random.default_rng(6)

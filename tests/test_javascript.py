@@ -195,6 +195,7 @@ def test_the_page_on_it_runs(tmp_path: Path) -> None:
     assert residual < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "names"),
     [

@@ -79,6 +79,7 @@ def test_draws_are_closed_to_what_a_tolerance_allows() -> None:
     assert np.max(np.ptp(q, axis=0)) > 0.05
 
 
+@pytest.mark.slow
 def test_a_spherical_platform_follows_its_motors() -> None:
     """Three motors, three freedoms, though the file to the letter has one."""
     text, _ = instance("spherical platform", 4, 1e-7)
@@ -245,6 +246,7 @@ def test_loops_that_random_starts_close_the_wrong_way_round() -> None:
     assert np.mean(~geometry.flipped(aimed) & (gap < 1e-9)) > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [False, True])
 def test_a_locked_spin_leaves_the_other_motion(base: bool) -> None:
     """The ends of the rod move alike, at the same rates of the crank; accelerations nearly so."""

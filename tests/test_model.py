@@ -449,6 +449,7 @@ def test_a_long_chain_loads_and_computes() -> None:
     assert np.isfinite(rm.aba(model, q, q, q)).all()
 
 
+@pytest.mark.slow
 def test_models_pickle() -> None:
     for name in rm.robots.names():
         model = rm.robots.load(name)

@@ -56,6 +56,7 @@ def one_by_one(model: rm.Model, given: dict[str, Array], *states: Array, **optio
     return tuple(np.array(each) for each in zip(*motions, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", few(CASES, "loops", "loops stepped", "lengths", "ratios", "ball"))
 def test_every_robot_has_its_own_parameters(case: str) -> None:
     make, method, names = CASES[case]
@@ -78,6 +79,7 @@ def test_every_robot_has_its_own_parameters(case: str) -> None:
     assert np.all(np.max(np.abs(file[1] - got[1]), axis=(1, 2)) > 1e-4)
 
 
+@pytest.mark.slow
 def test_on_the_ground_and_in_simulations() -> None:
     model, start, _ = tumbling()
     q, v = np.tile(start, (3, 1)), np.zeros((3, model.nv))
@@ -162,6 +164,7 @@ def test_one_motion_by_parameters() -> None:
         rm.simulate(model, q, duration=0.1, parameters={"link2.mas": 1.0})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rk4", "time_stepping"])
 def test_over_change_points(method: str) -> None:
     model, q, v = crossing()

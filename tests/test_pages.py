@@ -52,6 +52,7 @@ console.log(JSON.stringify(found));
     return np.array(json.loads(printed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["crank_rocker", "mini_cheetah"])
 def test_what_is_plotted_is_what_the_package_computes(name: str, tmp_path: Path) -> None:
     model = rm.robots.load(name)

@@ -71,6 +71,7 @@ def check(model: rm.Model, q: Array, v: Array, a: Array, *, compiled: bool = Tru
         close(found, known, 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROBOTS)
 def test_regressors_of_shipped_robots(name: str) -> None:
     model = rm.robots.load(name)

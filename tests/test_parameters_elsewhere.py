@@ -54,6 +54,7 @@ def test_jax_differentiates_by_parameters(name: str) -> None:
         close(np.asarray(one), two, 1e-12)
 
 
+@pytest.mark.slow
 def test_jax_differentiates_closing_and_steps_by_parameters() -> None:
     jax = pytest.importorskip("jax", reason="JAX is not installed")
     import robomodel.jax

@@ -181,6 +181,7 @@ def test_energy_falls_by_damping_alone(model: rm.Model) -> None:
     assert np.all(np.sum(drag * v, axis=-1) <= 1e-14)
 
 
+@pytest.mark.slow
 def test_derivatives(model: rm.Model) -> None:
     q, v = (x[0] for x in states(model, 1))
     a = np.random.default_rng(1).standard_normal(model.nv)

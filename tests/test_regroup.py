@@ -94,6 +94,7 @@ def test_shipped_robots(name: str) -> None:
     check(model, states(model))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "base"), few(product(TEXTS, (False, True)), ("spherical", True)))
 def test_every_joint(kind: str, base: bool) -> None:
     text = TEXTS[kind].replace('<link name="base"/>', link("base", FULL) if base else link("base"))

@@ -140,6 +140,7 @@ def test_planar_chains(kind, n):
     assert side[0] == pytest.approx(lever, rel=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "geared", "belt", "four_bar"])
 @pytest.mark.parametrize("n", few([1, 4, 5], 4))
 def test_random_chains_agree_with_the_oracle(kind, n):

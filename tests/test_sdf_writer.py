@@ -172,6 +172,7 @@ def test_a_file_shows_loops_closed():
     assert np.max(np.abs(plain.residual(np.zeros(plain.nq)))) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "other", "axis"),
     [

@@ -86,6 +86,7 @@ def test_ten_seconds_without_drift(case: str, method: str) -> None:
     assert np.max(np.ptp(found.q, axis=0)) > 0.5  # it did move
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_energy_is_kept_and_loops_stay_closed(case: str) -> None:
     model, q, v = CASES[case]()

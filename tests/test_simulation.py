@@ -199,6 +199,7 @@ def test_loops_inside_the_kernel(method: str, where: str) -> None:
     np.testing.assert_allclose(sim.v[1], alone.v[-1], rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_single_precision() -> None:
     model, options = standing()
     q, v = states(model, 8)

@@ -15,6 +15,7 @@ from robomodel.reports.simulators import for_simulator, parse_gains
 ALL = ("mujoco", "mjlab", "isaaclab", "genesis", "pinocchio", "drake")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("simulator", ALL)
 def test_every_joint_has_its_armature(run, simulator: str) -> None:
     """Those of a dog's rotors, N² I, under the simulator's name."""

@@ -72,6 +72,7 @@ def test_several_results_and_single_precision() -> None:
     assert pose(q.float()).shape == (3, 4, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rnea", "aba"])
 @pytest.mark.parametrize("kind", ["loop", "ball"])
 def test_derivatives_in_both_modes(name: str, kind: str) -> None:
@@ -92,6 +93,7 @@ def test_derivatives_in_both_modes(name: str, kind: str) -> None:
         np.testing.assert_allclose(a, b, atol=1e-11 * np.abs(b).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rnea", "aba"])
 @pytest.mark.parametrize("kind", ["loop", "ball"])
 def test_second_derivatives(name: str, kind: str) -> None:

@@ -99,6 +99,7 @@ def accelerations(model: rm.Model, compiled: mujoco.MjModel, q, v, tau, correcti
     return data.qacc[dofs], g @ rm.aba(model, q, v, tau) + bias
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("belt", [False, True])
 def test_the_limb_moves(belt: bool) -> None:
     """The knee, not the crank, to 3 %, gravity to 0.1 %; the notes say what is locked."""
