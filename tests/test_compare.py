@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import few
+from texts import joint, link, robot
 
 import robomodel as rm
 from robomodel.cli import main
@@ -17,7 +19,6 @@ from robomodel.description import Anchor, Description, Pose, rotation_from_rpy
 from robomodel.description.poses import about, compose
 from robomodel.model import build
 from robomodel.reports.comparison.study import SAMPLES, _Torques
-from tests.cases import few
 
 PENDULUM = """<robot name="pendulum">
   <link name="base"/>
@@ -334,3 +335,21 @@ def test_torques_change_at_as_many_configurations_as_the_page_states() -> None:
         q = _Torques(model).q
         assert len(np.unique(q, axis=0)) == SAMPLES == 8
         assert np.allclose(model.close(q), q, atol=1e-9)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_joint_that_the_other_fixes_is_of_another_type(swapped):
+    texts = [
+        robot(
+            link("upper"),
+            link("fore"),
+            joint("shoulder", "base", "upper"),
+            joint("elbow", "upper", "fore", "0.3 0 0", kind=kind),
+        )
+        for kind in ("continuous", "fixed")
+    ]
+    a, b = (rm.load(text) for text in (reversed(texts) if swapped else texts))
+    found = rm.compare(a, b).differences
+    types = ("fixed", "revolute") if swapped else ("revolute", "fixed")
+    assert [(x.a, x.b) for x in found if (x.element, x.quantity) == ("elbow", "type")] == [types]
+    assert not [x for x in found if x.quantity == "missing"]

@@ -185,8 +185,8 @@ class _Differences:
         a, b, bodies = self.match.a, self.match.b, self.match.bodies
         yield from _missing("link", *(
             {side.label(body): math.inf for body in range(len(side.model.bodies))
-             if body not in matched}
-            for side, matched in ((a, bodies.keys()), (b, bodies.values()))
+             if body not in matched and side.model.bodies[body].name not in other.tree.places}
+            for side, other, matched in ((a, b, bodies.keys()), (b, a, bodies.values()))
         ))  # fmt: skip
         renamed = {a.label(one) for one in bodies} | {b.label(other) for other in bodies.values()}
         yield from _missing("link", *(
@@ -237,10 +237,22 @@ class _Differences:
     def joints(self) -> Iterator[Difference]:
         match = self.match
         sides, matched = (match.a, match.b), [*match.joints, *match.loops]
-        yield from _missing("joint", *(
-            {place.name: math.inf for place in side.joints
-             if place.name not in {pair[n].name for pair in matched}}
+        fixed = [
+            {joint.name for joint in side.model.description.joints if joint.type == "fixed"}
+            for side in sides
+        ]
+        alone = [
+            [place for place in side.joints if place.name not in {pair[n].name for pair in matched}]
             for n, side in enumerate(sides)
+        ]
+        for n in (0, 1):
+            for place in alone[n]:
+                if place.name in fixed[1 - n]:
+                    types = (place.type, "fixed") if n == 0 else ("fixed", place.type)
+                    yield Difference(place.name, "joint", "type", *types, math.inf)
+        yield from _missing("joint", *(
+            {place.name: math.inf for place in alone[n] if place.name not in fixed[1 - n]}
+            for n in (0, 1)
         ))  # fmt: skip
         for one, other in match.joints:
             if one.type != other.type:
