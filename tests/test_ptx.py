@@ -97,10 +97,10 @@ def test_robots_numbers_are_those_of_the_processors_kernels(
 def test_all_robots(robot: str, dtype: str) -> None:
     for algorithm in ("rnea", "aba", "crba"):
         agree(robot, algorithm, dtype)
-    large = rm.robots.load(robot).nv > 20  # half a minute of the interpreter's time each
-    if not large or dtype == "float32":
+    large = rm.robots.load(robot).nv > 12  # half a minute of the interpreter's time each
+    if not large or (dtype == "float32" and robot == "mini_cheetah"):
         agree(robot, "rnea_derivatives", dtype)
-    if not large or (dtype == "float64" and robot != "jvrc1"):
+    if not large or (dtype == "float64" and robot == "tello"):
         agree(robot, "aba_derivatives", dtype)
 
 
