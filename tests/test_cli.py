@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -293,11 +294,12 @@ def test_help_has_examples_at_its_top_and_fits_a_terminal(run):
 def test_examples_of_help_run(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("excite", "four_bar", "-o", "motion.csv")[0] == 0  # what `view` shows
+    assert run("convert", "four_bar", "-o", "b.urdf")[0] == 0  # what `design` compares
     for example in dict.fromkeys(each for c in COMMANDS for each in examples_of(c)):
-        words = example.split()[1:]
+        words = shlex.split(example)[1:]
         words += ["--seconds", "0"] if words[0] == "view" else []
         code, _, err = run(*words)
-        differ = words[0] == "compare" and words[1] != words[2]
+        differ = (words[0] == "compare" and words[1] != words[2]) or "--reference" in words
         assert code == differ, (example, err)
 
 

@@ -67,7 +67,7 @@ def design(
     Examples:
         robomodel design crank_rocker -o page.html --vary rocker_joint.x=3..5
         robomodel design parallel_ankle -o p.html --vary left_rod.length=0.19..0.21
-        robomodel design arm.urdf -o p.html --vary elbow.x=0.2..0.3 --compare optimised.urdf
+        robomodel design four_bar -o p.html --vary joint2.x=.8..1 --compare b.urdf
 
     Options:
         -o, --output OUT.html: The page.
