@@ -407,6 +407,8 @@ class _ClusterChoice:
                 ]  # fmt: skip
                 which = min(range(len(fits)), key=lambda n: fits[n][1])
                 coefficients, error = fits[which]
+                if len(coefficients) < 2:
+                    continue  # it does not move
                 slopes = np.polynomial.polynomial.polyder(np.array(coefficients))
                 x = positions[:, columns[drivers[which]]]
                 if np.max(np.abs(np.polynomial.polynomial.polyval(x, slopes))) > LEVER:
