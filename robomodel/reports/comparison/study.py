@@ -185,7 +185,7 @@ class _Differences:
         a, b, bodies = self.match.a, self.match.b, self.match.bodies
         yield from _missing("link", *(
             {side.label(body): math.inf for body in range(len(side.model.bodies))
-             if body not in matched and side.model.bodies[body].name not in other.tree.places}
+             if body not in matched and not _carried(other, side.model.bodies[body].name)}
             for side, other, matched in ((a, b, bodies.keys()), (b, a, bodies.values()))
         ))  # fmt: skip
         renamed = {a.label(one) for one in bodies} | {b.label(other) for other in bodies.values()}
@@ -496,6 +496,12 @@ def _moved(
             if joint:
                 result[names.get(joint, joint)] += k * ratio
     return result
+
+
+def _carried(side: RobotAtZero, link: str) -> bool:
+    """Whether a robot has a link of this name that is fixed to another one."""
+    place = side.tree.places.get(link)
+    return place is not None and side.label(place.body) != link
 
 
 def _missing(kind: str, a: Mapping[str, float], b: Mapping[str, float]) -> Iterator[Difference]:
