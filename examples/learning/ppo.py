@@ -7,6 +7,7 @@ far the policy moves, as in Rudin et al. (2022), "Learning to walk in minutes", 
 A policy is two small networks, of the mean action and of the value, and the deviations of the
 actions. Observations are scaled by their mean and deviation so far. Episodes that are cut go on, so
 to say: the value of their last observation counts; those that end do not.
+Networks are of single precision, whether or not JAX computes in double elsewhere.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def network(key: Any, sizes: tuple[int, ...], last: float) -> list[tuple[Any, An
         key, now = jax.random.split(key)
         gain = last if n == len(sizes) - 2 else 1.4
         weights = jax.nn.initializers.orthogonal(gain)(now, (before, after), jnp.float32)
-        layers.append((weights, jnp.zeros(after)))
+        layers.append((weights, jnp.zeros(after, jnp.float32)))
     return layers
 
 
@@ -66,7 +67,7 @@ def likelihood(tree: Tree, mean: Any, actions: Any) -> Any:
 def acted(tree: Tree, seen: Any, key: Any) -> tuple[Any, Any, Any, Any]:
     """Actions that are tried at scaled observations, their likelihoods, means and values."""
     mean = applied(tree["actor"], seen)
-    actions = mean + jnp.exp(tree["deviation"]) * jax.random.normal(key, mean.shape)
+    actions = mean + jnp.exp(tree["deviation"]) * jax.random.normal(key, mean.shape, mean.dtype)
     return actions, likelihood(tree, mean, actions), mean, applied(tree["critic"], seen)[:, 0]
 
 
@@ -86,7 +87,7 @@ class Policy:
         tree = {
             "actor": network(actor, (inputs, *HIDDEN, outputs), 0.01),
             "critic": network(critic, (inputs, *HIDDEN, 1), 1.0),
-            "deviation": jnp.full(outputs, jnp.log(0.8)),
+            "deviation": jnp.full(outputs, np.log(0.8), jnp.float32),
         }
         return Policy(tree, np.zeros(inputs), np.ones(inputs))
 
@@ -245,7 +246,7 @@ def learn(
     key, policy = jax.random.key(seed), Policy.new(*sizes, seed)
     still = jax.tree.map(jnp.zeros_like, policy.tree)
     state = {"tree": policy.tree, "first": still, "second": jax.tree.map(jnp.copy, still),
-             "n": jnp.zeros(()), "rate": jnp.full((), 1e-3)}  # fmt: skip
+             "n": jnp.zeros((), jnp.float32), "rate": jnp.full((), 1e-3, jnp.float32)}  # fmt: skip
     policy.tree = jax.tree.map(np.asarray, policy.tree)
     curve, begin = Curve(), time.process_time()
     for iteration in range(iterations):
