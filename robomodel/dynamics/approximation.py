@@ -46,7 +46,7 @@ from robomodel.dynamics.tree_fit import (
 )
 from robomodel.errors import DescriptionWarning, Source, as_names, few, warn, warn_at
 from robomodel.model.actuators import Actuator
-from robomodel.model.approximate import approximate, select, selection, with_tendons
+from robomodel.model.approximate import Selection, approximate, select, with_tendons
 from robomodel.model.build import build
 from robomodel.model.configurations.ranges import joint_range
 from robomodel.model.derived import cached_on_model
@@ -245,7 +245,7 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> WrittenTree:
     clusters = tuple(tree_joints(robot, options.joints, 4 if options.tendons else 1))
     view = replace(robot)
     moving = frozenset(body for each in clusters for body in each.bodies)
-    view.derived[(select,)] = selection(view, moving)
+    view.derived[(select,)] = Selection.of(view, moving)
     lumped = _built(_lumped(view, options.tendons))
     written = WrittenTree(lumped, view, spins, clusters, (), "lumped", None, None)
     if all(cluster.kind == "joint" for cluster in view.clusters):

@@ -1,4 +1,4 @@
-"""Actuators: what pushes a robot's joints, where, and how hard."""
+"""Actuators: which motors drive which joints, with their ratios, rotors and limits."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ ROUND = 0.05  # how far a rotor's moments may differ across its axis, as a share
 
 @dataclass(frozen=True, slots=True)
 class Actuator:
-    """A motor with what it pushes: its force u is that before its reduction.
+    """A motor and the joints that it drives.
 
-    ``joint`` is the rotor's where there is one, else the joint itself; of one that moves several
-    joints without a rotor the first of them. Its rate is Σ coefficient · q̇(joint) over ``terms``,
-    the joints that it moves, and its power u times that: the coefficients are a rotor's ratios, or
-    URDF's reductions, a transmission's matrix, MJCF's gear. Limits are the actuator's too,
-    infinite where nothing gives one. ``stall_torque`` and ``no_load_speed`` are those of its
+    Its rate is Σ coefficient · q̇(joint) over ``terms``, the driven joints, and its power is that
+    times its force u. So u is the force before the reduction. The coefficients are a rotor's
+    ratios, URDF's reductions, a transmission's matrix or MJCF's gear. ``joint`` is the rotor's
+    joint; without a rotor, the first driven joint. Limits are the motor's, before the reduction,
+    and infinite where the file gives none. ``stall_torque`` and ``no_load_speed`` are those of its
     torque-speed curve (None without one), ``torque_constant`` [N m/A] and ``resistance`` [Ω] a DC
     motor's.
     """
@@ -56,7 +56,10 @@ class Actuator:
 
 @dataclass(frozen=True)
 class _DrivenJoints:
-    """Joints and couplings by name."""
+    """The joints and couplings among which motors and rotors are found, by name.
+
+    ``loaded`` joints carry other bodies.
+    """
 
     joints: Mapping[str, Joint]
     nodes: Mapping[str, Node]
@@ -65,7 +68,7 @@ class _DrivenJoints:
     declared: Mapping[str, str]  # couplings that ``<rotor>`` wrote, with the rotors' joints
 
     def turns_alone(self, name: str) -> bool:
-        """Whether the joint turns one body, on whose axis its mass is centred, as a rotor's is."""
+        """Whether the joint turns one balanced body, as a rotor is: symmetric about its axis."""
         node = self.nodes.get(name)
         if node is None or not isinstance(node.joint, Revolute) or name in self.loaded:
             return False
@@ -81,7 +84,7 @@ class _DrivenJoints:
         )
 
     def rotors(self) -> dict[str, Terms]:
-        """Rotors that depend on others, with the joints that turn them and how fast each does."""
+        """The rotors that couplings turn, each with the joints that turn it and their ratios."""
         rotors_of: dict[str, Terms] = {}
         for coupling in self.couplings:
             if coupling.coefficients:  # no gear
@@ -105,9 +108,10 @@ class _DrivenJoints:
         return rotors_of
 
     def shafts(self, driven: Mapping[str, Motor]) -> dict[str, Terms]:
-        """Rotors free for joints: those without motors in ``driven``.
+        """The rotors without a motor in ``driven``, with the joints that turn them.
 
-        A wheel that a rotor turns is none itself: the rotor turns what the wheel does.
+        Where a rotor turns a wheel that turns joints, the rotor is taken to turn these joints, and
+        the wheel is left out.
         """
         shafts = {name: terms for name, terms in self.rotors().items() if name not in driven}
         for name in tuple(shafts):
@@ -125,7 +129,7 @@ def find_actuators(
     nodes: Sequence[Node],
     couplings: Sequence[Coupling],
 ) -> tuple[Actuator, ...]:
-    """Those of the file's transmissions; without any, of the independent joints that are driven."""
+    """The actuators of the file's transmissions; if it has none, one for each driven joint."""
     by_name = {joint.name: joint for joint in joints}
     carrying = {node.parent for node in nodes}
     tree = _DrivenJoints(
@@ -143,7 +147,7 @@ def find_actuators(
 
 
 def _declared(description: Description) -> dict[str, str]:
-    """The joints of rotors by the couplings that turn them, which are called as rotors are."""
+    """Coupling → joint of the rotor that it turns, for couplings with the name of a rotor."""
     above = {joint.child: joint.name for joint in description.joints}
     ends = [actuator for each in description.transmissions for actuator in each.actuators]
     names = {rotor_name(name) for name in (*above.values(), *(end.name for end in ends))}
@@ -188,10 +192,10 @@ def _rotor(
     turned: Mapping[str, Terms],
     used: Set[str],
 ) -> tuple[str | None, float]:
-    """The rotor of an actuator, and how far the actuator turns for one turn of it.
+    """The rotor of an actuator, if it has one, and the actuator's turns for one of the rotor.
 
-    That is 1 for transmissions of ros_control, where a rotor's ratio stands for the reduction.
-    Other actuators, MJCF's, turn as their gear says, and a rotor of theirs in proportion.
+    These are 1 for transmissions of ros_control, where a rotor's ratio stands for the reduction.
+    Other actuators (MJCF's) turn as their gear says, and their rotors in proportion.
     """
     for each in map(rotor_name, names):
         rotor = tree.declared.get(each, each)
@@ -209,7 +213,7 @@ def _rotor(
 
 
 def _proportion(one: Terms, other: Terms) -> float:
-    """How many times the other the one is, over the same joints; 0 where it is no multiple."""
+    """The factor f with one = f · other, over the same joints; 0 if there is none."""
     mine, its = dict(one), dict(other)
     if mine.keys() != its.keys():
         return 0.0
@@ -220,11 +224,12 @@ def _proportion(one: Terms, other: Terms) -> float:
 
 
 def _of_joints(tree: _DrivenJoints, motors: Mapping[str, Motor]) -> list[Actuator]:
-    """One for each joint of one freedom with a motor, or, if independent, a rotor or effort limit.
+    """An actuator for each joint with one freedom that has a motor.
 
-    A joint's effort limit alone makes none where motors elsewhere in its linkage, as many as it has
-    freedoms, drive it. Where several rotors turn with several joints (differentials, parallel
-    belts) each joint takes one of those not yet used, the one with the fewest other joints first.
+    Independent joints with a rotor or an effort limit get one, too. An effort limit alone does not
+    count in a linkage that has motors on other joints, as many as it has freedoms. Where several
+    rotors turn with several joints (differentials, parallel belts), each joint takes an unused
+    rotor with the fewest other joints.
     """
     rotors = tree.shafts(motors)
     motorized = [joint.cluster for joint in tree.joints.values() if joint.name in motors]
@@ -258,10 +263,10 @@ def _of_joints(tree: _DrivenJoints, motors: Mapping[str, Motor]) -> list[Actuato
 def _actuator(
     name: str, joint: str, driven: Terms, tree: _DrivenJoints, motor: Motor, factor: float = 1.0
 ) -> Actuator:
-    """An actuator at ``joint`` that drives others by these terms; its limits are the motor's.
+    """An actuator at ``joint`` that drives others by these terms.
 
-    Where the file gives it none, they are its rotor's, of which it turns ``factor`` times as far,
-    or else those of the first joint that it drives, carried over.
+    Its limits are the first that the file gives of: the motor's; its rotor's, times ``factor``, the
+    actuator's turns for one of the rotor; those of the first joint that it drives, by the ratio.
     """
     first, ratio = driven[0]
     moved, rotating = tree.joints[first], joint not in dict(driven)
@@ -285,9 +290,9 @@ def _actuator(
 
 
 def with_couplings(actuator: Actuator, couplings: Sequence[Coupling]) -> Actuator:
-    """An actuator with the ratios of other couplings, which may be scalars of any kind.
+    """The actuator with the ratios of ``couplings``, which may be scalars of any kind.
 
-    Limits that are carried over from the first joint that it moves follow.
+    Limits that come from the first joint that it drives change with the ratio.
     """
     before = actuator.terms[0][1]
     for coupling in couplings:

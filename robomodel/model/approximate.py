@@ -1,9 +1,10 @@
 """Open trees that approximate robots with loops and couplings, for simulators without these.
 
-Of every constrained cluster as many joints keep moving as it has freedoms; the others are locked as
-they are at the neutral configuration. The inertia of their bodies' motion comes back as the
-armature of the joints that move (:func:`approximate`), or is left out with the bodies
-(:func:`unconstrained`). docs/approximate.md gives the reasons.
+In each constrained cluster as many joints move as it has freedoms. The others are locked at the
+neutral configuration. The inertia that they have by their motion is added as armature to the joints
+that move (:func:`approximate`), or left out with the bodies (:func:`unconstrained`). These trees
+are the paper's baselines, and where the fit of :mod:`robomodel.dynamics.tree_fit` starts; which
+joints a fitted tree has is decided in :mod:`.tree_joints`. docs/approximate.md gives the reasons.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ REGULAR = 1e-6  # joints whose velocities are this near to depending on each oth
 def approximate(model: Model, *, lump: bool = True) -> Description:
     """The robot as an open tree with armature: what ``method="approximate"`` computes.
 
-    Locked bodies are fixed to the bodies that carry them, so that those move their mass and their
-    locked inertia; ``lump=False`` removes them instead, except those that carry other bodies.
-    Every joint that moves has as armature the diagonal of :func:`reflected` at the neutral
-    configuration, in the velocities of the joints that move, where it is positive. A ball joint,
-    whose armature is one number, has the mean of its three; planar and floating joints have none.
+    Locked bodies are fixed to the bodies that carry them, which then have their mass and inertia.
+    ``lump=False`` removes them instead, except those that carry other bodies. The armature of each
+    joint is its diagonal entry of :func:`reflected` at the neutral configuration, in the velocities
+    of the joints that move, or 0 if that is negative. A ball joint, whose armature is one number,
+    has the mean of three entries; planar and floating joints have no armature.
 
-    Raises ValueError where a cluster has freedoms that no joints of it have as a whole.
+    Raises ValueError if no set of whole joints determines a cluster.
     """
     armatures: dict[str, float] = {}
     for each in joint_inertias(model):
@@ -46,28 +47,27 @@ def approximate(model: Model, *, lump: bool = True) -> Description:
 
 
 def with_tendons(model: Model, *, rotors: bool = False) -> Description:
-    """The tree of :func:`approximate` with the reflected inertia between joints of a chain, too.
+    """The tree of :func:`approximate` with reflected inertia between joints of a chain, as tendons.
 
-    An inertia I on Σ kᵢ q̇ᵢ, which MJCF calls the armature of a fixed tendon, is a massless link
-    whose joint has the armature I and turns by Σ kᵢ qᵢ. Each locked rotor that several joints turn
-    is one. What then remains of :func:`reflected` between joints, as linkages have it, is written
-    as such inertias of its Cholesky factor, and where it is not positive semidefinite, of the
-    nearest matrix that is. There is none between joints of two branches, which MuJoCo leaves out.
+    A tendon is an inertia I on Σ kᵢ q̇ᵢ (in MJCF the armature of a fixed tendon). Here it is a
+    massless link whose joint has the armature I and turns by Σ kᵢ qᵢ. Each locked rotor that
+    several joints turn becomes one. The rest of :func:`reflected` between joints, which linkages
+    have, becomes tendons by its Cholesky factor, after projection to a positive semidefinite matrix
+    if need be. Joints on two branches share none, as MuJoCo's mass matrix has no entries there.
 
-    With ``rotors``, those of rotors are all that there is, and armatures are the file's: the
-    inertias are to be fitted.
+    With ``rotors`` there are only the tendons of rotors, for a fit of their inertias.
     """
     armatures: dict[str, float] = {}
     tendons: list[Tendon] = []
     for each in joint_inertias(model):
         shared, diagonal = each.tendons()
-        tendons += each.shared() if rotors else shared
+        tendons += each.of_rotors() if rotors else shared
         armatures |= each.armatures(diagonal)
     return _with_rotors(_open_tree(model, armatures, lump=True), tendons)
 
 
 def approximate_one(model: Model, cluster: Cluster) -> Description:
-    """The robot with this cluster alone as :func:`approximate` has it."""
+    """The robot with this one cluster replaced by its part of :func:`approximate`'s tree."""
     armatures = {joint.name: joint.armature for joint in model.joints}
     for each in joint_inertias(model):
         if each.cluster == cluster.name:
@@ -90,42 +90,39 @@ def unconstrained(model: Model) -> Description:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Bodies whose joints move in the open tree, and of the others those that carry none of them.
+    """Bodies whose joints move in the open tree, and ``dropped`` ones, which carry none of them.
 
-    What is in neither is locked, but carries a body that moves.
+    Bodies in neither set are locked, but carry a moving one.
     """
 
     moving: frozenset[int]
     dropped: frozenset[int]
 
+    @staticmethod
+    def of(model: Model, moving: frozenset[int]) -> Selection:
+        """The selection in which these bodies' joints move."""
+        needed = set(moving)
+        for body in moving:
+            needed.update(graph.path(model.parents, body))
+        return Selection(moving, frozenset(range(len(model.nodes))) - needed)
+
 
 @cached_on_model
 def select(model: Model) -> Selection:
-    """Of each cluster, joints whose velocities determine it, the most telling ones first.
+    """The joints of the open tree: in each cluster, whole joints whose velocities determine it.
 
-    First come joints that move other clusters, then joints of bodies other than symmetric rotors,
-    of these the independent ones, and then by the mass that they move.
+    Joints are taken in this order: those that carry other clusters; those of bodies that are no
+    symmetric rotors; independent ones; those that carry more mass.
     """
     g = model.constraint_jacobian(model.neutral())
     moving = frozenset(
         body for c in model.clusters for body in select_in(model, c, g[c.spanning_v, c.v])
     )
-    return selection(model, moving)
-
-
-def selection(model: Model, moving: frozenset[int]) -> Selection:
-    """These joints move."""
-    needed = set(moving)
-    for body in sorted(moving, reverse=True):
-        parent = model.nodes[body].parent
-        while parent not in needed and parent >= 0:
-            needed.add(parent)
-            parent = model.nodes[parent].parent
-    return Selection(moving, frozenset(range(len(model.nodes))) - needed)
+    return Selection.of(model, moving)
 
 
 def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
-    """Those of a cluster, with its G at neutral; ValueError if no whole joints determine it."""
+    """The bodies of :func:`select` in a cluster, from ``g``, its G at the neutral configuration."""
     if cluster.kind == "joint":
         return list(cluster.bodies)
     leads: dict[int, bool] = dict.fromkeys(cluster.bodies, False)
@@ -155,13 +152,18 @@ def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
             chosen.append(body)
             rows = more
     if len(rows) < cluster.nv:
-        freedoms = ", ".join(f"'{label}'" for label in cluster.independent)
-        raise ValueError(
-            f"cluster '{cluster.name}' of '{model.name}' moves in {cluster.nv} freedoms "
-            f"({freedoms}) that no whole joints of it have, so no open tree stands for it; "
-            "use an exact method"
-        )
+        raise no_tree(model, cluster)
     return chosen
+
+
+def no_tree(model: Model, cluster: Cluster) -> ValueError:
+    """The error for a cluster that no set of whole joints determines."""
+    freedoms = ", ".join(f"'{label}'" for label in cluster.independent)
+    return ValueError(
+        f"cluster '{cluster.name}' of '{model.name}' moves in {cluster.nv} freedoms "
+        f"({freedoms}) that no whole joints of it have, so no open tree stands for it; "
+        "use an exact method"
+    )
 
 
 # ---- reflected inertia ---------------------------------------------------------------------------
@@ -170,10 +172,10 @@ def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
 def reflected(model: Model, q: Vector) -> list[list[Scalar]]:
     """Reflected inertia (nv by nv), block diagonal by clusters, at q; scalars of any kind.
 
-    What a cluster's inertia Gᵀ H G, with the bodies that carry it at rest, is more than that of the
-    same bodies with the joints locked that the open tree locks; and Gᵀ diag(armature) G. A rotor
-    with ratio N on a body of another cluster adds N² times its inertia. It need not be positive
-    where couplers are locked to moving links: then they turn, in a parallelogram they do not.
+    A cluster's inertia Gᵀ (H + diag(armature)) G, with the bodies that carry it at rest, minus that
+    of the same bodies with the joints locked that the open tree locks. A rotor with ratio N on a
+    body of another cluster adds N² times its inertia. The difference may be negative: a
+    parallelogram's coupler does not rotate, but does when it is locked to a moving link.
     """
     moving = select(nominal(model)).moving
     positions = model.spanning_positions(q)
@@ -193,7 +195,10 @@ def reflected(model: Model, q: Vector) -> list[list[Scalar]]:
 def _inertias(
     model: Model, cluster: Cluster, positions: Vector, moving: frozenset[int]
 ) -> dict[tuple[int, int], Scalar]:
-    """H + diag(armature) of a cluster by pairs of spanning velocities, of which one is locked."""
+    """Entries of H + diag(armature) of a cluster for pairs of velocities of which one is locked.
+
+    With armatures on the diagonal, also of joints that move.
+    """
     entries: dict[tuple[int, int], Scalar] = {}
     motions: dict[int, dict[int, Motion]] = {}  # of each body, by spanning velocity
     free: set[int] = set()
@@ -231,9 +236,9 @@ class Tendon:
 class JointInertia:
     """The reflected inertia of a cluster at neutral, in the velocities of its joints that move.
 
-    ``joints`` have these velocities, in their order; ``rotors`` are locked bodies that carry none,
-    with their inertia about their joint and its rate by these velocities. ``chained`` says which of
-    the velocities are of joints of which one carries the other.
+    ``joints`` has the joint of each velocity. ``rotors`` are locked bodies that carry nothing:
+    name, inertia about their joint, and ratios to the velocities. ``chained`` (n, n): whether one
+    of the two velocities' joints carries the other.
     """
 
     cluster: str
@@ -243,7 +248,7 @@ class JointInertia:
     chained: Mask
 
     def armatures(self, matrix: Array) -> dict[str, float]:
-        """The diagonal, of a ball joint its mean; planar and floating joints have none."""
+        """Armatures by joint: the diagonal, a ball's mean; 0 for planar and floating joints."""
         names = [name for name, _ in self.joints]
         result = {}
         for name in dict.fromkeys(names):
@@ -253,8 +258,8 @@ class JointInertia:
             result[name] = value if value > NOTHING * size else 0.0
         return result
 
-    def shared(self) -> list[Tendon]:
-        """Those of rotors that several joints of one chain turn."""
+    def of_rotors(self) -> list[Tendon]:
+        """The tendons of rotors that several joints of one chain turn."""
         single = np.array([alone for _, alone in self.joints])
         tendons = []
         for name, inertia, ratios in self.rotors:
@@ -270,14 +275,14 @@ class JointInertia:
         return Tendon(name, inertia, terms)
 
     def tendons(self) -> tuple[list[Tendon], Array]:
-        """The inertias that several joints share, and the remaining diagonal matrix."""
+        """Tendons for all entries between joints of a chain, and the remaining diagonal matrix."""
         single = np.array([alone for _, alone in self.joints])
         between = single & single[:, None] & self.chained
         whole = np.where(between, self.matrix, np.diag(np.diag(self.matrix)))
         size = np.sqrt(np.abs(np.diag(whole)))
         scale = np.where(size > 0.0, size, 1.0)
         labels = [label for label, _ in self.joints]
-        shared, remainder = self.shared(), whole
+        shared, remainder = self.of_rotors(), whole
         for each in shared:
             row = np.array([dict(each.terms).get(label, 0.0) for label in labels])
             remainder = remainder - each.inertia * np.outer(row, row)
@@ -291,10 +296,10 @@ class JointInertia:
 
 
 def _factored(matrix: Array, chained: Mask | None = None) -> tuple[Array, list[Array]]:
-    """D and rows b of D + Σ bᵀ b, D diagonal, which is the matrix or, if it is indefinite, near.
+    """A diagonal D and rows b with D + Σ bᵀ b = matrix, or near it if it is indefinite.
 
-    By columns of the Cholesky factor, from the last on, so that joints of two branches, which are
-    not ``chained``, are in no row together; those with a single number go to D.
+    The rows are columns of the Cholesky factor, from the last joint on: so joints on two branches,
+    which are not ``chained``, are in no row together. Columns with a single entry go to D.
     """
     off = np.abs(matrix - np.diag(np.diag(matrix)))
     if off.max(initial=0.0) <= NOTHING:
@@ -320,7 +325,7 @@ def _factored(matrix: Array, chained: Mask | None = None) -> tuple[Array, list[A
 
 
 def joint_inertias(model: Model) -> Iterator[JointInertia]:
-    """Those of the clusters, in their order."""
+    """The reflected inertia of each cluster, in their order."""
     q = model.neutral()
     matrix = np.array(reflected(model, [float(x) for x in q]), dtype=float)
     g = model.constraint_jacobian(q)
@@ -358,6 +363,10 @@ def joint_inertias(model: Model) -> Iterator[JointInertia]:
 def _open_tree(
     model: Model, armature: Mapping[str, float], *, lump: bool, only: Cluster | None = None
 ) -> Description:
+    """The open tree with these armatures; with ``only``, other clusters keep their loops.
+
+    Without ``lump``, locked bodies that carry no moving one are removed.
+    """
     described, selection = model.description, select(model)
     unchanged = {cluster.name for cluster in model.clusters if only and cluster is not only}
     moving = {
@@ -414,7 +423,7 @@ def _open_tree(
 
 
 def _with_rotors(tree: Description, tendons: Sequence[Tendon]) -> Description:
-    """The tree with each of these inertias as a rotor that has no mass."""
+    """The tree with each tendon as a rotor without mass."""
     above = {joint.child: joint.parent for joint in tree.joints}
     parent = {joint.name: joint.parent for joint in tree.joints}
     links, joints, couplings = list(tree.links), list(tree.joints), []

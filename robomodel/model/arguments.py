@@ -12,7 +12,7 @@ from robomodel.model.joints import Array
 
 
 def common_batch(**arrays: Array) -> tuple[int, ...]:
-    """The batch axes that arguments broadcast to; ValueError with their names and shapes."""
+    """The batch axes to which arguments broadcast. Raises a ValueError with names and shapes."""
     first, *others = (x.shape[:-1] for x in arrays.values())
     if all(shape == first for shape in others):
         return first
@@ -33,7 +33,7 @@ def by_name(numbers: Mapping[str, ArrayLike] | None, what: str) -> Mapping[str, 
 
 
 def as_array(values: ArrayLike, size: int, name: str, size_name: str) -> Array:
-    """Float64 array whose last axis has the right size; a clear ValueError otherwise."""
+    """A float64 array whose last axis has ``size`` entries. Raises ValueError otherwise."""
     array = as_numbers(values, name)
     if array.ndim == 0 or array.shape[-1] != size:
         count = str(size) if size_name == str(size) else f"{size_name} = {size}"
@@ -49,10 +49,10 @@ def check_one_configuration(q: Array, name: str) -> None:
 
 
 def as_numbers(values: ArrayLike, name: str) -> Array:
-    """Float64 array of any shape; a ValueError for what does not hold real numbers.
+    """A float64 array of any shape.
 
-    Neither text nor objects that could be turned into numbers, nor complex numbers, whose other
-    part would be lost, nor masked ones.
+    Raises ValueError for text and objects, even such as NumPy could convert, for complex numbers,
+    whose imaginary part would be lost, and for masked entries.
     """
     try:
         array = np.asarray(values)

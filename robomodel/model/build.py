@@ -1,4 +1,10 @@
-"""From a description to a model: numbering, axes, inertias, clusters and their constraints."""
+"""From a description to a model: numbering, axes, inertias, clusters and their constraints.
+
+:func:`build` applies the options, then builds: :class:`_Builder` numbers the bodies cluster by
+cluster, decides on each cluster (:class:`ConstrainedCluster`) and assembles the model. It builds
+twice where the loops of a rounded file agree only with their frames moved, and where the spins of
+rods are locked, which are loops more.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +28,7 @@ from robomodel.model.constraints import (
     LoopConstraint,
     Unconstrained,
 )
-from robomodel.model.elements import Cluster, Coupling, Loop
+from robomodel.model.elements import Cluster, Coupling, Loop, Structure
 from robomodel.model.graph import WORLD, SpanningTree
 from robomodel.model.internal_frames import internal_frames, rounding
 from robomodel.model.joints import (
@@ -49,7 +55,6 @@ from robomodel.model.numbers import Numbers, joint_model
 from robomodel.model.options import labels, with_options
 from robomodel.model.spins import bracing_notes, find_spins, locked, spin_note
 from robomodel.model.springs import check_passive, find_springs, tied_links
-from robomodel.model.structure import Structure
 from robomodel.model.tree_constraints import (
     TreeConstraint,
     find_tree_constraints,
@@ -90,13 +95,14 @@ def _with_spins(
     mend: bool,
     spins: Literal["free", "locked"],
 ) -> Model:
-    """The model; rods' spins are locked on request, or where ``independent`` names all others."""
+    """The model; spins of rods are locked on request, or where ``independent`` names all others."""
     chosen = with_options(description, independent=independent)
     try:
         model = _built(chosen, strict, mend)
     except DescriptionError:
         if independent is None:
             raise
+        # the names may be too few only because rods spin: with locked spins they may be enough
         unmarked = _built(description, strict, mend)
         turning = find_spins(unmarked)
         if not turning:
@@ -122,7 +128,7 @@ def _noted(model: Model, *notes: str) -> Model:
 
 
 def _built(description: Description, strict: bool, mend: bool) -> Model:
-    """The model of a description that has its options."""
+    """The model of a description to which the options have been applied."""
     builder = _Builder.of(description, strict, {})
     if decisions := builder.decisions(mend=mend):
         for name, decision in decisions.items():
@@ -136,16 +142,16 @@ def _built(description: Description, strict: bool, mend: bool) -> Model:
 
 @dataclass(frozen=True)
 class _Builder:
-    """A description whose tree is numbered cluster by cluster, and the steps to its model.
+    """A description with its tree numbered cluster by cluster, and the steps to its model.
 
-    ``sizes`` are the clusters' numbers of bodies, which stand one after the other in the tree.
+    ``sizes`` are the numbers of bodies of the clusters, which follow each other in the tree.
     """
 
     description: Description
     tree: SpanningTree
     sizes: list[int]
     strict: bool
-    decided: Mapping[str, Decision]  # of clusters, by their first joints' links
+    decided: Mapping[str, Decision]  # by clusters' names
 
     @staticmethod
     def of(description: Description, strict: bool, decided: Mapping[str, Decision]) -> _Builder:
@@ -157,7 +163,7 @@ class _Builder:
         return _Builder(description, tree, [len(group) for group in groups], strict, decided)
 
     def decisions(self, *, mend: bool) -> dict[str, Decision]:
-        """What walks decide of clusters whose conditions do not agree to the letter, by name."""
+        """The decisions on clusters whose rank is in doubt, by the clusters' names."""
         result: dict[str, Decision] = {}
         for bodies in self.groups:
             constraints = self.tree_constraints_on.get(bodies.start, [])
@@ -169,7 +175,7 @@ class _Builder:
 
     @property
     def notes(self) -> list[str]:
-        """What was decided of clusters whose conditions do not agree to the letter."""
+        """The decisions in words."""
         notes = []
         for bodies in self.groups:
             name = self.tree.joints[bodies.start].child
@@ -181,7 +187,7 @@ class _Builder:
         return notes
 
     def mended(self, description: Description, name: str, decision: Decision) -> Description:
-        """The description with a cluster's frames where its conditions agree; warned of."""
+        """The description with a cluster's frames moved so that its conditions agree; warns."""
         bodies = next(x for x in self.groups if self.tree.joints[x.start].child == name)
         constraints = self.tree_constraints_on[bodies.start]
         problem = self._constrained(bodies).problem(constraints)
@@ -205,7 +211,7 @@ class _Builder:
         return [range(a, b) for a, b in itertools.pairwise(starts)]
 
     def model(self) -> Model:
-        """Assemble."""
+        """The model, with all its clusters analysed."""
         self._check_joints()
         clusters: list[Cluster] = []
         solutions: list[ClusterSolution | None] = []
@@ -244,9 +250,9 @@ class _Builder:
 
     @cached_property
     def numbers(self) -> Numbers:
-        """The numbers of the model, and of its clusters' problems; decides on internal frames.
+        """The numbers of the model and of its clusters' problems, in internal frames chosen here.
 
-        Those of loops' bodies are at their links' origins.
+        Bodies in loops, and those that carry them, keep the origins of their links.
         """
         fixed, first = set[int](), 0
         for size in self.sizes:
@@ -289,13 +295,13 @@ class _Builder:
         return [index for index, size in enumerate(self.sizes) for _ in range(size)]
 
     def _constrained(self, bodies: range) -> ConstrainedCluster:
-        """The bodies of a cluster and their joints, as their constraint sees them."""
+        """A cluster's bodies, from which its problem is posed."""
         return ConstrainedCluster(self.numbers, self.heavy, bodies)
 
     def _cluster(
         self, bodies: range, before: Sequence[Cluster]
     ) -> tuple[Cluster, ClusterSolution | None]:
-        """One cluster, placed after those before it, and its analysis if it is constrained."""
+        """The cluster of these bodies, placed after ``before``; its analysis if constrained."""
         tree_constraints = self.tree_constraints_on.get(bodies.start, [])
         constrained = self._constrained(bodies)
         solution: ClusterSolution | None = None
@@ -309,7 +315,7 @@ class _Builder:
             decision = self.decided.get(problem.name)
             if decision is not None:
                 problem = problem.with_decision(
-                    decision.rank, decision.left, decision.frames is not None
+                    decision.rank, decision.gap, decision.frames is not None
                 )
             geometry = problem.geometry
             solution = constrained.solution(
@@ -356,7 +362,7 @@ class _Builder:
     def _loops_and_couplings(
         self, clusters: Sequence[Cluster], solutions: Sequence[ClusterSolution | None]
     ) -> tuple[tuple[Loop, ...], tuple[Coupling, ...]]:
-        """The file's loops with the conditions that each adds; its couplings, then its mimics."""
+        """The public records: loops with the ranks that they add; couplings, then mimics."""
         ranks = [iter(each.loop_ranks if each else ()) for each in solutions]
         redundant = [iter(each.redundant_linear if each else ()) for each in solutions]
         loops, couplings = list[Loop](), list[Coupling]()
@@ -395,7 +401,7 @@ class _Builder:
         return tuple(loops), tuple(couplings)
 
     def _check_joints(self) -> None:
-        """Refuse damping, friction, springs and armatures that joints cannot have."""
+        """Raises DescriptionError for passive elements or armatures that joints cannot have."""
         for joint in self.description.joints:
             check_passive(joint.source, damping=joint.damping, friction=joint.friction,
                           stiffness=joint.stiffness, reference=joint.reference,
@@ -429,9 +435,7 @@ class _Builder:
                     warn_at(message, joint.source, strict=self.strict)
 
     def _warn_massless(self, clusters: Sequence[Cluster]) -> None:
-        """Warn of clusters that move no mass, which make the mass matrix singular, and of bodies
-        that are seen but have no mass.
-        """
+        """Warn of clusters that move no mass, and of bodies with shapes that have no mass."""
         heavy = [any(self.heavy[body] for body in cluster.bodies) for cluster in clusters]
         for cluster in reversed(clusters):
             if heavy[cluster.index] and cluster.parent != WORLD:
@@ -470,9 +474,9 @@ def _after(before: slice | None, size: int) -> slice:
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedCluster:
-    """The bodies of a cluster and their joints, as their constraint sees them.
+    """The bodies of a cluster, and the problem that constraints on them pose.
 
-    ``heavy`` (has a mass or an inertia) is of all of the model's bodies.
+    ``heavy`` says of each body of the model whether it has a mass or an inertia.
     """
 
     numbers: Numbers
@@ -490,7 +494,10 @@ class ConstrainedCluster:
         return self.numbers.links(self.bodies)
 
     def start(self, *, clamp: bool) -> Array:
-        """Spanning positions from which the neutral configuration is sought."""
+        """Spanning positions from which closing starts: the file's, or zero.
+
+        With ``clamp``, within the joints' limits.
+        """
         start: list[float] = []
         for body, link in zip(self.bodies, self.links, strict=True):
             joint, values = self.tree.joints[body], link.joint.neutral()
@@ -525,7 +532,7 @@ class ConstrainedCluster:
     def solution(
         self, problem: ClusterProblem, constraints: Sequence[TreeConstraint], *, advise: bool
     ) -> ClusterSolution:
-        """The cluster's analysis; with ``advise``, errors of stuck clusters suggest axes."""
+        """The cluster's analysis; with ``advise``, errors of immobile clusters suggest axes."""
         if not problem.geometry.loop_joints and (explicit := analyse_couplings(problem)):
             return explicit
         try:
@@ -546,7 +553,7 @@ class ConstrainedCluster:
             raise DescriptionError(f"{error.summary}; {advice}", error.source) from None
 
     def _columns(self, followers: set[int | None]) -> tuple[SpanningColumn, ...]:
-        """Each spanning velocity, with the file's marks and limits of its joint."""
+        """The spanning velocities, with what the file says of each."""
         columns = []
         for i, (body, link) in enumerate(zip(self.bodies, self.links, strict=True)):
             joint = self.tree.joints[body]

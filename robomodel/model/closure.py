@@ -1,6 +1,7 @@
-"""A cluster's geometry on batches of configurations, and damped steps that close it.
+"""A cluster's conditions on batches of configurations, and Newton's method that closes its loops.
 
-What a step keeps is an argument here as over scalars (:mod:`.configurations.closing`).
+The method is damped, and of least norm where K lacks rank: it serves analysis, and is the last
+resort where the compiled steps of :mod:`.configurations.closing` fail.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from robomodel.tolerances import CLOSED
 
 @dataclass(frozen=True, slots=True)
 class LinearCoupling:
-    """Σ coefficient · q(joint) = offset, over joints of one degree of freedom of one cluster.
+    """Σ coefficient · q(joint) = offset, over joints with one degree of freedom of one cluster.
 
     ``terms`` are (index of the link within the cluster, coefficient).
     """
@@ -42,11 +43,11 @@ class LinearCoupling:
 
 @dataclass(frozen=True)
 class Geometry:
-    """Every condition on a cluster's spanning positions: all loop rows, then all linear couplings.
+    """The bodies of a cluster and all conditions on their positions, redundant ones included.
 
-    ``loops`` are loop joints, then couplings by polynomials.
-
-    Arrays have leading batch axes: q (..., nq), values (..., rows), Jacobians (..., rows, nv).
+    The conditions are the rows of ``loops`` (loop joints, then polynomial couplings), then the
+    ``linear`` couplings. Arrays have leading batch axes: q (..., nq), values (..., rows), Jacobians
+    (..., rows, nv).
     """
 
     links: tuple[Link, ...]
@@ -60,12 +61,12 @@ class Geometry:
 
     @cached_property
     def loop_joints(self) -> tuple[LoopJoint, ...]:
-        """Its loops without couplings by polynomials."""
+        """Those of ``loops`` that are loop joints."""
         return tuple(loop for loop in self.loops if isinstance(loop, LoopJoint))
 
     @property
     def polynomials(self) -> tuple[Polynomial, ...]:
-        """Its couplings by polynomials."""
+        """Those of ``loops`` that are polynomial couplings."""
         return tuple(loop for loop in self.loops if isinstance(loop, Polynomial))
 
     @cached_property
@@ -85,19 +86,20 @@ class Geometry:
 
     @cached_property
     def looped(self) -> tuple[Link, ...]:
-        """The links that loops move; of others' positions couplings alone say something."""
+        """The links on the branches of loops; only linear couplings relate the others."""
         return tuple(self.links[body] for body in sorted(self.looped_bodies))
 
     @cached_property
     def looped_bodies(self) -> frozenset[int]:
-        """Their numbers within the cluster."""
+        """The indices of :attr:`looped` within the cluster."""
         return frozenset(body for loop in self.loops for branch in loop.branches for body in branch)
 
     @cached_property
     def alike(self) -> tuple[tuple[JointModel, Places, Places], ...]:
-        """Joints that integrate alike, as vectors do: one of them, where all are in q and in v.
+        """Groups of joints with one formula of integration: (a joint, places in q, places in v).
 
-        The places are (links, nq) and (links, nv).
+        Joints whose positions are vectors of one length form a group. The places of a group have
+        the shapes (links, nq) and (links, nv).
         """
         groups: dict[object, list[Link]] = {}
         for link in self.links:
@@ -111,7 +113,7 @@ class Geometry:
 
     @cached_property
     def scale(self) -> float:
-        """A characteristic length: the largest within the cluster, 1 where there is none."""
+        """A characteristic length [m]: the largest offset within the cluster, or 1."""
         lengths = [math.hypot(*link.offset) for link in self.links if link.parent >= 0]
         for loop in self.loop_joints:
             lengths += [math.hypot(*end.point) for end in (loop.predecessor, loop.successor)]
@@ -173,9 +175,9 @@ class Geometry:
         return np.concatenate([np.array(link.joint.neutral()) for link in self.links])
 
     def flipped(self, q: Array) -> Mask:
-        """Which configurations hold a loop the wrong way round: axes opposite instead of aligned.
+        """Which configurations have a loop flipped: axes opposite that the loop should align.
 
-        Perpendicularity of axes cannot tell the two apart; Newton's method may end at either.
+        Rows of perpendicular axes hold for both, so that Newton's method may end at either.
         """
         wrong = np.zeros(q.shape[:-1], dtype=bool)
         for value in self.alignments(unstack(q)):
@@ -183,7 +185,7 @@ class Geometry:
         return wrong
 
     def alignments(self, q: Vector) -> list[Scalar]:
-        """Cosines of the angles of axes that loops align; negative where one is flipped."""
+        """The cosine of the angle between the axes that a loop aligns, for each such pair."""
         values: list[Scalar] = []
         for loop in self.loop_joints:
             if axes := _aligned_axes(loop):
@@ -192,9 +194,9 @@ class Geometry:
         return values
 
     def oriented(self) -> Geometry:
-        """With rows for which way round axes are that loops align, which flipped ones break.
+        """The geometry with a row more for each pair of aligned axes, which flipped loops violate.
 
-        Beyond a right angle steps on the conditions alone lead to a flipped loop; these do not.
+        From a start beyond a right angle, steps on the conditions alone end at a flipped loop.
         """
         loops = (
             replace(loop, rows=(*loop.rows, *(Aligned(i) for i in _aligned_axes(loop))))
@@ -206,7 +208,7 @@ class Geometry:
 
 
 def _aligned_axes(loop: LoopJoint) -> list[int]:
-    """The axes of both frames that a loop makes parallel."""
+    """The axes i for which a loop makes axis i of both its frames parallel."""
     pairs = {(row.i, row.j) for row in loop.rows if isinstance(row, Perpendicular)}
     return [0] * ({(1, 0), (2, 0)} <= pairs) + [2] * ((1, 2) in pairs)
 
@@ -216,14 +218,14 @@ def _aligned_axes(loop: LoopJoint) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Steps keep that these velocity columns do not move."""
+    """These velocity columns do not move."""
 
     columns: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Joints:
-    """Steps lead these velocity columns ``way`` (..., columns) behind ``origin`` (..., nq)."""
+    """These velocity columns move to ``way`` (..., columns) from ``origin`` (..., nq)."""
 
     columns: Sequence[int]
     origin: Array
@@ -232,7 +234,7 @@ class Joints:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """Steps lead to the closed configuration nearest to where they start."""
+    """The steps end at the closed configuration nearest to their start."""
 
 
 Kept: TypeAlias = Held | Joints | Nearest
@@ -248,12 +250,22 @@ def close(
     iterations: int = 60,
     rank: float = 1e-9,
 ) -> tuple[Array, Array]:
-    """Damped Newton from q to a closed configuration; returns it with its largest residual.
+    """Damped Newton steps from q (..., nq) to closed configurations, each by itself.
 
-    ``rows`` limits the conditions to these. Steps are of least norm and at most half a unit (radian
-    or metre) of joints in loops, and halved while they do not help, so that the branch of the guess
-    is kept where it can be. Rows that are not finite stay as they are, and so does their residual.
-    Singular values below the share ``rank`` of the largest count as zero.
+    A step has the least norm and moves joints in loops by at most half a unit (radian or metre).
+    It is shortened while it does not reduce the conditions, so that the loops stay on the branch of
+    the guess where they can.
+
+    Args:
+        geometry: The cluster's.
+        q: Guesses (..., nq). Those that are not finite are returned as they are.
+        keep: What the steps keep.
+        rows: The conditions to meet; None for all.
+        iterations: Steps at most.
+        rank: Singular values below this share of the largest count as zero.
+
+    Returns:
+        q, gap: Configurations (..., nq) and the largest residual of each (...).
     """
     batch = q.shape[:-1]
     q = q.reshape(-1, q.shape[-1]).copy()
@@ -316,7 +328,7 @@ def close(
 def _newton_step(values: Array, jacobian: Array, away: Array | None, rank: float) -> Array:
     """The step of least norm that meets the linearised conditions.
 
-    With ``away``, what leads back to the start, the one that ends nearest to there.
+    With ``away``, the motion back to the start, it is the step that ends nearest to the start.
     """
     inverse = np.linalg.pinv(jacobian, rcond=rank)
     step: Array = -np.einsum("nij,nj->ni", inverse, values)

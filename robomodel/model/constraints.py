@@ -1,13 +1,17 @@
-"""Constraints inside a cluster: rows of loop joints, and how its joints' motion follows from them.
+"""Constraints inside a cluster: rows of loop joints, and G and g that follow from them.
 
-Four sorts of rows make every type of loop. Each row is a scalar φ(q) with its exact Jacobian for
-every q, closed or not, over scalars of any kind, from the kinematics of the cluster's bodies
-relative to one ancestor.
+Rows of four kinds make up every type of loop joint: coincident coordinates, a point in a plane,
+perpendicular axes, a distance. Each row is a scalar φ(q) with its exact Jacobian at every q, closed
+or not, over scalars of any kind. It is computed from the kinematics of the cluster's bodies
+relative to their common ancestor.
 
 A cluster's joints have positions q (its *spanning* positions) and velocities q̇. A constraint gives
-q̇ = G v and q̈ = G v̇ + g for its independent velocities v (002, II-B). G is constant of a joint
-alone (G = 1) and of linear couplings such as gears, belts and mimic joints; polynomials are
-evaluated; with loop joints K(q) q̇ = 0 is solved for the dependent velocities.
+q̇ = G v and q̈ = G v̇ + g for the cluster's independent velocities v (002, II-B):
+
+- a single joint: G = 1;
+- linear couplings (gears, belts, mimic joints): G is constant;
+- polynomial couplings: G is evaluated;
+- loop joints: K(q) q̇ = 0 is solved for the dependent velocities.
 """
 
 from __future__ import annotations
@@ -41,7 +45,10 @@ from robomodel.spatial import (
 
 @dataclass(frozen=True, slots=True)
 class LoopEnd:
-    """One end of a loop in motion: a point x and axes fixed to a body, in ancestor axes."""
+    """One end of a loop: a point x and axes fixed to a body, and their motion, in ancestor axes.
+
+    ``turning`` U gives the second derivative U r of a vector r that is fixed to the body.
+    """
 
     x: Vec
     axes: Mat  # columns as rows: axes[i] is the i-th axis of the constraint frame
@@ -53,7 +60,10 @@ class LoopEnd:
 
 @dataclass(frozen=True, slots=True)
 class RowEvaluation:
-    """φ, and φ̇ = f·(ẋ_s - ẋ_p) + m_s·ω_s + m_p·ω_p, and φ̈ at zero joint acceleration."""
+    """A row's value φ, its gradient, and its ``bias``: φ̈ at zero joint acceleration.
+
+    φ̇ = force · (ẋ_s - ẋ_p) + moment_successor · ω_s + moment_predecessor · ω_p.
+    """
 
     value: Scalar
     force: Vec
@@ -119,9 +129,9 @@ class Perpendicular:
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """Predecessor's axis ``i`` points where the successor's axis ``i`` does: φ = a · b - 1.
+    """The predecessor's axis ``i`` points the same way as the successor's axis ``i``.
 
-    Beside rows that make the axes parallel it says nothing more than which way round they are.
+    Beside rows that make the two axes parallel it only tells aligned axes from opposite ones.
     """
 
     i: int
@@ -134,12 +144,15 @@ class Aligned:
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """The two points keep a distance: φ = (|x_s - x_p|² - L²) / 2L, in metres near closure."""
+    """The two points keep the distance L: φ = (|x_s - x_p|² - L²) / 2L.
+
+    Near closure φ is the error of the distance [m].
+    """
 
     length: float
 
     def evaluate(self, p: LoopEnd, s: LoopEnd) -> RowEvaluation:
-        """φ with its gradient along the rod."""
+        """φ and its gradient, which is the rod's direction near closure."""
         d, rate = minus(s.x, p.x), minus(s.velocity, p.velocity)
         inverse = 1.0 / self.length
         value = 0.5 * inverse * (inner(d, d) - self.length * self.length)
@@ -171,10 +184,10 @@ ROWS: Mapping[str, tuple[LoopRow, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class BodyAnchor:
-    """An end as it is fixed to a body, in its internal axes.
+    """An end of a loop or spring on a body: a point and axes, in the body's internal axes.
 
-    ``body`` within the cluster, or :data:`OUTSIDE` (the ancestor itself), for loops; of the whole
-    robot, or the world, for springs. ``axes[i]`` is the i-th axis of the constraint's frame.
+    ``axes[i]`` is the i-th axis of the constraint's frame. For loops ``body`` counts within the
+    cluster, and is :data:`OUTSIDE` on the common ancestor; for springs it counts over the robot.
     """
 
     body: int
@@ -186,7 +199,8 @@ class BodyAnchor:
 class LoopJoint:
     """A loop joint's rows between two anchors.
 
-    ``branches`` are the bodies, within the cluster, from below the common ancestor to each end.
+    ``branches`` are the bodies on the way from the common ancestor, which is left out, to each end;
+    they count within the cluster.
     """
 
     name: str
@@ -225,7 +239,7 @@ class Polynomial:
     def evaluate(
         self, links: Sequence[Link], q: Vector, qd: Vector | None
     ) -> tuple[Scalar, Mapping[int, Scalar], Scalar]:
-        """φ = q(joint) - p(q(of)), its derivatives by velocities, and its φ̈ at no acceleration."""
+        """φ = q(joint) - p(q(of)), its derivative by each velocity, and φ̈ at zero acceleration."""
         link, other = links[self.joint], links[self.of]
         x, bias = q[other.q], 0.0
         if qd is not None:
@@ -246,7 +260,7 @@ OUTSIDE = -1  # the parent of bodies that hang on other clusters
 
 @dataclass(frozen=True, slots=True)
 class BodyPose:
-    """Where a body stands relative to the ancestor: R (rows) and origin, in ancestor axes."""
+    """Pose of a body in the ancestor: rotation R (rows) and origin."""
 
     rotation: Mat
     origin: Vec
@@ -338,7 +352,7 @@ def evaluate_loops(
 ) -> LoopRows:
     """All rows of loops and polynomials at a cluster's spanning positions (and velocities).
 
-    ``keep`` limits to these (loop, row) pairs. Bias entries are zero without ``qd``.
+    ``keep`` selects (loop, row) pairs; None takes all. Without ``qd`` biases are zero.
     """
     transforms = [link.transform(q) for link in links]
     columns = sum(link.joint.nv for link in links)
@@ -399,11 +413,11 @@ def evaluate_loops(
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A body as a constraint sees it: its joint, where that sits on the parent, and its columns.
+    """A body of a cluster with its joint, for the kinematics of constraints.
 
-    ``rotations``, ``offset`` place the joint on the parent, which is the index of a body within the
-    cluster; -1 outside it. ``q`` and ``v`` are the first of the joint's spanning positions and
-    velocities within the cluster.
+    ``rotations`` and ``offset`` place the joint on the parent. ``parent`` is an index within the
+    cluster, or :data:`OUTSIDE`. ``q`` and ``v`` are the indices of the joint's first spanning
+    position and velocity within the cluster.
     """
 
     joint: JointModel
@@ -415,17 +429,17 @@ class Link:
 
     @property
     def positions(self) -> slice:
-        """Where its spanning positions are."""
+        """The places of its spanning positions."""
         return slice(self.q, self.q + self.joint.nq)
 
     @property
     def velocities(self) -> slice:
-        """Where its spanning velocities are."""
+        """The places of its spanning velocities."""
         return slice(self.v, self.v + self.joint.nv)
 
     @property
     def freedoms(self) -> range:
-        """Its spanning velocities."""
+        """The places of its spanning velocities, one by one."""
         return range(self.v, self.v + self.joint.nv)
 
     def transform(self, q: Vector) -> Transform:
@@ -436,7 +450,7 @@ class Link:
 def placement(
     joint: JointModel, rotations: tuple[Rotation, ...], offset: Vec, q: Vector
 ) -> Transform:
-    """Transform of a child whose joint frame stands at ``rotations``, ``offset`` on the parent."""
+    """Transform of a child whose joint frame is at ``rotations``, ``offset`` on the parent."""
     turn, shift = joint.placement(q)
     for rotation in rotations:
         shift = rotation.rotate(shift)
@@ -523,9 +537,10 @@ class LinearConstraint:
 
 @dataclass(frozen=True, slots=True)
 class PolynomialConstraint:
-    """Explicit: linear in z, the independent positions and then polynomials of those before.
+    """Explicit: spanning positions are linear in z, the independent positions and then polynomials.
 
-    ``linear`` has a column for each of z; each polynomial's x is linear in what is before it in z.
+    z is computed in its order: the argument of each polynomial is linear in the entries of z before
+    it. ``linear`` has a column for each entry of z.
     """
 
     links: tuple[Link, ...]
@@ -564,7 +579,7 @@ class PolynomialConstraint:
         return [dot(row, z) for row in self.linear.matrix]
 
     def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
-        """What is linear in z, and each polynomial."""
+        """The rows that are linear in z, then one for each polynomial."""
         powers = evaluate_loops(self.links, self.polynomials, positions, velocities)
         rows, right = self.linear.conditions(positions, velocities)
         return [*rows, *powers.jacobian], [*right, *(-b for b in powers.bias)]
@@ -582,8 +597,10 @@ class Block:
 class LoopConstraint:
     """Implicit: K(q) q̇ = 0 of loop joints, with linear couplings eliminated beforehand.
 
-    Spanning velocities are ``expand`` · z; z holds the independent velocities (columns
-    ``independent`` of z) and those that the loops determine, solved block by block.
+    Spanning velocities are ``expand`` · z. z holds the independent velocities (its columns
+    ``independent``) and those that the loops determine, which are solved for block by block.
+    ``keep`` are the (loop, row) pairs that determine them. K_i and K_d are the columns of K ·
+    expand of independent and of dependent velocities.
     """
 
     links: tuple[Link, ...]
@@ -618,7 +635,7 @@ class LoopConstraint:
         return solution
 
     def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
-        """The loops' rows, and what the couplings say; redundant rows are combined by K_dᵀ."""
+        """The loops' rows, then the couplings'; redundant ones are combined to K_dᵀ K."""
         loops = evaluate_loops(self.links, self.loops, positions, velocities, keep=self.keep)
         rows, right = loops.jacobian, [-b for b in loops.bias]
         columns = list(zip(*self.expand, strict=True))
@@ -657,12 +674,12 @@ class LoopConstraint:
         return loops.values, loops.jacobian
 
     def closing(self, positions: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """Newton's step to closed loops, independent joints held, as joint motion; and the gaps."""
+        """Newton's step that closes the loops, as joint motion, and the gaps; v does not move."""
         values, jacobian = self.rows(positions)
         return self.held(jacobian, [-x for x in values]), values
 
     def held(self, jacobian: Rows, right: Vector) -> list[Scalar]:
-        """expand · [0; K_d⁻¹ right]."""
+        """The joint motion with K x = right and v = 0: expand · [0; K_d⁻¹ right]."""
         solution = self._dependent(jacobian, [[x] for x in right])
         return self._spanning(
             [solution[i][0] if i in solution else 0.0 for i in range(len(self.expand[0]))]

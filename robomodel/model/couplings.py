@@ -1,7 +1,7 @@
-"""Linear couplings solved for as many joints as they determine: over scalars of any kind.
+"""Gauss–Jordan elimination of linear couplings, over scalars of any kind.
 
-Which joint each coupling is solved for (its *pivot*) is decided once, at a file's numbers, by
-:mod:`robomodel.model.mobility.analysis`; other numbers are eliminated by the same pivots.
+The joint for which each coupling is solved (its *pivot*) is decided once, with the file's numbers,
+by :mod:`robomodel.model.mobility.analysis`. Other numbers are eliminated with the same pivots.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Row: TypeAlias = dict[int, Scalar]
 Pivots: TypeAlias = Mapping[int, tuple[Row, Scalar]]
 Chosen: TypeAlias = tuple[int | None, ...]
 Choose: TypeAlias = Callable[[int, Row, Scalar], int | None]
-"""The pivot of a coupling, from its number, its row after those before it, and its offset; None
-where nothing is left of it."""
+"""The pivot of a coupling, from its number, and its row and offset after the elimination of those
+before it; None where nothing is left of the row."""
 
 
 @dataclass(frozen=True, slots=True)
 class EliminatedCouplings:
-    """Gauss–Jordan form: pivot column → (its row over the other columns, its offset).
+    """Couplings in Gauss–Jordan form: pivot column → (its row over the other columns, its offset).
 
-    ``chosen``: the pivot of each coupling, None of redundant ones.
+    ``chosen`` is the pivot of each coupling, None for a redundant one.
     """
 
     pivots: dict[int, tuple[Row, Scalar]]
@@ -45,7 +45,7 @@ class EliminatedCouplings:
 
 
 def eliminate(geometry: Geometry, choose: Choose) -> EliminatedCouplings:
-    """Solve a cluster's couplings for the columns that ``choose`` picks, one after the other."""
+    """Eliminate a cluster's couplings in their order, with the pivots that ``choose`` returns."""
     rows: list[tuple[Row, Scalar]] = []
     pivots: list[int] = []
     chosen: list[int | None] = []
@@ -85,9 +85,9 @@ def eliminate(geometry: Geometry, choose: Choose) -> EliminatedCouplings:
 
 
 def eliminated(geometry: Geometry, chosen: Chosen) -> EliminatedCouplings:
-    """Solve by pivots that are chosen already.
+    """The couplings eliminated with pivots that are chosen already.
 
-    Not-a-number where a redundant coupling contradicts those before it by these numbers.
+    Results are not-a-number where a coupling that should be redundant contradicts the others.
     """
     fault: Scalar = 0.0
 
@@ -111,9 +111,9 @@ def eliminated(geometry: Geometry, chosen: Chosen) -> EliminatedCouplings:
 def linear_constraint(
     geometry: Geometry, pivots: Pivots, columns: Sequence[int]
 ) -> LinearConstraint:
-    """Spanning velocities and positions by those of these columns."""
+    """The constraint that gives spanning velocities and positions from those of ``columns``."""
     matrix, positions, offsets = [], [], []
-    start, nq = starts(geometry, columns)
+    start, nq = position_starts(geometry, columns)
     link_of = {column: n for n, link in enumerate(geometry.links) for column in link.freedoms}
     for n, link in enumerate(geometry.links):
         for i in link.freedoms:
@@ -131,8 +131,8 @@ def linear_constraint(
     return LinearConstraint(tuple(matrix), tuple(positions), tuple(offsets))
 
 
-def starts(geometry: Geometry, columns: Sequence[int]) -> tuple[dict[int, int], int]:
-    """Where the positions of these columns' links begin, and how many there are."""
+def position_starts(geometry: Geometry, columns: Sequence[int]) -> tuple[dict[int, int], int]:
+    """The first position of each of these columns' links, by link, and the number of positions."""
     start: dict[int, int] = {}
     nq = 0
     for i in columns:
@@ -144,7 +144,7 @@ def starts(geometry: Geometry, columns: Sequence[int]) -> tuple[dict[int, int], 
 
 
 def expansion(geometry: Geometry, pivots: Pivots) -> tuple[list[int], list[tuple[Scalar, ...]]]:
-    """The columns z that couplings leave, and all spanning velocities by these."""
+    """The columns z that are no pivots, and the matrix from z to all spanning velocities."""
     z = [i for i in range(geometry.nv) if i not in pivots]
     rows = [
         tuple((pivots[i][0] if i in pivots else {i: 1.0}).get(c, 0.0) for c in z)
@@ -156,7 +156,7 @@ def expansion(geometry: Geometry, pivots: Pivots) -> tuple[list[int], list[tuple
 def with_geometry(
     constraint: Constraint, geometry: Geometry, chosen: Chosen, columns: Sequence[int]
 ) -> Constraint:
-    """A cluster's constraint by other numbers; ``columns`` are its independent ones."""
+    """A cluster's constraint with other numbers; ``columns`` are its independent ones."""
     if isinstance(constraint, LoopConstraint):
         pivots = eliminated(geometry, chosen).pivots
         return replace(

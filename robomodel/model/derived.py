@@ -24,9 +24,9 @@ EDGES = ("cli", "kernels", "parsers", "reports", "robots", "views")
 
 
 def cached_on_model(make: F) -> F:
-    """A function of a model, and of further hashable arguments, that is run once for each.
+    """Decorator: a function of a model, and of further hashable arguments, that runs once for each.
 
-    Its results are in :attr:`Model.derived` by (the function, the further arguments …).
+    Its results are kept in :attr:`Model.derived`, by the function and the further arguments.
     """
 
     @wraps(make)
@@ -40,17 +40,20 @@ def cached_on_model(make: F) -> F:
 
 
 def nominal(model: Model) -> Model:
-    """The model on which decisions are taken: by the file's numbers."""
+    """The model with the file's numbers, on which decisions are taken (which joints move, ranks).
+
+    It is ``model`` itself, unless numbers of ``model`` are arguments of a program.
+    """
     return model if model.nominal is None else model.nominal
 
 
 def traced(
     make: Callable[Concatenate[Model, P], TracedFunction],
 ) -> Callable[Concatenate[Model, P], TracedFunction]:
-    """A traced function of a model, created once by ``make``.
+    """Decorator: a traced function of a model, which ``make`` creates once for each model.
 
-    Its name and further arguments are its key among kernels on disk, with the robot and the source
-    of this package. These arguments are hashable, and dataclasses, containers, numbers or text.
+    Further arguments must be hashable, and dataclasses, containers, numbers or text: with the name
+    of ``make``, the robot and the source of this package they are the key of the kernel on disk.
     """
 
     def function(model: Model, /, *arguments: P.args, **named: P.kwargs) -> TracedFunction:
@@ -77,8 +80,8 @@ def traced(
 def cache_key(model: Model, what: str) -> str:
     """A digest of all that determines a program: the robot, the function, and this package.
 
-    The robot as it was built, not only as it was described: which of a loop's joints are
-    independent is a decision by rank, which other releases of NumPy may take otherwise.
+    The robot counts as it was built, not only as it was described: which of a loop's joints are
+    independent is decided by rank, and other releases of NumPy may decide otherwise.
     """
     return digest((_canonical_model(model), what, sources()))
 
@@ -91,7 +94,7 @@ def _canonical_model(model: Model) -> str:
 
 @functools.cache
 def sources() -> str:
-    """A digest of the modules that programs come from: another source makes other kernels."""
+    """A digest of the modules that take part in programs: changed source makes new kernels."""
     package = Path(__file__).parents[1]
     result = hashlib.sha256()
     for file in sorted(package.rglob("*.py")):

@@ -1,4 +1,4 @@
-"""What a model consists of (bodies, joints, nodes, clusters), and what their coordinates are."""
+"""What a model consists of: bodies, joints, nodes, clusters; the meaning of its coordinates."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop joint: ``rows`` conditions, of which ``rank`` say something new.
+    """A loop joint with ``rows`` conditions, which add ``rank`` to those of the loops before it.
 
-    The others, ``redundant``, repeat what the tree or the loops before it already say (three of a
-    planar linkage's five, for instance); they are checked when a loop closes and take no part in G.
+    The other rows are ``redundant``, as are three of the five of a planar linkage's hinge: they
+    hold when the loop is closed, which is checked, and take no part in G.
     """
 
     name: str
@@ -112,11 +112,12 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Coupling:
-    """Σ coefficient · q(joint) = offset; ``kind`` says whether a coupling or a mimic wrote it.
+    """Σ coefficient · q(joint) = offset, over ``terms``.
 
-    A "polynomial" has ``coefficients``: q(first joint) = Σ coefficients[i] · q(second joint)ⁱ,
-    whose linear part ``terms`` and ``offset`` are. ``explicit``: its cluster has no loops, so that
-    q holds the independent positions only. ``redundant``: it repeats the couplings before it.
+    ``kind`` is "coupling", "mimic" or "polynomial". A polynomial has ``coefficients``:
+    q(first joint) = Σ coefficients[i] · q(second joint)ⁱ; ``terms`` and ``offset`` are its linear
+    part. ``explicit``: the cluster has no loops, so that q holds the independent positions only.
+    ``redundant``: it repeats the couplings before it.
     """
 
     name: str
@@ -148,9 +149,9 @@ class Frame:
 class Node(Link):
     """A body as the recursions see it, in its internal axes (see :mod:`robomodel.model.joints`).
 
-    ``parent``, ``q`` and ``v`` count over the whole robot. ``axisymmetric``: turning about the
-    joint's axis changes neither its inertia nor anything that hangs on it: its rotation is not
-    computed. ``armature`` is its joint's, on each spanning velocity.
+    ``parent``, ``q`` and ``v`` count over the whole robot. ``axisymmetric``: a rotation about the
+    joint's axis changes neither the inertia nor anything that hangs on the body, so that the
+    recursions do not compute it. ``armature`` acts on each spanning velocity of the joint.
     """
 
     name: str
@@ -164,13 +165,27 @@ class Node(Link):
 class Cluster:
     """Bodies whose joints constraints relate; an unconstrained body is a cluster alone.
 
-    ``outputs`` are the bodies of the parent cluster (or ``WORLD``) on which it hangs. Slices: its
-    part of q, of v, and of the spanning positions and velocities. ``kind`` is "joint", "couplings"
-    or "loops" (what is solved for); ``geometry`` holds the bodies as constraints see them and all
-    conditions on them, redundant ones included. ``slack`` [m, or sine of an angle]: how far
-    conditions outside of ``closing_rows`` may be open in a configuration, where the file's numbers
-    contradict each other; 0 where they do not. ``pivots``: the spanning velocity for which each
-    linear coupling is solved, None of redundant ones.
+    Attributes:
+        name: That of its first body.
+        index: Its place in ``Model.clusters``.
+        parent: The parent cluster's index, or ``WORLD``.
+        bodies: Its bodies, which follow each other in ``Model.nodes``.
+        joints: The names of their joints.
+        outputs: The bodies of the parent cluster (or ``WORLD``) on which it hangs.
+        independent: Labels of its independent velocities.
+        kind: "joint" (one body, no constraint), "couplings" (explicit: q holds the independent
+            positions) or "loops" (implicit: q holds all positions).
+        q, v: Its parts of q and v.
+        spanning_q, spanning_v: Its parts of the spanning positions and velocities.
+        constraint: G and g.
+        geometry: The bodies and all conditions on them, redundant ones included.
+        columns: The independent ones among its spanning velocities.
+        closing_rows: The conditions of ``geometry`` that closing meets; empty without loops.
+        start: Its part of the neutral configuration.
+        slack: How far conditions outside of ``closing_rows`` may be open [m, or sine of an angle],
+            where the file's numbers contradict each other; else 0.
+        pivots: The spanning velocity for which each linear coupling is solved; None for a redundant
+            coupling.
     """
 
     name: str
@@ -207,7 +222,7 @@ class Cluster:
 
     @property
     def loose(self) -> bool:
-        """Whether no row closes alone: of more than count, a file leaves each open by its slack."""
+        """Whether closing rows outnumber dependent velocities: each may be open by the slack."""
         return self.slack > 0.0 and len(self.closing_rows) > self.geometry.nv - self.nv
 
     @property
@@ -221,13 +236,29 @@ class Cluster:
         return self.kind == "loops"
 
 
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Decisions on bodies, taken once with a file's numbers; those on constraints are in clusters.
+
+    Attributes:
+        frames: Each body's internal frame, in its link's frame.
+        rounding: The offset [m] below which a coordinate counts as zero.
+        loaded: Bodies on which other bodies, loops or springs hang.
+    """
+
+    frames: tuple[Pose, ...]
+    rounding: float
+    loaded: frozenset[int]
+
+
 # ---- what coordinates of clusters stand for ------------------------------------------------------
 
 
 def joint_slices(model: Model, cluster: Cluster) -> Iterator[tuple[int, slice, slice]]:
-    """The bodies whose joint positions a cluster's q holds: body, where in it and in their rates.
+    """The bodies whose positions a cluster's q holds: (body, places in q, places in the rates).
 
-    All bodies of a cluster with loops, else the independent, whose rates are the cluster's v.
+    With loops these are all bodies, and the rates their spanning velocities; without, they are the
+    bodies with independent joints, and the rates the cluster's v.
     """
     q = v = 0
     for body in cluster.bodies:
@@ -238,14 +269,14 @@ def joint_slices(model: Model, cluster: Cluster) -> Iterator[tuple[int, slice, s
 
 
 def independent_rates(cluster: Cluster, along: slice) -> list[int | None]:
-    """Where such rates of a joint are in v; None for those that depend on others in loops."""
+    """The index in v of each of a joint's rates (of :func:`joint_slices`); None if dependent."""
     first, columns = cluster.v.start, range(along.start, along.stop)
     independent = cluster.columns if cluster.implicit else range(cluster.nv)
     return [first + independent.index(c) if c in independent else None for c in columns]
 
 
 def quaternions(model: Model) -> Iterator[tuple[str, slice]]:
-    """The joints whose positions have a quaternion, by name, and where it is in q."""
+    """The names of the joints whose positions have a quaternion, each with its place in q."""
     for cluster in model.clusters:
         for body, part, _ in joint_slices(model, cluster):
             if model.nodes[body].joint.nq != model.nodes[body].joint.nv:
@@ -271,7 +302,7 @@ def columns_of(model: Model, cluster: Cluster) -> list[SpanningColumn]:
 
 
 def velocity_units(model: Model, cluster: Cluster) -> Array:
-    """By what a cluster's spanning velocities are divided to be comparable: radians, its size."""
+    """Units in which a cluster's spanning velocities are comparable: 1 rad, or its size [m]."""
     return column_units(columns_of(model, cluster), cluster.geometry.scale)
 
 

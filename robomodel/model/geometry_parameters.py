@@ -1,4 +1,4 @@
-"""Parameters of geometry by name, and descriptions by other values of them: scalars of any kind."""
+"""Parameters of geometry by name, and descriptions with other values, scalars of any kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from robomodel.description.poses import rows3
 from robomodel.errors import DescriptionError, Source
 from robomodel.model.constraints import Distance
 from robomodel.model.elements import Coupling
-from robomodel.model.graph import WORLD
+from robomodel.model.graph import path
 from robomodel.model.springs import check_passive
 from robomodel.scalars import Scalar, Vector, div, is_number, is_one, select
 from robomodel.spatial import ZERO, Transform, about_axis, from_quaternion, matmul
@@ -42,12 +42,16 @@ SPRINGS = ("stiffness", "reference", "damping", "friction")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a parameter of geometry stands: of the joint, loop or coupling ``owner``, which number.
+class Number:
+    """The number of a description for which a parameter of geometry stands.
 
-    ``entry``: of an "origin" x, y, z, then the turn's; of an anchor 0, 1 or 2; of a "coupling" the
-    term. Couplings are numbered as the model's are. Of the springs of a "joint" or "loop", and of a
-    "spring" between points or over joints, it is the place in :data:`SPRINGS`.
+    ``owner`` is the name of a joint, loop or spring, or the index of a coupling in
+    ``Model.couplings``. ``entry`` counts within it:
+
+    - "origin": x, y, z, rx, ry, rz; "predecessor", "successor": x, y, z of the anchor;
+    - "coupling": its terms; "length" of a rod: 0; "gravity": x, y, z;
+    - "joint", "loop": the numbers of its spring in :data:`SPRINGS`; "spring": those of a spring
+      between points or over joints.
     """
 
     kind: Literal[
@@ -58,16 +62,16 @@ class Place:
     entry: int = 0
 
 
-def places(model: Model) -> Iterator[tuple[str, Place, float]]:
-    """Names, what they stand for, and the model's values.
+def numbers_by_name(model: Model) -> Iterator[tuple[str, Number, float]]:
+    """The parameters of geometry: name, number of the description, value.
 
-    A rod's length is that of the model, where a file gives none.
+    The length of a rod for which the file gives none is the model's.
     """
     for joint in model.description.joints:
         for i, (axis, x) in enumerate(zip(AXES, joint.origin.xyz, strict=True)):
-            yield f"{joint.name}.{axis}", Place("origin", joint.name, i), float(x)
+            yield f"{joint.name}.{axis}", Number("origin", joint.name, i), float(x)
         for i, axis in enumerate(TURNS, 3):
-            yield f"{joint.name}.{axis}", Place("origin", joint.name, i), 0.0
+            yield f"{joint.name}.{axis}", Number("origin", joint.name, i), 0.0
     lengths = rods(model)
     for loop in model.description.loops:
         ends: tuple[tuple[Literal["predecessor", "successor"], Anchor], ...] = (
@@ -76,25 +80,25 @@ def places(model: Model) -> Iterator[tuple[str, Place, float]]:
         )
         for end, anchor in ends:
             for i, (axis, x) in enumerate(zip(AXES, anchor.origin.xyz, strict=True)):
-                yield f"{loop.name}.{end}.{axis}", Place(end, loop.name, i), float(x)
+                yield f"{loop.name}.{end}.{axis}", Number(end, loop.name, i), float(x)
         if loop.name in lengths:
-            yield f"{loop.name}.length", Place("length", loop.name), lengths[loop.name]
+            yield f"{loop.name}.length", Number("length", loop.name), lengths[loop.name]
     for n, coupling in enumerate(model.couplings):
         if not coupling.coefficients:
             for i, (name, k) in enumerate(coupling.terms):
-                yield f"{coupling.name}.{name}", Place("coupling", n, i), float(k)
+                yield f"{coupling.name}.{name}", Number("coupling", n, i), float(k)
     yield from _springs(model)
     for i, axis in enumerate(AXES):
-        yield f"gravity.{axis}", Place("gravity", "", i), float(model.gravity[i])
+        yield f"gravity.{axis}", Number("gravity", "", i), float(model.gravity[i])
 
 
-def _springs(model: Model) -> Iterator[tuple[str, Place, float]]:
-    """Of springs that the file gives; ``name.spring.stiffness`` where a joint has their name."""
+def _springs(model: Model) -> Iterator[tuple[str, Number, float]]:
+    """Those of springs; ``name.spring.stiffness`` where a joint has the spring's name."""
     joints = {joint.name for joint in model.joints}
     for joint in model.joints:
         if joint.stiffness:
             for i, kind in enumerate(SPRINGS[: 2 if joint.nv == 1 else 1]):
-                yield f"{joint.name}.{kind}", Place("joint", joint.name, i), getattr(joint, kind)
+                yield f"{joint.name}.{kind}", Number("joint", joint.name, i), getattr(joint, kind)
     for spring in model.springs:
         owner: Literal["loop", "spring"] = "loop" if spring.kind in ("turn", "slide") else "spring"
         name = f"{spring.name}.spring" if spring.name in joints else spring.name
@@ -102,11 +106,11 @@ def _springs(model: Model) -> Iterator[tuple[str, Place, float]]:
             between = spring.kind == "points"
             if not (between and kind == "friction"):
                 said = "length" if between and kind == "reference" else kind
-                yield f"{name}.{said}", Place(owner, spring.name, i), float(getattr(spring, kind))
+                yield f"{name}.{said}", Number(owner, spring.name, i), float(getattr(spring, kind))
 
 
 def rods(model: Model) -> dict[str, float]:
-    """The lengths of rods."""
+    """The lengths of the model's rods, by loop."""
     return {
         loop.name: row.length
         for cluster in model.clusters
@@ -117,22 +121,23 @@ def rods(model: Model) -> dict[str, float]:
 
 
 def described(
-    model: Model, values: Mapping[Place, Scalar]
+    model: Model, values: Mapping[Number, Scalar]
 ) -> tuple[Description, dict[str, Scalar]]:
-    """The model's description by other values, and angles of revolute joints beside it.
+    """The model's description with other values, and offsets of revolute joints' angles.
 
-    Such an angle is what turns a joint about its own axis, where it is no number. Lengths of rods
-    and springs for which the file has none stay those of the model.
+    An offset is a rotation of a joint about its own axis that is a traced scalar: as an offset it
+    leaves the joint's frame constant. Lengths of rods and springs for which the file has none stay
+    the model's.
     """
     by_owner: dict[tuple[str, str | int], dict[int, Scalar]] = {}
-    for place, value in values.items():
-        by_owner.setdefault((place.kind, place.owner), {})[place.entry] = value
+    for number, value in values.items():
+        by_owner.setdefault((number.kind, number.owner), {})[number.entry] = value
     description = model.description
     offsets: dict[str, Scalar] = {}
     joints = {joint.name: joint for joint in description.joints}
     for name, joint in joints.items():
         if (numbers := by_owner.get(("origin", name))) is not None:
-            if (along := _own_axis(joint, numbers)) is not None:
+            if (along := _offset(joint, numbers)) is not None:
                 offsets[name] = along
                 numbers = {i: x for i, x in numbers.items() if i < 3}
             joints[name] = replace(joint, origin=_moved(joint.origin, numbers))
@@ -180,14 +185,14 @@ def described(
 
 
 def _sprung(numbers: Mapping[int, Scalar], source: Source) -> dict[str, Scalar]:
-    """The fields of a spring, by their places; an error of impossible numbers."""
+    """The fields of a spring from their indices in :data:`SPRINGS`, checked."""
     fields = {SPRINGS[i]: x for i, x in numbers.items()}
     check_passive(source, **fields)
     return fields
 
 
 def _positive(length: Scalar, rod: Loop) -> Scalar:
-    """A rod's length; not-a-number where it is not positive, an error of numbers."""
+    """A rod's length. One that is not positive raises an error, or is not-a-number if traced."""
     if not is_number(length):
         return select(-length, length, math.nan)
     if length > 0.0:
@@ -195,8 +200,8 @@ def _positive(length: Scalar, rod: Loop) -> Scalar:
     raise DescriptionError(f"its length is {length:g}; give it a positive one", rod.source)
 
 
-def _own_axis(joint: Joint, numbers: Mapping[int, Scalar]) -> Scalar | None:
-    """The angle of a turn that is about a revolute joint's own axis, if that is all it is."""
+def _offset(joint: Joint, numbers: Mapping[int, Scalar]) -> Scalar | None:
+    """The angle of a traced rotation about a revolute joint's own axis alone; else None."""
     turns = {i - 3: x for i, x in numbers.items() if i >= 3 and not (is_number(x) and x == 0.0)}
     if joint.type not in ("revolute", "continuous") or len(turns) != 1:
         return None
@@ -207,7 +212,7 @@ def _own_axis(joint: Joint, numbers: Mapping[int, Scalar]) -> Scalar | None:
 
 
 def _moved(origin: Pose, numbers: Mapping[int, Scalar]) -> Pose:
-    """An origin with other numbers, turned further by R exp([r]×)."""
+    """An origin with other coordinates, and its rotation R exp([r]×)."""
     x, y, z = (numbers.get(i, each) for i, each in enumerate(origin.xyz))
     turn = [numbers.get(i, 0.0) for i in range(3, 6)]
     if all(is_number(a) and a == 0.0 for a in turn):
@@ -216,7 +221,7 @@ def _moved(origin: Pose, numbers: Mapping[int, Scalar]) -> Pose:
 
 
 def exponential(turn: Vector) -> Rows3:
-    """exp([r]×), rows; about a coordinate axis where the others are zeros."""
+    """The rows of exp([r]×), an elementary rotation where two of r are constant zeros."""
     axes = [k for k in range(3) if not (is_number(turn[k]) and turn[k] == 0.0)]
     if len(axes) == 1:
         return Transform((about_axis(axes[0], turn[axes[0]]),), ZERO).matrix()
@@ -225,6 +230,7 @@ def exponential(turn: Vector) -> Rows3:
 
 
 def _anchor(anchor: Anchor, numbers: Mapping[int, Scalar]) -> Anchor:
+    """An anchor with other coordinates."""
     x, y, z = (numbers.get(i, each) for i, each in enumerate(anchor.origin.xyz))
     return replace(anchor, origin=Pose((x, y, z), anchor.origin.rotation)) if numbers else anchor
 
@@ -259,7 +265,7 @@ def _geared(
 def _element(
     model: Model, element: CouplingElement, terms: tuple[tuple[str, Scalar], ...]
 ) -> CouplingElement:
-    """The element with these coefficients: as it is written where it can be."""
+    """The element with these coefficients, of the same kind if they allow it."""
     match element:
         case LinkCoupling():
             ahead = joints_above(model, element.successor)
@@ -273,9 +279,5 @@ def _element(
 
 
 def joints_above(model: Model, link: str) -> list[str]:
-    """The joints on the way from the root to a link."""
-    body, result = model.frame(link).body, []
-    while body != WORLD:
-        result.append(model.joints[body].name)
-        body = model.nodes[body].parent
-    return result
+    """The joints on the way from a link to the root."""
+    return [model.joints[body].name for body in path(model.parents, model.frame(link).body)]

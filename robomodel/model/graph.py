@@ -1,8 +1,8 @@
 """Connectivity: bodies, spanning tree, and clusters as strongly connected components.
 
-Fixed joints lump links into bodies. Whatever a loop or a coupling relates becomes one cluster,
-together with the bodies that must come along so that the clusters form a tree (002, IV-A).
-Nothing here recurses, so that a chain may be thousands of links long.
+Fixed joints lump links into bodies. The bodies that a loop or a coupling relates become one
+cluster, with as many others as it takes for the clusters to form a tree (002, IV-A). Functions do
+not recurse, so that a chain may be thousands of links long.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WORLD = -1
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a link is: its body (``WORLD`` for the fixed base) and its pose in the body."""
+    """The place of a link: its body (``WORLD`` for the fixed base) and its pose in the body."""
 
     body: int
     pose: Pose
@@ -30,8 +30,8 @@ class Place:
 class SpanningTree:
     """The spanning tree: bodies, parents before children, each moved by one joint.
 
-    ``joints[i]`` moves body i, whose parent body is ``parents[i]``; its frame is that of the link
-    ``joints[i].child``. ``places`` says where every link of the file is.
+    ``joints[i]`` moves body i on its parent ``parents[i]``. The body's frame is that of the link
+    ``joints[i].child``. ``places`` has every link of the file.
     """
 
     root: str
@@ -51,7 +51,7 @@ class SpanningTree:
         )
 
     def path(self, body: int, ancestor: int) -> tuple[int, ...]:
-        """Bodies from below ``ancestor`` down to ``body``."""
+        """The bodies on the way from ``ancestor``, which is left out, to ``body``."""
         return tuple(reversed(path(self.parents, body, ancestor)))
 
     def common_ancestor(self, bodies: Iterable[int]) -> int:
@@ -60,7 +60,7 @@ class SpanningTree:
 
 
 def path(parents: Sequence[int] | Mapping[int, int], body: int, ancestor: int = WORLD) -> list[int]:
-    """Bodies from one inwards, up to below another that it hangs on."""
+    """The bodies on the way from ``body`` to ``ancestor``, which is left out."""
     bodies = []
     while body != ancestor:
         bodies.append(body)
@@ -114,11 +114,10 @@ def spanning_tree(description: Description) -> SpanningTree:
 def clusters(tree: SpanningTree, ties: Sequence[Sequence[int]]) -> list[list[int]]:
     """The clusters, parents before children, each a sorted list of bodies.
 
-    Every tie is a set of bodies that one constraint relates. They are merged, with what it takes
-    for the clusters to form a tree: those that hang on each other in a circle become one (strongly
-    connected components), and where a cluster hangs on several others, it takes in all that lies
-    between them and the cluster that they hang on in common. A cluster may hang on several bodies
-    of its parent cluster.
+    Every tie is a set of bodies that one constraint relates; they are merged. Then clusters that
+    hang on each other in a circle become one (strongly connected components), and a cluster that
+    hangs on several others is merged with all that lies between them and their common ancestor.
+    A cluster may hang on several bodies of its parent cluster.
     """
     leader = list(range(len(tree.joints)))
 
@@ -144,9 +143,10 @@ def clusters(tree: SpanningTree, ties: Sequence[Sequence[int]]) -> list[list[int
 
 
 def _misplaced(tree: SpanningTree, names: Sequence[int]) -> list[int]:
-    """Clusters (by name) that must become one for all to form a tree; empty when they do.
+    """Clusters that must become one for all to form a tree; empty when they do.
 
-    Clusters are visited from the base, each after all that it hangs on.
+    Clusters are named by a body of theirs, and visited from the base, each after all that it hangs
+    on.
     """
     hangs_on: dict[int, set[int]] = {name: set() for name in names}
     carries: dict[int, list[int]] = defaultdict(list)
@@ -171,7 +171,7 @@ def _misplaced(tree: SpanningTree, names: Sequence[int]) -> list[int]:
                 return [name, *sorted(between)]
             (parent_of[name],) = hangs_on[name]
             ready.append(name)
-    # whoever was not visited hangs on a circle: walk up until it closes
+    # clusters that were not visited hang on a circle: walk up until it closes
     at = next((name for name in names if name not in parent_of), None)
     walk: list[int] = []
     while at is not None and at not in walk:

@@ -36,10 +36,11 @@ _STEEP = 0.1  # the sine of an angle between axes below which the foot of their 
 def internal_frames(
     tree: SpanningTree, moves: Sequence[tuple[JointModel, Rows3]], fixed: Collection[int]
 ) -> list[Pose]:
-    """The bodies' frames in those of their links.
+    """The internal frame of each body, in the frame of its link.
 
-    ``moves`` are the joints, with axes in which each moves along a coordinate axis. Bodies that are
-    ``fixed``, or whose joints are not oblique to others, have these axes and the links' origins.
+    ``moves`` are the joints, each with axes in which it moves along a coordinate axis. Bodies in
+    ``fixed``, and those whose joints are not oblique to others, get these axes and the origins of
+    their links.
     """
     frames = [AT_ORIGIN if axes == IDENTITY else Pose(rotation=axes) for _, axes in moves]
     poses = [_standing(tree, frames, body) for body in range(len(frames))]
@@ -62,9 +63,9 @@ def internal_frames(
 
 
 def in_frames(tree: SpanningTree, frames: Sequence[Pose], small: float) -> SpanningTree:
-    """The tree with these frames of its bodies in place of their links'.
+    """The tree whose bodies have these frames instead of their links'.
 
-    Offsets up to ``small`` [m] are rounding. Joints' origins may hold scalars of any kind.
+    Offsets up to ``small`` [m] become zero. Joints' origins may hold scalars of any kind.
     """
     places = dict(tree.places)
     for link, place in places.items():
@@ -81,7 +82,7 @@ def in_frames(tree: SpanningTree, frames: Sequence[Pose], small: float) -> Spann
 
 
 def rounding(tree: SpanningTree) -> float:
-    """An offset in a tree that is rounding [m]."""
+    """The offset [m] below which a coordinate of a joint's origin counts as zero."""
     return ROUNDING * max((abs(x) for each in tree.joints for x in each.origin.xyz), default=0.0)
 
 
@@ -94,19 +95,20 @@ def _standing(tree: SpanningTree, frames: Sequence[Pose], body: int) -> Pose:
 
 
 def _turn(k: int, axes: Sequence[Vec3]) -> float:
-    """The angle about axis k of the frame in which these axes have the fewest numbers."""
+    """The angle about axis k of the frame in which these axes have the fewest nonzero entries."""
     angles = [0.0, *(_to_axis(cross(UNIT[k], axis), k) for axis in axes)]
 
-    def numbers(angle: float) -> int:
+    def nonzeros(angle: float) -> int:
         return sum(_nonzeros(apply(about(UNIT[k], -angle), axis)) for axis in axes)
 
-    return min((a for a in angles if a == 0.0 or abs(a) > ROUNDING), key=numbers)
+    return min((a for a in angles if a == 0.0 or abs(a) > ROUNDING), key=nonzeros)
 
 
 def _foot(point: Vec3, along: Vec3, k: int | None) -> float:
-    """How far along a line through a point its common normal with axis k is, or the origin's.
+    """The way along a line, from a point of it, to the foot of its common normal with axis k.
 
-    0 where the two are nearly parallel.
+    With ``k`` None, to its point nearest to the origin. 0 where the line is nearly parallel to the
+    axis, as the foot is far away then.
     """
     axis = (0.0, 0.0, 0.0) if k is None else UNIT[k]
     cosine = float(inner(along, axis))
@@ -116,9 +118,9 @@ def _foot(point: Vec3, along: Vec3, k: int | None) -> float:
 
 
 def factored(rotation: Rows3, k: int) -> tuple[tuple[Rotation, ...], float]:
-    """F and the angle of R = F · (a rotation about axis k), F as few elementary rotations.
+    """F and the angle of R = F · (a rotation about axis k), with F of few elementary rotations.
 
-    Those of F are in the order of a :class:`robomodel.spatial.Transform`, the child's first.
+    The rotations of F have the order of a :class:`robomodel.spatial.Transform`, the child's first.
     """
     i, j = (k + 1) % 3, (k + 2) % 3
     remainder, steps = _snapped(rotation), list[Rotation]()

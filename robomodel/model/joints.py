@@ -1,15 +1,14 @@
 """Joint models: how a body moves in its parent, over scalars of any kind.
 
 A body's *internal* axes are chosen so that its joint moves along or about a coordinate axis ``k``
-(:func:`robomodel.description.poses.align`), and joint velocities are the components of the relative
+(:func:`robomodel.description.poses.align`). Joint velocities are the components of the relative
 motion in the child's axes. Then every joint's motion subspace S is a constant matrix of zeros and
-ones: Ṡ = 0, and the velocity products of the recursions need no joint-specific terms (only the
-screw has a pitch in S).
+ones (and a screw's pitch): Ṡ = 0, and the recursions need no velocity products of single joints.
 
-Configuration-space arithmetic is over scalars (``moved``, ``displacement``), on NumPy arrays with
-leading batch axes (``integrate``, ``difference``) too: vectors for the one-axis joints, SO(3) and
-SE(3) for the others (as Pinocchio, Sophus), by :mod:`robomodel.spatial.logarithms`. Quaternions
-are x, y, z, w.
+Arithmetic in configuration space (``moved``, ``displacement``) is over scalars of any kind, and on
+NumPy arrays with leading batch axes (``integrate``, ``difference``). Joints with one axis have
+vector spaces, the others SE(2), SO(3) and SE(3), as in Pinocchio and Sophus, by
+:mod:`robomodel.spatial.logarithms`. Quaternions are x, y, z, w.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ Places: TypeAlias = NDArray[np.intp]
 
 
 class JointModel(ABC):
-    """What the recursions and the configuration space need to know of a joint.
+    """A joint's motion subspace, its placement, and arithmetic of its positions.
 
     ``nq`` and ``nv`` are the numbers of its positions and velocities.
     """
@@ -90,7 +89,7 @@ class JointModel(ABC):
         """q moved along the constant velocity dv for unit time."""
 
     def integrate(self, q: Array, dv: Array) -> Array:
-        """The same of arrays with leading batch axes."""
+        """:meth:`moved` on arrays with leading batch axes."""
         entries = self.moved(list(np.moveaxis(q, -1, 0)), list(np.moveaxis(dv, -1, 0)))
         return np.stack(np.broadcast_arrays(*entries), axis=-1)
 
@@ -99,15 +98,15 @@ class JointModel(ABC):
         """The dv that leads from q0 to q1."""
 
     def difference(self, q0: Array, q1: Array) -> Array:
-        """The same of arrays with leading batch axes."""
+        """:meth:`displacement` on arrays with leading batch axes."""
         entries = self.displacement(list(np.moveaxis(q0, -1, 0)), list(np.moveaxis(q1, -1, 0)))
         return np.stack(np.broadcast_arrays(*entries), axis=-1)
 
     @abstractmethod
     def jlog(self, dv: Vector) -> Sequence[Vector]:
-        """∂ displacement(q0, q1) (nv rows of nv) by motions of q1, where it is ``dv``.
+        """∂ displacement(q0, q1) / ∂ q1 (nv rows of nv), at ``dv`` = displacement(q0, q1).
 
-        By motions of q0 it is minus that at -dv.
+        ∂ displacement / ∂ q0 is -jlog(-dv).
         """
 
     @abstractmethod
@@ -137,7 +136,7 @@ class VectorSpace(JointModel):
         return added(q, dv)
 
     def integrate(self, q: Array, dv: Array) -> Array:
-        """The same of arrays."""
+        """q + dv."""
         return q + dv
 
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
@@ -145,11 +144,11 @@ class VectorSpace(JointModel):
         return subtracted(q1, q0)
 
     def difference(self, q0: Array, q1: Array) -> Array:
-        """The same of arrays."""
+        """q1 - q0."""
         return q1 - q0
 
     def jlog(self, dv: Vector) -> Sequence[Vector]:
-        """One."""
+        """The identity."""
         return np.eye(self.nv).tolist()
 
     def neutral(self) -> tuple[float, ...]:
@@ -271,7 +270,7 @@ class Planar(JointModel):
         ]
 
     def jlog(self, dv: Vector) -> Sequence[Vector]:
-        """Of SE(2), as a part of SE(3)."""
+        """That of SE(2), as a part of SE(3)."""
         rows = jlog6([0.0, 0.0, dv[2], dv[0], dv[1], 0.0])
         return [[rows[i][j] for j in (3, 4, 2)] for i in (3, 4, 2)]
 
@@ -309,7 +308,7 @@ class Spherical(JointModel):
         return turn_between(q0, q1)[0]
 
     def jlog(self, dv: Vector) -> Sequence[Vector]:
-        """Of SO(3)."""
+        """That of SO(3)."""
         return jlog3(dv)
 
     def neutral(self) -> tuple[float, ...]:
@@ -355,7 +354,7 @@ class Floating(JointModel):
         return [*turn, *slide(turn, half_cotangent, offset)]
 
     def jlog(self, dv: Vector) -> Sequence[Vector]:
-        """Of SE(3)."""
+        """That of SE(3)."""
         return jlog6(dv)
 
     def neutral(self) -> tuple[float, ...]:
@@ -364,12 +363,12 @@ class Floating(JointModel):
 
 
 def axisymmetric(joint: JointModel, inertia: RigidInertia) -> bool:
-    """Whether a body looks the same to a hinge at every position, as a rotor does."""
+    """Whether a revolute joint's position does not change the body's inertia, as a rotor's."""
     return isinstance(joint, Revolute) and masses.axisymmetric(inertia, joint.k)
 
 
 def _quaternion_rates(q: Vector, omega: Vector) -> list[Scalar]:
-    """q ω / 2: the norm stays as it is."""
+    """q ω / 2, a rate that keeps the norm."""
     x, y, z, w = (0.5 * c for c in q)
     a, b, c = omega
     return [

@@ -29,11 +29,19 @@ from robomodel.model import parametric
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.configurations import drawing, functions, moving, states
-from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
+from robomodel.model.elements import (
+    Body,
+    Cluster,
+    Coupling,
+    Frame,
+    Joint,
+    Loop,
+    Node,
+    Structure,
+)
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.springs import Spring
-from robomodel.model.structure import Structure
 from robomodel.scalars import Scalar, Vector, as_number
 from robomodel.tolerances import CLOSED
 
@@ -62,9 +70,9 @@ class Model:
         description: What the file says.
         springs: Springs, with dampers and dry friction, on lengths and angles of the mechanism.
         actuators: Motors with what they push.
-        structure: What was decided at the file's numbers; others are computed by it.
-        nominal: The model by the file's numbers, where numbers of this one are arguments of a
-            program: what depends on the value of a number is decided on it.
+        structure: Decisions on bodies, which models with other parameters share.
+        nominal: The model with the file's numbers, if numbers of this one are arguments of a
+            program; decisions that depend on values are taken on it.
     """
 
     name: str
@@ -165,7 +173,7 @@ class Model:
 
     @cached_property
     def frame_index(self) -> dict[str, int]:
-        """Position in ``frames`` by name."""
+        """The index in ``frames`` of each name."""
         return {frame.name: i for i, frame in enumerate(self.frames)}
 
     def frame(self, name: str) -> Frame:
@@ -219,12 +227,12 @@ class Model:
 
     @cached_property
     def parents(self) -> tuple[int, ...]:
-        """The body that each body's joint stands on; -1 for the world."""
+        """Each body's parent body; -1 for the world."""
         return tuple(node.parent for node in self.nodes)
 
     @cached_property
     def floating_base(self) -> str | None:
-        """The floating joint through which the whole robot hangs on the world, if there is one."""
+        """The name of the floating joint between the world and the whole robot, if there is one."""
         on_world = [node for node in self.nodes if node.parent == WORLD]
         return self.joints[0].name if len(on_world) == 1 and on_world[0].joint.nv == 6 else None
 
@@ -351,7 +359,7 @@ class Model:
     # ---- conditions
 
     def residual(self, q: ArrayLike) -> Array:
-        """What every loop row, then every coupling, fails by at q.
+        """The gaps of all loop rows, then of all couplings, at q.
 
         Args:
             q: Configuration (..., nq).
@@ -747,7 +755,7 @@ class Model:
         return self._run(functions.joint_velocities, q, v)
 
     def _named(self, values: Array, of: Literal["q", "v"]) -> Named[Array]:
-        """All joints' positions, or velocities, by the joints' names but a floating base's."""
+        """Positions or velocities by joint name, without those of a floating base."""
         by_name: dict[str, Array] = {}
         for joint, node in zip(self.joints, self.nodes, strict=True):
             first, size = (node.q, joint.nq) if of == "q" else (node.v, joint.nv)

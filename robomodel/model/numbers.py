@@ -1,9 +1,9 @@
-"""From a description's numbers to a model's: inertias, offsets, turns, anchors, lengths, gears.
+"""The numbers of a model, computed from those of a description: inertias, offsets, anchors, gears.
 
-What is decided once, at a file's numbers (the order of bodies, their internal frames, independent
-coordinates, which conditions count, pivots), is a model's :class:`Structure` and that of its
-clusters. By it :class:`Numbers` computes a model's numbers from a description's, which may be
-scalars of any kind. :mod:`robomodel.model.build` decides; other parameters are numbers only.
+:mod:`robomodel.model.build` takes decisions once, with a file's numbers: the order of bodies, their
+internal frames (a model's :class:`Structure`), independent coordinates, the conditions that count,
+pivots (in its clusters). :class:`Numbers` computes the rest, from numbers that may be scalars of
+any kind: a model with other parameters has the same decisions and other numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from robomodel.model.actuators import with_couplings
 from robomodel.model.closure import Geometry, LinearCoupling
 from robomodel.model.constraints import OUTSIDE, Link, Polynomial
 from robomodel.model.couplings import with_geometry
-from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Node
+from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Node, Structure
 from robomodel.model.graph import WORLD, SpanningTree
 from robomodel.model.internal_frames import factored, in_frames
 from robomodel.model.joints import (
@@ -39,7 +39,6 @@ from robomodel.model.joints import (
 )
 from robomodel.model.options import labels
 from robomodel.model.springs import find_springs
-from robomodel.model.structure import Structure
 from robomodel.model.tree_constraints import (
     TreeConstraint,
     find_tree_constraints,
@@ -79,11 +78,11 @@ def joint_model(joint: JointElement) -> tuple[JointModel, Rows3]:
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of a model, by a description and a structure.
+    """The numbers of a model, from a description and a structure.
 
-    ``tree`` is numbered as the model's bodies are. ``given``: bodies' inertias about their links'
-    origins, in their links' axes, instead of the description's; ``offsets``: angles of revolute
-    joints about their axes, beside the description's.
+    ``tree`` is numbered as the model's bodies are. ``given`` replaces inertias of bodies (about
+    their links' origins, in their links' axes). ``offsets`` are added to the angles of revolute
+    joints.
     """
 
     description: Description
@@ -94,7 +93,7 @@ class Numbers:
 
     @cached_property
     def moves(self) -> list[tuple[JointModel, Rows3]]:
-        """Joint model of every body, and axes in which it moves along coordinate axes."""
+        """Each body's joint, and axes in which it moves along coordinate axes."""
         return [joint_model(joint) for joint in self.tree.joints]
 
     @cached_property
@@ -126,9 +125,10 @@ class Numbers:
 
     @cached_property
     def joints(self) -> list[tuple[JointModel, tuple[Rotation, ...]]]:
-        """Every body's joint model, and the rotation of its joint on its parent.
+        """Each body's joint, and the rotation of the joint on the parent.
 
-        A turn about a revolute joint's axis goes to its angle, where this leaves fewer rotations.
+        A constant rotation about a revolute joint's axis becomes an offset of its angle, where this
+        leaves fewer rotations.
         """
         result: list[tuple[JointModel, tuple[Rotation, ...]]] = []
         for (model, _), element in zip(self.moves, self.internal.joints, strict=True):
@@ -148,7 +148,7 @@ class Numbers:
     # ---- clusters
 
     def links(self, bodies: range) -> tuple[Link, ...]:
-        """The bodies of a cluster and their joints, as its constraint sees them."""
+        """The bodies of a cluster, for the kinematics of its constraint."""
         links: list[Link] = []
         nq = nv = 0
         for body in bodies:
@@ -207,7 +207,7 @@ class Numbers:
         )
 
     def body(self, body: int, cluster: Cluster) -> Body:
-        """A body as people see it."""
+        """The public record of a body."""
         joint, parent = self.tree.joints[body], self.tree.parents[body]
         com, inertia = masses.centred(self.inertias[body])
         return Body(
@@ -222,7 +222,7 @@ class Numbers:
         )
 
     def joint(self, body: int, cluster: Cluster, independent: set[str]) -> Joint:
-        """A joint as people see it."""
+        """The public record of a joint."""
         joint, model = self.tree.joints[body], self.moves[body][0]
         return Joint(
             name=joint.name,
@@ -248,7 +248,7 @@ class Numbers:
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        """Every link of the file, where it is on its body (internal axes)."""
+        """The links of the file, each with its pose on its body (in internal axes)."""
         frames = []
         for link in self.description.links:
             place = self.internal.places[link.name]
@@ -263,10 +263,10 @@ def with_numbers(
     offsets: Mapping[str, Scalar],
     given: Mapping[int, RigidInertia] = MappingProxyType({}),
 ) -> Model:
-    """The model by the numbers of another description, and what :class:`Numbers` takes beside it.
+    """The model with the numbers of another description, which differs in numbers only.
 
-    The description differs from the model's in numbers only. Coordinates, and all that is decided
-    once, are those of ``model``.
+    Coordinates and all decisions are those of ``model``. ``offsets`` and ``given`` are those of
+    :class:`Numbers`.
     """
     tree = graph.spanning_tree(description)
     at = {joint.child: body for body, joint in enumerate(tree.joints)}
@@ -312,6 +312,6 @@ def with_numbers(
 
 
 def _coupling(coupling: Coupling, found: TreeConstraint, tree: SpanningTree) -> Coupling:
-    """A coupling as people see it, by other numbers."""
+    """The public record of a coupling, with the numbers of ``found``."""
     terms = tuple((tree.joints[body].name, k) for body, k in found.terms)
     return replace(coupling, terms=terms, offset=found.offset, coefficients=found.coefficients)

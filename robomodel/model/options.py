@@ -72,9 +72,9 @@ def _vector(gravity: Sequence[float]) -> Vec3:
 
 
 def _freed(description: Description) -> Description:
-    """With a floating joint above the root link, below a new massless link.
+    """The description with a floating joint between a new massless root link and the old root.
 
-    As it is if its root is such a massless link already, whose one joint floats.
+    Unchanged if the root is massless and carries nothing but one floating joint already.
     """
     root = graph.root_link(description)
     on_root = [joint.type for joint in description.joints if joint.parent == root.name]
@@ -99,7 +99,7 @@ def _unused(name: str, names: Iterable[str]) -> str:
 
 
 def _held(description: Description) -> Description:
-    """With the joints fixed that float on the root link."""
+    """The description with the root link's floating joints fixed."""
     root = graph.root_link(description).name
     return replace(
         description,
@@ -113,10 +113,10 @@ def _held(description: Description) -> Description:
 
 
 def _marked(description: Description, chosen: Sequence[str]) -> Description:
-    """With these joints (or single freedoms of them) marked independent.
+    """The description with these joints, or single freedoms of them, marked independent.
 
-    In each cluster that loops or couplings make and that has one of them, they replace the file's
-    marks; the other clusters keep theirs.
+    In a constrained cluster that has one of them they replace the file's marks. Other clusters keep
+    theirs.
     """
     tree = graph.spanning_tree(description)
     moving = {joint.name for joint in tree.joints}
@@ -153,8 +153,8 @@ def _marked(description: Description, chosen: Sequence[str]) -> Description:
 def welded(description: Description, error: RigidError, *, strict: bool) -> Description:
     """The description with the joints of a rigid cluster fixed where its loops close.
 
-    Its loops and couplings go. That is warned of, and refused under ``strict``. Raises the error
-    itself where couplings alone leave no motion, and for planar and screw joints.
+    The cluster's loops and couplings are removed, with a warning, which ``strict`` makes an error.
+    Raises ``error`` itself if couplings alone leave no motion, or for planar and screw joints.
     """
     positions = error.positions
     joints = {joint.name: joint for joint in description.joints}

@@ -1,12 +1,12 @@
-"""States as other libraries order them: Pinocchio, MuJoCo and Drake.
+"""States in the order and conventions of other libraries: Pinocchio, MuJoCo and Drake.
 
-Joints are matched by name. Where a joint's numbers are is read from the library's model of the
-robot, from names in its order, or from the order that it gives the same file: children by their
-joints' names in Pinocchio, as the file has them in the others. The libraries are not imported.
+Joints are matched by name. The places of a joint's numbers come from the library's model of the
+robot, from names in its order, or from the order in which it reads the same file: children sorted
+by joint name in Pinocchio, in the file's order in the others. The libraries are not imported.
 
-What else differs is how positions are written (a quaternion's order, an angle as cosine and sine,
-from where a free body is counted), and which velocities are in the parent's axes instead of the
-child's. Both are isometries of v, so that forces, which give power, change as velocities do.
+Positions differ in form (:data:`Form`): the order of a quaternion, an angle as cosine and sine, the
+frame from which a free body is counted. Some velocities are in the parent's axes instead of the
+child's (:data:`Turned`), which is a rotation of v, so that forces change as velocities do.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ _SIZES = {"free": (7, 6), "ball": (4, 3), "slide": (1, 1), "hinge": (1, 1)}
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where one of the other library's joints has its positions and velocities.
+    """The places of the positions and velocities of a joint of the other library.
 
-    ``child``: the body that it moves, or ""; ``kind``: the library's word for the joint's type.
+    ``q`` and ``v`` are its first ones. ``child``: the body that it moves, or ""; ``kind``: the
+    library's name of the joint's type, or "".
     """
 
     name: str
@@ -73,11 +74,12 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A joint of ours in the other library's numbers.
+    """A joint of ours in the other library's state.
 
-    ``q``: where the numbers of its position are there, ``v``: where its velocities are, each in
-    our order. ``form``: how the position is written; ``turned``: which velocities are there in the
-    parent's axes. ``advance``: the slide that follows a screw: its position, velocity, and pitch.
+    ``q`` and ``v`` are the places of its positions and velocities there, in our order. ``form``:
+    the form of the position there. ``turned``: the velocities that are in the parent's axes there.
+    ``advance``: for a screw, which MuJoCo has as hinge and slide, the slide's places of position
+    and velocity, and the pitch.
     """
 
     node: int
@@ -90,7 +92,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The other library's whole q and v."""
+    """The sizes of the other library's q and v, and our joints in them."""
 
     library: Library
     nq: int
@@ -99,7 +101,7 @@ class Layout:
 
 
 def find_layout(model: Model, library: Library, joints: object) -> Layout:
-    """Where the library has the model's joints; ``joints`` as of :meth:`Model.to_order`."""
+    """The places of the model's joints in the library; ``joints`` as of :meth:`Model.to_order`."""
     if joints is None or isinstance(joints, Iterable):
         return _by_names(model, library, None if joints is None else as_names(joints, "joints"))
     return _laid_out(model, library, _renamed(model, library, _read(library, joints)))
@@ -107,7 +109,7 @@ def find_layout(model: Model, library: Library, joints: object) -> Layout:
 
 @cached_on_model
 def _by_names(model: Model, library: Library, names: tuple[str, ...] | None) -> Layout:
-    """By joints' names in the library's order; None: as it reads the file itself."""
+    """The layout for names in the library's order; None: the order in which it reads the file."""
     order = _file_order(model, library) if names is None else names
     return _laid_out(model, library, _counted(model, library, order))
 
@@ -131,11 +133,11 @@ def _laid_out(model: Model, library: Library, slots: Sequence[Slot]) -> Layout:
     return Layout(library, nq, nv, tuple(parts))
 
 
-# ---- what a joint of ours is there ---------------------------------------------------------------
+# ---- a joint of ours in the other library --------------------------------------------------------
 
 
 def _pieces(model: Model, library: Library, body: int, names: Iterable[str]) -> Pieces:
-    """The library's joints for one of ours, and their sizes; ``names`` are those that it has."""
+    """The library's joints for one of ours, and their sizes; ``names``: those that it has."""
     name, joint = model.joints[body].name, model.nodes[body].joint
     sizes = joint.nq, joint.nv
     if library == "Pinocchio":
@@ -157,7 +159,7 @@ def _pieces(model: Model, library: Library, body: int, names: Iterable[str]) -> 
 
 
 def _part(model: Model, library: Library, body: int, slots: dict[str, Slot]) -> Part:
-    """A joint where the library has it; ValueError where it has something else of that name."""
+    """A joint's places in the library. Raises ValueError if the joint there is another kind."""
     name, node = model.joints[body].name, model.nodes[body]
     joint = node.joint
     pieces = _pieces(model, library, body, slots)
@@ -205,12 +207,12 @@ def _part(model: Model, library: Library, body: int, slots: dict[str, Slot]) -> 
 
 
 def _xyzw(q: Sequence[int]) -> tuple[int, ...]:
-    """Where x, y, z and w are of a quaternion that has w first."""
+    """The places of x, y, z and w of a quaternion with w first."""
     return (*q[1:], q[0])
 
 
 def _same_kind(joint: ModelJoint, slot: Slot) -> bool:
-    """Whether both slide or neither does, where ``kind`` says; other kinds differ in size."""
+    """Whether both slide or both turn, if ``kind`` is known; other types differ in size."""
     if not slot.kind or slot.name != joint.name or joint.nv != 1:
         return True
     slides = slot.kind in ("slide", "prismatic") or slot.kind.startswith("JointModelP")
@@ -231,10 +233,10 @@ def _check_axis(model: Model, library: Library, name: str) -> None:
 
 
 def _file_order(model: Model, library: Library) -> list[str]:
-    """The joints as the library numbers them when it reads the same file.
+    """The library's joints in the order in which it reads the same file: depth first.
 
-    Depth first. MuJoCo's is what ``write_mjcf`` writes; the others do not know rotors of
-    ``<rotor>``, ``<transmission>`` or ``rotors=``, which are no joints of the file.
+    MuJoCo's file is what ``write_mjcf`` writes. The others do not have rotors of ``<rotor>``,
+    ``<transmission>`` or ``rotors=``, which are no joints of the file.
     """
     if library == "MuJoCo":
         for loop in model.description.loops:
@@ -263,7 +265,7 @@ def _file_order(model: Model, library: Library) -> list[str]:
 
 
 def _rotor_joints(model: Model) -> Iterator[str]:
-    """The joints of rotors that the file has as ``<rotor>`` or the like, not as joints."""
+    """The joints of rotors for which the file has no joint, but ``<rotor>`` or the like."""
     moved_by = {joint.child: joint.name for joint in model.description.joints}
     for coupling in model.description.couplings:
         if coupling.source.element.startswith("rotor of "):
@@ -274,9 +276,9 @@ def _rotor_joints(model: Model) -> Iterator[str]:
 
 
 def _counted(model: Model, library: Library, names: Sequence[str]) -> list[Slot]:
-    """Names one after the other, with the sizes that our joints have there.
+    """Joints of these names one after the other, with the sizes that ours have there.
 
-    An unnamed floating base comes first, as all libraries put it.
+    A floating base that is not named comes first, as in all libraries.
     """
     base = model.floating_base
     names = [name for name in names if (library, name) != ("Pinocchio", _UNIVERSE)]
@@ -300,7 +302,7 @@ def _counted(model: Model, library: Library, names: Sequence[str]) -> list[Slot]
 
 
 def _renamed(model: Model, library: Library, slots: Sequence[Slot]) -> list[Slot]:
-    """The library's joints under our names: a free joint by the body that it moves, too."""
+    """The library's joints with our names; a free joint may go by the body that it moves."""
     floating = {
         joint.child: joint.name
         for joint, node in zip(model.joints, model.nodes, strict=True)
@@ -344,7 +346,7 @@ def _of_mujoco(model: Any) -> Iterator[Slot]:
         body = int(model.jnt_bodyid[i])
         child, kind = model.body(body).name or f"body_{body}", _KINDS[int(model.jnt_type[i])]
         name, n = model.joint(i).name, 1
-        while not name or (n > 1 and name in names):  # as the parser calls what has no name
+        while not name or (n > 1 and name in names):  # the names that the parser gives
             name, n = f"{child}_{kind}" + (f"_{n}" if n > 1 else ""), n + 1
         names.add(name)
         nq, nv = _SIZES[kind]
@@ -369,7 +371,7 @@ def _of_drake(plant: Any) -> Iterator[Slot]:
 
 
 def library_of(name: str) -> Library:
-    """The library of this name; ValueError for others."""
+    """The library of this name. Raises ValueError for others."""
     for library in get_args(Library):
         if name == library.lower():
             return cast("Library", library)
@@ -489,13 +491,13 @@ def _check_complete(model: Model, layout: Layout, needed: set[int]) -> None:
 
 
 def _left(node: Node) -> Array:
-    """L with L q the quaternion of the joint's frame on the world, times q."""
+    """L with L q = p q, for p the quaternion of the joint's frame in the world."""
     x, y, z, w = Rotation.from_matrix(Transform(node.rotations, ZERO).matrix()).as_quat()
     return np.array([[w, -z, y, x], [z, w, -x, y], [-y, x, w, z], [-x, -y, -z, w]])
 
 
 def _written(node: Node, form: Form, position: Array) -> Array:
-    """A position of ours as it is written there, in our order."""
+    """A position of ours in the library's form, in our order."""
     if form == "circle":
         angle = position[..., -1:]
         return np.concatenate([position[..., :-1], np.cos(angle), np.sin(angle)], axis=-1)
@@ -512,7 +514,7 @@ def _written(node: Node, form: Form, position: Array) -> Array:
 
 
 def _as_ours(node: Node, form: Form, written: Array) -> Array:
-    """The position of ours that is written so there: the inverse of :func:`_written`."""
+    """A position in the library's form as ours: the inverse of :func:`_written`."""
     if form == "circle":
         angle = np.arctan2(written[..., -1:], written[..., -2:-1])
         return np.concatenate([written[..., :-2], angle], axis=-1)
@@ -543,9 +545,10 @@ def _vec(values: Array) -> Vec:
 def _turn(
     node: Node, part: Part, position: Array, *, back: bool = False
 ) -> Callable[[Array, Array | None], Array]:
-    """What takes velocities of a joint to the other library's axes, or ``back``.
+    """The function that turns a joint's velocities to the other library's axes, or ``back``.
 
-    ``bias`` (..., 3) is added to the linear part, in the child's axes (subtracted on the way back).
+    Its second argument, a bias (..., 3), is added to the linear velocity in the child's axes, or
+    subtracted on the way back.
     """
     if not part.turned:
         return lambda rate, bias: rate
@@ -570,6 +573,7 @@ def _turn(
 
 
 def _entries(node: Node, motion: Motion, *like: Array) -> Array:
+    """The joint's velocities in a relative motion, with the batch axes of ``like``."""
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in like))
     entries: Vector = [
         inner(s.angular, motion.angular) if s.angular != ZERO else inner(s.linear, motion.linear)
@@ -579,7 +583,7 @@ def _entries(node: Node, motion: Motion, *like: Array) -> Array:
 
 
 def _turning_bias(node: Node, part: Part, rate: Array) -> Array | None:
-    """ω × v: what the rate of a linear velocity in the parent's axes has besides ours, turned."""
+    """ω × v, the difference of v̇ in the parent's and the child's axes; None where both agree."""
     if part.turned in ("", "angular"):
         return None
     motion = relative_motion(node.joint, unstack(rate))

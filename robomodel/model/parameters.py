@@ -1,4 +1,4 @@
-"""A model's parameters, inertial and of geometry, and models with others."""
+"""A model's parameters, inertial and of geometry, by name, and models with other values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from robomodel.model.constraints import LoopConstraint
 from robomodel.model.couplings import eliminated
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Frame, Node
-from robomodel.model.geometry_parameters import Place, described, places
+from robomodel.model.geometry_parameters import Number, described, numbers_by_name
 from robomodel.model.joints import Array
 from robomodel.model.mobility.analysis import blocks
 from robomodel.model.numbers import with_numbers
@@ -125,18 +125,18 @@ def parameters(model: Model, *, geometry: bool = False) -> Parameters:
 
 
 @cached_on_model
-def _geometry(model: Model) -> dict[str, tuple[Place, float]]:
-    """The parameters of geometry: what each name stands for, and its value."""
-    return {name: (place, value) for name, place, value in places(model)}
+def _geometry(model: Model) -> dict[str, tuple[Number, float]]:
+    """The parameters of geometry: the number for which each name stands, and its value."""
+    return {name: (number, value) for name, number, value in numbers_by_name(model)}
 
 
 def count(model: Model) -> int:
-    """How many parameters there are."""
+    """The number of inertial parameters and joints' parameters."""
     return len(INERTIAL) * len(model.nodes) + sum(1 for _ in of_joints(model))
 
 
 def of_joints(model: Model) -> Iterator[tuple[int, str]]:
-    """The parameters of joints, in their order: (index of the joint, kind)."""
+    """The joints' parameters, in their order: (index of the joint, kind)."""
     for index, joint in enumerate(model.joints):
         for kind in OF_JOINTS:
             if joint.nv == 1 or getattr(joint, kind):
@@ -145,13 +145,21 @@ def of_joints(model: Model) -> Iterator[tuple[int, str]]:
 
 def _ten(node: Node, link: Frame) -> tuple[float, ...]:
     """A body's ten parameters, in its link's axes."""
-    inertia = masses.moved(node.inertia, inverse(link.placement))
+    return inertial_parameters(masses.moved(node.inertia, inverse(link.placement)))
+
+
+def inertial_parameters(inertia: RigidInertia) -> tuple[float, ...]:
+    """The ten parameters of an inertia, in its axes."""
     rows = inertia.inertia
     return (float(inertia.mass), *map(float, inertia.h), *(float(rows[i][j]) for i, j in ENTRIES))
 
 
 def pseudo_inertia(values: Sequence[float]) -> Array:
-    """[Σ h; hᵀ m] (4, 4) of ten parameters: positive semidefinite for every body that can be."""
+    """The pseudo-inertia [Σ h; hᵀ m] (4, 4) of ten parameters.
+
+    It is positive semidefinite if and only if a body with these parameters can exist (Wensing, Kim
+    and Slotine, 2018).
+    """
     m, x, y, z, xx, xy, xz, yy, yz, zz = values
     trace = 0.5 * (xx + yy + zz)
     return np.array(
@@ -225,10 +233,10 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
 
 
 def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
-    """The model by other values of some parameters, by name: scalars of any kind.
+    """The model with other values of some parameters, by name: scalars of any kind.
 
-    All that is decided once is as in ``model``, but that more of a loop's velocities may be solved
-    for together. Configurations that the model keeps are not closed anew.
+    Decisions are those of ``model``, but for blocks of dependent velocities, which may grow. The
+    neutral configuration is not closed anew: see :func:`closed_anew`.
     """
     geometry = _geometry(model)
     listed = parameters(model)
@@ -259,9 +267,11 @@ def parameterized(model: Model, values: Mapping[str, Scalar]) -> Model:
 
 @cached_on_model
 def counted(model: Model, names: tuple[str, ...]) -> Model:
-    """The model on which none of these parameters is absent, with not-a-number in their places.
+    """The model with not-a-number for these parameters, so that none of them counts as absent.
 
-    But for those of geometry, which always count; those of springs are one.
+    A damping or armature of zero is left out of the programs of a model. With this one, all that is
+    named is kept. Springs' numbers are 1 instead; other parameters of geometry stay as they are,
+    since nothing is left out for them.
     """
     if not names:
         return model
@@ -272,16 +282,16 @@ def counted(model: Model, names: tuple[str, ...]) -> Model:
 
 
 def of_geometry(model: Model, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the names that are of geometry, gravity and springs aside."""
+    """The names of parameters of geometry among these, without gravity and springs."""
     every = _geometry(model)
     return tuple(x for x in names if x in every and every[x][0].kind not in _FORCES)
 
 
 @cached_on_model
 def _solved_together(model: Model, names: frozenset[str]) -> Model:
-    """The model with blocks of dependent velocities that hold by any values of these parameters.
+    """The model with blocks of dependent velocities that are right for any values of ``names``.
 
-    At the file's numbers a loop's conditions may say nothing of a joint that they do by others.
+    An entry of K that is zero with the file's numbers need not be zero with others.
     """
     ties = {
         cluster.index: cluster.constraint
@@ -319,7 +329,7 @@ def _solved_together(model: Model, names: frozenset[str]) -> Model:
 
 
 def closed_anew(model: Model, before: Model) -> Model:
-    """The model with its neutral configuration closed, from that of another geometry."""
+    """The model with its neutral configuration closed, starting at that of ``before``."""
     clusters = list(model.clusters)
     for cluster, old in zip(model.clusters, before.clusters, strict=True):
         rows = eliminated(cluster.geometry, cluster.pivots).pivots.values()
@@ -350,7 +360,7 @@ def closed_anew(model: Model, before: Model) -> Model:
 
 
 def _changed(model: Model, values: ArrayLike | Mapping[str, float]) -> dict[str, float]:
-    """The values that differ from the model's, checked; names that a mapping leaves out stay."""
+    """The values that differ from the model's, by name, checked."""
     before = parameters(model, geometry=True)
     if isinstance(values, Mapping):
         check_parameters(model, values)
@@ -372,7 +382,7 @@ def _changed(model: Model, values: ArrayLike | Mapping[str, float]) -> dict[str,
 
 
 def as_parameters(model: Model, names: str | Iterable[str]) -> tuple[str, ...]:
-    """Names of parameters, each once; UnknownNameError for others, with suggestions."""
+    """Names of parameters, each once. Raises UnknownNameError, with suggestions, for others."""
     chosen = as_names(names, "parameters")
     check_parameters(model, chosen)
     if len(set(chosen)) < len(chosen):
@@ -381,7 +391,7 @@ def as_parameters(model: Model, names: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def as_values(model: Model, parameters: Mapping[str, ArrayLike]) -> tuple[tuple[str, ...], Array]:
-    """Names in the alphabet's order, and values (..., p) broadcast against each other."""
+    """Names in alphabetical order, and their values (..., p), broadcast against each other."""
     names = tuple(sorted(as_parameters(model, parameters)))
     arrays = [as_numbers(parameters[name], f"'{name}'") for name in names]
     try:
@@ -407,7 +417,7 @@ def warn_of_rows(results: Any, arguments: Sequence[Array]) -> None:
 
 
 def check_parameters(model: Model, names: Iterable[str]) -> None:
-    """UnknownNameError, with suggestions, for names that are no parameters'."""
+    """Raises UnknownNameError, with suggestions, for names that are no parameters'."""
     listed = parameters(model, geometry=True).names
     check_names(names, listed, "no parameter ", error=UnknownNameError)
 
@@ -420,7 +430,7 @@ def _number(name: str, value: float) -> float:
 
 
 def _fault(values: Array) -> str:
-    """Why there is no body with these ten parameters, if there is none."""
+    """The reason why no body has these ten parameters; "" if one can."""
     if values[0] < 0.0:
         return f"its mass is {values[0]:g} kg"
     if values[0] == 0.0 and values[1:4].any():

@@ -1,4 +1,4 @@
-"""Functions of a model with parameters as a further argument, and closing by them."""
+"""Traced functions with parameters as a further argument, and closing by other parameters."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 def parametric(
     make: Callable[..., TracedFunction], model: Model, names: tuple[str, ...], *arguments: Any
 ) -> TracedFunction:
-    """A traced function of a model with parameters ``names`` as its last argument, "p".
+    """A traced function of a model with the parameters ``names`` as its last argument, "p".
 
-    ``make`` is decorated by :func:`robomodel.model.derived.traced`; created once for the names.
+    ``make`` is decorated by :func:`robomodel.model.derived.traced`. The function is created once
+    for each model and names.
     """
     key = (parametric, make, names, *arguments)
     result: TracedFunction | None = model.derived.get(key)
@@ -57,10 +58,10 @@ def parametric(
 
 
 def close(model: Model, q: Array, parameters: ParametersLike) -> Array:
-    """Configurations closed by other parameters, independent positions held.
+    """Configurations closed with other parameters; the independent positions stay.
 
-    By Newton's steps from q where these do, else by the damped method. Rows that cannot be closed
-    are not-a-number, with a RuntimeWarning.
+    Newton's compiled steps from q close most of them; where they fail, the damped method tries.
+    Configurations that cannot be closed are not-a-number, with a RuntimeWarning.
     """
     names, p = as_values(model, by_name(parameters, "parameters"))
     batch = common_batch(q=q, parameters=p)
@@ -89,7 +90,7 @@ def close(model: Model, q: Array, parameters: ParametersLike) -> Array:
 
 
 def _damped(model: Model, q: Array, values: Mapping[str, float]) -> Array:
-    """Configurations (n, nq) closed by the damped method; not-a-number where they cannot be."""
+    """Configurations (n, nq) closed by the damped method; not-a-number where it fails."""
     result = q.copy()
     try:
         at = parameterized(model, values)

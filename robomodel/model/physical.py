@@ -1,10 +1,10 @@
-"""Bodies that can exist: their cones, a prior and barrier on them, and least squares within them.
+"""Physical consistency: least squares over inertial parameters of bodies that can exist.
 
-A body exists if its pseudo-inertia J = [Σ h; hᵀ m] is positive semidefinite (Wensing, Kim and
-Slotine 2018). Near a nominal J⁰, D(J‖J⁰) = tr(J⁰⁻¹J) - log det(J⁰⁻¹J) - d is a distance that no
-choice of axes or units changes, and a barrier of that cone (Lee, Wensing and Park 2020). J is
-linear in a body's parameters, so that least squares with γ D on top is convex and
-self-concordant: Newton's method converges from any body that exists.
+A body can exist if its pseudo-inertia J = [Σ h; hᵀ m] is positive semidefinite (Wensing, Kim and
+Slotine, 2018). D(J‖J⁰) = tr(J⁰⁻¹J) - log det(J⁰⁻¹J) - d is a distance from a nominal J⁰ that does
+not depend on axes or units, and a barrier of the cone of such J (Lee, Wensing and Park, 2020). J is
+linear in a body's ten parameters, so that least squares plus γ D is convex and self-concordant:
+Newton's method converges from any body that can exist.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ ENTRIES = np.array([pseudo_inertia(row) for row in np.eye(len(INERTIAL)).tolist(
 
 
 def possible(values: Array, length: float) -> Array:
-    """The ten parameters of a body that exists strictly, and near these.
+    """Ten parameters near these with a positive definite pseudo-inertia (or Σ, without mass).
 
-    Eigenvalues of Σ about the centre of mass that are not positive are raised to ``RAISED`` of the
-    largest; of a point mass to that of m ``length``². Without mass there is no first moment.
+    Eigenvalues of Σ about the centre of mass that are not positive are raised to the share
+    ``RAISED`` of the largest, or of m ``length``² for a point mass. A body without mass gets no
+    first moment.
     """
     m, h = float(values[0]), values[1:4]
     sigma = pseudo_inertia(values.tolist())[:3, :3]
@@ -54,9 +55,9 @@ def possible(values: Array, length: float) -> Array:
 
 @dataclass(frozen=True)
 class Cone:
-    """A body's parameters ``at`` these places, and its J = Σ x E; nominal: J⁰⁻¹.
+    """The cone of one body: J = Σ x[i] entries[i] over its parameters x[at], and J⁰⁻¹.
 
-    Of a body without mass, J is Σ alone.
+    For a body without mass J is its Σ alone.
     """
 
     at: slice
@@ -65,7 +66,7 @@ class Cone:
 
     @classmethod
     def of(cls, at: int, nominal: Array) -> Cone:
-        """The cone of the body whose ten parameters begin there."""
+        """The cone of a body with these nominal parameters, which begin at ``at`` among all."""
         if nominal[0] > 0.0:
             return cls._at(slice(at, at + 10), ENTRIES, nominal)
         return cls._at(slice(at + 4, at + 10), ENTRIES[4:, :3, :3], nominal[4:])
@@ -76,7 +77,7 @@ class Cone:
         return cls(at, entries, np.asarray(result, dtype=float))
 
     def distance(self, x: Array) -> float:
-        """D(J‖J⁰); inf outside."""
+        """D(J‖J⁰); inf outside of the cone."""
         ratio = np.tensordot(x[self.at], self.entries, 1) @ self.inverse
         try:
             np.linalg.cholesky(np.tensordot(x[self.at], self.entries, 1))
@@ -85,9 +86,9 @@ class Cone:
         return float(np.trace(ratio) - len(ratio) - np.linalg.slogdet(ratio)[1])
 
     def local(self, x: Array) -> tuple[Array, Array]:
-        """The slopes of J by the body's parameters where J is the unit matrix (entries, 10).
+        """∂ (L⁻¹ J L⁻ᵀ) / ∂ parameters, with J = L Lᵀ at x, as rows (entries, 10); and L.
 
-        With J = L Lᵀ those of L⁻¹ J L⁻ᵀ, and L: the Hessian of D is their Gram matrix.
+        The Gram matrix of the rows is the Hessian of D.
         """
         low = np.asarray(np.linalg.cholesky(np.tensordot(x[self.at], self.entries, 1)), dtype=float)
         back = np.linalg.inv(low)
@@ -106,9 +107,10 @@ class Cone:
 
 @dataclass(frozen=True)
 class ParameterPrior:
-    """γ D of bodies and γ_s (u - 1 - log u), u = x/x⁰, of ``scalars`` (their places in x).
+    """The prior γ Σ D over bodies, plus Σ γ_s (u - 1 - log u), u = x/x⁰, over ``scalars``.
 
-    Parameters x (p,) are ``nominal`` + ``directions`` (p, f) · z; ``scalar_weight`` is of each.
+    ``scalars`` are places in x (p,) of parameters that are positive (armatures), ``scalar_weight``
+    their γ_s. Parameters are x = ``nominal`` + ``directions`` (p, f) · z.
     """
 
     cones: Sequence[Cone]
@@ -119,14 +121,14 @@ class ParameterPrior:
     scalar_weight: Array
 
     def covariance(self, x: Array) -> Array:
-        """That of parameters (p, p) near x, by this prior alone."""
+        """The covariance (p, p) of parameters near x, from this prior alone."""
         if not self.directions.shape[1]:
             return np.zeros((len(x), len(x)))
         hessian = self.directions.T @ self.slopes(x)[1] @ self.directions
         return np.asarray(self.directions @ solved(hessian, self.directions.T))
 
     def rows(self, x: Array) -> Array:
-        """Rows whose Gram matrix is the Hessian by x."""
+        """Rows (n, p) whose Gram matrix is the Hessian by x."""
         result = np.zeros((sum(len(c.inverse) * (len(c.inverse) + 1) // 2 for c in self.cones)
                            + len(self.scalars), len(x)))  # fmt: skip
         at = 0
@@ -140,7 +142,7 @@ class ParameterPrior:
         return result
 
     def along(self, x: Array, step: Array) -> tuple[float, Array, Array]:
-        """c, w and μ with which the slope along x + t step is c - Σ w μ / (1 + t μ)."""
+        """c, w and μ such that the prior's slope along x + t step is c - Σ w μ / (1 + t μ)."""
         constant, rates, weights = 0.0, [], []
         for cone in self.cones:
             low = cone.local(x)[1]
@@ -155,7 +157,7 @@ class ParameterPrior:
         return constant, np.concatenate(weights), np.concatenate(rates)
 
     def value(self, x: Array) -> float:
-        """inf where a body cannot exist, or a scalar is not positive."""
+        """The prior at x; inf if a body cannot exist, or a scalar is not positive."""
         u = x[self.scalars] / self.nominal[self.scalars]
         if np.any(u <= 0.0):
             return np.inf
@@ -163,7 +165,7 @@ class ParameterPrior:
         return penalty + self.weight * sum(cone.distance(x) for cone in self.cones)
 
     def slopes(self, x: Array) -> tuple[Array, Array]:
-        """Gradient and Hessian by x."""
+        """The prior's gradient and Hessian by x."""
         gradient, hessian = np.zeros(len(x)), np.zeros((len(x), len(x)))
         for cone in self.cones:
             first, second = cone.slopes(x)
@@ -187,9 +189,10 @@ def minimise(
 ) -> Array:
     """z that minimises ½ zᵀ gram z - slope · z + prior(nominal + ways z), from ``start``.
 
-    To ``tolerance`` of the objective, or to rounding. Newton's method with exact line searches,
-    which converges from anywhere as the objective is self-concordant. Its matrix is factored as the
-    root that it is the square of: next to the cones' boundaries it is too ill-conditioned itself.
+    Newton's method with exact line searches, which converges from anywhere as the objective is
+    self-concordant; to ``tolerance`` of the objective, or to rounding. The Hessian is factored from
+    rows of which it is the Gram matrix: near the cones' boundaries it is too ill-conditioned
+    itself.
     """
     z, root = start, _root(gram)
     for _ in range(STEPS):
@@ -201,7 +204,7 @@ def minimise(
         step = _newton(triangle, gradient)
         drop = -float(gradient @ step)
         value = float(0.5 * z @ gram @ z - slope @ z) + prior.value(x)
-        # the least value that data may take counts, too: what cancels in it is rounding
+        # the two terms of the data may cancel: their rounding counts, not that of their sum
         if drop <= max(DECREMENT * max(abs(value), abs(float(slope @ z))), tolerance):
             break
         share = _least(prior.along(x, ways @ step), float(data @ step), float(step @ gram @ step))
@@ -229,9 +232,9 @@ def _newton(triangle: Array, gradient: Array) -> Array:
 
 
 def _least(along: tuple[float, Array, Array], data: float, bend: float) -> float:
-    """The share t > 0 of a step at which the slope vanishes.
+    """The t > 0 at which the slope along a step vanishes, by Newton's method in a bracket.
 
-    It is data + bend t + constant - Σ w μ / (1 + t μ), which grows: Newton's method in a bracket.
+    The slope data + bend t + c - Σ w μ / (1 + t μ) increases with t.
     """
     constant, weights, rates = along
     low, high = 0.0, 1.0 / max(-float(np.min(rates, initial=0.0)), 1e-300)
@@ -250,7 +253,10 @@ def _least(along: tuple[float, Array, Array], data: float, bend: float) -> float
 
 
 def solved(matrix: Array, right: Array) -> Array:
-    """matrix⁻¹ right of a positive definite matrix, scaled: links and rotors differ by 1e4."""
+    """matrix⁻¹ right, of a positive definite matrix.
+
+    Its diagonal is scaled to 1: parameters of links and of rotors differ by 1e4.
+    """
     from scipy.linalg import cho_factor, cho_solve  # not needed until something is fitted
 
     scale = 1.0 / np.sqrt(np.diag(matrix))

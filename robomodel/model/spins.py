@@ -1,11 +1,11 @@
-"""Rods between two balls: freedoms that turn one body about a line of its own, and locks on them.
+"""Spins of rods between two ball joints: freedoms that rotate one body about its own line.
 
-A body spins where one motion of its cluster leaves all other bodies with mass at rest, no motor
-turns, and the body's own motion is a rotation about a line that is fixed in it. Halves of a rod
-that a loop welds together are one body, and so are those that slide in each other, as the cylinder
-and the piston of a Stewart platform's leg. Such a freedom is the rod's; no actuator and no other
-body feels it. It may be locked by one condition, that an axis
-of the rod stays perpendicular to one of what carries it: the ball becomes a universal joint.
+A body spins if a motion of its cluster leaves all other bodies with mass and all motors at rest,
+and rotates the body about a line that is fixed in it. Halves of a rod that a loop welds together
+count as one body, and so do parts that slide in each other, as cylinder and piston of a Stewart
+platform's leg. No actuator and no other body takes part in a spin. One condition locks it: an axis
+of the rod stays perpendicular to an axis of the body that carries it, which makes the ball a
+universal joint.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from robomodel.errors import few
 from robomodel.model.actuators import Actuator
 from robomodel.model.closure import Geometry, Nearest, close
 from robomodel.model.constraints import Coincident
-from robomodel.model.elements import Cluster
+from robomodel.model.elements import Cluster, velocity_units
 from robomodel.model.joints import Array, Prismatic, Spherical
 from robomodel.model.model import Model
 
@@ -41,7 +41,7 @@ DUMMY = 1e-7  # share of the robot's mass [kg, kg m²] up to which a body is a d
 
 @dataclass(frozen=True, slots=True)
 class Spin:
-    """A rod's spin: its body, the line in the body's internal axes, and a point of it."""
+    """A rod's spin: its body, and the direction and a point of its line, in internal axes."""
 
     body: int
     line: Array
@@ -49,7 +49,7 @@ class Spin:
 
 
 def find_spins(model: Model) -> tuple[Spin, ...]:
-    """The spins of a robot's rods, cluster by cluster."""
+    """The spins of a robot's rods, in the order of its clusters."""
     spins: list[Spin] = []
     for cluster in model.clusters:
         if cluster.implicit and _has_balls(model, cluster):
@@ -58,9 +58,9 @@ def find_spins(model: Model) -> tuple[Spin, ...]:
 
 
 def _has_balls(model: Model, cluster: Cluster) -> bool:
-    """Whether a cluster has what a ball may be: a joint or a loop of three freedoms, or hinges.
+    """Whether a cluster may have ball joints: a joint or loop with three freedoms, or hinges.
 
-    Three hinges that are a ball have two bodies without mass between them.
+    Three hinges that form a ball have two bodies without mass between them.
     """
     geometry = cluster.geometry
     balls = any(isinstance(link.joint, Spherical) for link in geometry.links)
@@ -72,15 +72,11 @@ def _has_balls(model: Model, cluster: Cluster) -> bool:
 
 
 def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
-    """The spins of a cluster; bodies up to this share of the robot's mass are parts of balls."""
+    """The spins of a cluster; bodies with less than this share of the robot's mass do not count."""
     geometry = cluster.geometry
     rng = np.random.default_rng(SEED)
     rows = list(cluster.closing_rows)
-    unit = np.ones(geometry.nv)
-    for link in geometry.links:
-        for i, motion in enumerate(link.joint.subspace):
-            if not any(motion.angular):
-                unit[link.v + i] = geometry.scale
+    unit = velocity_units(model, cluster)
     heavy = [i for i, body in enumerate(cluster.bodies) if _weighs(model, body, share)]
     driven = {
         row - cluster.spanning_v.start
@@ -126,9 +122,9 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
 def _rods(
     model: Model, cluster: Cluster, heavy: Sequence[int], *, slides: bool = False
 ) -> list[list[int]]:
-    """The bodies with mass in groups that loops weld together, by their numbers in the cluster.
+    """Groups of bodies with mass that loops weld together, by their indices in the cluster.
 
-    With ``slides``, those that a joint or a loop lets slide in each other, too.
+    With ``slides``, also of those that a joint or a loop lets slide in each other.
     """
     group = {body: body for body in range(len(cluster.bodies))}
     local = {body: n for n, body in enumerate(cluster.bodies)}
@@ -170,7 +166,7 @@ def _alone(
     resting: Sequence[int],
     driven: set[int],
 ) -> tuple[Array, Array] | None:
-    """The line and the point of it, in the body's axes, of a rotation of it while others rest."""
+    """Direction and point of the line about which a body alone rotates, in its axes; else None."""
     poses, twists = kinematics(geometry, q)
     scaled = twists * unit / np.array([1.0, 1.0, 1.0, *[geometry.scale] * 3])[:, None]
     others = [scaled[other] @ motions.T for other in resting]
@@ -196,9 +192,10 @@ def _alone(
 
 
 def kinematics(geometry: Geometry, q: Array) -> tuple[list[tuple[Array, Array]], Array]:
-    """Rotations and origins of a cluster's bodies in its ancestor, and their twists by velocities.
+    """Poses of a cluster's bodies in their common ancestor, and their twists by joint velocities.
 
-    Twists (bodies, 6, nv): angular, and linear of the point at the ancestor's origin.
+    Poses are (rotation, origin). Twists (bodies, 6, nv) are angular velocities, then the linear
+    velocities of the body's point at the ancestor's origin.
     """
     poses: list[tuple[Array, Array]] = []
     twists = np.zeros((len(geometry.links), 6, geometry.nv))
@@ -221,8 +218,8 @@ def kinematics(geometry: Geometry, q: Array) -> tuple[list[tuple[Array, Array]],
 def locked(description: Description, model: Model, spins: Sequence[Spin]) -> Description:
     """The description with one more loop for each spin: a universal joint at the rod's ball.
 
-    Its condition has the rate of the spin where the file has the rod, and the cosine of the rod's
-    tilt about one axis elsewhere. The rod's ball stays where it is.
+    The ball itself stays. The loop's condition, a cosine, changes with the spin one for one at the
+    file's configuration, and less where the rod is tilted.
     """
     names = {loop.name for loop in description.loops}
     elements = {joint.name: joint for joint in description.joints}
@@ -257,12 +254,12 @@ def locked(description: Description, model: Model, spins: Sequence[Spin]) -> Des
 
 
 def hinged(model: Model) -> Description:
-    """The description with two hinges in place of the ball by which each rod hangs in the tree.
+    """The description with two hinges in place of each rod's ball joint in the tree.
 
-    They are at right angles to each other and, where the model starts, to the rod's line: a
-    universal joint, without the rod's spin as a freedom. Damping and armature of the ball are those
-    of both hinges, which is exact, as their axes stay at right angles. Rods that hang by hinges,
-    and balls with springs, stay as they are.
+    The hinges form a universal joint, without the rod's spin: their axes are perpendicular to each
+    other and, at the neutral configuration, to the rod's line. Both have the ball's damping and
+    armature, which is exact, as their axes stay perpendicular. Rods on hinges, and balls with
+    springs, do not change.
     """
     elements = {joint.name: joint for joint in model.description.joints}
     placements = {frame.name: frame.placement for frame in model.frames}
@@ -308,12 +305,12 @@ def hinged(model: Model) -> Description:
 
 
 def _declared(model: Model) -> tuple[Actuator, ...]:
-    """The motors that the file names; without any, those of independent joints say nothing."""
+    """The actuators of the file's transmissions: without them, actuators are only assumed."""
     return model.actuators if model.description.transmissions else ()
 
 
 def spin_note(model: Model, spins: Sequence[Spin], state: str) -> str:
-    """How many freedoms there are beside motors, which are spins of rods, and their ``state``."""
+    """A note on the numbers of motors and freedoms, and on the spins among these."""
     names = [model.joints[spin.body].name for spin in spins]
     count = f"{len(names)} are spins" if len(names) > 1 else "1 is the spin"
     rods = "rods" if len(names) > 1 else "a rod"
@@ -325,7 +322,7 @@ def spin_note(model: Model, spins: Sequence[Spin], state: str) -> str:
 
 
 def bracing_notes(model: Model, spins: Sequence[Spin]) -> list[str]:
-    """Linkages with motors on more joints than they have freedoms, spins aside."""
+    """Notes on linkages with motors on more joints than they have freedoms, without spins."""
     driven = {name for actuator in _declared(model) for name, _ in actuator.terms}
     notes = []
     for cluster in model.clusters:
@@ -343,7 +340,7 @@ def bracing_notes(model: Model, spins: Sequence[Spin]) -> list[str]:
 
 
 def _weighs(model: Model, body: int, share: float = DUMMY) -> bool:
-    """Whether a body has inertia; dummies between hinges that exporters give 1e-9 kg have none."""
+    """Whether a body has inertia; exporters' dummies of 1e-9 kg between hinges have none."""
     inertia = model.nodes[body].inertia
     least = share * model.mass
     return bool(inertia.mass > least) or bool(np.max(np.abs(inertia.inertia)) > least)

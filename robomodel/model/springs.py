@@ -29,12 +29,17 @@ SpringKind = Literal["points", "joints", "turn", "slide"]
 class Spring:
     """A spring with a damper and dry friction on one length or angle x of the mechanism.
 
-    Its force on x is -stiffness · (x - reference) - damping · ẋ, and of dry friction at most
-    ``friction``; of x - reference only what is beyond half the ``deadband`` counts. ``kind`` says
-    what x is: the distance of two "points", one on each link; Σ coefficient · q(joint) over the
-    ``terms`` of "joints"; the "turn" [rad] or "slide" [m] of a loop about or along its axis, of the
-    successor in the predecessor. Links are "" and ``terms`` empty where they do not apply. ``ends``
-    and ``bodies`` (of the terms) are for the recursions.
+    Its force on x is -stiffness · (x - reference) - damping · ẋ, and that of dry friction at most
+    ``friction``. Of x - reference only the part beyond half the ``deadband`` counts. ``kind`` says
+    what x is:
+
+    - "points": the distance of two points, one on each link;
+    - "joints": Σ coefficient · q(joint) over ``terms``;
+    - "turn" [rad], "slide" [m]: the motion of a loop's successor in its predecessor, about or along
+      the loop's axis.
+
+    Links are "" and ``terms`` is empty where they do not apply. ``ends`` and ``bodies`` (those of
+    the terms) are what the recursions need.
     """
 
     name: str
@@ -52,7 +57,7 @@ class Spring:
 
 
 def find_springs(description: Description, tree: SpanningTree) -> tuple[Spring, ...]:
-    """The springs of a description, then those of its loops."""
+    """The springs that a description names, then those at its loops' joints."""
     moved_by = {joint.name: body for body, joint in enumerate(tree.joints)}
     springs = [
         _between(each, tree) if isinstance(each, SpringElement) else _over(each, tree, moved_by)
@@ -82,14 +87,14 @@ def find_springs(description: Description, tree: SpanningTree) -> tuple[Spring, 
 
 
 def tied_links(description: Description) -> set[str]:
-    """The links to which loops and springs between points are fixed."""
+    """The links at the ends of loops, and of springs between points."""
     springs = [each for each in description.springs if isinstance(each, SpringElement)]
     ties: list[LoopElement | SpringElement] = [*description.loops, *springs]
     return {end.link for tie in ties for end in (tie.predecessor, tie.successor)}
 
 
 def check_passive(source: Source, **numbers: Scalar) -> None:
-    """Refuse stiffness, damping and friction that are negative, and what is not finite."""
+    """Raises DescriptionError for a number that is not finite, or negative where it may not be."""
     for name, value in numbers.items():
         if not is_number(value):
             continue
@@ -102,6 +107,7 @@ def check_passive(source: Source, **numbers: Scalar) -> None:
 
 
 def _between(spring: SpringElement, tree: SpanningTree) -> Spring:
+    """A spring between two points."""
     source = spring.source
     check_passive(source, stiffness=spring.stiffness, damping=spring.damping)
     ends = (
@@ -143,6 +149,7 @@ def _between(spring: SpringElement, tree: SpanningTree) -> Spring:
 
 
 def _over(spring: JointSpring, tree: SpanningTree, moved_by: Mapping[str, int]) -> Spring:
+    """A spring over joints; ``moved_by``: the body that each joint moves."""
     source = spring.source
     check_passive(source, stiffness=spring.stiffness, damping=spring.damping,
                   friction=spring.friction, reference=spring.reference)  # fmt: skip

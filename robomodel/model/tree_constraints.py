@@ -1,6 +1,6 @@
-"""Tree constraints: which joints a description's loops, couplings and mimics relate, and how.
+"""A description's loops, couplings and mimics as constraints on the joints of its spanning tree.
 
-Loop joints become rows between anchors, in bodies' internal axes.
+Loop joints become rows between anchors, which are in the bodies' internal axes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from robomodel.spatial import apply, matmul, minus, plus, transpose
 class TreeConstraint:
     """A constraint on the tree: the bodies whose joints it relates, and how.
 
-    Couplings and mimics demand Σ coefficient · q(body's joint) = offset, by ``terms``; ``follower``
-    is the body whose joint they determine by preference. Of a polynomial with ``coefficients``
-    these are the linear part, the dependent joint first.
+    Couplings and mimics demand Σ coefficient · q(body's joint) = offset over ``terms``. Where there
+    is a choice, they determine the joint of ``follower``. A polynomial has ``coefficients`` beside
+    its linear part, which is ``terms`` and ``offset``, the dependent joint first.
     """
 
     name: str
@@ -104,6 +104,7 @@ def find_tree_constraints(description: Description, tree: SpanningTree) -> list[
 
 
 def _loop_constraint(loop: LoopElement, tree: SpanningTree) -> TreeConstraint:
+    """A loop: it relates the joints on both ways from its ends to their common ancestor."""
     ends = [tree.places[loop.predecessor.link].body, tree.places[loop.successor.link].body]
     ancestor = tree.common_ancestor(ends)
     bodies = (*tree.path(ends[0], ancestor), *tree.path(ends[1], ancestor))
@@ -117,7 +118,7 @@ def _loop_constraint(loop: LoopElement, tree: SpanningTree) -> TreeConstraint:
 
 
 def _one_dof(tree: SpanningTree, body: int, source: Source) -> int:
-    """The body, if its joint has one degree of freedom; an error if not."""
+    """The body. Raises DescriptionError if its joint has several degrees of freedom."""
     joint = tree.joints[body]
     if joint.type not in ONE_DOF:
         raise DescriptionError(
@@ -129,6 +130,7 @@ def _one_dof(tree: SpanningTree, body: int, source: Source) -> int:
 
 
 def _link_coupling(coupling: LinkCoupling, tree: SpanningTree) -> TreeConstraint:
+    """A gear between two links: their angles in the common ancestor, each a sum over joints."""
     ends = [tree.places[coupling.predecessor].body, tree.places[coupling.successor].body]
     ancestor = tree.common_ancestor(ends)
     paths = [tree.path(end, ancestor) for end in ends]
@@ -161,7 +163,7 @@ def _link_coupling(coupling: LinkCoupling, tree: SpanningTree) -> TreeConstraint
 
 
 def unit(axis: Vec3, source: Source) -> Vec3:
-    """The axis as a unit vector; an error where it has no direction."""
+    """The axis as a unit vector. Raises DescriptionError if it has no direction."""
     size = math.hypot(*axis)
     if size == 0.0 or not math.isfinite(size):
         raise DescriptionError(f"axis {axis} has no direction; give it a nonzero axis", source)
@@ -177,7 +179,7 @@ def loop_rows(loop: LoopElement, tree: SpanningTree) -> tuple[LoopRow, ...]:
 
 
 def loop_joint(loop: LoopElement, tree: SpanningTree, local: Mapping[int, int]) -> LoopJoint:
-    """A loop's rows and anchors; ``local``: body → index in the cluster."""
+    """A loop's rows and anchors. ``local`` maps bodies of the tree to indices in the cluster."""
     ends = (loop.predecessor, loop.successor)
     ancestor = tree.common_ancestor([tree.places[end.link].body for end in ends])
     frame = loop_frame(loop.axis, loop.source)
@@ -194,7 +196,7 @@ def loop_joint(loop: LoopElement, tree: SpanningTree, local: Mapping[int, int]) 
 
 
 def anchored(end: Anchor, columns: Rows3, tree: SpanningTree) -> BodyAnchor:
-    """An end on its body of the tree; ``columns`` are axes in its frame."""
+    """An end of a loop or spring on its body; ``columns``: the constraint's axes in its frame."""
     place = tree.places[end.link]
     pose = compose(place.pose, end.origin)
     return BodyAnchor(place.body, pose.xyz, transpose(matmul(pose.rotation, columns)))
@@ -231,14 +233,14 @@ def distance_at_zero(predecessor: Anchor, successor: Anchor, tree: SpanningTree)
 
 
 def loop_frame(axis: Vec3, source: Source) -> Rows3:
-    """Constraint axes as columns: the loop's axis, then two that complete a right-handed frame."""
+    """A right-handed frame of a constraint, as columns: the loop's axis is the first."""
     k, aligned = align(unit(axis, source))
     columns = transpose(aligned)  # the images of the coordinate axes; the k-th is the axis
     return transpose((columns[k], columns[(k + 1) % 3], columns[(k + 2) % 3]))
 
 
 def universal_frame(loop: LoopElement) -> Rows3:
-    """The successor's axes of a universal loop, as columns: axis 1 is the second axis."""
+    """The successor's axes of a universal loop, as columns: column 1 is the joint's second axis."""
     second = second_axis(loop)
     columns = transpose(loop_frame(second, loop.source))
     return transpose((columns[2], columns[0], columns[1]))

@@ -1,10 +1,10 @@
-"""Which joints an open tree has: those that carry the limb.
+"""The joints of an open tree: those that carry the limb.
 
-Of every cluster as many joints move as it has freedoms. Among the sets of whole joints that
-determine the cluster's rates all over its range, the tree has that which displaces the links
-least while the other joints are locked (:func:`choose`). The limb's joints win over cranks and
-rods, whose bodies are light and carry nothing. A locked joint may follow one of the tree's by a
-polynomial (:func:`followers`). docs/approximate.md gives the reasons.
+In each cluster as many joints move as it has freedoms. Of the sets of whole joints that determine
+the cluster over most of its range, the tree has the one with the least displacement of links while
+the other joints are locked. So the limb's joints are chosen, not those of cranks and rods, whose
+bodies are light and carry nothing. A locked joint may follow one of the tree's joints by a
+polynomial. docs/approximate.md gives the reasons.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 
 from robomodel.errors import UnknownNameError, check_names, few
 from robomodel.model import closure as newton
-from robomodel.model.approximate import select_in
+from robomodel.model.approximate import no_tree, select_in
 from robomodel.model.configurations.curves import ClusterMotion
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
-from robomodel.model.parameters import ENTRIES, pseudo_inertia
+from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 from robomodel.scalars import stack, unstack
 
 REGULAR = 0.003  # least singular value of the tree's joints at neutral: 1 is best, 0 a dead point
@@ -51,9 +51,9 @@ SEED = 20260301
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """A joint that moves as a polynomial of one of the tree's, q = Σ coefficients[i] · driverⁱ.
+    """A locked joint that follows one of the tree's: q = Σ coefficients[i] · q(driver)ⁱ.
 
-    ``error`` [rad or m]: the worst over the range.
+    ``error`` [rad or m] is the largest over the range.
     """
 
     body: int
@@ -64,14 +64,20 @@ class Follower:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterTree:
-    """The joints of a cluster that move in the tree, by ``bodies``, and its range.
+    """A cluster's part of the open tree: the ``bodies`` whose joints move, and the range.
 
-    ``positions`` (n, nq) are spanning positions of the cluster in which these joints determine it,
-    neutral first; ``others`` as many others. ``displacement`` [m]: root mean square, by mass, of
-    how far its links and what they carry are from where they should be; ``farthest``: the link and
-    how far it gets.
-    ``followers`` move locked joints after all; ``with_followers`` is the same tree with such, if
-    any help, in the range in which their polynomials hold.
+    Attributes:
+        cluster: The cluster.
+        bodies: The bodies whose joints move.
+        positions: Spanning positions (n, nq) at which these joints determine the cluster, neutral
+            first.
+        others: More of them, drawn independently.
+        displacement: Error of position of the links and what they carry [m], root mean square by
+            mass.
+        farthest: The link with the largest error, and that [m].
+        followers: Locked joints that follow.
+        with_followers: The same tree with followers, if they help, in the range in which their
+            polynomials hold.
     """
 
     cluster: Cluster
@@ -85,9 +91,9 @@ class ClusterTree:
 
 
 def tree_joints(model: Model, joints: Sequence[str] = (), degree: int = 4) -> list[ClusterTree]:
-    """The trees of all clusters, in their order; ``joints`` move where they are named.
+    """The trees of all clusters, in their order; joints named by ``joints`` move.
 
-    ``degree`` is that of polynomials by which joints may follow.
+    ``degree`` is that of followers' polynomials.
 
     Raises:
         UnknownNameError: A name that is no joint's.
@@ -104,7 +110,7 @@ def tree_joints(model: Model, joints: Sequence[str] = (), degree: int = 4) -> li
 
 @dataclass(frozen=True, eq=False)
 class _ClusterChoice:
-    """A cluster of which joints are chosen; ``wanted`` bodies' joints are among them."""
+    """The choice of a cluster's joints; those of ``wanted`` bodies are among them."""
 
     model: Model
     cluster: Cluster
@@ -122,12 +128,12 @@ class _ClusterChoice:
     # ---- the choice
 
     def tree(self, degree: int) -> ClusterTree:
-        """The joints, their range, and what follows them."""
+        """The joints, their range, and their followers."""
         cluster = self.cluster
         sets = list(self._sets())
         displacements = _Displacements.of(self.model, cluster, self.start)
-        if len(sets) > 1:  # the nearest ones are compared where any of them may go
-            sets = self._ranked(sets, self.wandered(), displacements)[:FINALISTS]
+        if len(sets) > 1:  # the best are compared again, over the ranges of all of them
+            sets = self._ranked(sets, self.random_paths(), displacements)[:FINALISTS]
         reached = {bodies: self.driven(bodies) for bodies in sets}
         if len(sets) > 1:
             sets = self._ranked(sets, np.concatenate(list(reached.values())), displacements)
@@ -144,7 +150,7 @@ class _ClusterChoice:
         return replace(tree, with_followers=self._with_followers(tree, ways, displacements, degree))
 
     def _good(self, positions: Array, bodies: Sequence[int], level: float) -> Array:
-        """Those of the positions that are far from the dead points of these joints."""
+        """The positions with a relative regularity of these joints above ``level``."""
         sizes = self.regularity(self._rates(positions), bodies, relative=True)
         if sizes[0] <= 0.0:
             raise self._refusal()
@@ -154,7 +160,7 @@ class _ClusterChoice:
     def _sets(self) -> Iterator[tuple[int, ...]]:
         """Sets of whole joints with as many freedoms as the cluster, without rotors if possible.
 
-        Of gears and belts, whose bodies are links and rotors, only :func:`select_in`'s.
+        For gears and belts, only the set of :func:`select_in`.
         """
         model, cluster = self.model, self.cluster
         if cluster.kind != "loops" and not self.wanted:
@@ -180,7 +186,7 @@ class _ClusterChoice:
     def _ranked(
         self, sets: Sequence[tuple[int, ...]], positions: Array, displacements: _Displacements
     ) -> list[tuple[int, ...]]:
-        """Sets that displace little, the least first, and of those alike the best conditioned."""
+        """The sets with small displacement, the least first; of like ones, the best conditioned."""
         regular = []
         rates = self._rates(positions)
         for bodies in sets:
@@ -202,11 +208,11 @@ class _ClusterChoice:
         return [bodies for moved, (_, _, bodies) in ranked if moved <= NEAR * least + 1e-9]
 
     def regularity(self, g: Array, bodies: Sequence[int], *, relative: bool = False) -> Array:
-        """How well joints determine the cluster (n,) by its rates g: 0 at a dead point and beyond.
+        """The regularity (n,) of these joints, from the cluster's rates g; 0 from a dead point on.
 
-        The least singular value of their rows of an orthonormal basis of the cluster's rates, in
-        comparable units; rotors, and hinges that make up a ball, are left out of the basis. The
-        first of g is the start's; ``relative``: to that there, in the direction where it fell most.
+        The least singular value of the joints' rows of an orthonormal basis of the rates, in
+        comparable units. Rotors, and hinges that form a ball, do not count in the basis. The first
+        of g is that at the start; ``relative`` gives the least ratio to there over all directions.
         """
         if self.cluster.kind == "joint":
             return np.ones(len(g))
@@ -230,7 +236,7 @@ class _ClusterChoice:
         return np.where(same & (sizes > 1e-9), sizes, 0.0)
 
     def _shown(self, body: int) -> bool:
-        """Whether a body is no rotor, and neither it nor what carries it is a part of a ball."""
+        """Whether a body is no rotor and no part of a ball made of hinges."""
         bodies, nodes = self.model.bodies, self.model.nodes
         parts = [body, nodes[body].parent] if nodes[body].parent in self.cluster.bodies else [body]
         return not nodes[body].axisymmetric and all(bodies[b].mass > 0.0 for b in parts)
@@ -248,25 +254,22 @@ class _ClusterChoice:
         return [v - first for v in self.model.nodes[body].freedoms]
 
     def _refusal(self) -> ValueError:
+        """The error for a cluster that the wanted joints, or no joints, determine."""
         model, cluster = self.model, self.cluster
-        freedoms = ", ".join(f"'{label}'" for label in cluster.independent)
         if self.wanted:
+            freedoms = ", ".join(f"'{label}'" for label in cluster.independent)
             named = few([model.joints[body].name for body in self.wanted])
             return ValueError(
                 f"joints: {named} cannot be the tree's, or be among them: their velocities depend "
                 f"on each other at neutral, or are more than the {cluster.nv} freedoms of cluster "
                 f"'{cluster.name}' ({freedoms})"
             )
-        return ValueError(
-            f"cluster '{cluster.name}' of '{model.name}' moves in {cluster.nv} freedoms "
-            f"({freedoms}) that no whole joints of it have, so no open tree stands for it; "
-            "use an exact method"
-        )
+        return no_tree(model, cluster)
 
     # ---- configurations
 
     def _closed(self, guesses: Array, keep: newton.Kept = newton.FREE) -> tuple[Array, Mask]:
-        """Closed configurations near these, and which of them are, within the joints' limits."""
+        """The guesses closed, and which of them close within the joints' limits."""
         geometry, rows = self.cluster.geometry, self.cluster.closing_rows or None
         if not geometry.rows:
             positions, gap = guesses, np.zeros(len(guesses))
@@ -276,8 +279,8 @@ class _ClusterChoice:
                       axis=-1)  # fmt: skip
         return positions, (gap <= CLOSED) & ~geometry.flipped(positions) & (room >= -1e-9)
 
-    def wandered(self) -> Array:
-        """Configurations on ways from the start into all directions of the cluster's motion."""
+    def random_paths(self) -> Array:
+        """Configurations on paths from the start in random directions of the cluster's motion."""
         geometry, unit = self.cluster.geometry, self.motion.unit
         rows = list(self.cluster.closing_rows or range(geometry.rows))
 
@@ -299,10 +302,11 @@ class _ClusterChoice:
         return np.concatenate(result)
 
     def driven(self, bodies: Sequence[int]) -> Array:
-        """Configurations on ways of these joints from the start, to anywhere within their limits.
+        """Configurations on paths on which these joints move from the start to random positions.
 
-        Without limits ``FREE`` from there. A way ends where loops do not close, a joint meets its
-        limit, or the joints do not determine the cluster any more.
+        The positions are within the joints' limits, or :data:`FREE` from the start for joints
+        without limits. A path ends where loops do not close, a joint meets its limit, or the joints
+        no longer determine the cluster.
         """
         geometry, motion = self.cluster.geometry, self.motion
         columns = [c for body in bodies for c in self._columns(body)]
@@ -332,15 +336,15 @@ class _ClusterChoice:
             result.append(q[going])
         return np.concatenate(result)
 
-    # ---- what follows
+    # ---- followers
 
     def _with_followers(
         self, tree: ClusterTree, ways: Sequence[Array], displacements: _Displacements, degree: int
     ) -> ClusterTree | None:
-        """The tree with followers, and the range in which they move as fast as they should.
+        """The tree with followers, in the range in which their rates are right to ``OFF``.
 
-        A follower turns back at a dead point of the tree's joints as a root does, which no
-        polynomial can: the range ends before that, so that rates are off by no more than ``OFF``.
+        At a dead point of the tree's joints a follower's position has the slope of a square root,
+        which no polynomial has: the range ends before that.
         """
         bodies, level = tree.bodies, GOOD
         while level < NEAREST and tree.displacement > LEAST:
@@ -348,24 +352,26 @@ class _ClusterChoice:
             followers, left = self._followers(
                 positions, bodies, displacements, tree.displacement, degree
             )
-            if followers and self._off(positions, bodies, followers) <= OFF:
+            if followers and self._rate_error(positions, bodies, followers) <= OFF:
                 others = self._good(ways[1], bodies, level)
                 return replace(tree, positions=positions, others=others, displacement=left,
                                followers=followers)  # fmt: skip
             level += NEARER
         return None
 
-    def _per(self, positions: Array, bodies: Sequence[int]) -> Array:
-        """Rates of the cluster's joints (n, spanning velocities, joints) for those of the tree."""
+    def _rates_by_joints(self, positions: Array, bodies: Sequence[int]) -> Array:
+        """Rates of the cluster's joints by those of the tree's (n, spanning velocities, nv)."""
         columns = [c for body in bodies for c in self._columns(body)]
         g = self._rates(positions) * self.motion.unit[:, None]
         return np.asarray(g @ np.linalg.inv(g[:, columns]))
 
-    def _off(self, positions: Array, bodies: Sequence[int], followers: Sequence[Follower]) -> float:
-        """The error of followers' rates for those of the tree's joints, rms by rms, the largest."""
+    def _rate_error(
+        self, positions: Array, bodies: Sequence[int], followers: Sequence[Follower]
+    ) -> float:
+        """The largest relative error (rms) of a follower's rates by those of the tree's joints."""
         local = {body: n for n, body in enumerate(self.cluster.bodies)}
         columns = [c for body in bodies for c in self._columns(body)]
-        g, worst = self._per(positions, bodies), 0.0
+        g, worst = self._rates_by_joints(positions, bodies), 0.0
         for each in followers:
             (row,), (driver,) = self._columns(each.body), self._columns(each.driver)
             slopes = np.polynomial.polynomial.polyder(np.array(each.coefficients))
@@ -384,7 +390,7 @@ class _ClusterChoice:
         now: float,
         degree: int,
     ) -> tuple[tuple[Follower, ...], float]:
-        """Locked joints that, moved by a polynomial of a tree's joint, save a third of it."""
+        """Followers, each of which takes off a third of ``now``, the displacement; the rest."""
         local = {body: n for n, body in enumerate(self.cluster.bodies)}
         nodes = self.model.nodes
         scalar = [
@@ -393,7 +399,7 @@ class _ClusterChoice:
         drivers, free = [b for b in scalar if b in bodies], [b for b in scalar if b not in bodies]
         columns = {b: self.cluster.geometry.links[local[b]].q for b in scalar}
         chosen: list[Follower] = []
-        rates = self._per(positions, bodies)
+        rates = self._rates_by_joints(positions, bodies)
         order = [c for body in bodies for c in self._columns(body)]
         at = displacements.locked(positions, bodies)
         while now > LEAST and drivers:
@@ -430,9 +436,10 @@ class _ClusterChoice:
 def polynomial(
     x: Array, y: Array, degree: int, slopes: Array | None = None
 ) -> tuple[tuple[float, ...], float]:
-    """Least squares in Chebyshev's basis: coefficients from the constant on, the worst error.
+    """Coefficients (from the constant on) of the least-squares polynomial y(x); its largest error.
 
-    Of y and, where there are such, of ``slopes`` dy/dx over half the range.
+    With ``slopes``, dy/dx is fitted, too, in units of half the range of x. The basis is
+    Chebyshev's.
     """
     from numpy.polynomial import Chebyshev, Polynomial
     from numpy.polynomial.chebyshev import chebder, chebvander
@@ -455,10 +462,10 @@ def polynomial(
 
 @dataclass(frozen=True, eq=False)
 class _Displacements:
-    """How far links are from where they should be, of a cluster and what hangs on it.
+    """Errors of position of a cluster's links, and of what hangs on it, in an open tree.
 
-    ``inertias`` (bodies, 4, 4): pseudo-inertias of the cluster's bodies with what they carry, in
-    their internal axes.
+    ``inertias`` (bodies, 4, 4) are pseudo-inertias of the cluster's bodies with what they carry, in
+    internal axes.
     """
 
     model: Model
@@ -468,7 +475,7 @@ class _Displacements:
 
     @classmethod
     def of(cls, model: Model, cluster: Cluster, start: Array) -> _Displacements:
-        """Of a cluster; ``start`` are its spanning positions at neutral."""
+        """Those of a cluster; ``start`` are its spanning positions at neutral."""
         spanning = [float(x) for x in model.spanning_positions(model.neutral().tolist())]
         carried = [_pseudo(model, body) for body in range(len(model.nodes))]
         for body, tools in _payloads(model).items():
@@ -497,13 +504,13 @@ class _Displacements:
         return np.asarray(np.einsum("bnij,bjk,bnik->bn", error, self.inertias, error))
 
     def size(self, positions: Array, moved: Array) -> float:
-        """The root mean square by mass [m]; 0 of what has none."""
+        """The root mean square by mass [m]; 0 without mass."""
         mass = float(np.sum(self.inertias[:, 3, 3]))
         squares = self._squares(positions, moved)
         return math.sqrt(max(float(np.sum(np.mean(squares, axis=1))), 0.0) / mass) if mass else 0.0
 
     def of_links(self, positions: Array, moved: Array) -> tuple[float, tuple[str, float]]:
-        """The size, and the body that gets farthest with how far that is."""
+        """The root mean square; the body with the largest error, and that."""
         mass = self.inertias[:, 3, 3]
         worst = np.sqrt(
             np.maximum(np.max(self._squares(positions, moved), axis=1), 0.0)
@@ -532,14 +539,11 @@ def poses(cluster: Cluster, positions: Array) -> Array:
 
 def _pseudo(model: Model, body: int) -> Array:
     """A body's pseudo-inertia (4, 4) in its internal axes."""
-    inertia = model.nodes[body].inertia
-    rows = inertia.inertia
-    ten = (inertia.mass, *inertia.h, *(rows[i][j] for i, j in ENTRIES))
-    return pseudo_inertia([float(x) for x in ten])
+    return pseudo_inertia(inertial_parameters(model.nodes[body].inertia))
 
 
 def _payloads(model: Model) -> Mapping[int, Array]:
-    """Of bodies, what their massless links that close no loop count as: a foot, a tool."""
+    """Pseudo-inertias that stand for massless links that close no loop (foot, tool), by body."""
     described = model.description
     ends = {end.link for loop in described.loops for end in (loop.predecessor, loop.successor)}
     names = {body.name for body in model.bodies}

@@ -1,4 +1,9 @@
-"""The problem that a constrained cluster poses, its core without followers, its solution."""
+"""Mobility of a constrained cluster: the problem, its core without followers, its solution.
+
+``analysis`` solves the problem: it takes closed configurations and the generic rank of K there from
+``exploration``; where a file's rounding leaves the rank in doubt, ``decision`` decides, and
+``mending`` moves the file's frames.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +30,11 @@ from robomodel.tolerances import CLOSED
 
 @dataclass(frozen=True, slots=True)
 class SpanningColumn:
-    """One spanning velocity of a cluster and what the file says of it.
+    """One spanning velocity of a cluster, and what the file says of it.
 
-    ``chosen`` True and False are the file's (or the caller's) ``independent``; None leaves it open.
-    ``follower``: the joint is the dependent one of a mimic or a coupling, by preference. ``part``:
-    it is one of several velocities between two bodies that weigh something.
+    ``chosen``: the file's (or the caller's) ``independent``; None leaves it open. ``follower``: a
+    mimic or a coupling names the joint as its dependent one. ``part``: it is one of several
+    velocities between two bodies with mass.
     """
 
     label: str
@@ -43,7 +48,7 @@ class SpanningColumn:
 
 
 def column_units(columns: Sequence[SpanningColumn], scale: float) -> Array:
-    """Column scaling that makes metres and radians comparable."""
+    """Units of the columns [rad, or ``scale`` m], in which metres and radians are comparable."""
     return np.array([scale if column.length else 1.0 for column in columns])
 
 
@@ -57,9 +62,8 @@ def column_limits(columns: Sequence[SpanningColumn]) -> tuple[Array, Array]:
 class ClosureTolerance:
     """How exactly loops must close.
 
-    ``gap``: as far as their ends may stay apart [m, or sine of an angle]; ``rank``: singular values
-    of the conditions' Jacobian below this share of the largest count as zero. ``stated``: by
-    the file or the caller.
+    ``gap`` [m, or sine of an angle]: the ends may stay so far apart. ``rank``: singular values of K
+    below this share of the largest count as zero. ``stated``: the file or the caller gives them.
     """
 
     gap: float
@@ -68,7 +72,7 @@ class ClosureTolerance:
 
     @staticmethod
     def of(tolerances: Sequence[float | None], scale: float) -> ClosureTolerance:
-        """The largest of a cluster's loops [m, rad]; else what rounding in a file explains."""
+        """The largest tolerance of a cluster's loops [m, rad]; without any, a rounded file's."""
         stated = [tolerance for tolerance in tolerances if tolerance is not None]
         if not stated:
             return ClosureTolerance(1e-4 * scale, 1e-5)
@@ -78,7 +82,7 @@ class ClosureTolerance:
 
 @dataclass(frozen=True, slots=True)
 class ClusterProblem:
-    """A cluster's geometry, the names in it and where they stand."""
+    """A cluster's geometry, with names, and where the file has them, for messages."""
 
     name: str
     geometry: Geometry
@@ -87,7 +91,7 @@ class ClusterProblem:
     linear_sources: tuple[Source, ...]
     start: Array  # spanning positions from which closing starts
     tolerance: ClosureTolerance
-    rank: int | None = None  # of the core's conditions, where walks decided it
+    rank: int | None = None  # of the core's conditions, where a Decision gives it
 
     @property
     def scale(self) -> float:
@@ -96,12 +100,12 @@ class ClusterProblem:
 
     @property
     def unit(self) -> Array:
-        """Column scaling that makes metres and radians comparable."""
+        """Units of the columns, in which metres and radians are comparable."""
         return column_units(self.columns, self.scale)
 
     @property
     def row_unit(self) -> Array:
-        """Row scaling: gaps in units of the cluster's length (angles' sines as they are)."""
+        """Factors of the rows: gaps become shares of the cluster's length, sines stay."""
         units = []
         for loop in self.geometry.loops:
             for row in loop.rows:
@@ -119,15 +123,19 @@ class ClusterProblem:
         """The lower and the upper limits of the columns."""
         return column_limits(self.columns)
 
-    def with_decision(self, rank: int, left: float, exact: bool) -> ClusterProblem:
-        """The problem with the rank that walks decided, which leave this open [rad, sizes]."""
-        if exact or left <= CLOSED:
+    def with_decision(self, rank: int, gap: float, exact: bool) -> ClusterProblem:
+        """The problem with a decided rank, with which conditions stay open by ``gap`` [rad, sizes].
+
+        ``exact``: the frames are moved so that they do not.
+        """
+        if exact or gap <= CLOSED:
             return replace(self, rank=rank)
-        gap, share = (
-            max(self.tolerance.gap, 3 * left * self.scale),
-            max(self.tolerance.rank, 3 * left),
+        tolerance = replace(
+            self.tolerance,
+            gap=max(self.tolerance.gap, 3 * gap * self.scale),
+            rank=max(self.tolerance.rank, 3 * gap),
         )
-        return replace(self, rank=rank, tolerance=replace(self.tolerance, gap=gap, rank=share))
+        return replace(self, rank=rank, tolerance=tolerance)
 
     def conditions(self, q: Array) -> tuple[Array, Array]:
         """Values (..., rows) and Jacobians (..., rows, columns), in comparable units."""
@@ -137,9 +145,11 @@ class ClusterProblem:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSolution:
-    """The constraint, the independent columns, a closed regular configuration.
+    """The constraint, the independent columns, and a closed regular configuration, ``neutral``.
 
-    ``slack`` [m, or sine of an angle]: how far conditions outside of ``closing_rows`` may be open.
+    ``loop_ranks``: the rank that each loop adds to the couplings and the loops before it.
+    ``redundant_linear``: the couplings that repeat those before them. ``slack`` [m, or sine of an
+    angle]: conditions outside of ``closing_rows`` may be open by so much.
     """
 
     constraint: Constraint
@@ -165,7 +175,7 @@ def first_source(problem: ClusterProblem) -> Source:
 
 
 class ClusterError(DescriptionError):
-    """A cluster whose loops close nowhere, or leave no motion: what it is, and what to do."""
+    """A cluster whose loops close nowhere, or leave no motion: a summary and a remedy."""
 
     def __init__(self, summary: str, remedy: str, source: Source) -> None:
         super().__init__(f"{summary}; {remedy}", source)
@@ -176,7 +186,7 @@ class ClusterError(DescriptionError):
 
 
 class RigidError(ClusterError):
-    """A cluster whose loops leave no motion; where its joints stand, by name, and its loops."""
+    """A cluster without motion; ``positions`` of its joints by name, and its conditions' names."""
 
     def __init__(
         self,
@@ -194,10 +204,10 @@ class RigidError(ClusterError):
 def check_counts(
     problem: ClusterProblem, mobility: int, rank: int, closed: Array | None = None, advice: str = ""
 ) -> None:
-    """Compare the marks of independence with the mobility.
+    """Raises an error if the mobility is 0, or the file marks too many or too few joints for it.
 
-    ``closed``: spanning positions at which the loops close, for what a cluster without mobility is;
-    ``advice``: what may give it some.
+    ``closed``: spanning positions at which the loops close, for :class:`RigidError`; ``advice``:
+    words for its remedy.
     """
     columns = problem.columns
     marked = [c.label for c in columns if c.chosen]
@@ -243,11 +253,11 @@ def check_counts(
 
 @dataclass(frozen=True, slots=True)
 class ReducedProblem:
-    """A cluster with loops, without the joints that only follow the others through a coupling.
+    """The core of a cluster with loops: without joints that only follow others by a coupling.
 
-    Those take part in no loop, and each in one coupling, which gives their positions: the rotors on
-    a linkage's joints, for instance. ``columns`` are the core's among the whole's; ``followers``
-    (link, coupling) of the whole, each after those that it follows.
+    A follower takes part in no loop and in one coupling, which gives its position, as the rotor of
+    a linkage's joint does. ``columns`` are those of the core among the whole's. ``followers`` are
+    pairs (link, coupling) of the whole, each after those that it follows.
     """
 
     whole: ClusterProblem
@@ -265,7 +275,7 @@ class ReducedProblem:
         followers: list[tuple[int, int]] = []
 
         def follows(link: int, coupling: int) -> bool:
-            """Marked so, or by preference; but none is preferred to one that may not lead."""
+            """Whether the file marks the link so, or names it so and lets all others lead."""
             column = columns[at[link]]
             led = all(
                 columns[at[i]].chosen is not False for i, _ in geometry.linear[coupling].terms
@@ -324,13 +334,13 @@ class ReducedProblem:
         return result
 
     def jacobian(self, inner: Array) -> Array:
-        """Of conditions on the core (..., its columns): over all columns."""
+        """The Jacobian over all columns of conditions on the core (..., its columns)."""
         result = np.zeros((*inner.shape[:-1], len(self.whole.columns)))
         result[..., list(self.columns)] = inner
         return result
 
     def redundant(self, inner: Sequence[bool]) -> tuple[bool, ...]:
-        """Which of all couplings are redundant, from which of the core's are."""
+        """Which couplings of the whole are redundant, from which of the core's are."""
         gone, of_core = {coupling for _, coupling in self.followers}, iter(inner)
         count = len(self.whole.geometry.linear)
         return tuple(c not in gone and next(of_core) for c in range(count))
@@ -342,7 +352,7 @@ def _part(
     core: Sequence[int],
     couplings: Sequence[int],
 ) -> ClusterProblem:
-    """The problem of some links only, with some of the couplings."""
+    """The problem of the ``core`` links, with these couplings."""
     geometry = problem.geometry
     number = {link: n for n, link in enumerate(core)}
     links: list[Link] = []

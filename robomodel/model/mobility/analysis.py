@@ -1,9 +1,9 @@
 """Mobility of constrained clusters: rank, redundancy, independent coordinates, a closed start.
 
-Clusters with loops are studied at random closed configurations: the generic rank of K there gives
+Clusters with loops are analysed at random closed configurations: the generic rank of K there gives
 the mobility, and rows that are constant combinations of others are dropped. Where loops leave no
-motion or do not close, messages advise on axes that would free them. Clusters of couplings alone
-(gears, belts, mimic, polynomials) stay explicit: Gauss-Jordan elimination keeps them exact.
+motion, messages suggest axes that would. Clusters of couplings alone (gears, belts, mimics,
+polynomials) stay explicit: Gauss–Jordan elimination keeps them exact.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from robomodel.model.couplings import (
     Chosen,
     EliminatedCouplings,
     Pivots,
+    eliminate,
     expansion,
     linear_constraint,
-    starts,
+    position_starts,
 )
-from robomodel.model.couplings import eliminate as solve_couplings
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility import (
     ClusterError,
@@ -71,19 +71,19 @@ from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SINGULAR
 
 
 def mobility_of(problem: ClusterProblem) -> int:
-    """In how many ways a cluster may move; DescriptionError where its loops do not close."""
+    """The mobility of a cluster. Raises DescriptionError if its loops do not close."""
     reduced = ReducedProblem.of(problem).problem
     return len(reduced.columns) - sample(reduced).rank
 
 
 def decided(whole: ClusterProblem, *, mend: bool) -> Decision | None:
-    """What walks decide of a cluster whose rank is in doubt; None where its conditions agree.
+    """The decision on a cluster whose rank is in doubt; None where its conditions agree.
 
-    They do where the loops close, in more than one configuration, what is redundant is so exactly,
-    the rank is the same at all closed configurations, and no condition hardly counts.
+    They agree if the loops close, at more than one configuration, with the same rank at all of
+    them, redundant conditions are exactly redundant, and the others have clear singular values.
     """
     problem = ReducedProblem.of(whole).problem
-    with suppress(ClusterError):  # loops that close nowhere, to the letter
+    with suppress(ClusterError):  # a rounded file's loops may close nowhere exactly
         explored = explore(problem)
         agree = explored.exact and explored.apart and explored.uniform and explored.kept > WEAK
         if agree and explored.rank < len(problem.columns):
@@ -164,7 +164,7 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
 def _adds_nothing(
     problem: ClusterProblem, redundant: Sequence[bool], sources: Sequence[Source]
 ) -> list[tuple[str, Source]]:
-    """Suspicions of loops or couplings that say what others say."""
+    """Suspicions of loops or couplings that add no condition."""
     return [
         (
             "adds nothing: the loops and couplings before it already say all of it "
@@ -179,13 +179,13 @@ def _adds_nothing(
 def _constraint(
     problem: ClusterProblem, jacobian: Array, independent: tuple[int, ...], keep: list[int]
 ) -> tuple[LoopConstraint, Chosen]:
-    """How G and g are solved for: without couplings, in blocks of the loops' dependent velocities.
+    """The constraint: couplings eliminated, dependent velocities in blocks; and the pivots.
 
-    ``jacobian`` (samples, rows ``keep``, columns). With the couplings' pivots.
+    ``jacobian`` is K of the rows ``keep`` at samples (samples, rows, columns).
     """
     geometry = problem.geometry
     prefer = [0 if c.chosen is False else 1 if c.follower else 2 for c in problem.columns]
-    solved = eliminate(problem, frozenset(independent), prefer)
+    solved = eliminate_couplings(problem, frozenset(independent), prefer)
     z, rows = expansion(geometry, solved.pivots)
     expand = tuple(rows)
     pattern = np.max(np.abs(jacobian @ np.array(expand)), axis=0) > 1e-11
@@ -204,7 +204,7 @@ def _constraint(
 def _independent(
     problem: ClusterProblem, explored: ClosedConfigurations, mobility: int
 ) -> tuple[tuple[int, ...], list[str]]:
-    """The independent columns: the file's where it decides, else the best conditioned."""
+    """The independent columns: the file's if it marks enough, else the best; and notes."""
     columns = problem.columns
     forced = [i for i, c in enumerate(columns) if c.chosen]
     open_ = [i for i, c in enumerate(columns) if c.chosen is None]
@@ -240,9 +240,10 @@ def _loop_neutral(
     closing: tuple[int, ...],
     exact: bool,
 ) -> Array:
-    """A closed, regular configuration near the start, within the limits where there is one.
+    """A closed, regular configuration near the start, and within the limits if there is one.
 
-    The one that the file's closes in, else one that is reached from there, else any.
+    Candidates are the configuration to which the start closes, then those reached from it, then the
+    samples.
     """
     geometry = problem.geometry
     typical = conditioning(explored.null, independent)
@@ -252,7 +253,7 @@ def _loop_neutral(
     good = float(np.median(regular)) if regular.size else 0.0  # 0: none counts as irregular
 
     def best(candidates: Array) -> tuple[tuple[bool, bool], Array]:
-        """What is wrong with the best of the candidates, and that one."""
+        """The best of the candidates, after its faults: (outside the limits, irregular)."""
         if not exact:
             candidates = close(geometry, candidates, rows=closing)[0]
         irregular = regularity(geometry, candidates, problem.unit, independent) < 0.1 * good
@@ -289,10 +290,10 @@ PERTURBATION = 0.2  # radians, or cluster sizes: how far from closure loops are 
 def rows_that_open(
     problem: ClusterProblem, q: Array, null: Array, closing: tuple[int, ...]
 ) -> list[tuple[str, Source]]:
-    """Loops of which conditions outside of ``closing`` open as soon as the cluster moves.
+    """Suspicions of loops with conditions outside of ``closing`` that open when the cluster moves.
 
-    They hold at the closed configurations only to first order (two links that may turn only
-    together, at a distance that is the largest they can have): to the letter, the robot is stuck.
+    Such conditions hold to first order only, at the closed configurations (for example two links
+    that turn together, at the largest distance that they can have). Exactly, the cluster is rigid.
     """
     open_ = _opened(problem, q, null, closing)
     suspicions = []
@@ -313,9 +314,9 @@ def rows_that_open(
 
 
 def _opened(problem: ClusterProblem, q: Array, null: Array, closing: tuple[int, ...]) -> Array:
-    """What conditions (rows,) are open by, in comparable units, where only ``closing`` are met.
+    """The gap of each condition (rows,), in comparable units, where only ``closing`` are met.
 
-    At configurations that are moved by :data:`PERTURBATION`; zero where none of them closes.
+    The largest at configurations moved by :data:`PERTURBATION`; zero if none of them closes.
     """
     rng = np.random.default_rng(20240608)
     step = rng.uniform(-PERTURBATION, PERTURBATION, (len(q), null.shape[2]))
@@ -328,7 +329,7 @@ def _opened(problem: ClusterProblem, q: Array, null: Array, closing: tuple[int, 
 
 
 def _at_first_order(problem: ClusterProblem, explored: ClosedConfigurations) -> str:
-    """What a cluster does that gives at first order only, in words; "" of one that is rigid."""
+    """A remark on a cluster that moves to first order only; "" for one that is rigid."""
     ranks, _ = added_ranks(problem, explored.jacobian)
     keep = rows_to_keep(problem, explored.jacobian, ranks)
     first = problem.geometry.rows - len(problem.geometry.linear)
@@ -343,7 +344,7 @@ def _at_first_order(problem: ClusterProblem, explored: ClosedConfigurations) -> 
 
 
 def added_ranks(problem: ClusterProblem, jacobian: Array) -> tuple[list[int], list[bool]]:
-    """The rank that each loop adds to all couplings and the loops before; couplings that add none.
+    """The rank that each loop adds to all couplings and the loops before it; redundant couplings.
 
     Ranks are generic: the largest over the samples.
     """
@@ -375,11 +376,11 @@ def _row_numbers(problem: ClusterProblem) -> tuple[list[list[int]], list[int]]:
 
 
 def rows_to_keep(problem: ClusterProblem, jacobian: Array, ranks: list[int]) -> list[int]:
-    """Loop rows that are no constant combination of the others.
+    """Loop rows that are not the same combination of other rows at all configurations.
 
-    Stacking the samples side by side makes a row that is *always* the same combination of others
-    linearly dependent; pivoting picks the best conditioned rows. Redundancy that varies with the
-    configuration remains, and is met by least squares. Couplings are eliminated first, sample by
+    With the samples side by side, a row that is always the same combination of others is linearly
+    dependent on them; pivoting picks the best conditioned rows. Rows whose combination varies with
+    the configuration are kept, and solved by least squares. Couplings are eliminated first, in each
     sample.
     """
     of_loops, couplings = _row_numbers(problem)
@@ -405,7 +406,10 @@ def rows_to_keep(problem: ClusterProblem, jacobian: Array, ranks: list[int]) -> 
 
 
 def blocks(pattern: Mask, dependent: list[int]) -> tuple[Block, ...]:
-    """Block triangular order of the dependent columns' system, if it is square and sparse."""
+    """Diagonal blocks of the dependent columns' system in block triangular order.
+
+    One block if the system is not square, or not sparse (Dulmage and Mendelsohn, 1958).
+    """
     rows = len(pattern)
     if not dependent:
         return ()
@@ -448,11 +452,11 @@ def suggest_axes(
     loops: Sequence[Loop],
     posed: Callable[[Sequence[Loop]], ClusterProblem],
 ) -> str:
-    """The axes that would leave a stuck cluster motion, as words for a message; "" if none is seen.
+    """Axes of loops with which a rigid cluster would move, in words; "" if none are found.
 
-    ``loops`` are the problem's, and ``posed`` poses it with others. Loops of hinges get the axis
-    that the joints between their ends share; if that is no cure, a sliding one each coordinate axis
-    of its frame.
+    ``posed`` poses the problem with other loops in place of ``loops``. Loops of hinges are tried
+    with the axis that the joints between their ends share; if all have it, sliding loops are tried
+    with the coordinate axes of their frames.
     """
     cures = []
     for trial in _trials(problem, loops):
@@ -475,7 +479,7 @@ def _element(axis: Vec3) -> str:
 
 
 def _whose(problem: ClusterProblem, n: int, loop: Loop) -> str:
-    """Whose axis a loop should have, and which it has."""
+    """In words: the joints whose axis a loop should have, and the axis that it has."""
     default = ", as where none is written" if loop.axis == X else ""
     has = f"it has {' '.join(f'{x:.6g}' for x in loop.axis)}{default}"
     shared = common_axis(problem, problem.geometry.loop_joints[n])
@@ -484,7 +488,7 @@ def _whose(problem: ClusterProblem, n: int, loop: Loop) -> str:
 
 
 def _trials(problem: ClusterProblem, loops: Sequence[Loop]) -> Iterator[list[Loop]]:
-    """The loops with other axes, where they differ from what they have."""
+    """Lists of the loops in which some have other axes than in the file."""
     trial = []
     for n, loop in enumerate(loops):
         axis = (_shared(problem, n, loop) if loop.type in HINGES else None) or loop.axis
@@ -500,7 +504,7 @@ def _trials(problem: ClusterProblem, loops: Sequence[Loop]) -> Iterator[list[Loo
 
 
 def _shared(problem: ClusterProblem, n: int, loop: Loop) -> Vec3 | None:
-    """The axis that the joints between a loop's ends share, in its frame as it is written."""
+    """The axis that the joints between a loop's ends share, in the loop's frame."""
     shared = common_axis(problem, problem.geometry.loop_joints[n])
     if shared is None:
         return None
@@ -521,13 +525,13 @@ EQUALLY_LARGE = 1.0 - 1e-9  # coefficients that differ by less are equally large
 REAL = 1e-9  # imaginary part of a root that is real but for rounding
 
 
-def eliminate(
+def eliminate_couplings(
     problem: ClusterProblem, never: frozenset[int], prefer: Sequence[int]
 ) -> EliminatedCouplings:
-    """Solve the couplings for as many columns as they determine.
+    """The couplings eliminated, each for one column. Raises DescriptionError if they contradict.
 
-    Pivots avoid ``never`` and come from the lowest class in ``prefer`` (one number a column), then
-    by size.
+    Pivots are never among ``never``. Of the others a coupling takes one with the lowest number in
+    ``prefer`` (one a column), and of these the one with the largest coefficient.
     """
 
     def choose(n: int, row: Mapping[int, float], offset: float) -> int | None:
@@ -553,14 +557,14 @@ def eliminate(
         largest = max(abs(row[c]) for c in candidates)
         return max(c for c in candidates if abs(row[c]) >= EQUALLY_LARGE * largest)
 
-    return solve_couplings(problem.geometry, choose)
+    return eliminate(problem.geometry, choose)
 
 
 def analyse_couplings(problem: ClusterProblem) -> ClusterSolution | None:
-    """Gears, belts, mimic, polynomials: the constraint stays explicit.
+    """The solution of a cluster of gears, belts, mimics and polynomials: explicit.
 
-    None where polynomials cannot be evaluated one after the other: where they give a joint that the
-    file wants to be independent, or one that another coupling gives, or run in a circle.
+    None if the polynomials cannot be evaluated one after the other: they determine a joint that the
+    file marks independent, or one that another coupling determines, or form a circle.
     """
     columns, geometry = problem.columns, problem.geometry
     never = frozenset(i for i, column in enumerate(columns) if column.chosen)
@@ -570,7 +574,7 @@ def analyse_couplings(problem: ClusterProblem) -> ClusterSolution | None:
     if len(powers) < len(geometry.polynomials) or never & evaluated:
         return None
     try:
-        free = eliminate(problem, evaluated, prefer)
+        free = eliminate_couplings(problem, evaluated, prefer)
     except DescriptionError:
         if not powers:
             raise
@@ -581,7 +585,7 @@ def analyse_couplings(problem: ClusterProblem) -> ClusterSolution | None:
     mobility = len(columns) - len(free.pivots) - len(powers)
     check_counts(problem, mobility, len(columns) - mobility)
     if never & set(free.pivots):
-        reduced = eliminate(problem, never | evaluated, prefer)
+        reduced = eliminate_couplings(problem, never | evaluated, prefer)
         order = _in_order(geometry, reduced.pivots, powers)
         if order is None:
             return None
@@ -624,7 +628,7 @@ def analyse_couplings(problem: ClusterProblem) -> ClusterSolution | None:
 def _in_order(
     geometry: Geometry, pivots: Pivots, powers: Mapping[int, Polynomial]
 ) -> list[int] | None:
-    """The columns that polynomials give, each after those that it takes; None in a circle."""
+    """The columns that polynomials determine, each after its arguments'; None in a circle."""
     order: list[int] = []
     while len(order) < len(powers):
         for column, each in powers.items():
@@ -641,9 +645,12 @@ def _in_order(
 def _explicit_neutral(
     problem: ClusterProblem, constraint: Constraint, independent: Sequence[int]
 ) -> Array:
-    """The cluster's q at the start, within the independent and, where one rules, other limits."""
+    """The cluster's q at the start, within the limits.
+
+    Those of a dependent joint count if it follows one independent joint alone.
+    """
     geometry = problem.geometry
-    start, nq = starts(geometry, independent)
+    start, nq = position_starts(geometry, independent)
     q = np.zeros(nq)
     for link, at in start.items():
         joint = geometry.links[link].joint
@@ -658,7 +665,7 @@ def _explicit_neutral(
 def _within_limits(q: float, curves: Mapping[int, Power], problem: ClusterProblem) -> float:
     """The position nearest to q at which links that follow it by these curves are within limits.
 
-    q where there is none.
+    q itself if there is no such position.
     """
     bounded = [
         (curve, problem.columns[problem.geometry.links[n].v].limits) for n, curve in curves.items()
@@ -684,9 +691,10 @@ def _within_limits(q: float, curves: Mapping[int, Power], problem: ClusterProble
 def follower_curves(
     links: Sequence[Link], constraint: Constraint, nq: int
 ) -> list[dict[int, Power]]:
-    """For each of the nq positions of an explicit cluster, the links that follow it alone, and how.
+    """For each of the nq positions of an explicit cluster, the links that depend on it alone.
 
-    Positions are evaluated with a polynomial in its place.
+    Each link with its position as a polynomial, which results as the constraint is evaluated on
+    one.
     """
     variable = Power([0.0, 1.0])
     curves: list[dict[int, Power]] = []

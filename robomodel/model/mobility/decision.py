@@ -1,14 +1,14 @@
-"""The mobility that a rounded file means, and the exact mechanism next to it.
+"""The mobility of a linkage that a file rounds, and the exact mechanism next to it.
 
-A file that rounds the numbers of an overconstrained linkage cannot move to the letter. Its rank is
-decided on walks of finite length: with the rank r of the linkage that was meant, the conditions
-that are left over stay open by no more than the rounding all along, and frames that move by as
-little make them hold exactly. Rank at one configuration decides nothing, since linkages may be
-singular, or mobile to first order only, where the file has them; nor does rank at configurations
-far away, which may be other components.
+With rounded numbers an overconstrained linkage cannot move exactly. Its rank is decided on paths of
+finite length (*walks*, by numerical continuation): with the rank r of the linkage that was meant,
+the other conditions stay open by no more than the rounding along a whole walk, and frames that move
+by as little make them hold exactly. The rank at one configuration does not decide, since the
+linkage may be singular there, or mobile to first order only; nor does the rank at configurations
+far away, which may belong to other components.
 
-In comparable units: lengths by the cluster's size, angles in radians. K = U diag(s) Vᵀ, and
-U₁, U₂ are U's first r columns and the others.
+All is in comparable units: lengths in the cluster's size, angles in radians. K = U diag(s) Vᵀ, and
+U₁, U₂ are the first r columns of U and the others.
 """
 
 from __future__ import annotations
@@ -51,33 +51,38 @@ SEED = 20240609
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The rank of a cluster's conditions around the configuration q (nq,) that its file means.
+    """The rank of a cluster's conditions around the closed configuration next to the file's.
 
-    ``rounding``: of the file, as it shows there; ``left``: what stays open along the walks.
-    ``frames`` (frames, 7): small motions [m, quaternion] of the frames of :class:`Frames` that make
-    the conditions agree; None where none are needed or none were seen. ``opens``: what one more
-    freedom would leave open, where a condition that takes it hardly counts. ``letter``: the rank to
-    the letter, where such a condition is as small as the file's rounding and was left out.
-    ``kept``: the least singular value of what is kept, along the walks.
+    Attributes:
+        rank: The rank.
+        q: That configuration (nq,).
+        rounding: The file's rounding, as it shows there.
+        gap: The largest gap of the conditions along the walks.
+        frames: Small motions (frames, 7) [m, quaternion] of the frames of :class:`Frames` with
+            which the conditions agree; None if none are needed or none were found.
+        opens: The gap with one freedom more, if a condition with a small singular value takes it.
+        letter: The rank with the file's numbers as they are, if a condition was left out whose
+            singular value is as small as the rounding.
+        kept: The least singular value of the conditions that count, along the walks.
     """
 
     rank: int
     q: Array
     rounding: float
-    left: float
+    gap: float
     frames: Array | None = None
     opens: float | None = None
     letter: int | None = None
     kept: float = math.inf
 
     def slack(self, size: float) -> float:
-        """How far [m, or sine of an angle] configurations of a cluster of this size may be open.
+        """The gap [m, or sine of an angle] that a cluster of this size may have.
 
-        Zero where its conditions agree, or do so with the frames moved.
+        Zero if its conditions agree, or do so with the frames moved.
         """
-        if self.frames is not None or self.left <= CLOSED:
+        if self.frames is not None or self.gap <= CLOSED:
             return 0.0
-        return max(1e-6, 3.0 * self.left * max(1.0, size))
+        return max(1e-6, 3.0 * self.gap * max(1.0, size))
 
 
 # ---- the frames of a mechanism -------------------------------------------------------------------
@@ -87,15 +92,15 @@ class Decision:
 class Frames:
     """The frames that a file rounds: of each joint on its parent, then of both ends of each loop.
 
-    A frame's columns of P = dφ/dp are those of a joint with six freedoms that stands in it, before
-    the joint itself.
+    The derivatives P = dφ/dp by motions of a frame are the columns of a joint with six freedoms
+    that is added in the frame, before the joint itself.
     """
 
     problem: ClusterProblem
 
     @cached_property
     def _freed(self) -> tuple[Geometry, list[int]]:
-        """The geometry with those joints, and the numbers of the joints of old among its links."""
+        """The geometry with these joints added, and the places of the others among its links."""
         geometry = self.problem.geometry
         links: list[Link] = []
 
@@ -132,7 +137,7 @@ class Frames:
 
     @cached_property
     def _places(self) -> tuple[list[int], list[int], list[int], list[int]]:
-        """Positions and velocities of the joints, then those of the frames, when all are freed."""
+        """Places of the joints' positions and velocities, then of the added joints'."""
         geometry, number = self._freed
         joints = set(number)
         result: tuple[list[int], ...] = ([], [], [], [])
@@ -144,12 +149,12 @@ class Frames:
 
     @cached_property
     def unit(self) -> Array:
-        """Scaling of the columns of one frame."""
+        """Units of the six motions of a frame."""
         return np.array([1.0, 1.0, 1.0] + [self.problem.scale] * 3)
 
     @property
     def still(self) -> Array:
-        """Frames where the file has them (frames, 7)."""
+        """The motions (frames, 7) of frames that do not move."""
         return np.tile([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], (len(self._places[2]) // 7, 1))
 
     def derivatives(self, q: Array, frames: Array) -> Array:
@@ -167,7 +172,7 @@ class Frames:
         return Floating().integrate(frames, step.reshape(-1, 6) * self.unit)
 
     def size(self, frames: Array) -> float:
-        """By how much the frames moved at most, in comparable units."""
+        """The largest entry of the frames' motions, in comparable units."""
         return float(
             np.max(np.abs(Floating().difference(self.still, frames) / self.unit), initial=0.0)
         )
@@ -209,7 +214,7 @@ def pose_of(frame: Array) -> tuple[Mat, Vec]:
     return Transform((from_quaternion(*quaternion),), ZERO).matrix(), (x, y, z)
 
 
-# ---- walks on the valley -------------------------------------------------------------------------
+# ---- walks: continuation along the solutions -----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +229,7 @@ class Points:
 
     @staticmethod
     def at(problem: ClusterProblem, q: Array) -> Points:
-        """The conditions there; singular values are filled up with zeros to one a column."""
+        """The conditions there; zeros fill up the singular values to one a column."""
         values, jacobian = problem.conditions(q)
         left, s, right = np.linalg.svd(jacobian, full_matrices=True)
         singular = np.zeros((len(q), jacobian.shape[2]))
@@ -238,12 +243,12 @@ class Points:
 
     @property
     def open(self) -> Array:
-        """The largest value of each."""
+        """The largest gap of each configuration."""
         largest: Array = np.max(np.abs(self.values), axis=1, initial=0.0)
         return largest
 
     def null(self, rank: int) -> Array:
-        """V₂ (n, columns, mobility)."""
+        """V₂ (n, columns, mobility), the motions for this rank."""
         return np.swapaxes(self.right[:, rank:], 1, 2)
 
 
@@ -262,7 +267,7 @@ def away(problem: ClusterProblem, q0: Array, q1: Array) -> Array:
 def onto_conditions(
     problem: ClusterProblem, q: Array, rank: int, steps: int = 25
 ) -> tuple[Points, Array]:
-    """Gauss–Newton of this rank onto {U₁ᵀφ = 0}, and the size of the last steps."""
+    """Gauss–Newton steps of this rank onto {U₁ᵀφ = 0}, and the size of the last steps."""
     for n in range(steps + 1):
         at = Points.at(problem, q)
         c = np.einsum("nij,ni->nj", at.left[:, :, :rank], at.values)
@@ -276,12 +281,11 @@ def onto_conditions(
     return at, size
 
 
-def valley(problem: ClusterProblem, q: Array, steps: int = 60) -> tuple[Array, Array]:
-    """Levenberg–Marquardt with μ = |φ| to where the conditions are least open; q, the largest left.
+def least_open(problem: ClusterProblem, q: Array, steps: int = 60) -> tuple[Array, Array]:
+    """Levenberg–Marquardt with μ = |φ| to least |φ|: configurations, and the largest gap of each.
 
-    It needs no full rank, and hardly moves along directions whose singular values are as small as
-    what is open, so that it does not creep along the valley (Yamashita and Fukushima, 2001; Fan and
-    Yuan, 2005).
+    The method needs no full rank, and hardly moves in directions whose singular values are as small
+    as φ (Yamashita and Fukushima, 2001; Fan and Yuan, 2005).
     """
     values, jacobian = problem.conditions(q)
     size, scale = np.linalg.norm(values, axis=1), np.ones(len(q))
@@ -315,34 +319,47 @@ def valley(problem: ClusterProblem, q: Array, steps: int = 60) -> tuple[Array, A
 
 @dataclass(frozen=True, slots=True)
 class Walks:
-    """Walks from one configuration: all points, what is open and how far away, walk by walk."""
+    """Walks from one configuration.
+
+    ``points`` (n, nq) are those of all walks. ``gaps`` and ``distance`` are the largest gap and the
+    way at each point, walk by walk. ``kept``: the least singular value of the conditions that
+    count. ``first``: each walk's first step.
+    """
 
     points: Array
-    left: tuple[Array, ...]
+    gaps: tuple[Array, ...]
     distance: tuple[Array, ...]
     kept: float
     first: Array
 
     @property
     def largest(self) -> float:
-        """What is open at most."""
-        return max((float(np.max(x)) for x in self.left), default=0.0)
+        """The largest gap."""
+        return max((float(np.max(x)) for x in self.gaps), default=0.0)
 
     @property
     def reached(self) -> float:
-        """How far all of them went."""
+        """The length of the shortest walk."""
         return min((float(x[-1]) for x in self.distance), default=0.0)
+
+    @property
+    def worst(self) -> int:
+        """The walk with the largest gap at its end."""
+        return max(range(len(self.gaps)), key=lambda i: float(self.gaps[i][-1]))
 
 
 def walks(
     problem: ClusterProblem, q: Array, rank: int, ahead: Array, far: float, stop: float = LARGEST
 ) -> Walks:
-    """From q (nq,) straight on along each direction (n, columns) on the valley of this rank."""
+    """Walks from q (nq,) straight on in each direction (n, columns), on {U₁ᵀφ = 0} of this rank.
+
+    A walk ends at the way ``far``, at a gap above ``stop``, and where its steps do not converge.
+    """
     at, _ = onto_conditions(problem, np.tile(q, (len(ahead), 1)), rank)
     d = ahead / np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), 1e-300)
     n = len(ahead)
     gone, stride = np.zeros(n), np.full(n, STRIDE)
-    points, left, distance = [at.q[:1]], [[x] for x in at.open], [[0.0] for _ in range(n)]
+    points, gaps, distance = [at.q[:1]], [[x] for x in at.open], [[0.0] for _ in range(n)]
     kept = float(np.min(at.singular[:, rank - 1])) if rank else math.inf
     first = np.zeros_like(d)
     going = at.open <= stop
@@ -378,14 +395,14 @@ def walks(
             ):  # fmt: skip
                 whole[i] = part[k]
             points.append(there.q[k : k + 1])
-            left[i].append(float(there.open[k]))
+            gaps[i].append(float(there.open[k]))
             distance[i].append(gone[i])
             kept = min(kept, float(there.singular[k, rank - 1])) if rank else kept
-            if gone[i] >= far - 1e-9 or left[i][-1] > stop:
+            if gone[i] >= far - 1e-9 or gaps[i][-1] > stop:
                 going[i] = False
     return Walks(
         np.concatenate(points),
-        tuple(map(np.array, left)),
+        tuple(map(np.array, gaps)),
         tuple(map(np.array, distance)),
         kept,
         first,
@@ -393,7 +410,7 @@ def walks(
 
 
 def directions(null: Array, rng: np.random.Generator, extra: int = 2) -> Array:
-    """Motions (n, columns), to and fro, in the span of these columns: sparse and random ones."""
+    """Sparse and random motions (n, columns) in the span of ``null``, each to and fro."""
     count = null.shape[1]
     projection = null @ null.T
     ways: list[Array] = []
@@ -414,15 +431,15 @@ def directions(null: Array, rng: np.random.Generator, extra: int = 2) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What walks with one rank showed."""
+    """The result of walks with one rank: the largest gap, the least singular value that counts."""
 
     accepted: bool
-    left: float
+    gap: float
     kept: float
     frames: Array | None = None
 
 
-def tried(
+def try_rank(
     problem: ClusterProblem,
     q: Array,
     rank: int,
@@ -431,89 +448,90 @@ def tried(
     *,
     mend: bool,
 ) -> Trial:
-    """Walks of this rank from q (nq,), and the exact mechanism next to them."""
+    """Walks of this rank from q (nq,), and, with ``mend``, the exact mechanism next to them."""
     start, _ = onto_conditions(problem, q[None], rank)
     ahead = directions(start.null(rank)[0], rng)
     seen = walks(problem, start.q[0], rank, ahead, FAR)
-    left, order = seen.largest, _growth(seen)
+    gap, order = seen.largest, _growth(seen)
     limit = min(LARGEST, max(100 * NOTHING, ALONG * rounding))
-    if left > limit or seen.reached < 0.3 * FAR:
-        return Trial(False, left, seen.kept)
-    if left > 3 * rounding and order > 1.4:  # does it go on growing?
-        worst = max(range(len(seen.left)), key=lambda i: float(seen.left[i][-1]))
-        further = walks(problem, start.q[0], rank, seen.first[worst][None], 2 * FAR, 10 * LARGEST)
-        if further.left[0][-1] > 2.2 * left or further.distance[0][-1] < 1.9 * FAR:
-            return Trial(False, max(left, further.largest), seen.kept)
-    if not mend or left <= NOTHING:
-        return Trial(True, left, seen.kept)
+    if gap > limit or seen.reached < 0.3 * FAR:
+        return Trial(False, gap, seen.kept)
+    if gap > 3 * rounding and order > 1.4:  # does it go on growing?
+        further = walks(problem, start.q[0], rank, seen.first[seen.worst][None], 2 * FAR,
+                        10 * LARGEST)  # fmt: skip
+        if further.gaps[0][-1] > 2.2 * gap or further.distance[0][-1] < 1.9 * FAR:
+            return Trial(False, max(gap, further.largest), seen.kept)
+    if not mend or gap <= NOTHING:
+        return Trial(True, gap, seen.kept)
     frames, size, after = mended(problem, rank, seen, rng)
     if after <= EXACT and size <= LARGEST:
-        return Trial(True, left, seen.kept, frames)
-    return Trial(left <= 3 * rounding and order <= 1.2, left, seen.kept)
+        return Trial(True, gap, seen.kept, frames)
+    return Trial(gap <= 3 * rounding and order <= 1.2, gap, seen.kept)
 
 
 def _growth(seen: Walks) -> float:
-    """The exponent with which what is open grows along the worst walk; 0 where it does not show."""
-    worst = max(range(len(seen.left)), key=lambda i: float(seen.left[i][-1]))
-    far, left = seen.distance[worst], seen.left[worst]
-    shown = (far > 0.0) & (left > 1e-13)
+    """The exponent with which gaps grow along the worst walk; 0 if they are too small to tell."""
+    far, gaps = seen.distance[seen.worst], seen.gaps[seen.worst]
+    shown = (far > 0.0) & (gaps > 1e-13)
     if np.count_nonzero(shown) < 3:
         return 0.0
-    return float(np.polyfit(np.log(far[shown]), np.log(left[shown]), 1)[0])
+    return float(np.polyfit(np.log(far[shown]), np.log(gaps[shown]), 1)[0])
 
 
 def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:
-    """The rank that the file means; None where none leaves motion, or the loops close nowhere.
+    """The rank that the file means; None if no rank leaves motion, or the loops close nowhere.
 
-    Ranks are tried from the least that singular values allow: the first whose walks stay open by no
-    more than rounding explains counts, that is, the greatest mobility. A condition that hardly
-    counts may be rounding's. Without it the mobility is one more, if its walks stay open by less
-    than :data:`LARGEST`: that is taken where its singular value is as small as rounding.
+    Ranks are tried from the least that singular values allow, that is, from the greatest mobility.
+    The first counts whose walks stay as closed as the rounding explains. Then the condition with
+    the least singular value is tried: it may come of rounding. Without it the mobility is one more,
+    if the walks stay open by less than :data:`LARGEST`. That is taken if the singular value is as
+    small as the rounding.
     """
     rng = np.random.default_rng(SEED)
     decision = _first_rank(problem, rng, mend=mend)
     if decision is None or not decision.rank or decision.kept >= WEAK:
         return decision
-    starts = decision.q, valley(problem, problem.start[None])[0][0]
+    starts = decision.q, least_open(problem, problem.start[None])[0][0]
     for q in starts:
-        loose = tried(problem, q, decision.rank - 1, LARGEST, rng, mend=False)
+        loose = try_rank(problem, q, decision.rank - 1, LARGEST, rng, mend=False)
         if not loose.accepted:
             continue
         if decision.kept > max(ALONG * decision.rounding, problem.tolerance.rank):
-            return replace(decision, opens=loose.left)
+            return replace(decision, opens=loose.gap)
         rank = decision.rank
-        return Decision(rank - 1, q, decision.rounding, loose.left, letter=rank, kept=loose.kept)
+        return Decision(rank - 1, q, decision.rounding, loose.gap, letter=rank, kept=loose.kept)
     return decision
 
 
 def _first_rank(
     problem: ClusterProblem, rng: np.random.Generator, *, mend: bool
 ) -> Decision | None:
+    """The first rank that is accepted at the closed configuration next to the start."""
     columns = len(problem.columns)
-    (q, *_), (left, *_) = valley(problem, problem.start[None])
-    if left > LARGEST:
+    (q, *_), (gap, *_) = least_open(problem, problem.start[None])
+    if gap > LARGEST:
         guesses = moved(problem, np.tile(problem.start, (30, 1)), rng.uniform(-1, 1, (30, columns)))
-        others, open_ = valley(problem, guesses)
-        best = int(np.argmin(open_))
-        if open_[best] > LARGEST:
+        others, gaps = least_open(problem, guesses)
+        best = int(np.argmin(gaps))
+        if gaps[best] > LARGEST:
             return None
-        q, left = others[best], open_[best]
+        q, gap = others[best], gaps[best]
     if bool(outside_limits(problem, q[None], problem.start)[0]):
         return None  # it closes where its joints may not be
-    if problem.tolerance.stated and left > problem.tolerance.gap / problem.scale:
+    if problem.tolerance.stated and gap > problem.tolerance.gap / problem.scale:
         return None
     at_start = float(Points.at(problem, problem.start[None]).open[0])
-    before = at_start if at_start < LARGEST else float(left)
+    before = at_start if at_start < LARGEST else float(gap)
     singular = Points.at(problem, q[None]).singular[0]
     low = int(np.sum(singular > CLEAR * singular[0]))
     high = int(np.sum(singular > 1e-13 * singular[0]))
     for rank in range(low, min(high, columns - 1) + 1):
         dropped = float(singular[rank])  # more than rounding is a condition, or a singular start
-        shown = max(before, float(left), dropped if dropped <= LARGEST else 0.0, NOTHING)
+        shown = max(before, float(gap), dropped if dropped <= LARGEST else 0.0, NOTHING)
         rounding = min(shown, LARGEST)
-        trial = tried(problem, q, rank, rounding, rng, mend=mend)
+        trial = try_rank(problem, q, rank, rounding, rng, mend=mend)
         if trial.accepted:
-            return Decision(rank, q, rounding, trial.left, trial.frames, kept=trial.kept)
+            return Decision(rank, q, rounding, trial.gap, trial.frames, kept=trial.kept)
         if rank == low and (found := _beside(problem, q, low, before, rng, mend=mend)):
             return found
     return None
@@ -528,7 +546,7 @@ def _beside(
     *,
     mend: bool,
 ) -> Decision | None:
-    """The decision at closed configurations next to a start that may be singular."""
+    """The decision at closed configurations beside a start that may be singular."""
     singular = Points.at(problem, q[None]).singular[0]
     last = min(problem.geometry.rows, len(problem.columns)) - 1
     seen = max(before, NOTHING, float(singular[last]))
@@ -537,24 +555,24 @@ def _beside(
     steps = np.array([null @ rng.standard_normal(null.shape[1]) for _ in range(6)])
     sizes = np.array([0.15 + 0.1 * (n % 3) for n in range(6)])
     steps *= (sizes / np.maximum(np.linalg.norm(steps, axis=1), 1e-300))[:, None]
-    bases, left = valley(problem, moved(problem, np.tile(q, (6, 1)), steps))
+    bases, gaps = least_open(problem, moved(problem, np.tile(q, (6, 1)), steps))
     far = np.linalg.norm(away(problem, np.tile(q, (6, 1)), bases), axis=1) > 0.05
     best: Decision | None = None
-    for base, open_ in zip(bases[far], left[far], strict=True):
-        if open_ > allowed:
+    for base, gap in zip(bases[far], gaps[far], strict=True):
+        if gap > allowed:
             continue
         there = Points.at(problem, base[None]).singular[0]
         for rank in range(low, min(problem.geometry.rows + 1, len(problem.columns))):
             if there[rank] > allowed or (best is not None and rank >= best.rank):
                 continue
-            rounding = min(LARGEST, max(before, float(open_), float(there[rank]), NOTHING))
-            trial = tried(problem, base, rank, rounding, rng, mend=False)
+            rounding = min(LARGEST, max(before, float(gap), float(there[rank]), NOTHING))
+            trial = try_rank(problem, base, rank, rounding, rng, mend=False)
             if trial.accepted:
-                best = Decision(rank, base, rounding, trial.left, kept=trial.kept)
+                best = Decision(rank, base, rounding, trial.gap, kept=trial.kept)
                 break
     if best is None or not mend:
         return best
-    trial = tried(problem, best.q, best.rank, best.rounding, rng, mend=True)
+    trial = try_rank(problem, best.q, best.rank, best.rounding, rng, mend=True)
     return replace(best, frames=trial.frames) if trial.accepted else None
 
 
@@ -564,12 +582,12 @@ def _beside(
 def mended(
     problem: ClusterProblem, rank: int, seen: Walks, rng: np.random.Generator
 ) -> tuple[Array, float, float]:
-    """Frames for which U₂ᵀφ vanishes all along the walks; how far they move; what is left open.
+    """Motions of frames with which U₂ᵀφ = 0 along the walks; their size; the gap that is left.
 
-    Gauss–Newton on the frames' motions δp with the joints' eliminated by left null vectors:
-    U₂ᵀ(φ + P δp) = 0 at all points. The step of least norm is kept within a radius as large as what
-    is open (Levenberg–Marquardt), which grows only if it must: small singular values, which
-    rounding makes too, are used last. New walks, further away, tell whether that is all.
+    Gauss–Newton on the frames' motions δp: U₂ᵀ(φ + P δp) = 0 at all points, from which the joints'
+    motions are eliminated by left null vectors. The step of least norm stays within a radius of the
+    size of the gap (Levenberg–Marquardt), which grows only if the gap does not shrink, so that
+    small singular values, which may be rounding, are used last. Further walks check the result.
     """
     frames = Frames(problem)
     points, poses, before = seen.points, frames.still, math.inf
@@ -591,10 +609,10 @@ def mended(
 
 
 def _triangle(rows: Array) -> Array:
-    """R of a tall matrix, part by part: small, with the same singular values.
+    """R of the QR factors of a tall matrix: small, with the same singular values.
 
-    Parts are so small that linear algebra does not spread them over threads, which wait for each
-    other where the processor is busy.
+    It is computed part by part. Parts are so small that linear algebra does not spread them over
+    threads, which would wait for each other on a busy processor.
     """
     triangle: Array = np.zeros((0, rows.shape[1]))
     for part in np.array_split(rows, max(1, len(rows) // PART)):
@@ -603,7 +621,7 @@ def _triangle(rows: Array) -> Array:
 
 
 def _newton(frames: Frames, poses: Array, rank: int, points: Array) -> tuple[Array, float, Array]:
-    """Frames at which all points are closed; what is left open; the points."""
+    """Motions of frames that close the conditions at all points; the gap left; the moved points."""
     best, last, factor_ = (poses, math.inf), math.inf, 2.0
     for n in range(ROUNDS):
         current = frames.problem_at(poses)

@@ -1,12 +1,10 @@
-"""Closed configurations of a cluster with loops, and its motions there.
+"""Closed configurations of a cluster with loops, its motions there, and independent coordinates.
 
-Random ones, whose generic rank of K gives the mobility, and those around the configuration that the
-file closes in; which coordinates are independent, where the file leaves it open; what stays open.
-
-Independent coordinates need two things: a well conditioned G wherever the cluster goes
-from the configuration that the file closes in, and the same answer for the same mechanism, whatever
-its joints are called, in which order they stand and whether it is the mirror image. So none of that
-is random.
+Random configurations give the generic rank of K, and so the mobility. Configurations around the
+one to which the file's start closes tell which coordinates are well conditioned, where the file
+does not name them. That choice should be the same for the same mechanism, whatever the names and
+order of its joints, and for its mirror image: so nothing in it is random. The last section
+describes gaps in words.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ NEAR_START = 0.01  # of the cluster's size: a start as near to closing says wher
 
 
 def sample(problem: ClusterProblem) -> ClosedConfigurations:
-    """Closed configurations: near the start, and anywhere."""
+    """Random closed configurations, near the start and anywhere. Raises ClusterError for none."""
     geometry = problem.geometry
     rng = np.random.default_rng(20240607)
     exact = CLOSED * max(1.0, problem.scale)
@@ -77,7 +75,7 @@ def sample(problem: ClusterProblem) -> ClosedConfigurations:
 
 
 def explore(problem: ClusterProblem) -> ClosedConfigurations:
-    """Closed configurations and motions, cached for clusters that differ in names only."""
+    """As :func:`sample`, kept for clusters that differ in names only (left and right legs)."""
     geometry = problem.geometry
     nameless = Geometry(
         geometry.links,
@@ -89,7 +87,7 @@ def explore(problem: ClusterProblem) -> ClosedConfigurations:
         start = tuple(problem.start.tolist())
         return _explored(nameless, columns, start, problem.tolerance, problem.rank)
     except ClusterError:
-        sample(problem)  # which says it with names and places
+        sample(problem)  # raises the error with names and places
         raise
 
 
@@ -108,7 +106,7 @@ def _explored(
 def _not_closing(
     problem: ClusterProblem, best: Array, smallest: float, exact: float
 ) -> ClusterError:
-    """The error of loops that close nowhere; ``best`` is where they are least open."""
+    """The error for loops that close nowhere; ``best``: the configuration with the least gap."""
     start = float(problem.geometry.gap(problem.start))
     of = f"(at the start it is {start:.3g}; conditions {condition_names(problem)})"
     remedy = "check the anchors, the lengths and axes"
@@ -131,16 +129,16 @@ def tolerance_advice(off: float, scale: float = 1.0) -> str:
 
 
 class ClosedConfigurations:
-    """Closed configurations and their motions: anywhere, and around the one the file closes in.
+    """Closed configurations and their motions: random ones, and those around the file's start.
 
-    ``samples`` are those anywhere at which the conditions have their generic ``rank``, with
-    their Jacobians and singular values in comparable units; ``null`` (samples, columns, mobility)
-    are orthonormal motions. ``gap``: how nearly the loops close.
+    ``samples`` are the random ones at which the conditions have their generic ``rank``, with
+    ``jacobian`` and ``singular`` values in comparable units. ``null`` (samples, columns, mobility)
+    are orthonormal motions. ``gap`` is the least gap of the loops. ``uniform``: all have one rank.
     """
 
     @property
     def off(self) -> float:
-        """The largest singular value of what is no condition of its own, beside the largest."""
+        """The largest singular value beyond the rank, as a share of the largest of all."""
         dropped = self.singular[:, self.rank :] / np.maximum(self.singular[:, :1], 1e-300)
         return float(np.max(dropped, initial=0.0))
 
@@ -151,7 +149,7 @@ class ClosedConfigurations:
 
     @property
     def kept(self) -> float:
-        """The least singular value of a condition of its own, beside the largest."""
+        """The least singular value within the rank, as a share of the largest (median)."""
         if not self.rank or self.rank > self.singular.shape[1]:
             return 1.0
         share = self.singular[:, self.rank - 1] / np.maximum(self.singular[:, 0], 1e-300)
@@ -159,7 +157,7 @@ class ClosedConfigurations:
 
     @property
     def apart(self) -> bool:
-        """Whether the samples are more than one configuration, and turns of its joints."""
+        """Whether the samples differ by more than full turns of joints."""
         away = np.abs(self.problem.geometry.difference(self.samples[:1], self.samples))
         length = np.array([column.length for column in self.problem.columns])
         turns = np.where(length, 0.0, np.round(away / (2.0 * math.pi)))
@@ -191,9 +189,9 @@ class ClosedConfigurations:
 
     @cached_property
     def closed(self) -> Array:
-        """The configuration (1, nq) that the file closes in: the nearest to its start.
+        """The closed configuration (1, nq) nearest to the file's start.
 
-        From a start that is open, it is one in which as many joints as can be may move: some ways
+        From a start with large gaps, the nearest of those in which the most joints move: some ways
         to close a linkage lock joints that others leave free.
         """
         problem, geometry = self.problem, self.problem.geometry
@@ -212,9 +210,9 @@ class ClosedConfigurations:
 
     @cached_property
     def around(self) -> tuple[Array, Array]:
-        """Configurations reached from there, and orthonormal motions there; never none.
+        """Configurations reached from :attr:`closed`, and orthonormal motions there; at least one.
 
-        From within the limits, where they are met.
+        If :attr:`closed` is outside the limits, those reached from one within them, if any is.
         """
         problem, samples = self.problem, self.samples
         q, null = configurations_around(problem, self.closed[0], self.rank)
@@ -235,19 +233,20 @@ def decomposed(problem: ClusterProblem, jacobian: Array) -> tuple[Array, Array, 
 
 
 def _most_mobile(problem: ClusterProblem, q: Array, moving: Array) -> Array:
-    """Of the configurations in which most columns move the one (1, nq) nearest to the start."""
+    """The configuration (1, nq) nearest to the start among those in which the most columns move."""
     q = q[moving == np.max(moving)]
     nearest: Array = q[int(np.argmin(distances_from_start(problem, q)))][None]
     return nearest
 
 
 def _moving(null: Array) -> Array:
+    """The number of columns that move, for each sample of motions (samples, columns, mobility)."""
     moving: Array = np.sum(np.linalg.norm(null, axis=2) > 1e-6, axis=1)
     return moving
 
 
 def distances_from_start(problem: ClusterProblem, q: Array) -> Array:
-    """How far configurations (n, nq) are from the start, in comparable units."""
+    """The distances of configurations (n, nq) from the start, in comparable units."""
     start = np.broadcast_to(problem.start, q.shape)
     away: Array = np.linalg.norm(problem.geometry.difference(start, q) / problem.unit, axis=1)
     return away
@@ -269,7 +268,7 @@ def outside_limits(problem: ClusterProblem, q: Array, at: Array | None = None) -
 
 
 def column_ranges(columns: Sequence[SpanningColumn], scale: float) -> tuple[Array, Array]:
-    """From where to where columns are drawn: their limits, or a turn, or twice the ``scale``."""
+    """The ranges from which columns are drawn: their limits, or a turn, or twice the ``scale``."""
     ranges = np.zeros((2, len(columns)))
     for i, column in enumerate(columns):
         reach = scale if column.length else math.pi
@@ -282,7 +281,7 @@ def column_ranges(columns: Sequence[SpanningColumn], scale: float) -> tuple[Arra
 def random_positions(
     geometry: Geometry, ranges: tuple[Array, Array], rng: np.random.Generator, count: int
 ) -> Array:
-    """Spanning positions drawn within :func:`column_ranges`; all quaternions are as likely."""
+    """Spanning positions drawn within :func:`column_ranges`; rotations of balls are uniform."""
     low, high = (x[:, None] for x in ranges)
     nq = geometry.nq
     if nq == len(low):
@@ -301,14 +300,18 @@ def random_positions(
 
 
 def conditioning(null: Array, columns: Sequence[int]) -> Array:
-    """1/‖G‖-like measure of a choice of independent columns, at each sample: σ_min(N_I)."""
+    """σ_min(N_I) at each sample: the conditioning of these columns as independent ones.
+
+    N has orthonormal motions as columns, so that ‖G‖ = 1/σ_min.
+    """
     return np.asarray(np.linalg.svd(null[:, list(columns), :], compute_uv=False)[:, -1])
 
 
 def regularity(geometry: Geometry, q: Array, unit: Array, independent: Sequence[int]) -> Array:
-    """How regular closed configurations (n, nq) are for these independent columns.
+    """The regularity of closed configurations (n, nq) for these independent columns, 0 to 1.
 
-    1 where G is an isometry (in columns scaled by ``unit``), 0 where it blows up or K loses rank.
+    1 where G is an isometry (in columns scaled by ``unit``), 0 where it is infinite or K loses
+    rank.
     """
     _, singular, right = np.linalg.svd(geometry.evaluate(q)[1] * unit)
     rank = geometry.nv - len(independent)
@@ -330,12 +333,12 @@ ATTEMPTS = 40_000  # choices times configurations up to which all choices are tr
 
 
 def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tuple[Array, Array]:
-    """Closed configurations around ``at`` (n, nq), and what moves there (n, columns, mobility).
+    """Closed configurations around ``at`` (n, nq), and their motions (n, columns, mobility).
 
-    From there every joint is driven, to and fro, as far as the loops let it; the motion then goes
-    straight on, as a geodesic of the closed configurations in comparable units. It ends at a joint
-    limit, and where the loops do not follow. Configurations of another rank are left out; the
-    first one is ``at`` itself, if it is not.
+    From ``at`` each joint starts to move, to and fro, and the motion goes straight on, as a
+    geodesic of the closed configurations in comparable units. It ends at a joint limit, or where
+    the loops do not follow. Configurations of another rank are left out, ``at`` too, which is else
+    the first.
     """
     geometry, unit = problem.geometry, problem.unit
     _, (rank_here,), right = decomposed(problem, problem.conditions(at[None])[1])
@@ -369,7 +372,7 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
 
 
 def _directions(projection: Array) -> Array:
-    """The columns of a projection as unit vectors, to and fro, each once."""
+    """The distinct columns of a projection as unit vectors, each to and fro."""
     directions: list[Array] = []
     for column in projection.T:
         size = float(np.linalg.norm(column))
@@ -385,13 +388,13 @@ def _directions(projection: Array) -> Array:
 def choose_independent(
     problem: ClusterProblem, null: Array, forced: Sequence[int], pool: Sequence[int], mobility: int
 ) -> tuple[int, ...]:
-    """``forced`` and the best of ``pool``, sorted, for ``mobility`` independent columns.
+    """``mobility`` independent columns, sorted: ``forced`` and the best of ``pool``.
 
-    ``null`` (samples, columns, mobility) are orthonormal motions at configurations. Choices are
-    judged by how they are conditioned in all but a tenth of the configurations; where that is
-    singular for every choice, as where the configurations are of several kinds, in all but a
-    quarter, and so on. Of those within twice the best the one nearest the base is chosen, and among
-    equals the best. Followers of mimics and couplings are chosen only if they must be.
+    ``null`` (samples, columns, mobility) are orthonormal motions at configurations. A choice's
+    score is its conditioning in all but the worst tenth of the configurations. If that is singular
+    for every choice (the configurations may belong to several branches), it is that in all but a
+    quarter, and so on. Of the choices within a factor of the best score the simplest is taken
+    (:func:`_simplest`). Followers of mimics and couplings are chosen only if they must be.
     """
     first = [i for i in pool if not problem.columns[i].follower]
     options = [each for each in (first, list(pool)) if len(forced) + len(each) >= mobility]
@@ -408,14 +411,14 @@ Judged = dict[tuple[int, ...], float]
 
 
 def _scores(null: Array, choices: Sequence[tuple[int, ...]], share: float) -> Judged:
-    """How choices are conditioned in all but this share of the configurations."""
+    """The conditioning of choices in all but this share of the configurations."""
     picked = null[:, np.array(choices), :]
     measure = np.linalg.svd(picked, compute_uv=False)[..., -1]
     return dict(zip(choices, np.quantile(measure, share, axis=0).tolist(), strict=True))
 
 
 def _judged(null: Array, forced: list[int], pool: list[int], mobility: int, share: float) -> Judged:
-    """Choices and their scores: all of them, or those around the best by exchange."""
+    """Choices with their scores: all, or, if they are many, those near the best by exchange."""
     missing = mobility - len(forced)
     if math.comb(len(pool), missing) * len(null) <= ATTEMPTS:
         extras = itertools.combinations(pool, missing)
@@ -435,7 +438,7 @@ def _judged(null: Array, forced: list[int], pool: list[int], mobility: int, shar
 def _gain(
     null: Array, choice: tuple[int, ...], forced: Sequence[int], pool: Sequence[int], share: float
 ) -> dict[tuple[int, int], float]:
-    """By what the volume that a choice spans is multiplied as one column gives way to another."""
+    """Factors of the volume that a choice spans, by exchange: (column out, column in) → factor."""
     g = null @ np.linalg.pinv(null[:, list(choice), :])
     factors = np.quantile(np.abs(g), share, axis=0)
     return {
@@ -470,9 +473,9 @@ def _pivoted(
 
 
 def _simplest(problem: ClusterProblem, judged: Judged) -> tuple[int, ...]:
-    """Of the good choices the one of most whole joints, nearest the base, that carry most.
+    """The simplest of the good choices: most whole joints, nearest the base, carrying the most.
 
-    Of several such the best, and of equals the first.
+    Of several such the best scored, and of equals the first.
     """
     columns, links = problem.columns, problem.geometry.links
     depth: list[int] = []
@@ -499,7 +502,7 @@ def _simplest(problem: ClusterProblem, judged: Judged) -> tuple[int, ...]:
 
 
 def singular_everywhere(null: Array, choice: Sequence[int]) -> float | None:
-    """The largest conditioning of a choice that is independent nowhere; None if it is somewhere."""
+    """A choice's largest conditioning if it is singular at all samples; None if it is not."""
     worst = float(np.max(conditioning(null, choice), initial=0.0))
     return worst if worst < 1e-6 else None
 
@@ -512,10 +515,10 @@ ROUND = (1.0, 2.0, 5.0, 10.0)
 
 
 def common_axis(problem: ClusterProblem, loop: LoopJoint) -> tuple[Array, tuple[str, ...]] | None:
-    """The direction that the axes of a loop's revolute joints share, and these joints' names.
+    """The direction of the axes of a loop's revolute joints, if they share one, and their names.
 
-    A unit vector in the axes of the loop's common ancestor, with the joints at their start. None
-    where there is no such joint, or no such direction, or a joint of several freedoms.
+    A unit vector in the axes of the loop's common ancestor, with the joints at their start. None if
+    there is no such joint or direction, or a joint with several freedoms.
     """
     geometry = problem.geometry
     joint_of = {column.link: column.joint for column in problem.columns}
@@ -536,7 +539,7 @@ def common_axis(problem: ClusterProblem, loop: LoopJoint) -> tuple[Array, tuple[
 
 
 def branch_rotation(problem: ClusterProblem, branch: Sequence[int]) -> Array:
-    """The rotation matrix of a branch's last body in what the branch hangs on, at the start."""
+    """The rotation matrix of a branch's last body in the loop's ancestor, at the start."""
     result: Array = np.eye(3)
     for n in branch:
         step = problem.geometry.links[n].transform(problem.start.tolist())
@@ -545,7 +548,7 @@ def branch_rotation(problem: ClusterProblem, branch: Sequence[int]) -> Array:
 
 
 def describe_gaps(problem: ClusterProblem, q: Array, closed: float) -> list[str]:
-    """What stays open at q (nq,) by more than ``closed`` [m, sine], loop by loop."""
+    """A text for each loop with a gap above ``closed`` [m, sine] at q (nq,)."""
     values = problem.geometry.evaluate(q)[0]
     gaps, at = [], 0
     for loop in problem.geometry.loops:
@@ -578,7 +581,7 @@ def _describe_gap(problem: ClusterProblem, loop: LoopJoint, values: Array, close
 
 
 def _along(problem: ClusterProblem, loop: LoopJoint, apart: Array) -> str:
-    """What of a gap between two points is along the axis that the joints share."""
+    """In words, the part of a gap between two points along the axis that the joints share."""
     shared = common_axis(problem, loop)
     if len(apart) != 3 or shared is None:
         return ""

@@ -1,4 +1,4 @@
-"""Moving the frames of a description to those of the exact mechanism next to it."""
+"""A decision on a cluster applied to its description: moved frames; and in words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from robomodel.tolerances import CLOSED
 class MovedFrames:
     """Small motions of joints on their parents, and of the ends of loops on their links, by name.
 
-    A joint's is in its child's axes, a loop's (predecessor's, successor's) in the links' axes.
+    A joint's motion is in the axes of its child; a loop's two motions are in those of its links.
     """
 
     joints: Mapping[str, Pose]
@@ -38,7 +38,7 @@ class MovedFrames:
         bodies: range,
         ends: Mapping[str, tuple[Anchor, Anchor]],
     ) -> MovedFrames:
-        """Those of a decision on a cluster's core.
+        """The moved frames of a decision on a cluster's core.
 
         Args:
             problem: The whole cluster's problem.
@@ -72,7 +72,7 @@ class MovedFrames:
         return MovedFrames(joints, loops)
 
     def applied(self, description: Description) -> Description:
-        """The description with its joints and loops there."""
+        """The description with its joints and loops moved."""
 
         def moved(joint: Joint) -> Joint:
             by = self.joints.get(joint.name)
@@ -94,7 +94,7 @@ class MovedFrames:
 
 
 def _turned(at: Pose, motion: Pose) -> Pose:
-    """A motion in a frame that stands at ``at``, seen in the frame in which that stands."""
+    """A motion in a frame with the pose ``at``, as a motion in the frame of that pose."""
     return compose(compose(at, motion), inverse(at))
 
 
@@ -104,7 +104,7 @@ def _pose(frame: Array) -> Pose:
 
 
 def words(problem: ClusterProblem, decision: Decision) -> str:
-    """What was decided of a cluster whose conditions do not agree to the letter."""
+    """A decision on a cluster as the predicate of a sentence; "" where its conditions agree."""
     names = condition_names(problem)
     mobility = len(ReducedProblem.of(problem).problem.columns) - decision.rank
     if decision.frames is not None:
@@ -118,8 +118,8 @@ def words(problem: ClusterProblem, decision: Decision) -> str:
     if decision.letter is not None:
         return (
             f"has mobility {mobility - 1} to the letter, {mobility} if its loops ({names}) may "
-            f"open by {decision.left:.2g} of the cluster's size "
-            f"({1e3 * decision.left * problem.scale:.2g} mm) within 0.3 rad: taken as {mobility}, "
+            f"open by {decision.gap:.2g} of the cluster's size "
+            f"({1e3 * decision.gap * problem.scale:.2g} mm) within 0.3 rad: taken as {mobility}, "
             "its conditions are met as well as they can be"
         )
     if decision.opens is not None:
@@ -128,10 +128,10 @@ def words(problem: ClusterProblem, decision: Decision) -> str:
             f"loops ({names}) may open by {decision.opens:.2g} of the cluster's size "
             f"({1e3 * decision.opens * problem.scale:.2g} mm) within 0.3 rad"
         )
-    if decision.left <= CLOSED:
+    if decision.gap <= CLOSED:
         return ""
     return (
         f"closes only nearly: with mobility {mobility}, {names} stay open by up to "
-        f"{decision.left:.2g} of the cluster's size ({1e3 * decision.left * problem.scale:.2g} mm) "
+        f"{decision.gap:.2g} of the cluster's size ({1e3 * decision.gap * problem.scale:.2g} mm) "
         "within 0.3 rad; its conditions are met as well as they can be"
     )
