@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from baseline_texts import EXAMPLES
 from cases import few
 from hypothesis import given, settings
 from mechanisms import LOOP_KINDS, Mechanism, mechanisms
@@ -101,6 +102,23 @@ def test_integrate_follows_joint_velocities(model: rm.Model) -> None:
     rates = model.joint_velocities(q, v)
     for name, rate in rates.items():
         assert (ahead[name] - behind[name]) / (2 * h) == pytest.approx(rate, rel=1e-6, abs=1e-7)
+
+
+def test_spins_of_rods_move_as_they_are_asked_to() -> None:
+    """A freedom of a ball whose other two depend on the loop: strides are compiled, no damped ones.
+
+    Longer ways, whose strides do not add up, are damped.
+    """
+    model = rm.load(EXAMPLES["steering"])
+    rng = np.random.default_rng(5)
+    q = np.array([model.random_configuration(rng) for _ in range(8)])
+    dv = rng.uniform(-0.1, 0.1, (8, model.nv))
+    ahead, gap = moved(model, 4)(q, dv)
+    assert np.max(gap) < 1e-14
+    np.testing.assert_array_equal(model.integrate(q, dv), ahead)
+    np.testing.assert_allclose(model.difference(q, ahead), dv, rtol=0, atol=1e-14)
+    far = model.integrate(q, 8.0 * dv)
+    np.testing.assert_allclose(model.difference(q, far), 8.0 * dv, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["tello", "planar_leg_linkage", "belt_leg", "mini_cheetah"])

@@ -1,9 +1,10 @@
 """Closing loops over scalars of any kind: steps of Newton's method, and what they keep.
 
 A step solves the loops' linearised conditions. What it keeps makes it one of many: the positions of
-the independent joints, or the coordinates z of a chart (:class:`Independent`); that the way from an
-origin is the shortest (:class:`Nearest`); the readings of encoders
-(:class:`robomodel.dynamics.actuators.inverse.Readings`). So many steps close loops from near enough
+the independent joints, or the coordinates z of a chart (:class:`Independent`); their differences to
+an origin (:class:`Along`); that the way from an origin is the shortest (:class:`Nearest`); the
+readings of encoders (:class:`robomodel.dynamics.actuators.inverse.Readings`). So many steps close
+loops from near enough
 (:func:`newton`, :func:`settled`), in traced programs as on numbers. Over arrays of configurations
 that may be far, :mod:`robomodel.model.configurations.following` takes strides of them, and
 :func:`robomodel.model.closure.close` damps them.
@@ -37,6 +38,7 @@ from robomodel.scalars import (
     gram,
     maximum,
     select,
+    solve,
     sqrt,
     subtracted,
     transposed,
@@ -125,6 +127,47 @@ class Nearest:
 INDEPENDENT = Independent()
 
 
+@dataclass(frozen=True)
+class Along:
+    """Independent joints are where ``way`` (nv) leads from ``origin`` (nq), as differences say.
+
+    Joints that are independent with all their freedoms stay there. Of a ball that is independent
+    with some (a rod's spin), a step that turns its other axes turns these, too.
+    """
+
+    origin: Vector
+    way: Vector
+
+    def steps(self, model: Model, q: Vector, n: int) -> dict[int, Step]:
+        """Those of all clusters with loops."""
+        result = INDEPENDENT.steps(model, q, n)
+        for index, step in result.items():
+            cluster = model.clusters[index]
+            partly = partly_independent(model, cluster)
+            if not partly:
+                continue
+            at, origin, way = q[cluster.q], self.origin[cluster.q], self.way[cluster.v]
+            among = [cluster.columns.index(c) for *_, own in partly for c in own]
+            motions = cluster.constraint.jacobian(cluster.constraint.positions(at))
+            rows, lack = list[list[Scalar]](), list[list[Scalar]]()
+            for body, part, along, own in partly:
+                joint = model.nodes[body].joint
+                turn = joint.displacement(origin[part], at[part])
+                slopes = joint.jlog(turn)
+                columns = [[row[k] for row in motions[along]] for k in among]
+                for c in own:
+                    slope, wanted = slopes[c - along.start], way[cluster.columns.index(c)]
+                    rows.append([dot(slope, column) for column in columns])
+                    lack.append([wanted - turn[c - along.start] - dot(slope, step.joints[along])])
+            more = [x for (x,) in solve(rows, lack)]
+            joints = [
+                x + dot([row[k] for k in among], more)
+                for x, row in zip(step.joints, motions, strict=True)
+            ]
+            result[index] = Step(joints, step.values)
+        return result
+
+
 def newton(
     model: Model, q: Vector, times: int, keep: Keep = INDEPENDENT
 ) -> tuple[list[Scalar], list[Mapping[int, Step]]]:
@@ -155,6 +198,22 @@ def settled(
 
 
 # ---- parts of a step -----------------------------------------------------------------------------
+
+
+def partly_independent(
+    model: Model, cluster: Cluster
+) -> list[tuple[int, slice, slice, tuple[int, ...]]]:
+    """A linkage's joints that are independent with some freedoms only, as rods' balls may be.
+
+    As of :func:`joint_slices`, and which of the joints' velocities are independent.
+    """
+    return [
+        (body, part, along, own)
+        for body, part, along in joint_slices(model, cluster)
+        if cluster.implicit
+        and len(own := tuple(c for c in cluster.columns if along.start <= c < along.stop))
+        not in (0, along.stop - along.start)
+    ]
 
 
 def straightened(model: Model, q: Vector) -> list[Scalar]:

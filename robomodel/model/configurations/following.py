@@ -21,7 +21,7 @@ from robomodel.errors import ClosureError, warn
 from robomodel.model import closure as newton
 from robomodel.model.closure import Geometry, Joints
 from robomodel.model.configurations import functions
-from robomodel.model.configurations.closing import travel
+from robomodel.model.configurations.closing import partly_independent, travel
 from robomodel.model.configurations.functions import STEP
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.joints import Array, Mask, Revolute
@@ -130,7 +130,10 @@ class Failures:
 
 
 def follow(model: Model, q: Array, dv: Array) -> tuple[Array, Array]:
-    """q moved along dv in strides, and the worst gap: infinite where these do not suffice."""
+    """q moved along dv in strides, and the worst gap: infinite where these do not suffice.
+
+    Nor do they where a joint is independent with some of its freedoms: their ways do not add up.
+    """
     longest = np.zeros(q.shape[:-1])
     for cluster in model.clusters:
         if cluster.implicit:
@@ -143,6 +146,8 @@ def follow(model: Model, q: Array, dv: Array) -> tuple[Array, Array]:
         rows = counts > n
         q[rows], opened = functions.moved(model, FOLLOWED)(q[rows], dv[rows])
         gap[rows] = np.maximum(gap[rows], opened)
+    if any(partly_independent(model, cluster) for cluster in model.clusters):
+        gap[counts > 1.0] = np.inf
     return q, gap
 
 

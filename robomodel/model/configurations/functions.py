@@ -13,6 +13,7 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.plan import Iteration
 from robomodel.model.configurations.closing import (
     INDEPENDENT,
+    Along,
     Nearest,
     left_open,
     normalized,
@@ -73,7 +74,7 @@ def integrated(model: Model, q: Vector, v_dt: Vector, steps: int = INTEGRATE_STE
     """q moved along v_dt: joints by their exponentials, loops closed as :func:`settled` does."""
     result = predicted(model, q, v_dt)
     if any(cluster.implicit for cluster in model.clusters):
-        result = settled(model, result, steps)[0]
+        result = settled(model, result, steps, Along(q, v_dt))[0]
     return result
 
 
@@ -276,7 +277,7 @@ def moved(model: Model, times: int) -> TracedFunction:
     def build(q: Vector, v_dt: Vector) -> list[Scalar]:
         guess = predicted(model, q, v_dt)
         implicit = any(c.implicit for c in model.clusters)
-        result = settled(model, guess, times)[0] if implicit else guess
+        result = settled(model, guess, times, Along(q, v_dt))[0] if implicit else guess
         worst: Scalar = 0.0
         for cluster in model.clusters:
             if cluster.implicit:
@@ -288,8 +289,6 @@ def moved(model: Model, times: int) -> TracedFunction:
                 worst = _within(dot(along, along), STEP**2, worst)
                 worst = _within(dot(step, step), LONGEST**2, worst)
                 worst = _within(dot(correction, correction), FAR**2, worst)
-                if not _of_whole_joints(model, cluster):
-                    worst = math.inf
         return [*result, _within(dot(result, result), HUGE, worst)]
 
     sizes = {"q": model.nq, "v_dt": model.nv}
@@ -411,15 +410,6 @@ def nearest(model: Model) -> TracedFunction:
 def _within(x: Scalar, limit: float, worst: Scalar) -> Scalar:
     """``worst`` where x is below a limit; infinity elsewhere, and where x is not a number."""
     return select(x - limit, worst, math.inf)
-
-
-def _of_whole_joints(model: Model, cluster: Cluster) -> bool:
-    """Whether each joint of a cluster with loops is independent with all freedoms, or with none."""
-    return all(
-        sum(c in cluster.columns for c in range(along.start, along.stop))
-        in (0, along.stop - along.start)
-        for _, _, along in joint_slices(model, cluster)
-    )
 
 
 def _root(x: Scalar) -> Scalar:
