@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 import dask
+import jax
 import numpy as np
 import ppo
 import walking
@@ -68,7 +69,7 @@ def main() -> None:
                 ppo.learn(spread.collect, spread.sizes, options.learn, tell=True)
                 return
             policy = ppo.Policy.new(*spread.sizes, seed=0)
-            policy.tree = ppo.jax.tree.map(np.asarray, policy.tree)
+            policy.tree = jax.tree.map(np.asarray, policy.tree)
             spread.collect(policy)  # kernels are there
             seconds = []
             for _ in range(options.rounds):

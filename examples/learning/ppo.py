@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Tree = Any  # of arrays
+jit: Callable[[Any], Any] = jax.jit
 
 GAMMA, LAMBDA = 0.99, 0.95
 CLIP, EPOCHS, PIECES = 0.2, 4, 4
@@ -63,7 +64,7 @@ def likelihood(tree: Tree, mean: Any, actions: Any) -> Any:
     return -0.5 * jnp.sum(scaled**2 + jnp.log(2.0 * jnp.pi), axis=1) - jnp.sum(tree["deviation"])
 
 
-@jax.jit
+@jit
 def acted(tree: Tree, seen: Any, key: Any) -> tuple[Any, Any, Any, Any]:
     """Actions that are tried at scaled observations, their likelihoods, means and values."""
     mean = applied(tree["actor"], seen)

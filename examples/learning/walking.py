@@ -27,6 +27,7 @@ import ppo
 from numpy.typing import NDArray
 
 import robomodel as rm
+from robomodel import views
 from robomodel.gymnasium import VectorEnv
 
 Array = NDArray[np.float64]
@@ -106,8 +107,10 @@ class Walking:
         gains = np.zeros((2, len(self.rest)))
         gains[:, self.loops] = [[self.robot.kp], [self.robot.kd]]
         self.last = np.zeros((n, len(self.loops)))
-        given = {"max_episode_steps": EPISODE, "dtype": "float32"} | options
-        given = {"ground": rm.Ground(FRICTION), "saturate": self.limited} | given
+        given: dict[str, Any] = {
+            "max_episode_steps": EPISODE, "dtype": "float32", "ground": rm.Ground(FRICTION),
+            "saturate": self.limited,
+        } | options  # fmt: skip
         return VectorEnv(
             self.model, n, step=STEP, substeps=SUBSTEPS, contacts=self.robot.feet,
             pd=(*gains, self.rest, self.robot.where),
@@ -217,8 +220,8 @@ class Walk:
 
     def motion(self, n: int = 0) -> rm.trajectory.Trajectory:
         """That of one robot, to be looked at."""
-        times = CALL * np.arange(len(self.q))
-        q, v = self.q[:, n].astype(float), self.v[:, n].astype(float)
+        times = CALL * np.arange(len(self.q), dtype=np.float64)
+        q, v = self.q[:, n].astype(np.float64), self.v[:, n].astype(np.float64)
         return rm.trajectory.Trajectory(self.model, "policy", times, q, v, np.zeros_like(v))
 
     def __str__(self) -> str:
@@ -291,7 +294,7 @@ def main() -> None:
     tree = walk(policy, Walking(options.robot, approximate=True, motors=options.motors), 256, 10.0)
     print(f"with armature instead: {tree}")
     if options.html:
-        rm.views.write_html(walk(policy, walking, 1, 10.0).motion(), options.html)
+        views.write_html(walk(policy, walking, 1, 10.0).motion(), options.html)
 
 
 if __name__ == "__main__":
