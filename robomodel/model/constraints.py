@@ -399,16 +399,23 @@ def evaluate_loops(
                 start = links[branch[0]].parent if branch else OUTSIDE
                 for body in branch:
                     link, pose = links[body], poses[start, body]
-                    # power of (force at x, moment) on each of the joint's motions
-                    about = plus(cross(minus(x, pose.origin), force), moment)
-                    for i, motion in enumerate(link.joint.subspace):
-                        entries[link.v + i] = inner(
-                            about, apply(pose.rotation, motion.angular)
-                        ) + inner(force, apply(pose.rotation, motion.linear))
+                    powers = _powers(
+                        link, pose, force, plus(cross(minus(x, pose.origin), force), moment)
+                    )
+                    entries[link.v : link.v + link.joint.nv] = powers
             result.values.append(row_at.value)
             result.jacobian.append(entries)
             result.bias.append(row_at.bias if qd is not None else 0.0)
     return result
+
+
+def _powers(link: Link, pose: BodyPose, force: Vec, moment: Vec) -> list[Scalar]:
+    """The power of a force and a moment about the body's origin on each of the joint's motions."""
+    return [
+        inner(moment, apply(pose.rotation, motion.angular))
+        + inner(force, apply(pose.rotation, motion.linear))
+        for motion in link.joint.subspace
+    ]
 
 
 @dataclass(frozen=True, slots=True)

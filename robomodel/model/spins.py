@@ -80,7 +80,7 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
     heavy = [i for i, body in enumerate(cluster.bodies) if _weighs(model, body, share)]
     driven = {
         row - cluster.spanning_v.start
-        for actuator in _declared(model)
+        for actuator in _file_actuators(model)
         for row, _ in actuator.rows
         if cluster.spanning_v.start <= row < cluster.spanning_v.stop
     }
@@ -304,7 +304,7 @@ def hinged(model: Model) -> Description:
     )
 
 
-def _declared(model: Model) -> tuple[Actuator, ...]:
+def _file_actuators(model: Model) -> tuple[Actuator, ...]:
     """The actuators of the file's transmissions: without them, actuators are only assumed."""
     return model.actuators if model.description.transmissions else ()
 
@@ -314,7 +314,7 @@ def spin_note(model: Model, spins: Sequence[Spin], state: str) -> str:
     names = [model.joints[spin.body].name for spin in spins]
     count = f"{len(names)} are spins" if len(names) > 1 else "1 is the spin"
     rods = "rods" if len(names) > 1 else "a rod"
-    motors = f"{len(_declared(model))} motors, " if _declared(model) else ""
+    motors = f"{len(_file_actuators(model))} motors, " if _file_actuators(model) else ""
     return (
         f"{motors}{model.nv} freedoms: {count} of {rods} between two balls "
         f"({few(names, 8)}), {state}"
@@ -323,7 +323,7 @@ def spin_note(model: Model, spins: Sequence[Spin], state: str) -> str:
 
 def bracing_notes(model: Model, spins: Sequence[Spin]) -> list[str]:
     """Notes on linkages with motors on more joints than they have freedoms, without spins."""
-    driven = {name for actuator in _declared(model) for name, _ in actuator.terms}
+    driven = {name for actuator in _file_actuators(model) for name, _ in actuator.terms}
     notes = []
     for cluster in model.clusters:
         motors = [name for name in cluster.joints if name in driven]

@@ -92,73 +92,85 @@ def decided(whole: ClusterProblem, *, mend: bool) -> Decision | None:
 
 
 def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
-    """Loop joints: rank at random closed configurations, the best coordinates, the rows to keep."""
+    """The solution of a cluster with loops: its core is analysed, and followers added again."""
     reduced = ReducedProblem.of(whole)
-    problem = reduced.problem
-    geometry, n = problem.geometry, len(problem.columns)
-    explored, shaky = explore(problem), ""
-    if problem.rank is None and not (explored.exact or problem.tolerance.stated):
-        # walks have seen no motion: samples next to a shaky configuration lack rank by rounding
-        shaky = _at_first_order(problem, explored)
-        problem = replace(problem, tolerance=replace(problem.tolerance, rank=SINGULAR))
-        explored = explore(problem)
-    rank, q, jacobian = explored.rank, explored.samples, explored.jacobian
-    if problem.rank is None and not (
-        explored.apart or problem.tolerance.stated
-    ):  # the same where all samples are one
-        shaky, rank = shaky or "; it gives at first order only", n
-    mobility = n - rank
-    nearest = q[int(np.argmin(distances_from_start(problem, q)))]
-    singular = explored.singular
-    weakest = float(np.max(singular[:, -1] / np.maximum(singular[:, 0], 1e-300)))
-    advice = "" if mobility else shaky or tolerance_advice(weakest)
+    problem, explored, mobility, remark = _generic(reduced.problem)
+    samples, jacobian, exact = explored.samples, explored.jacobian, explored.exact
+    nearest = samples[int(np.argmin(distances_from_start(problem, samples)))]
+    advice = "" if mobility else remark or tolerance_advice(explored.weakest)
     check_counts(whole, mobility, len(whole.columns) - mobility, reduced.positions(nearest), advice)
-    null = explored.null
-    suspicions: list[tuple[str, Source]] = []
-    off, exact = explored.off, explored.exact
-    nearly = (
-        f"closes only nearly (conditions {condition_names(problem)}: gap {explored.gap:.2g}, axes "
-        f"off by {off:.2g}"
-    )
-    if explored.gap > CLOSED:
-        nearly += "; " + at_most(describe_gaps(problem, nearest, 0.5 * explored.gap))
-    if not exact and not problem.tolerance.stated:
-        suspicions.append(
-            (
-                f"{nearly}); taken as exact, but check the anchors and write angles with all "
-                "digits, or say how exact it is (tolerance)",
-                first_source(problem),
-            )
-        )
     independent, notes = _independent(problem, explored, mobility)
-    if not exact and problem.tolerance.stated:
-        notes.append(f"cluster '{problem.name}': {nearly}); taken as exact within its tolerance")
     ranks, repeated = added_ranks(problem, jacobian)
-    suspicions += _adds_nothing(problem, [rank_ == 0 for rank_ in ranks], problem.loop_sources)
-    suspicions += _adds_nothing(whole, reduced.redundant(repeated), whole.linear_sources)
     keep = rows_to_keep(problem, jacobian, ranks)
-    loop_rows = range(geometry.rows - len(geometry.linear))
-    couplings = range(len(loop_rows), geometry.rows)
-    closing = tuple(range(geometry.rows)) if exact else (*keep, *couplings)
+
+    # what closing meets: all rows, or, where redundant ones contradict each other, those that count
+    loop_rows = range(problem.geometry.rows - len(problem.geometry.linear))
+    met = tuple(loop_rows) if exact else tuple(keep)
+    closing = (*met, *range(len(loop_rows), problem.geometry.rows))
+    closing_rows = (*met, *range(len(loop_rows), whole.geometry.rows))
+
+    suspicions: list[tuple[str, Source]] = []
     if not exact:
-        suspicions += rows_that_open(problem, q, null, closing)
+        nearly = _nearly_closed(problem, explored, nearest)
+        if problem.tolerance.stated:
+            notes.append(f"cluster '{problem.name}': {nearly}; taken as exact within its tolerance")
+        else:
+            remedy = (
+                "taken as exact, but check the anchors and write angles with all digits, or say "
+                "how exact it is (tolerance)"
+            )
+            suspicions.append((f"{nearly}; {remedy}", first_source(problem)))
+    suspicions += _adds_nothing(problem, [rank == 0 for rank in ranks], problem.loop_sources)
+    suspicions += _adds_nothing(whole, reduced.redundant(repeated), whole.linear_sources)
+    if not exact:
+        suspicions += rows_that_open(problem, samples, explored.null, closing)
+
     neutral = _loop_neutral(problem, explored, independent, closing, exact)
-    chosen = tuple(reduced.columns[i] for i in independent)
-    all_couplings = range(len(loop_rows), whole.geometry.rows)
-    inner = reduced.jacobian(jacobian[:, keep] / problem.unit)
-    constraint, pivots = _constraint(whole, inner, chosen, keep)
+    columns = tuple(reduced.columns[i] for i in independent)
+    kept = reduced.jacobian(jacobian[:, keep] / problem.unit)
+    constraint, pivots = _constraint(whole, kept, columns, keep)
     return ClusterSolution(
         constraint,
-        chosen,
+        columns,
         reduced.positions(neutral),
         tuple(ranks),
         reduced.redundant(repeated),
-        (*(loop_rows if exact else keep), *all_couplings),
+        closing_rows,
         tuple(notes),
         tuple(suspicions),
         0.0 if exact else max(1e-6, 3.0 * problem.tolerance.gap),
         pivots=pivots,
     )
+
+
+def _generic(
+    problem: ClusterProblem,
+) -> tuple[ClusterProblem, ClosedConfigurations, int, str]:
+    """The problem, its closed configurations, its mobility, and a remark if that is 0."""
+    explored, columns = explore(problem), len(problem.columns)
+    if problem.rank is not None or problem.tolerance.stated:
+        return problem, explored, columns - explored.rank, ""
+    remark = ""
+    if not explored.exact:
+        # no decision has found motion: samples near a configuration that is mobile to first order
+        # lack rank by rounding, and the rank of exact numbers counts
+        remark = _at_first_order(problem, explored)
+        problem = replace(problem, tolerance=replace(problem.tolerance, rank=SINGULAR))
+        explored = explore(problem)
+    if not explored.apart:  # all samples are one configuration: it is mobile to first order only
+        return problem, explored, 0, remark or "; it gives at first order only"
+    return problem, explored, columns - explored.rank, remark
+
+
+def _nearly_closed(problem: ClusterProblem, explored: ClosedConfigurations, q: Array) -> str:
+    """By how much the conditions of a cluster contradict each other, in words."""
+    text = (
+        f"closes only nearly (conditions {condition_names(problem)}: gap {explored.gap:.2g}, axes "
+        f"off by {explored.off:.2g}"
+    )
+    if explored.gap > CLOSED:
+        text += "; " + at_most(describe_gaps(problem, q, 0.5 * explored.gap))
+    return f"{text})"
 
 
 def _adds_nothing(

@@ -136,34 +136,6 @@ class ClosedConfigurations:
     are orthonormal motions. ``gap`` is the least gap of the loops. ``uniform``: all have one rank.
     """
 
-    @property
-    def off(self) -> float:
-        """The largest singular value beyond the rank, as a share of the largest of all."""
-        dropped = self.singular[:, self.rank :] / np.maximum(self.singular[:, :1], 1e-300)
-        return float(np.max(dropped, initial=0.0))
-
-    @property
-    def exact(self) -> bool:
-        """Whether loops close and redundant conditions agree, but for rounding of floats."""
-        return self.gap <= CLOSED and self.off <= 1e-9
-
-    @property
-    def kept(self) -> float:
-        """The least singular value within the rank, as a share of the largest (median)."""
-        if not self.rank or self.rank > self.singular.shape[1]:
-            return 1.0
-        share = self.singular[:, self.rank - 1] / np.maximum(self.singular[:, 0], 1e-300)
-        return float(np.median(share))
-
-    @property
-    def apart(self) -> bool:
-        """Whether the samples differ by more than full turns of joints."""
-        away = np.abs(self.problem.geometry.difference(self.samples[:1], self.samples))
-        length = np.array([column.length for column in self.problem.columns])
-        turns = np.where(length, 0.0, np.round(away / (2.0 * math.pi)))
-        off = (away - turns * 2.0 * math.pi) / self.problem.unit
-        return len(off) < FEW or bool(np.max(np.abs(off), initial=0.0) > ONE)
-
     def __init__(self, problem: ClusterProblem, q: Array, gap: float) -> None:
         self.problem, self.gap = problem, gap
         jacobian = problem.conditions(q)[1]
@@ -186,6 +158,40 @@ class ClosedConfigurations:
             singular[generic],
         )
         self.null = np.swapaxes(right[generic, self.rank :], 1, 2)
+
+    @property
+    def off(self) -> float:
+        """The largest singular value beyond the rank, as a share of the largest of all."""
+        dropped = self.singular[:, self.rank :] / np.maximum(self.singular[:, :1], 1e-300)
+        return float(np.max(dropped, initial=0.0))
+
+    @property
+    def exact(self) -> bool:
+        """Whether loops close and redundant conditions agree, but for rounding of floats."""
+        return self.gap <= CLOSED and self.off <= 1e-9
+
+    @property
+    def kept(self) -> float:
+        """The least singular value within the rank, as a share of the largest (median)."""
+        if not self.rank or self.rank > self.singular.shape[1]:
+            return 1.0
+        share = self.singular[:, self.rank - 1] / np.maximum(self.singular[:, 0], 1e-300)
+        return float(np.median(share))
+
+    @property
+    def weakest(self) -> float:
+        """The last singular value, as a share of the largest (the largest over the samples)."""
+        last, largest = self.singular[:, -1], self.singular[:, 0]
+        return float(np.max(last / np.maximum(largest, 1e-300)))
+
+    @property
+    def apart(self) -> bool:
+        """Whether the samples differ by more than full turns of joints."""
+        away = np.abs(self.problem.geometry.difference(self.samples[:1], self.samples))
+        length = np.array([column.length for column in self.problem.columns])
+        turns = np.where(length, 0.0, np.round(away / (2.0 * math.pi)))
+        off = (away - turns * 2.0 * math.pi) / self.problem.unit
+        return len(off) < FEW or bool(np.max(np.abs(off), initial=0.0) > ONE)
 
     @cached_property
     def closed(self) -> Array:
