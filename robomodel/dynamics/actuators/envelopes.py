@@ -171,9 +171,8 @@ def alone(model: Model, body: int) -> list[int]:
     cluster's motion. One that does not move takes the place of that which moves it most at neutral.
     """
     cluster = model.clusters[model.nodes[body].cluster]
-    rows = [v for b in cluster.bodies if b in moving_bodies(model) for v in model.nodes[b].freedoms]
-    g = model.constraint_jacobian(model.neutral())[:, cluster.v]
-    inverse = inverses(g[rows]) if len(rows) == cluster.nv else np.full((1, 1), np.nan)
+    rows, g = _of_tree(model, cluster), model.constraint_jacobian(model.neutral())[:, cluster.v]
+    inverse = inverses(g[rows])
     if not np.isfinite(inverse).all():
         rows = [cluster.spanning_v.start + c for c in cluster.columns]
         inverse = np.eye(cluster.nv)
@@ -182,6 +181,14 @@ def alone(model: Model, body: int) -> list[int]:
         rates = np.abs(np.nan_to_num(g[v] @ inverse))
         rows[int(np.argmax(rates))] = v
     return rows
+
+
+def _of_tree(model: Model, cluster: Cluster) -> list[int]:
+    """Spanning velocities of the open tree's joints; where they are too few, independent ones."""
+    rows = [v for b in cluster.bodies if b in moving_bodies(model) for v in model.nodes[b].freedoms]
+    if len(rows) == cluster.nv:
+        return rows
+    return [cluster.spanning_v.start + c for c in cluster.columns]
 
 
 @cached_on_model
@@ -325,10 +332,7 @@ def tree_rows(model: Model, instead: Sequence[int] = ()) -> list[int]:
     moving, rows = moving_bodies(model), []
     for cluster in model.clusters:
         chosen = [b for b in instead if b in cluster.bodies and b not in moving]
-        bodies = [b for b in cluster.bodies if b in moving]
-        rows += alone(model, chosen[0]) if chosen else [
-            v for b in bodies for v in model.nodes[b].freedoms
-        ]  # fmt: skip
+        rows += alone(model, chosen[0]) if chosen else _of_tree(model, cluster)
     return rows
 
 
@@ -361,7 +365,8 @@ def _poses(
         return neutral[None], np.zeros(1, dtype=np.intp), None
     points = [_refined(model, cluster, body, rows, path)]
     if 1 < cluster.nv <= OTHERS:
-        for other in _at_ends(model, cluster, held, rows, start):
+        columns = [v - cluster.spanning_v.start for v in rows]
+        for other in at_ends(model, cluster, held, columns, start):
             beside = path_along(model, cluster, column, held, other)
             if beside is not None:
                 points.append(beside.q)
@@ -369,11 +374,13 @@ def _poses(
     return q, np.arange(len(points[0])), path
 
 
-def _at_ends(
-    model: Model, cluster: Cluster, held: Sequence[int], rows: Sequence[int], start: Array
+def at_ends(
+    model: Model, cluster: Cluster, held: Sequence[int], columns: Sequence[int], start: Array
 ) -> Iterator[Array]:
-    """Spanning positions with one of the held joints at an end of its range, the others rest."""
-    columns = [v - cluster.spanning_v.start for v in rows]
+    """Spanning positions with one of the held joints at an end of its range, the others rest.
+
+    ``columns``: of all these joints, held or not, in the cluster.
+    """
     for column in held:
         rest = [c for c in columns if c != column]
         path = path_along(model, cluster, column, rest, start)

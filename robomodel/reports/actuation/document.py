@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         SpeedTorque,
         Workspace,
     )
+    from robomodel.reports.actuation.transmission import Extreme, Transmission
 
 STEEPEST = 30.0  # times the median: beyond it curves near dead points are cut off
 LOW = math.radians(40.0)  # transmission angle below which the bars mostly load their hinges
@@ -91,6 +92,10 @@ def _sections(designs: Designs) -> list[Section]:
         ),
         Section(f"Joints: {title}", [_rows(designs, joints), _lines(designs, _notes)]),
         Section("Four-bars", [_rows(designs, _four_bars), _lines(designs, _weak)]),
+        Section(
+            "Transmission angles of other rods",
+            [_rows(designs, _rods, keys=3), _lines(designs, _weak_rods)],
+        ),
         Section("Torques that joints get together", [_rows(designs, _polygons, keys=2)]),
         Section("Workspace", [_lines(designs, _workspaces)]),
         Section("Over the range", shown),
@@ -307,20 +312,39 @@ def _four_bars(study: Actuation) -> Table:
     for each in study.four_bars:
         low, high = math.degrees(each.least.angle), math.degrees(each.most.angle)
         lengths = ", ".join(f"{length:.4g}" for length in each.lengths)
-        least = f"{low:.3g}° at {each.input} = {each.least.at:.4g} rad"
+        least = f"{low:.1f}° at {each.input} = {each.least.at:.4g} rad"
         rows.append([" - ".join(each.joints), each.kind, lengths, f"{each.margin:.3g}", least,
-                     f"{high:.3g}°"])  # fmt: skip
+                     f"{high:.1f}°"])  # fmt: skip
     columns = ["joints", "class", "bars [m]", "Grashof's margin [m]", "transmission angle", "to"]
     return Table(columns, rows)
 
 
 def _weak(study: Actuation) -> list[str]:
-    return [
-        f"{each.loop}: below {math.degrees(LOW):.0f}° of transmission angle the bars push mostly "
-        "on their hinges"
-        for each in study.four_bars
-        if each.least.angle < LOW
+    return [_pushes(each.loop) for each in study.four_bars if each.least.angle < LOW]
+
+
+def _weak_rods(study: Actuation) -> list[str]:
+    rods = [each.rod for each in study.transmissions if each.least.angle < LOW]
+    return [_pushes(name) for name in dict.fromkeys(rods)]
+
+
+def _pushes(name: str) -> str:
+    return (
+        f"{name}: below {math.degrees(LOW):.0f}° of transmission angle the bars push mostly on "
+        "their hinges"
+    )
+
+
+def _rods(study: Actuation) -> Table:
+    rows: list[list[Cell]] = [
+        [each.rod, each.joint, each.input, *(_placed(end, each) for end in (each.least, each.most))]
+        for each in study.transmissions
     ]
+    return Table(["rod", "drives at", "moved by", "transmission angle", "to"], rows)
+
+
+def _placed(end: Extreme, rod: Transmission) -> str:
+    return f"{math.degrees(end.angle):.1f}° at {end.at:.4g} {units_of(rod.slides).position}"
 
 
 def _polygons(study: Actuation) -> Table:
@@ -359,6 +383,7 @@ def _plots(designs: Designs) -> Iterator[Plot]:
         ("joints", ("joint", "slides"), _of_joint),
         ("speed_torque", ("joint", "slides"), _of_speed_torque),
         ("four_bars", ("loop", "input"), _of_bar),
+        ("transmissions", ("rod", "joint", "input", "slides"), _of_rod),
         ("polygons", ("joints", "unit", "force_units"), _of_polygon),
         ("workspaces", ("foot", "axis_names"), _of_workspace),
     )
@@ -459,22 +484,33 @@ def _of_speed_torque(group: Mapping[str, SpeedTorque]) -> Iterator[Plot]:
 
 
 def _of_bar(group: Mapping[str, FourBar]) -> Iterator[Plot]:
-    bars = {design: each for design, each in group.items() if len(each.positions) > 1}
-    if not bars:
-        return
-    positions = np.concatenate([each.positions for each in bars.values()])
-    low = math.degrees(LOW)
+    first, kinds = next(iter(group.values())), dict.fromkeys(each.kind for each in group.values())
+    title = f"{first.loop}: transmission angle of a {' and a '.join(kinds)}"
+    yield from _angles(group, title, f"{first.input} [rad]", first.loop)
+
+
+def _of_rod(group: Mapping[str, Transmission]) -> Iterator[Plot]:
+    first = next(iter(group.values()))
+    yield from _angles(
+        group, f"{first.rod}: transmission angle at {first.joint}",
+        f"{first.input} [{units_of(first.slides).position}]", f"{first.rod}_{first.input}",
+    )  # fmt: skip
+
+
+def _angles(
+    group: Mapping[str, FourBar] | Mapping[str, Transmission], title: str, label: str, name: str
+) -> Iterator[Plot]:
+    """Transmission angles over an input's positions, and the angle that is low."""
     lines = [
         Line(_of(design, "transmission angle"), each.positions, np.degrees(each.angles))
-        for design, each in bars.items()
+        for design, each in group.items()
+        if len(each.positions) > 1
     ]
-    ends = np.array([np.min(positions), np.max(positions)])
-    lines.append(Line(f"{low:.0f}°", ends, np.array([low, low])))
-    first, kinds = next(iter(bars.values())), dict.fromkeys(each.kind for each in bars.values())
-    yield Plot(
-        f"{first.loop}: transmission angle of a {' and a '.join(kinds)}", f"{first.input} [rad]",
-        "angle [°]", lines, f"transmission_angle_{first.loop}",
-    )  # fmt: skip
+    if lines:
+        places, low = np.concatenate([line.x for line in lines]), math.degrees(LOW)
+        ends = np.array([np.min(places), np.max(places)])
+        lines.append(Line(f"{low:.0f}°", ends, np.array([low, low])))
+        yield Plot(title, label, "angle [°]", lines, f"transmission_angle_{name}")
 
 
 def _of_polygon(group: Mapping[str, Polygon]) -> Iterator[Plot]:
@@ -531,6 +567,10 @@ def _data(study: Actuation) -> dict[str, Any]:
         ],
         "joints": [_joint_data(each) for each in study.joints],
         "four_bars": [_bar_data(each) for each in study.four_bars],
+        "transmissions": [
+            picked(each, "rod", "joint", "input") | {"transmission_angle": _angle_data(each)}
+            for each in study.transmissions
+        ],
         "polygons": [
             picked(each, "joints", "unit")
             | {
@@ -549,11 +589,14 @@ def _data(study: Actuation) -> dict[str, Any]:
 
 
 def _bar_data(each: FourBar) -> dict[str, Any]:
-    angles = picked(each.least, least="angle", least_at="at")
-    angles |= picked(each.most, most="angle", most_at="at")
     return picked(each, "joints", "loop", "lengths", "frame", "kind", "margin", "input") | {
-        "transmission_angle": angles
+        "transmission_angle": _angle_data(each)
     }
+
+
+def _angle_data(each: FourBar | Transmission) -> dict[str, Any]:
+    angles = picked(each.least, least="angle", least_at="at")
+    return angles | picked(each.most, most="angle", most_at="at")
 
 
 def _joint_data(each: JointEnvelope) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 Four-bars have a class after Grashof and a transmission angle. Any loop of four parallel hinges is
 one: the hinges of the tree from the ends of a loop up to where its branches meet, and the closing
-joint where that can turn. A foot's workspace is the set of its positions while two joints move,
-with the curves on which it is singular.
+joint where that can turn. Other rods have transmission angles, too
+(:mod:`robomodel.reports.actuation.transmission`). A foot's workspace is the set of its positions
+while two joints move, with the curves on which it is singular.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from robomodel.model.constraints import LoopJoint
 from robomodel.model.elements import Cluster, units_of
 from robomodel.model.joints import Array, Revolute
 from robomodel.reports.actuation import document as actuation_document
+from robomodel.reports.actuation.transmission import Extreme, Transmission, transmissions
 from robomodel.reports.document import Document, HasDocument
 from robomodel.tolerances import PARALLEL, SAME
 
@@ -116,6 +118,8 @@ class Actuation(HasDocument):
         joints: What reaches each joint of one freedom but rotors', see
             :class:`robomodel.dynamics.actuators.envelopes.JointEnvelope`.
         four_bars: The four-bars.
+        transmissions: Transmission angles of rods that are no four-bar's, see
+            :class:`robomodel.reports.actuation.transmission.Transmission`.
         polygons: What joints that share motors get together.
         workspaces: The workspace of a foot, with its singular curves.
         speed_torque: The torque of each driven joint over its speed.
@@ -126,6 +130,7 @@ class Actuation(HasDocument):
     drives: tuple[Drive, ...]
     joints: tuple[JointEnvelope, ...]
     four_bars: tuple[FourBar, ...]
+    transmissions: tuple[Transmission, ...]
     polygons: tuple[Polygon, ...]
     workspaces: tuple[Workspace, ...]
     speed_torque: tuple[SpeedTorque, ...]
@@ -165,8 +170,9 @@ def actuation(
 
     The ratio of every actuator; torque, speed and range that reach each joint, with the limits that
     hide behind gears and linkages, and those that a file of the open tree should have (``robomodel
-    convert --approximate`` writes them); class and transmission angle of four-bars; the polygons of
-    what joints that share motors get together. docs/actuation.md explains the numbers.
+    convert --approximate`` writes them); class of four-bars; transmission angles of their rods and
+    others; the polygons of what joints that share motors get together. docs/actuation.md explains
+    the numbers.
 
     Args:
         model: The robot.
@@ -200,6 +206,7 @@ def actuation(
         _drives(model, envelopes),
         envelopes,
         tuple(bars),
+        tuple(_other_rods(model, bars)),
         tuple(_polygons(model, envelopes)),
         () if foot is None else (workspace(model, foot, joints),),
         tuple(each for joint in envelopes for each in _speed_torque(model, joint)),
@@ -322,14 +329,6 @@ ALIKE = 1e-6  # relative: lengths, or sums of them, that count as equal
 TURNING = ("revolute", "continuous", "spherical", "universal")  # of closing joints
 
 
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """An angle [rad] and the position of the input at which it is that."""
-
-    angle: float
-    at: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class FourBar:
     """Four hinges in a loop.
@@ -373,6 +372,16 @@ def four_bars(model: Model, cluster: Cluster, q: Array) -> list[FourBar]:
             if bar is not None:
                 bars.append(bar)
     return bars
+
+
+def _other_rods(model: Model, bars: Sequence[FourBar]) -> Iterator[Transmission]:
+    """Transmission angles at joints where no four-bar with this input has one."""
+    known = {(bar.input, bar.joints[2]) for bar in bars}
+    for cluster in model.clusters:
+        if cluster.geometry.loop_joints:
+            for each in transmissions(model, cluster):
+                if (each.input, each.joint) not in known:
+                    yield each
 
 
 def _hinges(cluster: Cluster, loop: LoopJoint, kind: str) -> tuple[int, ...] | None:

@@ -1,0 +1,505 @@
+"""Transmission angles of rods: of slider-cranks, five- and six-bars, rods between balls.
+
+A rod is a link that two joints and nothing else hold: parallel hinges, or two balls (a ball and a
+universal joint), hinges that cross in one point included; or a loop's rod. It transmits a force
+along the line between them. At its driven end the transmission angle is a right angle less that
+between this line and the velocity of the joint's centre, all other inputs at rest: between the bars
+of a four-bar, the usual one. Sources: Chen & Angeles, "A generalized transmission index and
+transmission quality for spatial linkages", Mech. Mach. Theory 42 (2007); Wang, Wu & Liu,
+"Performance evaluation of parallel manipulators: motion/force transmissibility and its index",
+Mech. Mach. Theory 45 (2010): their output transmission index is its sine where the joint's centre
+is the point of the output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from robomodel.dynamics.actuators.envelopes import OTHERS, at_ends, moving_bodies
+from robomodel.model import Model
+from robomodel.model.configurations.paths import Path
+from robomodel.model.configurations.ranges import column_of, path_along, spanning_start
+from robomodel.model.constraints import OUTSIDE, BodyAnchor, Coincident, LoopJoint, evaluate_loops
+from robomodel.model.elements import Cluster
+from robomodel.model.joints import Array, Revolute, Spherical
+from robomodel.scalars import stack, unstack
+from robomodel.spatial import UNIT, ZERO, plus
+from robomodel.tolerances import PARALLEL, SAME
+
+TURNS = {"revolute": 1, "continuous": 1, "universal": 2, "spherical": 3}  # freedoms of loops
+SPATIAL = 5  # freedoms to turn at both ends of a rod that has no moment at either
+RESTS = 1e-9  # of the size: a velocity of a point that rests
+REGULAR = 1e-9  # a singular value of rates of inputs below which they depend on each other
+SEEN = 9  # points of a path at which bodies are looked at: which of them rest
+EXACT = 1e-8  # steps of a path: how exactly extremes are located
+FOLDED = 1e-4  # steps of a path beside a fold of an angle, which is located by lines through these
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """An angle [rad] and the position of the input at which it is that."""
+
+    angle: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transmission:
+    """The transmission angle of a rod at its driven end, while one input moves.
+
+    ``rod``: its link, or its loop; ``joint``: that at the driven end; ``input``: the joint that
+    moves; ``slides``: in metres. ``positions`` and ``angles`` (n,): the input's, and the
+    transmission angle, 0 to π/2, with the other inputs at neutral; ``least`` and ``most`` of it
+    over the input's range, in clusters of up to three inputs with the others at the ends of theirs,
+    too.
+    """
+
+    cluster: str
+    rod: str
+    joint: str
+    input: str
+    slides: bool
+    positions: Array
+    angles: Array
+    least: Extreme
+    most: Extreme
+
+
+# ---- rods ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Pin:
+    """A joint, or a loop's, between two bodies of a cluster, at a point of one of them.
+
+    ``turns``: how many freedoms it has to turn about that point, 0 of joints that slide; a hinge's
+    axis is the first of the point's axes. ``loaded``: a motor, a coupling or a spring acts there.
+    """
+
+    name: str
+    bodies: tuple[int, int]
+    point: BodyAnchor
+    turns: int
+    loaded: bool
+
+    def beyond(self, body: int) -> int:
+        """The other body."""
+        return self.bodies[self.bodies[0] == body]
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """An end of a rod: its joints, the first at the rod, and the body that they lead to."""
+
+    pins: tuple[_Pin, ...]
+    body: int
+
+    @property
+    def turns(self) -> int:
+        """Its freedoms to turn."""
+        return sum(pin.turns for pin in self.pins)
+
+
+@dataclass(frozen=True, slots=True)
+class Rod:
+    """A link that transmits a force along the line between its ends.
+
+    ``body`` of its cluster, None of a loop's rod; ``hinge`` has the axis of rods that move in a
+    plane.
+    """
+
+    name: str
+    body: int | None
+    ends: tuple[_End, _End]
+    hinge: BodyAnchor | None
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """The bodies of a cluster with what connects them."""
+
+    model: Model
+    cluster: Cluster
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """Types of loops by their names."""
+        return {loop.name: loop.type for loop in self.model.loops}
+
+    @cached_property
+    def start(self) -> Array:
+        """Spanning positions at neutral."""
+        return spanning_start(self.cluster, self.model.neutral()[self.cluster.q])
+
+    @cached_property
+    def pushed(self) -> frozenset[str]:
+        """Joints that motors move, at once or by gears and belts."""
+        return frozenset(name for each in self.model.actuators for name, _ in each.terms)
+
+    @cached_property
+    def one(self) -> dict[int, int]:
+        """Of each body which one it is with those that it is welded to."""
+        one = {body: body for body in range(OUTSIDE, len(self.cluster.geometry.links))}
+        for loop in self.cluster.geometry.loop_joints:
+            if self.kinds.get(loop.name) == "fixed":
+                a, b = sorted(one[end.body] for end in (loop.predecessor, loop.successor))
+                one = {body: a if each == b else each for body, each in one.items()}
+        return one
+
+    @cached_property
+    def pins(self) -> list[_Pin]:
+        """All joints between different bodies, loops' included."""
+        geometry = self.cluster.geometry
+        tied = {body for each in geometry.linear for body, _ in each.terms}
+        tied |= {body for each in geometry.polynomials for body in (each.joint, each.of)}
+        pins = []
+        for n, (name, link) in enumerate(zip(self.cluster.joints, geometry.links, strict=True)):
+            axes, turns = UNIT, 3 if isinstance(link.joint, Spherical) else 0
+            if isinstance(link.joint, Revolute):
+                k, turns = link.joint.k, 1
+                axes = (UNIT[k], UNIT[(k + 1) % 3], UNIT[(k + 2) % 3])
+            bodies = self.one[link.parent], self.one[n]
+            sprung = self.model.joints[self.cluster.bodies[n]].stiffness != 0.0
+            loaded = sprung or n in tied or name in self.inputs
+            pins.append(_Pin(name, bodies, BodyAnchor(n, ZERO, axes), turns, loaded))
+        for loop in geometry.loop_joints:
+            kind, ends = self.kinds.get(loop.name, ""), (loop.predecessor, loop.successor)
+            bodies = self.one[ends[0].body], self.one[ends[1].body]
+            pins.append(_Pin(loop.name, bodies, ends[0], TURNS.get(kind, 0), False))
+        return [each for each in pins if each.bodies[0] != each.bodies[1]]
+
+    @cached_property
+    def around(self) -> dict[int, dict[int, _Pin]]:
+        """The neighbours of each body, and a joint to each."""
+        around: dict[int, dict[int, _Pin]] = {}
+        for pin in self.pins:
+            for body in pin.bodies:
+                around.setdefault(body, {}).setdefault(pin.beyond(body), pin)
+        return around
+
+    @cached_property
+    def binary(self) -> frozenset[int]:
+        """Bodies that two joints and nothing else hold."""
+        bodies = self.cluster.bodies
+        carrying = {self.one[bodies.index(body)] for each in self.model.clusters
+                    for body in each.outputs if body in bodies}  # fmt: skip
+        free = {body for body, near in self.around.items()
+                if len(near) == 2 and not any(pin.loaded for pin in near.values())}  # fmt: skip
+        return frozenset(free - carrying - {OUTSIDE})
+
+    def branch(self, body: int) -> tuple[int, ...]:
+        """From below the cluster's parent to a body."""
+        way: list[int] = []
+        while body != OUTSIDE:
+            way.insert(0, body)
+            body = self.cluster.geometry.links[body].parent
+        return tuple(way)
+
+    def points(self, at: Sequence[BodyAnchor], q: Array) -> tuple[Array, Array]:
+        """Points (n, k, 3) of bodies in the axes of the cluster's parent; Jacobian (…, columns)."""
+        still = BodyAnchor(OUTSIDE, ZERO, UNIT)
+        rows = tuple(Coincident(k) for k in range(3))
+        probes = [LoopJoint("", rows, still, each, ((), self.branch(each.body))) for each in at]
+        alone = q.size == q.shape[-1]  # as plain floats, ten times quicker than as arrays
+        place = q.ravel().tolist() if alone else unstack(q)
+        found = evaluate_loops(self.cluster.geometry.links, probes, place)
+        shape = (*q.shape[:-1], len(at), 3)
+        jacobian = stack([x for row in found.jacobian for x in row], q.shape[:-1])
+        return stack(found.values, q.shape[:-1]).reshape(shape), jacobian.reshape(*shape, -1)
+
+    def axes(self, at: Sequence[BodyAnchor], q: Array) -> Array:
+        """The first axes (n, k, 3) of anchors."""
+        tips = [replace(each, point=plus(each.point, each.axes[0])) for each in at]
+        ahead, behind = self.points(tips, q)[0], self.points(at, q)[0]
+        return ahead - behind
+
+    def rods(self) -> Iterator[Rod]:
+        """Its rods."""
+        for body in sorted(self.binary):
+            one, other = (self._end(body, pin) for pin in self.around[body].values())
+            hinges = [end.pins[0].point for end in (one, other) if end.turns == 1]
+            if not hinges and one.turns + other.turns < SPATIAL:
+                continue
+            if min(one.turns, other.turns) == 0 or not self._parallel(hinges):
+                continue
+            line = np.ptp(self.points([one.pins[0].point, other.pins[0].point], self.start)[0], 0)
+            if np.linalg.norm(line) > PARALLEL * self.cluster.geometry.scale:
+                name = self.model.joints[self.cluster.bodies[body]].child
+                yield Rod(name, body, (one, other), hinges[0] if hinges else None)
+        for loop in self.cluster.geometry.loop_joints:
+            if self.kinds.get(loop.name) == "rod":
+                one, other = (
+                    _End((_Pin(loop.name, (OUTSIDE, self.one[end.body]), end, 3, False),),
+                         self.one[end.body])
+                    for end in (loop.predecessor, loop.successor)
+                )  # fmt: skip
+                yield Rod(loop.name, None, (one, other), None)
+
+    def _end(self, body: int, pin: _Pin) -> _End:
+        """With the joints that turn about the same point: of balls that are written as hinges."""
+        pins, beyond = [pin], pin.beyond(body)
+        while pins[-1].turns and beyond in self.binary:
+            (following,) = (each for each in self.around[beyond].values() if each != pins[-1])
+            both = [pins[-1].point, following.point]
+            apart = np.linalg.norm(np.ptp(self.points(both, self.start)[0], axis=0))
+            if not following.turns or apart > PARALLEL * self.cluster.geometry.scale:
+                break
+            if following.turns == pins[-1].turns == 1 and self._parallel(both):
+                break
+            pins.append(following)
+            beyond = following.beyond(beyond)
+        return _End(tuple(pins), beyond)
+
+    def _parallel(self, hinges: Sequence[BodyAnchor]) -> bool:
+        """Whether the axes of hinges are parallel at neutral."""
+        if len(hinges) < 2:
+            return True
+        first, second = self.axes(hinges, self.start)
+        return float(np.linalg.norm(np.cross(first, second))) <= PARALLEL
+
+    # ---- inputs ----------------------------------------------------------------------------------
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Joints of one freedom that motors move, else independent ones."""
+        single = [name for name, link in zip(self.cluster.joints, self.cluster.geometry.links,
+                                             strict=True) if link.joint.nv == 1]  # fmt: skip
+        looped = {self.cluster.joints[n] for n in self.cluster.geometry.looped_bodies}
+        driven: dict[str, None] = {}
+        for name in single:
+            if name in self.pushed:
+                behind = set() if name in looped else self._geared(name) & looped
+                driven[behind.pop() if len(behind) == 1 else name] = None
+        return tuple(driven or [name for name in single if name in self.cluster.independent])
+
+    def _geared(self, name: str) -> set[str]:
+        """Joints that one coupling with a joint relates to it, if there is only one such."""
+        joints = self.cluster.joints
+        related = [{joints[body] for body, _ in each.terms} for each in
+                   self.cluster.geometry.linear]  # fmt: skip
+        mine = [each - {name} for each in related if name in each]
+        return mine[0] if len(mine) == 1 else set()
+
+    def inputs_of(self, rod: Rod) -> tuple[str, ...]:
+        """The inputs that are in a loop with a rod, else all."""
+        near: set[str] = set()
+        for loop in self.cluster.geometry.loop_joints:
+            bodies = {body for branch in loop.branches for body in branch}
+            if loop.name == rod.name or rod.body in {self.one[body] for body in bodies}:
+                near |= {self.cluster.joints[body] for body in bodies}
+        return tuple(name for name in self.inputs if name in near) or self.inputs
+
+    def held(self, name: str) -> list[int]:
+        """Columns to hold while an input moves: of other inputs, and of joints of the open tree."""
+        cluster = self.cluster
+        single = [joint for joint, link in zip(cluster.joints, cluster.geometry.links, strict=True)
+                  if link.joint.nv == 1]  # fmt: skip
+        tree = [cluster.joints[n] for n, body in enumerate(cluster.bodies)
+                if body in moving_bodies(self.model)]  # fmt: skip
+        wanted = dict.fromkeys([name, *self.inputs, *tree, *cluster.independent])
+        columns = [column_of(cluster, each) for each in wanted if each in single]
+        g = self.model.constraint_jacobian(self.model.neutral())[cluster.spanning_v, cluster.v]
+        g = np.nan_to_num(g, posinf=0.0, neginf=0.0)
+        chosen: list[int] = []
+        for column in columns:
+            if np.linalg.matrix_rank(g[[*chosen, column]], tol=REGULAR) > len(chosen):
+                chosen.append(column)
+        return chosen[1:] if chosen[:1] == columns[:1] else chosen
+
+
+# ---- angles --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Drive:
+    """A rod while an input moves: ``base`` is the body that carries the input, ``end`` driven."""
+
+    linkage: Linkage
+    rod: Rod
+    base: int
+    end: int
+
+    def angles(self, path: Path, q: Array) -> Array:
+        """Transmission angles (n,) at spanning positions of a path; not-a-number at rest."""
+        line, speeds = self.motion(path, q)
+        driven = speeds[:, self.end]
+        along = np.abs(np.sum(line * driven, axis=-1))
+        across = np.linalg.norm(np.cross(line, driven), axis=-1)
+        rests = np.linalg.norm(driven, axis=-1) <= RESTS * self.linkage.cluster.geometry.scale
+        return np.where(rests, np.nan, np.arctan2(along, across))
+
+    def motion(self, path: Path, q: Array) -> tuple[Array, Array]:
+        """The line (n, 3), and its ends' velocities (n, 2, 3) relative to the base."""
+        anchors = [end.pins[0].point for end in self.rod.ends]
+        places, rates = self.linkage.points(anchors, q)
+        motions = path.part.null(q, path.held) * path.part.unit[:, None]
+        speeds = rates @ motions[:, None]
+        if self.base != OUTSIDE:
+            speeds -= self.carried(places, q, motions)
+        if motions.shape[-1] > 1:  # spins, at which neither end moves, beside what does
+            flat = speeds.reshape(len(q), 6, -1)
+            first = np.linalg.svd(flat, full_matrices=False)[2][:, 0]
+            speeds = np.einsum("nijk,nk->nij", speeds, first)[..., None]
+        line, speeds = places[:, 1] - places[:, 0], speeds[..., 0]
+        if self.rod.hinge is not None:
+            axis = self.linkage.axes([self.rod.hinge], q)
+            line = line - np.sum(line * axis[:, 0], axis=-1, keepdims=True) * axis[:, 0]
+        return line, speeds
+
+    def carried(self, places: Array, q: Array, motions: Array) -> Array:
+        """Velocities (n, k, 3, …) of places as points of the base."""
+        corners = [BodyAnchor(self.base, point, UNIT) for point in (ZERO, *UNIT)]
+        at, rates = self.linkage.points(corners, q)
+        speeds = rates @ motions[:, None]
+        shares = (places - at[:, :1]) @ np.swapaxes(at[:, 1:] - at[:, :1], -1, -2)
+        turned: Array = np.einsum("nki,nijm->nkjm", shares, speeds[:, 1:] - speeds[:, :1])
+        return turned + speeds[:, :1]
+
+    def moves(self, path: Path, q: Array) -> bool:
+        """Whether both ends move, and in the plane of a rod with hinges."""
+        _, speeds = self.motion(path, q)
+        sizes = np.linalg.norm(speeds, axis=-1)
+        if np.min(np.max(sizes, axis=0)) <= RESTS * self.linkage.cluster.geometry.scale:
+            return False
+        if self.rod.hinge is None:
+            return True
+        axis = self.linkage.axes([self.rod.hinge], q)
+        return bool(np.max(np.abs(np.sum(speeds * axis, axis=-1))) <= PARALLEL * np.max(sizes))
+
+
+def transmissions(model: Model, cluster: Cluster) -> list[Transmission]:
+    """Those of a cluster's rods, by each input that moves them."""
+    linkage = Linkage(model, cluster)
+    found = []
+    paths: dict[str, list[Path]] = {}
+    for rod in linkage.rods():
+        for name in linkage.inputs_of(rod):
+            if name not in paths:
+                paths[name] = list(_paths(linkage, name))
+            drive = _drive(linkage, rod, name, paths[name][0]) if paths[name] else None
+            if drive is not None:
+                found.append(_transmission(drive, name, paths[name]))
+    return found
+
+
+def _paths(linkage: Linkage, name: str) -> Iterator[Path]:
+    """Of an input, with the others at neutral and at the ends of their ranges."""
+    model, cluster, start = linkage.model, linkage.cluster, linkage.start
+    column, held = column_of(cluster, name), linkage.held(name)
+    line = path_along(model, cluster, column, held, start)
+    if line is None:
+        return
+    yield line
+    if 0 < len(held) < OTHERS:
+        for other in at_ends(model, cluster, held, [column, *held], start):
+            beside = path_along(model, cluster, column, held, other)
+            if beside is not None:
+                yield beside
+
+
+def _drive(linkage: Linkage, rod: Rod, name: str, path: Path) -> _Drive | None:
+    """Which end of a rod an input drives: that behind it; None where the rod does not move so."""
+    n = linkage.cluster.joints.index(name)
+    base = linkage.one[linkage.cluster.geometry.links[n].parent]
+    drive = _Drive(linkage, rod, base, 0)
+    seen = path.q[:: max(1, len(path.q) // SEEN)]
+    if not drive.moves(path, seen):
+        return None
+    away = _distances(linkage, linkage.one[n], rod, _resting(drive, path, seen))
+    one, other = (away.get(end.body, math.inf) for end in rod.ends)
+    return replace(drive, end=0 if one > other else 1)
+
+
+def _resting(drive: _Drive, path: Path, q: Array) -> set[int]:
+    """The bodies that rest relative to the base."""
+    linkage, rest = drive.linkage, {drive.base}
+    motions = path.part.null(q, path.held) * path.part.unit[:, None]
+    for body in {*linkage.one.values()} - rest:
+        corners = [BodyAnchor(body, point, UNIT) for point in (ZERO, *UNIT)]
+        places, rates = linkage.points(corners, q)
+        speeds = rates @ motions[:, None]
+        if drive.base != OUTSIDE:
+            speeds = speeds - drive.carried(places, q, motions)
+        if np.max(np.abs(speeds)) <= RESTS:
+            rest.add(body)
+    return rest
+
+
+def _distances(linkage: Linkage, source: int, rod: Rod, out: set[int]) -> dict[int, int]:
+    """How many joints lie between bodies and that which an input moves, not by way of the rod."""
+    away, queue = {source: 0}, deque([source])
+    while queue:
+        body = queue.popleft()
+        for other, pin in linkage.around.get(body, {}).items():
+            if (
+                other not in away
+                and other not in out
+                and rod.body != other
+                and rod.name != pin.name
+            ):
+                away[other] = away[body] + 1
+                queue.append(other)
+    return away
+
+
+def _transmission(drive: _Drive, name: str, paths: Sequence[Path]) -> Transmission:
+    """The angles of one rod, and their extremes over all paths of an input."""
+    cluster, line = drive.linkage.cluster, paths[0]
+    column, n = column_of(cluster, name), cluster.joints.index(name)
+    extremes = [
+        Extreme(angle, path.part.position(path.at(place), column))
+        for path in paths
+        for angle, place in _extremes(drive, path)
+    ]
+    return Transmission(
+        cluster.name, drive.rod.name, drive.rod.ends[drive.end].pins[0].name, name,
+        drive.linkage.model.joints[cluster.bodies[n]].type == "prismatic",
+        np.asarray(line.q[:, line.part.place[column]]), drive.angles(line, line.q),
+        min(extremes, key=lambda each: (round(each.angle, 9), abs(each.at))),
+        max(extremes, key=lambda each: (round(each.angle, 9), -abs(each.at))),
+    )  # fmt: skip
+
+
+def _extremes(drive: _Drive, path: Path) -> Iterator[tuple[float, float]]:
+    """The least and the greatest angle on a path, and where: at an end, or between its points."""
+    angles = drive.angles(path, path.q)
+    for sign in (1.0, -1.0):
+        values = np.where(np.isfinite(angles), sign * angles, np.inf)
+        n = int(np.argmin(values))
+        best = float(values[n]), float(n)
+        around = np.r_[np.inf, values, np.inf]
+        turns = (values < around[:-2]) & (values <= around[2:])  # a line without turns has one
+        for n in np.flatnonzero(turns)[np.argsort(values[turns])].tolist():
+            steps = np.abs(np.diff(values[max(n - 1, 0) : n + 2]))
+            if values[n] - np.max(steps, initial=0.0) < best[0] - SAME:
+                best = min(best, _turn(drive, path, sign, n))
+        yield sign * best[0], best[1]
+
+
+def _turn(drive: _Drive, path: Path, sign: float, n: int) -> tuple[float, float]:
+    """The least of sign * angle beside a point of a path, and where."""
+    from scipy.optimize import minimize_scalar
+
+    low, high = max(n - 1, 0), min(n + 1, len(path.q) - 1)
+
+    def at(place: float) -> float:
+        angle = float(drive.angles(path, path.at(place)[None])[0])
+        return sign * angle if math.isfinite(angle) else math.inf
+
+    found = minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": EXACT})
+    place = min(max(float(found.x), low + 2.0 * FOLDED), high - 2.0 * FOLDED)
+    angle, place = min((at(x), x) for x in (float(found.x), _fold(at, place)) if low <= x <= high)
+    return (angle, place) if angle < at(n) - EXACT else (at(n), float(n))
+
+
+def _fold(function: Callable[[float], float], x: float) -> float:
+    """Where the lines on both sides of a fold meet: angles are folded at right ones and at none."""
+    a, b, c, d = (function(x + n * FOLDED) for n in (-2.0, -1.0, 1.0, 2.0))
+    bend = (d - c) - (b - a)
+    return x + FOLDED * ((b - c + (b - a) + (d - c)) / bend if bend > 0.0 else 0.0)

@@ -1,0 +1,200 @@
+"""Transmission angles of rods against closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from texts import four_bar, joint, link, loop, robot
+
+import robomodel as rm
+from robomodel.reports.actuation.transmission import Transmission, transmissions
+
+Array = NDArray[np.float64]
+Y, Z = "0 1 0", "0 0 1"
+MOTOR = '<motor effort="2" velocity="9"/>'
+CRANK, ROD, OFFSET = 0.3, 0.8, 0.1
+
+
+def hinge(name: str, parent: str, child: str, at: str, axis: str = Z, more: str = "") -> str:
+    return joint(name, parent, child, at, axis=axis, more=more)
+
+
+def rods(model: rm.Model) -> list[Transmission]:
+    return [each for cluster in model.clusters for each in transmissions(model, cluster)]
+
+
+def angle(line: Array, velocity: Array) -> Array:
+    """A right angle less that between lines (n, 3)."""
+    sine = np.abs(np.sum(line * velocity, axis=-1))
+    return np.arcsin(sine / np.linalg.norm(line, axis=-1) / np.linalg.norm(velocity, axis=-1))
+
+
+def slider_crank(floating_base: bool | None = None) -> rm.Model:
+    """A crank turns about z at the origin, a piston slides along x at y = OFFSET."""
+    start = math.sqrt(ROD**2 - OFFSET**2) + CRANK
+    return rm.load(
+        robot(
+            link("crank"), link("rod"), link("piston"),
+            joint("turn", "base", "crank", more=MOTOR, mark=True),
+            hinge("pin", "crank", "rod", f"{CRANK} 0 0"),
+            joint("slide", "base", "piston", f"{start!r} {OFFSET} 0", kind="prismatic",
+                  axis="1 0 0"),
+            loop("end", "revolute", "rod", "piston", f"{ROD} 0 0"),
+        ),
+        floating_base=floating_base,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("floating", [False, True])
+def test_slider_cranks(floating: bool) -> None:
+    """The rod is off the slide by asin((r sin θ - e) / l)."""
+    model = slider_crank(floating)
+    (found,) = rm.actuation(model).transmissions
+    assert (found.rod, found.joint, found.input) == ("rod", "end", "turn")
+    tilt = np.arcsin((CRANK * np.sin(found.positions) - OFFSET) / ROD)
+    regular = np.isfinite(found.angles)
+    assert np.sum(~regular) <= 2  # where the piston turns back
+    np.testing.assert_allclose(found.angles[regular], math.pi / 2 - np.abs(tilt[regular]),
+                               atol=1e-9)  # fmt: skip
+    assert found.least.angle == pytest.approx(math.acos((CRANK + OFFSET) / ROD), abs=1e-9)
+    assert math.sin(found.least.at) == pytest.approx(-1.0, abs=1e-9)
+    assert found.most.angle == pytest.approx(math.pi / 2, abs=1e-9)
+    assert math.sin(found.most.at) == pytest.approx(OFFSET / CRANK, abs=1e-9)
+
+
+def test_four_bars_have_that_of_the_cosine_law() -> None:
+    model = rm.load(four_bar())
+    (found,), (bar,) = rods(model), rm.actuation(model).four_bars
+    assert (found.input, found.joint) == (bar.input, bar.joints[2])
+    a, b, c, d = bar.lengths
+    assert found.least.angle == pytest.approx(bar.least.angle, abs=1e-9)
+    assert found.most.angle == pytest.approx(bar.most.angle, abs=1e-9)
+    square = a * a + d * d - 2.0 * a * d * np.cos(found.positions)
+    exact = np.arccos(np.abs(b * b + c * c - square) / (2.0 * b * c))
+    np.testing.assert_allclose(found.angles, exact, atol=1e-9)
+    assert not rm.actuation(model).transmissions  # the table of four-bars has it
+
+
+BALL = {
+    "balls": (
+        joint("near", "crank", "rod", "0 0 0.05", kind="spherical"),
+        loop("far", "spherical", "rod", "rocker", "0.4 0 0", "0 0.2 0"),
+    ),
+    "universal": (
+        joint("near::1", "crank", "cross", "0 0 0.05", axis=Y) + link("cross", "")
+        + joint("near::2", "cross", "rod", axis=Z),
+        loop("far", "spherical", "rod", "rocker", "0.4 0 0", "0 0.2 0"),
+    ),
+    "rod": ("", loop("rod", "rod", "crank", "rocker", "0 0 0.05", "0 0.2 0", "",
+                     'length="0.4"')),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BALL)
+def test_rods_between_balls(kind: str) -> None:
+    """A crank about y moves a rocker about x: by the places of the balls."""
+    near, far = BALL[kind]
+    model = rm.load(
+        robot(
+            link("crank"), link("rocker"), "" if kind == "rod" else link("rod"),
+            joint("turn", "base", "crank", kind="revolute", axis=Y,
+                  more=f'<limit lower="-0.8" upper="0.9"/>{MOTOR}'),
+            joint("swing", "base", "rocker", "0.35 -0.1 0", axis="1 0 0"),
+            near, far,
+        )
+    )  # fmt: skip
+    (found,) = rm.actuation(model).transmissions
+    assert (found.rod, found.input) == ("rod", "turn")
+    q = np.array([model.configuration({"turn": x}) for x in found.positions])
+    turn, swing = found.positions, np.asarray(model.joint_positions(q)["swing"])
+    zero = np.zeros_like(turn)
+    tip = 0.05 * np.stack([np.sin(turn), zero, np.cos(turn)], axis=-1)
+    arm = 0.2 * np.stack([zero, np.cos(swing), np.sin(swing)], axis=-1)
+    line = arm + np.array([0.35, -0.1, 0.0]) - tip
+    np.testing.assert_allclose(np.linalg.norm(line, axis=-1), 0.4, atol=1e-9)
+    exact = angle(line, np.cross([1.0, 0.0, 0.0], arm))
+    np.testing.assert_allclose(found.angles, exact, atol=1e-9)
+    assert found.least.angle <= np.min(exact) + 1e-12
+    assert found.least.angle == pytest.approx(np.min(exact), abs=1e-3)
+
+
+def test_five_bars() -> None:
+    """Between the links that meet, whichever of the motors moves."""
+    model = rm.robots.load("five_bar")
+    found = rods(model)
+    assert {(each.rod, each.input) for each in found} == {("link2", "J1"), ("link4", "J2")}
+    for each in found:
+        other = float(model.joint_positions(model.neutral())["J2" if each.input == "J1" else "J1"])
+        for at, its in zip(each.positions[::20], each.angles[::20], strict=True):
+            names = {each.input: float(at), ({"J1", "J2"} - {each.input}).pop(): other}
+            try:
+                q = model.configuration(names)
+            except rm.ClosureError:
+                continue  # on the other branch
+            turn = rm.frame_pose(model, q, "link2")[:3, :3].T @ rm.frame_pose(model, q, "link4")[
+                :3, :3]  # fmt: skip
+            assert abs(math.sin(its)) == pytest.approx(abs(turn[1, 0]), abs=1e-9)
+
+
+def test_six_bars() -> None:
+    """Watt's: a rocker of one four-bar turns a second one."""
+    model = rm.load(
+        robot(
+            link("crank"), link("coupler"), link("rocker"), link("rod"), link("flap"),
+            joint("turn", "base", "crank", more=MOTOR),
+            hinge("pin", "crank", "coupler", "0.2 0 0"),
+            hinge("swing", "base", "rocker", "0.9 0 0"),
+            hinge("pin2", "rocker", "rod", "0 0.4 0"),
+            hinge("out", "base", "flap", "1.6 0 0"),
+            loop("first", "revolute", "coupler", "rocker", "0.8 0 0", "0.1 0.5 0"),
+            loop("second", "revolute", "rod", "flap", "0.7 0 0", "0 0.5 0"),
+        )
+    )  # fmt: skip
+    found = {each.rod: each for each in rods(model)}
+    assert {name: each.joint for name, each in found.items()} == {
+        "coupler": "first", "rod": "second"
+    }  # fmt: skip
+    each = found["rod"]
+    q = np.array([model.configuration({"turn": float(each.positions[40])})])
+    line = rm.frame_pose(model, q, "rod")[0, :3, 0]
+    arm = rm.frame_pose(model, q, "flap")[0, :3, :3] @ [0.0, 0.5, 0.0]
+    exact = angle(line[None], np.cross([0.0, 0.0, 1.0], arm)[None])[0]
+    assert each.angles[40] == pytest.approx(exact, abs=1e-9)
+
+
+def test_parallel_ankles() -> None:
+    """The foot's velocity at a rod while one motor moves and the other rests."""
+    model = rm.robots.load("parallel_ankle")
+    found = {(each.rod, each.input): each for each in rods(model)}
+    assert len(found) == 2
+    for side, sign, height in (("left", 1.0, 0.2), ("right", -1.0, 0.28)):
+        (each,) = (x for (_, name), x in found.items() if name == f"{side}_motor")
+        n = len(each.positions) // 3
+        other = {"left": "right", "right": "left"}[side]
+        q = model.configuration({f"{side}_motor": each.positions[n], f"{other}_motor": 0.0})
+        names = list(model.joint_names)
+        g = model.constraint_jacobian(q)
+        rates = g[[model.nodes[names.index(f"{x}_motor")].v for x in (side, other)]]
+        v = np.linalg.solve(rates, [1.0, 0.0])
+        turn = rm.frame_pose(model, q, "foot")[:3, :3]
+        heel = turn @ [-0.05, sign * 0.04, 0.0]
+        velocity = np.cross(turn @ rm.frame_velocity(model, q, v, "foot")[:3], heel)
+        motor = each.positions[n]
+        tip = [-0.05 * math.cos(motor), sign * 0.04, height + 0.05 * math.sin(motor)]
+        assert np.linalg.norm(heel - tip) == pytest.approx(height, abs=1e-9)
+        exact = angle((heel - tip)[None], velocity[None])[0]
+        assert each.angles[n] == pytest.approx(exact, abs=1e-9)
+
+
+def test_reports_have_rods(capsys: pytest.CaptureFixture[str]) -> None:
+    first = rm.actuation(slider_crank())
+    text = str(first)
+    assert "Transmission angles of other rods" in text
+    assert "60.0° at" in text
+    (data,) = first.as_dict()["transmissions"]
+    assert data["transmission_angle"]["least"] == pytest.approx(math.pi / 3, abs=1e-9)
+    both = first.beside(first)
+    assert both.text().count("60.0° at") == 2
