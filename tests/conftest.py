@@ -5,10 +5,13 @@ run: on small matrices several wait for each other, and take cores from the run'
 """
 
 import atexit
+import gc
 import json
 import os
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from cli_robot import MIXED
@@ -19,9 +22,43 @@ settings.load_profile("robomodel")
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported
 
+os.environ.setdefault("MPLBACKEND", "agg")  # read when Matplotlib is imported
+
 if "ROBOMODEL_CACHE" not in os.environ:
     os.environ["ROBOMODEL_CACHE"] = tempfile.mkdtemp(prefix="robomodel-tests-")
     atexit.register(shutil.rmtree, os.environ["ROBOMODEL_CACHE"], ignore_errors=True)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests last as long as the process: garbage is looked for among what is newer.
+
+    With those of JAX and PyTorch the collector otherwise takes more than half of a trace's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """What a test sets for the whole process ends with it, so that no other depends on it."""
+    numpy = sys.modules["numpy"]
+    place, variables = os.getcwd(), dict(os.environ)
+    errors, shown = numpy.geterr(), numpy.get_printoptions()
+    try:
+        return (yield)
+    finally:
+        os.chdir(place)
+        os.environ.pop("PYTEST_CURRENT_TEST", None)
+        if os.environ != variables:
+            os.environ.clear()
+            os.environ.update(variables)
+        numpy.seterr(**errors)
+        numpy.set_printoptions(**shown)
+        if jax := sys.modules.get("jax"):
+            jax.config.update("jax_enable_x64", False)
+        if torch := sys.modules.get("torch"):
+            torch.set_default_dtype(torch.float32)
 
 
 @pytest.fixture

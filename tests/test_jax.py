@@ -21,7 +21,12 @@ from jax.test_util import check_grads  # noqa: E402
 import robomodel.jax  # noqa: E402
 from robomodel.interop.programs import routine  # noqa: E402
 
-jax.config.update("jax_enable_x64", True)
+
+@pytest.fixture(autouse=True)
+def doubles() -> None:
+    """Each test computes in double precision; the setting ends with it."""
+    jax.config.update("jax_enable_x64", True)
+
 
 BALL = (
     '<robot name="ball">' + link("a") + link("b")
