@@ -158,7 +158,7 @@ def _generic(
         problem = replace(problem, tolerance=replace(problem.tolerance, rank=SINGULAR))
         explored = explore(problem)
     if not explored.apart:  # all samples are one configuration: it is mobile to first order only
-        return problem, explored, 0, remark or "; it gives at first order only"
+        return problem, explored, 0, remark or "; it moves to first order only"
     return problem, explored, columns - explored.rank, remark
 
 
@@ -350,7 +350,7 @@ def _at_first_order(problem: ClusterProblem, explored: ClosedConfigurations) -> 
     if not explored.null.shape[2] or not np.any(open_ > problem.tolerance.gap / problem.scale):
         return ""
     return (
-        f"; it gives at first order only: moved by {PERTURBATION:g} rad, it opens by "
+        f"; it moves to first order only: moved by {PERTURBATION:g} rad, it opens by "
         f"{float(np.max(open_)):.2g} of its size ({problem.scale:.2g} m)"
     )
 
