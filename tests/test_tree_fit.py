@@ -337,3 +337,17 @@ def test_belts_are_exact_where_bodies_can_exist() -> None:
     assert made.kind == "exact"
     assert made.errors.acceleration.worst < 1e-10
     assert made.lumped.acceleration.median > 1e-3
+
+
+def test_a_balanced_robot_is_judged_by_its_motion() -> None:
+    """The rest of gravity on a balanced robot, a millionth here, decides nothing."""
+    errors = []
+    for g in (0.0, 1e-5):
+        model = rm.robots.load("crank_rocker", gravity=(0.0, 0.0, -g))
+        errors.append(written_tree(model, TreeOptions(fit="lumped")).errors)
+    free, balanced = errors
+    assert abs(balanced.acceleration.median - free.acceleration.median) < 1e-4
+    assert (
+        abs(balanced.acceleration.worst - free.acceleration.worst) < 1e-3 * free.acceleration.worst
+    )
+    assert balanced.gravity.median < 1e-4

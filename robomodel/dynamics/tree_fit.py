@@ -44,7 +44,8 @@ from robomodel.tolerances import SINGULAR
 
 STATES = 400  # of a fit, and as many others for its errors, which are alike then
 RATE = 10.0  # rad/s: accelerations over velocities of the states
-FALL = 10.0  # √(m² kg)/s²: the states' accelerations of robots without gravity
+FALL = 10.0  # rad/s², m/s²: the states' accelerations of robots without gravity
+BALANCED = 1e-3  # of these: what gravity's rest on a balanced robot stays below
 GRAVITY = 10.0  # times as exactly as other torques, as it acts all the time
 GAMMA = 1e-6  # weight of the distance to the lumped bodies, in the relative error squared
 HALVES = 20  # from a weight of 1, halved: Newton's method follows the solutions in a few steps
@@ -61,7 +62,10 @@ SEED = 20260302
 
 @dataclass(frozen=True, eq=False)
 class ExactStates:
-    """States (n) of a robot with its torques, in its independent velocities."""
+    """States (n) of a robot with its torques, in its independent velocities.
+
+    ``balanced``: gravity acts on no joint, or is balanced.
+    """
 
     model: Model
     q: Array
@@ -70,6 +74,7 @@ class ExactStates:
     tau: Array
     mass: Array
     gravity: Array
+    balanced: bool
 
     def on(self, tree: OpenTree) -> TreeStates:
         """The same in an open tree's coordinates."""
@@ -85,6 +90,7 @@ class ExactStates:
             np.einsum("nji,nj->ni", back, self.tau),
             np.linalg.cholesky(np.swapaxes(back, 1, 2) @ self.mass @ back),
             np.einsum("nji,nj->ni", back, self.gravity),
+            self.balanced,
         )
 
 
@@ -101,6 +107,7 @@ class TreeStates:
     tau: Array
     low: Array
     gravity: Array
+    balanced: bool
 
 
 def jacobian_of(state: State, rows: Sequence[int], n: int) -> Array:
@@ -126,9 +133,10 @@ def on_arrays(recursion: Callable[..., Any], model: Model, *arrays: Array) -> Ar
 def exact_states(
     model: Model, tree: OpenTree, trees: Sequence[ClusterTree], *, check: bool
 ) -> ExactStates:
-    """States over a tree's range whose energies are alike in all directions, as large as gravity's.
+    """Random states over a tree's range: equal energies in all directions, as large as gravity's.
 
-    ``check``: others than those of a fit.
+    Of a robot without gravity, or balanced against it, accelerations are of the size :data:`FALL`.
+    ``check``: other states than those of a fit.
     """
     rng = np.random.default_rng(SEED + check)
     n = STATES
@@ -140,15 +148,17 @@ def exact_states(
     low = np.linalg.cholesky(np.swapaxes(back, 1, 2) @ mass @ back)
     lean = np.linalg.solve(low, np.einsum("nji,nj->ni", back, gravity)[..., None])
     size = math.sqrt(float(np.mean(lean**2)))
-    if size < 1e-6:
-        size = FALL * math.sqrt(float(np.mean(np.diagonal(low @ np.swapaxes(low, 1, 2), 0, 1, 2))))
+    without = FALL * math.sqrt(float(np.mean(np.sum(low**2, axis=(1, 2)))) / model.nv)
+    balanced = size < BALANCED * without
+    if balanced:
+        size = without
     up = back @ np.linalg.inv(np.swapaxes(low, 1, 2))
     draws = rng.standard_normal((2, n, model.nv)) * size
     v = np.einsum("nij,nj->ni", up, draws[0] / RATE)
     bias = State(model, unstack(q), (), unstack(v)).bias
     along = stack([bias[r] for r in tree.velocities], (n,))
     a = np.einsum("nij,nj->ni", up, draws[1]) - np.einsum("nij,nj->ni", back, along)
-    return ExactStates(model, q, v, a, on_arrays(rnea, model, q, v, a), mass, gravity)
+    return ExactStates(model, q, v, a, on_arrays(rnea, model, q, v, a), mass, gravity, balanced)
 
 
 def _configurations(
@@ -192,7 +202,8 @@ class TreeErrors:
     Attributes:
         acceleration: ‖â - a‖ under the exact torques, in the norm of the robot's inertia, over the
             root mean square of ‖a‖.
-        gravity: ‖ĝ - g‖ of the torques that hold the robot, over the root mean square of ‖g‖.
+        gravity: ‖ĝ - g‖ of the torques that hold the robot, over the root mean square of ‖g‖, or,
+            if it is balanced, of the states' torques.
         joints: Of each velocity of the tree, |â - a| over the root mean square of a.
         inertia: The largest |λ - 1| of the eigenvalues λ of M⁻¹ M̂.
         ratios: The least and largest of these eigenvalues.
@@ -215,7 +226,7 @@ def tree_errors(tree: Model, states: TreeStates) -> TreeErrors:
     up = np.swapaxes(states.low, 1, 2)
     norm = np.linalg.norm(np.einsum("nij,nj->ni", up, ddt - states.ddt), axis=1)
     size = _rms(np.linalg.norm(np.einsum("nij,nj->ni", up, states.ddt), axis=1))
-    weight = _rms(np.linalg.norm(states.gravity, axis=1))
+    weight = _rms(np.linalg.norm(states.tau if states.balanced else states.gravity, axis=1))
     joints = {
         name: Errors.of(np.abs(ddt[:, i] - states.ddt[:, i]) / _rms(states.ddt[:, i]))
         for i, name in enumerate(tree.dof_names)
@@ -342,8 +353,9 @@ def fitted(tree: Model, states: TreeStates, start: Array, bodies: set[str]) -> M
         min ½ Σ w ‖L⁻¹ (Y π - τ)‖² + ½ κ² Σ w' ‖L⁻¹ (Y⁰ π - g)‖²
             + γ [Σ D(J ‖ J⁰) + Σ (α/α⁰ - log α)]
 
-    over states with Mₜ = L Lᵀ and weights w = 1/(‖·‖² + its median); D is the distance and barrier
-    of :mod:`robomodel.model.physical` to the bodies of ``start`` (p,). Only ``bodies`` change.
+    over states with Mₜ = L Lᵀ and weights w = 1/(‖·‖² + its median), for gravity of a balanced
+    robot those of torques. D is the distance and barrier of :mod:`robomodel.model.physical` to the
+    bodies of ``start`` (p,). Only ``bodies`` change.
     """
     filed = parameters(tree)
     nominal, cones, scalars = _assumed(tree, states, start, bodies)
@@ -370,12 +382,12 @@ def _normal_equations(tree: Model, states: TreeStates) -> tuple[Array, Array]:
     parts = [(states.tau, states.dt, states.ddt, 1.0), (states.gravity, zero, zero, GRAVITY)]
     p = len(parameters(tree).names)
     a, b = np.zeros((p, p)), np.zeros(p)
+    size: Array | None = None
     for tau, dt, ddt, share in parts:
         rows = np.linalg.solve(states.low, on_arrays(regressor, tree, states.t, dt, ddt))
         forces = np.linalg.solve(states.low, tau[..., None])[..., 0]
-        size = np.sum(forces**2, axis=1)
-        if not size.any():
-            continue
+        if size is None or not states.balanced:
+            size = np.sum(forces**2, axis=1)
         weight = share**2 / (size + np.median(size)) / len(size)
         a += np.einsum("n,nip,niq->pq", weight, rows, rows, optimize=True)
         b += np.einsum("n,nip,ni->p", weight, rows, forces, optimize=True)
