@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -91,14 +92,21 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
         right: Array = np.linalg.svd(jacobian, full_matrices=True)[2]
         return right[geometry.nv - cluster.nv :]
 
-    places = [np.array(cluster.start)]
-    for _ in range(OTHERS):
-        step = rng.standard_normal(cluster.nv) @ null(places[0])
-        moved = geometry.integrate(places[0], 0.2 * step / np.linalg.norm(step) * unit)
-        q, gap = close(geometry, moved[None], Nearest(), rows=rows)
-        if gap[0] <= 1e-9:
-            places.append(q[0])
-    motions = [null(q) for q in places]
+    start = np.array(cluster.start)
+    still = _Place(geometry, start, null(start), unit)
+
+    @cache
+    def others() -> list[_Place]:
+        """Further configurations of the cluster."""
+        places = []
+        for _ in range(OTHERS):
+            step = rng.standard_normal(cluster.nv) @ still.motions
+            moved = geometry.integrate(start, 0.2 * step / np.linalg.norm(step) * unit)
+            q, gap = close(geometry, moved[None], Nearest(), rows=rows)
+            if gap[0] <= 1e-9:
+                places.append(_Place(geometry, q[0], null(q[0]), unit))
+        return places
+
     result: list[Spin] = []
     turning: set[int] = set()
     for body, *halves in [
@@ -107,14 +115,13 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
     ]:
         if turning & {body, *halves}:
             continue
-        others = [other for other in heavy if other not in (body, *halves)]
-        spins = [
-            _alone(geometry, q, motion, unit, body, others, driven)
-            for q, motion in zip(places, motions, strict=True)
-        ]
-        first = spins[0]
-        if first is not None and all(_same(first, spin, geometry.scale) for spin in spins):
-            result.append(Spin(cluster.bodies[body], *first))
+        resting = [other for other in heavy if other not in (body, *halves)]
+        line = still.line(body, resting, driven)
+        if line is None:
+            continue
+        elsewhere = (place.line(body, resting, driven) for place in others())
+        if all(_same(line, other, geometry.scale) for other in elsewhere):
+            result.append(Spin(cluster.bodies[body], *line))
             turning |= {body, *halves}
     return result
 
@@ -157,38 +164,36 @@ def _same(one: tuple[Array, Array], other: tuple[Array, Array] | None, size: flo
     return bool(np.linalg.norm(np.cross(one[0], other[0])) < ALIKE and apart < ALIKE * size)
 
 
-def _alone(
-    geometry: Geometry,
-    q: Array,
-    motions: Array,
-    unit: Array,
-    body: int,
-    resting: Sequence[int],
-    driven: set[int],
-) -> tuple[Array, Array] | None:
-    """Direction and point of the line about which a body alone rotates, in its axes; else None."""
-    poses, twists = kinematics(geometry, q)
-    scaled = twists * unit / np.array([1.0, 1.0, 1.0, *[geometry.scale] * 3])[:, None]
-    others = [scaled[other] @ motions.T for other in resting]
-    others.append(motions[:, sorted(driven)].T)
-    stacked = np.concatenate(others)
-    singular, right = np.linalg.svd(stacked, full_matrices=True)[1:]
-    rank = int(np.sum(singular > STILL))
-    if len(motions) - rank != 1:
-        return None
-    motion = (right[-1] @ motions) * unit
-    twist = twists[body] @ motion
-    omega, velocity = twist[:3], twist[3:]
-    size = float(np.linalg.norm(omega))
-    if size < 1e-9 or abs(omega @ velocity) > ALIKE * size**2 * geometry.scale:
-        return None
-    rotation, origin = poses[body]
-    line, slide = omega / size, velocity / size
-    point = np.cross(line, slide)
-    point = point + line * (line @ (origin - point))  # nearest to the body's origin
-    inside = rotation.T @ line
-    sign = np.sign(inside[int(np.argmax(np.abs(inside)))])
-    return sign * inside, rotation.T @ (point - origin)
+class _Place:
+    """A cluster at a configuration q: poses, twists and motions (mobility, nv), of units apart."""
+
+    def __init__(self, geometry: Geometry, q: Array, motions: Array, unit: Array) -> None:
+        self.motions, self._unit, self._scale = motions, unit, geometry.scale
+        self._poses, self._twists = kinematics(geometry, q)
+
+    def line(
+        self, body: int, resting: Sequence[int], driven: set[int]
+    ) -> tuple[Array, Array] | None:
+        """Direction and point of the line about which a body alone rotates, in its axes."""
+        motions, scale = self.motions, self._scale
+        scaled = self._twists * self._unit / np.array([1.0, 1.0, 1.0, *[scale] * 3])[:, None]
+        others = [scaled[other] @ motions.T for other in resting]
+        others.append(motions[:, sorted(driven)].T)
+        singular, right = np.linalg.svd(np.concatenate(others), full_matrices=True)[1:]
+        if len(motions) - int(np.sum(singular > STILL)) != 1:
+            return None
+        twist = self._twists[body] @ ((right[-1] @ motions) * self._unit)
+        omega, velocity = twist[:3], twist[3:]
+        size = float(np.linalg.norm(omega))
+        if size < 1e-9 or abs(omega @ velocity) > ALIKE * size**2 * scale:
+            return None
+        rotation, origin = self._poses[body]
+        line, slide = omega / size, velocity / size
+        point = np.cross(line, slide)
+        point = point + line * (line @ (origin - point))  # nearest to the body's origin
+        inside = rotation.T @ line
+        sign = np.sign(inside[int(np.argmax(np.abs(inside)))])
+        return sign * inside, rotation.T @ (point - origin)
 
 
 def kinematics(geometry: Geometry, q: Array) -> tuple[list[tuple[Array, Array]], Array]:
