@@ -25,9 +25,11 @@ def limits(lower: float, upper: float) -> str:
     return f'<limit lower="{lower!r}" upper="{upper!r}" effort="9" velocity="9"/>'
 
 
-def hinge(name: str, parent: str, child: str, at: str, ends: tuple[float, float] | None) -> str:
+def hinge(
+    name: str, parent: str, child: str, at: str, ends: tuple[float, float] | None, more: str = ""
+) -> str:
     kind = "continuous" if ends is None else "revolute"
-    more = "" if ends is None else limits(*ends)
+    more += "" if ends is None else limits(*ends)
     return joint(name, parent, child, at, kind=kind, axis=Y, more=more)
 
 
@@ -38,16 +40,20 @@ def belted_leg(
     rod: float = ROD,
     motor: tuple[float, float] | None = None,
     floating_base: bool | None = None,
+    motors: tuple[str, str] = ("", ""),
 ) -> rm.Model:
-    """A motor on the base drives the knee by a belt over the hip and a four-bar: one cluster."""
+    """A motor on the base drives the knee by a belt over the hip and a four-bar: one cluster.
+
+    ``motors``: elements of the hip's and of the belt's.
+    """
     return rm.load(
         robot(
             link("thigh"), link("crank"), link("rod"), link("shank"), link("rotor"),
-            hinge("hip", "base", "thigh", "0 0 0", (-1.0, 1.0)),
+            hinge("hip", "base", "thigh", "0 0 0", (-1.0, 1.0), motors[0]),
             hinge("crank", "thigh", "crank", "0 0 0", crank),
             hinge("rod", "crank", "rod", f"{CRANK} 0 0", None),
             hinge("knee", "thigh", "shank", f"0 0 {-THIGH}", knee),
-            hinge("motor", "base", "rotor", "0 0.1 0", motor),
+            hinge("motor", "base", "rotor", "0 0.1 0", motor, motors[1]),
             loop("bar", "revolute", "rod", "shank", f"0 0 {-rod}", f"{HORN} 0 0", HINGE),
             '<coupling name="belt"><predecessor link="crank"/><successor link="rotor"/>'
             '<ratio value="9"/></coupling>',

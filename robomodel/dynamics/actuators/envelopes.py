@@ -124,8 +124,8 @@ class JointEnvelope:
     @property
     def constant(self) -> bool:
         """Whether torque and speed are the same all over its range."""
-        return all(bool(np.ptp(x) <= SAME * np.max(x)) if np.all(np.isfinite(x)) else True
-                   for x in (self.torque, self.speed))  # fmt: skip
+        known = (x[np.isfinite(x)] for x in (self.torque, self.speed))
+        return all(bool(np.ptp(x) <= SAME * np.max(x)) if len(x) else True for x in known)
 
 
 def _tighter(computed: float, filed: float) -> float:
@@ -201,7 +201,7 @@ def joint_envelope(model: Model, body: int) -> JointEnvelope:
     q, line, path = _poses(model, cluster, body, rows)
     b, rates = _maps(model, q, cluster, rows)
     ratios = b[:, cluster.v.start + place]
-    driven = np.any(np.nan_to_num(ratios, nan=1.0) != 0.0, axis=0) & np.any(ratios != 0.0, axis=0)
+    driven = np.any(np.nan_to_num(ratios) != 0.0, axis=0) | np.all(np.isnan(ratios), axis=0)
     torque, speed = _greatest(model, ratios[:, driven], driven)
     start = int(line[np.argmin(np.linalg.norm(q[line] - model.neutral(), axis=1))])
     return JointEnvelope(
@@ -246,7 +246,8 @@ def _greatest(model: Model, ratios: Array, driven: Mask) -> tuple[Array, Array]:
 
 def _maps(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> tuple[Array, Array]:
     """B (n, nv, nu) over such velocities in their cluster's place, and v (n, nv, rows) for each."""
-    entries = [x for row in actuation.actuator_map(model, unstack(q)) for x in row]
+    with np.errstate(all="ignore"):  # at dead points
+        entries = [x for row in actuation.actuator_map(model, unstack(q)) for x in row]
     b = stack(entries, q.shape[:-1]).reshape(len(q), model.nv, len(model.actuators))
     rates = np.zeros((len(q), model.nv, len(rows)))
     g = model.constraint_jacobian(q)[:, rows, cluster.v]
@@ -267,7 +268,8 @@ def reflected_inertia(model: Model, q: Array, body: int, v: Array) -> Array:
     speeds = np.einsum("nij,nj->ni", model.constraint_jacobian(q), v)
     rests = np.all(speeds == 0.0, axis=0)
     rates = [0.0 if rest else rate for rest, rate in zip(rests, unstack(speeds), strict=True)]
-    total = reflected(model, positions, rates, body)
+    with np.errstate(all="ignore"):  # at dead points
+        total = reflected(model, positions, rates, body)
     result: Array = np.broadcast_to(np.asarray(total, dtype=float), (len(q),)).copy()
     result[~(np.max(np.abs(v), axis=-1, initial=0.0) < INFINITE)] = np.nan
     return result
