@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -437,3 +438,14 @@ def test_limits_of_joints_that_move_together() -> None:
     with_gap = rm.validate(text(3, 4))
     found = only(with_gap, "limits")
     assert (found.severity, found.value) == ("warning", pytest.approx(0.5))
+
+
+def test_meshes_that_are_pointers_of_git_lfs_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.stl").write_text("version https://git-lfs.github.com/spec/v1\nsize 12\n")
+    shape = '<collision><geometry><mesh filename="a.stl"/></geometry></collision>'
+    file = tmp_path / "robot.urdf"
+    file.write_text(robot(link("a", INERTIAL + shape), joint("j", "base", "a")))
+    (found,) = rm.validate(file).findings
+    assert (found.severity, found.check) == ("note", "inertia-shape")
+    assert "1 mesh not compared" in found.message
+    assert "git lfs pull" in found.remedy

@@ -15,7 +15,7 @@ from robomodel.description import inertias as masses
 from robomodel.description.shapes import solid
 from robomodel.description.transmissions import SIMPLE, kind_of
 from robomodel.errors import DescriptionError, MissingPackageError, Source
-from robomodel.files import Allowance
+from robomodel.files import LFS_POINTER, Allowance
 from robomodel.model.joints import Array
 from robomodel.parsers.schema import rpy_of
 from robomodel.reports.comparison.differences import MassProperties
@@ -395,6 +395,16 @@ def check_shapes(context: CheckContext) -> Iterator[Finding]:
             solids.unread,
             "meshes",
         )
+    if solids.pointers:
+        yield note(
+            "inertia-shape",
+            context.model.description.source,
+            f"{count(solids.pointers, 'mesh', 'meshes')} not compared with inertias: pointers of "
+            "Git LFS instead of the files",
+            "fetch them by 'git lfs pull'",
+            solids.pointers,
+            "meshes",
+        )
     if len(links) < FEWEST:
         return
     ratios = np.array([each.ratio for each in links])
@@ -463,6 +473,7 @@ class _Solids:
     def __init__(self) -> None:
         self._allowance = Allowance(MESHES)
         self.unread = 0  # for their size
+        self.pointers = 0  # of Git LFS
         self._read: dict[tuple[object, ...], Inertial | None] = {}
 
     def of(self, shapes: list[Shape]) -> Inertial | None:
@@ -485,10 +496,8 @@ class _Solids:
         if key not in self._read:
             try:
                 self._read[key] = solid(shape, [], self._allowance)
-            except (
-                DescriptionError,
-                MissingPackageError,
-            ):  # meshes that cannot be read are not checked
+            except (DescriptionError, MissingPackageError) as error:  # not checked then
+                self.pointers += LFS_POINTER in str(error)
                 self.unread += self._allowance.bytes < 0
                 self._read[key] = None
         return self._read[key]
