@@ -351,17 +351,20 @@ def row(result: dict[str, Any]) -> str:
         return f"| {result['robot']} | refused: {why} |"
 
     def number(value: object) -> str:
-        return f"{value:.0e}" if isinstance(value, float) else "—"
+        if not isinstance(value, float):
+            return "—"
+        return f"{value:.0e}".replace("e-0", "e-") if value else "0"
 
     base = " + base" if result["base"] else ""
-    spins = f", {result['spins']} of them spins" if result["spins"] else ""
+    spins = f", {result['spins']} spins" if result["spins"] else ""
     trips = [result[name] for name in FORMATS]
+    source = f"{result['repository']} {COMMITS[result['repository']]} `{result['path']}`"
     words = [
-        str(result["robot"]),
-        f"{result['motors']} / {result['freedoms']}{base}{spins}",
+        str(result["robot"]), source,
+        f"{result['motors'] or '—'} / {result['freedoms']}{base}{spins}",
         number(result["open"]),
         *map(number, trips),
-        number(result["MuJoCo"]),
+        number(result["MuJoCo"]) + (" (mended)" if result["mended"] else ""),
         f"{result['validate_s']:.1f} s",
         ", ".join(f"{n} {name.split()[1]}" for name, n in result["counts"].items()
                   if not name.startswith("note")),
