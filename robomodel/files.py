@@ -180,7 +180,7 @@ SCHEMES = ("package", "model")
 _URI = re.compile(rf"(?:{'|'.join(SCHEMES)})://([^/]+)/*(.*)", re.DOTALL)
 _MARKS = ("package.xml", "model.config")  # what makes a folder a package
 _DEPTH = 5
-_MOST = 20_000  # folders that are looked at for one package
+_MOST_FOLDERS = 20_000  # folders that are looked at for one package
 
 Folder = str | os.PathLike[str]
 Entry = Folder | Mapping[str, Folder]
@@ -259,7 +259,7 @@ def _below(folder: Path, name: str) -> Iterable[Path]:
         deeper: list[Path] = []
         for each in level:
             looked += 1
-            if looked > _MOST:
+            if looked > _MOST_FOLDERS:
                 return
             if each.name == name and any((each / mark).is_file() for mark in _MARKS):
                 yield each

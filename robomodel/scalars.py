@@ -87,7 +87,7 @@ def added(a: Vector, b: Vector) -> list[Scalar]:
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
-def moved(x: Vector, h: Scalar, dx: Vector) -> list[Scalar]:
+def advanced(x: Vector, h: Scalar, dx: Vector) -> list[Scalar]:
     """X + h dx, entry by entry."""
     return [a + h * d for a, d in zip(x, dx, strict=True)]
 

@@ -69,6 +69,7 @@ from robomodel.model.options import labels
 from robomodel.model.spins import hinged
 from robomodel.parsers.schema import difference
 from robomodel.spatial import apply, minus
+from robomodel.tolerances import SAME
 
 if TYPE_CHECKING:
     from robomodel.parsers.meshes import How
@@ -452,8 +453,6 @@ def _marks(cluster: Cluster, joints: list[Joint], root: str) -> dict[str, bool |
 
 # --- the configuration that SDF shows -------------------------------------------------------------
 
-_CLOSED = 1e-9  # m, or the sine of an angle
-
 
 def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
     """The neutral positions of the joints of clusters that are not closed at position zero."""
@@ -494,15 +493,15 @@ def _is_closed(loop: Loop, poses: Mapping[str, Pose]) -> bool:
     between = relative(placed(loop.predecessor, poses), placed(loop.successor, poses))
     turn = difference(between.rotation, IDENTITY)
     if loop.type == "prismatic":
-        return off_axis(between.xyz, loop.axis) <= _CLOSED and turn <= _CLOSED
-    if math.hypot(*between.xyz) > _CLOSED:
+        return off_axis(between.xyz, loop.axis) <= SAME and turn <= SAME
+    if math.hypot(*between.xyz) > SAME:
         return loop.type not in LOOPS
     if loop.type == "fixed":
-        return turn <= _CLOSED
+        return turn <= SAME
     if loop.type == "universal":
         second = apply(between.rotation, unit(second_axis(loop)))
-        return abs(cosine(loop.axis, second)) <= _CLOSED
+        return abs(cosine(loop.axis, second)) <= SAME
     if loop.type in ("revolute", "continuous"):
         x, y, z = minus(apply(between.rotation, loop.axis), loop.axis)
-        return math.hypot(x, y, z) <= _CLOSED * math.hypot(*loop.axis)
+        return math.hypot(x, y, z) <= SAME * math.hypot(*loop.axis)
     return True

@@ -85,8 +85,8 @@ def on_card(
         count = len(arrays[0])
         result = np.full((count, sizes[-1]), 7.0, dtype)
         pointers = [x.ctypes.data for x in (*arrays, result)]
-        Launch(text, "f", [*pointers, *sizes[:-1], count], ptx.blocks(text, count), ptx.THREADS,
-               [*arrays, result])  # fmt: skip
+        blocks = ptx.grid_blocks(text, count)
+        Launch(text, "f", [*pointers, *sizes[:-1], count], blocks, ptx.THREADS, [*arrays, result])
         return result
 
     return run

@@ -44,7 +44,7 @@ class Card:
                 blocks, *others, size = [x.value for x in grid][0:4]
                 assert others == [1, 1]
                 values = [ctypes.c_uint64.from_address(x).value for x in given]
-                assert blocks == ptx.blocks(self.text, values[2 * self.pointers - 1])
+                assert blocks == ptx.grid_blocks(self.text, values[2 * self.pointers - 1])
                 self.streams.append(stream.value)
                 (entry,) = re.findall(r"\.entry (\w+)", self.text)
                 Launch(self.text, entry, values, blocks, size)

@@ -14,7 +14,7 @@ from robomodel.dynamics.contact.complementarity import (
     solve,
 )
 from robomodel.dynamics.contact.gauss_seidel import Sweeps, _eliminated
-from robomodel.dynamics.contact.problem import OPEN, RowKinds
+from robomodel.dynamics.contact.problem import APART, RowKinds
 
 Array = NDArray[np.float64]
 
@@ -302,7 +302,7 @@ def test_contacts_apart_take_no_part() -> None:
     """Of three contacts one is apart: the others' impulses are those without it, its own zero."""
     rng = np.random.default_rng(5)
     problem = random_problem(rng, 3, 2, 1, 18)
-    problem.b[5], problem.b[10] = 2.0 * OPEN, 2.0 * OPEN
+    problem.b[5], problem.b[10] = 2.0 * APART, 2.0 * APART
     x, residual = solve(problem, np.zeros(12))
     assert residual <= 1e-10
     acting = np.ones(12, dtype=bool)

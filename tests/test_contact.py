@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
-from robomodel.motion.ground import Placed, as_points
+from robomodel.motion.ground import GroundPoint, as_points
 
 Array = NDArray[np.float64]
 G = 9.81
@@ -457,4 +457,4 @@ def test_wrong_arguments() -> None:
     bare = rm.load(robot(link("a"), joint("j", "base", "a")))
     with pytest.raises(ValueError, match="no points"):
         rm.simulate(bare, [0.0], duration=0.1, ground=rm.Ground())
-    assert as_points(model, ["block"]) == [Placed("block", (0.0, 0.0, 0.0))]
+    assert as_points(model, ["block"]) == [GroundPoint("block", (0.0, 0.0, 0.0))]

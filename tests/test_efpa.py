@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from texts import joint, link, robot
 
 import robomodel as rm
-from robomodel.dynamics.functions.contact import MANY
+from robomodel.dynamics.functions.contact import MANY_FRAMES
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.recursions.efpa import efpa
 from robomodel.kernels import Trace
@@ -210,7 +210,7 @@ def test_many_frames_are_compiled_in_their_number_not_its_square(name: str) -> N
     model = rm.robots.load(name)
     rng = np.random.default_rng(3)
     q = np.array([model.random_configuration(rng) for _ in range(3)])
-    places = (some_frames(model, rng, 6) * 2)[:MANY]
+    places = (some_frames(model, rng, 6) * 2)[:MANY_FRAMES]
     kernel = rm.compile(model, "efpa", frames=places)
     assert relative(rm.efpa(model, q, places), kernel(q)) == 0.0
     more = [*places, *places[:2]]
@@ -218,8 +218,10 @@ def test_many_frames_are_compiled_in_their_number_not_its_square(name: str) -> N
         found = rm.efpa(model, q[:, None], more, backend=backend)
         assert found.shape == (3, 1, 6 * len(more), 6 * len(more))
         np.testing.assert_array_equal(found, np.swapaxes(found, -1, -2))
-        assert relative(found[:, 0, : 6 * MANY, : 6 * MANY], kernel(q)) < TIGHT
-        assert relative(found[:, 0, 6 * MANY :, : 6 * MANY], kernel(q)[:, :12]) < TIGHT
+        assert relative(found[:, 0, : 6 * MANY_FRAMES, : 6 * MANY_FRAMES], kernel(q)) < TIGHT
+        assert (
+            relative(found[:, 0, 6 * MANY_FRAMES :, : 6 * MANY_FRAMES], kernel(q)[:, :12]) < TIGHT
+        )
     points = rm.impulse(model, q, rng.standard_normal((3, model.nv)), more)[1]
     assert points.shape == (3, len(more), 3)
 

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from texts import INERTIAL
 
 import robomodel as rm
-from robomodel.motion.ground import ContactLaw, Placed
+from robomodel.motion.ground import ContactLaw, GroundPoint
 
 Array = NDArray[np.float64]
 RNG = np.random.default_rng(0)
@@ -429,11 +429,11 @@ def test_a_floor_with_heights_and_a_wall() -> None:
 def test_what_holds_at_a_contact() -> None:
     """Of two coefficients of friction the smaller counts, of two restitutions the larger."""
     ground = rm.Ground(0.5, 0.1, static_friction=0.7, stiffness=1e4, damping=30.0)
-    law = ground.law(Placed("a", (0.0, 0.0, 0.0)))
+    law = ground.law(GroundPoint("a", (0.0, 0.0, 0.0)))
     assert law == ContactLaw(0.5, 0.7, 0.1, 1e4, 30.0)
-    law = ground.law(Placed("a", (0.0, 0.0, 0.0), 0.0, 0.6, 0.4))
+    law = ground.law(GroundPoint("a", (0.0, 0.0, 0.0), 0.0, 0.6, 0.4))
     assert law == ContactLaw(0.5, 0.6, 0.4, 1e4, 30.0)
-    law = rm.Ground(0.5).law(Placed("a", (0.0, 0.0, 0.0), 0.0, 0.2))
+    law = rm.Ground(0.5).law(GroundPoint("a", (0.0, 0.0, 0.0), 0.0, 0.2))
     assert law == ContactLaw(0.2, 0.2, 0.0, None, 0.0)
 
 

@@ -216,7 +216,7 @@ def test_blocks_and_their_memory(dtype: str) -> None:
     assert ptx.gathered(dtype) % 2 == 1  # so that rows begin in different banks
     assert 0.9 * ptx.STAGED < Module(text).shared <= ptx.STAGED
     kernel = rm.rollout_kernel(rm.robots.load("four_bar"), "semi_implicit_euler", dtype=dtype)
-    assert [ptx.blocks(kernel.ptx, n) for n in (0, 1, 32, 33)] == [0, 1, 1, 2]
+    assert [ptx.grid_blocks(kernel.ptx, n) for n in (0, 1, 32, 33)] == [0, 1, 1, 2]
 
 
 def assembled(kernel: CudaKernel | CudaRollout, folder: Path) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from robomodel.cuda.ptx import gathered
 from robomodel.cuda.slices import Slice, alive, divided, sliced, spilled
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.plan import KernelPlan
-from robomodel.kernels.program import ADD, MUL, SQRT, Step
+from robomodel.kernels.program import ADD, MUL, SQRT, Operation
 
 each_dtype = pytest.mark.parametrize("dtype", ["float64", "float32"])
 
@@ -119,8 +119,8 @@ def test_what_shares_nearly_all_steps_stays_together() -> None:
 
 def test_values_alive_and_spilled() -> None:
     """Of a + b with a = √x, b = √y, c = a b: three at a time, and with two registers a returns."""
-    steps = (Step(SQRT, (0,)), Step(SQRT, (1,)), Step(MUL, (2, 3)), Step(SQRT, (4,)),
-             Step(ADD, (5, 3)), Step(ADD, (6, 2)))  # fmt: skip
+    steps = (Operation(SQRT, (0,)), Operation(SQRT, (1,)), Operation(MUL, (2, 3)),
+             Operation(SQRT, (4,)), Operation(ADD, (5, 3)), Operation(ADD, (6, 2)))  # fmt: skip
     program = Program(2, steps, (7,))
     assert alive(program) == 3
     assert spilled(program, 3) == 0
@@ -129,11 +129,11 @@ def test_values_alive_and_spilled() -> None:
 
 
 def test_what_crosses_cuts() -> None:
-    steps = tuple(Step(ADD, (max(0, i), 1.0)) for i in range(6))
-    far = Program(1, (*steps, Step(MUL, (1, 2)), Step(MUL, (1, 7))), (8,))
+    steps = tuple(Operation(ADD, (max(0, i), 1.0)) for i in range(6))
+    far = Program(1, (*steps, Operation(MUL, (1, 2)), Operation(MUL, (1, 7))), (8,))
     plan = KernelPlan(far, (1, 1), longest=2)
     assert plan.crossing == 0  # pieces have 200 steps
-    chain = [Step(ADD, (i, 1.0)) for i in range(450)]
-    long = Program(1, (*chain, Step(MUL, (1, 2))), (451,))
+    chain = [Operation(ADD, (i, 1.0)) for i in range(450)]
+    long = Program(1, (*chain, Operation(MUL, (1, 2))), (451,))
     # the chain crosses two cuts, values 1 and 2 both
     assert KernelPlan(long, (1, 1), longest=2).crossing == 2 + 2 + 2 + 2

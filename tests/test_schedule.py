@@ -9,7 +9,7 @@ from cases import few
 import robomodel as rm
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.plan import SHORT, backwards, ordered, permuted
-from robomodel.kernels.program import ADD, MUL, Step
+from robomodel.kernels.program import ADD, MUL, Operation
 
 
 def most_alive(program: Program) -> int:
@@ -79,7 +79,7 @@ def test_the_next_step_brings_fewest_values_alive_and_stood_last(seed: int) -> N
     for i in range(count):
         low = max(0, first + i - 12)
         operands = tuple(int(x) for x in rng.integers(low, first + i, 2))
-        steps.append(Step(MUL if i % 2 else ADD, operands))
+        steps.append(Operation(MUL if i % 2 else ADD, operands))
     program = Program(first, tuple(steps), (first + count - 1, first + count - 5))
     needed = [{x - first for x in step.operands if x >= first} for step in steps]
     left, alive, expected = set(range(count)), set(), []

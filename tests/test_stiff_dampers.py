@@ -155,9 +155,9 @@ def test_explicit_methods_follow_dampers_as_the_page_says() -> None:
     model = wheel(100.0 * inertia)
     adapted = rm.simulate(model, [0.0], [1.0], tau=[1.0], duration=20.0, method="dop853")
     assert 5.5 < 100.0 * 20.0 / len(adapted.times) < 6.5
-    for rate, method in ((1e3, "dop853"), (1.01 * implicit.MANY, "radau")):
+    for rate, method in ((1e3, "dop853"), (1.01 * implicit.STIFF, "radau")):
         assert rm.simulate(wheel(rate * inertia), [0.0], [1.0], duration=1.0).method == method
-    assert implicit.MANY == 1e5
+    assert implicit.STIFF == 1e5
     for step, same in ((0.0199, True), (0.0201, False)):
         start = [0.0], [1.0], np.zeros((20, 1)), step
         usual, rk4 = rm.rollout(model, *start)[1], rm.rollout(model, *start, "rk4")[1]

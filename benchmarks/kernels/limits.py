@@ -43,8 +43,8 @@ from robomodel.kernels.program import (
     SIN,
     SQRT,
     SUB,
+    Operation,
     Reference,
-    Step,
 )
 
 # A sine and cosine in vector instructions (robomodel/kernels/llvm, AVX-512): reduction and two
@@ -122,10 +122,10 @@ def unhindered(program: Program) -> Program:
     angles = {x for step in trigonometry for x in step.operands}
     plain = next((i for i in range(program.inputs) if i not in angles), 0)
     ends: list[Reference] = [1.0 + k / STRANDS for k in range(STRANDS + 1)]
-    steps: list[Step] = []
+    steps: list[Operation] = []
 
     def made(operation: str, *operands: Reference) -> int:
-        steps.append(Step(operation, operands))
+        steps.append(Operation(operation, operands))
         return program.inputs + len(steps) - 1
 
     for operation in (step.operation for step in program.steps):

@@ -76,7 +76,7 @@ class Result:
     then: Callable[[], None] | None = None
 
 
-class Report(Result):
+class HasPage(Result):
     """A result whose document is a page, too, for ``--html``."""
 
 
@@ -255,7 +255,7 @@ def runnable(command: Callable[..., Result | Document]) -> Callable[..., int]:
 
     A parameter that is a dataclass becomes the options that are its fields, the first one an
     argument; ``**options`` those of functions' parameters, by :func:`options_of`. ``--json`` is
-    added, ``--html`` to those that return a :class:`Report`, and ``--output`` unless the command
+    added, ``--html`` to those that return a :class:`HasPage`, and ``--output`` unless the command
     has one; documents on a robot get its ``file``.
     """
     signature = inspect.signature(command, eval_str=True)
@@ -270,7 +270,7 @@ def runnable(command: Callable[..., Result | Document]) -> Callable[..., int]:
             options += [option for group in each.annotation.__metadata__ for option in group]
     named = {each.name for each in options}
     common: list[tuple[str, Any, Any]] = [("output", Output, None), ("as_json", AsJson, False)]
-    if signature.return_annotation is Report:
+    if signature.return_annotation is HasPage:
         common.insert(0, ("html", Html, None))
     options += [_parameter(*each) for each in common if each[0] not in named]
     for group in groups:
@@ -310,7 +310,7 @@ def runnable(command: Callable[..., Result | Document]) -> Callable[..., int]:
                 for text in _texts(caught):
                     complain(f"warning: {text}")
         on_screen = (output or result.output) is None and sys.stdout.isatty()
-        if result.complaint and not (on_screen and isinstance(result, Report)):
+        if result.complaint and not (on_screen and isinstance(result, HasPage)):
             complain(result.complaint)
         if result.then is not None:
             result.then()

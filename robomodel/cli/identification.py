@@ -13,7 +13,7 @@ import typer
 from numpy.typing import ArrayLike
 
 import robomodel as rm
-from robomodel.cli.common import Report, UserError, blaming, named_number, options_of
+from robomodel.cli.common import HasPage, UserError, blaming, named_number, options_of
 from robomodel.cli.files import WRITERS, form_of
 from robomodel.cli.robot import Robot
 from robomodel.dynamics.kinematics.frames import FrameLike
@@ -68,7 +68,7 @@ def identify(
         ),
         options_of(read_log, READING),
     ],
-) -> Report:
+) -> HasPage:
     """Identify a robot's parameters from a log of its motion, or list what is identifiable.
 
     Bodies stay physically consistent. docs/parameters.md explains it.
@@ -126,7 +126,7 @@ def identify(
     forces = None if not measured else measured[0] if measured == ["actuators"] else measured
     with blaming(robot.file):
         base = base_parameters(model, measured=forces, contacts=contact or ())
-    return Report(
+    return HasPage(
         document=_base_document(model, base, _forces(model, measured, contact)), output=output
     )
 
@@ -157,7 +157,7 @@ def _identified(
     plot: Path | None,
     options: dict[str, Any],
     fitted: Callable[..., Identified] = rm.identify,
-) -> Report:
+) -> HasPage:
     """Read, fit or predict, write and report."""
     form = None if output is None else form_of(output)
     model = robot.load()
@@ -177,7 +177,7 @@ def _identified(
             data={**report.data, "output": str(output)},
             sections=[Section("", [f"{output} written"]), *report.sections],
         )
-    return Report(document=report, status=1 if fit.suspicions else 0)
+    return HasPage(document=report, status=1 if fit.suspicions else 0)
 
 
 def _forces(model: Model, measured: list[str] | None, contacts: list[str] | None) -> str:
@@ -231,7 +231,7 @@ def _base_document(model: Model, base: BaseParameters, forces: str) -> Document:
 
 # ---- calibrate -----------------------------------------------------------------------------------
 
-DRAWN = 60  # configurations of which --what computes readings
+DRAWN_CONFIGURATIONS = 60  # configurations of which --what computes readings
 
 
 def calibrate(
@@ -253,7 +253,7 @@ def calibrate(
     rename: list[str] | None = None,
     what: bool = False,
     **options: Annotated[Any, options_of(rm.calibrate, "robust")],
-) -> Report:
+) -> HasPage:
     """Calibrate lengths, anchors, offsets and ratios from measured positions.
 
     Loops have more joints than freedoms, so that encoders tell geometry. docs/parameters.md
@@ -288,7 +288,7 @@ def calibrate(
     with blaming(robot.file if readings is None else str(readings)):
         if readings is None:
             rng = np.random.default_rng(0)
-            q = [model.random_configuration(rng) for _ in range(DRAWN)]
+            q = [model.random_configuration(rng) for _ in range(DRAWN_CONFIGURATIONS)]
             at = model.joint_positions(np.array(q))
             single = [j.name for j in model.joints if j.nv == 1]
             sensors = tuple(sensor or single)
@@ -312,7 +312,7 @@ def calibrate(
             data={**report.data, "output": str(output)},
             sections=[Section("", [f"{output} written"]), *report.sections],
         )
-    return Report(document=report)
+    return HasPage(document=report)
 
 
 def _free(model: Model, patterns: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 
 import robomodel as rm
 from robomodel.cli.common import (
-    Report,
+    HasPage,
     UserError,
     blaming,
     complete_joints,
@@ -50,7 +50,7 @@ def validate(
             autocompletion=complete_robots,
         ),
     ] = None,
-) -> Report:
+) -> HasPage:
     """Look for what is wrong or odd: structure, loops, singularities, gears, inertias, units.
 
     Exit status: 0 if there are at most notes, 1 for warnings and errors, 2 for a file that cannot
@@ -80,7 +80,7 @@ def validate(
     document = report.document
     if broken is not None:
         document = replace(document, data={**broken.as_dict(), **document.data})
-    return Report(
+    return HasPage(
         document=document,
         status=2 if broken else 0 if report.ok else 1,
         complaint=str(broken or ""),
@@ -106,7 +106,7 @@ def armature(
     kp: str | None = None,
     kd: str | None = None,
     **options: Annotated[Any, options_of(approximation_errors, "samples seed tolerance")],
-) -> Report:
+) -> HasPage:
     """Tabulate reflected inertia, its range, and the errors of a model that makes do with it.
 
     Keys of the JSON document: robot, file, armature (a list: joint, value, low, high, best,
@@ -158,7 +158,7 @@ def armature(
                 model, simulator, joints=names, gains=parse_gains(gains), pd=pd
             )
         fields["file"] = robot.file
-        return Report(document=Document(model.name, f"for {simulator}", sections, fields),
+        return HasPage(document=Document(model.name, f"for {simulator}", sections, fields),
                       output=output)  # fmt: skip
     if joints or gains or kp or kd:
         raise UserError("--joints, --gains, --kp and --kd go with --for")
@@ -176,7 +176,7 @@ def armature(
             "missing": list(result.missing),
         }
     document = replace(errors.document, data=data, sections=[*errors.document.sections, *written])
-    return Report(
+    return HasPage(
         document=document,
         text=csv_of(errors) if as_csv else None,
         output=output if file is None else None,
@@ -236,7 +236,7 @@ def actuation(
     suffix: Annotated[
         Literal["png", "svg", "pdf", "csv"], typer.Option("--format", help="Of these files.")
     ] = "png",
-) -> Report:
+) -> HasPage:
     """Print what motors do through gears and linkages: ratios, torque, speed, range, workspace.
 
     Keys of the JSON document: robot, file, actuators (name, joint, effort_limit, velocity_limit,
@@ -272,7 +272,7 @@ def actuation(
     paths = [] if plots is None else [str(x) for x in document.write_plots(plots, suffix)]
     second = None if other is None else {**document.data["other"], "file": other}
     data = {**document.data, "file": robot.file, "pictures": paths, "other": second}
-    return Report(document=replace(document, data=data))
+    return HasPage(document=replace(document, data=data))
 
 
 def _foot(text: str | None) -> FrameLike | None:
@@ -302,7 +302,7 @@ def compare(
         ),
     ],
     **options: Annotated[Any, options_of(rm.compare, "tolerance")],
-) -> Report:
+) -> HasPage:
     """List what differs between two files of one robot, the largest effect on torques first.
 
     Exit status: 0 if nothing differs, 1 if something does. docs/compare.md explains the columns.
@@ -318,4 +318,4 @@ def compare(
     first, second = robot.load(), replace(robot, file=other).load()
     with blaming(robot.file, status=1):
         comparison = rm.compare(first, second, **options)
-    return Report(document=comparison.document, status=0 if comparison.same else 1)
+    return HasPage(document=comparison.document, status=0 if comparison.same else 1)

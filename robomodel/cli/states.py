@@ -31,7 +31,7 @@ from robomodel.model.joints import Array
 from robomodel.model.springs import Spring
 from robomodel.reports.document import Cell, Document, Section, Table, count
 from robomodel.running import track
-from robomodel.tolerances import CLOSED
+from robomodel.tolerances import CLOSED, SAME
 
 ROUND_TRIP = 1e-6  # relative; forward dynamics of a regular state returns a far better than this
 
@@ -100,7 +100,7 @@ def dynamics(
 # ---- data ----------------------------------------------------------------------------------------
 
 
-def _computed(model: Model, state: State, *, passive: bool) -> dict[str, Any]:
+def _computed(model: Model, state: StateInput, *, passive: bool) -> dict[str, Any]:
     """What is computed at a state, by the keys of the JSON document."""
     q, v, a = state.q, state.v, state.a
     # one state is not worth compiling for
@@ -146,7 +146,7 @@ def _left_out(model: Model, *, passive: bool) -> Iterator[str]:
 
 
 def _finding(
-    model: Model, state: State, tau: Array, round_trip: float, forward: Array
+    model: Model, state: StateInput, tau: Array, round_trip: float, forward: Array
 ) -> str | None:
     """Why these results cannot be used, or None."""
     if not np.all(np.isfinite(tau)):
@@ -163,7 +163,7 @@ def _finding(
 # ---- text ----------------------------------------------------------------------------------------
 
 
-def _sections(model: Model, state: State, data: Mapping[str, Any]) -> Iterator[Section]:
+def _sections(model: Model, state: StateInput, data: Mapping[str, Any]) -> Iterator[Section]:
     notes = list(data["notes"])
     if data["base_pose"] is not None:
         pose = [f"{x:.6g}" for x in data["base_pose"]]
@@ -204,9 +204,7 @@ def _sections(model: Model, state: State, data: Mapping[str, Any]) -> Iterator[S
 # ---- states: read from options and a state file, and completed -----------------------------------
 
 
-AS_TYPED = 1e-9  # a q that closing moves by less than this counts as typed
-ROUNDED = 1e-3  # by less than this: one that was rounded when it was typed
-STAYS = 1e-9  # an independent joint that moves by less than this does not
+ROUNDED_INPUT = 1e-3  # by less than this: one that was rounded when it was typed
 MAX_BYTES = 2**26  # of a state file
 
 _VECTORS = ("q", "v", "a", "tau")
@@ -214,20 +212,20 @@ _KEYS = (*_VECTORS, "positions")
 
 
 @dataclass(frozen=True)
-class Numbers:
+class UserNumbers:
     """Numbers of the user, and where they stand, for messages."""
 
     where: str
     numbers: list[float]
 
     @classmethod
-    def typed(cls, where: str, text: str) -> Numbers:
+    def typed(cls, where: str, text: str) -> UserNumbers:
         """Numbers separated by commas or spaces, in brackets or not."""
         words = text.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()
         return cls(where, [_finite(word, f"'{word}'", where) for word in words])
 
     @classmethod
-    def listed(cls, where: str, value: object) -> Numbers:
+    def listed(cls, where: str, value: object) -> UserNumbers:
         """Numbers in a list, as JSON has them."""
         if not isinstance(value, list):
             raise UserError(f"{where}: a list of numbers is needed")
@@ -260,8 +258,8 @@ def _finite(value: str | float, shown: str, where: str) -> float:
 class Request:
     """Numbers of a state: any of q, v, a, tau, or joint positions in place of q."""
 
-    vectors: Mapping[str, Numbers]
-    positions: Mapping[str, Numbers]
+    vectors: Mapping[str, UserNumbers]
+    positions: Mapping[str, UserNumbers]
 
     @classmethod
     def of(
@@ -278,12 +276,12 @@ class Request:
             vectors.pop("q", None)
         for name, text in options.items():
             if text is not None:
-                vectors[name] = Numbers.typed(f"--{name}", text)
+                vectors[name] = UserNumbers.typed(f"--{name}", text)
         for text in positions:
             joint, equals, value = text.rpartition("=")
             if not equals:
                 raise UserError(f"--position: '{text}' is not of the form JOINT=VALUE")
-            places[joint] = Numbers.typed(f"--position {joint}", value)
+            places[joint] = UserNumbers.typed(f"--position {joint}", value)
         if "q" in vectors and places:
             raise UserError(
                 f"{vectors['q'].where}: q says all positions; leave out {_places(places.values())}"
@@ -291,11 +289,11 @@ class Request:
         return cls(vectors, places)
 
 
-def _places(options: Collection[Numbers]) -> str:
+def _places(options: Collection[UserNumbers]) -> str:
     return ", ".join(numbers.where for numbers in options)
 
 
-def _read(file: Path) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
+def _read(file: Path) -> tuple[dict[str, UserNumbers], dict[str, UserNumbers]]:
     """Vectors and positions of a state file, which may be what the command printed."""
     try:
         content = json.loads(named(str(file), MAX_BYTES)[:MAX_BYTES].decode("utf-8-sig"))
@@ -313,7 +311,7 @@ def _read(file: Path) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
                 f"{file}: {key}: no such key{did_you_mean(key, _KEYS)}; keys are {', '.join(_KEYS)}"
             )
     vectors = {
-        key: Numbers.listed(f"{file}: {key}", content[key])
+        key: UserNumbers.listed(f"{file}: {key}", content[key])
         for key in _VECTORS
         if content.get(key) is not None
     }
@@ -321,7 +319,7 @@ def _read(file: Path) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
     if not isinstance(positions, dict):
         raise UserError(f"{file}: positions: an object is needed, joint: position")
     places = {
-        joint: Numbers.listed(
+        joint: UserNumbers.listed(
             f"{file}: positions: {joint}", value if isinstance(value, list) else [value]
         )
         for joint, value in positions.items()
@@ -333,7 +331,7 @@ def _read(file: Path) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
 
 
 @dataclass(frozen=True)
-class State:
+class StateInput:
     """A state, with the forces of ``--tau`` or None, and notes on what was drawn, zero or closed.
 
     ``findings``: how it differs from the requested one, or is none that the robot may be in.
@@ -347,7 +345,7 @@ class State:
     findings: list[str]
 
 
-def completed_state(model: Model, request: Request, seed: int | None) -> State:
+def completed_state(model: Model, request: Request, seed: int | None) -> StateInput:
     """The requested state, completed by random numbers or zeros."""
     rng = np.random.default_rng(seed or 0)
     chosen = bool("q" in request.vectors or request.positions)
@@ -370,9 +368,11 @@ def completed_state(model: Model, request: Request, seed: int | None) -> State:
     elif missing:
         notes.append(f"{', '.join(missing)}: zero (--seed draws at random)")
     typed = {"position": chosen, "velocity": "v" in request.vectors}
-    beyond = model.check(q, vectors["v"], tolerance=ROUNDED)  # what is typed holds to its digits
+    beyond = model.check(
+        q, vectors["v"], tolerance=ROUNDED_INPUT
+    )  # what is typed holds to its digits
     findings += [str(x) for x in beyond if typed[x.quantity]]
-    return State(q, vectors["v"], vectors["a"], vectors.get("tau"), notes, findings)
+    return StateInput(q, vectors["v"], vectors["a"], vectors.get("tau"), notes, findings)
 
 
 def _configuration(model: Model, request: Request) -> tuple[Array, list[str], list[str]]:
@@ -385,12 +385,12 @@ def _configuration(model: Model, request: Request) -> tuple[Array, list[str], li
     with blaming(numbers.where):
         q = model.close(typed)
     way = float(np.max(np.abs(q - typed), initial=0.0))
-    if way <= AS_TYPED:
+    if way <= SAME:
         return typed, [], []
     note = f"q: moved by up to {way:.2g} to close the loops and to normalise quaternions"
     faults = [*states.unit_faults(model, typed, CLOSED), *states.loop_faults(model, typed, CLOSED)]
     message = "; ".join(fault.message for fault in faults)
-    if way <= ROUNDED:
+    if way <= ROUNDED_INPUT:
         closed = DescriptionWarning(f"{numbers.where}: {message}; moved by up to {way:.2g}")
         warnings.warn(closed, stacklevel=2)
         return q, [note], []
@@ -401,7 +401,7 @@ def _configuration(model: Model, request: Request) -> tuple[Array, list[str], li
     )
 
 
-def _moved_along(model: Model, positions: Mapping[str, Numbers], q: Array) -> list[str]:
+def _moved_along(model: Model, positions: Mapping[str, UserNumbers], q: Array) -> list[str]:
     """Findings on independent joints that move although the request does not name them."""
     way = model.difference(model.neutral(), q)
     at = model.joint_positions(q)
@@ -409,7 +409,7 @@ def _moved_along(model: Model, positions: Mapping[str, Numbers], q: Array) -> li
     for name, places in freedoms(model).items():
         if name not in model.joint_names or name in positions or name == model.floating_base:
             continue
-        if np.max(np.abs(way[list(places)])) > STAYS:
+        if np.max(np.abs(way[list(places)])) > SAME:
             now = ", ".join(f"{x:.6g}" for x in np.atleast_1d(at[name]))
             findings.append(
                 f"{_places(positions.values())}: independent joint '{name}' is not where it "
@@ -418,7 +418,7 @@ def _moved_along(model: Model, positions: Mapping[str, Numbers], q: Array) -> li
     return findings
 
 
-def _from_positions(model: Model, positions: Mapping[str, Numbers]) -> Array:
+def _from_positions(model: Model, positions: Mapping[str, UserNumbers]) -> Array:
     for joint, numbers in positions.items():
         if joint not in model.joint_names:
             raise UserError(

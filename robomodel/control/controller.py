@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable
 from contextlib import suppress
@@ -10,6 +11,7 @@ from typing import Any
 
 from robomodel.control.quadratic import solver_of
 from robomodel.control.tasks import Task, TaskSet
+from robomodel.dynamics.algorithm import CommonDocumentation, completed
 from robomodel.errors import as_real, no_model
 from robomodel.kernels.compile import NoCompilerError
 from robomodel.kernels.function import TracedFunction
@@ -19,10 +21,29 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
 MISFIT = 1e-10  # squares of what a target's axes may fail by
+UNDETERMINED = 1e8
+"""Σ G² from which on programmes are in tangent coordinates: independent ones do not tell how a
+linkage moves, and rounding in what follows from them grows by as much."""
+COMMON = CommonDocumentation(
+    {},
+    """
+    model: The robot.
+    tasks: What to follow.
+    solver: "daqp", or a solver of the package qpsolvers.
+""",
+    raises="""Raises:
+    UnknownNameError: A link, joint or actuator that the model does not have.
+    MissingPackageError: The solver is not installed.
+""",
+)
 
 
 class Controller:
     """Tasks of a robot, of which every call makes a quadratic programme."""
+
+    def __init_subclass__(cls) -> None:
+        """Document what all controllers take and raise."""
+        cls.__doc__ = completed(cls.__doc__ or "", inspect.signature(cls), COMMON)
 
     def __init__(
         self,

@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.control import quadratic
-from robomodel.control.controller import MISFIT, Controller
-from robomodel.control.limits import LimitLike, Limits, Quantity, as_limits, limits_of
+from robomodel.control.controller import MISFIT, UNDETERMINED, Controller
+from robomodel.control.limits import ControlLimits, LimitLike, Quantity, as_limits, limits_of
 from robomodel.control.quadratic import (
     UNBOUNDED,
-    ContradictionError,
+    IncompatibleBoundsError,
     InfeasibleError,
     QuadraticProgram,
 )
 from robomodel.control.search import Indices
-from robomodel.control.tasks import Instant, Piece, Task, product, unfit
+from robomodel.control.tasks import Instant, Task, TaskPiece, product, unfit
 from robomodel.dynamics.actuators import maps
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Matrix
@@ -59,9 +59,8 @@ from robomodel.spatial import Vec, cross
 
 KINDS = ("actuator", "position", "velocity")
 RATE = 20.0  # ω of the barriers [1/s]
-SINGULAR = 1e8  # Σ G² beyond which independent coordinates do not say how a linkage moves
 TOUCHING = 1e-3  # [m] from the ground within which a point stands on it
-STEEPEST = 1e6  # coefficient of friction that stands for more
+MOST_FRICTION = 1e6  # coefficient of friction that stands for more
 Result: TypeAlias = tuple[Array, Array, Array]
 
 
@@ -73,8 +72,8 @@ class DynamicLayout:
     and the last one of contact forces [N].
     """
 
-    pieces: tuple[Piece, ...]
-    limits: Limits
+    pieces: tuple[TaskPiece, ...]
+    limits: ControlLimits
     points: tuple[tuple[str, tuple[float, float, float], float], ...]
     scales: tuple[float, ...]
     bounded: bool
@@ -278,7 +277,7 @@ class _Programme:
         between: list[tuple[Scalar, Scalar]] = []
         for i in range(len(layout.points)):
             friction = self.x["friction"][i]
-            most = select(friction - STEEPEST, 0.0, UNBOUNDED)
+            most = select(friction - MOST_FRICTION, 0.0, UNBOUNDED)
             for j in range(2):
                 for sign in (1.0, -1.0):
                     row: list[Scalar] = [0.0] * layout.unknowns
@@ -348,8 +347,6 @@ class InverseDynamics(Controller):
     their torque-speed curves.
 
     Args:
-        model: The robot.
-        tasks: What to follow.
         contacts: Points that may stand: links, (link, offset), or (link, offset, radius) of
             spheres.
         friction: Coulomb's coefficient, one or one for each of them; inf for none.
@@ -359,11 +356,6 @@ class InverseDynamics(Controller):
         ground: What the points stand on, whose friction and normals count; points within 1 mm of it
             stand by default. Without ``contacts`` they are those of the collision shapes.
         damping: Of all forces.
-        solver: "daqp", or a solver of the package qpsolvers.
-
-    Raises:
-        UnknownNameError: A link, joint or actuator that the model does not have.
-        MissingPackageError: The solver is not installed.
     """
 
     def __init__(
@@ -427,7 +419,7 @@ class InverseDynamics(Controller):
             given = np.broadcast_to(numbers, (len(self.contacts),)).tolist()
             own = [math.inf if c.friction is None else c.friction for c in self.contacts]
             given = [min(pair) for pair in zip(given, own, strict=True)]
-        return np.array([min(x, STEEPEST) for x in given])
+        return np.array([min(x, MOST_FRICTION) for x in given])
 
     def _functions(self) -> list[TracedFunction]:
         every = [self._function]
@@ -520,7 +512,7 @@ class InverseDynamics(Controller):
         numbers = np.empty(function.size)
         function(*given, out=numbers)
         growth, misfit = numbers[-2:].tolist()
-        if not (growth < SINGULAR and misfit < MISFIT and np.isfinite(numbers).all()):
+        if not (growth < UNDETERMINED and misfit < MISFIT and np.isfinite(numbers).all()):
             self._refuse(q, targets, v)
             if tangent.numbers(self.model):
                 layout = self._in_tangents
@@ -563,7 +555,7 @@ class InverseDynamics(Controller):
         programme = QuadraticProgram(h, c, a, lower, upper, equalities)
         try:
             x[columns] = self._minimum(programme, 3 * int(np.sum(standing)))
-        except ContradictionError as error:
+        except IncompatibleBoundsError as error:
             labels = self._labels(bounds[error.rows], parts)
             raise InfeasibleError(
                 f"no motion of '{self.model.name}' meets all limits, contacts and hard tasks: "
@@ -576,7 +568,7 @@ class InverseDynamics(Controller):
         """Its minimum; points of a link that turns keep as still as they can together."""
         try:
             return quadratic.solve(programme, self._solver)
-        except ContradictionError:
+        except IncompatibleBoundsError:
             if held < 6:
                 raise
             first = len(programme.rows) - programme.equalities

@@ -9,11 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.control import quadratic
-from robomodel.control.controller import MISFIT, Controller
+from robomodel.control.controller import MISFIT, UNDETERMINED, Controller
 from robomodel.control.limits import AccelerationLimit, LimitLike, as_limits, limits_of
-from robomodel.control.programme import Layout, Outcome, bounded_minimum, ik_program
-from robomodel.control.quadratic import ContradictionError, InfeasibleError
-from robomodel.control.search import Search, bases_of, closed, moved, retraction, start_again
+from robomodel.control.programme import (
+    ProgrammeLayout,
+    ProgrammeResults,
+    bounded_minimum,
+    ik_program,
+)
+from robomodel.control.quadratic import IncompatibleBoundsError, InfeasibleError
+from robomodel.control.search import Search, bases_of, closed, retracted, retraction, start_again
 from robomodel.control.tasks import FrameTask, JointTask, PointTask, Task
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import as_real, warn
@@ -27,9 +32,7 @@ from robomodel.motion import tangent
 from robomodel.tolerances import EXACTLY_CLOSED, NOTHING
 
 KINDS = ("position", "velocity")
-SHARE = 0.5  # of the way to a position limit that a step may go, as in pink
-SINGULAR = 1e16  # Σ G² beyond which independent coordinates do not say how a linkage moves
-DETERMINED = 1e-6  # share of a linkage's motion that independent velocities have to determine
+LIMIT_SHARE = 0.5  # of the way to a position limit that a step may go, as in pink
 HALVINGS = 6  # of a step that loops cannot follow at once
 RESTARTS = 6  # of a search that does not reach its targets, from random configurations
 
@@ -46,16 +49,9 @@ class InverseKinematics(Controller):
     tangent coordinates.
 
     Args:
-        model: The robot.
-        tasks: What to follow.
         limits: Kinds of limits, "position" and "velocity", and :class:`HalfSpace` and
             :class:`AccelerationLimit`, with which calls need v.
         damping: Of all steps [1], beside the tasks' own.
-        solver: "daqp", or a solver of the package qpsolvers.
-
-    Raises:
-        UnknownNameError: A link, joint or actuator that the model does not have.
-        MissingPackageError: The solver is not installed.
     """
 
     def __init__(
@@ -70,14 +66,16 @@ class InverseKinematics(Controller):
         limits = as_limits(limits)
         super().__init__(model, tasks, damping, solver, limits=limits)
         pieces = tuple(self._tasks.pieces)
-        self._layout = Layout(pieces, limits_of(model, limits, KINDS))
-        self._outcome = Outcome(self._layout, model)
+        self._layout = ProgrammeLayout(pieces, limits_of(model, limits, KINDS))
+        self._outcome = ProgrammeResults(self._layout, model)
         self._function = ik_program(model, self._layout)
         kept = [x for x in limits if x != "velocity" and not isinstance(x, AccelerationLimit)]
         linkages = tangent.numbers(model) > 0
         within = limits_of(model, kept, KINDS, tangent=linkages)
-        self._positions = Layout(pieces, within, linkages)
-        self._in_tangents = Layout(pieces, limits_of(model, limits, KINDS, tangent=True), True)
+        self._positions = ProgrammeLayout(pieces, within, linkages)
+        self._in_tangents = ProgrammeLayout(
+            pieces, limits_of(model, limits, KINDS, tangent=True), True
+        )
 
     def _functions(self) -> list[TracedFunction]:
         every = [self._function, bounded_minimum(self.model)]
@@ -114,7 +112,7 @@ class InverseKinematics(Controller):
             raise ValueError(f"dt is a positive number [s], got {dt!r}")
         numbers = self._tasks.numbers(targets)
         further = self._before(v)
-        settings = np.array([dt, self.damping, SHARE])
+        settings = np.array([dt, self.damping, LIMIT_SHARE])
         velocities: Array = self._solved(at, numbers, settings, further) / dt
         return velocities
 
@@ -160,14 +158,14 @@ class InverseKinematics(Controller):
             return model.integrate(at, v_dt)
         start = tangent.start(model, at, v_dt)
         z, bases = start.z, start.bases
-        if not start.determined > DETERMINED:
-            settings = np.array([dt, self.damping, SHARE])
+        if not start.determined**2 * UNDETERMINED > 1.0:
+            settings = np.array([dt, self.damping, LIMIT_SHARE])
             numbers = self._tasks.numbers(targets)
             z = self._tangent_step(at, numbers, settings, self._before(v), bases)
         for halvings in range(HALVINGS):
             there, more, gap = at[None], bases[None], np.zeros(1)
             for _ in range(2**halvings):
-                there, opened, more = moved(model, there, z[None] / 2**halvings, more)
+                there, opened, more = retracted(model, there, z[None] / 2**halvings, more)
                 gap = np.maximum(gap, opened)
             if gap[0] <= EXACTLY_CLOSED**2:
                 reached: Array = there[0]
@@ -260,13 +258,13 @@ class InverseKinematics(Controller):
         results = self._evaluate(q, targets, settings, further)
         excess, growth, unfit = results[..., -3], results[..., -2], results[..., -1]
         step: Array = results[..., -3 - n : -3]
-        fine = (excess <= NOTHING) & (growth < SINGULAR) & (unfit < MISFIT)
+        fine = (excess <= NOTHING) & (growth < UNDETERMINED) & (unfit < MISFIT)
         if results.ndim == 1:
             return step if fine else self._one(q, targets, settings, further, results)
         if fine.all():
             return step
         step, failures = step.copy(), []
-        rows = ~fine & (excess < math.inf) & (growth < SINGULAR) & (unfit < MISFIT)
+        rows = ~fine & (excess < math.inf) & (growth < UNDETERMINED) & (unfit < MISFIT)
         if rows.any():
             x, met = self._outcome.within_bounds(self.model, results[rows])
             step[rows] = np.where(met[:, None], x, step[rows])
@@ -306,16 +304,16 @@ class InverseKinematics(Controller):
     ) -> Array:
         """The step of one state whose minimum without limits exceeds some, or is none."""
         excess, growth, unfit = results[-3:].tolist()
-        if not (excess < math.inf and growth < SINGULAR and unfit < MISFIT):
+        if not (excess < math.inf and growth < UNDETERMINED and unfit < MISFIT):
             self._refuse(q, targets)
-        if not growth < SINGULAR:
+        if not growth < UNDETERMINED:
             return self._singular(q, targets, settings, further)
         return self._quadratic(self._outcome, results, float(settings[0]))
 
-    def _quadratic(self, outcome: Outcome, results: Array, dt: float) -> Array:
+    def _quadratic(self, outcome: ProgrammeResults, results: Array, dt: float) -> Array:
         try:
             return quadratic.solve(outcome.programme(results), self._solver)
-        except ContradictionError as error:
+        except IncompatibleBoundsError as error:
             labels = self._named(outcome.labels(error.rows, results))
             raise InfeasibleError(
                 f"no step of {dt:g} s of '{self.model.name}' meets all limits and hard tasks: "
@@ -353,7 +351,9 @@ class InverseKinematics(Controller):
         function(q, targets, self._tasks.weights, settings, *further, bases, out=results)
         if not np.isfinite(results).all():
             return np.zeros(model.nv)
-        return self._quadratic(Outcome(self._in_tangents, model), results, float(settings[0]))
+        return self._quadratic(
+            ProgrammeResults(self._in_tangents, model), results, float(settings[0])
+        )
 
 
 def inverse_kinematics(

@@ -100,7 +100,7 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ControlLimits:
     """All limits of a controller on a model."""
 
     quantities: tuple[Quantity, ...]
@@ -187,7 +187,7 @@ def limits_of(
     allowed: Sequence[str],
     *,
     tangent: bool = False,
-) -> Limits:
+) -> ControlLimits:
     """The limits that a controller names: kinds among ``allowed``, and others.
 
     ``tangent``: rows of linkages are over tangent coordinates.
@@ -229,7 +229,7 @@ def limits_of(
         frames.place(model, frame_key(plane.frame))
         label = f"half-space of {plane.frame!r}"
         quantities.append(Quantity(label, "half-space", -math.inf, 0.0, i, ("half-space", i)))
-    return Limits(tuple(quantities), planes)
+    return ControlLimits(tuple(quantities), planes)
 
 
 def as_limits(limits: LimitLike | Iterable[LimitLike]) -> tuple[LimitLike, ...]:

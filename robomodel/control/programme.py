@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.control.limits import Limits, Quantity, Slot
+from robomodel.control.limits import ControlLimits, Quantity, Slot
 from robomodel.control.quadratic import UNBOUNDED, QuadraticProgram
-from robomodel.control.tasks import Instant, Piece, unfit
+from robomodel.control.tasks import Instant, TaskPiece, unfit
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import traced
 from robomodel.model.joints import Array, Mask
@@ -25,12 +25,12 @@ from robomodel.scalars import (
     Scalar,
     Vector,
     added,
+    advanced,
     div,
     dot,
     gram,
     maximum,
     minimum,
-    moved,
     select,
     sqrt,
     transposed,
@@ -39,22 +39,22 @@ from robomodel.tolerances import HUGE
 
 EXCHANGES = 4  # of active bounds in a kernel
 EXCHANGED = 1e-11  # by how much a minimum within bounds may fail
-REGULAR = 1e-8  # square of the sine between hard rows from which on they are independent
+INDEPENDENT_ROWS = 1e-8  # square of the sine between hard rows from which on they are independent
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ProgrammeLayout:
     """What a programme consists of: pieces of tasks and limits, all of a model.
 
     ``tangents``: in tangent coordinates of linkages, whose bases are a further argument.
     """
 
-    pieces: tuple[Piece, ...]
-    limits: Limits
+    pieces: tuple[TaskPiece, ...]
+    limits: ControlLimits
     tangents: bool = False
 
     @property
-    def soft(self) -> list[Piece]:
+    def soft(self) -> list[TaskPiece]:
         """Those that are weighed."""
         return [piece for piece in self.pieces if not piece.task.hard]
 
@@ -90,7 +90,7 @@ class Layout:
 
 
 @traced
-def ik_program(model: Model, layout: Layout) -> TracedFunction:
+def ik_program(model: Model, layout: ProgrammeLayout) -> TracedFunction:
     """(q, targets, weights, settings, …) → the quadratic programme of a step d, and more.
 
     ½ dᵀ H d + c · d, lower <= [d; A d] <= upper, hard tasks last. ``settings``: the time step, the
@@ -112,11 +112,11 @@ def ik_program(model: Model, layout: Layout) -> TracedFunction:
 
 @traced
 def damped_step(
-    model: Model, pieces: tuple[Piece, ...], weights: tuple[float, ...]
+    model: Model, pieces: tuple[TaskPiece, ...], weights: tuple[float, ...]
 ) -> TracedFunction:
     """(q, targets, damping) → the step of soft tasks without limits, and their errors."""
-    layout = Layout(pieces, Limits((), ()))
-    places = Outcome(layout, model).places
+    layout = ProgrammeLayout(pieces, ControlLimits((), ()))
+    places = ProgrammeResults(layout, model).places
 
     def build(q: Vector, targets: Vector, damping: Vector) -> list[Scalar]:
         numbers = _programme(Instant(model, q), layout, targets, weights, (1.0, damping[0], 1.0))
@@ -127,7 +127,7 @@ def damped_step(
 
 
 def _programme(
-    at: Instant, layout: Layout, targets: Vector, weights: Vector, settings: Vector
+    at: Instant, layout: ProgrammeLayout, targets: Vector, weights: Vector, settings: Vector
 ) -> list[Scalar]:
     n, (dt, damping, share) = at.model.nv, settings
     rows: list[list[Scalar]] = []
@@ -179,7 +179,7 @@ def _programme(
     for x, (low, high) in zip(values, between, strict=True):
         excess = maximum(excess, maximum(low - x, x - high))
     lower, upper = ([*part, *right] for part in transposed(between) or ([], []))
-    excess = select(regular - REGULAR, 1.0, excess)
+    excess = select(regular - INDEPENDENT_ROWS, 1.0, excess)
     sizes = dot(step, step) + dot(right, right)
     excess = select(sizes - HUGE, excess, math.inf)  # where it is no number, too
     checks = [excess, at.growth, unfit(layout.pieces, targets)]
@@ -211,7 +211,7 @@ def _minimum(
         rest, size, reach = list(row), dot(row, row), value
         for unit, known in zip(basis, held, strict=True):
             share = dot(unit, rest)
-            rest = moved(rest, -share, unit)
+            rest = advanced(rest, -share, unit)
             reach = reach - share * known
         left = dot(rest, rest)
         regular = minimum(regular, div(left, size))
@@ -223,7 +223,7 @@ def _minimum(
     for row in rows:
         rest = list(row)
         for unit in basis:
-            rest = moved(rest, -dot(unit, rest), unit)
+            rest = advanced(rest, -dot(unit, rest), unit)
         free.append(rest)
     wanted = [e - dot(row, start) for e, row in zip(pulls, rows, strict=True)]
     if not (free or basis):
@@ -296,10 +296,10 @@ def _descended(hessian: Sequence[Vector], c: Vector, x: Vector) -> list[Scalar]:
     ]
 
 
-class Outcome:
+class ProgrammeResults:
     """What a traced programme gives, by name: views of its numbers (..., size)."""
 
-    def __init__(self, layout: Layout, model: Model) -> None:
+    def __init__(self, layout: ProgrammeLayout, model: Model) -> None:
         self.layout, self.size, self.equalities = layout, model.nv, layout.equalities
         self.places: dict[str, tuple[int, int, tuple[int, ...]]] = {}
         at = 0

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from robomodel.errors import MissingPackageError
 from robomodel.model.joints import Array
+from robomodel.tolerances import NOTHING, SINGULAR
 
 UNBOUNDED = 1e30  # what daqp takes for no bound
 PRIMAL = 1e-11  # by how much a bound may be exceeded, in the solver
-EQUAL = 5  # daqp's sense of an equality
+EQUALITY = 5  # daqp's sense of an equality
 FEASIBLE = 1e-8  # violation of scaled rows up to which bounds count as compatible
 
 
@@ -39,7 +40,7 @@ class InfeasibleError(ValueError):
         return type(self), (str(self), self.limits)
 
 
-class ContradictionError(Exception):
+class IncompatibleBoundsError(Exception):
     """Bounds that no x meets, by their numbers: those of variables first, then those of rows."""
 
     def __init__(self, rows: list[int]) -> None:
@@ -67,7 +68,7 @@ class QuadraticProgram:
         """Which bounds are equalities, as daqp has it."""
         result = np.zeros(len(self.upper), np.int32)
         if self.equalities:
-            result[-self.equalities :] = EQUAL
+            result[-self.equalities :] = EQUALITY
         return result
 
 
@@ -128,10 +129,10 @@ def solve(problem: QuadraticProgram, solver: Solver) -> Array:
 def _again(problem: QuadraticProgram, solver: Solver) -> Array:
     """What was not solved at first, scaled."""
     count = len(problem.gradient)
-    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(problem.hessian), 1e-12))
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(problem.hessian), NOTHING))
     scale = np.minimum(scale, 1e3 * scale.min())
     rows = problem.rows * scale
-    size = np.maximum(np.linalg.norm(rows, axis=1), 1e-12)
+    size = np.maximum(np.linalg.norm(rows, axis=1), NOTHING)
     lower, upper = problem.lower.copy(), problem.upper.copy()
     for bounds in (lower, upper):
         free = np.abs(bounds) >= UNBOUNDED
@@ -142,7 +143,7 @@ def _again(problem: QuadraticProgram, solver: Solver) -> Array:
     end = len(rows) - problem.equalities
     slack = _violations(rows, lower, upper)
     if np.any(slack > FEASIBLE):
-        raise ContradictionError(_culprits(rows, lower, upper))
+        raise IncompatibleBoundsError(_culprits(rows, lower, upper))
     lower, upper = lower - slack, upper + slack
     equal, right = independent(rows[end:], problem.lower[count:][end:] / size[end:])
     ends = count + end
@@ -162,7 +163,7 @@ def _again(problem: QuadraticProgram, solver: Solver) -> Array:
         if x is not None:
             unscaled: Array = x * scale
             return unscaled
-    raise ContradictionError(_culprits(rows, lower, upper))
+    raise IncompatibleBoundsError(_culprits(rows, lower, upper))
 
 
 def independent(rows: Array, right: Array) -> tuple[Array, Array]:
@@ -170,7 +171,7 @@ def independent(rows: Array, right: Array) -> tuple[Array, Array]:
     if not len(rows):
         return rows, right
     left, values, vectors = np.linalg.svd(rows, full_matrices=False)
-    rank = int(np.sum(values > 1e-9 * values[0]))
+    rank = int(np.sum(values > SINGULAR * values[0]))
     return vectors[:rank], (left.T @ right)[:rank] / values[:rank]
 
 

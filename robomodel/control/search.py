@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.control.programme import Layout, Outcome, ik_program
+from robomodel.control.programme import ProgrammeLayout, ProgrammeResults, ik_program
 from robomodel.control.quadratic import QuadraticProgram, Solver
 from robomodel.control.tasks import PostureTask
 from robomodel.kernels.function import TracedFunction
@@ -25,15 +25,18 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.scalars import Scalar, Vector
-from robomodel.tolerances import EXACTLY_CLOSED, NOTHING, ROUNDING, WITHIN
+from robomodel.tolerances import CONVERGED, EXACTLY_CLOSED, NOTHING, ROUNDING, WITHIN
 
 Indices: TypeAlias = NDArray[np.intp]
 
 CLOSINGS = 5  # Newton steps after a step
-LONGEST = 0.5  # [rad, m] of a step
-FIRST, LEAST, MOST = 1e-2, 1e-9, 1e9  # damping as a share of the squared error
+LONGEST_STEP = 0.5  # [rad, m] of a step
+FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = (
+    1e-2,
+    1e-9,
+    1e9,
+)  # damping as a share of the squared error
 MET_LIMIT = 1e-6  # [rad, m] from a limit at which a result counts as at it
-STILL = 1e-11  # [rad, m] of a step where iterations end
 PRICE = 10.0  # of hard tasks and limits beside the root of the others' squares
 SHARES = (0.3, 0.1, 0.01, 0.0)  # of hard tasks' errors, where all at once is not possible
 
@@ -64,7 +67,7 @@ def bases_of(model: Model, q: Array) -> Array:
     return tangent.start(model, q, np.zeros(model.nv)).bases
 
 
-def moved(model: Model, q: Array, step: Array, bases: Array) -> tuple[Array, Array, Array]:
+def retracted(model: Model, q: Array, step: Array, bases: Array) -> tuple[Array, Array, Array]:
     """q (n, nq) moved along steps (n, nv), Σ gaps² (n,), and the bases there."""
     results = np.empty((len(q), retraction(model).size))
     further = (bases,) if bases.shape[-1] else ()
@@ -75,7 +78,7 @@ def moved(model: Model, q: Array, step: Array, bases: Array) -> tuple[Array, Arr
 
 def closed(model: Model, q: Array) -> Array:
     """Configurations (n, nq) with loops closed: the nearest, where they are open."""
-    result, gap, _ = moved(model, q, np.zeros((len(q), model.nv)), bases_of(model, q))
+    result, gap, _ = retracted(model, q, np.zeros((len(q), model.nv)), bases_of(model, q))
     bad = ~(gap <= EXACTLY_CLOSED**2)
     if bad.any():
         result[bad] = model.close(q[bad] if len(q) > 1 else q[0])
@@ -94,7 +97,7 @@ class Search:
     """
 
     model: Model
-    layout: Layout
+    layout: ProgrammeLayout
     solver: Solver
     weights: Array
     targets: Array
@@ -102,7 +105,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self.function = ik_program(self.model, self.layout)
-        self.outcome = Outcome(self.layout, self.model)
+        self.outcome = ProgrammeResults(self.layout, self.model)
         pieces = self.layout.pieces
         postures = [isinstance(p.task, PostureTask) for p in pieces]
         choosing = not all(postures)
@@ -136,7 +139,7 @@ class Search:
 
     def _run(self, iterations: int, tolerance: float, costs: Array) -> None:
         weights = self._weights(costs)
-        active, share = np.arange(len(self.q)), np.full(len(self.q), FIRST)
+        active, share = np.arange(len(self.q)), np.full(len(self.q), FIRST_DAMPING)
         results = self._evaluate(active, self.q, self.bases, weights, np.ones(len(active)))
         for _ in range(iterations):
             self._judge(active, results, costs, tolerance)
@@ -145,17 +148,19 @@ class Search:
             here, bases = self.q[active], self.bases[active]
             results = self._evaluate(active, here, bases, weights, damping)
             step = self._steps(results)
-            following, gap, turned = moved(self.model, here, step, bases)
+            following, gap, turned = retracted(self.model, here, step, bases)
             trial = self._evaluate(active, following, turned, weights, damping)
-            price = PRICE * np.sqrt(self.scale * soft) + LEAST * self.scale  # above multipliers
+            price = (
+                PRICE * np.sqrt(self.scale * soft) + LEAST_DAMPING * self.scale
+            )  # above multipliers
             before, after = (self._merit(x, costs, price)[0] for x in (results, trial))
             better = (after < before) & (gap <= EXACTLY_CLOSED**2)
             better &= ~self.reached[active]
             self.q[active[better]] = following[better]
             self.bases[active[better]] = turned[better]
-            share[active] = np.maximum(share[active] * np.where(better, 0.2, 6.0), LEAST)
-            still = np.max(np.abs(step), axis=1, initial=0.0) < STILL
-            going = ~(self.reached[active] | still | (share[active] > MOST))
+            share[active] = np.maximum(share[active] * np.where(better, 0.2, 6.0), LEAST_DAMPING)
+            still = np.max(np.abs(step), axis=1, initial=0.0) < CONVERGED
+            going = ~(self.reached[active] | still | (share[active] > MOST_DAMPING))
             results = np.where(better[:, None], trial, results)[going]
             active = active[going]
             if not len(active):
@@ -174,7 +179,7 @@ class Search:
             if not len(rows):
                 return
             step = self._steps(results[off])
-            following, gap, after = moved(self.model, self.q[rows], step, self.bases[rows])
+            following, gap, after = retracted(self.model, self.q[rows], step, self.bases[rows])
             trial = self._evaluate(rows, following, after, weights, np.ones(1))
             less = (self._merit(trial, costs, 0.0)[1] < fault) & (gap <= EXACTLY_CLOSED**2)
             self.q[rows[less]], self.bases[rows[less]] = following[less], after[less]
@@ -213,7 +218,7 @@ class Search:
         return soft + price * np.sum(faults, axis=1), worst
 
     def _steps(self, results: Array) -> Array:
-        """Steps (rows, nv) within the limits, none longer than LONGEST."""
+        """Steps (rows, nv) within the limits, none longer than LONGEST_STEP."""
         checks, step = self.outcome.get("checks", results), self.outcome.get("step", results).copy()
         pending = ~(checks[:, 0] <= NOTHING)
         if pending.any():
@@ -225,7 +230,9 @@ class Search:
         base = 3 if self.model.floating_base else 0  # its turns count, its way does not
         sizes = np.concatenate([np.abs(step[:, :base]), np.abs(step[:, 2 * base :])], axis=1)
         longest = np.max(sizes, axis=1, initial=0.0)
-        shortened: Array = step * np.minimum(1.0, LONGEST / np.maximum(longest, LONGEST))[:, None]
+        shortened: Array = (
+            step * np.minimum(1.0, LONGEST_STEP / np.maximum(longest, LONGEST_STEP))[:, None]
+        )
         return shortened
 
     def _constrained(self, programme: QuadraticProgram) -> Array:

@@ -42,10 +42,10 @@ from robomodel.spatial import (
 )
 from robomodel.spatial import transpose as transposed3
 from robomodel.spatial.logarithms import jlog6, log6
+from robomodel.tolerances import WRITTEN
 
 Cost: TypeAlias = float | Sequence[float]
 POSE = (4, 4)  # a target's homogeneous matrix
-RIGID = 1e-6  # by how much the axes of a pose may fail to be orthonormal
 
 
 @dataclass(frozen=True)
@@ -546,7 +546,7 @@ class ActuatorTask(Task):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TaskPiece:
     """A task without its numbers, as a program has it.
 
     ``kept``: its rows that have a cost. ``first``, ``size``: where its target is among the numbers
@@ -580,7 +580,7 @@ class TaskSet:
 
     def __init__(self, model: Model, tasks: Task | Iterable[Task]) -> None:
         self.tasks = (tasks,) if isinstance(tasks, Task) else tuple(tasks)
-        self.pieces: list[Piece] = []
+        self.pieces: list[TaskPiece] = []
         self.shapes: list[tuple[int, ...]] = []
         weights: list[float] = []
         targets = 0
@@ -595,7 +595,7 @@ class TaskSet:
             costs, shape = task.costs(model), task.target(model)
             kept = tuple(i for i, cost in enumerate(costs) if cost)
             size = math.prod(shape)
-            self.pieces.append(Piece(task.structure(), kept, targets, size, len(weights)))
+            self.pieces.append(TaskPiece(task.structure(), kept, targets, size, len(weights)))
             self.shapes.append(shape)
             targets += size
             weights += [task.gain, task.lm_damping, *(costs[i] for i in kept)]
@@ -662,14 +662,14 @@ class TaskSet:
                 pose = x.reshape(*x.shape[:-1], *POSE)
                 rotation = pose[..., :3, :3]
                 unit = rotation @ np.swapaxes(rotation, -1, -2) - np.eye(3)
-                if np.abs(unit).max(initial=0.0) > RIGID or np.any(np.linalg.det(rotation) < 0.0):
+                if np.abs(unit).max(initial=0.0) > WRITTEN or np.any(np.linalg.det(rotation) < 0.0):
                     raise ValueError(
                         f"the target of '{task.name}' is no pose: its axes are not orthonormal and "
                         "right-handed"
                     )
 
 
-def unfit(pieces: Iterable[Piece], targets: Vector) -> Scalar:
+def unfit(pieces: Iterable[TaskPiece], targets: Vector) -> Scalar:
     """By how much axes of target poses fail to be orthonormal and right-handed, squared."""
     worst: Scalar = 0.0
     for piece in pieces:

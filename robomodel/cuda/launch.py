@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.cuda.ptx import THREADS, blocks
+from robomodel.cuda.ptx import THREADS, grid_blocks
 from robomodel.kernels.program import PRECISIONS, Dtype
 
 CARDS = (2, 13)  # DLPack's numbers of CUDA's memory, and of such that processors share
@@ -374,11 +374,11 @@ def _library(x: Any) -> str:
     return type(x).__module__.partition(".")[0]
 
 
-__all__ = ["Compiled", "Driver", "NoCardError", "driver"]
+__all__ = ["CompiledPtx", "Driver", "NoCardError", "driver"]
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledPtx:
     """PTX with its entry; ``sizes`` of the arguments' rows by name.
 
     The argument that is ``timed``, if any, has a row for each instant.
@@ -463,7 +463,7 @@ class Compiled:
         (number,) = numbers
         values = [*(ctypes.c_void_p(x.address) for x in views), *others]
         values_at = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-        grid = (blocks(self.ptx, count), 1, 1, THREADS, 1, 1, 0)
+        grid = (grid_blocks(self.ptx, count), 1, 1, THREADS, 1, 1, 0)
         dimensions = [ctypes.c_uint(n) for n in grid]
         with card.on(number):
             for other in {x.stream for x in views} - {None, stream}:

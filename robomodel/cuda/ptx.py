@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from robomodel.cuda.slices import LONGEST, Slice, sliced
 from robomodel.kernels.llvm import machine
-from robomodel.kernels.llvm.assembly import Function, Instructions, Vectors
+from robomodel.kernels.llvm.assembly import Function, Instructions, LaneVectors
 from robomodel.kernels.plan import Iteration, KernelPlan, Memory, ordered, write
 from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
 
@@ -30,7 +30,7 @@ ARCHITECTURE = "sm_75"  # the oldest of newest drivers, which compile for the ca
 
 GLOBAL, SHARED, LOCAL = (f"ptr addrspace({n})" for n in (1, 3, 5))
 """Pointers to arguments and results, to a block's memory, and to a thread's local memory."""
-DIGITS = 1168  # of 2/π after the point: as many as the largest double has before it, and 190
+DIGITS_OF_TWO_BY_PI = 1168  # of 2/π after the point: as many as a double has before it, and 190
 
 
 def ptx(program: Program, name: str, sizes: Sequence[int], dtype: Dtype = "float64") -> str:
@@ -39,14 +39,14 @@ def ptx(program: Program, name: str, sizes: Sequence[int], dtype: Dtype = "float
     Its parameters: a pointer to each argument's rows and to the result's; of each argument how
     many numbers (int64) one row stands behind the one before, 0 where all states share it; and how
     many states there are (int64). ``sizes``: of arguments' rows, and of the result's. Blocks have
-    :data:`THREADS` threads, and there are :func:`blocks` of them. Raises RuntimeError where LLVM
-    does not know such cards.
+    :data:`THREADS` threads, and there are :func:`grid_blocks` of them. Raises RuntimeError where
+    LLVM does not know such cards.
     """
     slices = sliced(program, dtype, gathered(dtype))
     return in_slices(name, sizes, dtype, slices)
 
 
-def blocks(text: str, count: int) -> int:
+def grid_blocks(text: str, count: int) -> int:
     """How many blocks PTX of :func:`ptx`, or of motions, takes for so many states.
 
     Block ``b`` computes slice ``b % n`` of the ``b // n``-th 32 states, so that slices of the same
@@ -92,7 +92,7 @@ def _declarations(numbers: Scalars) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ThreadRow:
     """A thread's row: pointers of this kind to its first number."""
 
     kind: str
@@ -223,7 +223,7 @@ class _Block:
         rows = [self._row(k, gathering.rows.get(k)) for k in range(count)]
         rows += [self._row(count, gathering.rows[count]), self._row(count, None)]
 
-        def target(g: Function, names: Sequence[Row]) -> Rows:
+        def target(g: Function, names: Sequence[ThreadRow]) -> Rows:
             return _Rows(g, plan, names, gathering.scattered)
 
         text = body(f, plan, rows, local, target, f"s{n}_")
@@ -239,7 +239,7 @@ class _Block:
             return "%result", str(self.sizes[-1])
         return f"%argument{k}", f"%step{k}"
 
-    def _row(self, k: int, inside: tuple[int, int] | None) -> Row:
+    def _row(self, k: int, inside: tuple[int, int] | None) -> ThreadRow:
         """The thread's row, in the block's memory or outside."""
         f = self.f
         if inside is None:
@@ -248,7 +248,9 @@ class _Block:
         else:
             kind, base = SHARED, "@staged"
             at = f.value(f"add i64 {f.value(f'mul i64 {self.lane}, {inside[0]}')}, {inside[1]}")
-        return Row(kind, f.value(f"getelementptr {f.vectors.scalar}, {kind} {base}, i64 {at}"))
+        return ThreadRow(
+            kind, f.value(f"getelementptr {f.vectors.scalar}, {kind} {base}, i64 {at}")
+        )
 
     def _move(self, k: int, pairs: Sequence[tuple[int, int]], gathering: _Gathering) -> list[str]:
         """A row's numbers of the whole block, side by side; tables of where they are, if any.
@@ -302,8 +304,8 @@ def local_memory(f: Function, count: int) -> str:
 
 
 def body(
-    f: Function, plan: KernelPlan, rows: Sequence[Row], local: str,
-    target: Callable[[Function, Sequence[Row]], Rows], prefix: str = "",
+    f: Function, plan: KernelPlan, rows: Sequence[ThreadRow], local: str,
+    target: Callable[[Function, Sequence[ThreadRow]], Rows], prefix: str = "",
 ) -> list[str]:  # fmt: skip
     """The program on these rows and this memory; the functions that it takes where it is cut."""
     if len(plan.pieces) == 1:
@@ -313,7 +315,7 @@ def body(
         return []
     text: list[str] = []
     arguments = ", ".join([*(f"{row.kind} {row.name}" for row in rows), f"{LOCAL} {local}"])
-    named = [Row(row.kind, f"%row{k}") for k, row in enumerate(rows)]
+    named = [ThreadRow(row.kind, f"%row{k}") for k, row in enumerate(rows)]
     parameters = ", ".join([*(f"{row.kind} {row.name}" for row in named), f"{LOCAL} %local"])
     for n in range(len(plan.pieces)):
         piece = Function(f.vectors)
@@ -366,7 +368,11 @@ class _Rows(Rows):
     """Of arguments; of results gathered in the block's memory, others at all their places."""
 
     def __init__(
-        self, f: Function, plan: KernelPlan, rows: Sequence[Row], scattered: dict[int, list[int]]
+        self,
+        f: Function,
+        plan: KernelPlan,
+        rows: Sequence[ThreadRow],
+        scattered: dict[int, list[int]],
     ) -> None:
         super().__init__(f, plan)
         *arguments, self._gathered, self._outside = rows
@@ -472,7 +478,7 @@ def _entry_over_time(
             get(row_at("ptr addrspace(4)", "@table", constants, c)),
             local_at(inputs - iteration.columns + c),
         )
-    text = body(f, plan, [Row(GLOBAL, row)], local,
+    text = body(f, plan, [ThreadRow(GLOBAL, row)], local,
                 lambda g, rows: _TimedRows(g, plan, rows[0]))  # fmt: skip
     f.label("advance")
     size = plan.sizes[-1]
@@ -509,7 +515,7 @@ def _table(iteration: Iteration, numbers: Scalars) -> list[str]:
 class _TimedRows(Rows):
     """Argument 1's row of an instant; all else is in local memory: inputs, results, workspace."""
 
-    def __init__(self, f: Function, plan: KernelPlan, row: Row) -> None:
+    def __init__(self, f: Function, plan: KernelPlan, row: ThreadRow) -> None:
         super().__init__(f, plan)
         self._row, self._timed = row, plan.arguments()[1]
         results = len(plan.columns) + len(plan.constants)
@@ -527,7 +533,7 @@ class _TimedRows(Rows):
 
 
 @dataclass(frozen=True, slots=True)
-class Scalars(Vectors):
+class Scalars(LaneVectors):
     """Single numbers, not vectors of one."""
 
     @property
@@ -591,7 +597,9 @@ def _reduction(numbers: Scalars) -> list[str]:
     exponent = f.value(f"and i64 {f.value(f'lshr i64 {bits}, 52')}, 2047")
     fraction = f.value(f"and i64 {bits}, {2**52 - 1}")
     m = f.value(f"zext i64 {f.value(f'or i64 {fraction}, {2**52}')} to i192")
-    behind = f.value(f"sub i64 {DIGITS - 190 + 1075}, {exponent}")  # digits behind those needed
+    behind = f.value(
+        f"sub i64 {DIGITS_OF_TWO_BY_PI - 190 + 1075}, {exponent}"
+    )  # digits behind those needed
     digits = f.value(f"getelementptr i8, ptr @digits, i64 {f.value(f'lshr i64 {behind}, 3')}")
     window = f.value(f"load i256, ptr {digits}, align 1")
     shift = f.value(f"zext i64 {f.value(f'and i64 {behind}, 7')} to i256")
@@ -617,7 +625,7 @@ def _reduction(numbers: Scalars) -> list[str]:
     pair = f"{{{scalar}, {whole}}}"
     result = f.value(f"insertvalue {pair} poison, {scalar} {r}, 0")
     result = f.value(f"insertvalue {pair} {result}, {whole} {quadrant}, 1")
-    table = _two_over_pi(DIGITS).to_bytes(DIGITS // 8 + 16, "little")
+    table = _two_over_pi(DIGITS_OF_TWO_BY_PI).to_bytes(DIGITS_OF_TWO_BY_PI // 8 + 16, "little")
     entries = ", ".join(f"i8 {byte}" for byte in table)
     return [
         f"@digits = internal constant [{len(table)} x i8] [{entries}]",

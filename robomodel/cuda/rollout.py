@@ -9,14 +9,14 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from robomodel.cuda.launch import Compiled
+from robomodel.cuda.launch import CompiledPtx
 from robomodel.errors import as_real
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_ptx
 from robomodel.kernels.function import as_dtype
 from robomodel.model.derived import cache_key, cached_on_model
 from robomodel.model.model import Model
-from robomodel.motion.rollout import OPEN
+from robomodel.motion.rollout import LOST
 from robomodel.motion.steps import TORN, FixedStep
 from robomodel.scalars import Scalar, Vector, select
 
@@ -60,7 +60,7 @@ class CudaRollout:
             iteration=self._step.iteration,
             parts=[*self.parts.values()],
         )
-        self._compiled = Compiled(text, entry, self.parts | {"tau": model.nv}, self.dtype, "tau")
+        self._compiled = CompiledPtx(text, entry, self.parts | {"tau": model.nv}, self.dtype, "tau")
 
     @property
     def ptx(self) -> str:
@@ -77,7 +77,7 @@ class CudaRollout:
             inputs += [trace.inputs(iteration.carried), trace.inputs(iteration.columns)]
         outputs = step.build(step.from_independent(inputs[0]), *inputs[1:])
         checks, carried = outputs[step.size : step.results], outputs[step.results :]
-        return trace.program([*_lost(outputs[:n], checks, OPEN[self.dtype] ** 2), *carried]).fused()
+        return trace.program([*_lost(outputs[:n], checks, LOST[self.dtype] ** 2), *carried]).fused()
 
     def __reduce__(self) -> tuple[Callable[..., CudaRollout], tuple[object, ...]]:
         return partial(_made, self.model, **self.options), ()

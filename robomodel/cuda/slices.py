@@ -23,10 +23,10 @@ from robomodel.kernels.plan import KernelPlan, ordered, permuted
 from robomodel.kernels.program import PRECISIONS, Dtype, Program
 
 REGISTERS = 240  # of 32 bits, that a thread of a card has for values; it has 255
-MOVED = 32  # steps take as long as moving a number from or to memory: A100 25, H100 40
+MEMORY_STEPS = 32  # steps take as long as moving a number from or to memory: A100 25, H100 40
 SECTOR = 32  # bytes that a card writes at least
 LONGEST = 9000  # steps in one function, if there is but one
-LONG = 7000  # steps of a function in which twice as many values are spilled as need be
+SPILLS_TWICE = 7000  # steps of a function in which twice as many values are spilled as need be
 GROWTH = 1.5  # from one bound on the steps of a slice to the next
 
 
@@ -99,7 +99,7 @@ def _cost(each: Slice, dtype: Dtype, room: int) -> float:
         (column < room, place // numbers if column < room else place)
         for place, column in zip(each.places, plan.index, strict=True)
     }
-    return len(each.program.steps) + MOVED * (_moved(plan) + numbers * len(written))
+    return len(each.program.steps) + MEMORY_STEPS * (_moved(plan) + numbers * len(written))
 
 
 def _moved(plan: KernelPlan) -> float:
@@ -111,7 +111,7 @@ def _moved(plan: KernelPlan) -> float:
     if len(plan.pieces) > 1:
         return plan.crossing
     registers = REGISTERS * 32 // plan.precision.bits
-    return (1.0 + len(plan.program.steps) / LONG) * spilled(plan.program, registers)
+    return (1.0 + len(plan.program.steps) / SPILLS_TWICE) * spilled(plan.program, registers)
 
 
 def _plan(each: Slice, dtype: Dtype) -> KernelPlan:

@@ -13,8 +13,7 @@ from robomodel.description.poses import compose, rows3, vec
 from robomodel.errors import NOWHERE, Source
 from robomodel.scalars import Scalar, is_number, is_zero
 from robomodel.spatial import NO_INERTIA, ZERO, RigidInertia, Transform, factor, symmetric
-
-CANCELLED = 1e-15  # of the largest number: what is left of those that cancel
+from robomodel.tolerances import ROUNDING
 
 
 def placed(inertial: Inertial, pose: Pose) -> RigidInertia:
@@ -37,7 +36,7 @@ def scaled(inertial: Inertial, factor: float) -> Inertial:
     return replace(inertial, mass=factor * inertial.mass, inertia=(xx, xy, xz, yy, yz, zz))
 
 
-def moved(inertia: RigidInertia, pose: Pose) -> RigidInertia:
+def in_outer_frame(inertia: RigidInertia, pose: Pose) -> RigidInertia:
     """The inertia about the origin and in the axes of a frame in which its frame is at a pose.
 
     Rounding beside its largest numbers becomes zero.
@@ -54,7 +53,7 @@ def moved(inertia: RigidInertia, pose: Pose) -> RigidInertia:
 
 def _rounded(after: Sequence[Scalar], before: Sequence[Scalar]) -> list[Scalar]:
     """Numbers after a motion, with zeros for what is rounding beside the largest."""
-    small = CANCELLED * max((abs(x) for x in (*before, *after) if is_number(x)), default=0.0)
+    small = ROUNDING * max((abs(x) for x in (*before, *after) if is_number(x)), default=0.0)
     return [0.0 if is_number(x) and abs(x) <= small else x for x in after]
 
 
@@ -89,4 +88,4 @@ def axisymmetric(inertia: RigidInertia, k: int) -> bool:
         return same and all(map(is_zero, across))
     size = abs(m[0][0]) + abs(m[1][1]) + abs(m[2][2])
     off = max(abs(m[i][i] - m[j][j]), abs(m[i][j]), abs(m[i][k]), abs(m[j][k]))
-    return bool(off <= 1e-14 * size and max(abs(h[i]), abs(h[j])) <= 1e-14 * inertia.mass)
+    return bool(off <= ROUNDING * size and max(abs(h[i]), abs(h[j])) <= ROUNDING * inertia.mass)

@@ -26,13 +26,12 @@ from robomodel.description import (
 )
 from robomodel.scalars import as_number, is_number
 from robomodel.spatial import apply, cross, matmul, minus, plus, transpose
+from robomodel.tolerances import ROUNDING
 
 Positions = Mapping[str, Sequence[float]]
 """Where joints stand, by name; those left out stand at zero."""
 
 ORIGIN: Vec3 = (0.0, 0.0, 0.0)
-
-_ROUNDING = 1e-15  # of a cosine, or of a metre
 
 
 def vec(values: Iterable[float]) -> Vec3:
@@ -88,13 +87,13 @@ def tidy(pose: Pose) -> Pose:
     Poses that are computed from others are rounded anyway; structure is worth more.
     """
     x, y, z = pose.xyz
-    small = _ROUNDING * max(1.0, abs(x), abs(y), abs(z))
+    small = ROUNDING * max(1.0, abs(x), abs(y), abs(z))
     rotation = rows3(map(snapped, row) for row in pose.rotation)
     xyz = vec(snapped(each, small) for each in pose.xyz)
     return Pose(xyz, IDENTITY if rotation == IDENTITY else rotation)
 
 
-def snapped(value: float, small: float = _ROUNDING) -> float:
+def snapped(value: float, small: float = ROUNDING) -> float:
     """The number, or -1, 0 or 1 where it is ``small`` beside one of these; others as they are."""
     if not is_number(value):
         return value

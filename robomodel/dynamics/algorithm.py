@@ -65,6 +65,7 @@ from robomodel.model.parameters import (
     with_parameters,
 )
 from robomodel.scalars import Scalar, Vector
+from robomodel.tolerances import OPEN
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -512,7 +513,7 @@ def _shown(
 ) -> Callable[P, R]:
     """The call under the function's name, with the whole signature and documentation."""
     update_wrapper(call, function)
-    call.__doc__ = _completed(function.__doc__ or "", signature, common)
+    call.__doc__ = completed(function.__doc__ or "", signature, common)
     vars(call).pop("__wrapped__")  # the signature is that of the call, not of the declaration
     vars(call)["__signature__"] = signature
     return cast("Callable[P, R]", call)
@@ -543,7 +544,7 @@ def _expanded(
     return signature.replace(parameters=parameters)
 
 
-def _completed(text: str, signature: inspect.Signature, common: CommonDocumentation) -> str:
+def completed(text: str, signature: inspect.Signature, common: CommonDocumentation) -> str:
     """A docstring with what it leaves out: common arguments, options, and common errors."""
     text, _, examples = inspect.cleandoc(text).partition("Examples:\n")
     head, *sections = re.split(r"^(?=Returns:\n|Raises:\n)", text, flags=re.MULTILINE)
@@ -570,7 +571,6 @@ def _entries(body: str) -> dict[str, str]:
 
 WRENCH = ("the moment's x", "the moment's y", "the moment's z", "the force's x", "the force's y",
           "the force's z")  # fmt: skip
-OPEN = 1e-6  # a gap [m, or sine of an angle] that calls without check=True warn of
 OPERANDS = 64  # of a NumPy ufunc, its result included
 
 

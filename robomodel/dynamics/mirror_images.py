@@ -17,8 +17,7 @@ from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import ENTRIES, INERTIAL, of_joints, pseudo_inertia
-
-ALIKE = 1e-6  # of a pseudo-inertia, an axis, and of the robot's size: files round their numbers
+from robomodel.tolerances import WRITTEN
 
 
 def symmetric(tree: Model, nominal: Array, values: Array) -> Array:
@@ -89,7 +88,7 @@ def _images(tree: Model, tens: Array, poses: Array, mirror: Array) -> dict[int, 
                 continue
             gap = np.linalg.norm(across - world[other])
             freedoms = tree.nodes[body].joint.nv
-            if np.any(across) and gap <= ALIKE * np.linalg.norm(across):
+            if np.any(across) and gap <= WRITTEN * np.linalg.norm(across):
                 ends = mirror @ poses[body], poses[other]
                 if _one_line(*ends, freedoms, joint.axis, its.axis, size):
                     images[body] = other
@@ -108,11 +107,11 @@ def _one_line(one: Array, other: Array, freedoms: int, axis: Vec3, its: Vec3, si
     """Whether joints at these poses move about, or along, one line; others share their origin."""
     apart = other[:3, 3] - one[:3, 3]
     if freedoms != 1:
-        return bool(np.linalg.norm(apart) <= ALIKE * size or freedoms == 6)
+        return bool(np.linalg.norm(apart) <= WRITTEN * size or freedoms == 6)
     a, b = one[:3, :3] @ np.asarray(axis), other[:3, :3] @ np.asarray(its)
     lengths = np.linalg.norm(a) * np.linalg.norm(b)
-    parallel = np.linalg.norm(np.cross(a, b)) <= ALIKE * lengths
-    off = np.linalg.norm(np.cross(apart, b)) <= ALIKE * size * np.linalg.norm(b)
+    parallel = np.linalg.norm(np.cross(a, b)) <= WRITTEN * lengths
+    off = np.linalg.norm(np.cross(apart, b)) <= WRITTEN * size * np.linalg.norm(b)
     return bool(parallel and off)
 
 

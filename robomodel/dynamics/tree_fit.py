@@ -40,7 +40,7 @@ from robomodel.model.physical import Cone, ParameterPrior, minimise
 from robomodel.model.tree_joints import ClusterTree
 from robomodel.scalars import stack, unstack
 from robomodel.spatial import UNIT, Transform
-from robomodel.tolerances import SINGULAR
+from robomodel.tolerances import NOTHING, ROUNDING, SINGULAR, TINY
 
 STATES = 400  # of a fit, and as many others for its errors, which are alike then
 RATE = 10.0  # rad/s: accelerations over velocities of the states
@@ -49,11 +49,11 @@ BALANCED = 1e-3  # of these: what gravity's rest on a balanced robot stays below
 GRAVITY = 10.0  # times as exactly as other torques, as it acts all the time
 GAMMA = 1e-6  # weight of the distance to the lumped bodies, in the relative error squared
 HALVES = 20  # from a weight of 1, halved: Newton's method follows the solutions in a few steps
-CENTRED, SETTLED = 0.1, 1e-6  # of a weight: the accuracy on the way, and in the end
+CENTRED, FINISHED = 0.1, 1e-6  # of a weight: the accuracy on the way, and in the end
 RAISED = 1e-3  # of the largest eigenvalue of a body's Σ: what is below is raised to begin with
 LIGHT = 1e-4  # of the tree's mass: the least that a body has to begin with
 ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: the armature that is assumed
-DIGITS = 9  # of fitted numbers
+FITTED_DIGITS = 9  # of fitted numbers
 SEED = 20260302
 
 
@@ -341,7 +341,7 @@ def _add_disc(
 
 def _exists(ten: Array) -> bool:
     lowest, *_, highest = np.linalg.eigvalsh(pseudo_inertia(ten.tolist()))
-    return bool(lowest >= -1e-12 * highest)
+    return bool(lowest >= -NOTHING * highest)
 
 
 # ---- the fit -------------------------------------------------------------------------------------
@@ -370,9 +370,9 @@ def fitted(tree: Model, states: TreeStates, start: Array, bodies: set[str]) -> M
     for n in reversed(range(HALVES + 1)):  # of each weight from the solution of twice that
         weight = GAMMA * 2.0**n
         prior = ParameterPrior(cones, scalars, nominal, ways, weight, np.full(len(scalars), weight))
-        z = minimise(gram, slope, prior, ways, z, (CENTRED if n else SETTLED) * weight)
+        z = minimise(gram, slope, prior, ways, z, (CENTRED if n else FINISHED) * weight)
     x = symmetric(tree, nominal, nominal + ways @ z)
-    values = np.where(free, [float(f"{each:.{DIGITS}g}") for each in x], filed.values)
+    values = np.where(free, [float(f"{each:.{FITTED_DIGITS}g}") for each in x], filed.values)
     return with_parameters(tree, values)
 
 
@@ -450,5 +450,5 @@ def _raised(ten: Array, least: float, length: float) -> Array:
 def with_values(tree: Model, values: Array) -> Model:
     """The tree with these parameters; rounding of zero armatures is no armature."""
     filed = parameters(tree).values
-    rounding = np.abs(values) < 1e-15 * np.maximum(np.abs(filed), 1e-300)
+    rounding = np.abs(values) < ROUNDING * np.maximum(np.abs(filed), TINY)
     return with_parameters(tree, np.where(rounding, 0.0, values))

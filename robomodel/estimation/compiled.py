@@ -35,6 +35,7 @@ from robomodel.kernels.program import Program
 from robomodel.model.arguments import as_array, by_name
 from robomodel.model.joints import Array
 from robomodel.scalars import Scalar, dot
+from robomodel.tolerances import TINY
 
 if TYPE_CHECKING:
     from robomodel.estimation.instant import Problem
@@ -411,7 +412,7 @@ class SolverKernel:
                 along = residual(still, estimation.done.restore(none, unit))
                 pull = sum(w * x * r for w, x, r in zip(weights, along, wrong, strict=True))
                 terms = sum(w * abs(x) * s for w, x, s in zip(weights, along, size, strict=True))
-                worst = max(worst, np.max(np.abs(pull) / np.maximum(terms, 1e-300), initial=0.0))
+                worst = max(worst, np.max(np.abs(pull) / np.maximum(terms, TINY), initial=0.0))
             return _number(worst)
 
 

@@ -366,7 +366,7 @@ def _stacked(parts: Sequence[_RowBlock], names: Sequence[str], sizes: Mapping[st
 
 THRESHOLD = 0.1  # a pivot is no smaller than this share of the largest in its column
 RELAXED = (THRESHOLD, 1e-2, 1e-4)  # for columns that had to wait: the share at last
-MANY = 12  # columns at once that are worth sorting
+MANY_COLUMNS = 12  # columns at once that are worth sorting
 REMAINDER = 1e-11  # of a column's first size: what remains is rounding
 
 Row = dict[int, Scalar]
@@ -626,7 +626,7 @@ class PivotChoice:
         """The cheapest large enough pivot of these columns; None where there is none."""
         best: tuple[tuple[float, float], Pivot] | None = None
         shortest = 0
-        if len(columns) > MANY:  # the shortest first, as long as they can be cheaper
+        if len(columns) > MANY_COLUMNS:  # the shortest first, as long as they can be cheaper
             columns = sorted(columns, key=lambda c: len(self.touching[c]))
             shortest = min(len(row) for i, row in self.rows.items() if not self.soft[i])
         for c in columns:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from robomodel.estimation.spaces import Space
 from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array, Mask
+from robomodel.tolerances import NOTHING
 
 NoiseLike: TypeAlias = "Noise | ArrayLike"
 
@@ -83,7 +84,7 @@ def gaussian(covariance: ArrayLike) -> Noise:
     sigma = as_numbers(covariance, "covariance")
     if sigma.ndim != 2 or sigma.shape[0] != sigma.shape[1]:
         raise ValueError(f"a covariance is a square matrix, not of shape {sigma.shape}")
-    if not np.allclose(sigma, sigma.T, rtol=1e-12, atol=0.0):
+    if not np.allclose(sigma, sigma.T, rtol=NOTHING, atol=0.0):
         raise ValueError("a covariance is symmetric")
     try:
         root = np.asarray(np.linalg.cholesky(sigma), dtype=np.float64)

@@ -36,7 +36,7 @@ from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, stack, unstack
-from robomodel.tolerances import RANK
+from robomodel.tolerances import MOVES, RANK
 
 if TYPE_CHECKING:
     from robomodel.estimation.compiled import Solver
@@ -269,7 +269,7 @@ class Problem:
         free = tuple(
             name
             for name, columns in system.columns.items()
-            if np.max(np.abs(null[:, list(columns)]), initial=0.0) > 1e-8
+            if np.max(np.abs(null[:, list(columns)]), initial=0.0) > MOVES
         )
         return Determinacy(rank, system.unknowns, system.rows, free)
 

@@ -544,7 +544,7 @@ class _PlanningProblem:
 
 
 Bounds: TypeAlias = Mapping[str, tuple[float, float]]
-ROUND = 1e-3  # N: what rounds the tip of a friction cone, on the safe side
+TIP = 1e-3  # N: what rounds the tip of a friction cone, on the safe side
 
 
 def _point_motion(model: Model, frames: tuple[FrameKey, ...]) -> TracedFactor:
@@ -713,7 +713,7 @@ class ConeMargins(FactorBase):
         across = np.eye(3) - np.outer(n, n)
         f = x[0].reshape(len(x[0]), self.count, 3)[:, list(self.chosen)]
         push, side = f @ n, f @ across
-        size = np.sqrt(np.einsum("...i,...i->...", side, side) + ROUND**2)
+        size = np.sqrt(np.einsum("...i,...i->...", side, side) + TIP**2)
         slope = np.zeros((len(f), self.rows, 3 * self.count))
         for row, i in enumerate(self.chosen):
             here = slice(3 * i, 3 * i + 3)

@@ -17,11 +17,12 @@ from robomodel.estimation.elimination import UndeterminedError
 from robomodel.estimation.factors import FactorBase
 from robomodel.estimation.graph import Graph, Linear, Term, Values, beside_next, diagonal
 from robomodel.model.joints import Array
+from robomodel.tolerances import NOTHING
 
 Method: TypeAlias = Literal["levenberg-marquardt", "gauss-newton"]
 LinearSolver: TypeAlias = Literal["qr", "augmented"]
 
-DAMPING, MOST = 1e-6, 1e12
+DAMPING, MOST_DAMPING = 1e-6, 1e12
 FASTER, SLOWER = 0.1, 10.0
 NOISE = 1e-14  # of the merit, below which a predicted improvement means nothing
 SHORTEST = 2.0**-12  # of a step along which the merit must fall
@@ -199,7 +200,7 @@ def _iterate(
             at = trial
             converged = small and damping <= 1.0  # much damped, every step is small
             damping = damping * FASTER if damping > DAMPING else least
-        elif not damped or damping > MOST:
+        elif not damped or damping > MOST_DAMPING:
             break
         else:
             damping = max(damping * SLOWER, DAMPING)
@@ -473,10 +474,10 @@ def _marginal(
 
 BOUNDARY = 0.995  # share of the way to the boundary that a step may go
 FALL, POWER = 0.2, 1.5  # how μ falls: the less of μ FALL and μ ^ POWER
-SETTLED = 0.1  # a step whose promise is below so many μ a margin ends a μ
+MARGIN_SETTLED = 0.1  # a step whose promise is below so many μ a margin ends a μ
 CLOSING = 1e-2  # damping with which conditions are met to the end, once the cost has settled
 CALM = 1e-3  # damping up to which the predicted improvement measures the distance from the minimum
-SLACK = 1e-2  # least slack to begin with
+LEAST_SLACK = 1e-2  # least slack to begin with
 BARRIER_DAMPING, MOST_BARRIER_DAMPING = 1e-8, 1e8  # of the squared norm of an unknown's column
 MULTIPLIERS = 1e10  # how far z may be from μ/s, either way
 
@@ -524,7 +525,7 @@ class _Merit:
             return True
         before = at.barrier(self.mu) + self.penalty * at.gap
         after = trial.barrier(self.mu) + self.penalty * trial.gap
-        return after <= before - ARMIJO * share * self.promise + 1e-12 * abs(before)
+        return after <= before - ARMIJO * share * self.promise + NOTHING * abs(before)
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the not finite is turned down
@@ -588,7 +589,7 @@ def minimize_inside(
         promise = gain + penalty * closes
         done = abs(gain) <= tolerance * (1.0 + abs(at.cost)) and damping <= CALM
         closed = at.gap <= max(0.1 * math.sqrt(mu), violation)
-        if mu > least and closed and (abs(gain) <= SETTLED * mu * count or done):
+        if mu > least and closed and (abs(gain) <= MARGIN_SETTLED * mu * count or done):
             mu, penalty = max(least, min(FALL * mu, mu**POWER)), 1.0
             continue
         closing = closing or (mu <= least and done)
@@ -637,7 +638,7 @@ def _evaluated(
     ]
     margin = [-block[..., -1] for _, block in blocks]
     if slack is None:
-        slack = [np.maximum(c, SLACK) for c in margin]
+        slack = [np.maximum(c, LEAST_SLACK) for c in margin]
     else:  # what lies further inside than its slack is a margin met
         slack = [np.maximum(c, s) for c, s in zip(margin, slack, strict=True)]
     cost, hard = linear.residuals()

@@ -22,7 +22,7 @@ from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import EXACTLY_CLOSED
 
 SMALL = 0.1  # motions of a loop's independent joints up to which a few Newton steps will close it
-NEWTON = 4
+NEWTON_STEPS = 4
 
 
 class Space(Protocol):
@@ -206,7 +206,7 @@ def _following(model: Model) -> Function:
     ]
 
     def build(q: Vector, dx: Vector) -> list[Scalar]:
-        result = integrated(model, q, dx, NEWTON)
+        result = integrated(model, q, dx, NEWTON_STEPS)
         gaps = [x for cluster, loop in loops for x in loop.rows(result[cluster.q])[0]]
         return [*result, *gaps]
 

@@ -21,6 +21,7 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import count, of_joints, parameters
 from robomodel.scalars import stack, unstack
+from robomodel.tolerances import NOTHING, SINGULAR, TINY
 
 SEED = 20180524  # samples are the same at every call
 FACTOR = 3  # rows of a stacked regressor for each column
@@ -44,7 +45,7 @@ class BaseParameters:
     names: tuple[str, ...]
     matrix: Array
     parameters: tuple[str, ...]
-    gap: Gap
+    gap: SingularValueGap
     pivots: tuple[int, ...] = ()
 
     @property
@@ -123,11 +124,11 @@ def base_parameters(
     rows = None if measured is None else _coordinates(model, measured, start)
     names = parameters(model).names
     if not model.nv or rows == []:
-        return BaseParameters((), np.zeros((0, len(names))), names, Gap())
+        return BaseParameters((), np.zeros((0, len(names))), names, SingularValueGap())
     space, scale, gap = _row_space(model, start, rows, keys)
     echelon, pivots = reduced(space, _order(model))
     matrix = echelon * scale / scale[pivots, None]
-    matrix[np.abs(echelon) < 1e-9] = 0.0
+    matrix[np.abs(echelon) < SINGULAR] = 0.0
     matrix[range(len(pivots)), pivots] = 1.0
     words = tuple(_worded(names, row, pivot) for row, pivot in zip(matrix, pivots, strict=True))
     return BaseParameters(words, matrix, names, gap, tuple(pivots))
@@ -176,7 +177,7 @@ def _scales(model: Model) -> Array:
 
 def _row_space(
     model: Model, start: Array, rows: list[int] | None, contacts: tuple[FrameKey, ...]
-) -> tuple[Array, Array, Gap]:
+) -> tuple[Array, Array, SingularValueGap]:
     """Row space (of scaled parameters), their scales and the gap of a stacked regressor."""
     rng = np.random.default_rng(SEED)
     each = len(rows) if rows else model.nv
@@ -255,7 +256,7 @@ def _worded(names: Sequence[str], row: Array, pivot: int) -> str:
 # ---- samples -------------------------------------------------------------------------------------
 
 
-STEPS = 3  # of at most 0.3 radians, or cluster sizes
+WALKED = 3  # of at most 0.3 radians, or cluster sizes
 
 
 def on_branch(model: Model, rng: np.random.Generator, count: int, start: Array) -> Array:
@@ -269,7 +270,7 @@ def on_branch(model: Model, rng: np.random.Generator, count: int, start: Array) 
     q = np.empty((count, model.nq))
     for n, row in enumerate(q):
         row[:] = start
-        for _ in range(1 + n % STEPS if linkages else 0):
+        for _ in range(1 + n % WALKED if linkages else 0):
             row[:] = random_configuration(model, rng, row, linkages, of_loops=True)
         anywhere = random_configuration(model, rng, None, others)
         for cluster in others:
@@ -280,15 +281,14 @@ def on_branch(model: Model, rng: np.random.Generator, count: int, start: Array) 
 # ---- ranks and row spaces ---------------------------------------------------------------
 
 
-FAINT = 1e-14  # of the largest singular value: what surely does not count below
-CLEAR = 1e-6  # and what surely does above
-LEAST = 1e-16  # what stands for singular values of zero in ratios
-EMPTY = 1e-11  # of the longest column: a column that is zero
+SURELY_DROPPED = 1e-14  # of the largest singular value: what surely does not count below
+SURELY_COUNTS = 1e-6  # and what surely does above
+STANDS_FOR_ZERO = 1e-16  # what stands for singular values of zero in ratios
 PIVOTS = (0.05, 1e-3, 1e-7)  # of a column: what must remain of it beside the pivots before
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class SingularValueGap:
     """The smallest singular value that counts, and the largest that does not; of the largest."""
 
     kept: float = 1.0
@@ -299,24 +299,26 @@ class Gap:
         """Their ratio, up to 1e17."""
         return self.kept / max(self.dropped, 1e-17)
 
-    def worse(self, other: Gap) -> Gap:
+    def worse(self, other: SingularValueGap) -> SingularValueGap:
         """The narrower of two."""
         return self if self.ratio <= other.ratio else other
 
 
-def _rank(share: Array) -> tuple[int, Gap]:
+def _rank(share: Array) -> tuple[int, SingularValueGap]:
     """The rank of a matrix of these singular values, the largest 1: where the widest gap is.
 
     Loops near one configuration vary little, so that what counts may be small.
     """
-    least, most = int(np.sum(share > CLEAR)), int(np.sum(share > FAINT))
-    padded = np.maximum(np.append(share, 0.0), LEAST)
+    least, most = int(np.sum(share > SURELY_COUNTS)), int(np.sum(share > SURELY_DROPPED))
+    padded = np.maximum(np.append(share, 0.0), STANDS_FOR_ZERO)
     ratios = padded[least - 1 : most] / padded[least : most + 1]
     rank = least + int(np.argmax(ratios))
-    return rank, Gap(float(share[rank - 1]), float(share[rank]) if rank < len(share) else 0.0)
+    return rank, SingularValueGap(
+        float(share[rank - 1]), float(share[rank]) if rank < len(share) else 0.0
+    )
 
 
-def split(rows: Array) -> tuple[Array, Array, Array, Gap]:
+def split(rows: Array) -> tuple[Array, Array, Array, SingularValueGap]:
     """(row space, kernel, columns' sizes, gap) of a matrix.
 
     Both spaces are orthonormal rows, for unknowns that are multiplied by their columns' sizes.
@@ -324,8 +326,8 @@ def split(rows: Array) -> tuple[Array, Array, Array, Gap]:
     count = rows.shape[1]
     sizes = np.linalg.norm(rows, axis=0)
     if not rows.any():
-        return np.zeros((0, count)), np.eye(count), np.ones(count), Gap()
-    some = sizes > EMPTY * max(float(sizes.max(initial=0.0)), 1e-300)
+        return np.zeros((0, count)), np.eye(count), np.ones(count), SingularValueGap()
+    some = sizes > NOTHING * max(float(sizes.max(initial=0.0)), TINY)
     sizes = np.where(some, sizes, 1.0)
     scaled = np.where(some, rows / sizes, 0.0)
     if len(scaled) > count:
@@ -356,6 +358,6 @@ def reduced(rows: Array, order: Sequence[int]) -> tuple[Array, list[int]]:
             remaining -= np.outer(along, along @ remaining)
     pivots.sort(key=list(order).index)
     result: Array = np.asarray(np.linalg.solve(rows[:, pivots], rows), dtype=float)
-    result[np.abs(result) < 1e-9] = 0.0
+    result[np.abs(result) < SINGULAR] = 0.0
     result[:, pivots] = np.eye(len(pivots))
     return result, pivots

@@ -33,13 +33,16 @@ from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.model.parameters import as_parameters, parameters, with_parameters
 from robomodel.model.parametric import parametric
+from robomodel.tolerances import CONVERGED, NOTHING, RANK, ROUNDING, SAME, TINY
 
-RANK = 1e-7  # singular values below this share of the largest tell nothing, columns of norm 1
-SHARE = 1e-3  # of a null direction: what of it counts as a part of a group
-WEAK = 0.2  # the same of a direction that noise hides
-LEAST, MOST = 1e-3, 0.1  # shares of sizes, radians and ratios by which a file may be wrong
+UNOBSERVED = 1e-7  # singular values below this share of the largest tell nothing, columns of norm 1
+GROUPED = 1e-3  # of a null direction: what of it counts as a part of a group
+HIDDEN_BY_NOISE = 0.2  # the same of a direction that noise hides
+LEAST_WRONG, MOST_WRONG = (
+    1e-3,
+    0.1,
+)  # shares of sizes, radians and ratios by which a file may be wrong
 ITERATIONS = 50
-STILL = 1e-9  # [rad, sizes] of a step that ends the iteration
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +205,7 @@ class _Problem:
             q = self._start(p)
             damping, cost = 1e-6, math.inf
             weights = np.ones_like(self.readings.values)
-            file, wrong = p, MOST * self._units
+            file, wrong = p, MOST_WRONG * self._units
             for _ in range(ITERATIONS):
                 left, by_q, by_p = self._linearized(q, p, weights)
                 if self.robust:
@@ -211,21 +214,21 @@ class _Problem:
                 prior, wrong = self._prior(right, matrix, p - file, wrong)
                 step = self._step(right, matrix, prior, p - file, damping)
                 moves = -np.einsum(
-                    "nij,nj->ni", np.linalg.pinv(by_q, rcond=1e-10), left + by_p @ step
+                    "nij,nj->ni", np.linalg.pinv(by_q, rcond=RANK), left + by_p @ step
                 )
                 ahead, p_ahead = self._moved(q, moves, p + step), p + step
                 now, after = (
                     float(np.sum(x**2) + np.sum((prior * (at - file)) ** 2))
                     for x, at in ((left, p), (self._left(ahead, p_ahead, weights), p_ahead))
                 )
-                if not after <= now * (1.0 + 1e-9) + 1e-24:
+                if not after <= now * (1.0 + SAME) + 1e-24:
                     damping *= 10.0
                     if damping > 1e6:
                         break
                     continue
                 q, p, damping = ahead, p_ahead, max(damping / 10.0, 1e-12)
                 size = max(float(np.max(np.abs(step / self._units))), float(np.max(np.abs(moves))))
-                if size < STILL or (abs(cost - after) <= 1e-13 * after and size < 1e-6):
+                if size < CONVERGED or (abs(cost - after) <= ROUNDING * after and size < 1e-6):
                     break
                 cost = after
             return self._result(q, p, weights, wrong)
@@ -266,10 +269,8 @@ class _Problem:
             closed[n] = closed[nearest[np.argmin(np.abs(nearest - n))]]
         for _ in range(20):
             left, by_q, _ = self._linearized(closed, p, np.ones_like(values))
-            moves = -np.einsum("nij,nj->ni", np.linalg.pinv(by_q, rcond=1e-10), left)
-            moves *= np.minimum(1.0, 0.3 / np.maximum(np.max(np.abs(moves), axis=1), 1e-300))[
-                :, None
-            ]
+            moves = -np.einsum("nij,nj->ni", np.linalg.pinv(by_q, rcond=RANK), left)
+            moves *= np.minimum(1.0, 0.3 / np.maximum(np.max(np.abs(moves), axis=1), TINY))[:, None]
             closed = self._moved(closed, moves, p)
             if np.max(np.abs(moves), initial=0.0) < 1e-6:
                 break
@@ -339,7 +340,7 @@ class _Problem:
     def _projected(self, left: Array, by_q: Array, by_p: Array) -> tuple[Array, Array]:
         """Residuals and derivatives by parameters without what independent positions explain."""
         u, s, _ = np.linalg.svd(by_q, full_matrices=False)
-        u = np.where((s > 1e-10 * s[:, :1])[:, None, :], u, 0.0)
+        u = np.where((s > RANK * s[:, :1])[:, None, :], u, 0.0)
         right = left - np.einsum("nij,nkj,nk->ni", u, u, left)
         matrix = by_p - np.einsum("nij,nkj,nkp->nip", u, u, by_p)
         return right.ravel(), matrix.reshape(-1, by_p.shape[-1])
@@ -351,7 +352,7 @@ class _Problem:
         units = self._units
         rows = np.concatenate([matrix, np.diag(prior)]) * units
         u, s, vt = np.linalg.svd(rows, full_matrices=False)
-        told = s > RANK * max(s[0], 1e-300)
+        told = s > UNOBSERVED * max(s[0], TINY)
         share = np.where(told, s / (s**2 + damping * s[0] ** 2), 0.0)
         step: Array = units * (vt.T @ (share * (u.T @ -np.concatenate([right, prior * moved]))))
         return step
@@ -371,7 +372,7 @@ class _Problem:
         for kind in set(kinds.tolist()):
             of = kinds == kind
             square = np.sum((moved[of] / units[of]) ** 2) / max(float(told[of].sum()), 1e-3)
-            share = np.clip(np.sqrt(square), LEAST, MOST) if moved.any() else MOST
+            share = np.clip(np.sqrt(square), LEAST_WRONG, MOST_WRONG) if moved.any() else MOST_WRONG
             after[of] = share * units[of]
         return math.sqrt(self._variance(right, told.sum())) / after, after
 
@@ -379,7 +380,7 @@ class _Problem:
         """The inverse covariance (k, k) of the parameters in their units."""
         units = self._units
         scaled = matrix * units
-        variance = max(self._variance(right, 0.0), 1e-300)
+        variance = max(self._variance(right, 0.0), TINY)
         result: Array = scaled.T @ scaled / variance + np.diag((units / wrong) ** 2)
         return result
 
@@ -394,21 +395,21 @@ class _Problem:
         left, by_q, by_p = self._linearized(q, p, weights)
         right, matrix = self._projected(left, by_q, by_p)
         norms = np.linalg.norm(matrix, axis=0)
-        norms = np.where(norms > 1e-12 * max(norms.max(), 1e-300), norms, np.inf)
+        norms = np.where(norms > NOTHING * max(norms.max(), TINY), norms, np.inf)
         _, s, vt = np.linalg.svd(matrix / norms, full_matrices=True)
         s = np.concatenate([s, np.zeros(len(p) - len(s))])
-        null = vt[s <= RANK * max(s[0], 1e-300)]
-        groups = _groups(null, self.names, SHARE)
+        null = vt[s <= UNOBSERVED * max(s[0], TINY)]
+        groups = _groups(null, self.names, GROUPED)
         known = self._measured(q)
         deviation = math.sqrt(self._variance(right, len(p) - len(null)))
         rows = np.concatenate([matrix, np.diag(deviation / wrong)]) * self._units
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
-        inverse = vt.T / np.maximum(s, 1e-300) ** 2 @ vt
+        inverse = vt.T / np.maximum(s, TINY) ** 2 @ vt
         covariance = deviation**2 * inverse * np.outer(self._units, self._units)
         _, s, vt = np.linalg.svd(matrix * wrong, full_matrices=True)
         s = np.concatenate([s, np.zeros(len(p) - len(s))])
         taken = {name for group in groups for name in group}
-        hidden = _groups(vt[s <= deviation], self.names, WEAK)
+        hidden = _groups(vt[s <= deviation], self.names, HIDDEN_BY_NOISE)
         groups += tuple(group for group in hidden if not taken.intersection(group))
         for name in taken:
             n = self.names.index(name)

@@ -25,13 +25,14 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
 from robomodel.running import Progress
 from robomodel.scalars import stack, unstack
+from robomodel.tolerances import DIFFERENCE, SAME, TINY
 
 Most: TypeAlias = float | Mapping[str, float] | None
 
 SEED = 20061004  # of the motions by which regressors are scaled: always the same
 AWAY = 4.0  # times the size of G in the middle: how near to dead points loops come
 REACHED = 0.95  # of what may be used of a limit
-TINY = 1e-9  # half of a range that leaves no room
+NO_ROOM = 1e-9  # half of a range that leaves no room
 
 
 Quantity = Literal["position", "velocity", "acceleration", "torque", "reach", "transmission"]
@@ -60,7 +61,7 @@ class LimitUse:
         """The share that x uses: 0 in the middle, 1 on it; of a single one, 1 - distance."""
         half = 0.5 * (self.upper - self.lower)
         beyond = np.maximum(x - self.upper, self.lower - x)
-        return np.asarray(1.0 + beyond / (max(half, TINY) if math.isfinite(half) else 1.0))
+        return np.asarray(1.0 + beyond / (max(half, NO_ROOM) if math.isfinite(half) else 1.0))
 
     def __str__(self) -> str:
         same = self.lower == -self.upper
@@ -454,7 +455,7 @@ class MotionLimits:
         u = np.where(np.isnan(u) & ~np.isnan(tau[..., :1]), np.inf, u)
         rates = np.einsum("...ij,...i->...j", matrix, v)
         least, most = bounds(self.model, rates)
-        stall = np.maximum(bounds(self.model, None)[1], TINY)
+        stall = np.maximum(bounds(self.model, None)[1], NO_ROOM)
         fastest = np.array([each.velocity_limit for each in self.model.actuators])
         beyond = np.maximum(u - most, least - u)
         with np.errstate(invalid="ignore"):
@@ -600,19 +601,16 @@ def integrated(model: Model, q: Array, far: Array) -> Array:
 Criterion: TypeAlias = Literal["condition", "information"]
 Cost: TypeAlias = Callable[[Array], Array]
 
-DRAWN = 12  # motions
+DRAWN_MOTIONS = 12  # motions
 SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)  # of their sizes: the largest that limits allow
 JUDGED = 12  # states of a period for each harmonic
 PENALTIES = (1e2, 1e4)  # weights of squares beyond limits, one after the other
 HALVINGS = 12
-CHUNK = 2_000_000  # numbers in regressors at a time
-SAME = 1e-7  # radians or metres: two ways to one configuration
-STEP = 1e-6  # of differences
+NUMBERS_AT_ONCE = 2_000_000  # numbers in regressors at a time
 TRIED = 0.5 ** np.arange(-1.0, 9.0)  # of the whole step
-FAR = 0.3  # of a joint's range: the longest step
+LONGEST_STEP = 0.3  # of a joint's range: the longest step
 SMALL = 1e-4  # a gain that is none
 IDLE = 3  # such steps end it
-LEAST = 1e-300
 
 
 @dataclass(frozen=True)
@@ -641,7 +639,7 @@ class RegressorScale:
         scaled = (rows / self.levels[:, None]) @ self.basis
         flat = scaled.reshape(len(rows), -1, self.basis.shape[1])
         gram = np.swapaxes(flat, 1, 2) @ flat / rows.shape[1]
-        return np.sqrt(np.maximum(np.linalg.eigvalsh(gram), LEAST))
+        return np.sqrt(np.maximum(np.linalg.eigvalsh(gram), TINY))
 
 
 @dataclass(frozen=True)
@@ -714,16 +712,16 @@ class ExcitationSearch:
         """Random motions (n, size) within limits, none where they leave none."""
         rng = np.random.default_rng(seed)
         family, count = self.family, len(self.middle)
-        sizes = rng.normal(size=(DRAWN, count, family.modes))
+        sizes = rng.normal(size=(DRAWN_MOTIONS, count, family.modes))
         if family.fixed:  # some leave to one side only, as from limits
             side = np.where(self.middle < 0.0, -1.0, 1.0)
-            sizes[: DRAWN // 3] = side[:, None] * family.hump
+            sizes[: DRAWN_MOTIONS // 3] = side[:, None] * family.hump
         x = np.einsum("...jk,tk->...jt", sizes, family.shapes(self.time, 0))
         sizes /= 0.5 * np.ptp(x, axis=-1)[..., None]
-        sizes *= rng.uniform(0.3, 1.0, (DRAWN, count, 1))
-        middle = rng.uniform(0.0, 1.0, (DRAWN, 1)) * self.middle
-        middle = middle + rng.uniform(-0.3, 0.3, (DRAWN, count))
-        result, worst = np.empty((DRAWN, family.size)), np.full(DRAWN, np.inf)
+        sizes *= rng.uniform(0.3, 1.0, (DRAWN_MOTIONS, count, 1))
+        middle = rng.uniform(0.0, 1.0, (DRAWN_MOTIONS, 1)) * self.middle
+        middle = middle + rng.uniform(-0.3, 0.3, (DRAWN_MOTIONS, count))
+        result, worst = np.empty((DRAWN_MOTIONS, family.size)), np.full(DRAWN_MOTIONS, np.inf)
         for share in SHARES:
             beyond = worst > 1.0
             if not beyond.any():
@@ -750,7 +748,7 @@ class ExcitationSearch:
         """Scores and the penalty on what is beyond limits (m,); infinite where a loop opens."""
         result = np.full(len(numbers), np.inf)
         states = len(self.time) * len(scale.levels) * len(scale.basis)
-        each = max(1, CHUNK // states)
+        each = max(1, NUMBERS_AT_ONCE // states)
         for first in range(0, len(numbers), each):
             at = slice(first, first + each)
             motion = self.family.along(self.time, numbers[at], near)
@@ -817,8 +815,8 @@ def descend(cost: Cost, x: Array, steps: int, notify: Callable[[Array], None]) -
     inverse, fresh, idle = unit, True, 0
 
     def slope(x: Array) -> tuple[float, Array]:
-        result = cost(x + np.concatenate([np.zeros((1, n)), STEP * unit]))
-        change = (result[1:] - result[0]) / STEP
+        result = cost(x + np.concatenate([np.zeros((1, n)), DIFFERENCE * unit]))
+        change = (result[1:] - result[0]) / DIFFERENCE
         return float(result[0]), np.where(np.isfinite(change), change, 0.0)
 
     value, gradient = slope(x)
@@ -829,7 +827,7 @@ def descend(cost: Cost, x: Array, steps: int, notify: Callable[[Array], None]) -
         longest = float(np.abs(way).max(initial=0.0))
         if longest == 0.0:
             break
-        way *= min(1.0, FAR / longest)
+        way *= min(1.0, LONGEST_STEP / longest)
         trials = x + TRIED[:, None] * way
         costs = cost(trials)
         best = int(np.argmin(costs))

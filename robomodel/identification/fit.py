@@ -16,11 +16,12 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters
 from robomodel.model.physical import Cone, ParameterPrior, minimise, possible, solved
 from robomodel.spatial import UNIT
+from robomodel.tolerances import TINY
 
 PASSES = 20  # of weights
 BENT = 60  # of them, where sensors' unknowns enter otherwise than in proportion
-SETTLED = 1e-3  # relative change of weights
-STILL = 1e-6  # change of the sensors' unknowns
+WEIGHTS_SETTLED = 1e-3  # relative change of weights
+SENSORS_SETTLED = 1e-6  # change of the sensors' unknowns
 STRIDE = 1.0  # the most that one of them may change in a pass
 FLOOR = 1e-5  # of what moves a coordinate: the least deviation of forces
 HUBER = 1.345  # deviations; of normal noise 5 % of the information is lost
@@ -63,7 +64,7 @@ class Data:
     def levels(self, nominal: Array) -> Array:
         """Sizes of the terms in each coordinate (nv,): sums of forces may cancel, these do not."""
         parts = np.sqrt(np.einsum("tip,p->ti", self.rows**2, nominal**2))
-        return np.fmax(np.fmax(self.rms(parts), self.rms(self.forces)), 1e-300)
+        return np.fmax(np.fmax(self.rms(parts), self.rms(self.forces)), TINY)
 
     def spread(self, error: Array, lost: Array) -> Array:
         """Deviation (nv,) of each coordinate; ``lost``: share of its samples that the fit took."""
@@ -79,7 +80,7 @@ class Data:
         """Square roots of weights (n, nv)."""
         result = np.where(self.measured, math.sqrt(self.share) / spread, 0.0)
         if self.robust:
-            result *= np.sqrt(np.minimum(1.0, HUBER * spread / np.maximum(np.abs(error), 1e-300)))
+            result *= np.sqrt(np.minimum(1.0, HUBER * spread / np.maximum(np.abs(error), TINY)))
         return result
 
 
@@ -115,7 +116,11 @@ def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
     moved = 0.0
     for n in range(BENT if more else PASSES):
         before, spread = spread, np.fmax(data.spread(error, lost), FLOOR * level)
-        if n and np.all(np.abs(spread / before - 1.0) < SETTLED) and moved < STILL:
+        if (
+            n
+            and np.all(np.abs(spread / before - 1.0) < WEIGHTS_SETTLED)
+            and moved < SENSORS_SETTLED
+        ):
             break
         weights = data.weights(error, spread)
         slopes = readings.slopes(x, nominal + directions @ z, error)
@@ -153,8 +158,8 @@ def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
 
 BODY = len(INERTIAL)
 UNKNOWN = 0.05  # of the forces: a loss by assumption, where the file has none
-WEAK = 3.0  # the relative deviation of such a loss
-POINT = 0.02  # of the robot's longest link: a point mass's extent
+ASSUMED_LOSS = 3.0  # the relative deviation of such a loss
+POINT_EXTENT = 0.02  # of the robot's longest link: a point mass's extent
 
 
 def assumptions(
@@ -170,7 +175,7 @@ def assumptions(
     cones = _bodies(model, nominal, changing, named, notes)
     scalars = _scalars(filed.names, nominal, changing, data, notes)
     directions = _directions(model, nominal, changing, named, balanced)
-    spread = np.where(filed.values[scalars] > 0.0, share, WEAK)
+    spread = np.where(filed.values[scalars] > 0.0, share, ASSUMED_LOSS)
     return ParameterPrior(cones, scalars, nominal, directions, share**-2.0, spread**-2.0), notes
 
 
@@ -208,7 +213,7 @@ def _bodies(
     What bodies without mass lack is held.
     """
     extents = [math.hypot(*map(float, node.offset)) for node in model.nodes]
-    length = POINT * (max(extents, default=0.0) or 1.0)
+    length = POINT_EXTENT * (max(extents, default=0.0) or 1.0)
     cones, raised, empty = [], [], []
     for i, body in enumerate(model.bodies):
         at = slice(BODY * i, BODY * (i + 1))

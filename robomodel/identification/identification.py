@@ -23,9 +23,10 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters, with_parameters
 from robomodel.model.physical import ParameterPrior
+from robomodel.tolerances import SINGULAR, TINY
 
-FAINT = 0.1  # of a parameter's assumed variance: where less of it went, it is unknown
-MOST = 12  # of what changed
+UNKNOWN_SHARE = 0.1  # of a parameter's assumed variance: where less of it went, it is unknown
+MOST_LISTED = 12  # of what changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class IdentifiedGroup:
     @property
     def known(self) -> bool:
         """Whether the information gain is a tenth or more."""
-        return self.information_gain >= FAINT
+        return self.information_gain >= UNKNOWN_SHARE
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +159,7 @@ class Identified:
         """Free parameters with an information gain below a tenth."""
         free = np.diag(self.covariance) > 0.0
         rows = zip(self.names, self.information_gain, free, strict=True)
-        return tuple(name for name, share, is_one in rows if is_one and share < FAINT)
+        return tuple(name for name, share, is_one in rows if is_one and share < UNKNOWN_SHARE)
 
     @cached_property
     def groups(self) -> tuple[IdentifiedGroup, ...]:
@@ -201,7 +202,7 @@ class Identified:
         """
         spread = np.where(self.deviation > 0.0, self.deviation, np.inf)
         change = np.abs(self.values - before) / spread
-        return [int(i) for i in np.argsort(-change)[:MOST] if change[i] > 1.0]
+        return [int(i) for i in np.argsort(-change)[:MOST_LISTED] if change[i] > 1.0]
 
     def interval(self, level: float = 0.95) -> Array:
         """Confidence intervals of the values, for normal errors.
@@ -493,19 +494,19 @@ def unit_of(model: Model, name: str) -> str:
 
 
 DEGREES = 180.0 / math.pi
-CLEAR = 0.9  # correlation from which two signals are one, but for their scale
-NEAR = 0.2  # of a scale: how far it may be off
-SLACK = 0.02  # of a limit's range, or of a velocity limit: what is measured may be beyond it
+SAME_SIGNAL = 0.9  # correlation from which two signals are one, but for their scale
+SCALE_OFF = 0.2  # of a scale: how far it may be off
+LIMIT_SLACK = 0.02  # of a limit's range, or of a velocity limit: what is measured may be beyond it
 LATE = 20  # samples of delay that are tried
 UNITS = 8.0  # times, or less than its inverse: forces in N mm, N cm, kgf cm
 UNEXPLAINED = 0.7  # of the forces' root mean square: the largest plausible residual
 BETTER = 0.5  # of the residual variance: a correction must leave less
 SLOW = (0.02, 0.05, 0.1, 0.2)  # of the largest speed: widths of Stribeck's peak that are tried
-LEAST = 16  # samples, and of them at low speeds
+LEAST_SAMPLES = 16  # samples, and of them at low speeds
 ALONE = 1e-6  # of a column's square: what others must leave of it
 CHANCE = 6.0  # deviations: what a coefficient must exceed
 QUARTER = 0.25  # of a sample: the least delay that is noted
-LONG = 100  # samples, from which a delay can be told from chance
+LONG_LOG = 100  # samples, from which a delay can be told from chance
 
 
 def state_warnings(model: Model, log: Log) -> list[str]:
@@ -513,21 +514,21 @@ def state_warnings(model: Model, log: Log) -> list[str]:
     turned, slid, reversed_, scaled, beyond, fast = [], [], [], [], [], []
     for joint, x, w in _single(model, log):
         gain = _rate_gain(x, w, log.step) or 1.0
-        if joint.type != "prismatic" and abs(gain / DEGREES - 1.0) < NEAR:
+        if joint.type != "prismatic" and abs(gain / DEGREES - 1.0) < SCALE_OFF:
             turned.append(joint.name)
-        elif joint.type != "prismatic" and abs(gain * DEGREES - 1.0) < NEAR:
+        elif joint.type != "prismatic" and abs(gain * DEGREES - 1.0) < SCALE_OFF:
             slid.append(joint.name)
         elif gain < 0.0:
             reversed_.append(joint.name)
-        elif abs(gain - 1.0) > NEAR:
+        elif abs(gain - 1.0) > SCALE_OFF:
             scaled.append(f"{joint.name} ({gain:.3g})")
         range_ = joint.upper - joint.lower
-        slack = SLACK * range_ if math.isfinite(range_) else SLACK
+        slack = LIMIT_SLACK * range_ if math.isfinite(range_) else LIMIT_SLACK
         if joint.type != "continuous" and (
             np.min(x) < joint.lower - slack or np.max(x) > joint.upper + slack
         ):
             beyond.append(f"{joint.name} ({np.min(x):.4g} to {np.max(x):.4g})")
-        if np.max(np.abs(w)) > (1.0 + SLACK) * joint.velocity_limit:
+        if np.max(np.abs(w)) > (1.0 + LIMIT_SLACK) * joint.velocity_limit:
             fast.append(f"{joint.name} ({np.max(np.abs(w)):.4g})")
     result = []
     if turned:
@@ -569,12 +570,12 @@ def _single(model: Model, log: Log) -> Iterator[tuple[Joint, Array, Array]]:
 
 def _rate_gain(x: Array, w: Array, step: float | None) -> float | None:
     """Rate of positions relative to the velocities w; None where they are not correlated."""
-    if step is None or not math.isfinite(step) or len(x) < LEAST:
+    if step is None or not math.isfinite(step) or len(x) < LEAST_SAMPLES:
         return None
     change, speed = (x[2:] - x[:-2]) / (2.0 * step), w[1:-1]
     sizes = float(np.linalg.norm(change)), float(np.linalg.norm(speed))
     both = float(change @ speed)
-    if min(sizes) == 0.0 or abs(both) < CLEAR * sizes[0] * sizes[1]:
+    if min(sizes) == 0.0 or abs(both) < SAME_SIGNAL * sizes[0] * sizes[1]:
         return None
     return both / sizes[1] ** 2
 
@@ -595,14 +596,14 @@ def force_warnings(
     delays: dict[int, list[str]] = {}
     for i, name in enumerate(names):
         there = np.isfinite(measured[:, i])
-        if np.count_nonzero(there) < LEAST:
+        if np.count_nonzero(there) < LEAST_SAMPLES:
             continue
         m, p, f = measured[there, i], predicted[there, i], fitted[there, i]
         size, residual = float(np.linalg.norm(m)), float(np.linalg.norm(m - f))
         if size == 0.0:
             zero += [name] if np.any(p) else []
             continue
-        if float(m @ p) > CLEAR * size * np.linalg.norm(p):
+        if float(m @ p) > SAME_SIGNAL * size * np.linalg.norm(p):
             gain = float(m @ p) / float(p @ p)
             if not 1.0 / UNITS < gain < UNITS:
                 scaled.append(f"{name} ({gain:.3g})")
@@ -612,7 +613,7 @@ def force_warnings(
             signs.append(name)
         elif step is not None and there.all() and (lag := _lag(m, p, f)):
             delays.setdefault(lag, []).append(name)
-        elif residual > UNEXPLAINED * size and np.linalg.norm(p) > NEAR * size:
+        elif residual > UNEXPLAINED * size and np.linalg.norm(p) > SCALE_OFF * size:
             unexplained.append(f"{name} ({100.0 * residual / size:.0f} %)")
     result = []
     if signs:
@@ -649,7 +650,7 @@ def _longest(count: int) -> int:
 
 def _lag(m: Array, p: Array, f: Array) -> int:
     """By how many samples m comes after p; 0 where none explains it clearly better, also than f."""
-    if len(m) < LONG:
+    if len(m) < LONG_LOG:
         return 0
     most = _longest(len(m))
     middle = p[most : len(p) - most]
@@ -665,7 +666,7 @@ def _lag(m: Array, p: Array, f: Array) -> int:
         unexplained[lag] = 1.0 - max(alike, 0.0) ** 2
     best = min(unexplained, key=lambda lag: unexplained[lag])
     fitted = float(np.var(m - f)) / (float(np.var(m)) or 1.0)
-    limit = min(BETTER * unexplained[0], 1.0 - CLEAR**2, fitted)
+    limit = min(BETTER * unexplained[0], 1.0 - SAME_SIGNAL**2, fitted)
     return best if unexplained[best] < limit else 0
 
 
@@ -695,7 +696,7 @@ def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:
             slow = np.count_nonzero(np.abs(w) < share * fastest)
             # together with Coulomb's and viscous friction, which explain a part of the peak
             height = _coefficient(peak, np.stack([np.sign(w), w], axis=1), e)
-            if slow >= LEAST and height is not None and height > 0.0:
+            if slow >= LEAST_SAMPLES and height is not None and height > 0.0:
                 result.append(f"{name} (below {share * fastest:.2g})")
                 break
     if not result:
@@ -717,7 +718,7 @@ def delay_notes(
     result = []
     for i, name in enumerate(names):
         there = np.isfinite(measured[:, i])
-        if len(there) < LONG or not there.all():
+        if len(there) < LONG_LOG or not there.all():
             continue
         rate = np.gradient(predicted[:, i], step)
         others = rows[:, i, np.any(rows[:, i] != 0.0, axis=0)]
@@ -735,10 +736,10 @@ def _coefficient(column: Array, others: Array, error: Array) -> float | None:
 
     Residuals are correlated in time, so that fewer of them count.
     """
-    scale = np.maximum(np.linalg.norm(others, axis=0), 1e-300)
+    scale = np.maximum(np.linalg.norm(others, axis=0), TINY)
     both = np.stack([column, error], axis=1)
     alone, left = (both - others @ (
-        np.linalg.lstsq(others / scale, both, rcond=1e-9)[0] / scale[:, None]
+        np.linalg.lstsq(others / scale, both, rcond=SINGULAR)[0] / scale[:, None]
     )).T  # fmt: skip
     size = float(alone @ alone)
     if size <= ALONE * float(column @ column):

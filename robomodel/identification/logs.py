@@ -30,10 +30,10 @@ from robomodel.identification.sensors import TYPED, followed, following
 from robomodel.model import Model
 from robomodel.model.elements import position_names
 from robomodel.model.joints import Array
+from robomodel.tolerances import SINGULAR
 
 EVEN = 0.01  # of the time between samples: how far it may differ
 JITTER = 0.5  # of the time between samples: up to which they are brought to even times
-TURNED = 1e-9  # of a joint's rate for unit velocities: whether it is independent of others
 ENDS = ("mx", "my", "mz", "fx", "fy", "fz")
 KINDS = {"q": "positions", "v": "velocities", "a": "accelerations", "tau": "forces"}
 BAGS = (".mcap", ".bag", ".db3")
@@ -129,7 +129,7 @@ class _Table:
 
 
 @dataclass(frozen=True)
-class Readings:
+class CalibrationReadings:
     """What :func:`robomodel.calibrate` takes, from a file: joints, positions, frames.
 
     ``unused``: columns that are neither.
@@ -143,7 +143,7 @@ class Readings:
 
 def read_readings(
     model: Model, source: object, *, rename: Mapping[str, str] | None = None
-) -> Readings:
+) -> CalibrationReadings:
     """Positions of joints and frames from a file or a table, empty where none were measured.
 
     Columns: ``q.JOINT`` of joints with one freedom, and ``p.LINK.x .y .z``, where a link's origin
@@ -164,7 +164,7 @@ def read_readings(
         for link in links
     }
     used = {"time", *(f"q.{j}" for j in joints), *(f"p.{n}.{x}" for n in links for x in "xyz")}
-    return Readings(
+    return CalibrationReadings(
         joints,
         np.stack(columns, axis=-1) if columns else np.zeros((count, 0)),
         frames,
@@ -362,7 +362,7 @@ def _encoders(model: Model, table: _Table, kind: str) -> tuple[str, ...] | None:
             continue
         more = np.vstack([seen, g[list(node.freedoms)]])
         size = np.linalg.svd(more, compute_uv=False)
-        if len(more) <= model.nv and size[-1] > TURNED * size[0]:
+        if len(more) <= model.nv and size[-1] > SINGULAR * size[0]:
             seen = more
             result.append(joint.name)
     return tuple(result) if len(seen) == model.nv else None

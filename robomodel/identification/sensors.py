@@ -35,6 +35,7 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import closed_anew, parameterized, parameters, with_parameters
 from robomodel.scalars import stack, unstack
+from robomodel.tolerances import DIFFERENCE, OPEN, SINGULAR, TINY
 
 if TYPE_CHECKING:
     from robomodel.identification.logs import Log
@@ -43,15 +44,13 @@ TYPED = 1e-3  # of loops and quaternions: how far measured positions may leave t
 ZERO = (0.1, 0.01)  # rad, m: assumed deviation of an encoder's zero, times a gear's ratio
 RATIO = 0.05  # and the relative one of a gear's ratio
 CONSTANT = 0.3  # of a torque constant that the file gives
-WEAK = 3.0  # of one that nothing gives
+ASSUMED_CONSTANT = 3.0  # of one that nothing gives
 STRIBECK = 0.1  # of the largest speed: the assumed Stribeck velocity
 SPREAD = 1.0  # of it, as a logarithm, and of static friction in units of the forces
-DELAY = 0.05  # s: assumed deviation of a delay
+ASSUMED_DELAY = 0.05  # s: assumed deviation of a delay
 DELAY_UNIT = 0.01  # s
 LATEST = 0.25  # s: the longest delay; forces so near both ends of a log are left out
 LINEAR = ("offset", "delay", "static friction")
-DIFFERENCE = 1e-6
-OPEN = 1e-8  # rad or m: what is warned of; rounding is below it
 
 Wrenches = Mapping[str, ArrayLike]
 
@@ -200,7 +199,7 @@ class Sensors:
             return result
         names = [each.name for each in self.model.actuators]
         size = np.sqrt(np.nanmean(self._parts(self.model, self.closed) ** 2, axis=0))
-        share = size**2 / np.maximum(np.sum(size**2, axis=1, keepdims=True), 1e-300)
+        share = size**2 / np.maximum(np.sum(size**2, axis=1, keepdims=True), TINY)
         for i, unknown in enumerate(self.unknowns):
             if unknown.kind == "constant":
                 result[:, i] = share[:, names.index(unknown.name)]
@@ -377,7 +376,9 @@ def sensors(
             raise ValueError(f"delays need a motion of {4.0 * LATEST:g} s or more")
         if log.tau is None:
             raise ValueError("delays are of tau, not of currents")
-        unknowns += [CalibrationParameter("delay", n, DELAY / DELAY_UNIT, DELAY_UNIT) for n in late]
+        unknowns += [
+            CalibrationParameter("delay", n, ASSUMED_DELAY / DELAY_UNIT, DELAY_UNIT) for n in late
+        ]
     readings = Sensors(
         model, np.broadcast_to(place, (*batch, nq)), rate, pull, drive, torque_constants,
         log.f_ext, None if names is None else tuple(names), step, cutoff, interval, tuple(unknowns),
@@ -389,7 +390,7 @@ def sensors(
         check_finite(rate, "v", labels)
         rows = [r for name in names for r in _joint(model, name)[2]]
         g = model.constraint_jacobian(readings.closed)[..., rows, :]
-        if np.linalg.matrix_rank(g.reshape(-1, nv, nv), tol=1e-9).min() < nv:
+        if np.linalg.matrix_rank(g.reshape(-1, nv, nv), tol=SINGULAR).min() < nv:
             raise ValueError("encoders: there they do not determine how all coordinates move")
     return _with_stribeck(_guessed(readings), stribeck)
 
@@ -498,7 +499,9 @@ def _constants(
     lost = np.isnan(result)
     result = np.where(lost, np.where(np.isnan(filed), math.nan, filed), result)
     unknowns = [
-        CalibrationParameter("constant", name, WEAK if math.isnan(k) else CONSTANT, float(k))
+        CalibrationParameter(
+            "constant", name, ASSUMED_CONSTANT if math.isnan(k) else CONSTANT, float(k)
+        )
         for name, k, is_one in zip(names, filed, lost, strict=True)
         if is_one
     ]

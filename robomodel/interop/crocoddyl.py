@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robomodel.control.tasks import Instant, Piece, Task, TaskSet, product
+from robomodel.control.tasks import Instant, Task, TaskPiece, TaskSet, product
 from robomodel.dynamics import contact_aba, contact_aba_derivatives
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.algorithm import AlgorithmSpec
@@ -292,7 +292,7 @@ class CostLayout:
     and where states count the reference and their costs.
     """
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TaskPiece, ...]
     near: bool
 
     def sizes(self, model: Model) -> tuple[int, ...]:

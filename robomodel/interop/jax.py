@@ -17,7 +17,7 @@ import numpy as np
 
 from robomodel.errors import MissingPackageError
 from robomodel.interop.differentiable import Differentiable, LibraryFunction, differentiable
-from robomodel.kernels.compile import Compiled
+from robomodel.kernels.compile import CompiledUfunc
 from robomodel.kernels.llvm import machine
 from robomodel.kernels.program import PRECISIONS, Dtype
 from robomodel.model.model import Model
@@ -116,7 +116,7 @@ def _derivative(what: Differentiable, order: int, dtype: Dtype) -> Callable[...,
     return run
 
 
-def _target(compiled: Compiled, sizes: Sequence[int], dtype: Dtype, name: str) -> str:
+def _target(compiled: CompiledUfunc, sizes: Sequence[int], dtype: Dtype, name: str) -> str:
     """The name under which XLA knows a kernel."""
     target = _targets.get(compiled.loop)
     if target is None:
@@ -139,7 +139,7 @@ EXECUTE = 3  # the stage of a call in which results are computed
 
 
 def _handler(
-    kernel: Compiled, sizes: Sequence[int], dtype: Dtype
+    kernel: CompiledUfunc, sizes: Sequence[int], dtype: Dtype
 ) -> tuple[int, tuple[object, ...]]:
     """The address of a handler that runs the kernel's loop over all rows, and what must live on.
 

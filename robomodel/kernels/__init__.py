@@ -3,14 +3,14 @@
 Knows no robotics. LLVM (llvmlite) is imported when a program is not in the cache.
 """
 
-from robomodel.kernels.compile import Compiled, NoCompilerError, compile_program
+from robomodel.kernels.compile import CompiledUfunc, NoCompilerError, compile_program
 from robomodel.kernels.llvm.machine import lanes, obstacle
 from robomodel.kernels.plan import Iteration
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced
 
 __all__ = [
-    "Compiled",
+    "CompiledUfunc",
     "Iteration",
     "NoCompilerError",
     "Program",

@@ -28,8 +28,8 @@ from robomodel.kernels.program import (
     SQRT,
     SUB,
     Dtype,
+    Operation,
     Program,
-    Step,
 )
 
 TYPES: Mapping[Dtype, str] = {"float64": "double", "float32": "float"}
@@ -38,7 +38,7 @@ CALLED = {SIN: "sin", COS: "cos", SQRT: "sqrt"}
 LOCALS = frozenset(("xs", "rs", "ws", "i"))
 """Names that functions use themselves."""
 ARRAYS: Mapping[Memory, str] = {"input": "xs", "result": "rs", "work": "ws"}
-LISTED = 64  # results that are stored one by one; more of them in a loop over a table
+STORED_SINGLY = 64  # results that are stored one by one; more of them in a loop over a table
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Statements(Target):
         """Into an array."""
         self.lines.append(f"{self.before}{ARRAYS[memory]}[{at}] = {x};")
 
-    def compute(self, number: int, step: Step, names: list[str]) -> str:
+    def compute(self, number: int, step: Operation, names: list[str]) -> str:
         """A statement that makes a value."""
         return self.named(f"t{number}", self.expression(step, names))
 
@@ -176,7 +176,7 @@ class Statements(Target):
         """The expression a b + c."""
         return f"FMA({a}, {b}, {c})"
 
-    def expression(self, step: Step, names: list[str]) -> str:
+    def expression(self, step: Operation, names: list[str]) -> str:
         """What a step computes."""
         if step.operation in CALLED:
             return self.called(CALLED[step.operation], names[0])
@@ -196,7 +196,7 @@ class Statements(Target):
         return self.fused(f"-{a}", b, c)
 
 
-class Named(Target):
+class WholeProgram(Target):
     """The whole of a short program, written by ``of``: arguments and results have names."""
 
     def __init__(self, of: Statements, inputs: Mapping[int, str]) -> None:
@@ -215,7 +215,7 @@ class Named(Target):
         """A result."""
         self.results[at] = x
 
-    def compute(self, number: int, step: Step, names: list[str]) -> str:
+    def compute(self, number: int, step: Operation, names: list[str]) -> str:
         """A statement that makes a value."""
         return self.of.compute(number, step, names)
 
@@ -265,7 +265,7 @@ def _straight(f: CFunction) -> list[str]:
             names[i] = f"{argument}_{i - numbers.start}"
             lines.append(f"    const {f.type} {names[i]} = {argument}[{i - numbers.start}];")
 
-    body = Named(Statements(f.dtype), names)
+    body = WholeProgram(Statements(f.dtype), names)
     write(f.plan, 0, body)
     stored = [f"    {name}[{i}] = {x};" for name, i, x in body.outputs(f.plan, f.results)]
     return [*lines, *body.of.lines, *stored, "}"]
@@ -286,7 +286,7 @@ def _on_arrays(f: CFunction) -> list[str]:
     for result, count in f.results.items():
         columns = f.plan.index[first : first + count]
         first += count
-        if count <= LISTED:
+        if count <= STORED_SINGLY:
             lines += [f"    {result}[{i}] = rs[{column}];" for i, column in enumerate(columns)]
         else:
             table = f"{f.name}_{result}_at"
@@ -326,7 +326,7 @@ def _tables(f: CFunction) -> list[str]:
     kind = "unsigned char" if max(f.plan.index, default=0) < 256 else "unsigned short"
     kind = "unsigned int" if max(f.plan.index, default=0) > 65535 else kind
     for result, count in f.results.items():
-        if count > LISTED:
+        if count > STORED_SINGLY:
             entries = ", ".join(map(str, f.plan.index[at : at + count]))
             lines.append(f"static const {kind} {f.name}_{result}_at[{count}] = {{{entries}}};")
         at += count

@@ -31,7 +31,7 @@ class NoCompilerError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledUfunc:
     """A ufunc and what must live as long as it does."""
 
     ufunc: np.ufunc
@@ -48,7 +48,7 @@ def compile_program(
     iteration: Iteration | None = None,
     label: str = "compiling",
     dtype: Dtype = "float64",
-) -> Compiled:
+) -> CompiledUfunc:
     """A generalized ufunc: one argument for each of ``sizes`` but the last, which is the result's.
 
     Sizes are the lengths of last axes, and part of the ufunc's signature. The program's inputs are
@@ -72,7 +72,7 @@ def compile_program(
     *arguments, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
     signature = ",".join(arguments) + f"->{output}"
     ufunc, memory = _ufunc(loop, len(arguments), signature, dtype)
-    return Compiled(ufunc, signature, (engine, *memory), loop)
+    return CompiledUfunc(ufunc, signature, (engine, *memory), loop)
 
 
 def _ufunc(

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from robomodel.kernels.compile import Compiled, NoCompilerError, compile_program, compile_ptx
+from robomodel.kernels.compile import CompiledUfunc, NoCompilerError, compile_program, compile_ptx
 from robomodel.kernels.plan import Iteration
 from robomodel.kernels.program import Dtype, Program
 from robomodel.kernels.threads import run_ufunc
@@ -154,7 +154,7 @@ class TracedFunction:
         return Results(compiled, self.name, tuple(self.arguments), shapes, quiet=True)
 
     @cached_property
-    def _compiled(self) -> Compiled | None:
+    def _compiled(self) -> CompiledUfunc | None:
         if self.compiles and all(self.sizes):
             with suppress(NoCompilerError):
                 return self.compiled(self.dtype)
@@ -209,7 +209,7 @@ class TracedFunction:
         """Its kernel for NVIDIA's cards, cached."""
         return self._cached(CudaKernel, dtype)
 
-    def compiled(self, dtype: Dtype = "float64") -> Compiled:
+    def compiled(self, dtype: Dtype = "float64") -> CompiledUfunc:
         """Machine code for this processor, cached."""
         return self._cached(_compiled, dtype)
 
@@ -233,7 +233,7 @@ class TracedFunction:
         )
 
 
-def _compiled(function: TracedFunction, dtype: Dtype) -> Compiled:
+def _compiled(function: TracedFunction, dtype: Dtype) -> CompiledUfunc:
     return compile_program(
         function.program if function.key is None else lambda: function.program,
         function.sizes,
@@ -371,7 +371,7 @@ class Results:
 
     def __init__(
         self,
-        compiled: Compiled,
+        compiled: CompiledUfunc,
         name: str,
         arguments: tuple[str, ...],
         shapes: tuple[Shape, ...],
@@ -455,7 +455,7 @@ class CudaKernel(_CompiledFunction):
         super().__init__(function, dtype)
         launch = import_module("robomodel.cuda.launch")
         self.ptx = function.ptx(dtype)
-        self._compiled = launch.Compiled(self.ptx, f"{function.name}_{dtype}", self.sizes, dtype)
+        self._compiled = launch.CompiledPtx(self.ptx, f"{function.name}_{dtype}", self.sizes, dtype)
 
     def __reduce__(self) -> tuple[Callable[..., CudaKernel], tuple[object, ...]]:
         return TracedFunction.cuda, (self.function, self.dtype)

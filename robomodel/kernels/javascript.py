@@ -84,7 +84,7 @@ class JavaScriptFunction:
                 if i in self.plan.used:
                     names[i] = f"{argument}_{i - numbers.start}"
                     read.append(f"const {names[i]} = {argument}[{i - numbers.start}];")
-        body = c.Named(_Statements(), names)
+        body = c.WholeProgram(_Statements(), names)
         write(self.plan, 0, body)
         outputs = body.outputs(self.plan, self.results)
         stored = [f"{result}[{i}] = {x};" for result, i, x in outputs]

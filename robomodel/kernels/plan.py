@@ -20,10 +20,10 @@ from robomodel.kernels.program import (
     PRECISIONS,
     SIN,
     Dtype,
+    Operation,
     Precision,
     Program,
     Reference,
-    Step,
 )
 
 CHUNK = 6000  # steps in one function, if there is but one
@@ -251,7 +251,7 @@ def permuted(program: Program, order: list[int]) -> Program:
     steps = (program.steps[i] for i in order)
     return Program(
         first,
-        tuple(Step(s.operation, tuple(reference(x) for x in s.operands)) for s in steps),
+        tuple(Operation(s.operation, tuple(reference(x) for x in s.operands)) for s in steps),
         tuple(reference(x) for x in program.outputs),
     )
 
@@ -278,7 +278,7 @@ class Target(ABC):
         """Put a value there."""
 
     @abstractmethod
-    def compute(self, number: int, step: Step, names: list[str]) -> str:
+    def compute(self, number: int, step: Operation, names: list[str]) -> str:
         """The name of what a step makes of operands of these names; ``number``: which step."""
 
 

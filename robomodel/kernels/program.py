@@ -26,7 +26,7 @@ Reference: TypeAlias = int | float  # a value's number in a program, or a consta
 FLOPS = {ADD: 1, SUB: 1, MUL: 1, DIV: 1, SQRT: 1, NEG: 0, FMA: 2, FMS: 2, FNMA: 2}
 
 
-class Step(NamedTuple):
+class Operation(NamedTuple):
     """One operation of a program; operands are values' numbers (int) or constants (float)."""
 
     operation: str
@@ -38,7 +38,7 @@ class Program:
     """A straight-line program: values 0 … inputs-1 are the inputs, then each step makes one."""
 
     inputs: int
-    steps: tuple[Step, ...]
+    steps: tuple[Operation, ...]
     outputs: tuple[Reference, ...]
 
     @cached_property
@@ -55,7 +55,7 @@ class Program:
         """The same program with products that only one addition uses fused into it."""
         uses = Counter(x for step in self.steps for x in step.operands if type(x) is int)
         uses.update(x for x in self.outputs if type(x) is int)
-        steps: list[Step | None] = []
+        steps: list[Operation | None] = []
         for step in self.steps:
             replacement = step
             if step.operation in (ADD, SUB):
@@ -65,20 +65,20 @@ class Program:
                         continue
                     other = step.operands[1 - at]
                     operation = FMA if step.operation == ADD else (FMS, FNMA)[at]
-                    replacement = Step(operation, (*source.operands, other))
+                    replacement = Operation(operation, (*source.operands, other))
                     steps[int(operand) - self.inputs] = None
                     break
             steps.append(replacement)
         return self._renumbered(steps)
 
-    def _step(self, steps: Sequence[Step | None], operand: Reference) -> Step | None:
+    def _step(self, steps: Sequence[Operation | None], operand: Reference) -> Operation | None:
         if type(operand) is not int or operand < self.inputs:
             return None
         return steps[operand - self.inputs]
 
-    def _renumbered(self, steps: Sequence[Step | None]) -> Program:
+    def _renumbered(self, steps: Sequence[Operation | None]) -> Program:
         number: dict[int, int] = {i: i for i in range(self.inputs)}
-        remaining: list[Step] = []
+        remaining: list[Operation] = []
 
         def reference(x: Reference) -> Reference:
             return number[x] if type(x) is int else x
@@ -87,7 +87,7 @@ class Program:
             if step is not None:
                 operands = tuple(reference(x) for x in step.operands)
                 number[self.inputs + i] = self.inputs + len(remaining)
-                remaining.append(Step(step.operation, operands))
+                remaining.append(Operation(step.operation, operands))
         return Program(self.inputs, tuple(remaining), tuple(reference(x) for x in self.outputs))
 
     @cached_property

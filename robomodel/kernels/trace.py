@@ -21,9 +21,9 @@ from robomodel.kernels.program import (
     SIN,
     SQRT,
     SUB,
+    Operation,
     Program,
     Reference,
-    Step,
 )
 
 INPUT, STOP_GRADIENT = "input", "stop gradient"
@@ -72,7 +72,7 @@ class Trace:
         """The program that computes these outputs, in the order in which values were recorded."""
         inputs = sum(value.operation is INPUT for value in self.values)
         number: dict[int, Reference] = {}
-        steps: list[Step] = []
+        steps: list[Operation] = []
 
         def reference(x: Operand) -> Reference:
             return number[x.index] if isinstance(x, Traced) else x
@@ -88,7 +88,7 @@ class Trace:
                 number[value.index] = reference(value.operands[0])
                 continue
             number[value.index] = inputs + len(steps)
-            steps.append(Step(value.operation, tuple(reference(x) for x in value.operands)))
+            steps.append(Operation(value.operation, tuple(reference(x) for x in value.operands)))
         return Program(inputs, tuple(steps), tuple(reference(x) for x in outputs))
 
     # ---- new values

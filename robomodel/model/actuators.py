@@ -19,13 +19,14 @@ from robomodel.description.transmissions import (
 )
 from robomodel.model.joints import Revolute
 from robomodel.scalars import div, select
+from robomodel.tolerances import NOTHING, SAME
 
 if TYPE_CHECKING:
     from robomodel.model.elements import Coupling, Joint, Node
 
 Terms = tuple[tuple[str, float], ...]
 NO_MOTOR = Motor()
-ROUND = 0.05  # how far a rotor's moments may differ across its axis, as a share
+AXISYMMETRIC = 0.05  # how far a rotor's moments may differ across its axis, as a share
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,8 @@ class _DrivenJoints:
         tilted = max(abs(moment[a][b]) for a, b in ((i, j), (i, node.joint.k), (j, node.joint.k)))
         return bool(
             size > 0.0
-            and max(abs(first[i]), abs(first[j])) <= 1e-9 * max(node.inertia.mass, 1e-12)
-            and max(abs(across[0] - across[1]), tilted) <= ROUND * size
+            and max(abs(first[i]), abs(first[j])) <= SAME * max(node.inertia.mass, NOTHING)
+            and max(abs(across[0] - across[1]), tilted) <= AXISYMMETRIC * size
         )
 
     def rotors(self) -> dict[str, Terms]:
@@ -218,9 +219,9 @@ def _proportion(one: Terms, other: Terms) -> float:
     if mine.keys() != its.keys():
         return 0.0
     factor = mine[one[0][0]] / its[one[0][0]]
-    if not all(math.isclose(mine[name], factor * its[name], rel_tol=1e-9) for name in mine):
+    if not all(math.isclose(mine[name], factor * its[name], rel_tol=SAME) for name in mine):
         return 0.0
-    return math.copysign(1.0, factor) if math.isclose(abs(factor), 1.0, rel_tol=1e-9) else factor
+    return math.copysign(1.0, factor) if math.isclose(abs(factor), 1.0, rel_tol=SAME) else factor
 
 
 def _of_joints(tree: _DrivenJoints, motors: Mapping[str, Motor]) -> list[Actuator]:

@@ -24,9 +24,7 @@ from robomodel.model.model import Model
 from robomodel.model.options import fixed
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import Motion
-from robomodel.tolerances import NOTHING
-
-REGULAR = 1e-6  # joints whose velocities are this near to depending on each other do not both move
+from robomodel.tolerances import MOVES, NOTHING, TINY
 
 
 def approximate(model: Model, *, lump: bool = True) -> Description:
@@ -147,8 +145,8 @@ def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
     for body in order:
         rows_of = [v - cluster.spanning_v.start for v in model.nodes[body].freedoms]
         size = np.linalg.norm(g[rows_of], axis=1, keepdims=True)
-        more = np.vstack([rows, g[rows_of] / np.maximum(size, 1e-300)])
-        if len(more) <= cluster.nv and np.linalg.svd(more, compute_uv=False)[-1] > REGULAR:
+        more = np.vstack([rows, g[rows_of] / np.maximum(size, TINY)])
+        if len(more) <= cluster.nv and np.linalg.svd(more, compute_uv=False)[-1] > MOVES:
             chosen.append(body)
             rows = more
     if len(rows) < cluster.nv:

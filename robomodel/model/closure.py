@@ -26,7 +26,7 @@ from robomodel.model.constraints import (
 )
 from robomodel.model.joints import Array, JointModel, Mask, Places, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack
-from robomodel.tolerances import CLOSED
+from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, SINGULAR, TINY
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +233,11 @@ class Joints:
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
+class ToNearest:
     """The steps end at the closed configuration nearest to their start."""
 
 
-Kept: TypeAlias = Held | Joints | Nearest
+Kept: TypeAlias = Held | Joints | ToNearest
 FREE = Held()
 
 
@@ -248,7 +248,7 @@ def close(
     *,
     rows: Sequence[int] | None = None,
     iterations: int = 60,
-    rank: float = 1e-9,
+    rank: float = SINGULAR,
 ) -> tuple[Array, Array]:
     """Damped Newton steps from q (..., nq) to closed configurations, each by itself.
 
@@ -269,7 +269,7 @@ def close(
     """
     batch = q.shape[:-1]
     q = q.reshape(-1, q.shape[-1]).copy()
-    start, nearest = q.copy(), isinstance(keep, Nearest)
+    start, nearest = q.copy(), isinstance(keep, ToNearest)
     held = set(keep.columns) if isinstance(keep, Held) else set()
     free = [c for c in range(geometry.nv) if c not in held]
     moving = geometry.looped if geometry.loop_joints else geometry.links  # polynomials: all joints
@@ -299,7 +299,7 @@ def close(
             break
         away = geometry.difference(q[active], start[active])[:, free] if nearest else None
         step = _newton_step(values, jacobian, away, rank)
-        longest = np.maximum(_largest(step[:, looped]), 1e-300)
+        longest = np.maximum(_largest(step[:, looped]), TINY)
         step *= (damping[active] * np.minimum(1.0, 0.5 / longest))[:, None]
         move = np.zeros((len(active), geometry.nv))
         move[:, free] = step
@@ -309,7 +309,7 @@ def close(
         better = trial_size < size[active] * (1 - 1e-4 * damping[active])
         better &= np.isfinite(trial_jacobian).all(axis=(1, 2))
         if nearest:
-            better |= (trial_size < CLOSED) & ~(_largest(step) < 1e-10)
+            better |= (trial_size < CLOSED) & ~(_largest(step) < CONVERGED)
         damping[active] = np.where(
             better, np.minimum(1.0, 2 * damping[active]), damping[active] / 4
         )
@@ -319,7 +319,7 @@ def close(
         worst[accepted] = _largest(trial_values[better])
         values[better], jacobian[better] = trial_values[better], trial_jacobian[better]
         # near the rounding level a step that does not help ends the search at once
-        goal = CLOSED if nearest else 1e-12
+        goal = CLOSED if nearest else EXACTLY_CLOSED
         going = better | ((size[active] > goal) & (damping[active] > 1e-4))
         active, values, jacobian = active[going], values[going], jacobian[going]
     return q.reshape(*batch, q.shape[-1]), worst.reshape(batch)

@@ -18,7 +18,7 @@ from robomodel.model.constraints import (
     PolynomialConstraint,
 )
 from robomodel.scalars import Scalar, div, dot, is_number, is_zero, select
-from robomodel.tolerances import SAME
+from robomodel.tolerances import NOTHING, ROUNDING, SAME
 
 Row: TypeAlias = dict[int, Scalar]
 Pivots: TypeAlias = Mapping[int, tuple[Row, Scalar]]
@@ -54,7 +54,7 @@ def eliminate(geometry: Geometry, choose: Choose) -> EliminatedCouplings:
         for link, coefficient in coupling.terms:
             column = geometry.links[link].v
             row[column] = row.get(column, 0.0) + coefficient
-        small = 1e-12 * max((abs(x) for x in row.values() if is_number(x)), default=0.0)
+        small = NOTHING * max((abs(x) for x in row.values() if is_number(x)), default=0.0)
         offset = coupling.offset
         for pivot, (solved, value) in zip(pivots, rows, strict=True):
             factor = row.pop(pivot, 0.0)
@@ -76,7 +76,7 @@ def eliminate(geometry: Geometry, choose: Choose) -> EliminatedCouplings:
                 for c, x in solved.items():
                     other[c] = other.get(c, 0.0) + share * x
                 rows[m] = (
-                    {c: x for c, x in other.items() if not (is_number(x) and abs(x) <= 1e-13)},
+                    {c: x for c, x in other.items() if not (is_number(x) and abs(x) <= ROUNDING)},
                     constant + share * value,
                 )
         rows.append((solved, value))

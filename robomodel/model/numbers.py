@@ -190,7 +190,7 @@ class Numbers:
     def node(self, body: int, cluster: Cluster) -> Node:
         """A body as the recursions see it."""
         link = cluster.geometry.links[body - cluster.bodies[0]]
-        inertia = masses.moved(self.inertias[body], inverse(self.structure.frames[body]))
+        inertia = masses.in_outer_frame(self.inertias[body], inverse(self.structure.frames[body]))
         free = body not in self.structure.loaded
         return Node(
             name=self.tree.joints[body].child,

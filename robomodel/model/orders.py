@@ -73,7 +73,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JointOrder:
     """A joint of ours in the other library's state.
 
     ``q`` and ``v`` are the places of its positions and velocities there, in our order. ``form``:
@@ -91,16 +91,16 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LibraryLayout:
     """The sizes of the other library's q and v, and our joints in them."""
 
     library: Library
     nq: int
     nv: int
-    parts: tuple[Part, ...]
+    parts: tuple[JointOrder, ...]
 
 
-def find_layout(model: Model, library: Library, joints: object) -> Layout:
+def find_layout(model: Model, library: Library, joints: object) -> LibraryLayout:
     """The places of the model's joints in the library; ``joints`` as of :meth:`Model.to_order`."""
     if joints is None or isinstance(joints, Iterable):
         return _by_names(model, library, None if joints is None else as_names(joints, "joints"))
@@ -108,13 +108,13 @@ def find_layout(model: Model, library: Library, joints: object) -> Layout:
 
 
 @cached_on_model
-def _by_names(model: Model, library: Library, names: tuple[str, ...] | None) -> Layout:
+def _by_names(model: Model, library: Library, names: tuple[str, ...] | None) -> LibraryLayout:
     """The layout for names in the library's order; None: the order in which it reads the file."""
     order = _file_order(model, library) if names is None else names
     return _laid_out(model, library, _counted(model, library, order))
 
 
-def _laid_out(model: Model, library: Library, slots: Sequence[Slot]) -> Layout:
+def _laid_out(model: Model, library: Library, slots: Sequence[Slot]) -> LibraryLayout:
     by_name = {slot.name: slot for slot in slots}
     parts, used = [], set()
     for body in range(len(model.joints)):
@@ -130,7 +130,7 @@ def _laid_out(model: Model, library: Library, slots: Sequence[Slot]) -> Layout:
             )
     nq = max((slot.q + slot.nq for slot in slots), default=0)
     nv = max((slot.v + slot.nv for slot in slots), default=0)
-    return Layout(library, nq, nv, tuple(parts))
+    return LibraryLayout(library, nq, nv, tuple(parts))
 
 
 # ---- a joint of ours in the other library --------------------------------------------------------
@@ -158,7 +158,7 @@ def _pieces(model: Model, library: Library, body: int, names: Iterable[str]) -> 
     return {name: sizes}
 
 
-def _part(model: Model, library: Library, body: int, slots: dict[str, Slot]) -> Part:
+def _part(model: Model, library: Library, body: int, slots: dict[str, Slot]) -> JointOrder:
     """A joint's places in the library. Raises ValueError if the joint there is another kind."""
     name, node = model.joints[body].name, model.nodes[body]
     joint = node.joint
@@ -184,26 +184,26 @@ def _part(model: Model, library: Library, body: int, slots: dict[str, Slot]) -> 
         if library != "MuJoCo":
             _check_axis(model, library, name)
         form: Form = "circle" if library == "Pinocchio" else "same"
-        return Part(body, q, v, form, "" if library == "Pinocchio" else "linear")
+        return JointOrder(body, q, v, form, "" if library == "Pinocchio" else "linear")
     if isinstance(joint, Spherical):
         if library == "Drake":
-            return Part(body, q, v, "rpy", "angular")
-        return Part(body, _xyzw(q) if library == "MuJoCo" else q, v)
+            return JointOrder(body, q, v, "rpy", "angular")
+        return JointOrder(body, _xyzw(q) if library == "MuJoCo" else q, v)
     if isinstance(joint, Floating):
         if library == "Pinocchio":
-            return Part(body, q, (*v[3:], *v[:3]))
+            return JointOrder(body, q, (*v[3:], *v[:3]))
         if library == "MuJoCo":
             form = "placed" if len(pieces) == 1 else "same"
-            return Part(body, (*q[:3], *_xyzw(q[3:])), (*v[3:], *v[:3]), form, "linear")
+            return JointOrder(body, (*q[:3], *_xyzw(q[3:])), (*v[3:], *v[:3]), form, "linear")
         if node.parent != WORLD:
             raise ValueError(
                 f"the floating joint '{name}' stands on '{model.joints[body].parent}', and Drake "
                 "counts free bodies from the world: their positions are no joint's of ours"
             )
-        return Part(body, (*q[4:], *_xyzw(q[:4])), v, "placed", "both")
+        return JointOrder(body, (*q[4:], *_xyzw(q[:4])), v, "placed", "both")
     if isinstance(joint, Screw) and library == "MuJoCo":
-        return Part(body, q[1:], v[1:], advance=(q[0], v[0], joint.pitch))
-    return Part(body, q, v, "circle" if len(q) > 1 else "same")
+        return JointOrder(body, q[1:], v[1:], advance=(q[0], v[0], joint.pitch))
+    return JointOrder(body, q, v, "circle" if len(q) > 1 else "same")
 
 
 def _xyzw(q: Sequence[int]) -> tuple[int, ...]:
@@ -477,7 +477,7 @@ def _independent(model: Model) -> Iterator[tuple[int, int]]:
             yield body_of[column], column
 
 
-def _check_complete(model: Model, layout: Layout, needed: set[int]) -> None:
+def _check_complete(model: Model, layout: LibraryLayout, needed: set[int]) -> None:
     placed = {part.node for part in layout.parts}
     missing = [model.joints[body].name for body in sorted(needed - placed)]
     if missing:
@@ -543,7 +543,7 @@ def _vec(values: Array) -> Vec:
 
 
 def _turn(
-    node: Node, part: Part, position: Array, *, back: bool = False
+    node: Node, part: JointOrder, position: Array, *, back: bool = False
 ) -> Callable[[Array, Array | None], Array]:
     """The function that turns a joint's velocities to the other library's axes, or ``back``.
 
@@ -582,7 +582,7 @@ def _entries(node: Node, motion: Motion, *like: Array) -> Array:
     return stack(entries, batch)
 
 
-def _turning_bias(node: Node, part: Part, rate: Array) -> Array | None:
+def _turning_bias(node: Node, part: JointOrder, rate: Array) -> Array | None:
     """ω × v, the difference of v̇ in the parent's and the child's axes; None where both agree."""
     if part.turned in ("", "angular"):
         return None

@@ -26,7 +26,7 @@ from robomodel.errors import (
     warn_of_all,
 )
 from robomodel.model.arguments import as_numbers
-from robomodel.model.closure import Held, Nearest, close
+from robomodel.model.closure import Held, ToNearest, close
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.couplings import eliminated
 from robomodel.model.derived import cached_on_model
@@ -37,7 +37,7 @@ from robomodel.model.mobility.analysis import blocks
 from robomodel.model.numbers import with_numbers
 from robomodel.scalars import Scalar, is_number, unstack
 from robomodel.spatial import RigidInertia, symmetric
-from robomodel.tolerances import CLOSED, SAME
+from robomodel.tolerances import CLOSED, NOTHING, SAME
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
@@ -51,7 +51,7 @@ ENTRIES = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 """The places of the last six of the ten within the inertia."""
 _SPRUNG = ("joint", "loop", "spring")
 _FORCES = ("gravity", *_SPRUNG)
-SAMPLES = 8  # of parameters and positions at which zeros of conditions are looked for
+ZERO_SAMPLES = 8  # of parameters and positions at which zeros of conditions are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def of_joints(model: Model) -> Iterator[tuple[int, str]]:
 
 def _ten(node: Node, link: Frame) -> tuple[float, ...]:
     """A body's ten parameters, in its link's axes."""
-    return inertial_parameters(masses.moved(node.inertia, inverse(link.placement)))
+    return inertial_parameters(masses.in_outer_frame(node.inertia, inverse(link.placement)))
 
 
 def inertial_parameters(inertia: RigidInertia) -> tuple[float, ...]:
@@ -303,7 +303,7 @@ def _solved_together(model: Model, names: frozenset[str]) -> Model:
     rng = np.random.default_rng(7)
     geometry, listed = _geometry(model), parameters(model, geometry=True)
     seen: dict[int, Array] = {}
-    for _ in range(SAMPLES):
+    for _ in range(ZERO_SAMPLES):
         other = {geometry[n][0]: listed[n] + rng.uniform(-0.1, 0.1) for n in sorted(names)}
         moved = with_numbers(model, *described(model, other))
         for index in ties:
@@ -316,7 +316,7 @@ def _solved_together(model: Model, names: frozenset[str]) -> Model:
             seen[index] = np.maximum(seen.get(index, 0.0), kept)
     clusters = list(model.clusters)
     for index, constraint in ties.items():
-        pattern = seen[index] > 1e-11
+        pattern = seen[index] > NOTHING
         dependent = [i for i in range(pattern.shape[1]) if i not in constraint.independent]
         inside = np.zeros_like(pattern)
         for n, block in enumerate(constraint.blocks):
@@ -346,7 +346,7 @@ def closed_anew(model: Model, before: Model) -> Model:
             closing = cluster.closing_rows
             q, gap = close(cluster.geometry, start, Held(cluster.columns), rows=closing)
             if not gap[0] <= CLOSED:
-                q, gap = close(cluster.geometry, start, Nearest(), rows=closing)
+                q, gap = close(cluster.geometry, start, ToNearest(), rows=closing)
             if not gap[0] <= CLOSED:
                 loops = cluster.geometry.names
                 raise ClosureError(

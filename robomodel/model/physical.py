@@ -18,14 +18,13 @@ import numpy as np
 from robomodel.errors import warn
 from robomodel.model.joints import Array
 from robomodel.model.parameters import INERTIAL, pseudo_inertia
+from robomodel.tolerances import NOTHING, ROUNDING, TINY
 
 THIN = 1e-6  # of the largest eigenvalue of Σ about the centre of mass: what is below, is raised
 RAISED = 0.02  # to this share
 STEPS = 200  # of Newton; some ten are the rule
 SEARCH = 60  # of a line search, which ends where the slope is
-EXACT = 0.1  # of that at its start; steps
-NO_STEP = 1e-12  # as short as this are rounding
-DECREMENT = 1e-13  # squared, of the objective: where Newton ends
+SLOPE_LEFT = 0.1  # of that at its start; steps
 ENTRIES = np.array([pseudo_inertia(row) for row in np.eye(len(INERTIAL)).tolist()])
 
 
@@ -205,10 +204,10 @@ def minimise(
         drop = -float(gradient @ step)
         value = float(0.5 * z @ gram @ z - slope @ z) + prior.value(x)
         # the two terms of the data may cancel: their rounding counts, not that of their sum
-        if drop <= max(DECREMENT * max(abs(value), abs(float(slope @ z))), tolerance):
+        if drop <= max(ROUNDING * max(abs(value), abs(float(slope @ z))), tolerance):
             break
         share = _least(prior.along(x, ways @ step), float(data @ step), float(step @ gram @ step))
-        if share <= NO_STEP:
+        if share <= NOTHING:
             break  # rounding
         z = z + share * step
     else:
@@ -218,7 +217,7 @@ def minimise(
 
 def _root(gram: Array) -> Array:
     """R with Rᵀ R = gram, positive semidefinite."""
-    scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    scale = np.sqrt(np.maximum(np.diag(gram), TINY))
     sizes, axes = np.linalg.eigh(gram / np.outer(scale, scale))
     return np.asarray(np.sqrt(np.maximum(sizes, 0.0))[:, None] * axes.T * scale)
 
@@ -237,13 +236,13 @@ def _least(along: tuple[float, Array, Array], data: float, bend: float) -> float
     The slope data + bend t + c - Σ w μ / (1 + t μ) increases with t.
     """
     constant, weights, rates = along
-    low, high = 0.0, 1.0 / max(-float(np.min(rates, initial=0.0)), 1e-300)
+    low, high = 0.0, 1.0 / max(-float(np.min(rates, initial=0.0)), TINY)
     t = min(1.0, 0.5 * high)
     at_start = abs(data + constant - float(weights @ rates))
     for _ in range(SEARCH):
         shares = rates / (1.0 + t * rates)
         slope = data + bend * t + constant - float(weights @ shares)
-        if abs(slope) <= EXACT * at_start:
+        if abs(slope) <= SLOPE_LEFT * at_start:
             break
         low, high = (t, high) if slope < 0.0 else (low, t)
         t -= slope / (bend + float(weights @ shares**2))

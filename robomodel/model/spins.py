@@ -27,14 +27,13 @@ from robomodel.description.poses import (
 )
 from robomodel.errors import few
 from robomodel.model.actuators import Actuator
-from robomodel.model.closure import Geometry, Nearest, close
+from robomodel.model.closure import Geometry, ToNearest, close
 from robomodel.model.constraints import Coincident
 from robomodel.model.elements import Cluster, velocity_units
 from robomodel.model.joints import Array, Prismatic, Spherical
 from robomodel.model.model import Model
+from robomodel.tolerances import CLOSED, MOVES, WRITTEN
 
-STILL = 1e-6  # share of a motion [rad, sizes] that counts as none
-ALIKE = 1e-5  # sine of an angle, or share of the size, within which lines are the same
 OTHERS = 3  # configurations at which a line must be the same
 SEED = 20240610
 DUMMY = 1e-7  # share of the robot's mass [kg, kg m²] up to which a body is a dummy
@@ -102,8 +101,8 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
         for _ in range(OTHERS):
             step = rng.standard_normal(cluster.nv) @ still.motions
             moved = geometry.integrate(start, 0.2 * step / np.linalg.norm(step) * unit)
-            q, gap = close(geometry, moved[None], Nearest(), rows=rows)
-            if gap[0] <= 1e-9:
+            q, gap = close(geometry, moved[None], ToNearest(), rows=rows)
+            if gap[0] <= CLOSED:
                 places.append(_Place(geometry, q[0], null(q[0]), unit))
         return places
 
@@ -161,7 +160,7 @@ def _same(one: tuple[Array, Array], other: tuple[Array, Array] | None, size: flo
     if other is None:
         return False
     apart = np.linalg.norm(np.cross(other[1] - one[1], one[0]))
-    return bool(np.linalg.norm(np.cross(one[0], other[0])) < ALIKE and apart < ALIKE * size)
+    return bool(np.linalg.norm(np.cross(one[0], other[0])) < WRITTEN and apart < WRITTEN * size)
 
 
 class _Place:
@@ -180,12 +179,12 @@ class _Place:
         others = [scaled[other] @ motions.T for other in resting]
         others.append(motions[:, sorted(driven)].T)
         singular, right = np.linalg.svd(np.concatenate(others), full_matrices=True)[1:]
-        if len(motions) - int(np.sum(singular > STILL)) != 1:
+        if len(motions) - int(np.sum(singular > MOVES)) != 1:
             return None
         twist = self._twists[body] @ ((right[-1] @ motions) * self._unit)
         omega, velocity = twist[:3], twist[3:]
         size = float(np.linalg.norm(omega))
-        if size < 1e-9 or abs(omega @ velocity) > ALIKE * size**2 * scale:
+        if size < MOVES or abs(omega @ velocity) > WRITTEN * size**2 * scale:
             return None
         rotation, origin = self._poses[body]
         line, slide = omega / size, velocity / size

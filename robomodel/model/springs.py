@@ -21,6 +21,7 @@ from robomodel.model.graph import SpanningTree
 from robomodel.model.tree_constraints import anchored, distance_at_zero, loop_frame
 from robomodel.scalars import Scalar, is_number
 from robomodel.spatial import UNIT
+from robomodel.tolerances import NOTHING
 
 SpringKind = Literal["points", "joints", "turn", "slide"]
 
@@ -128,7 +129,7 @@ def _between(spring: SpringElement, tree: SpanningTree) -> Spring:
     check_passive(source, length=length)
     if is_number(length) and length < 0.0:
         raise DescriptionError(f"its length {length:g} is negative", source)
-    if is_number(length) and length == 0.0 and is_number(apart) and apart <= 1e-12:
+    if is_number(length) and length == 0.0 and is_number(apart) and apart <= NOTHING:
         raise DescriptionError(
             "its ends coincide at the zero configuration and its rest length is zero, so it has "
             'no direction there; give length="…", or move an end',

@@ -26,6 +26,7 @@ from robomodel.model.constraints import OUTSIDE, ROWS, BodyAnchor, Distance, Loo
 from robomodel.model.graph import WORLD, SpanningTree
 from robomodel.scalars import Scalar, dot, is_number, sqrt
 from robomodel.spatial import apply, matmul, minus, plus, transpose
+from robomodel.tolerances import NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,7 @@ def _rod_length(loop: LoopElement, tree: SpanningTree) -> Scalar:
     if loop.length is not None:
         return loop.length
     length = distance_at_zero(loop.predecessor, loop.successor, tree)
-    if is_number(length) and length <= 1e-12:
+    if is_number(length) and length <= NOTHING:
         raise DescriptionError(
             "its ends coincide at the zero configuration, so its length would be zero; give "
             'length="…", or make it a spherical loop',

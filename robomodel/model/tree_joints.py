@@ -26,26 +26,25 @@ from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 from robomodel.scalars import stack, unstack
+from robomodel.tolerances import CLOSED, NOTHING, SAME, SINGULAR, WITHIN
 
-REGULAR = 0.003  # least singular value of the tree's joints at neutral: 1 is best, 0 a dead point
-SHARE = 0.15  # of that: what counts as determined
+REGULAR_TREE = 0.003  # least singular value of the tree's joints at neutral: 0 at a dead point
+DETERMINED = 0.15  # of that: what counts as determined
 IN_RANGE = 0.6  # share of the configurations in which a set of joints must determine the cluster
 GOOD = 0.4  # of the singular value at neutral: the range of the tree ends there
 SETS = 3000  # of joints that are tried
-ALIKE = 1.02  # displacements within this factor are the same; the better conditioned set wins
-FREE, FAR = 0.6, 1.2  # rad, or cluster sizes, from neutral: without limits, and at most
-FINALISTS, NEAR = 4, 3.0  # sets whose ranges are compared, and displace at most so much more
+EQUALLY_FAR = 1.02  # displacements within this factor are the same; the better conditioned set wins
+FREE, AT_MOST = 0.6, 1.2  # rad, or cluster sizes, from neutral: without limits, and at most
+FINALISTS, DISPLACES = 4, 3.0  # sets whose ranges are compared, and displace at most so much more
 DRAWS, HOPS = 50, 7  # of configurations, and steps on the way to each
-CLOSED = 1e-9  # m, or sine of an angle
 ITERATIONS = 12  # of Newton's method for a step; what needs more is beyond the range
-LEAST = 1e-3  # m, of displacement, below which nothing needs to follow
+LEAST_DISPLACED = 1e-3  # m, of displacement, below which nothing needs to follow
 WORTH = 0.67  # of the displacement may be left with one that follows
 OFF = 0.05  # of a follower's rates, rms: inertia goes with their square, and 10 % are worth having
 NEARER, NEAREST = 0.05, 0.8  # steps of that end, and how near to neutral, as GOOD is
 PAYLOAD = 0.1  # of the cluster's mass: a massless link that closes no loop, as a foot or tool
 NO_MASS = 1e-4  # of the robot's mass
 LEVER = 2.0  # rad for a radian: what turns faster is a rotor, and follows nothing
-EXACT = 1e-9  # of a polynomial's range: coefficients that matter less are zero
 SEED = 20260301
 
 
@@ -191,8 +190,8 @@ class _ClusterChoice:
         rates = self._rates(positions)
         for bodies in sets:
             sizes = self.regularity(rates, bodies)
-            share = float(np.mean(sizes > SHARE * sizes[0])) if sizes[0] > 0.0 else 0.0
-            regular.append((sizes[0] > REGULAR, share, float(np.median(sizes)), bodies))
+            share = float(np.mean(sizes > DETERMINED * sizes[0])) if sizes[0] > 0.0 else 0.0
+            regular.append((sizes[0] > REGULAR_TREE, share, float(np.median(sizes)), bodies))
         fine = [each for each in regular if each[0] and each[1] >= IN_RANGE]
         if not fine:
             fine = [each for each in regular if each[1] > 0.0]
@@ -204,8 +203,8 @@ class _ClusterChoice:
             follows = sum(not self.model.joints[body].independent for body in bodies)
             ranked.append((moved, (-round(size, 2), follows, bodies)))
         least = min(moved for moved, _ in ranked)
-        ranked.sort(key=lambda each: (max(each[0], ALIKE * least + 1e-9), each[1]))
-        return [bodies for moved, (_, _, bodies) in ranked if moved <= NEAR * least + 1e-9]
+        ranked.sort(key=lambda each: (max(each[0], EQUALLY_FAR * least + 1e-9), each[1]))
+        return [bodies for moved, (_, _, bodies) in ranked if moved <= DISPLACES * least + 1e-9]
 
     def regularity(self, g: Array, bodies: Sequence[int], *, relative: bool = False) -> Array:
         """The regularity (n,) of these joints, from the cluster's rates g; 0 from a dead point on.
@@ -223,7 +222,7 @@ class _ClusterChoice:
         rows = g[:, [c for b in bodies for c in self._columns(b)]]
         with np.errstate(all="ignore"):
             triangle = np.linalg.qr(basis)[1]
-            good = np.abs(np.diagonal(triangle, axis1=1, axis2=2)).min(axis=1) > 1e-12
+            good = np.abs(np.diagonal(triangle, axis1=1, axis2=2)).min(axis=1) > NOTHING
             good &= np.isfinite(triangle).all(axis=(1, 2))
             safe = np.where(good[:, None, None], triangle, np.eye(g.shape[2]))
             square = np.swapaxes(np.linalg.solve(np.swapaxes(safe, 1, 2), np.swapaxes(rows, 1, 2)),
@@ -233,7 +232,7 @@ class _ClusterChoice:
             sizes = np.linalg.svd(square, compute_uv=False)[:, -1]
             side = np.sign(np.linalg.det(rows))
         same: Mask = good & (side == side[0])
-        return np.where(same & (sizes > 1e-9), sizes, 0.0)
+        return np.where(same & (sizes > SINGULAR), sizes, 0.0)
 
     def _shown(self, body: int) -> bool:
         """Whether a body is no rotor and no part of a ball made of hinges."""
@@ -277,7 +276,7 @@ class _ClusterChoice:
             positions, gap = newton.close(geometry, guesses, keep, rows=rows, iterations=ITERATIONS)
         room = np.min(self.motion.rooms(positions) - np.minimum(self.motion.rooms(self.start), 0.0),
                       axis=-1)  # fmt: skip
-        return positions, (gap <= CLOSED) & ~geometry.flipped(positions) & (room >= -1e-9)
+        return positions, (gap <= CLOSED) & ~geometry.flipped(positions) & (room >= -WITHIN)
 
     def random_paths(self) -> Array:
         """Configurations on paths from the start in random directions of the cluster's motion."""
@@ -289,7 +288,9 @@ class _ClusterChoice:
             jacobian = geometry.evaluate(q)[1][:, rows] * unit
             null = np.linalg.svd(jacobian)[2][:, len(unit) - self.cluster.nv :]
             step = np.einsum("nji,nj->ni", null, np.einsum("nji,ni->nj", null, ways))
-            return np.asarray(step / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-12))
+            return np.asarray(
+                step / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), NOTHING)
+            )
 
         q = np.tile(self.start, (DRAWS, 1))
         ways = self.rng.standard_normal((DRAWS, len(unit)))
@@ -312,8 +313,8 @@ class _ClusterChoice:
         columns = [c for body in bodies for c in self._columns(body)]
         at, unit = motion.positions(self.start)[columns], motion.unit[columns]
         low, high = motion.low[columns], motion.high[columns]
-        low = np.where(np.isfinite(low), np.maximum(low, at - FAR * unit), at - FREE * unit)
-        high = np.where(np.isfinite(high), np.minimum(high, at + FAR * unit), at + FREE * unit)
+        low = np.where(np.isfinite(low), np.maximum(low, at - AT_MOST * unit), at - FREE * unit)
+        high = np.where(np.isfinite(high), np.minimum(high, at + AT_MOST * unit), at + FREE * unit)
         goals = self.rng.uniform(np.minimum(low, at), np.maximum(high, at), (DRAWS, len(at))) - at
         goals *= self.rng.uniform(0.2, 1.0, (DRAWS, 1))
         q = np.tile(self.start, (DRAWS, 1))
@@ -347,7 +348,7 @@ class _ClusterChoice:
         which no polynomial has: the range ends before that.
         """
         bodies, level = tree.bodies, GOOD
-        while level < NEAREST and tree.displacement > LEAST:
+        while level < NEAREST and tree.displacement > LEAST_DISPLACED:
             positions = self._good(ways[0], bodies, level)
             followers, left = self._followers(
                 positions, bodies, displacements, tree.displacement, degree
@@ -402,7 +403,7 @@ class _ClusterChoice:
         rates = self._rates_by_joints(positions, bodies)
         order = [c for body in bodies for c in self._columns(body)]
         at = displacements.locked(positions, bodies)
-        while now > LEAST and drivers:
+        while now > LEAST_DISPLACED and drivers:
             best: tuple[float, Follower, Array] | None = None
             for body in free:
                 (row,) = self._columns(body)
@@ -444,7 +445,7 @@ def polynomial(
     from numpy.polynomial import Chebyshev, Polynomial
     from numpy.polynomial.chebyshev import chebder, chebvander
 
-    low, high = float(np.min(x)) - 1e-9, float(np.max(x)) + 1e-9
+    low, high = float(np.min(x)) - WITHIN, float(np.max(x)) + WITHIN
     half = 0.5 * (high - low)
     t = (x - 0.5 * (low + high)) / half
     for n in range(min(degree, len(x) - 1) + 1):  # the lowest that is exact, else the highest
@@ -454,7 +455,7 @@ def polynomial(
             rows, right = np.vstack([rows, bends]), np.concatenate([y, half * slopes])
         fit = Chebyshev(np.linalg.lstsq(rows, right)[0], domain=[low, high])
         error = float(np.max(np.abs(fit(x) - y)))
-        if error <= EXACT:
+        if error <= SAME:
             break
     coefficients = fit.convert(kind=Polynomial).coef
     return tuple(float(c) for c in coefficients), error

@@ -40,7 +40,7 @@ LinkPair: TypeAlias = tuple[str, str]
 Collisions: TypeAlias = bool | LinkPair | Iterable[LinkPair] | None
 
 MARGIN = 0.01  # m: pairs that are farther apart have no contact
-MOST = 4  # points of contact of a pair of shapes
+MANIFOLD = 4  # points of contact of a pair of shapes
 RIM = 8  # points on a cylinder's rim
 TOUCH = 1e-6  # m: accuracy of coal's distances
 IN_KERNELS = 24  # contacts of spheres and capsules in a kernel, whose size grows with their square
@@ -365,7 +365,7 @@ def _slots(pair: tuple[Convex, Convex]) -> int:
         raise MissingPackageError(
             f"contact between '{a.link}' and '{b.link}' needs", "coal", "collision"
         )
-    return 1 if "sphere" in (a.shape.kind, b.shape.kind) else MOST
+    return 1 if "sphere" in (a.shape.kind, b.shape.kind) else MANIFOLD
 
 
 def _law(a: Convex, b: Convex, friction: float, restitution: float) -> tuple[float, float]:
@@ -539,7 +539,7 @@ def _crossing(p: complex, q: complex, r: complex, s: complex) -> tuple[float, fl
 
 def _few(manifold: Manifold) -> Manifold:
     """At most four: the deepest, the one farthest from it, and those farthest to both sides."""
-    if len(manifold) <= MOST:
+    if len(manifold) <= MANIFOLD:
         return manifold
     points = np.array([point for _, _, point, _ in manifold])
     normal = manifold[0][1]
@@ -626,7 +626,7 @@ def between_links(
 
 # ---- spheres and capsules in kernels -------------------------------------------------------------
 
-PARALLEL = 1e-10  # squared sine below which segments count as parallel
+SQUARED_SINE = 1e-10  # squared sine below which segments count as parallel
 MEETING = 1e-24  # m²: squared distance of segments that meet
 
 Proximity: TypeAlias = tuple[Scalar, Vec, Vec]
@@ -718,7 +718,7 @@ def nearest_points(a: tuple[Vec, ...], b: tuple[Vec, ...]) -> tuple[Vec, Vec]:
     )
     middle = 0.5 * (low + high)
     square = aa * bb - ab * ab
-    parallel = square - PARALLEL * (aa * bb)  # negative where they are
+    parallel = square - SQUARED_SINE * (aa * bb)  # negative where they are
     crossing = div(ab * br - ar * bb, select(parallel, aa * bb, square))
     s = _share(select(parallel, middle, crossing))
     t = _share(div(ab * s + br, bb))
@@ -771,7 +771,7 @@ def _perpendicular(a: tuple[Vec, ...], b: tuple[Vec, ...]) -> Vec:
     if len(sides) == 2:
         both = cross(sides[0], sides[1])
         size = inner(sides[0], sides[0]) * inner(sides[1], sides[1])
-        flat = inner(both, both) - PARALLEL * size
+        flat = inner(both, both) - SQUARED_SINE * size
         one = (
             select(flat, one[0], both[0]),
             select(flat, one[1], both[1]),

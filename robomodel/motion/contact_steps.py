@@ -26,23 +26,23 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion.ground import Contact, ContactLaw, Placed
+from robomodel.motion.ground import Contact, ContactLaw, GroundPoint
 from robomodel.motion.integrator_functions import function
 from robomodel.motion.steps import ABSENT, SOLVED, FixedStep
 from robomodel.motion.tangent import in_turned_axes
 from robomodel.motion.time_stepping import (
-    NEAR,
     PLANE,
+    TAKES_PART,
     Assembly,
-    Gap,
+    GapRows,
     Memory,
     Setting,
     along_surface,
+    corrections,
     ended,
     in_sequence,
     laws,
     moved_on,
-    opened,
     strikes,
 )
 from robomodel.scalars import Scalar, Vector
@@ -250,7 +250,7 @@ class ContactStep:
         gaps, miss = self._missed(solved, end[first + step.checks :], self._turned(travel, at))
         closing = solved.impulses[solved.normals].tolist()
         miss = max(miss, float(in_sequence(closing, solved.gaps, solved.collides)))
-        y = np.array(opened(solved.normal_block, gaps))
+        y = np.array(corrections(solved.normal_block, gaps))
         if np.any(y):
             change = solved.weighted[:, solved.normals] @ y
             end = np.asarray(self._end(*arguments, self._turned(change, at, back=True)))
@@ -307,18 +307,18 @@ class ContactStep:
         """The contact problem of a step, solved."""
         setting = self.setting
         free = np.linalg.solve(at.mass, at.right)
-        near, far, gaps = list[Near](), dict[int, Gap](), list[Gap]()
+        near, far, gaps = list[Near](), dict[int, GapRows](), list[GapRows]()
         for each in contacts:
             gap = _gap(at, each, h)
             closes = gap.gap + h * float(np.dot(gap.rows[2], free) - gap.leaving[2])
-            if closes < NEAR and np.any(gap.rows):
+            if closes < TAKES_PART and np.any(gap.rows):
                 near.append(each)
                 gaps.append(gap)
             else:
                 far[each.number] = gap
         law = ContactLaw(0.0, 0.0, setting.stop_restitution)
         for row, leaving, distance in zip(at.stops, at.leaving, at.gaps, strict=True):
-            gaps.append(Gap([row.tolist()], [float(leaving)], [0.0], float(distance), law))
+            gaps.append(GapRows([row.tolist()], [float(leaving)], [0.0], float(distance), law))
         rows = np.array([row for gap in gaps for row in gap.rows] + at.rubbing.tolist())
         rows = rows.reshape(-1, self.model.nv)
         weighted = np.linalg.solve(at.mass, rows.T)
@@ -373,7 +373,7 @@ class ContactStep:
                 now = each.gap + float(each.normal @ away)
             if now < 0.0 or solved.impulses[3 * n + 2] > 0.0:
                 miss = max(miss, abs(expected - now))
-            gaps.append(max(now, -NEAR))
+            gaps.append(max(now, -TAKES_PART))
         return gaps + there[count:].tolist(), miss
 
 
@@ -386,7 +386,7 @@ class _Solved:
 
     near: Sequence[Near]
     far: Mapping[int, Array]
-    gaps: Sequence[Gap]
+    gaps: Sequence[GapRows]
     matrix: Array
     weighted: Array
     impulses: Array
@@ -418,7 +418,7 @@ def _kept(tail: Array) -> dict[int, Array]:
     return {int(row[0]): row[1:].reshape(2, 3) for row in tail.reshape(-1, KEPT)}
 
 
-def _gap(at: Middle, each: Near, h: float) -> Gap:
+def _gap(at: Middle, each: Near, h: float) -> GapRows:
     """The rows of a contact, with its gap at the beginning of the step."""
     x, y, z = each.normal.tolist()
     axes = basis((x, y, z))
@@ -433,10 +433,10 @@ def _gap(at: Middle, each: Near, h: float) -> Gap:
         slow += wrenches @ at.twists[side.body]
     gap = each.gap - 0.5 * h * float(rows[2] @ each.by)
     surface = along_surface(axes, each.law)
-    return Gap(rows.tolist(), slow.tolist(), surface, gap, each.law, axes)
+    return GapRows(rows.tolist(), slow.tolist(), surface, gap, each.law, axes)
 
 
-def _in_body(model: Model, point: Placed) -> tuple[int, Array]:
+def _in_body(model: Model, point: GroundPoint) -> tuple[int, Array]:
     """A point's body, and where it is in the body's axes."""
     placed = frames.place(model, (point.link, point.offset))
     return placed.body, np.array(placed.pose.offset, dtype=float)

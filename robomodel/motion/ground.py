@@ -18,6 +18,7 @@ from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.spatial import apply, plus
+from robomodel.tolerances import NOTHING
 
 Mask: TypeAlias = NDArray[np.bool_]
 Indices: TypeAlias = NDArray[np.intp]
@@ -30,7 +31,7 @@ Point: TypeAlias = (
 )
 PLANES = 2  # planes at once of a point on heights
 RIM = 8  # points on a cylinder's rim
-CHUNK = 20000  # cells that are looked at at once
+CELLS_AT_ONCE = 20000  # cells that are looked at at once
 ON_EDGE = 1e-9  # share of the spacing: nearer to an edge, its face's normal counts
 
 
@@ -120,7 +121,7 @@ class Ground:
         if velocity.shape != (3,) or not np.all(np.isfinite(velocity)):
             raise ValueError(f"velocity is three finite numbers [m/s], got {self.velocity!r}")
         normal = self._unit_normal(grid)
-        if grid.ndim == 0 and abs(normal @ velocity) > 1e-12 * np.linalg.norm(velocity):
+        if grid.ndim == 0 and abs(normal @ velocity) > NOTHING * np.linalg.norm(velocity):
             raise ValueError(
                 f"a plane moves along itself, and its velocity has no part along its normal, got "
                 f"{self.velocity!r}"
@@ -166,7 +167,7 @@ class Ground:
         """How many planes of it a point may touch at once."""
         return PLANES if self._grid.ndim else 1
 
-    def law(self, point: Placed) -> ContactLaw:
+    def law(self, point: GroundPoint) -> ContactLaw:
         """What holds between a point and this ground.
 
         Args:
@@ -340,7 +341,7 @@ class Ground:
         cells = np.max(last - first, axis=1, initial=0) + 1
         for count in np.unique(cells).tolist():
             same = np.flatnonzero(cells == count)
-            for part in np.array_split(same, 1 + len(same) * count**2 // CHUNK):
+            for part in np.array_split(same, 1 + len(same) * count**2 // CELLS_AT_ONCE):
                 i, j = (first[part, n, None] + np.arange(count + 1) for n in (0, 1))
                 corners = np.empty((len(part), count + 1, count + 1, 3))
                 corners[..., 0] = (self.origin[0] + self.spacing * i)[:, :, None]
@@ -526,7 +527,7 @@ def _points(shape: Shape, issues: list[Issue]) -> list[tuple[Any, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class GroundPoint:
     """A point of a link, or a sphere about it; None where the ground's coefficients count."""
 
     link: str
@@ -536,9 +537,9 @@ class Placed:
     restitution: float | None = None
 
 
-def as_points(model: Model, points: Sequence[Point]) -> list[Placed]:
+def as_points(model: Model, points: Sequence[Point]) -> list[GroundPoint]:
     """Points with all that they have; ValueError for what is none, KeyError for unknown links."""
-    placed: list[Placed] = []
+    placed: list[GroundPoint] = []
     if isinstance(points, str) or _is_one(points):
         points = [points]
     if not isinstance(points, Iterable):
@@ -568,7 +569,7 @@ def as_points(model: Model, points: Sequence[Point]) -> list[Placed]:
             raise ValueError(f"restitution is from 0 to 1, got {restitution!r}")
         if not all(map(math.isfinite, (x, y, z, radius))) or radius < 0.0:
             raise ValueError(f"the offset or the radius of a contact on '{link}' is off: {point!r}")
-        placed.append(Placed(link, (x, y, z), radius, friction, restitution))
+        placed.append(GroundPoint(link, (x, y, z), radius, friction, restitution))
     return placed
 
 
@@ -598,7 +599,7 @@ def as_grounds(ground: Ground | Sequence[Ground] | None) -> tuple[Ground, ...]:
 
 def touching_points(
     model: Model, grounds: Sequence[Ground], points: Sequence[Point] | None
-) -> list[Placed]:
+) -> list[GroundPoint]:
     """The points that stand on grounds: those given, else those of the collision shapes."""
     if not grounds:
         if points is not None:

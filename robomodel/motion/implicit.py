@@ -54,12 +54,12 @@ RK4_BEYOND = 3.0
 NEWTON_STEPS = 1
 """Steps of Newton's method for springs with play, before the last one."""
 
-STILL = 1e-15
+NO_WAY = 1e-15
 """[rad, m] A way that is none."""
 
 Rates: TypeAlias = list[tuple[float, float]]
 
-MANY = 1e5
+STIFF = 1e5
 """Duration times rate from which on explicit steps, however adapted, would be ten thousands."""
 
 
@@ -146,7 +146,7 @@ class Way:
         within = [self.element.within(s) for s in ends]
         between = 0.5 * ((ends[0] - within[0]) + (ends[1] - within[1]))
         length = end - self.start
-        length = select(length * length - STILL**2, 1.0, length)
+        length = select(length * length - NO_WAY**2, 1.0, length)
         inverse = div(1.0, length)
         share = (within[1] - within[0]) * inverse
         inside = select(end * end - (0.5 * self.element.deadband) ** 2, 1.0, 0.0)

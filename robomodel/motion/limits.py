@@ -99,11 +99,11 @@ def method_of(
 
 # ---- position limits -----------------------------------------------------------------------------
 
-ROUNDED = 1e-4  # gap up to which single precision may leave loops open
+SINGLE_GAP = 1e-4  # gap up to which single precision may leave loops open
 
 
 @dataclass(frozen=True)
-class Limits:
+class LimitMargins:
     """Position limits to be watched; a margin is how far inside of one a joint is."""
 
     model: Model
@@ -113,11 +113,11 @@ class Limits:
     signs: tuple[float, ...] = ()
 
     @staticmethod
-    def of(model: Model, wanted: bool | Iterable[str], start: Array) -> Limits:
+    def of(model: Model, wanted: bool | Iterable[str], start: Array) -> LimitMargins:
         """Those of the joints that are wanted; ValueError where one is beyond its own."""
         if wanted is False:
-            return Limits(model)
-        limits = Limits.all_of(model, named(model, wanted))
+            return LimitMargins(model)
+        limits = LimitMargins.all_of(model, named(model, wanted))
         beyond = limits.margins(start) < -WITHIN
         if np.any(beyond):
             n = int(np.argmax(beyond))
@@ -128,7 +128,7 @@ class Limits:
         return limits
 
     @staticmethod
-    def all_of(model: Model, names: frozenset[str]) -> Limits:
+    def all_of(model: Model, names: frozenset[str]) -> LimitMargins:
         """The limits of these joints."""
         acting = Acting(stops=names)
         bodies = acting.stopped(model)
@@ -136,7 +136,7 @@ class Limits:
             (model.joints[bodies[n]].name, model.nodes[bodies[n]].q, bound, side)
             for n, side, bound in acting.bounds(model)
         ]
-        return Limits(model, *(tuple(column) for column in zip(*rows, strict=True)))
+        return LimitMargins(model, *(tuple(column) for column in zip(*rows, strict=True)))
 
     def side(self, n: int) -> str:
         """Which limit this is."""
@@ -178,7 +178,7 @@ def warn_of_starts_beyond(model: Model, stops: frozenset[str], q: Array) -> None
 
     Of batches (..., nq) the state that is furthest beyond each is named.
     """
-    watched = Limits.all_of(model, stops)
+    watched = LimitMargins.all_of(model, stops)
     if not watched.places or not q.size:
         return
     starts = []
@@ -220,7 +220,7 @@ def closed_start(
     except ValueError:
         if not single:
             raise
-        _check_closed(model, q, ROUNDED, backend, parameters)
+        _check_closed(model, q, SINGLE_GAP, backend, parameters)
         return model.close(q, parameters=parameters or None)
     return q
 

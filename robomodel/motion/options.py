@@ -25,7 +25,7 @@ from robomodel.motion.collision import (
 from robomodel.motion.ground import (
     Contacts,
     Ground,
-    Placed,
+    GroundPoint,
     Point,
     as_grounds,
     touching_points,
@@ -52,7 +52,7 @@ class MotionOptions:
     method: str | None
     acting: Acting
     grounds: tuple[Ground, ...]
-    points: tuple[Placed, ...]
+    points: tuple[GroundPoint, ...]
     rounds: tuple[RoundPair, ...]
     touching: Contacts | None = None
     bodies: tuple[int, ...] | None = None
@@ -100,7 +100,7 @@ class MotionOptions:
                 model, collisions, plane.friction, plane.restitution, data=callable(contacts)
             )
             touching = _both(collider, touching) if collider and touching else collider or touching
-        points: Sequence[Placed] = ()
+        points: Sequence[GroundPoint] = ()
         if not callable(contacts) and (grounds or contacts is not None):
             points = touching_points(model, grounds, contacts)
         bodies = _bodies(model, points, (collider, contacts)) if touching else None
@@ -143,7 +143,9 @@ class MotionOptions:
         )  # fmt: skip
 
 
-def _bodies(model: Model, points: Sequence[Placed], touching: Sequence[object]) -> tuple[int, ...]:
+def _bodies(
+    model: Model, points: Sequence[GroundPoint], touching: Sequence[object]
+) -> tuple[int, ...]:
     """The bodies that contacts are known to be on, beside those that a function names later."""
     links = {point.link for point in points}
     for each in touching:

@@ -21,14 +21,14 @@ from robomodel.motion.collision import Collisions
 from robomodel.motion.ground import Ground, Point
 from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import (
-    ROUNDED,
-    Limits,
+    SINGLE_GAP,
+    LimitMargins,
     closed_start,
     in_single_precision,
     warn_of_starts_beyond,
 )
 from robomodel.motion.options import KERNELS, MotionOptions, as_dynamics, check_step
-from robomodel.motion.stepping import SINGULAR, Ahead, Steps
+from robomodel.motion.stepping import IRREGULAR, Ahead, Steps
 from robomodel.motion.steps import SWEEPS, TORN, FixedStep
 from robomodel.motion.tangent import UNDETERMINED, StepError, linkages
 from robomodel.tolerances import CLOSED
@@ -38,11 +38,11 @@ UNSOLVED = {
     "float64": 1e-6,
     "float32": 1e-3,
 }  # contact residual from which on there is a RuntimeWarning
-OPEN = {"float64": CLOSED, "float32": ROUNDED}  # gap of loops from which on a motion is lost
-CHANGE = {"float64": SINGULAR, "float32": 5e-7}  # regularity below which steps do not end
+LOST = {"float64": CLOSED, "float32": SINGLE_GAP}  # gap of loops from which on a motion is lost
+CHANGE = {"float64": IRREGULAR, "float32": 5e-7}  # regularity below which steps do not end
 WHOLE = 64  # steps in a kernel's call between looks at contact problems that it has not solved
 CACHED = 1 << 19  # bytes of rows between looks at them: they are in the processor's cache then
-LONG = 1.0 / 3.0  # growth of ‖G‖² within a step from which on a linkage turns too fast for it
+TOO_FAST = 1.0 / 3.0  # growth of ‖G‖² within a step from which on a linkage turns too fast for it
 
 
 class Rollout(NamedTuple):
@@ -266,7 +266,7 @@ def run_over_time(
                     rows[at, first, : step.size], force[at, first:last], length,
                     *(x[at] for x in more), out=results,
                 )  # fmt: skip
-                left[at] = step.unfinished(results) | opened(step, results)
+                left[at] = step.unfinished(results) | lost(step, results)
 
         share(part, len(rows), threads)
         left[list(ahead), 0] = True
@@ -281,12 +281,12 @@ def _cached(piece: slice, size: int) -> Iterator[slice]:
         yield slice(first, min(piece.stop, first + count))
 
 
-def opened(step: FixedStep, results: Array) -> Any:
+def lost(step: FixedStep, results: Array) -> Any:
     """Which results (..., results) have open loops, or end at change points; nan ones too."""
     if not step.checks:
         return np.zeros(results.shape[:-1], dtype=bool)
     gap, growth, regularity = np.moveaxis(results[..., step.size : step.size + 3], -1, 0)
-    closed = (gap <= OPEN[step.dtype] ** 2) & (growth < TORN) & (regularity > CHANGE[step.dtype])
+    closed = (gap <= LOST[step.dtype] ** 2) & (growth < TORN) & (regularity > CHANGE[step.dtype])
     return ~closed
 
 
@@ -304,7 +304,7 @@ def _go_on(
         at = motions[begins <= t]
         states, forces = rows[at, t, : step.size], force[at, t]
         after = step.advance(states, forces, h, *(x[at] for x in more))
-        for i in np.flatnonzero(opened(step, after) | [n in ahead for n in at.tolist()]):
+        for i in np.flatnonzero(lost(step, after) | [n in ahead for n in at.tolist()]):
             one = step
             if step.parameters:  # whose numbers may never return: nothing is compiled for them
                 one = replace(step.at(more[-1][at[i]].tolist()), backend="numpy")
@@ -325,11 +325,11 @@ def _lead(
     def served(_t: float, q: Array, v: Array) -> Array:
         assert step.servo is not None
         numbers = (x.tolist() for x in (q, v, force))
-        return np.array(servos.forces(model, step.servo, *numbers), dtype=float)
+        return np.array(servos.servo_forces(model, step.servo, *numbers), dtype=float)
 
     tau = force if step.servo is None else served
     inputs = Inputs.of(model, tau, None, hold=False)
-    steps = Steps(inputs, Limits(model), replace(step, servo=None))
+    steps = Steps(inputs, LimitMargins(model), replace(step, servo=None))
     steps.ahead = ahead.pop(n, None)
     state = before[: step.size].copy()  # which a lead keeps
     result = np.full(step.results, np.nan, after.dtype)
@@ -366,7 +366,7 @@ def _tell(step: FixedStep, rows: Array) -> None:
                 "shorter steps"
             )
         )
-    turned = np.any(rows[:, 1:, step.size + 1] > 1.0 + LONG, axis=1)
+    turned = np.any(rows[:, 1:, step.size + 1] > 1.0 + TOO_FAST, axis=1)
     if np.any(turned):
         warn(
             RuntimeWarning(

@@ -41,7 +41,7 @@ def measured(model: Model) -> list[int | None]:
     return result
 
 
-def forces(model: Model, servo: Servo, q: Vector, v: Vector, numbers: Vector) -> list[Scalar]:
+def servo_forces(model: Model, servo: Servo, q: Vector, v: Vector, numbers: Vector) -> list[Scalar]:
     """Forces (nv) on the independent joints; ``numbers``: tau (nv), then kp, kd and targets.
 
     At joints kp (target - q) - kd v, at motors B (kp (target - position) - kd rate), beside tau.

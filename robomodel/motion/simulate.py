@@ -36,7 +36,7 @@ from robomodel.motion.integrator_functions import (
     joint_rates,
 )
 from robomodel.motion.limits import (
-    Limits,
+    LimitMargins,
     closed_start,
     in_single_precision,
     warn_of_starts_beyond,
@@ -47,11 +47,12 @@ from robomodel.motion.steps import FixedStep, flow
 from robomodel.motion.tangent import StepError, closed_by_least_squares
 from robomodel.motion.trajectory import Trajectory
 from robomodel.running import Progress
+from robomodel.tolerances import SAME
 
 ADAPTIVE = ("dop853", "radau")
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
 RENEWED = 1.2  # growth of ‖G‖² from which on bases are renewed
-TURNED = 4.0  # growth of ‖G‖² that steps are too long for
+TOO_LONG = 4.0  # growth of ‖G‖² that steps are too long for
 REACH = 3.0  # K turns by no more than this much of what the joints do
 PLACED = 0.01  # share of a step to which it is placed: it keeps a tenth and more from change points
 AROUND = 4  # states on each side of a gap: their polynomial is of the order of DOP853's interpolant
@@ -111,7 +112,7 @@ class Equations:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Interpolant:
     """A step's interpolant; called, (q, v).
 
     ``hidden``: the times between which a change point may be.
@@ -175,7 +176,7 @@ class Adaptive(Run):
     every: float | None = None
     tolerances: tuple[float, float] = (FINEST, FINEST)
     knots: list[float] = field(default_factory=list, init=False)
-    pieces: list[Piece] = field(default_factory=list, init=False)
+    pieces: list[Interpolant] = field(default_factory=list, init=False)
     _length: float | None = field(default=None, init=False)
     _distance: float = field(default=1.0, init=False)
     _leading: float = field(default=0.0, init=False)  # length of DOP853's steps beside Radau's
@@ -223,7 +224,9 @@ class Adaptive(Run):
                 what = f"the step from there fails ({error})"
                 raise self._failed(t, state, what) from None
 
-            def at(share: float, t: float = t, h: float = now - t, piece: Piece = piece) -> Array:
+            def at(
+                share: float, t: float = t, h: float = now - t, piece: Interpolant = piece
+            ) -> Array:
                 return piece.at(t + share * h)
 
             met = self.limits.first(t, now - t, state, ends, at)
@@ -272,7 +275,7 @@ class Adaptive(Run):
             raise self._failed(t, x, what)
         return solver
 
-    def _step(self, solver: Any, equations: Equations) -> tuple[Any, Piece]:
+    def _step(self, solver: Any, equations: Equations) -> tuple[Any, Interpolant]:
         """One step: the solver after it, and its interpolant.
 
         Steps in which linkages turn by too much, or come nearer to change points than was foreseen,
@@ -319,7 +322,7 @@ class Adaptive(Run):
                 error, h = reason, 0.5 * (length if over else h)
                 continue
             checks = equations.coordinates.renewed(after)[2]
-            if not len(checks) or checks[1] < TURNED:
+            if not len(checks) or checks[1] < TOO_LONG:
                 break
             h *= 0.5
         else:
@@ -332,7 +335,7 @@ class Adaptive(Run):
         if near and now < equations.end:
             equations = replace(equations, start=None)
             solver = self._solver(equations, (now, equations.end), after, self._length)
-        return solver, Piece(equations.coordinates, dense, (t, now), hidden)
+        return solver, Interpolant(equations.coordinates, dense, (t, now), hidden)
 
     def _placed(
         self, x: Array, rate: Array, h: float, equations: Equations, gap: tuple[float, float]
@@ -370,12 +373,12 @@ class Adaptive(Run):
         """The largest velocity of a joint."""
         return float(np.max(np.abs(equations.coordinates.joint_rates(x)), initial=0.0))
 
-    def _keep_between(self, signals: Signals, t: float, now: float, piece: Piece) -> None:
+    def _keep_between(self, signals: Signals, t: float, now: float, piece: Interpolant) -> None:
         """Record the states that are asked for in a step, its beginning left out."""
         every = self.every
         assert every is not None
-        k = math.floor(t / every + 1e-9) + 1
-        while k * every <= now + 1e-9 * every:
+        k = math.floor(t / every + SAME) + 1
+        while k * every <= now + SAME * every:
             self._keep(k * every, piece.at(k * every), signals)
             k += 1
 
@@ -385,7 +388,7 @@ class Adaptive(Run):
 Method: TypeAlias = Literal["rk4", "dop853", "radau", "semi_implicit_euler", "time_stepping"]
 
 METHODS = (*ADAPTIVE, "rk4", "semi_implicit_euler", "time_stepping")
-STEP = 1e-3
+DEFAULT_STEP = 1e-3
 
 
 def simulate(
@@ -515,15 +518,15 @@ def simulate(
     inputs = Inputs.of(model, tau, f_ext, hold, saturate)
     tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
     if step is None and (chosen not in (None, *ADAPTIVE) or inputs.stepwise):
-        step = STEP
+        step = DEFAULT_STEP
     duration = None if duration is None else as_real(duration, "duration")
     duration = _duration(duration, step, inputs.rows)
     if chosen is None:
         decay, _ = implicit.rates(model, start[: model.nq]) if passive else (0.0, 0.0)
-        chosen = "radau" if duration * decay > implicit.MANY else "dop853"
+        chosen = "radau" if duration * decay > implicit.STIFF else "dop853"
     if chosen == "rk4" and passive and step is not None:
         implicit.warn_of_instability(model, [implicit.rates(model, start[: model.nq])], step)
-    limits = Limits.of(model, stop_at_limits, start)
+    limits = LimitMargins.of(model, stop_at_limits, start)
     run: Run
     if chosen in ADAPTIVE:
         one = FixedStep(model, chosen, passive=passive)

@@ -23,14 +23,14 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.contact_steps import ContactStep
 from robomodel.motion.events import ContactRecord
-from robomodel.motion.ground import Contact, Contacts, Pair, Placed
+from robomodel.motion.ground import Contact, Contacts, GroundPoint, Pair
 from robomodel.motion.inputs import Inputs, Saturated, Signals, stacked
 from robomodel.motion.integrator_functions import (
     independent_columns,
     joint_accelerations,
 )
-from robomodel.motion.limits import Limits
-from robomodel.motion.steps import ABSENT, RUNGE_KUTTA, TORN, FixedStep, Part, flow, halved
+from robomodel.motion.limits import LimitMargins
+from robomodel.motion.steps import ABSENT, RUNGE_KUTTA, TORN, FixedStep, StepShare, flow, halved
 from robomodel.motion.tangent import (
     NEARLY,
     START_CONDITION,
@@ -42,18 +42,18 @@ from robomodel.motion.tangent import (
 )
 from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
 from robomodel.running import Progress
-from robomodel.tolerances import CLOSED
+from robomodel.tolerances import CLOSED, SAME, WRITTEN
 
-MOST = 2**53  # steps, beyond which their times are not told apart
+MOST_STEPS = 2**53  # steps, beyond which their times are not told apart
 
 
 def count_steps(duration: float, step: float) -> int:
     """Steps in a duration, the last one perhaps shorter."""
     steps = duration / step
-    if not steps < MOST:
+    if not steps < MOST_STEPS:
         raise ValueError(f"a step of {step:g} s is too short for a duration of {duration:g} s")
     nearest = round(steps)
-    return nearest if abs(steps - nearest) <= 1e-9 * max(1.0, steps) else math.ceil(steps)
+    return nearest if abs(steps - nearest) <= SAME * max(1.0, steps) else math.ceil(steps)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Grid:
     def length(self, k: int) -> float:
         """How long step k takes: the same number for all but a last one that is shorter."""
         rest = self.duration - k * self.step
-        return rest if rest < (1.0 - 1e-9) * self.step else self.step
+        return rest if rest < (1.0 - SAME) * self.step else self.step
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Run(ABC):
     """A simulation under way, in states of ``step``, by a method that :meth:`_through` has."""
 
     inputs: Inputs
-    limits: Limits
+    limits: LimitMargins
     step: FixedStep
     bar: Progress | None = None
     stop: Stop | None = field(default=None, init=False)
@@ -199,7 +199,7 @@ class Run(ABC):
 # ---- fixed steps ---------------------------------------------------------------------------------
 
 AT_CHANGE_POINT = "ends too near to a change point"
-SINGULAR = 1e-10  # regularity, a square, of K below which steps do not end: six digits are left
+IRREGULAR = 1e-10  # regularity, a square, of K below which steps do not end: six digits are left
 # of the next step: far from both its ends, where others may end too; or steps further on
 BEYOND = (1 / 2, 1 / 3, 2 / 3, 3 / 2, 7 / 2, 15 / 2, 31 / 2, 63 / 2, 127 / 2)
 PARTS = (1, 2, 3, 5, 7, 11, 13)  # of a step, equal ones: primes, which have no ends in common
@@ -379,21 +379,21 @@ class Steps(Run):
 
     def _in_parts(
         self, signals: Signals, t: float, h: float, state: Array, count: int
-    ) -> list[Part]:
+    ) -> list[StepShare]:
         """A step in equal parts, halved where these are too long, up to the first that fails."""
 
-        def part(x: Array, first: float, share: float) -> Part:
+        def part(x: Array, first: float, share: float) -> StepShare:
             try:
                 result, record = self._step(signals, t + first * h, share * h, x)
             except StepError as error:
-                return Part(x, share, False, f"fails ({error})", None)
+                return StepShare(x, share, False, f"fails ({error})", None)
             too_long = bool(self.step.too_long(result))
             after = result[: self.step.size]
             if len(result) > self.step.results:  # what is kept of contacts
                 after = np.concatenate([after, result[self.step.results :]])
-            return Part(after, share, too_long, self._failure(result), record)
+            return StepShare(after, share, too_long, self._failure(result), record)
 
-        parts: list[Part] = []
+        parts: list[StepShare] = []
         for n in range(count):
             parts += halved(part, parts[-1].state if parts else state, n / count, 1.0 / count)
             if parts[-1].fault:
@@ -405,7 +405,7 @@ class Steps(Run):
         step = self.step
         if not np.all(np.isfinite(result[: step.size])):
             return "fails: the state is not finite"
-        if step.checks and not result[step.size + 2] > SINGULAR:
+        if step.checks and not result[step.size + 2] > IRREGULAR:
             return AT_CHANGE_POINT
         if step.checks and not (result[step.size] <= CLOSED**2 and result[step.size + 1] < TORN):
             return (
@@ -525,7 +525,9 @@ class Steps(Run):
             _touching=self._contact_record(points, pairs), **more,
         )  # fmt: skip
 
-    def _contact_record(self, points: Sequence[Placed], pairs: Sequence[Pair]) -> ContactRecord:
+    def _contact_record(
+        self, points: Sequence[GroundPoint], pairs: Sequence[Pair]
+    ) -> ContactRecord:
         """What events are read from; contacts that came later had no force before.
 
         Of a point's planes the one that bears most counts, where none does the nearest.
@@ -554,7 +556,7 @@ class Steps(Run):
         )
 
 
-def _joined(parts: Sequence[Part]) -> Record | None:
+def _joined(parts: Sequence[StepShare]) -> Record | None:
     """What is recorded of a step in parts: mean forces, the worst residual."""
     records: list[Record] = [part.record for part in parts if part.record is not None]
     if len(parts) < 2 or not records:
@@ -587,7 +589,7 @@ def _checked(model: Model, contact: Contact) -> Contact:
         friction=as_real(contact.friction, f"friction {where}"),
         restitution=as_real(contact.restitution, f"restitution {where}"),
     )
-    if normal.shape != (3,) or not abs(np.linalg.norm(normal) - 1.0) <= 1e-6:
+    if normal.shape != (3,) or not abs(np.linalg.norm(normal) - 1.0) <= WRITTEN:
         raise ValueError(f"the normal of a contact on '{contact.link}' is no unit vector: {normal}")
     if point.shape != (3,) or not np.all(np.isfinite([*point, contact.gap])):
         raise ValueError(f"the point or the gap of a contact on '{contact.link}' is off: {contact}")

@@ -40,7 +40,7 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import counted, of_geometry, parameterized
 from robomodel.motion import servo as servos
 from robomodel.motion import tangent
-from robomodel.motion.ground import Ground, Pair, Placed
+from robomodel.motion.ground import Ground, GroundPoint, Pair
 from robomodel.motion.implicit import acceleration, is_sprung
 from robomodel.motion.integrator_functions import (
     function,
@@ -50,25 +50,25 @@ from robomodel.motion.integrator_functions import (
 from robomodel.motion.servo import Servo
 from robomodel.motion.tangent import in_tangents, linkages
 from robomodel.motion.time_stepping import (
-    NEAR,
+    TAKES_PART,
     Assembly,
-    Inputs,
     Memory,
     Moving,
     Setting,
+    StepInputs,
     assemble,
     between,
     finish,
-    predicted,
+    mean_velocity,
 )
-from robomodel.scalars import Scalar, Vector, added, div, dot, moved
+from robomodel.scalars import Scalar, Vector, added, advanced, div, dot
 
 SWEEPS = 4  # of Gauss-Seidel on a contact problem, from the last step's impulses on
 POLISH = 2  # steps of Newton's method after these: 4 + 2 solve what 8 sweeps leave at 1e-10
-FEW = 16  # rows (of five points) beyond which two steps of Newton's cost more than all the rest
+FEW_ROWS = 16  # rows (of five points) beyond which two steps of Newton cost more than the rest
 SOLVED = 1e-11  # residual of contact problems, relative to their velocities, that is asked for
 
-NEWTON = 8  # steps of Newton's method where these have not solved a contact problem
+NEWTON_STEPS = 8  # steps of Newton's method where these have not solved a contact problem
 CAREFUL = 8  # steps of Newton's method that close loops near change points
 # growth of ‖G‖² that a step is too long for: tangents turn by 0.6, of which rk4 misses 0.6⁵/120
 TORN = 1.0 / math.cos(0.6) ** 2
@@ -94,7 +94,7 @@ RUNGE_KUTTA = (
 
 
 def on_ground(
-    acting: Any, grounds: Sequence[Ground], points: Sequence[Placed], **options: Any
+    acting: Any, grounds: Sequence[Ground], points: Sequence[GroundPoint], **options: Any
 ) -> Setting:
     """The setting of steps with points on grounds: a contact for each plane that one may touch."""
     if not grounds:
@@ -300,8 +300,8 @@ class FixedStep:
         def build(state: Vector, step: Vector, carried: Vector, row: Vector) -> list[Scalar]:
             start = self.moving(state)
             here, part, n = in_tangents(self.model, start.bases), row[0] * step[0], len(start.q)
-            q = moved(start.q, part, carried[:n])
-            z = moved(start.z, part, carried[n : n + len(start.z)])
+            q = advanced(start.q, part, carried[:n])
+            z = advanced(start.z, part, carried[n : n + len(start.z)])
             return [*q, *self._velocities(here, q, z)]
 
         model = self.model
@@ -331,7 +331,7 @@ class FixedStep:
     def demanded(self, q: Vector, v: Vector, tau: Vector) -> Vector:
         """Forces on the independent joints: given ones and those of loops, as motors can."""
         if self.servo is not None:
-            tau = servos.forces(self.model, self.servo, q, v, tau)
+            tau = servos.servo_forces(self.model, self.servo, q, v, tau)
         return saturated(self.model, q, v, tau)[0] if self.saturate else tau
 
     @property
@@ -366,7 +366,7 @@ class FixedStep:
 
     def _acting(self, here: Model, q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
         """Forces over tangent coordinates of those on the independent joints."""
-        return tangent.forces(self.model, Configuration(here, q), self.demanded(q, v, tau))
+        return tangent.tangent_forces(self.model, Configuration(here, q), self.demanded(q, v, tau))
 
     def wrenches(self, numbers: Vector) -> Forces:
         """Wrenches on the links, as numbers one after the other, on the bodies."""
@@ -411,17 +411,17 @@ class FixedStep:
         here = self.here(start.bases)
         slope, total = carried[: n + len(start.z)], carried[n + len(start.z) :]
         part = share * h
-        at, speed = moved(start.q, part, slope[:n]), moved(start.z, part, slope[n:])
+        at, speed = advanced(start.q, part, slope[:n]), advanced(start.z, part, slope[n:])
         if self.careful:
             at, _ = settled(here, at, self.closings)
         v = self._velocities(here, at, speed) if self.saturate or self.servo else []
         wrenches = arguments[0] if arguments else ()
         slope = [*rates(here, at, speed),
                  *self.accelerations(here, at, v, speed, tau, wrenches)]  # fmt: skip
-        total = moved([(1.0 - first) * x for x in total], weight, slope)
+        total = advanced([(1.0 - first) * x for x in total], weight, slope)
         end = last * h
-        q, _ = settled(here, moved(start.q, end, total[:n]), self.closings)
-        return [*self._ended(here, q, moved(start.z, end, total[n:])), *slope, *total]
+        q, _ = settled(here, advanced(start.q, end, total[:n]), self.closings)
+        return [*self._ended(here, q, advanced(start.z, end, total[n:])), *slope, *total]
 
     def _semi_implicit_euler(
         self, state: Vector, tau: Vector, h: Scalar, wrenches: Vector = ()
@@ -434,8 +434,8 @@ class FixedStep:
             a = acceleration(here, start.q, start.z, acting, h, self.wrenches(wrenches))
         else:
             a = self.accelerations(here, start.q, v, start.z, tau, wrenches)
-        z = moved(start.z, h, a)
-        q, _ = settled(here, moved(start.q, h, rates(here, start.q, z)), self.closings)
+        z = advanced(start.z, h, a)
+        q, _ = settled(here, advanced(start.q, h, rates(here, start.q, z)), self.closings)
         return self._ended(here, q, z)
 
     # ---- time stepping: the whole, and its two halves for contact problems solved elsewhere
@@ -445,7 +445,7 @@ class FixedStep:
         """How often a step is computed: where G varies, the second time about a better middle."""
         return 2 if linkages(self.model) else 1
 
-    def _time_stepping(self, state: Vector, inputs: Inputs) -> list[Scalar]:
+    def _time_stepping(self, state: Vector, inputs: StepInputs) -> list[Scalar]:
         rows, memory = self.rows, self._memory(state)
         x, slips = list(memory.impulses), list(memory.slips)
         residual: Scalar = 0.0
@@ -461,7 +461,7 @@ class FixedStep:
                     rest, _ = self._swept(terms.without_restitution(rows), start, slips, goal)
                     x = without_gain(terms.delassus, terms.work, x, rest)
             if n + 1 < self.passes:
-                mean = predicted(self.model, terms, x)
+                mean = mean_velocity(self.model, terms, x)
         return self._outcome(terms, x, slips, residual, inputs)
 
     def _swept(
@@ -479,7 +479,7 @@ class FixedStep:
         """Steps of Newton's method after the sweeps: those asked for, or as the size suggests."""
         if self.newton is not None or self.setting is None:
             return self.newton or 0
-        return POLISH if self.rows.size <= FEW else 0
+        return POLISH if self.rows.size <= FEW_ROWS else 0
 
     @cached_property
     def rows(self) -> RowKinds:
@@ -520,7 +520,7 @@ class FixedStep:
             x, slips, residual = impulses[:n], impulses[n : n + k], impulses[n + k]
             return [
                 *one._outcome(terms, x, slips, residual, inputs),
-                *predicted(one.model, terms, x),
+                *mean_velocity(one.model, terms, x),
             ]
 
         nv = self.model.nv
@@ -528,12 +528,12 @@ class FixedStep:
         sizes = (self.size, self.commands, 1, nv, impulses, *self.more, self.results + nv)
         return self._program(f"with impulses {self.name}", sizes, build)
 
-    def inputs(self, tau: Vector, h: Scalar, more: Sequence[Vector]) -> Inputs:
+    def inputs(self, tau: Vector, h: Scalar, more: Sequence[Vector]) -> StepInputs:
         """What acts in a step, from its arguments."""
         rest = list(more)
-        return Inputs(tau, h, *[rest.pop(0) if size else () for size in self.contact.arguments])
+        return StepInputs(tau, h, *[rest.pop(0) if size else () for size in self.contact.arguments])
 
-    def terms(self, state: Vector, inputs: Inputs, mean: Vector | None) -> Assembly:
+    def terms(self, state: Vector, inputs: StepInputs, mean: Vector | None) -> Assembly:
         """The terms of a step of time stepping."""
         start = self.moving(state)
         tau = self.demanded(state[self.columns[0]], state[self.columns[1]], inputs.tau)
@@ -541,7 +541,7 @@ class FixedStep:
         return assemble(self.model, start, inputs, self._memory(state), self.contact, mean)
 
     def _outcome(
-        self, terms: Assembly, x: Vector, slips: Vector, residual: Scalar, inputs: Inputs
+        self, terms: Assembly, x: Vector, slips: Vector, residual: Scalar, inputs: StepInputs
     ) -> list[Scalar]:
         outcome = finish(self.model, terms, x, slips, residual, inputs, self.contact)
         row = self.state_row(outcome.state, outcome.v, outcome.memory.numbers())
@@ -567,7 +567,7 @@ class FixedStep:
     # ---- planes
 
     @property
-    def points(self) -> tuple[Placed, ...]:
+    def points(self) -> tuple[GroundPoint, ...]:
         """What may touch the ground, each point once."""
         return self.contact.points[:: self.stride or 1]
 
@@ -625,7 +625,7 @@ class FixedStep:
         centres = self.places(q, *more)[..., : len(self.points), :]
         radii = np.array([p.radius for p in self.points])
         near = [
-            ground.surfaces(centres, radii, reach=10.0 * NEAR, count=ground.planes)
+            ground.surfaces(centres, radii, reach=10.0 * TAKES_PART, count=ground.planes)
             for ground in self.grounds
         ]
         gaps = np.concatenate([each for each, _ in near], axis=-1)
@@ -659,7 +659,7 @@ class FixedStep:
     @cached_property
     def harder(self) -> FixedStep:
         """Steps with more done for their contact problems."""
-        return replace(self, newton=NEWTON)
+        return replace(self, newton=NEWTON_STEPS)
 
     def too_long(self, result: Array) -> Any:
         """Whether steps (..., results) of time stepping are too long for what turns in them."""
@@ -690,12 +690,12 @@ class FixedStep:
     ) -> None:
         """Replace results of steps that are too long by those in parts."""
 
-        def part(state: Array, first: float, share: float) -> Part:
+        def part(state: Array, first: float, share: float) -> StepShare:
             row = self.whole(
                 state, force, share * h, *self.planes_of(state, *arguments), *arguments
             )
             fault = "" if np.all(np.isfinite(row)) else "is not finite"
-            return Part(row[: self.size], share, bool(self.too_long(row)), fault, row)
+            return StepShare(row[: self.size], share, bool(self.too_long(row)), fault, row)
 
         for at in map(tuple, np.argwhere(self.too_long(result))):
             force, *arguments = self._each(states, at, (tau, *more))
@@ -705,7 +705,7 @@ class FixedStep:
         """The arguments of one of many states."""
         return [np.broadcast_to(x, (*states.shape[:-1], x.shape[-1]))[at] for x in more]
 
-    def _joined(self, parts: Sequence[Part]) -> Array:
+    def _joined(self, parts: Sequence[StepShare]) -> Array:
         """The result of a step in parts."""
         rows = np.array([part.record for part in parts])
         whole: Array = rows[-1].copy()
@@ -723,7 +723,7 @@ class FixedStep:
             return result
         at = self.residual
         if not np.all(result[..., at] <= SOLVED):
-            if self.rows.size <= FEW:  # of more, the program would take long to compile
+            if self.rows.size <= FEW_ROWS:  # of more, the program would take long to compile
                 again = self.harder._once(states, tau, h, more)
                 better = ~(result[..., at] <= SOLVED) & (again[..., at] < result[..., at])
                 result = np.where(better[..., None], again, result)
@@ -781,7 +781,7 @@ class FixedStep:
 
 
 @dataclass(frozen=True)
-class Part:
+class StepShare:
     """A share of a step: the state after it, whether it is too long, what is wrong, its record."""
 
     state: Array
@@ -792,11 +792,11 @@ class Part:
 
 
 def halved(
-    take: Callable[[Array, float, float], Part],
+    take: Callable[[Array, float, float], StepShare],
     state: Array,
     first: float = 0.0,
     share: float = 1.0,
-) -> list[Part]:
+) -> list[StepShare]:
     """A step, or where it is too long its halves one after the other; where these fail, the step.
 
     ``take``: (state, the shares of the step that lie before, and in it) → part.
@@ -804,7 +804,7 @@ def halved(
     whole = take(state, first, share)
     if not whole.too_long or share <= FINEST:
         return [whole]
-    parts: list[Part] = []
+    parts: list[StepShare] = []
     for start in (first, first + 0.5 * share):
         parts += halved(take, state, start, 0.5 * share)
         if parts[-1].fault:

@@ -45,13 +45,13 @@ from robomodel.scalars import (
     Scalar,
     Vector,
     added,
+    advanced,
     div,
     dot,
     is_number,
     is_zero,
     maximum,
     minimum,
-    moved,
     sincos,
     solve,
     sqrt,
@@ -61,7 +61,7 @@ from robomodel.scalars import (
     unstack,
 )
 from robomodel.spatial import Rotation, Vec, from_quaternion, inner
-from robomodel.tolerances import CLOSED
+from robomodel.tolerances import CLOSED, ROUNDING, TINY
 
 Table: TypeAlias = tuple[tuple[Scalar, ...], ...]
 
@@ -154,7 +154,7 @@ def _inverse(matrix: list[list[Scalar]]) -> list[list[Scalar]]:
     """(EᵀE)⁻¹ Eᵀ of independent columns, scalars of any kind."""
     if all(is_number(x) for row in matrix for x in row):
         inverse = np.linalg.pinv(np.array(matrix, dtype=float))
-        inverse[np.abs(inverse) <= 1e-14 * np.abs(inverse).max()] = 0.0
+        inverse[np.abs(inverse) <= ROUNDING * np.abs(inverse).max()] = 0.0
         result: list[list[Scalar]] = inverse.tolist()
         return result
     columns = transposed(matrix)
@@ -210,7 +210,7 @@ class _Loops:
             y = added(y, self._least(subtracted(right, self._times(y))))
         z = [dot(column, y) for column in self.basis]
         for column, share in zip(self.motions(), z, strict=True):
-            y = moved(y, -share, column)
+            y = advanced(y, -share, column)
         return y
 
     def regularity(self) -> Scalar:
@@ -324,7 +324,7 @@ def independent_velocities(model: Model, q: Vector, z: Vector, bases: Vector) ->
     return v
 
 
-def forces(model: Model, state: Configuration, tau: Vector) -> list[Scalar]:
+def tangent_forces(model: Model, state: Configuration, tau: Vector) -> list[Scalar]:
     """Forces over tangent coordinates that do what ``tau`` does on the independent joints.
 
     ``state``: of the model in tangent coordinates.
@@ -404,7 +404,7 @@ def kernel(each: Linkage, q: Array) -> tuple[Array, Array]:
     rank = each.size - each.mobility
     share = np.ones(batch)
     if rank:
-        share = singular[..., rank - 1] / np.maximum(singular[..., 0], 1e-300)
+        share = singular[..., rank - 1] / np.maximum(singular[..., 0], TINY)
     return np.swapaxes(right[..., rank:, :], -1, -2), share
 
 
@@ -543,7 +543,7 @@ class StepError(Exception):
 
 START_CONDITION = 1e6  # condition of loops beyond which a start counts as singular
 NEARLY = 30.0  # condition of loops from which on a step that fails may fail for them
-EXACT = 1e-7  # singular values of K below this share are zero
+VANISHES = 1e-7  # singular values of K below this share are zero
 
 
 def condition(model: Model, q: Array) -> tuple[float, Cluster | None]:
@@ -581,7 +581,7 @@ def advice(cluster: Cluster, q: Array) -> str:
     geometry = cluster.geometry
     singular = np.linalg.svd(geometry.evaluate(at)[1][list(cluster.closing_rows)])[1]
     rank = geometry.nv - cluster.nv
-    if singular[rank - 1] < EXACT * singular[0] and cluster.nv == 1:
+    if singular[rank - 1] < VANISHES * singular[0] and cluster.nv == 1:
         tangents = branches(cluster, at)
         each = " or ".join(str(tuple(np.round(way, 3).tolist())) for way in tangents)
         ways = f" ({', '.join(cluster.joints)} as {each})" if len(tangents) else ""
@@ -602,7 +602,7 @@ def branches(cluster: Cluster, q: Array) -> Array:
     rows = list(cluster.closing_rows)
     jacobian = geometry.evaluate(q)[1][rows]
     left, singular, right = np.linalg.svd(jacobian)
-    rank = int(np.sum(singular > EXACT * singular[0]))
+    rank = int(np.sum(singular > VANISHES * singular[0]))
     null_space, lost = right[rank:].T, left[:, rank:]
 
     def second(y: Array) -> Array:

@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 
 from robomodel.dynamics.baselines import projected, spanning_tree
 from robomodel.dynamics.contact.gauss_seidel import Sweeps, basis, wedged, within_reach
-from robomodel.dynamics.contact.problem import OPEN, RowKinds
+from robomodel.dynamics.contact.problem import APART, RowKinds
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import joint_forces
 from robomodel.dynamics.kinematics.state import Configuration, State
@@ -47,7 +47,7 @@ from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.motion.collision import Proximity, RoundPair, round_contacts
-from robomodel.motion.ground import ContactLaw, Placed
+from robomodel.motion.ground import ContactLaw, GroundPoint
 from robomodel.motion.implicit import Way, press, press_springs
 from robomodel.motion.limits import Acting
 from robomodel.motion.tangent import (
@@ -63,11 +63,11 @@ from robomodel.scalars import (
     Scalar,
     Vector,
     added,
+    advanced,
     div,
     dot,
     maximum,
     minimum,
-    moved,
     select,
     sqrt,
     subtracted,
@@ -76,10 +76,10 @@ from robomodel.spatial import ZERO, Vec, Wrench, apply, inner, minus, scale, tra
 
 # A block of 3 kg that tumbles, slides to rest or breaks loose moves the same to 1e-10 m with a
 # third and three times each of these (CORRECTIONS: half and twice), one that begins 4 mm deep to
-# 1e-8 m if NEAR is more than that.
-NEAR = 0.01  # m (rad at joints): contacts whose gaps are expected to end above it take no part
+# 1e-8 m if TAKES_PART is more than that.
+TAKES_PART = 0.01  # m (rad at joints): contacts that are expected to end farther apart do not
 SLOP = 1e-4  # m: contacts with larger gaps take no part in the correction of positions
-APART = 1e-5  # m: contacts with smaller gaps collide at once where one of them does
+COLLIDES_WITH = 1e-5  # m: contacts with smaller gaps collide at once where one of them does
 LATER = 1.0  # m: what stands for a miss where collisions follow each other in a step
 CORRECTIONS = 6  # sweeps of the correction of positions
 STICKING = 1e-4  # m/s: slower contacts have static friction
@@ -99,7 +99,7 @@ class Setting:
     """
 
     acting: Acting
-    points: tuple[Placed, ...] = ()
+    points: tuple[GroundPoint, ...] = ()
     laws: tuple[ContactLaw, ...] = ()
     height: float | None = 0.0
     rounds: tuple[RoundPair, ...] = ()
@@ -178,7 +178,7 @@ class Moving:
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class StepInputs:
     """What acts in a step: forces on the independent joints, the step's length h, and arguments.
 
     ``planes``: normal and offset of the plane at each point, where it has its own. ``wrenches``: on
@@ -192,7 +192,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class GapRows:
     """Rows that keep a distance: of a contact two tangents' and the normal's, of a stop one.
 
     ``leaving``: their velocities by w; ``surface``: those of what they touch. ``gap`` is that at
@@ -238,7 +238,7 @@ class Assembly:
     weighted: list[list[Scalar]]
     delassus: list[list[Scalar]]
     rows: list[list[Scalar]]
-    gaps: list[Gap]
+    gaps: list[GapRows]
     slow: list[Scalar]
     collides: list[Scalar]
     b: list[Scalar]
@@ -291,7 +291,7 @@ class Outcome:
 def assemble(
     model: Model,
     start: Moving,
-    inputs: Inputs,
+    inputs: StepInputs,
     memory: Memory,
     setting: Setting,
     mean: Vector | None = None,
@@ -303,7 +303,7 @@ def assemble(
     """
     h, nv = inputs.h, model.nv
     here = in_tangents(model, start.bases)
-    expected = list(mean) if mean is not None else moved(start.z, 0.5 * h, memory.acceleration)
+    expected = list(mean) if mean is not None else advanced(start.z, 0.5 * h, memory.acceleration)
     middle = [0.5 * h * x for x in expected]
     q, _ = settled(here, displaced(here, start.q, middle), setting.closing)
     z, expected = (in_turned_axes(model, x, middle) for x in (start.z, expected))
@@ -311,7 +311,7 @@ def assemble(
     bodies |= {model.frame(link).body for pair in setting.rounds for link in pair.links}
     state = State(here, q, bodies, expected)
     mass = [list(row) for row in crba(here, q)]
-    acting = tangent.forces(model, state, inputs.tau)
+    acting = tangent.tangent_forces(model, state, inputs.tau)
     acting = subtracted(acting, _bias(model, state, expected, inputs.wrenches, setting))
     momentum, a, rest = [dot(row, z) for row in mass], list(z), [0.0] * nv
     leaving: list[Scalar] = []
@@ -430,10 +430,15 @@ def between(model: Model, state: Configuration, pair: RoundPair) -> list[Proximi
 
 
 def _contacts(
-    model: Model, state: State, inputs: Inputs, setting: Setting, leaving: Vector, expected: Vector
-) -> list[Gap]:
+    model: Model,
+    state: State,
+    inputs: StepInputs,
+    setting: Setting,
+    leaving: Vector,
+    expected: Vector,
+) -> list[GapRows]:
     """Contacts of points with their planes, and of links' spheres and capsules."""
-    result: list[Gap] = []
+    result: list[GapRows] = []
     moving = None  # all joints by w, where there is such
     if leaving:
         moving = State(spanning_tree(model), state.positions, state.turned, leaving)
@@ -446,7 +451,7 @@ def _contacts(
         axes = basis(normal)
         rows, slow = _velocity_rows(model, state, moving, sides, axes)
         gap = gap - 0.5 * inputs.h * dot(rows[2], expected)
-        result.append(Gap(rows, slow, along_surface(axes, law), gap, law, axes, jumps))
+        result.append(GapRows(rows, slow, along_surface(axes, law), gap, law, axes, jumps))
 
     def offset(link: str, point: Vec) -> tuple[str, Vec]:
         rotation, origin = frames.pose_of(state, frames.place(model, link))
@@ -487,7 +492,7 @@ def _velocity_rows(
         for n, axis in enumerate(axes):
             along = apply(turn, axis)
             wrench = place.pose.to_parent(Wrench(ZERO, along))
-            rows[n] = moved(rows[n], sign, joint_forces(model, state, place.body, wrench))
+            rows[n] = advanced(rows[n], sign, joint_forces(model, state, place.body, wrench))
             if moving is not None and place.body != WORLD:
                 linear = place.pose.to_child(moving.twists[place.body]).linear
                 slow[n] = slow[n] + sign * inner(along, linear)
@@ -496,7 +501,7 @@ def _velocity_rows(
 
 def _stops(
     model: Model, state: State, h: Scalar, setting: Setting, leaving: Vector, expected: Vector
-) -> list[Gap]:
+) -> list[GapRows]:
     """Limits of joints that stop them."""
     result = []
     stopped = setting.acting.stopped(model)
@@ -509,7 +514,7 @@ def _stops(
         gap = gap - 0.5 * h * dot(row, expected)
         slow = side * leaving[node.v] if leaving else 0.0
         law = ContactLaw(0.0, 0.0, setting.stop_restitution)
-        result.append(Gap([row], [slow], [0.0], gap, law))
+        result.append(GapRows([row], [slow], [0.0], gap, law))
     return result
 
 
@@ -517,7 +522,7 @@ def _vec(x: Sequence[Scalar]) -> Vec:
     return x[0], x[1], x[2]
 
 
-def _plane(inputs: Inputs, setting: Setting, n: int, origin: Vec) -> tuple[Vec, Scalar]:
+def _plane(inputs: StepInputs, setting: Setting, n: int, origin: Vec) -> tuple[Vec, Scalar]:
     """The normal of the plane that a point touches, and how far above it a place is."""
     plane: Vector = (0.0, 0.0, 1.0, setting.height)
     if setting.height is None:
@@ -534,7 +539,7 @@ def laws(
     a: Vector,
     free: Vector,
     memory: Memory,
-    gaps: Sequence[Gap],
+    gaps: Sequence[GapRows],
     delassus: list[list[Scalar]],
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar], list[Scalar], Scalar]:
     """Returns velocities beside those by z, collisions, b, b without restitution, friction, scale.
@@ -600,19 +605,19 @@ def laws(
                 mu = select(closes, select(rebounds, slick, mu), mu)
         if each.axes:
             friction.append(mu)
-        far = minimum(NEAR - closes, -moves)  # or without effect
+        far = minimum(TAKES_PART - closes, -moves)  # or without effect
         for x in (*tangents, ahead + beta):
             size = maximum(select(far, 0.0, _magnitude(x)), size)
         slow += still
-        b += [*tangents, select(far, OPEN, ahead + beta)]
-        plain += [*tangents, select(far, OPEN, ahead + keeps)]
+        b += [*tangents, select(far, APART, ahead + beta)]
+        plain += [*tangents, select(far, APART, ahead + keeps)]
     return slow, collides, b, plain, friction, size
 
 
 # ---- after impulses ------------------------------------------------------------------------------
 
 
-def predicted(model: Model, terms: Assembly, impulses: Vector) -> list[Scalar]:
+def mean_velocity(model: Model, terms: Assembly, impulses: Vector) -> list[Scalar]:
     """The mean velocity of a step with these impulses, in the axes of its beginning."""
     mean = [0.5 * (x + y) for x, y in zip(terms.a, terms.after(impulses), strict=True)]
     return in_turned_axes(model, mean, terms.middle, back=True)
@@ -624,12 +629,12 @@ def finish(
     impulses: Vector,
     slips: Vector,
     residual: Scalar,
-    inputs: Inputs,
+    inputs: StepInputs,
     setting: Setting,
 ) -> Outcome:
     """The state after a step with these impulses; ``residual`` of what they solve."""
     start, h, rows = terms.start, terms.h, setting.rows(model)
-    after, mean = terms.after(impulses), predicted(model, terms, impulses)
+    after, mean = terms.after(impulses), mean_velocity(model, terms, impulses)
     closing = [
         impulses[3 * n + 2 if n < rows.contacts else 2 * rows.contacts + n]
         for n in range(len(terms.collides))
@@ -655,7 +660,7 @@ def strikes(impulses: Vector, collides: Vector) -> Scalar:
     return struck
 
 
-def in_sequence(impulses: Vector, gaps: Sequence[Gap], collides: Vector) -> Scalar:
+def in_sequence(impulses: Vector, gaps: Sequence[GapRows], collides: Vector) -> Scalar:
     """:data:`LATER` where others' collisions close an open contact that rebounds, else 0.
 
     Its own collision comes after these, not at once.
@@ -663,7 +668,7 @@ def in_sequence(impulses: Vector, gaps: Sequence[Gap], collides: Vector) -> Scal
     result: Scalar = 0.0
     for impulse, gap, own in zip(impulses, gaps, collides, strict=True):
         if gap.law.restitution:
-            later = minimum(impulse, minimum(gap.gap - APART, own))  # positive where it is
+            later = minimum(impulse, minimum(gap.gap - COLLIDES_WITH, own))  # positive where it is
             result = maximum(select(-later, LATER, 0.0), result)
     return result
 
@@ -729,14 +734,14 @@ def _correction(
     q: list[Scalar],
     travel: Vector,
     impulses: Vector,
-    inputs: Inputs,
+    inputs: StepInputs,
     setting: Setting,
 ) -> tuple[list[Scalar], Scalar]:
     """The least motion in M̂'s norm that takes penetration out, by the step's own rows.
 
-    Of contacts at most :data:`NEAR` at once, so that their rows keep their directions. Also by how
-    much the gaps of contacts that act or that end in the ground miss those of the rows: the rows
-    turn.
+    Contacts come out by at most :data:`TAKES_PART` at once, so that their rows keep their
+    directions. Also returns by how much the gaps of contacts that act or that end in the ground
+    miss those of the rows: the rows turn.
     """
     here = terms.state.model
     state = Configuration(here, q, terms.state.turned)
@@ -759,7 +764,7 @@ def _correction(
         off = gap.gap + dot(gap.rows[2], moved_) - gaps[-1]
         acts = minimum(gaps[-1], -impulses[3 * n + 2])  # negative where it does
         miss = maximum(select(acts, _magnitude(off), 0.0), miss)
-        gaps[-1] = maximum(gaps[-1], -NEAR)
+        gaps[-1] = maximum(gaps[-1], -TAKES_PART)
         normal.append(3 * n + 2)
     stopped = setting.acting.stopped(model)
     for k, (n, side, bound) in enumerate(setting.acting.bounds(model)):
@@ -767,12 +772,12 @@ def _correction(
         normal.append(3 * setting.contacts + k)
     if not gaps:
         return [], miss
-    y = opened([[terms.delassus[n][m] for m in normal] for n in normal], gaps)
+    y = corrections([[terms.delassus[n][m] for m in normal] for n in normal], gaps)
     change = terms.factors.back(_sum([terms.weighted[n] for n in normal], y))
     return in_turned_axes(model, change, terms.middle, back=True), miss
 
 
-def opened(matrix: Sequence[Vector], gaps: Vector) -> list[Scalar]:
+def corrections(matrix: Sequence[Vector], gaps: Vector) -> list[Scalar]:
     """Impulses of rows, whose block of G is ``matrix``, that take penetrations out."""
     y: list[Scalar] = [0.0] * len(gaps)
     for _ in range(CORRECTIONS):
@@ -796,7 +801,7 @@ def _sum(rows: Sequence[Vector], x: Vector) -> list[Scalar]:
     """Σ x · row."""
     total: list[Scalar] = [0.0] * len(rows[0])
     for weight, row in zip(x, rows, strict=True):
-        total = moved(total, weight, row)
+        total = advanced(total, weight, row)
     return total
 
 

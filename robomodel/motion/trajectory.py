@@ -20,7 +20,7 @@ from robomodel.model.elements import position_names
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.events import ContactRecord, Event
-from robomodel.motion.ground import Pair, Placed
+from robomodel.motion.ground import GroundPoint, Pair
 from robomodel.scalars import stack, unstack
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Trajectory:
     contact_residual: Array | None = field(default=None, repr=False)
     saturated: Array | None = field(default=None, repr=False)
     _rates: Array | None = field(default=None, repr=False)
-    contact_points: tuple[Placed, ...] = field(default=(), repr=False)
+    contact_points: tuple[GroundPoint, ...] = field(default=(), repr=False)
     contact_pairs: tuple[Pair, ...] = field(default=(), repr=False)
     contact_places: Array | None = field(default=None, repr=False)
     _touching: ContactRecord | None = field(default=None, repr=False)

@@ -39,6 +39,7 @@ from robomodel.errors import (
     warn_of_all,
 )
 from robomodel.spatial import symmetric
+from robomodel.tolerances import SAME, WRITTEN
 
 _Named = TypeVar("_Named", Link, Joint, Loop, CouplingElement, Spring | JointSpring)
 
@@ -250,8 +251,7 @@ def _check_terms(
 
 
 _EXCESS = 4 / 3  # published robots break the triangle inequality by up to a quarter
-_NOTHING = 1e-6  # of the largest moment: what is written for zero
-_LARGEST = 1e50
+_MOST_SQUARED = 1e50
 _POINT = 1e-12  # m²: a body within a micrometre, whose moments are what rounding left of zero
 
 
@@ -261,11 +261,13 @@ def check_plausible(description: Description, *, strict: bool = False) -> None:
     Refused are numbers that arithmetic cannot be done with: their squares are infinite.
     """
     for source, numbers in _sizes(description):
-        wrong = [x for x in numbers if not -_LARGEST <= x <= _LARGEST]  # or no number at all
+        wrong = [
+            x for x in numbers if not -_MOST_SQUARED <= x <= _MOST_SQUARED
+        ]  # or no number at all
         if wrong:
             raise DescriptionError(
                 f"comes to a size, mass, inertia or ratio of {wrong[0]:g}, more than any robot "
-                f"has; write numbers below {_LARGEST:g}",
+                f"has; write numbers below {_MOST_SQUARED:g}",
                 source,
             )
     moments = (_moment_issue(link.inertial) for link in description.links if link.inertial)
@@ -325,7 +327,7 @@ def _moment_issue(inertial: Inertial) -> Issue | None:
         return None
     a, b, c = np.linalg.eigvalsh(symmetric(*inertial.inertia)).tolist()
     shown = f"the principal moments of inertia, {a:.3g}, {b:.3g} and {c:.3g} kg m²,"
-    nothing = max(_NOTHING * max(abs(a), c), _POINT * inertial.mass)
+    nothing = max(WRITTEN * max(abs(a), c), _POINT * inertial.mass)
     if a < -nothing:
         message = f"{shown} are not all positive, as those of a body are"
         return Issue(message, inertial.source, "negative")
@@ -396,5 +398,5 @@ def _tied(description: Description) -> set[str]:
 
 def _rests(joint: Joint, point: Vec3) -> bool:
     """Whether a point of the child rests however the joint turns."""
-    turns = joint.type in ("revolute", "continuous") and off_axis(point, joint.axis) <= 1e-9
+    turns = joint.type in ("revolute", "continuous") and off_axis(point, joint.axis) <= SAME
     return turns or joint.type in ("spherical", "floating")

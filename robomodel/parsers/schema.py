@@ -283,7 +283,7 @@ def write_mjcf(
 
 # --- names, numbers and rotations of writers ------------------------------------------------------
 
-_EXACT = 2**53  # whole numbers below are written without a point
+_WHOLE = 2**53  # whole numbers below are written without a point
 
 
 class Names:
@@ -307,7 +307,7 @@ class Names:
 
 def number(value: float) -> str:
     """The shortest decimal that reads back as this very number."""
-    return str(int(value)) if abs(value) < _EXACT and value == int(value) else repr(float(value))
+    return str(int(value)) if abs(value) < _WHOLE and value == int(value) else repr(float(value))
 
 
 def numbers(values: Iterable[float]) -> str:

@@ -45,6 +45,7 @@ from robomodel.reports.document import (
 from robomodel.reports.simulators import tree_sections
 from robomodel.reports.validation.context import CheckContext
 from robomodel.running import track
+from robomodel.tolerances import NOTHING, SAME, TINY
 
 Quantity = Literal["mass_matrix", "torque", "acceleration"]
 
@@ -55,7 +56,7 @@ WORST = 10.0  # times the tolerance: what RARE errors of mass matrix and torque 
 RARE = 0.99  # of the states have smaller errors
 CONFIDENCE = 2.6  # standard deviations: 99 % of samples have the quantile within them
 REFINED, ROUNDS = 4, 3  # so many times the states, so often, until no error is at its limit
-SHARE = 0.85  # of the error that the worst cluster makes: what makes more may be the cause, too
+WORST_SHARE = 0.85  # of the worst cluster's error: clusters that make more may be the cause, too
 CAUSE_STATES = 256  # at which errors are attributed to clusters
 
 
@@ -104,7 +105,7 @@ class DofErrors:
 
 
 @dataclass(frozen=True, slots=True)
-class Spin:
+class CarriedRotor:
     """A rotor on a carrier that moves: what armature leaves out.
 
     ``inertia`` [kg m²] about its axis, ``ratio`` of its fastest joint, and their product, which
@@ -152,7 +153,7 @@ class ApproximationErrors(HasDocument):
     dense: Array
     file: str
     tendons: Error
-    spins: tuple[Spin, ...]
+    spins: tuple[CarriedRotor, ...]
     model: Model
 
     @property
@@ -225,7 +226,7 @@ def _document(errors: ApproximationErrors) -> Document:
     if errors.tendons != errors.acceleration:
         rows.append(["all, with tendons", "", "", _pair(errors.tendons), ""])
     dense, names = errors.dense, errors.dof_names
-    pairs = np.argwhere(np.triu(np.abs(dense) > 1e-12 * np.max(np.abs(dense), initial=1e-300), 1))
+    pairs = np.argwhere(np.triu(np.abs(dense) > NOTHING * np.max(np.abs(dense), initial=TINY), 1))
     keep_exact_title = (
         f"Should not be approximated (median error above {errors.tolerance:g}, or ten times "
         "that in one of a hundred states)"
@@ -432,13 +433,14 @@ def _causes(
     most = {each: max(by[each] for by in sizes.values()) for each in alone}
     return {
         name: max(
-            (each for each in by if by[each] >= SHARE * max(by.values())), key=most.__getitem__
+            (each for each in by if by[each] >= WORST_SHARE * max(by.values())),
+            key=most.__getitem__,
         )
         for name, by in sizes.items()
     }
 
 
-def spins(model: Model) -> Iterator[Spin]:
+def spins(model: Model) -> Iterator[CarriedRotor]:
     """The rotors of a robot on bodies that move."""
     for each in joint_inertias(model):
         for rotor, inertia, ratios in each.rotors:
@@ -447,7 +449,7 @@ def spins(model: Model) -> Iterator[Spin]:
                 fastest = int(np.argmax(np.abs(ratios)))
                 ratio = float(ratios[fastest])
                 joint = each.joints[fastest][0]
-                yield Spin(rotor, body.parent, joint, inertia, ratio, inertia * ratio)
+                yield CarriedRotor(rotor, body.parent, joint, inertia, ratio, inertia * ratio)
 
 
 # ---- errors --------------------------------------------------------------------------------------
@@ -538,7 +540,9 @@ def _armature(joint: str, value: float, values: Array, unit: str) -> Armature:
     if not len(values):
         return Armature(joint, value, math.nan, math.nan, math.nan, False, unit)
     low, high = float(np.min(values)), float(np.max(values))
-    if high - low <= 1e-12 * max(abs(high), abs(low)):  # to the last digit, where it is one number
+    if high - low <= NOTHING * max(
+        abs(high), abs(low)
+    ):  # to the last digit, where it is one number
         return Armature(joint, value, value, value, value, True, unit)
     best = max(0.0, float(np.mean(values)))
     return Armature(joint, value, low, high, best, False, unit)
@@ -597,9 +601,6 @@ def soft_constraint_errors(
 
 
 # ---- armatures written into files ----------------------------------------------------------------
-
-
-_AGREES = 1e-9  # relative: an armature that is that of one rotor through one gear
 
 
 @dataclass(frozen=True, slots=True)
@@ -708,7 +709,7 @@ def drake_rotors(model: Model, armature: Mapping[str, float]) -> dict[str, Drake
     for joint, value in armature.items():
         rotors = of_joint.get(joint, [])
         geared = len(rotors) == 1 and math.isclose(
-            rotors[0].ratio ** 2 * rotors[0].inertia, value, rel_tol=_AGREES
+            rotors[0].ratio ** 2 * rotors[0].inertia, value, rel_tol=SAME
         )
         result[joint] = rotors[0] if geared else DrakeRotor(value, 1.0)
     return result

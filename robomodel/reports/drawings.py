@@ -16,12 +16,13 @@ from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.reports.plots import COLOURS
+from robomodel.tolerances import PARALLEL
 
 WIDTH, TALLEST, SHORTEST = 420, 360, 70
 TOP, MARGIN = 22, 34
 LETTER, LINE = 6.6, 13.0  # of a name, in pixels
 LETTERS = 70  # in a drawing; more are numbers with a key
-SAME = 1e-3  # of the drawing's size: points so near are one
+SAME_POINT = 1e-3  # of the drawing's size: points so near are one
 OBLIQUE = np.array([0.55, -0.75, 0.37])  # from where mechanisms that are not planar are seen
 CARRIER = -1
 
@@ -139,7 +140,7 @@ def _plane(model: Model, cluster: Cluster) -> Array:
     normal = OBLIQUE
     if axes:
         first = axes[0] / np.linalg.norm(axes[0])
-        if all(np.linalg.norm(np.cross(first, each)) < 1e-6 for each in axes):
+        if all(np.linalg.norm(np.cross(first, each)) < PARALLEL for each in axes):
             normal = first if first @ np.array([0.3, -1.0, 0.6]) > 0.0 else -first
     normal = normal / np.linalg.norm(normal)
     up = np.eye(3)[2] if abs(normal[2]) < 0.9 else np.eye(3)[1]
@@ -286,7 +287,7 @@ def _overlap(
 def _distinct(points: Sequence[Point]) -> list[Point]:
     distinct: list[Point] = []
     for x, y in points:
-        if all(abs(x - a) + abs(y - b) > SAME * WIDTH for a, b in distinct):
+        if all(abs(x - a) + abs(y - b) > SAME_POINT * WIDTH for a, b in distinct):
             distinct.append((x, y))
     return distinct
 

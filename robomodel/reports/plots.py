@@ -16,6 +16,7 @@ import numpy as np
 
 from robomodel.errors import MissingPackageError
 from robomodel.model.joints import Array, Mask
+from robomodel.tolerances import NOTHING, SAME, WITHIN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +117,7 @@ def svg(plot: Plot) -> str:
     for i, line in enumerate(lines):
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.log10(line.y) if log else line.y
-        inside = np.isfinite(values) & (values >= low - 1e-9) & (values <= high + 1e-9)
+        inside = np.isfinite(values) & (values >= low - WITHIN) & (values <= high + WITHIN)
         path = _path(at_x(line.x), at_y(np.where(inside, values, low)), inside)
         name = escape(line.label, quote=True)
         colour, dashed = _colour(i, line), ' class="dashed"' if line.dashed else ""
@@ -172,7 +173,7 @@ def bounded(values: Array, steepest: float) -> Array:
     """Nan for values near singularities, beyond so many medians: they would flatten all others."""
     finite = np.abs(values[np.isfinite(values)])
     most = steepest * float(np.median(finite)) if len(finite) else 0.0
-    return np.where(np.abs(values) <= max(most, 1e-12), values, np.nan)
+    return np.where(np.abs(values) <= max(most, NOTHING), values, np.nan)
 
 
 def _colour(number: int, line: Line) -> str:
@@ -191,7 +192,7 @@ def _path(x: Array, y: Array, inside: Mask) -> str:
 
 def _span(values: Array) -> tuple[float, float]:
     low, high = float(np.min(values)), float(np.max(values))
-    if high - low < 1e-9 * max(1.0, abs(high)):
+    if high - low < SAME * max(1.0, abs(high)):
         low, high = low - 0.5 * max(1.0, abs(low)), high + 0.5 * max(1.0, abs(high))
     return low, high
 
@@ -208,8 +209,8 @@ def _ticks(low: float, high: float) -> list[float]:
         if (high - low) / (factor * step) >= 3:
             step *= factor
             break
-    first = math.ceil(low / step - 1e-9)
-    return [round(n * step, 12) for n in range(first, math.floor(high / step + 1e-9) + 1)]
+    first = math.ceil(low / step - SAME)
+    return [round(n * step, 12) for n in range(first, math.floor(high / step + SAME) + 1)]
 
 
 # ---- Matplotlib ----------------------------------------------------------------------------------

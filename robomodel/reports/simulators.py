@@ -27,6 +27,7 @@ from robomodel.model.joints import Array, Mask
 from robomodel.model.tree_joints import ClusterTree, polynomial
 from robomodel.reports.document import Bullets, Cell, Section, Table
 from robomodel.reports.plots import Line, Plot
+from robomodel.tolerances import NOTHING, SAME
 
 Simulator = Literal["mujoco", "mjlab", "isaaclab", "genesis", "pinocchio", "drake"]
 
@@ -68,7 +69,7 @@ def joint_fields(made: WrittenTree, gains: Gains | None = None) -> list[JointFie
             joint = view.joints[body]
             if joint.nv == 1:
                 low, high = float(np.min(values[:, at])), float(np.max(values[:, at]))
-                same = high - low <= 1e-12 * max(abs(high), abs(low))
+                same = high - low <= NOTHING * max(abs(high), abs(low))
                 best = high if same else max(0.0, float(np.mean(values[:, at])))
                 limit = limits[joint.name]
                 pair = (gains or {}).get(joint.name)
@@ -366,7 +367,7 @@ def for_simulator(
         f"reflected inertia of {each.joint}: {each.low:.4g} to {each.high:.4g}, "
         f"constant {each.armature:.4g}"
         for each in fields
-        if each.high - each.low > 1e-9 * max(abs(each.high), abs(each.low))
+        if each.high - each.low > SAME * max(abs(each.high), abs(each.low))
     ]
     sections = [
         Section("", ["\n".join(lines)]),

@@ -24,6 +24,7 @@ from robomodel.spatial.vectors import (
     symmetric,
     transpose,
 )
+from robomodel.tolerances import ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class RigidInertia:
 
         def diagonal(r: int) -> Scalar:
             moment = half_trace - i[r][r]
-            rounding = type(moment) is float and abs(moment) <= 1e-15 * abs(half_trace)
+            rounding = type(moment) is float and abs(moment) <= ROUNDING * abs(half_trace)
             return 0.0 if rounding else moment
 
         return symmetric(

@@ -30,7 +30,7 @@ FORCE = 1.0  # of the robot's size: the arrow of its weight
 
 
 @dataclass(frozen=True)
-class Frames:
+class AnimationFrames:
     """What is drawn over time: configurations, poses, forces [N] and where they act."""
 
     times: Array
@@ -40,7 +40,7 @@ class Frames:
     at: Array
 
 
-def frames(trajectory: Trajectory, rate: float) -> Frames:
+def frames(trajectory: Trajectory, rate: float) -> AnimationFrames:
     """States ``rate`` times a second of motion; forces are means over the time between them."""
     if not rate > 0.0:
         raise ValueError(f"fps must be a positive number, got {rate!r}")
@@ -74,7 +74,7 @@ def frames(trajectory: Trajectory, rate: float) -> Frames:
                 for k in range(pairs.start, pairs.stop):
                     met = np.flatnonzero(np.isfinite(places[since:i, k, 0]))
                     at[n, k] = places[since + met[-1], k] if len(met) else 0.0
-    return Frames(shown, q, poses, forces, at)
+    return AnimationFrames(shown, q, poses, forces, at)
 
 
 # ---- one file ------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def _rounded(values: Array) -> Any:
     return np.round(values, 5).tolist()
 
 
-def _corners_of(shown: Frames, solids: list[Solid]) -> Array:
+def _corners_of(shown: AnimationFrames, solids: list[Solid]) -> Array:
     """Corners of all solids and origins of all links (frames, n, 3)."""
     corners = []
     for solid in solids:

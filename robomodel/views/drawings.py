@@ -29,8 +29,8 @@ from robomodel.dynamics.actuators.envelopes import (
 )
 from robomodel.identification import Identified
 from robomodel.model import build
-from robomodel.model.configurations.curves import STEPS, Sweep, curve, sweep
-from robomodel.reports.actuation.document import STEEPEST
+from robomodel.model.configurations.curves import SWEPT, Sweep, curve, sweep
+from robomodel.reports.actuation.document import CUT_OFF
 from robomodel.reports.identification import force_plots
 from robomodel.reports.plots import Line, Plot, bounded, draw_plots, figure, save
 
@@ -279,7 +279,7 @@ def lay_out(root: str, texts: Sequence[Sequence[str]], parents: Sequence[int]) -
 
 
 def draw_cluster(
-    model: Model, joint: str, path: str | os.PathLike[str], *, steps: int = STEPS
+    model: Model, joint: str, path: str | os.PathLike[str], *, steps: int = SWEPT
 ) -> Sweep:
     """Draw positions, transmission ratios (G) and inertias over the range of a joint.
 
@@ -327,10 +327,10 @@ def draw_cluster(
     units = model.joints[cluster.bodies[cluster.joints.index(joint)]].units
     x, along = swept.positions, f"{joint} [{units.position}]"
     positions = [Line(other.name, x, at[other.name]) for other, _ in others]
-    velocities = [Line(other.name, x, bounded(ratios[:, v], STEEPEST)) for other, v in others]
+    velocities = [Line(other.name, x, bounded(ratios[:, v], CUT_OFF)) for other, v in others]
     inertias = [
-        Line("mass matrix, its entry", x, bounded(inertia, STEEPEST)),
-        Line("reflected inertia", x, bounded(reflected, STEEPEST), dashed=True),
+        Line("mass matrix, its entry", x, bounded(inertia, CUT_OFF)),
+        Line("reflected inertia", x, bounded(reflected, CUT_OFF), dashed=True),
     ]
     names: dict[float, list[str]] = {}
     for position, name in _marks(model, joint, ends):

@@ -45,7 +45,7 @@ from robomodel.model.parameters import (
     parameterized,
     parameters,
 )
-from robomodel.reports.actuation.document import STEEPEST
+from robomodel.reports.actuation.document import CUT_OFF
 from robomodel.reports.actuation.study import FourBar, four_bars
 from robomodel.reports.document import count, framed
 from robomodel.reports.plots import COLOURS
@@ -312,7 +312,7 @@ def _data(
         ],
         "weight": any(model.gravity),
         "colours": COLOURS,
-        "steepest": STEEPEST,
+        "steepest": CUT_OFF,
     }
 
 

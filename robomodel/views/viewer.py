@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from viser import ClientHandle
 
 FREE_ANGLE, FREE_LENGTH = math.pi, 0.5  # sliders of joints without limits reach so far
-STEPS = 400  # of a slider
+SLIDER_STEPS = 400  # of a slider
 DARK = (70, 70, 70)
 FIELD = 0.7  # of view [rad]
 PANEL = 260  # pixels
 FINE = 32  # half as many points as a circle has
-FLAT = 0.35  # of its width: what is thinner is looked at from its side
+THINNER = 0.35  # of its width: what is thinner is looked at from its side
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ class Viewer:
             freedom.name,
             min=freedom.lower,
             max=freedom.upper,
-            step=(freedom.upper - freedom.lower) / STEPS,
+            step=(freedom.upper - freedom.lower) / SLIDER_STEPS,
             initial_value=self._value(freedom),
         )
         self.sliders[freedom.name] = slider
@@ -390,7 +390,7 @@ def _view_direction(points: Array) -> Array:
     """Where to look from: across what is flat, from above and aside; else from a corner."""
     _, spread, axes = np.linalg.svd(points, full_matrices=False)
     corner = np.array([1.3, -1.5, 0.9])
-    if len(spread) == 3 and spread[2] < FLAT * spread[1]:
+    if len(spread) == 3 and spread[2] < THINNER * spread[1]:
         normal = axes[2] if axes[2] @ corner > 0.0 else -axes[2]
         corner = normal + 0.25 * np.array([0.0, 0.0, 1.0]) + 0.2 * np.cross([0.0, 0.0, 1.0], normal)
     away: Array = corner / np.linalg.norm(corner)

@@ -30,15 +30,14 @@ from robomodel.model.joints import Array, Mask, Places
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.spatial import ZERO, Motion, scale
-from robomodel.tolerances import SAME
+from robomodel.tolerances import NOTHING, SAME, SINGULAR
 
 FREE = 0.5  # rad or m, either way: where other joints without limits are put
 
 OTHERS = 3  # freedoms of clusters up to which joints are moved with the others at their ends
-SINGULAR = 1e-8  # of the largest singular value
-NOTHING = 1e-3  # of the greatest: what counts as a dead point's
+DEAD = 1e-3  # of the greatest: what counts as a dead point's
 BENT = 0.01  # of the usual size: by which curves may miss straight lines between points
-ROUNDS, MOST = 4, 200  # of points put between others, and how many these are
+ROUNDS, MOST_ADDED = 4, 200  # of points put between others, and how many these are
 INFINITE = 1e6  # rates for unit rate of a joint that is at a dead point
 STEEPEST = 30.0  # times the usual size: beyond it, near dead points, no points are added
 
@@ -323,7 +322,7 @@ def _least(values: Array, start: int) -> float:
     if not len(finite):
         return math.inf
     least, at_start = float(np.min(finite)), float(values[start])
-    return at_start if least <= NOTHING * np.max(finite) and math.isfinite(at_start) else least
+    return at_start if least <= DEAD * np.max(finite) and math.isfinite(at_start) else least
 
 
 def tree_rows(model: Model, instead: Sequence[int] = ()) -> list[int]:
@@ -420,7 +419,7 @@ def _refined(model: Model, cluster: Cluster, body: int, rows: Sequence[int], pat
     points = path.q
     todo = 0.5 * (at[1:] + at[:-1])
     for _ in range(ROUNDS):
-        if not 0 < len(todo) <= MOST:
+        if not 0 < len(todo) <= MOST_ADDED:
             break
         between = np.array([path.at(s) for s in todo])
         found = values(between)
@@ -428,7 +427,7 @@ def _refined(model: Model, cluster: Cluster, body: int, rows: Sequence[int], pat
         straight = 0.5 * (known[left] + known[left + 1])
         off = np.abs(found - straight)
         near = np.abs(found) < STEEPEST * usual
-        bent = np.any((off > BENT * np.maximum(usual, 1e-12)) & near, axis=1)
+        bent = np.any((off > BENT * np.maximum(usual, NOTHING)) & near, axis=1)
         gap = at[left + 1] - at[left]
         order = np.argsort(np.concatenate([at, todo]), kind="stable")
         at = np.concatenate([at, todo])[order]

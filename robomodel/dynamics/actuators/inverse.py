@@ -35,8 +35,8 @@ from robomodel.tolerances import HUGE, SINGULAR
 
 STEPS = 3  # of Newton's, by which linkages follow from 0.05 rad or m away to rounding
 STEP = 0.3  # [rad, m] of a linkage at a time (root of the sum of squares), where ratios vary
-FITS = 1e-6  # by how much numbers of several encoders may contradict each other
-SETTLED = 1e-5  # [rad, m] longest last step: what is left of it is quadratically less
+CONTRADICTS = 1e-6  # by how much numbers of several encoders may contradict each other
+LAST_STEP = 1e-5  # [rad, m] longest last step: what is left of it is quadratically less
 
 Matrix = Sequence[Sequence[Scalar]]
 
@@ -128,10 +128,10 @@ def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
         for values, sizes, rows in ((left, positions, checked), (slip, velocities, redundant)):
             off = [values[n] for n in rows]
             size = [sizes[n] for n in rows]
-            bound = FITS**2 * (1.0 + dot(size, size))
+            bound = CONTRADICTS**2 * (1.0 + dot(size, size))
             lost = maximum(lost, dot(off, off) - bound) if rows else lost
-        lost = maximum(lost, longest - SETTLED**2)
-        lost = maximum(lost, left_open(model, q) - FITS**2)
+        lost = maximum(lost, longest - LAST_STEP**2)
+        lost = maximum(lost, left_open(model, q) - CONTRADICTS**2)
         for cluster in model.clusters:
             for x in cluster.geometry.alignments(q[cluster.q]) if cluster.implicit else ():
                 lost = maximum(lost, -x)

@@ -28,12 +28,12 @@ from robomodel.scalars import (
     select,
     solve,
 )
-from robomodel.tolerances import NOTHING, SAME
+from robomodel.tolerances import NOTHING, RANK, SAME, SINGULAR, TINY
 
-HUGE = 1e150  # in the place of no limit, where it is multiplied
+LARGE_FORCE = 1e150  # in the place of no limit, where it is multiplied
 BAND = 0.01  # of a velocity limit without a curve: where driving force falls to zero, below it
 UNLIMITED = 1e100
-SAMPLES = 3  # configurations at which ranks are counted
+RANK_SAMPLES = 3  # configurations at which ranks are counted
 
 
 def actuator_map(model: Model, q: Vector) -> list[list[Scalar]]:
@@ -127,7 +127,7 @@ def _shaft(model: Model, actuator: Actuator) -> tuple[Scalar, Scalar, Scalar]:
 def forces(matrix: Array, tau: Array) -> Array:
     """U (..., nu) of least norm with B u = tau; not-a-number where no u gives it."""
     regular = np.asarray(np.isfinite(matrix).all(axis=(-1, -2), keepdims=True))
-    inverse = np.linalg.pinv(np.where(regular, matrix, 0.0), rcond=1e-12)
+    inverse = np.linalg.pinv(np.where(regular, matrix, 0.0), rcond=NOTHING)
     u: Array = (inverse @ tau[..., None])[..., 0]
     error, size = (
         np.max(np.abs(x), axis=-1, keepdims=True, initial=0.0)
@@ -169,8 +169,8 @@ def motors(
     for each, column in zip(model.actuators, zip(*matrix, strict=True), strict=True):
         rate = dot(column, v)
         back, ahead = driving(each, -rate), driving(each, rate)
-        low.append(-HUGE if unlimited(back) else -minimum(back, HUGE))
-        high.append(HUGE if unlimited(ahead) else minimum(ahead, HUGE))
+        low.append(-LARGE_FORCE if unlimited(back) else -minimum(back, LARGE_FORCE))
+        high.append(LARGE_FORCE if unlimited(ahead) else minimum(ahead, LARGE_FORCE))
     return matrix, low, high
 
 
@@ -189,7 +189,7 @@ def driving(actuator: Actuator, rate: Scalar, band: float = 0.0) -> Scalar:
     if not band or not limit:
         return select(rate - limit, force, 0.0)
     share = div(limit - rate, band * limit)
-    force = HUGE if unlimited(force) else force
+    force = LARGE_FORCE if unlimited(force) else force
     return force * maximum(minimum(share, 1.0), 0.0)
 
 
@@ -238,12 +238,12 @@ def _limits(b: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     """Returns the limits of one block: b (n, rows, columns), limits (n, columns)."""
     finite = np.all(np.isfinite(b), axis=(1, 2))
     b = np.where(finite[:, None, None], b, 0.0)
-    inverse = np.linalg.pinv(b, rcond=1e-12)
+    inverse = np.linalg.pinv(b, rcond=NOTHING)
     size = np.abs(b).max(axis=(1, 2))
-    unique = np.linalg.matrix_rank(b, tol=1e-10 * np.maximum(1.0, size)) == b.shape[2]
+    unique = np.linalg.matrix_rank(b, tol=RANK * np.maximum(1.0, size)) == b.shape[2]
     alone = np.abs(b @ inverse - np.eye(b.shape[1])).max(axis=1) <= SAME
     share = np.swapaxes(inverse, 1, 2)  # (n, rows, columns): forces for a unit of each coordinate
-    used = np.abs(share) > 1e-12 * np.abs(share).max(axis=2, keepdims=True)
+    used = np.abs(share) > NOTHING * np.abs(share).max(axis=2, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.sort(np.stack([lower[:, None] / share, upper[:, None] / share]), axis=0)
     least = np.max(np.where(used, ends[0], -np.inf), axis=2)
@@ -294,7 +294,7 @@ def _null(rows: Array) -> Array:
     if not rows.size:
         return np.eye(rows.shape[1])
     _, values, vectors = np.linalg.svd(rows)
-    rank = int(np.sum(values > 1e-10 * max(values.max(initial=0.0), 1e-300)))
+    rank = int(np.sum(values > RANK * max(values.max(initial=0.0), TINY)))
     return np.asarray(vectors[rank:].T)
 
 
@@ -303,7 +303,7 @@ def _box_in(null: Array, lower: Array, upper: Array) -> Array:
     size = null.shape[1]
     if size == 0:
         return np.zeros((1, 0))
-    used = np.abs(null).max(axis=1) > 1e-12
+    used = np.abs(null).max(axis=1) > NOTHING
     n, low, high = null[used], lower[used], upper[used]
     if size == 1:
         ends = np.sort(np.stack([low / n[:, 0], high / n[:, 0]]), axis=0)
@@ -317,7 +317,7 @@ def _box_in(null: Array, lower: Array, upper: Array) -> Array:
         np.r_[np.zeros(size), -1.0], A_ub=np.c_[planes[:, :-1], norms], b_ub=-planes[:, -1],
         bounds=[(None, None)] * size + [(0.0, None)], method="highs",
     )  # fmt: skip
-    if interior.status != 0 or interior.x[-1] <= 1e-12 * np.abs(high).max():
+    if interior.status != 0 or interior.x[-1] <= NOTHING * np.abs(high).max():
         return np.asarray(interior.x[None, :-1]) if interior.status == 0 else np.zeros((0, size))
     corners = HalfspaceIntersection(planes, interior.x[:-1])
     return np.asarray(corners.intersections)
@@ -334,7 +334,7 @@ def _hull(points: Array) -> Array:
     centre = points.mean(axis=0)
     spread = points - centre
     _, values, axes = np.linalg.svd(spread, full_matrices=False)
-    rank = int(np.sum(values > 1e-9 * max(values[0], 1e-300))) if values[0] > 0.0 else 0
+    rank = int(np.sum(values > SINGULAR * max(values[0], TINY))) if values[0] > 0.0 else 0
     if rank == 0:
         return points[:1]
     if rank < points.shape[1]:  # a segment, or a flat: its hull there
@@ -479,7 +479,7 @@ def _basis(model: Model, rows: Sequence[int], columns: Sequence[int]) -> list[in
         part = block[np.ix_(rows, columns)]
         _, r, order = qr(part, mode="economic", pivoting=True)
         pivots = np.abs(np.diag(r))
-        rank = int(np.count_nonzero(pivots > 1e-9 * pivots[0]))
+        rank = int(np.count_nonzero(pivots > SINGULAR * pivots[0]))
         least = float(pivots[rank - 1] / pivots[0])
         if (rank, least) > (len(best), worst):
             best, worst = sorted(columns[n] for n in order[:rank].tolist()), least
@@ -490,7 +490,7 @@ def _basis(model: Model, rows: Sequence[int], columns: Sequence[int]) -> list[in
 def _sampled(model: Model) -> list[Array]:
     """B at some configurations."""
     rng = np.random.default_rng(0)
-    states = [model.random_configuration(rng).tolist() for _ in range(SAMPLES)]
+    states = [model.random_configuration(rng).tolist() for _ in range(RANK_SAMPLES)]
     return [np.array(actuator_map(model, q)) for q in states]
 
 
@@ -507,7 +507,7 @@ def limits_alone(
     least: list[Scalar] = [0.0] * model.nv
     most: list[Scalar] = [0.0] * model.nv
     error = dot(v, v)  # not a number where a rate is none
-    error = select(error - HUGE, 0.0, 1.0)
+    error = select(error - LARGE_FORCE, 0.0, 1.0)
     for rows, columns in blocks([[not is_zero(x) for x in row] for row in matrix]):
         if len(rows) != len(columns):
             return least, most, [1.0]
@@ -516,7 +516,9 @@ def limits_alone(
         for n, column in zip(columns, zip(*block, strict=True), strict=True):
             rate, each = dot(column, [v[i] for i in rows]), model.actuators[n]
             back, ahead = driving(each, -rate), driving(each, rate)
-            ends.append([HUGE if unlimited(x) else minimum(x, HUGE) for x in (back, ahead)])
+            ends.append(
+                [LARGE_FORCE if unlimited(x) else minimum(x, LARGE_FORCE) for x in (back, ahead)]
+            )
         unit = [[1.0 if i == j else 0.0 for j in range(len(rows))] for i in range(len(rows))]
         inverse = solve(block, unit)
         for j, i in enumerate(rows):
@@ -530,8 +532,8 @@ def limits_alone(
 
 def _ends_alone(share: Vector, ends: Sequence[Vector]) -> tuple[Scalar, Scalar]:
     """How far a coordinate gets, from its motors' forces for a unit of it and their limits."""
-    low: Scalar = -HUGE
-    high: Scalar = HUGE
+    low: Scalar = -LARGE_FORCE
+    high: Scalar = LARGE_FORCE
     sizes = [select(s, -s, s) for s in share]
     largest: Scalar = 0.0
     for size in sizes:

@@ -18,9 +18,9 @@ from robomodel.dynamics.contact.gauss_seidel import SLIPS, Sweeps
 from robomodel.dynamics.contact.interior_point import ConeProblem, interior_points
 from robomodel.dynamics.contact.least import least_alike
 from robomodel.dynamics.contact.problem import (
-    OPEN,
+    APART,
     SLIDING,
-    TINY,
+    TINY_SINGLE,
     ContactProblem,
     RowKinds,
     cone,
@@ -40,7 +40,7 @@ from robomodel.tolerances import NOTHING
 LANES = (1, 2, 4, 6, 8, 12, 16)  # numbers of contacts, and of other rows, compiled for
 QUICK = (8, 24)  # sweeps, each time followed by Newton's method
 LONG = (400,)  # sweeps where all else has not ended: they take as long as an interior point
-NEWTON = 8
+NEWTON_STEPS = 8
 ENOUGH = 1e-11  # residual with which the interior-point method is not begun
 SLOPES = (1.0, 0.25)  # shares of the shift's slope that the interior-point method begins with
 FIRST = 1e-6  # μ from which on Newton's method is tried from interior points
@@ -161,7 +161,7 @@ def solve(problem: ArrayProblem, start: Array, tolerance: float = 1e-10) -> tupl
     Contacts and stops that take no part have none.
     """
     acting = np.ones(problem.rows.size, dtype=bool)
-    held = problem.b < OPEN
+    held = problem.b < APART
     k, free = problem.rows.contacts, 3 * problem.rows.contacts + problem.rows.stops
     acting[: 3 * k] = np.repeat(held[2 : 3 * k : 3], 3)
     acting[3 * k : free] = held[3 * k : free]
@@ -211,11 +211,11 @@ def _iterated(
     """Sweeps and Newton's method in turns; where there are too many rows, first the latter."""
     slips = np.zeros(problem.rows.contacts)
     if _padded(problem.rows) is None:
-        yield (x := _newton(problem, x, goal, REGULAR[0], NEWTON))
+        yield (x := _newton(problem, x, goal, REGULAR[0], NEWTON_STEPS))
     for count in sweeps:
         x, slips = _swept(problem, x, slips, count)
         yield x
-        yield (x := _newton(problem, x, goal, REGULAR[0], NEWTON))
+        yield (x := _newton(problem, x, goal, REGULAR[0], NEWTON_STEPS))
 
 
 def _in_cones(problem: ArrayProblem) -> tuple[ConeProblem, Array, Array]:
@@ -237,7 +237,7 @@ def _in_cones(problem: ArrayProblem) -> tuple[ConeProblem, Array, Array]:
     lines = np.concatenate([3 * np.flatnonzero(~rough) + 2, np.arange(3 * k, free), boxes])
     at = np.concatenate([contacts.ravel(), lines]).astype(int)
     b = (units * problem.b)[at]
-    largest = float(np.max(np.abs(b), initial=TINY))
+    largest = float(np.max(np.abs(b), initial=TINY_SINGLE))
     units *= largest
     cones = len(contacts) + len(lines) + len(boxes)
     first = 3 * len(contacts)

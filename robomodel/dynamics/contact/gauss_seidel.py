@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from robomodel.dynamics.contact.problem import (
-    TINY,
+    TINY_SINGLE,
     ContactProblem,
     half_line,
     interval,
@@ -22,7 +22,7 @@ from robomodel.scalars import Scalar, Vector, div, dot, maximum, minimum, select
 from robomodel.scalars import sqrt as root_of
 from robomodel.spatial import Vec, cross, inner, scale
 
-# A third and three times these numbers give the same motions to 1e-12 m (see time_stepping.NEAR).
+# A third and three times these numbers give the same motions to 1e-12 m (see time_stepping).
 PROXIMAL = 1e-9  # of a block's trace, on its diagonal in both places: planar robots' are singular
 
 
@@ -34,7 +34,7 @@ END = 1e-6  # of σ, from its ends: nearer to 0, squares of what it scales vanis
 
 
 @dataclass(frozen=True, slots=True)
-class Contact:
+class CoulombContact:
     """Signorini's and Coulomb's laws at one contact, solved exactly for its own three impulses.
 
     ``inverse`` is of its block of G; S = G_tt - w wᵀ/g, with g = G_nn and w = G_tn, has the
@@ -54,7 +54,7 @@ class Contact:
     gamma: tuple[Scalar, Scalar]
 
     @staticmethod
-    def of(block: Sequence[Vector], friction: Scalar) -> Contact:
+    def of(block: Sequence[Vector], friction: Scalar) -> CoulombContact:
         """A contact from its block of G."""
         (a, b, c), (_, d, e), (_, _, g) = block
         per = div(1.0, g)
@@ -72,13 +72,13 @@ class Contact:
         ]
         half = 0.5 * (s00 - s11)
         spread = root_of(half * half + s01 * s01)
-        per_spread = div(1.0, maximum(spread, TINY))
+        per_spread = div(1.0, maximum(spread, TINY_SINGLE))
         size = per_spread * select(half, -half, half)  # |cos 2θ|
-        size = select(spread - TINY, 1.0, size)
+        size = select(spread - TINY_SINGLE, 1.0, size)
         long = root_of(0.5 * (1.0 + size))
         short = div(0.5 * (s01 * per_spread), long)
         cosine, sine = select(half, short, long), select(half, long, short)
-        return Contact(
+        return CoulombContact(
             friction, inverse, g, (c, e), 0.5 * (s00 + s11), spread, cosine, sine,
             (cosine * c + sine * e, cosine * e - sine * c),
         )  # fmt: skip
@@ -126,7 +126,7 @@ class Contact:
     ) -> tuple[Scalar, Scalar]:
         """f(σ) = |x_t| - μ x_n, and its slope."""
         y, dy = self._tangent(turned, s)
-        size = length(*y) + TINY
+        size = length(*y) + TINY_SINGLE
         f = size + self.friction * (down + per * dot(self.gamma, y))
         slope = div(dot(y, dy), size) + self.friction * per * dot(self.gamma, dy)
         return f, slope
@@ -150,7 +150,7 @@ class Contact:
         n = maximum(-(down + per * dot(self.gamma, y)), 0.0)
         x0 = self.cosine * y[0] - self.sine * y[1]
         x1 = self.cosine * y[1] + self.sine * y[0]
-        share = minimum(div(self.friction * n, maximum(length(x0, x1), TINY)), 1.0)
+        share = minimum(div(self.friction * n, maximum(length(x0, x1), TINY_SINGLE)), 1.0)
         return share * x0, share * x1, n
 
 
@@ -170,14 +170,14 @@ def wedged(block: Sequence[Vector], friction: Scalar) -> Scalar:
     pushes: impulses that do not move it are inside of the cone.
     """
     trace = block[0][0] + block[1][1] + block[2][2]
-    at_one = [row[2] for row in Contact.of(_proximal(block), friction).inverse]
+    at_one = [row[2] for row in CoulombContact.of(_proximal(block), friction).inverse]
     outside = maximum(length(at_one[0], at_one[1]) - friction * at_one[2], 0.0)
     return FASTENED - trace * at_one[2] + 1e12 * (trace * outside)
 
 
 def within_reach(block: Sequence[Vector], velocity: Vector) -> list[Scalar]:
     """The part of a velocity in the range of a contact's block of G: what impulses there can do."""
-    inverse, more = Contact.of(_proximal(block), 0.0).inverse, _proximal_term(block)
+    inverse, more = CoulombContact.of(_proximal(block), 0.0).inverse, _proximal_term(block)
     return [x - more * dot(row, velocity) for x, row in zip(velocity, inverse, strict=True)]
 
 
@@ -197,14 +197,15 @@ class Sweeps(ContactProblem):
     """Block Gauss–Seidel on one problem; what does not change from sweep to sweep is kept."""
 
     @functools.cached_property
-    def _contacts(self) -> list[tuple[list[list[Scalar]], Contact]]:
+    def _contacts(self) -> list[tuple[list[list[Scalar]], CoulombContact]]:
         """Each contact's block of G with the proximal term, and its laws."""
         blocks = [
             _proximal([row[at] for row in self.matrix[at]])
             for at in self.rows.blocks[: self.rows.contacts]
         ]
         return [
-            (block, Contact.of(block, mu)) for block, mu in zip(blocks, self.friction, strict=True)
+            (block, CoulombContact.of(block, mu))
+            for block, mu in zip(blocks, self.friction, strict=True)
         ]
 
     def sweep(self, x: Vector, slips: Vector) -> tuple[list[Scalar], list[Scalar]]:

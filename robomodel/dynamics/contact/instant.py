@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from robomodel.dynamics.contact.gauss_seidel import Sweeps, basis
 from robomodel.dynamics.contact.least import largest, least_traced
-from robomodel.dynamics.contact.problem import SLIDING, TINY, RowKinds, Slope
+from robomodel.dynamics.contact.problem import SLIDING, TINY_SINGLE, RowKinds, Slope
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
@@ -32,11 +32,11 @@ from robomodel.scalars import (
     sqrt,
     subtracted,
 )
+from robomodel.tolerances import SINGULAR
 
-STILL = 1e-7  # m/s: what moves slower along the normal touches, across it sticks
+AT_REST = 1e-7  # m/s: what moves slower along the normal touches, across it sticks
 SWEEPS, NEWTON = 8, 4
-GOAL = 1e-12  # residual up to which forces are taken
-HUGE = 1e200
+LARGE_SQUARE = 1e200
 COLLISION = 1e300  # what stands in its place where points run into what they touch
 
 
@@ -90,7 +90,7 @@ class Kinds(Sweeps):
 
 def _of_numbers(x: Vector, residual: Scalar) -> Scalar:
     """The residual of x; 1 where x is no number, which no comparison sees."""
-    return select(dot(x, x) - HUGE, residual, 1.0)
+    return select(dot(x, x) - LARGE_SQUARE, residual, 1.0)
 
 
 def _turned(bases: Sequence[Matrix], x: Vector) -> list[Scalar]:
@@ -105,7 +105,7 @@ def _back(bases: Sequence[Matrix], x: Vector) -> list[Scalar]:
     ]
 
 
-def forces(
+def unilateral_forces(
     k: int, inverse: Vector, rates: Vector, accelerations: Vector, normals: Vector, friction: Vector
 ) -> list[Scalar]:
     """Unilateral contacts: forces (3k) in world axes, and the residual.
@@ -122,9 +122,9 @@ def forces(
     for i, mu in enumerate(friction):
         u, w, n = speeds[3 * i : 3 * i + 3]
         slip = sqrt(u * u + w * w)
-        leaves.append(STILL - n)
-        slides.append(STILL - slip)
-        per = div(mu, maximum(slip, TINY))
+        leaves.append(AT_REST - n)
+        slides.append(AT_REST - slip)
+        per = div(mu, maximum(slip, TINY_SINGLE))
         pushes.append([-(per * u), -(per * w), 1.0])
         nearest = select(n - nearest, n, nearest)
     problem = Kinds(RowKinds(k), matrix, b, friction, (), leaves, slides, pushes)
@@ -133,24 +133,24 @@ def forces(
     for _ in range(SWEEPS):
         x, slips = problem.sweep(x, slips)
     x = problem.newton(x, NEWTON)
-    size = largest(b) + TINY
+    size = largest(b) + TINY_SINGLE
     y, blocks = problem.y(x), []
     for i in range(k):
         at = slice(3 * i, 3 * i + 3)
         stuck = sqrt(dot(y[at][:2], y[at][:2])) - SLIDING * size
-        per = div(1.0, dot(x[at], x[at]) + TINY)
+        per = div(1.0, dot(x[at], x[at]) + TINY_SINGLE)
         ray = [[per * (p * r) for p in x[at]] for r in x[at]]
         blocks.append([
             [select(-x[at][2], select(stuck, 1.0 if r == c else 0.0, ray[r][c]), 0.0)
              for c in range(3)] for r in range(3)
         ])  # fmt: skip
     shared, change = least_traced(matrix, blocks, subtracted(y, b))
-    moved = div(largest(subtracted(shared, x)), largest(x) + TINY)
+    moved = div(largest(subtracted(shared, x)), largest(x) + TINY_SINGLE)
     residual = maximum(div(problem.residual(shared), size), 0.1 * change)
     doubtful = _doubtful(problem, moved)
     residual = _of_numbers(shared, select(doubtful, 1.0, residual))
     finite = residual - COLLISION  # negative where it is
-    residual = select(nearest + STILL, select(finite, COLLISION, residual), residual)
+    residual = select(nearest + AT_REST, select(finite, COLLISION, residual), residual)
     return [*_back(bases, shared), residual]
 
 
@@ -175,19 +175,19 @@ def _doubtful(problem: Kinds, moved: Scalar) -> Scalar:
             both[i].append(select(sliding[i], pair, 1.0) if i == j else pair)
     worst: Scalar = 1.0
     for i, pivot in enumerate(Factorization(both).inverse_pivots):
-        worst = select(div(1.0, pivot) - 1e-9 * both[i][i], -1.0, worst)
+        worst = select(div(1.0, pivot) - SINGULAR * both[i][i], -1.0, worst)
     return select(some, select(1e-6 - moved, -1.0, worst), 1.0)
 
 
 @functools.cache
 def solver(k: int) -> TracedFunction:
-    """:func:`forces` of k points, whatever the robot."""
+    """:func:`unilateral_forces` of k points, whatever the robot."""
     n = 3 * k
     sizes = {"inverse": n * n, "rates": n, "accelerations": n, "normals": n, "friction": k}
     key = digest(("contact forces", str(k), sources()))
     return TracedFunction(
         "contact_forces", sizes, {"solution": (n + 1,)},
-        functools.partial(forces, k), key=key,
+        functools.partial(unilateral_forces, k), key=key,
     )  # fmt: skip
 
 
@@ -218,7 +218,7 @@ def sharing(
                   for c in zip(*matrix, strict=True)), strict=True)]  # fmt: skip
     x, change = least_traced(matrix, blocks, right)
     left = subtracted(right, [dot(row, x) for row in matrix])
-    doubt = maximum(change, div(largest(left), largest(right) + TINY))
+    doubt = maximum(change, div(largest(left), largest(right) + TINY_SINGLE))
     return [*x, _of_numbers(x, doubt)]
 
 

@@ -26,7 +26,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.dynamics.contact.problem import TINY
+from robomodel.dynamics.contact.problem import TINY_SINGLE
 from robomodel.model.joints import Array
 from robomodel.tolerances import ROUNDING
 
@@ -35,7 +35,7 @@ Indices: TypeAlias = NDArray[np.intp]
 # Chosen on 5081 problems of bipeds and quadrupeds with box feet that stand, walk, land, rock and
 # slide, and of stacks. Not solved to 1e-10: 24 with 0.1 for CENTRED, 9 with 0.01; of 399 hard ones
 # 79 with 0.05 for SLOWEST (steps lead to the cones' boundaries), 11 with 0.2.
-STEPS = 50
+MOST_ITERATIONS = 50
 BOUNDARY = 0.99  # share of the way to the cones' boundaries
 CENTRED = 0.01  # share of μ below which no product of eigenvalues falls
 SLOWEST = 0.2  # share of μ that is left by a step at least
@@ -137,7 +137,7 @@ def interior_points(problem: ConeProblem, share: float = 1.0) -> Iterator[tuple[
     x[problem.columns[problem.signs < 0.0]] = 0.0  # in the middle of intervals
     z = np.zeros_like(problem.h)
     z[:, 2] = 1.0
-    for _ in range(STEPS):
+    for _ in range(MOST_ITERATIONS):
         advance = _advanced(problem, x, z, share)
         if advance is None:
             return
@@ -155,7 +155,7 @@ def _advanced(
     primal = problem.cones(x) + problem.h
     mu = float(np.sum(primal * z)) / len(z)
     slips = z[: problem.rough, :2]
-    unit = slips / np.maximum(np.hypot(slips[:, 0], slips[:, 1]), TINY)[:, None]
+    unit = slips / np.maximum(np.hypot(slips[:, 0], slips[:, 1]), TINY_SINGLE)[:, None]
     left = problem.matrix @ x + problem.b - problem.rows(problem.unshifted(z, unit))
     step = _directions(problem, primal, z, mu, left, share * unit)
     if step is None:
@@ -163,7 +163,7 @@ def _advanced(
     dx, dz = step
     change = problem.cones(dx)
     length = min(1.0, BOUNDARY * _reach(primal, change), BOUNDARY * _reach(z, dz))
-    while length > TINY and not _is_central(primal + length * change, z + length * dz):
+    while length > TINY_SINGLE and not _is_central(primal + length * change, z + length * dz):
         length *= 0.7
     return x + length * dx, z + length * dz, mu, length
 

@@ -12,7 +12,7 @@ from numbers import Real
 
 import numpy as np
 
-from robomodel.dynamics.contact.problem import TINY, magnitude
+from robomodel.dynamics.contact.problem import TINY_SINGLE, magnitude
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.model.joints import Array
 from robomodel.scalars import (
@@ -27,7 +27,7 @@ from robomodel.scalars import (
 )
 
 REFINEMENTS = 4
-REGULAR = 1e-14  # of the squared trace of G, on the diagonal of P G² P
+REGULARISED = 1e-14  # of the squared trace of G, on the diagonal of P G² P
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -86,7 +86,7 @@ def least_traced(
             square[i][j] = square[j][i] = dot(b[i], b[j])
     trace = dot([square[i][i] for i in range(n)], [1.0] * n)
     for i in range(n):
-        square[i][i] = square[i][i] + (REGULAR * trace + TINY)
+        square[i][i] = square[i][i] + (REGULARISED * trace + TINY_SINGLE)
     factors, columns = Factorization(square), list(zip(*b, strict=True))
     x: list[Scalar] = [0.0] * n
     change: Scalar = 0.0
@@ -95,7 +95,7 @@ def least_traced(
         weights = factors.solve(left)
         step = [dot(column, weights) for column in columns]
         x, change = added(x, step), largest(step)
-    return x, div(change, largest(x) + TINY)
+    return x, div(change, largest(x) + TINY_SINGLE)
 
 
 def largest(x: Vector) -> Scalar:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.contact.complementarity import ArrayProblem, solve
 from robomodel.dynamics.contact.gauss_seidel import basis
-from robomodel.dynamics.contact.instant import COLLISION, GOAL, STILL, sharer, solver
+from robomodel.dynamics.contact.instant import AT_REST, COLLISION, sharer, solver
 from robomodel.dynamics.contact.least import check_tolerance, least, least_alike
 from robomodel.dynamics.contact.problem import RowKinds
 from robomodel.dynamics.kinematics.frames import FramePlacement, joint_forces
@@ -36,15 +36,14 @@ from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, subtracted, transposed
-from robomodel.tolerances import RANK
+from robomodel.tolerances import NOTHING, RANK, ROUNDING, SAME, SINGULAR
 
-TIGHT = 1e-13  # residual that is sought where it costs little
 ENUMERATED = 10  # sliding contacts of which all 2^n sets are tried: more take too long
 UNSOLVED = 1e-6  # residual from which on a problem counts as not solved
 P = ParamSpec("P")
 UP = (0.0, 0.0, 1.0)
 DOUBTFUL = 1e-11  # relative error above which impulses are computed by eigenvalues
-FEW = 4  # points of which the forces are compiled: the program grows with their cube
+FEW_POINTS = 4  # points of which the forces are compiled: the program grows with their cube
 COLLIDES = "points run into what they touch: an impact comes first (rm.impulse)"
 # Impulses of points that cannot stick and rebound at once are by the inverse of rounding larger
 # than those without rebounds: 1e3 and 1e5 give the same.
@@ -143,7 +142,7 @@ def bilateral(
     k = rates.shape[-1] // 3
     normal, bounce = _directions(normals, k), _coefficients(restitution, k, "restitution")
     arrays = ((inverse, 2), (rates, 1), (normal, 1), (bounce, 1))
-    if not quick or k > FEW or tolerance != RANK:
+    if not quick or k > FEW_POINTS or tolerance != RANK:
         _states(arrays)
         return _bilateral(inverse, rates, normal, bounce, sticking, tolerance)
     solution = _run(sharer(k, sticking), arrays)
@@ -212,16 +211,16 @@ def unilateral(
     speeds = np.einsum("kij,kj->ki", bases, rates.reshape(k, 3))
     if not np.all(np.isfinite(inverse)) or not np.all(np.isfinite(accelerations)):
         return np.full_like(free, np.nan), np.full((k, 3), np.nan), ""
-    if np.any(speeds[:, 2] < -STILL):
+    if np.any(speeds[:, 2] < -AT_REST):
         return (
             np.full_like(free, np.nan),
             np.full((k, 3), np.nan),
             COLLIDES,
         )
     slip = np.hypot(speeds[:, 0], speeds[:, 1])
-    active = [i for i in range(k) if speeds[i, 2] <= STILL]
-    sticking = [i for i in active if slip[i] <= STILL]
-    sliding = [i for i in active if slip[i] > STILL]
+    active = [i for i in range(k) if speeds[i, 2] <= AT_REST]
+    sticking = [i for i in active if slip[i] <= AT_REST]
+    sliding = [i for i in active if slip[i] > AT_REST]
     rows = [bases[i] for i in sticking] + [bases[i][2:] for i in sliding]
     pushes = [bases[i] for i in sticking]
     for i in sliding:
@@ -238,7 +237,7 @@ def unilateral(
     else:
         kinds = RowKinds(len(sticking), len(sliding))
         problem = ArrayProblem(kinds, matrix, b, friction[sticking], np.empty(0))
-        x, residual = solve(problem, np.zeros(len(b)), TIGHT)
+        x, residual = solve(problem, np.zeros(len(b)), ROUNDING)
         if residual > 1e-7:
             x = np.full(len(b), np.nan)
             issue = f"no finite forces were found (residual {residual:.1g}); an impulse comes next"
@@ -256,7 +255,7 @@ def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Arra
     n = len(b)
     if n > ENUMERATED or np.linalg.eigvalsh(matrix + matrix.T)[0] > 0.0:
         line = ArrayProblem(RowKinds(0, n), matrix, b, np.empty(0), np.empty(0))
-        x, residual = solve(line, np.zeros(n), TIGHT)
+        x, residual = solve(line, np.zeros(n), ROUNDING)
         if residual <= 1e-8:
             return x, ""
         return np.full(n, np.nan), "no finite forces were found; an impulse comes next"
@@ -266,11 +265,11 @@ def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Arra
         x = np.zeros(n)
         if on.any():
             block = matrix[np.ix_(on, on)]
-            if abs(np.linalg.det(block)) <= 1e-13 * np.prod(np.abs(np.diagonal(block))):
+            if abs(np.linalg.det(block)) <= ROUNDING * np.prod(np.abs(np.diagonal(block))):
                 continue
             x[on] = np.linalg.solve(block, -b[on])
         y = matrix @ x + b
-        if np.all(x >= -1e-12 * np.abs(x).max(initial=0.0)) and np.all(y[~on] >= -1e-12 * size):
+        if np.all(x >= -NOTHING * np.abs(x).max(initial=0.0)) and np.all(y[~on] >= -NOTHING * size):
             solutions.append(x)
     if not solutions:
         return np.full(n, np.nan), (
@@ -279,9 +278,9 @@ def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Arra
     apart: list[Array] = []
     for x in sorted(solutions, key=lambda x: float(np.linalg.norm(lengths * x))):
         done = [effects @ (x - other) for other in apart]
-        if all(np.abs(change).max() > 1e-9 * np.abs(effects @ x).max() for change in done):
+        if all(np.abs(change).max() > SAME * np.abs(effects @ x).max() for change in done):
             apart.append(x)
-    best = _shared(matrix @ apart[0] + b <= 1e-9 * size, apart[0], effects, lengths)
+    best = _shared(matrix @ apart[0] + b <= SAME * size, apart[0], effects, lengths)
     if len(apart) > 1:
         return best, (
             f"{len(apart)} sets of forces obey Coulomb's law here (Painlevé); the smallest is given"
@@ -293,7 +292,7 @@ def _shared(on: Mask, x: Array, effects: Array, lengths: Array) -> Array:
     """The least forces of the contacts ``on`` that do what x does; x itself where these pull."""
     result = np.zeros_like(x)
     size = lengths[on]
-    result[on] = least_alike(effects[:, on] / size, size * x[on], 1e-9) / size
+    result[on] = least_alike(effects[:, on] / size, size * x[on], SINGULAR) / size
     return result if np.all(result >= 0.0) else x
 
 
@@ -333,7 +332,7 @@ def rebound(
     problem = ArrayProblem(
         RowKinds(k), turn @ inverse @ turn.T, plain + shift, friction, np.empty(0)
     )
-    x, residual = rebounding(problem, plain, np.zeros(3 * k), TIGHT)
+    x, residual = rebounding(problem, plain, np.zeros(3 * k), ROUNDING)
     flat = turn.T @ x
     return v + touch.changes(flat), flat.reshape(k, 3), residual
 
@@ -418,14 +417,14 @@ def pushed(
     law = (rates, 1), (accelerations, 1), (normal, 1), (rub, 1)
     arrays = (*((x, 2) for x in touch), (free, 1), *law)
     warned: dict[str, int] = {}
-    if quick and k <= FEW:
+    if quick and k <= FEW_POINTS:
         solution = _run(solver(k), ((touch.inverse, 2), *law))
         forces, residual = solution[..., : 3 * k], solution[..., 3 * k]
         a = free + touch.changes(forces)
-        if (residual <= GOAL).all():
+        if (residual <= NOTHING).all():
             return a, forces.reshape(*forces.shape[:-1], k, 3)
         collides = np.asarray(residual == COLLISION)
-        left = np.asarray(~((residual <= GOAL) | collides))
+        left = np.asarray(~((residual <= NOTHING) | collides))
         if collides.any():
             a[collides], forces[collides] = np.nan, np.nan
             warned[COLLIDES] = int(np.count_nonzero(collides))

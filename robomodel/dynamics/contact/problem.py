@@ -26,8 +26,8 @@ from typing import Any, TypeAlias
 
 from robomodel.scalars import Scalar, Vector, div, dot, maximum, minimum, select, sqrt
 
-TINY = 1e-30  # a number in single precision, too
-OPEN = 1e9  # m/s: b of a contact or a stop that takes no part
+TINY_SINGLE = 1e-30  # a number in single precision, too
+APART = 1e9  # m/s: b of a contact or a stop that takes no part
 SLIDING = 1e-7  # share of the largest b from which on a contact counts as sliding
 
 Slope: TypeAlias = list[dict[int, Scalar]]
@@ -76,7 +76,7 @@ def cone(x: Vector, friction: Scalar) -> list[Scalar]:
     height = div(friction * r + n, 1.0 + friction * friction)
     height = maximum(height, 0.0)
     outside = minimum(friction * n - r, n)  # negative out of the cone, a ray included
-    share = div(friction * height, maximum(r, TINY))
+    share = div(friction * height, maximum(r, TINY_SINGLE))
     return [
         select(outside, share * x[0], x[0]),
         select(outside, share * x[1], x[1]),
@@ -87,7 +87,7 @@ def cone(x: Vector, friction: Scalar) -> list[Scalar]:
 def disc(a: Vector, friction: Scalar) -> tuple[list[Scalar], Slope]:
     """The projection of a contact's a on the disc of radius μ a_n, and its slope."""
     t0, t1, n = a[0], a[1], maximum(a[2], 0.0)
-    size = maximum(length(t0, t1), TINY)
+    size = maximum(length(t0, t1), TINY_SINGLE)
     radius = friction * n
     slips = radius - size  # negative where it does
     share = select(slips, div(radius, size), 1.0)
@@ -129,7 +129,7 @@ def without_gain(matrix: Sequence[Vector], work: Vector, x: Vector, x0: Vector) 
     first = dot(x0, work) + 0.5 * dot(x0, g0)
     last = square + linear + first
     inside = linear * linear - 4.0 * (square * first)
-    root = div(sqrt(maximum(inside, 0.0)) - linear, 2.0 * maximum(square, TINY))
+    root = div(sqrt(maximum(inside, 0.0)) - linear, 2.0 * maximum(square, TINY_SINGLE))
     share = select(-last, minimum(maximum(root, 0.0), 1.0), 1.0)
     return [a + share * b for a, b in zip(x0, d, strict=True)]
 

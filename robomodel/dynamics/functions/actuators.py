@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robomodel.dynamics.actuators import inverse
 from robomodel.dynamics.actuators import maps as actuation
-from robomodel.dynamics.actuators.inverse import FITS
+from robomodel.dynamics.actuators.inverse import CONTRADICTS
 from robomodel.dynamics.actuators.maps import (
     UNLIMITED,
     Reflected,
@@ -34,6 +34,7 @@ from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.configurations.following import read
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.tolerances import NOTHING, SINGULAR
 
 __all__ = [
     "actuator_forces",
@@ -247,7 +248,7 @@ class _Encoders:
 
 def _at_positions(model: Model, target: Array, q: Array) -> Array:
     """Configurations (n, nq) at which actuators are there; not-a-number where there are none."""
-    bound = FITS * np.maximum(1.0, np.abs(target).max(axis=-1, initial=0.0))
+    bound = CONTRADICTS * np.maximum(1.0, np.abs(target).max(axis=-1, initial=0.0))
     reached, off = read(model, q, _Encoders(model, target))
     return np.where((off <= bound)[:, None], reached, np.nan)
 
@@ -256,7 +257,7 @@ def _at_rates(model: Model, q: Array, rates: Array) -> Array:
     """Velocities (n, nv) at which the actuators have these; not-a-number where they have not."""
     v = _inverse_map(model, q, rates)
     error = np.abs(actuator_velocities(model, q, v) - rates).max(axis=-1, initial=0.0)
-    bound = FITS * np.maximum(1.0, np.abs(rates).max(axis=-1, initial=0.0))
+    bound = CONTRADICTS * np.maximum(1.0, np.abs(rates).max(axis=-1, initial=0.0))
     return np.where((error <= bound)[:, None], v, np.nan)
 
 
@@ -268,9 +269,9 @@ def _inverse_map(model: Model, q: Array, rates: Array) -> Array:
     matrix = np.where(regular[:, None, None], matrix, 0.0)
     if not matrix.size:
         return np.where(matrix.shape[2], np.nan, np.zeros((len(q), model.nv)))
-    closed = regular & (np.linalg.matrix_rank(matrix, rtol=1e-9) == matrix.shape[2])
+    closed = regular & (np.linalg.matrix_rank(matrix, rtol=SINGULAR) == matrix.shape[2])
     v = np.zeros((len(q), model.nv))
-    v[:, free] = (np.linalg.pinv(matrix, rcond=1e-12) @ rates[..., None])[..., 0]
+    v[:, free] = (np.linalg.pinv(matrix, rcond=NOTHING) @ rates[..., None])[..., 0]
     return np.where(closed[:, None], v, np.nan)
 
 

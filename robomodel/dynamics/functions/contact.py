@@ -52,7 +52,7 @@ from robomodel.tolerances import ROUNDING
 
 __all__ = ["contact_aba", "contact_aba_derivatives", "efpa", "impulse"]
 
-MANY = 8  # frames; beyond, programs without the k² entries of their matrix compile sooner
+MANY_FRAMES = 8  # frames; beyond, programs without the k² entries of their matrix compile sooner
 
 declare(
     "efpa",
@@ -131,7 +131,7 @@ def efpa(
     keys = frame_keys(frames)
     if not keys:
         return np.zeros((*as_array(q, model.nq, "q", "nq").shape[:-1], 0, 0))
-    if method == "cluster" and len(keys) > MANY:
+    if method == "cluster" and len(keys) > MANY_FRAMES:
         return product(*run(model, "efpa_factors", {"q": q}, frames=keys, **options))
     return run_one(model, "efpa", {"q": q}, frames=keys, method=method, **options)
 
@@ -330,7 +330,7 @@ def _free_motion(
 ) -> tuple[Touch, Array, Array, Array]:
     """The points, a without contact, and the points' velocities and accelerations then."""
     arguments = {"q": q, "v": v, "tau": tau}
-    if len(keys) <= MANY:
+    if len(keys) <= MANY_FRAMES:
         free, inverse, columns, *motion = run(
             model, "contact_free", arguments, frames=keys, **options
         )
@@ -357,7 +357,7 @@ def _response(
 
     Rows of points that no motion moves are zero: what rounding leaves there would be divided by.
     """
-    if method == "cluster" and len(keys) <= MANY:
+    if method == "cluster" and len(keys) <= MANY_FRAMES:
         inverse, j, columns = run(model, "contact_response", {"q": q}, frames=keys, **options)
         return Touch(inverse, columns), j
     if method == "cluster":

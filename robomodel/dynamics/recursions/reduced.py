@@ -32,6 +32,7 @@ from robomodel.model.model import Model
 from robomodel.scalars import Scalar, is_number
 from robomodel.spatial import RigidInertia, Vec
 from robomodel.spatial.vectors import as_matrix
+from robomodel.tolerances import ROUNDING
 
 COUNTED: Mapping[str, Callable[..., list[Scalar]]] = {
     "rnea": rnea,
@@ -92,9 +93,6 @@ def _operations(model: Model, counted: str) -> int:
 # ---- regrouped inertias -------------------------------------------------------------------------
 
 
-CANCELLED = 1e-14  # a difference of two moments this small beside them is rounding
-
-
 def regrouped(model: Model, *, spread: bool) -> Model:
     """A model whose dynamics is the same, its nodes' inertias regrouped; plain constants.
 
@@ -146,7 +144,7 @@ def _remaining(inertia: RigidInertia, passed: RigidInertia) -> RigidInertia:
     """What remains of an inertia."""
 
     def less(x: float, y: float) -> float:
-        return 0.0 if abs(x - y) <= CANCELLED * max(abs(x), abs(y)) else x - y
+        return 0.0 if abs(x - y) <= ROUNDING * max(abs(x), abs(y)) else x - y
 
     rows = [
         [less(x, y) for x, y in zip(row, passed_row, strict=True)]

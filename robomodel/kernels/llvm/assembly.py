@@ -23,14 +23,14 @@ from robomodel.kernels.program import (
     SIN,
     SQRT,
     SUB,
+    Operation,
     Precision,
     Reference,
-    Step,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class LaneVectors:
     """Vectors of ``lanes`` numbers, and what LLVM calls them."""
 
     precision: Precision
@@ -72,9 +72,9 @@ class Vectors:
         return self.bytes == 64
 
     @property
-    def halves(self) -> Vectors:
+    def halves(self) -> LaneVectors:
         """Vectors of half as many."""
-        return Vectors(self.precision, self.lanes // 2)
+        return LaneVectors(self.precision, self.lanes // 2)
 
     def literal(self, x: float) -> str:
         """A number as LLVM reads it, rounded to the precision: by the bits of a double."""
@@ -131,7 +131,7 @@ X86 = platform.machine() in ("x86_64", "AMD64")
 FLUSH = 0x8040  # bits of the control word: take numbers below the normal ones for zero, both ways
 
 
-def flushing(vectors: Vectors) -> list[str]:
+def flushing(vectors: LaneVectors) -> list[str]:
     """Functions that have x86 take numbers below the normal ones for zero, and that end it.
 
     In single precision a rotation's entry that is zero but for rounding (6e-17), squared, is such a
@@ -161,7 +161,7 @@ def flushing(vectors: Vectors) -> list[str]:
 class Function:
     """The lines of a function under way; values get fresh names."""
 
-    vectors: Vectors
+    vectors: LaneVectors
     lines: list[str] = field(default_factory=list)
 
     @property
@@ -359,7 +359,7 @@ class Instructions(Target):
         """A number, the same in all lanes."""
         return self.f.constant(x)
 
-    def compute(self, number: int, step: Step, names: list[str]) -> str:
+    def compute(self, number: int, step: Operation, names: list[str]) -> str:
         """The value's name."""
         f = self.f
         if step.operation in (SIN, COS):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from robomodel.kernels.llvm import tiles
-from robomodel.kernels.llvm.assembly import Function, Instructions, Vectors, flushing
+from robomodel.kernels.llvm.assembly import Function, Instructions, LaneVectors, flushing
 from robomodel.kernels.plan import Iteration, KernelPlan, Memory, ordered, write
 from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
 
@@ -45,7 +45,7 @@ def emit(
     A generalized ufunc's inner loop: ``sizes`` are the lengths of the arguments' last axes, the
     output's last. Any strides, any number of states. ``lanes``: numbers of a vector.
     """
-    vectors = Vectors(PRECISIONS[dtype], lanes)
+    vectors = LaneVectors(PRECISIONS[dtype], lanes)
     plan = _plan(program, tuple(sizes), dtype, iteration, vectors)
     text = [*vectors.declarations(), tiles.stage(vectors), *tiles.settle(vectors, sizes[-1])]
     text += _angle_reduction(plan, vectors)
@@ -71,7 +71,7 @@ def _plan(
     sizes: tuple[int, ...],
     dtype: Dtype,
     iteration: Iteration | None,
-    vectors: Vectors,
+    vectors: LaneVectors,
 ) -> KernelPlan:
     """How the program is cut.
 
@@ -92,7 +92,7 @@ def _plan(
 # ---- the program ---------------------------------------------------------------------------------
 
 
-def _piece(plan: KernelPlan, vectors: Vectors, number: int) -> list[str]:
+def _piece(plan: KernelPlan, vectors: LaneVectors, number: int) -> list[str]:
     """One piece as a function of the input tile, the output tile and the workspace.
 
     While it computes it also writes the rows of the tile before, a part at a time: memory takes
@@ -127,7 +127,7 @@ class _Tiles(Instructions):
         return self.f.sincos(x) if angle in self._angles else self.f.guarded_sincos(x)
 
 
-def _writing(plan: KernelPlan, vectors: Vectors) -> dict[int, list[int]]:
+def _writing(plan: KernelPlan, vectors: LaneVectors) -> dict[int, list[int]]:
     """Before which steps of a piece parts of the rows of the tile before are written.
 
     That is where pieces begin, and registers hold nothing; evenly, if there is but one.
@@ -143,7 +143,7 @@ def _writing(plan: KernelPlan, vectors: Vectors) -> dict[int, list[int]]:
     return before
 
 
-def _angle_reduction(plan: KernelPlan, vectors: Vectors) -> list[str]:
+def _angle_reduction(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
     """Two functions for huge angles, for which the C library is called.
 
     Nobody asks for 1e20 radians; but if they come, their sine shall be what NumPy says. Angles that
@@ -188,7 +188,7 @@ def _angle_reduction(plan: KernelPlan, vectors: Vectors) -> list[str]:
 # ---- over time -----------------------------------------------------------------------------------
 
 
-def _advance(plan: KernelPlan, vectors: Vectors) -> list[str]:
+def _advance(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
     """A function that puts what a stage gives into the place of the next one's inputs."""
     f, size, arguments = Function(vectors), plan.sizes[-1], sum(plan.sizes[:-1])
     assert plan.iteration is not None
@@ -199,7 +199,7 @@ def _advance(plan: KernelPlan, vectors: Vectors) -> list[str]:
     return f.text("void @advance(ptr noalias %in, ptr noalias %out) noinline")
 
 
-def _stage_constants(plan: KernelPlan, vectors: Vectors) -> list[str]:
+def _stage_constants(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
     """A function that puts the constants of a stage into their places in the tile."""
     f, scalar, iteration = Function(vectors), vectors.scalar, plan.iteration
     assert iteration is not None
@@ -221,7 +221,7 @@ def _stage_constants(plan: KernelPlan, vectors: Vectors) -> list[str]:
 # ---- the loop over tiles -------------------------------------------------------------------------
 
 
-def _loop(plan: KernelPlan, vectors: Vectors) -> list[str]:
+def _loop(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
     """``loop(char **args, npy_intp *dims, npy_intp *steps, void *data)`` over tiles."""
     offsets, total = _layout(plan, vectors)
     several, over_time = _tiles_at_once(plan, vectors), plan.iteration
@@ -277,7 +277,7 @@ def _loop(plan: KernelPlan, vectors: Vectors) -> list[str]:
     ]
 
 
-def _tiles_at_once(plan: KernelPlan, vectors: Vectors) -> int:
+def _tiles_at_once(plan: KernelPlan, vectors: LaneVectors) -> int:
     """How many tiles take turns: several where instructions cost more than moving their numbers."""
     size = (plan.workspace + len(plan.columns)) * vectors.bytes
     return 1 if plan.iteration or len(plan.pieces) == 1 or size > NEAR_BYTES else TILES_AT_ONCE
@@ -304,7 +304,7 @@ def _memory(size: int, alignment: int) -> tuple[list[str], list[str]]:
     ], ["call void @free(ptr %allocated)"]
 
 
-def _layout(plan: KernelPlan, vectors: Vectors) -> tuple[dict[str, int], int]:
+def _layout(plan: KernelPlan, vectors: LaneVectors) -> tuple[dict[str, int], int]:
     """Where the tiles stand in a kernel's memory, and its size in bytes.
 
     Tiles of results take turns: one is written while the other one is computed.
@@ -335,7 +335,7 @@ def _copy(where: str, offsets: dict[str, int], offset: str) -> Iterator[str]:
         yield f"%{where}.{name} = getelementptr i8, ptr %{where}.memory, i64 {at}"
 
 
-def _constants(plan: KernelPlan, vectors: Vectors, where: str) -> Iterator[str]:
+def _constants(plan: KernelPlan, vectors: LaneVectors, where: str) -> Iterator[str]:
     """Constant results, which stay where they are."""
     for tile in ("results",) if plan.iteration else ("results", "others"):
         for i, x in enumerate(plan.constants, len(plan.columns)):
@@ -345,7 +345,7 @@ def _constants(plan: KernelPlan, vectors: Vectors, where: str) -> Iterator[str]:
 
 
 def _each(
-    plan: KernelPlan, vectors: Vectors, where: str, body: Callable[[str], Iterator[str]]
+    plan: KernelPlan, vectors: LaneVectors, where: str, body: Callable[[str], Iterator[str]]
 ) -> Iterator[str]:
     """What is to be done with each of the tiles that take turns, of those that there are."""
     offsets, total = _layout(plan, vectors)
@@ -428,7 +428,7 @@ def _read(plan: KernelPlan, k: int, where: str) -> Iterator[str]:
     yield f"call void @pack{k}({rows}, ptr %{where}.input{k}, i1 %many)"
 
 
-def _sizes(plan: KernelPlan, vectors: Vectors) -> Iterator[str]:
+def _sizes(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
     """Whether there is much to be moved, and how far ahead lines of results are fetched."""
     result = len(plan.sizes) - 1
     of_all, of_results = sum(plan.sizes), plan.sizes[-1]
@@ -471,7 +471,7 @@ def _to_write(plan: KernelPlan, where: str) -> Iterator[str]:
         yield f"store {value}, ptr %{where}.to.{name}"
 
 
-def _write(plan: KernelPlan, vectors: Vectors, where: str) -> Iterator[str]:
+def _write(plan: KernelPlan, vectors: LaneVectors, where: str) -> Iterator[str]:
     """Write what is to be written."""
     for part in tiles.parts(vectors, plan.sizes[-1]):
         yield f"call void @unpack{part}(ptr %{where}.context)"
@@ -493,7 +493,7 @@ def _reduced_angles(plan: KernelPlan, where: str) -> Iterator[str]:
         yield f"call void @reduce_angles(ptr %{where}.input0)"
 
 
-def _once(plan: KernelPlan, vectors: Vectors) -> Iterator[str]:
+def _once(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
     def read(where: str) -> Iterator[str]:
         for k in range(len(plan.sizes) - 1):
             yield from _read(plan, k, where)
@@ -511,12 +511,12 @@ def _once(plan: KernelPlan, vectors: Vectors) -> Iterator[str]:
     yield "br label %done"
 
 
-def _iterated(plan: KernelPlan, vectors: Vectors) -> Iterator[str]:
+def _iterated(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
     yield from _each(plan, vectors, "instants.of", lambda where: _over_time(plan, vectors, where))
     yield "br label %done"
 
 
-def _over_time(plan: KernelPlan, vectors: Vectors, where: str) -> Iterator[str]:
+def _over_time(plan: KernelPlan, vectors: LaneVectors, where: str) -> Iterator[str]:
     """All instants of a tile."""
     assert plan.iteration is not None
     iteration, timed = plan.iteration, _timed(plan)

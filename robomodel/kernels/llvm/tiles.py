@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robomodel.kernels.llvm.assembly import Function, Vectors
+from robomodel.kernels.llvm.assembly import Function, LaneVectors
 
 MOVED = "ptr %rows, i64 %stride, i64 %last, ptr noalias %tile"
 
 
-def pack(vectors: Vectors, name: str, count: int, used: Sequence[int], *, fetch: bool) -> list[str]:
+def pack(
+    vectors: LaneVectors, name: str, count: int, used: Sequence[int], *, fetch: bool
+) -> list[str]:
     """A function that brings rows of ``count`` numbers into a tile, those that are used.
 
     Where there are ``many`` it may also fetch those of the tile after the next.
@@ -127,13 +129,13 @@ numbers of a row do not follow each other so that rows are staged, where they be
 LINES = 96  # of a cache that are written at a time
 
 
-def parts(vectors: Vectors, count: int) -> range:
+def parts(vectors: LaneVectors, count: int) -> range:
     """The functions that write rows of so many results, together."""
     lines = vectors.bytes * count // 64
     return range(1 if count < vectors.lanes else -(-lines // LINES))
 
 
-def unpack(vectors: Vectors, index: Sequence[int]) -> list[str]:
+def unpack(vectors: LaneVectors, index: Sequence[int]) -> list[str]:
     """Functions that write rows of results; ``index`` says which column each entry is.
 
     Long rows are written by loops over blocks of entries, whose columns stand in a table. With
@@ -176,7 +178,7 @@ def unpack(vectors: Vectors, index: Sequence[int]) -> list[str]:
     return text
 
 
-def _writer(vectors: Vectors) -> Function:
+def _writer(vectors: LaneVectors) -> Function:
     """The beginning of a function that writes rows, if there are any."""
     f = Function(vectors)
     for name in CONTEXT[:5]:
@@ -373,7 +375,7 @@ class _Expansion:
 # ---- rows that are not contiguous ----------------------------------------------------------------
 
 
-def settle(vectors: Vectors, count: int) -> list[str]:
+def settle(vectors: LaneVectors, count: int) -> list[str]:
     """A function that brings rows of results that were staged to where they belong."""
     f, fields = Function(vectors), []
     for name in ("from", "step", "inner", "last", "rows"):
@@ -391,7 +393,7 @@ def settle(vectors: Vectors, count: int) -> list[str]:
     return f.text("void @settle(ptr %context) noinline")
 
 
-def stage(vectors: Vectors) -> str:
+def stage(vectors: LaneVectors) -> str:
     """Functions that copy rows, however they lie, to a dense place, and back."""
     text, scalar, size = "", vectors.scalar, vectors.precision.bytes
     for name, source, target in (("gather", "%far", "%near"), ("scatter", "%near", "%far")):

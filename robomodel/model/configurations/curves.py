@@ -24,12 +24,11 @@ from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility import SpanningColumn, column_limits
 from robomodel.model.model import Model
-from robomodel.tolerances import CLOSED, WITHIN
+from robomodel.tolerances import CLOSED, TINY, WITHIN
 
 STEP = 0.08  # radians, or cluster sizes, along a curve
 SHORTEST = 2e-5  # of these steps
-LONGEST = 16.0  # of each half of a curve, which ends after half a turn of the swept joint
-EXACT = 1e-11  # m, or sine of an angle: a curve's configurations close so well
+HALF_CURVE = 16.0  # of each half of a curve, which ends after half a turn of the swept joint
 
 Kind = Literal["dead point", "change point"]
 
@@ -236,7 +235,7 @@ class _Trail:
     def done(self) -> bool:
         """Whether it came round, its joint has turned by π, or it is long enough."""
         turned = not self.motion.columns[self.column].length and abs(self.travel) >= math.pi
-        return self.ring or turned or self.length[-1] >= LONGEST
+        return self.ring or turned or self.length[-1] >= HALF_CURVE
 
     @property
     def travel(self) -> float:
@@ -287,7 +286,7 @@ def _tangents(
     tangent = np.where(back[:, None], -tangent, tangent)
     spanning = np.array([each[trail.rows] for each, trail in zip(a, trails, strict=True)])
     square = np.concatenate([spanning, tangent[:, None]], axis=1)
-    weakest = singular[:, n - 2] / np.maximum(singular[:, 0], 1e-300)
+    weakest = singular[:, n - 2] / np.maximum(singular[:, 0], TINY)
     return tangent, np.linalg.det(square), weakest
 
 
@@ -303,7 +302,7 @@ def _stepped(
         q[swept], gap[swept] = newton.close(
             motion.geometry, q[swept], Held(motion.others(column)), rows=motion.cluster.closing_rows
         )
-    return q, gap < EXACT
+    return q, gap < CLOSED
 
 
 def _follow(motion: ClusterMotion, trails: Sequence[_Trail]) -> None:
@@ -472,7 +471,7 @@ def _once(events: list[Singularity]) -> list[Singularity]:
 # ---- sweeps and grids ----------------------------------------------------------------------------
 
 
-STEPS = 240
+SWEPT = 240
 FREE_LENGTH = 0.5  # metres: how far a sliding joint without limits is moved
 
 
@@ -490,7 +489,7 @@ class Sweep:
 
 
 def sweep(
-    model: Model, joint: str, *, steps: int = STEPS,
+    model: Model, joint: str, *, steps: int = SWEPT,
     within: tuple[float, float] = (-math.inf, math.inf),
 ) -> Sweep:  # fmt: skip
     """Move one independent joint through its range, from the neutral configuration both ways.
@@ -514,7 +513,7 @@ def sweep(
     upper = upper if math.isfinite(upper) else at + reach
     start = min(max(at, lower), upper)
     # an odd number of steps: they seldom fall on dead points, where no ratio is to be had
-    below, above = (round(steps * abs(end - start) / max(upper - lower, 1e-300)) | 1
+    below, above = (round(steps * abs(end - start) / max(upper - lower, TINY)) | 1
                     for end in (lower, upper))  # fmt: skip
     positions = np.concatenate(
         [np.linspace(lower, start, below + 1), np.linspace(start, upper, above + 1)[1:]]
@@ -561,7 +560,7 @@ def grid(model: Model, names: Sequence[str], axes: Sequence[Array]) -> Array:
     for joint in model.joints:
         if joint.nv == 1 and joint.type != "continuous":
             x = positions[joint.name]
-            good &= (x >= joint.lower - 1e-9) & (x <= joint.upper + 1e-9)
+            good &= (x >= joint.lower - WITHIN) & (x <= joint.upper + WITHIN)
     result[tuple(axis[~good] for axis in np.nonzero(inside))] = np.nan
     return result
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from robomodel.model.model import Model
 
-REGULAR = 5e-2  # random configurations keep 1/‖G‖ above this share of what is typical
+TYPICALLY_REGULAR = 5e-2  # random configurations keep 1/‖G‖ above this share of what is typical
 FULL_RANK = 1e-4  # least singular value of K, of its largest, away from change points
-NEAR = 0.3  # [rad, cluster sizes] of a departure
+DEPARTURE = 0.3  # [rad, cluster sizes] of a departure
 GUESSES = ((8, 1), (32, 32), (128, 128))  # a round's, of linkages and of other clusters
 SAMPLE_STEPS = 12  # Newton steps, the last of which only polishes
 
@@ -54,7 +54,7 @@ def _sampling(model: Model) -> _SamplingRanges:
         typical = 1.0 / _checked(model, model.neutral(), 1)[1][:, 2]
     typical = np.where(np.isfinite(typical), typical, 0.0)
     implicit = np.array([cluster.implicit for cluster in model.clusters])
-    regular = np.where(implicit, REGULAR**2 * np.maximum(typical, 0.05**2), 0.0)
+    regular = np.where(implicit, TYPICALLY_REGULAR**2 * np.maximum(typical, 0.05**2), 0.0)
     return _SamplingRanges(tuple(ranges), tuple(units), regular)
 
 
@@ -163,13 +163,13 @@ def _around(
     count: int,
     of_loops: bool,
 ) -> tuple[Array, Array]:
-    """The same of motions by up to ``NEAR`` from there, on its branch."""
+    """The same of motions by up to ``DEPARTURE`` from there, on its branch."""
     moves = np.zeros((count, model.nv))
     for cluster in clusters:
         unit = _sampling(model).units[cluster.index]
         way = travel(cluster)
         unit = unit / (way if of_loops else np.maximum(way, 1.0))  # or v moves no further
-        moves[:, cluster.v] = rng.uniform(-NEAR, NEAR, (count, cluster.nv)) * unit
+        moves[:, cluster.v] = rng.uniform(-DEPARTURE, DEPARTURE, (count, cluster.nv)) * unit
     reached, gap = follow(model, np.broadcast_to(near, (count, model.nq)), moves)
     fine = np.repeat((gap <= CLOSED)[:, None], len(model.clusters), axis=1)
     if not fine.any():

@@ -22,10 +22,10 @@ from robomodel.model import closure as newton
 from robomodel.model.closure import Geometry, Joints
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.closing import partly_independent, travel
-from robomodel.model.configurations.functions import STEP
+from robomodel.model.configurations.functions import CLOSED_EVERY
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.joints import Array, Mask, Revolute
-from robomodel.tolerances import CLOSED
+from robomodel.tolerances import CLOSED, OPEN, TINY
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
@@ -34,9 +34,8 @@ STRIDES = 64  # of a motion by fixed steps
 FOLLOWED = 4  # Newton steps that close the loops after a short motion
 READINGS = 200  # strides to what is read
 ARRIVED = 1e-8  # [rad, m] of a stride of Newton's after which rounding is left
-MOST = 2000  # damped strides of one motion
+MOST_STRIDES = 2000  # damped strides of one motion
 FAR = 2 * math.pi  # whole turns are looked for in what is twice as long
-PERIODIC = 1e-6  # gap that rounding may make of many turns, to be closed again
 HALVINGS, CLOSELY = 3, 12  # of strides that do not close, and where the end of a way is told
 
 
@@ -139,7 +138,7 @@ def follow(model: Model, q: Array, dv: Array) -> tuple[Array, Array]:
         if cluster.implicit:
             along = travel(cluster) * dv[..., cluster.v]
             longest = np.maximum(longest, np.linalg.norm(along, axis=-1))
-    counts = np.maximum(1.0, np.ceil(1.001 / STEP * longest))
+    counts = np.maximum(1.0, np.ceil(1.001 / CLOSED_EVERY * longest))
     counts = np.where(counts <= STRIDES, counts, 1.0)
     q, dv, gap = q.copy(), dv / counts[..., None], np.zeros(q.shape[:-1])
     for n in range(int(np.max(counts, initial=1.0))):
@@ -170,7 +169,7 @@ def read(model: Model, q: Array, readings: Readings, *, rescue: bool = True) -> 
     """
     q, off, going = q.copy(), np.full(len(q), np.inf), np.arange(len(q))
     bounds = [(c.v, travel(c)) for c in model.clusters if c.varies]
-    strides = np.full(len(q), STEP)
+    strides = np.full(len(q), CLOSED_EVERY)
     with np.errstate(all="ignore"):
         for _ in range(READINGS):
             if not len(going):
@@ -184,13 +183,13 @@ def read(model: Model, q: Array, readings: Readings, *, rescue: bool = True) -> 
             way *= (stride / longest)[:, None]
             ahead, gap = functions.moved(model, FOLLOWED)(at, way)
             open_ = ~((gap <= CLOSED) & all_finite(way))
-            lost = open_ & ((stride < 1.5 * STEP * 0.5**HALVINGS) | ~all_finite(way))
+            lost = open_ & ((stride < 1.5 * CLOSED_EVERY * 0.5**HALVINGS) | ~all_finite(way))
             if rescue and np.any(lost):
                 ahead[lost], failures = damped(model, at[lost], way[lost], len(q))
                 open_[lost] = failures.failed | ~all_finite(way[lost])
                 lost &= open_
             q[going] = np.where(lost[:, None], np.nan, np.where(open_[:, None], at, ahead))
-            strides[going] = np.where(open_, 0.5 * stride, np.minimum(STEP, 2.0 * stride))
+            strides[going] = np.where(open_, 0.5 * stride, np.minimum(CLOSED_EVERY, 2.0 * stride))
             there = going[arrived & ~open_]
             off[there] = _most(readings, q, there)
             going = going[~(arrived & ~open_) & ~lost]
@@ -249,13 +248,13 @@ def _not_followed(cluster: Cluster, q: Array, gap: Array, dv: Array, bad: Mask) 
     units = travel(cluster)
     if worst < np.inf:
         at, way = q[bad].reshape(-1, q.shape[-1])[:1], dv[bad].reshape(-1, cluster.nv)[:1]
-        count = max(1, math.ceil(float(np.max(np.abs(units * way))) / STEP))
+        count = max(1, math.ceil(float(np.max(np.abs(units * way))) / CLOSED_EVERY))
         walked = walk(cluster, at, Joints(cluster.columns, at, way), way, count, halvings=CLOSELY)
         why = f"{walked.share[0]:.3g} of it is the most, to {dead_point(cluster, walked)}"
         return not_closed(cluster, worst, "after this motion", why if walked.share[0] < 1.0 else "")
     ways = np.max(np.abs(dv[bad]).reshape(-1, cluster.nv), axis=0)
     longest = int(np.argmax(units * ways))
-    far, most = float(ways[longest]), float(MOST * STEP / units[longest])
+    far, most = float(ways[longest]), float(MOST_STRIDES * CLOSED_EVERY / units[longest])
     why = (
         f"a motion by {far:.3g} (rad or m) is too long to be followed at once; go {most:g} at a "
         "time, or less"
@@ -298,8 +297,8 @@ def move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:
     finite = all_finite(at) & all_finite(dv)
     _skip_turns(cluster, at, rest, finite)
     along = np.abs(travel(cluster) * rest)
-    strides = np.ceil(np.max(along, axis=1, initial=0.0) / STEP)
-    rows = np.flatnonzero(finite & (strides <= MOST))
+    strides = np.ceil(np.max(along, axis=1, initial=0.0) / CLOSED_EVERY)
+    rows = np.flatnonzero(finite & (strides <= MOST_STRIDES))
     if len(rows):
         count = max(1, int(np.max(strides[rows])))
         goal = Joints(cluster.columns, origin[rows], dv[rows])
@@ -352,7 +351,7 @@ def walk(
         inverse = np.linalg.pinv(jacobian[..., free], rcond=1e-6)
         along = -np.einsum("nij,njk,nk->ni", inverse, jacobian, step)
         longest = np.max(np.abs(along[:, looped]), axis=1, initial=0.0)
-        step[:, free] = along * np.minimum(1.0, 0.5 / np.maximum(longest, 1e-300))[:, None]
+        step[:, free] = along * np.minimum(1.0, 0.5 / np.maximum(longest, TINY))[:, None]
         ahead, opened = newton.close(
             geometry,
             geometry.integrate(q[going], step),
@@ -396,13 +395,13 @@ def _skip_turns(cluster: Cluster, q: Array, rest: Array, finite: Mask) -> None:
             continue
         turn = np.zeros((len(rows), cluster.nv))
         turn[:, n] = np.copysign(2.0 * math.pi, rest[rows, n])
-        count = int(np.ceil(2.0 * math.pi / STEP))
+        count = int(np.ceil(2.0 * math.pi / CLOSED_EVERY))
         start = q[rows]
         once = walk(cluster, start, Joints(cluster.columns, start, turn), turn, count)
         turns = np.trunc(rest[rows, n] / turn[:, n])
         shifted = geometry.integrate(start, turns[:, None] * geometry.difference(start, once.q))
         fine = is_closed(cluster, once.q, once.gap) & (once.share == 1.0)
-        fine &= geometry.gap(shifted) <= PERIODIC
+        fine &= geometry.gap(shifted) <= OPEN
         q[rows[fine]] = shifted[fine]
         rest[rows[fine]] -= (turns[:, None] * turn)[fine]
 

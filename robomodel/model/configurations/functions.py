@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 CLOSE_STEPS = 4  # Newton steps that close loops from 0.1 rad or m away to rounding
 INTEGRATE_STEPS = 3  # Newton steps after a motion along G v, which ends nearer
-STEP = 0.2  # [rad, m] largest motion of an independent joint between two closings
-FAR = 0.3  # [rad, m] that closing may move q; the damped method is safer with branches beyond
-LONGEST = 0.5  # [rad, m] of a step along the tangent, or of Newton's where q may be far
+CLOSED_EVERY = 0.2  # [rad, m] largest motion of an independent joint between two closings
+NEAREST_BRANCH = 0.3  # [rad, m] that closing may move q; the damped method is safer beyond
+LONGEST_STRIDE = 0.5  # [rad, m] of a step along the tangent, or of Newton's where q may be far
 ITERATIONS = 8  # of closing to the nearest configuration: quadratic, or by the share that it is off
 
 
@@ -286,9 +286,9 @@ def moved(model: Model, times: int) -> TracedFunction:
                 along = [unit * x for unit, x in zip(units, v_dt[cluster.v], strict=True)]
                 start, ahead, at = (of_loops(cluster, x[cluster.q]) for x in (q, guess, result))
                 step, correction = subtracted(ahead, start), subtracted(at, ahead)
-                worst = _within(dot(along, along), STEP**2, worst)
-                worst = _within(dot(step, step), LONGEST**2, worst)
-                worst = _within(dot(correction, correction), FAR**2, worst)
+                worst = _within(dot(along, along), CLOSED_EVERY**2, worst)
+                worst = _within(dot(step, step), LONGEST_STRIDE**2, worst)
+                worst = _within(dot(correction, correction), NEAREST_BRANCH**2, worst)
         return [*result, _within(dot(result, result), HUGE, worst)]
 
     sizes = {"q": model.nq, "v_dt": model.nv}
@@ -319,7 +319,7 @@ def held(model: Model, steps: int) -> TracedFunction:
                 at, start = closed[cluster.q], q[cluster.q]
                 worst = maximum(worst, relative_gap(cluster, at))
                 correction = subtracted(of_loops(cluster, at), of_loops(cluster, start))
-                worst = _within(dot(correction, correction), FAR**2, worst)
+                worst = _within(dot(correction, correction), NEAREST_BRANCH**2, worst)
         return [*closed, _within(dot(closed, closed), HUGE, worst)]
 
     return TracedFunction("held", {"q": model.nq}, {"closed": (model.nq,), "gap": ()}, build)
@@ -343,11 +343,11 @@ def closing(model: Model) -> TracedFunction:
             if cluster.index in steps:
                 gap = relative_gap(cluster, at)
                 step = steps[cluster.index].joints
-                longest: Scalar = LONGEST
+                longest: Scalar = LONGEST_STRIDE
                 for link in cluster.geometry.looped:
                     for x in step[link.velocities]:
                         longest = maximum(longest, maximum(x, -x))
-                share = div(LONGEST, longest)
+                share = div(LONGEST_STRIDE, longest)
                 result[cluster.q] = stepped(model, cluster, at, [share * x for x in step])
             positions = constraint.positions(at)
             beyond: Scalar = -math.inf
@@ -397,7 +397,7 @@ def nearest(model: Model) -> TracedFunction:
             at = stepped(model, cluster, result[cluster.q], step.joints)
             gap = maximum(gap, relative_gap(cluster, at))
             off = subtracted(of_loops(cluster, at), of_loops(cluster, start[cluster.q]))
-            gap = _within(dot(off, off), FAR**2, gap)
+            gap = _within(dot(off, off), NEAREST_BRANCH**2, gap)
             for x in step.joints:
                 largest = maximum(largest, maximum(x, -x))
             result[cluster.q] = at

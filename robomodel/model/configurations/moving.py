@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from robomodel.errors import ClosureError, UnknownNameError, did_you_mean
 from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration, common_batch
-from robomodel.model.closure import Held, Joints, Nearest
+from robomodel.model.closure import Held, Joints, ToNearest
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.following import (
     CLOSELY,
     FOLLOWED,
-    MOST,
+    MOST_STRIDES,
     Failures,
     all_finite,
     damped,
@@ -35,7 +35,7 @@ from robomodel.model.configurations.following import (
     walk,
     widest,
 )
-from robomodel.model.configurations.functions import STEP
+from robomodel.model.configurations.functions import CLOSED_EVERY
 from robomodel.model.elements import (
     Cluster,
     independent_rates,
@@ -44,15 +44,17 @@ from robomodel.model.elements import (
     velocity_units,
 )
 from robomodel.model.joints import Array, Mask
-from robomodel.tolerances import CLOSED, NEARLY_CLOSED, WITHIN
+from robomodel.tolerances import CLOSED, CONVERGED, NEARLY_CLOSED, NOTHING, SAME, SINGULAR, WITHIN
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
 
 
-AT_ONCE, SETTLED = 3, 1e-12  # Newton steps that mostly suffice, and [rad, m] of the last if so
+AT_ONCE, MOSTLY_CONVERGED = (
+    3,
+    1e-12,
+)  # Newton steps that mostly suffice, and [rad, m] of the last if so
 NEWTON_STEPS = 50  # of joints that polynomials give: quadratic near a solution
-STILL = 1e-10  # [rad, m] of the last step where iterations have converged
 
 
 def close(model: Model, q: Array) -> Array:
@@ -62,12 +64,12 @@ def close(model: Model, q: Array) -> Array:
     """
     nearest = functions.nearest(model)
     states = nearest(q, np.zeros((AT_ONCE, 1)), q)[..., -1, :]
-    rows = ~(states[..., -1] < SETTLED)
+    rows = ~(states[..., -1] < MOSTLY_CONVERGED)
     if np.any(rows):
         more = np.zeros((functions.ITERATIONS - AT_ONCE, 1))
         states[rows] = nearest(states[rows][..., : model.nq], more, q[rows])[..., -1, :]
     closed: Array = states[..., : model.nq].copy()
-    bad = ~((states[..., -2] <= CLOSED) & (states[..., -1] < STILL))
+    bad = ~((states[..., -2] <= CLOSED) & (states[..., -1] < CONVERGED))
     if np.any(bad):
         if not q.ndim > 1:
             return _close(model, q, 1)
@@ -84,7 +86,7 @@ def _close(model: Model, q: Array, total: int) -> Array:
             if not cluster.implicit:
                 continue
             at = q[..., cluster.q]
-            closed, gap = newton.close(cluster.geometry, at, Nearest(), rows=cluster.closing_rows)
+            closed, gap = newton.close(cluster.geometry, at, ToNearest(), rows=cluster.closing_rows)
             bad = ~is_closed(cluster, closed, gap)
             if np.any(bad):
                 closed[bad], gap[bad] = newton.close(
@@ -240,7 +242,7 @@ class _Named:
         rates, rows = g[:, joints][..., v] / unit[:, None], g[:, wanted][..., v]
         factors = np.linalg.cholesky(np.swapaxes(rates, 1, 2) @ rates)  # over v, where G has ones
         rows = np.swapaxes(np.linalg.solve(factors, np.swapaxes(rows, 1, 2)), 1, 2)
-        least = np.linalg.pinv(rows, rcond=1e-9) @ lack[regular][..., None]
+        least = np.linalg.pinv(rows, rcond=SINGULAR) @ lack[regular][..., None]
         way = np.zeros((len(rows), model.nv))
         way[:, v] = np.linalg.solve(np.swapaxes(factors, 1, 2), least)[..., 0]
         result[regular] = way
@@ -290,13 +292,13 @@ def _solve_explicit(model: Model, cluster: Cluster, named: Mapping[int, Array], 
     solved: Array = q
     for _ in range(NEWTON_STEPS if cluster.varies else 1):
         values, slopes = _explicit_positions(cluster, solved)
-        step, _, _, _ = np.linalg.lstsq(slopes[rows], target - values[rows], rcond=1e-12)
+        step, _, _, _ = np.linalg.lstsq(slopes[rows], target - values[rows], rcond=NOTHING)
         if cluster.varies:
-            step /= max(1.0, float(np.max(np.abs(step))) / functions.LONGEST)
+            step /= max(1.0, float(np.max(np.abs(step))) / functions.LONGEST_STRIDE)
         solved = solved + step
     values, _ = _explicit_positions(cluster, solved)
     off = float(np.max(np.abs(values[rows] - target), initial=0.0))
-    if not off <= 1e-9 * max(1.0, float(np.max(np.abs(target)))):
+    if not off <= SAME * max(1.0, float(np.max(np.abs(target)))):
         raise ValueError(f"the positions of {names} contradict their couplings by {off:.3g}")
     return solved
 
@@ -336,9 +338,9 @@ def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], sta
     best, opens = np.inf, False
     displacement = geometry.difference(start, target)
     displacement[others] = 0.0
-    strides = max(1, math.ceil(np.max(np.abs(displacement[held]), initial=0.0) / STEP))
+    strides = max(1, math.ceil(np.max(np.abs(displacement[held]), initial=0.0) / CLOSED_EVERY))
     goal = Joints(stay, start[None], displacement[None, stay])
-    if float(geometry.gap(start)) <= max(NEARLY_CLOSED, cluster.slack) and strides <= MOST:
+    if float(geometry.gap(start)) <= max(NEARLY_CLOSED, cluster.slack) and strides <= MOST_STRIDES:
         walked = walk(cluster, goal.origin, goal, goal.way, strides)
         best, at = float(walked.gap[0]), walked.q
         opens = walked.share[0] < 1.0

@@ -25,21 +25,17 @@ from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
-from robomodel.tolerances import WITHIN
+from robomodel.tolerances import MOVES, NOTHING, SINGULAR, WITHIN
 
 STEP = 0.08  # radians, or cluster sizes, along a path
 SHORTEST = 1e-5  # of these steps
-LONGEST = 60.0  # of each half of a path
+HALF_PATH = 60.0  # of each half of a path
 TURNS = 8  # of a joint without limits in a part where couplings turn joints with limits
-AT_LIMIT = 1e-7  # rad or m: an end so near to a joint's own limit is that
-IDLE = 1e-6  # rates of joints of interest, of a freedom that moves none of them
 AHEAD = 0.95  # cosine of the angle between tangents of neighbours
 CLOSINGS = 20  # steps that close the loops after a stride
 CLOSE = 1e-15  # m, sines: a gap of rounding alone
 GAINED = 0.1  # of the gap: what more than is left after a step asks for another K⁺
-REGULAR = 1e-9  # of the greatest: singular values below are none
 VARIED = 1e-5  # rad, sizes: of central differences, at the cube root of rounding
-EXACT = 1e-12  # rad, sizes: how exactly ends are located
 
 Kind = Literal["limit", "dead point", ""]
 
@@ -160,7 +156,7 @@ class Part:
         left, singular, right = np.linalg.svd(matrix)
         count = max(0, self.mobility - len(held))
         rank = min(len(free) - count, singular.shape[-1])
-        regular = singular[..., :rank] > REGULAR * singular[..., :1]
+        regular = singular[..., :rank] > SINGULAR * singular[..., :1]
         scaled = np.where(regular, 1.0 / np.where(regular, singular[..., :rank], 1.0), 0.0)
         motions = np.zeros((*q.shape[:-1], len(self.unit), count))
         inverse = np.zeros((*q.shape[:-1], len(self.unit), len(self.rows)))
@@ -282,7 +278,7 @@ class Path:
             mine = (
                 by == part.names[column]
                 if kind == "limit"
-                else math.isfinite(x) and abs(x - own) <= AT_LIMIT
+                else math.isfinite(x) and abs(x - own) <= WITHIN
             )
             if mine and math.isfinite(own):
                 x, kind, by = float(own), "limit", part.names[column]
@@ -369,7 +365,7 @@ def follow(part: Part, q: Array, held: Sequence[int], column: int) -> Path | Non
     """
     follower = _Follower(part, held)
     motions = follower.effective(q)
-    if motions.shape[1] != 1 or abs(float(motions[column, 0])) < IDLE:
+    if motions.shape[1] != 1 or abs(float(motions[column, 0])) < MOVES:
         return None
     ahead = motions[:, 0] * (1.0 if motions[column, 0] > 0.0 else -1.0)
     forth = follower.half(q, ahead)
@@ -428,7 +424,7 @@ class _Follower:
         chart = Chart.at(part, start)
         half = _Half([start], [ahead], End(start, "", ""))
         length, stride = 0.0, STEP
-        while length < LONGEST:
+        while length < HALF_PATH:
             q, tangent = half.q[-1], half.tangents[-1]
             moved = part.moved(q, tangent * stride, self.held)
             along = None if moved is None else self.tangent(moved, tangent)
@@ -501,11 +497,11 @@ class Chart:
             return None
         rows = part.chart * part.unit
         idle = _idle(motions, interest)
-        rows = rows[np.max(np.abs(rows @ idle), axis=1, initial=0.0) < IDLE]  # not those of spins
+        rows = rows[np.max(np.abs(rows @ idle), axis=1, initial=0.0) < MOVES]  # not those of spins
         basis = without_idle(motions, interest)
         chosen: list[Array] = []
         for row in rows:
-            if np.linalg.matrix_rank(np.array([*chosen, row]) @ basis, tol=1e-6) > len(chosen):
+            if np.linalg.matrix_rank(np.array([*chosen, row]) @ basis, tol=MOVES) > len(chosen):
                 chosen.append(row)
         if len(chosen) != basis.shape[1]:
             return None
@@ -619,15 +615,15 @@ class _Step:
             return value(*self.at(length))
 
         first = along(0.0)
-        if abs(first) <= EXACT or first * along(until) > 0.0:
+        if abs(first) <= NOTHING or first * along(until) > 0.0:
             return 0.0
-        return float(brentq(along, 0.0, until, xtol=EXACT, rtol=1e-14, disp=False))
+        return float(brentq(along, 0.0, until, xtol=NOTHING, rtol=1e-14, disp=False))
 
 
 def _idle(motions: Array, interest: Sequence[int]) -> Array:
     """Of orthonormal motions (columns, n) those at which columns of interest rest."""
     _, singular, right = np.linalg.svd(motions[list(interest)], full_matrices=True)
-    moving = int(np.sum(singular > IDLE))
+    moving = int(np.sum(singular > MOVES))
     idle: Array = motions @ right[moving:].T
     return idle
 
@@ -640,6 +636,6 @@ def without_idle(motions: Array, interest: Sequence[int], count: int | None = No
     if not motions.shape[-1] or motions.shape[-1] == count:
         return motions
     _, singular, right = np.linalg.svd(motions[..., list(interest), :], full_matrices=True)
-    moving = int(np.sum(singular > IDLE)) if count is None else count
+    moving = int(np.sum(singular > MOVES)) if count is None else count
     result: Array = motions @ np.swapaxes(right[..., :moving, :], -1, -2)
     return result

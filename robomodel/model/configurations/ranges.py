@@ -34,7 +34,7 @@ from robomodel.model.elements import Cluster, Joint, columns_of, units_of, veloc
 from robomodel.model.joints import Array
 from robomodel.model.mobility import column_limits
 from robomodel.model.model import Model
-from robomodel.tolerances import WITHIN
+from robomodel.tolerances import HUGE, SINGULAR, WITHIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def held_columns(
         return column, tuple(c for c in cluster.columns if c != column)
     g = model.constraint_jacobian(q)[cluster.spanning_v, cluster.v][column]
     units = velocity_units(model, cluster)[list(cluster.columns)]
-    instead = cluster.columns[int(np.argmax(np.abs(np.nan_to_num(g, posinf=1e300) * units)))]
+    instead = cluster.columns[int(np.argmax(np.abs(np.nan_to_num(g, posinf=HUGE) * units)))]
     return column, tuple(c for c in cluster.columns if c != instead)
 
 
@@ -347,7 +347,7 @@ def _gearing(model: Model, cluster: Cluster) -> Array:
     others = [c for c in range(geometry.nv) if c not in looped]
     if looped and others:
         g = model.constraint_jacobian(model.neutral())[cluster.spanning_v, cluster.v]
-        shares = g[others] @ np.linalg.pinv(np.nan_to_num(g[looped]), rcond=1e-9)
+        shares = g[others] @ np.linalg.pinv(np.nan_to_num(g[looped]), rcond=SINGULAR)
         factors[others] = np.maximum(1.0, np.linalg.norm(np.nan_to_num(shares), axis=1))
     return factors
 

@@ -18,7 +18,6 @@ import numpy as np
 from robomodel.model.configurations.following import enough
 from robomodel.model.configurations.paths import (
     CLOSINGS,
-    EXACT,
     VARIED,
     Chart,
     Kind,
@@ -27,18 +26,17 @@ from robomodel.model.configurations.paths import (
     without_idle,
 )
 from robomodel.model.joints import Array
-from robomodel.tolerances import NOTHING, SINGULAR, WITHIN
+from robomodel.tolerances import CONVERGED, NOTHING, SINGULAR, TINY, WITHIN
 
 STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad
 SHORTEST = 1e-5  # strides below are none: what is left of the height is their square
 ROUNDS = 300  # of the longest strides, 30 radians
-FLAT = 1e-10  # rad, sizes: Newton's steps below are none, and so are gradients
 CURVED = 1e-6  # curvatures below are none: of differences by VARIED rounding leaves 1e-10
 WALKS, STRIDES = 48, 120  # random walks that look for further starts, each 18 radians long
-FAR = 0.15  # radians, or cluster sizes, of their strides
+WALK_STRIDE = 0.15  # radians, or cluster sizes, of their strides
 WOBBLE = 0.3  # of a stride, across its direction
 STARTS = 4  # further starts of a climb
-APART = 0.5  # radians, or cluster sizes, between these
+BETWEEN_STARTS = 0.5  # radians, or cluster sizes, between these
 SEED = 20241126
 
 
@@ -103,13 +101,13 @@ class _Climb:
             held = [self.limited[k] for k, f in zip(names, force, strict=True)
                     if k is not None and f > 0.0]  # fmt: skip
             size = float(np.linalg.norm(direction))
-            way = direction * (stride / max(size, stride * 1e-300))
+            way = direction * (stride / max(size, stride * TINY))
             newton = None
             if chart is not None and stride < STRIDE:  # the gradient overshoots
                 newton = self._newton(chart, force, direction, dead)
             if newton is not None and np.linalg.norm(newton) <= stride:
                 way, size = newton, float(np.linalg.norm(newton))
-            if size <= FLAT or stride < SHORTEST:
+            if size <= CONVERGED or stride < SHORTEST:
                 return self._named(q, chart, force, names)
             motions = self._motions(q) if chart is None else chart.basis
             ahead = self._ahead(q, motions @ way, held, chart)
@@ -160,7 +158,7 @@ class _Climb:
         left = np.eye(chart.basis.shape[1])
         if len(rows):
             _, singular, right = np.linalg.svd(rows)
-            left = right[int(np.sum(singular > 1e-9)) :].T
+            left = right[int(np.sum(singular > SINGULAR)) :].T
         if not left.shape[1]:
             return None
         curvature = np.zeros((left.shape[1], left.shape[1]))
@@ -192,10 +190,10 @@ class _Climb:
             at, before = moved[self.place], q[self.place]
             over = np.maximum(at - self.high, self.low - at)
             over[[self.limited.index(c) for c in held]] = 0.0
-            if not len(over) or np.max(over) <= EXACT:
+            if not len(over) or np.max(over) <= NOTHING:
                 break
             k = int(np.argmax(over))
-            if abs(at[k] - before[k]) <= EXACT:
+            if abs(at[k] - before[k]) <= NOTHING:
                 return None
             limit = self.high[k] if at[k] > self.high[k] else self.low[k]
             share *= float(np.clip((limit - before[k]) / (at[k] - before[k]), 0.0, 1.0))
@@ -227,7 +225,7 @@ class _Climb:
     def _back(self, chart: Chart, held: list[int]) -> tuple[Array, Chart, bool] | None:
         """To the nearest dead point, by Newton's method."""
         for _ in range(8):
-            if abs(chart.value) < EXACT:
+            if abs(chart.value) < NOTHING:
                 break
             resting = chart.basis[held]
             slope = chart.slope - np.linalg.pinv(resting) @ (resting @ chart.slope)
@@ -268,7 +266,7 @@ class _Climb:
                 break
             chosen.append(reached[int(np.argmax(heights))])
             away = self.part.geometry.difference(chosen[-1], reached) / self.part.unit
-            near = np.linalg.norm(away[:, list(self.part.columns)], axis=1) < APART
+            near = np.linalg.norm(away[:, list(self.part.columns)], axis=1) < BETWEEN_STARTS
             heights = np.where(near, -math.inf, heights)
         return chosen
 
@@ -291,7 +289,7 @@ def walks(part: Part, start: Array) -> Array:
     reached = [start[None]]
     for _ in range(STRIDES):
         size = np.linalg.norm(directions, axis=1, keepdims=True)
-        motion = np.einsum("nci,ni->nc", chart.basis, directions / size) * FAR
+        motion = np.einsum("nci,ni->nc", chart.basis, directions / size) * WALK_STRIDE
         ahead = part.geometry.integrate(q, motion * part.unit)
         inverse = part.tangents(q)[1]
         for _ in range(CLOSINGS):
@@ -304,7 +302,7 @@ def walks(part: Part, start: Array) -> Array:
         fine = np.max(np.abs(values), axis=1, initial=0.0) <= enough(ahead)
         fine &= np.all((at >= low) & (at <= high), axis=1) & (there.values > SINGULAR)
         away = part.geometry.difference(q, ahead)[:, columns] / part.unit[columns]
-        fine &= np.linalg.norm(away, axis=1) < 2.0 * FAR
+        fine &= np.linalg.norm(away, axis=1) < 2.0 * WALK_STRIDE
         q = np.where(fine[:, None], ahead, q)
         chart = replace(there, q=q, basis=np.where(fine[:, None, None], there.basis, chart.basis))
         directions = np.where(fine[:, None], directions, 0.0) + (

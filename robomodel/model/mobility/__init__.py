@@ -25,7 +25,7 @@ from robomodel.model.constraints import (
     Polynomial,
 )
 from robomodel.model.joints import Array
-from robomodel.tolerances import CLOSED
+from robomodel.tolerances import CLOSED, SINGULAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class ClosureTolerance:
         if not stated:
             return ClosureTolerance(1e-4 * scale, 1e-5)
         largest = max(stated)
-        return ClosureTolerance(max(largest, CLOSED), max(largest, 1e-9), stated=True)
+        return ClosureTolerance(max(largest, CLOSED), max(largest, SINGULAR), stated=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ from robomodel.model.mobility import (
     condition_names,
     first_source,
 )
-from robomodel.model.mobility.decision import WEAK, Decision, decide
+from robomodel.model.mobility.decision import ROUNDED_CONDITION, Decision, decide
 from robomodel.model.mobility.exploration import (
     ClosedConfigurations,
     at_most,
@@ -67,7 +67,7 @@ from robomodel.model.mobility.exploration import (
 )
 from robomodel.model.tree_constraints import loop_frame
 from robomodel.spatial import UNIT
-from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SINGULAR
+from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SAME, SINGULAR
 
 
 def mobility_of(problem: ClusterProblem) -> int:
@@ -85,7 +85,12 @@ def decided(whole: ClusterProblem, *, mend: bool) -> Decision | None:
     problem = ReducedProblem.of(whole).problem
     with suppress(ClusterError):  # a rounded file's loops may close nowhere exactly
         explored = explore(problem)
-        agree = explored.exact and explored.apart and explored.uniform and explored.kept > WEAK
+        agree = (
+            explored.exact
+            and explored.apart
+            and explored.uniform
+            and explored.kept > ROUNDED_CONDITION
+        )
         if agree and explored.rank < len(problem.columns):
             return None
     return decide(problem, mend=mend)
@@ -200,7 +205,7 @@ def _constraint(
     solved = eliminate_couplings(problem, frozenset(independent), prefer)
     z, rows = expansion(geometry, solved.pivots)
     expand = tuple(rows)
-    pattern = np.max(np.abs(jacobian @ np.array(expand)), axis=0) > 1e-11
+    pattern = np.max(np.abs(jacobian @ np.array(expand)), axis=0) > NOTHING
     pairs = [(a, b) for a, loop in enumerate(geometry.loops) for b in range(len(loop.rows))]
     constraint = LoopConstraint(
         geometry.links,
@@ -277,7 +282,7 @@ def _loop_neutral(
         fewest = min(faults)
         among = [i for i, fault in enumerate(faults) if fault == fewest]
         nearest = float(np.min(away[among]))
-        first = next(i for i in among if away[i] <= nearest / SAME + 1e-9)
+        first = next(i for i in among if away[i] <= nearest / AS_LARGE + 1e-9)
         return fewest, candidates[first]
 
     candidates = explored.closed
@@ -295,7 +300,7 @@ def _loop_neutral(
 # ---- redundant rows, blocks ---------------------------------------------------------------------
 
 
-SAME = 1.0 - 1e-6  # what is at least this share of the largest is as large
+AS_LARGE = 1.0 - 1e-6  # what is at least this share of the largest is as large
 PERTURBATION = 0.2  # radians, or cluster sizes: how far from closure loops are watched
 
 
@@ -407,7 +412,7 @@ def rows_to_keep(problem: ClusterProblem, jacobian: Array, ranks: list[int]) -> 
     while candidates:
         size = {row: float(np.linalg.norm(stacked[row])) for row in candidates}
         largest = max(size.values())
-        pick = next(row for row in candidates if size[row] >= SAME * largest)
+        pick = next(row for row in candidates if size[row] >= AS_LARGE * largest)
         if size[pick] <= 3 * problem.tolerance.rank * reference:
             break
         keep.append(pick)
@@ -534,7 +539,6 @@ def _shared(problem: ClusterProblem, n: int, loop: Loop) -> Vec3 | None:
 
 
 EQUALLY_LARGE = 1.0 - 1e-9  # coefficients that differ by less are equally large
-REAL = 1e-9  # imaginary part of a root that is real but for rounding
 
 
 def eliminate_couplings(
@@ -549,7 +553,7 @@ def eliminate_couplings(
     def choose(n: int, row: Mapping[int, float], offset: float) -> int | None:
         source = problem.linear_sources[n]
         if not row:
-            if abs(offset) > 1e-9 * max(1.0, abs(problem.geometry.linear[n].offset)):
+            if abs(offset) > SAME * max(1.0, abs(problem.geometry.linear[n].offset)):
                 raise DescriptionError(
                     f"contradicts the couplings before it: it leaves 0 = {offset:.6g} "
                     f"(of {condition_names(problem)}); remove one of them or mend its offset",
@@ -696,7 +700,7 @@ def _within_limits(q: float, curves: Mapping[int, Power], problem: ClusterProble
     for curve, limits in bounded:
         for limit in filter(math.isfinite, limits):
             roots = np.atleast_1d((curve - limit).roots())
-            ends += roots[np.abs(roots.imag) <= REAL].real.tolist()
+            ends += roots[np.abs(roots.imag) <= SAME].real.tolist()
     return min(filter(fits, ends), key=lambda x: abs(x - q), default=q)
 
 

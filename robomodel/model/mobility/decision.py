@@ -36,14 +36,13 @@ from robomodel.spatial import (
     matmul,
     plus,
 )
-from robomodel.tolerances import CLOSED, NOTHING
+from robomodel.tolerances import CLOSED, NOTHING, ROUNDING, TINY
 
-LARGEST = 3e-3  # [rad, sizes] what is more is no rounding: 0.2 degrees, 0.3 % of the size
+LARGEST_ROUNDING = 3e-3  # [rad, sizes] what is more is no rounding: 0.2 degrees, 0.3 % of the size
 ALONG = 30.0  # a chain of frames that are off by e each stays open by up to 10 e along a walk
-FAR, STRIDE = 0.3, 0.06  # [rad, sizes] far enough to show what holds to first order only
-CLEAR = 0.03  # singular values above this share of the largest are not rounding's
-WEAK = 1e-3  # singular value of a condition that may be rounding's
-EXACT = 1e-10  # [rad, sizes] that a mended mechanism may leave open along its walks
+FIRST_ORDER, STRIDE = 0.3, 0.06  # [rad, sizes] far enough to show what holds to first order only
+NOT_ROUNDING = 0.03  # singular values above this share of the largest are not rounding's
+ROUNDED_CONDITION = 1e-3  # singular value of a condition that may be rounding's
 MOST_POINTS, ROUNDS = 60, 40  # of the search for the exact mechanism
 PART = 40  # rows of a matrix that are factored at a time
 SEED = 20240609
@@ -58,8 +57,8 @@ class Decision:
         q: That configuration (nq,).
         rounding: The file's rounding, as it shows there.
         gap: The largest gap of the conditions along the walks.
-        frames: Small motions (frames, 7) [m, quaternion] of the frames of :class:`Frames` with
-            which the conditions agree; None if none are needed or none were found.
+        frames: Small motions (frames, 7) [m, quaternion] of the frames of :class:`RoundedFrames`
+            with which the conditions agree; None if none are needed or none were found.
         opens: The gap with one freedom more, if a condition with a small singular value takes it.
         letter: The rank with the file's numbers as they are, if a condition was left out whose
             singular value is as small as the rounding.
@@ -89,7 +88,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Frames:
+class RoundedFrames:
     """The frames that a file rounds: of each joint on its parent, then of both ends of each loop.
 
     The derivatives P = dφ/dp by motions of a frame are the columns of a joint with six freedoms
@@ -277,7 +276,7 @@ def onto_conditions(
         size = np.linalg.norm(step, axis=1)
         if n == steps or np.all(size < 1e-14) or (n > 4 and np.all(size < 1e-9)):
             break
-        q = moved(problem, q, step * np.minimum(1.0, 0.25 / np.maximum(size, 1e-300))[:, None])
+        q = moved(problem, q, step * np.minimum(1.0, 0.25 / np.maximum(size, TINY))[:, None])
     return at, size
 
 
@@ -302,7 +301,7 @@ def least_open(problem: ClusterProblem, q: Array, steps: int = 60) -> tuple[Arra
         going &= (size >= 1e-15) & (length >= 1e-13) & (scale <= 1e12)
         if not np.any(going):
             break
-        step *= np.minimum(1.0, 0.3 / np.maximum(length, 1e-300))[:, None]
+        step *= np.minimum(1.0, 0.3 / np.maximum(length, TINY))[:, None]
         trial = moved(problem, q, step)
         trial_values, trial_jacobian = problem.conditions(trial)
         trial_size = np.linalg.norm(trial_values, axis=1)
@@ -349,14 +348,19 @@ class Walks:
 
 
 def walks(
-    problem: ClusterProblem, q: Array, rank: int, ahead: Array, far: float, stop: float = LARGEST
+    problem: ClusterProblem,
+    q: Array,
+    rank: int,
+    ahead: Array,
+    far: float,
+    stop: float = LARGEST_ROUNDING,
 ) -> Walks:
     """Walks from q (nq,) straight on in each direction (n, columns), on {U₁ᵀφ = 0} of this rank.
 
     A walk ends at the way ``far``, at a gap above ``stop``, and where its steps do not converge.
     """
     at, _ = onto_conditions(problem, np.tile(q, (len(ahead), 1)), rank)
-    d = ahead / np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), 1e-300)
+    d = ahead / np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), TINY)
     n = len(ahead)
     gone, stride = np.zeros(n), np.full(n, STRIDE)
     points, gaps, distance = [at.q[:1]], [[x] for x in at.open], [[0.0] for _ in range(n)]
@@ -451,20 +455,20 @@ def try_rank(
     """Walks of this rank from q (nq,), and, with ``mend``, the exact mechanism next to them."""
     start, _ = onto_conditions(problem, q[None], rank)
     ahead = directions(start.null(rank)[0], rng)
-    seen = walks(problem, start.q[0], rank, ahead, FAR)
+    seen = walks(problem, start.q[0], rank, ahead, FIRST_ORDER)
     gap, order = seen.largest, _growth(seen)
-    limit = min(LARGEST, max(100 * NOTHING, ALONG * rounding))
-    if gap > limit or seen.reached < 0.3 * FAR:
+    limit = min(LARGEST_ROUNDING, max(100 * NOTHING, ALONG * rounding))
+    if gap > limit or seen.reached < 0.3 * FIRST_ORDER:
         return Trial(False, gap, seen.kept)
     if gap > 3 * rounding and order > 1.4:  # does it go on growing?
-        further = walks(problem, start.q[0], rank, seen.first[seen.worst][None], 2 * FAR,
-                        10 * LARGEST)  # fmt: skip
-        if further.gaps[0][-1] > 2.2 * gap or further.distance[0][-1] < 1.9 * FAR:
+        further = walks(problem, start.q[0], rank, seen.first[seen.worst][None], 2 * FIRST_ORDER,
+                        10 * LARGEST_ROUNDING)  # fmt: skip
+        if further.gaps[0][-1] > 2.2 * gap or further.distance[0][-1] < 1.9 * FIRST_ORDER:
             return Trial(False, max(gap, further.largest), seen.kept)
     if not mend or gap <= NOTHING:
         return Trial(True, gap, seen.kept)
     frames, size, after = mended(problem, rank, seen, rng)
-    if after <= EXACT and size <= LARGEST:
+    if after <= CLOSED and size <= LARGEST_ROUNDING:
         return Trial(True, gap, seen.kept, frames)
     return Trial(gap <= 3 * rounding and order <= 1.2, gap, seen.kept)
 
@@ -472,7 +476,7 @@ def try_rank(
 def _growth(seen: Walks) -> float:
     """The exponent with which gaps grow along the worst walk; 0 if they are too small to tell."""
     far, gaps = seen.distance[seen.worst], seen.gaps[seen.worst]
-    shown = (far > 0.0) & (gaps > 1e-13)
+    shown = (far > 0.0) & (gaps > ROUNDING)
     if np.count_nonzero(shown) < 3:
         return 0.0
     return float(np.polyfit(np.log(far[shown]), np.log(gaps[shown]), 1)[0])
@@ -484,16 +488,16 @@ def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:
     Ranks are tried from the least that singular values allow, that is, from the greatest mobility.
     The first counts whose walks stay as closed as the rounding explains. Then the condition with
     the least singular value is tried: it may come of rounding. Without it the mobility is one more,
-    if the walks stay open by less than :data:`LARGEST`. That is taken if the singular value is as
-    small as the rounding.
+    if the walks stay open by less than :data:`LARGEST_ROUNDING`. It is taken if the singular value
+    is as small as the rounding.
     """
     rng = np.random.default_rng(SEED)
     decision = _first_rank(problem, rng, mend=mend)
-    if decision is None or not decision.rank or decision.kept >= WEAK:
+    if decision is None or not decision.rank or decision.kept >= ROUNDED_CONDITION:
         return decision
     starts = decision.q, least_open(problem, problem.start[None])[0][0]
     for q in starts:
-        loose = try_rank(problem, q, decision.rank - 1, LARGEST, rng, mend=False)
+        loose = try_rank(problem, q, decision.rank - 1, LARGEST_ROUNDING, rng, mend=False)
         if not loose.accepted:
             continue
         if decision.kept > max(ALONG * decision.rounding, problem.tolerance.rank):
@@ -509,11 +513,11 @@ def _first_rank(
     """The first rank that is accepted at the closed configuration next to the start."""
     columns = len(problem.columns)
     (q, *_), (gap, *_) = least_open(problem, problem.start[None])
-    if gap > LARGEST:
+    if gap > LARGEST_ROUNDING:
         guesses = moved(problem, np.tile(problem.start, (30, 1)), rng.uniform(-1, 1, (30, columns)))
         others, gaps = least_open(problem, guesses)
         best = int(np.argmin(gaps))
-        if gaps[best] > LARGEST:
+        if gaps[best] > LARGEST_ROUNDING:
             return None
         q, gap = others[best], gaps[best]
     if bool(outside_limits(problem, q[None], problem.start)[0]):
@@ -521,14 +525,14 @@ def _first_rank(
     if problem.tolerance.stated and gap > problem.tolerance.gap / problem.scale:
         return None
     at_start = float(Points.at(problem, problem.start[None]).open[0])
-    before = at_start if at_start < LARGEST else float(gap)
+    before = at_start if at_start < LARGEST_ROUNDING else float(gap)
     singular = Points.at(problem, q[None]).singular[0]
-    low = int(np.sum(singular > CLEAR * singular[0]))
-    high = int(np.sum(singular > 1e-13 * singular[0]))
+    low = int(np.sum(singular > NOT_ROUNDING * singular[0]))
+    high = int(np.sum(singular > ROUNDING * singular[0]))
     for rank in range(low, min(high, columns - 1) + 1):
         dropped = float(singular[rank])  # more than rounding is a condition, or a singular start
-        shown = max(before, float(gap), dropped if dropped <= LARGEST else 0.0, NOTHING)
-        rounding = min(shown, LARGEST)
+        shown = max(before, float(gap), dropped if dropped <= LARGEST_ROUNDING else 0.0, NOTHING)
+        rounding = min(shown, LARGEST_ROUNDING)
         trial = try_rank(problem, q, rank, rounding, rng, mend=mend)
         if trial.accepted:
             return Decision(rank, q, rounding, trial.gap, trial.frames, kept=trial.kept)
@@ -550,11 +554,11 @@ def _beside(
     singular = Points.at(problem, q[None]).singular[0]
     last = min(problem.geometry.rows, len(problem.columns)) - 1
     seen = max(before, NOTHING, float(singular[last]))
-    allowed = min(LARGEST, max(100 * NOTHING, ALONG * seen))
+    allowed = min(LARGEST_ROUNDING, max(100 * NOTHING, ALONG * seen))
     null = Points.at(problem, q[None]).null(low)[0]
     steps = np.array([null @ rng.standard_normal(null.shape[1]) for _ in range(6)])
     sizes = np.array([0.15 + 0.1 * (n % 3) for n in range(6)])
-    steps *= (sizes / np.maximum(np.linalg.norm(steps, axis=1), 1e-300))[:, None]
+    steps *= (sizes / np.maximum(np.linalg.norm(steps, axis=1), TINY))[:, None]
     bases, gaps = least_open(problem, moved(problem, np.tile(q, (6, 1)), steps))
     far = np.linalg.norm(away(problem, np.tile(q, (6, 1)), bases), axis=1) > 0.05
     best: Decision | None = None
@@ -565,7 +569,7 @@ def _beside(
         for rank in range(low, min(problem.geometry.rows + 1, len(problem.columns))):
             if there[rank] > allowed or (best is not None and rank >= best.rank):
                 continue
-            rounding = min(LARGEST, max(before, float(gap), float(there[rank]), NOTHING))
+            rounding = min(LARGEST_ROUNDING, max(before, float(gap), float(there[rank]), NOTHING))
             trial = try_rank(problem, base, rank, rounding, rng, mend=False)
             if trial.accepted:
                 best = Decision(rank, base, rounding, trial.gap, kept=trial.kept)
@@ -589,7 +593,7 @@ def mended(
     size of the gap (Levenberg–Marquardt), which grows only if the gap does not shrink, so that
     small singular values, which may be rounding, are used last. Further walks check the result.
     """
-    frames = Frames(problem)
+    frames = RoundedFrames(problem)
     points, poses, before = seen.points, frames.still, math.inf
     for _ in range(6):
         chosen = np.linspace(0, len(points) - 1, min(MOST_POINTS, len(points))).astype(int)
@@ -599,9 +603,9 @@ def mended(
         current = frames.problem_at(poses)
         start, _ = onto_conditions(current, points[-1:], rank)
         ahead = directions(start.null(rank)[0], rng, 1)[:6]
-        further = walks(current, start.q[0], rank, ahead, 2.5 * FAR)
+        further = walks(current, start.q[0], rank, ahead, 2.5 * FIRST_ORDER)
         left = max(left, further.largest)
-        if left < 1e-13 or left > 0.8 * before:
+        if left < ROUNDING or left > 0.8 * before:
             break
         before = left
         points = np.concatenate([points, further.points])
@@ -620,7 +624,9 @@ def _triangle(rows: Array) -> Array:
     return triangle
 
 
-def _newton(frames: Frames, poses: Array, rank: int, points: Array) -> tuple[Array, float, Array]:
+def _newton(
+    frames: RoundedFrames, poses: Array, rank: int, points: Array
+) -> tuple[Array, float, Array]:
     """Motions of frames that close the conditions at all points; the gap left; the moved points."""
     best, last, factor_ = (poses, math.inf), math.inf, 2.0
     for n in range(ROUNDS):
@@ -636,7 +642,7 @@ def _newton(frames: Frames, poses: Array, rank: int, points: Array) -> tuple[Arr
             break
         if left > 0.5 * last:
             factor_ *= 8.0
-            if factor_ * left > 3 * LARGEST or left < 1e-14:
+            if factor_ * left > 3 * LARGEST_ROUNDING or left < 1e-14:
                 break
         last = left
         rows = (unmet @ frames.derivatives(points, poses)).reshape(len(right), -1)
@@ -650,6 +656,6 @@ def _newton(frames: Frames, poses: Array, rank: int, points: Array) -> tuple[Arr
                 break
             mu *= 4.0
         poses = frames.after(poses, step)
-        if frames.size(poses) > 3 * LARGEST:
+        if frames.size(poses) > 3 * LARGEST_ROUNDING:
             break
     return best[0], best[1], points

@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from robomodel.errors import NOWHERE, argument, few
-from robomodel.model.closure import Geometry, Nearest, close
+from robomodel.model.closure import Geometry, ToNearest, close
 from robomodel.model.constraints import Distance, LoopJoint, Perpendicular, Polynomial
 from robomodel.model.joints import Array, Mask, Prismatic, Revolute
 from robomodel.model.mobility import (
@@ -29,11 +29,11 @@ from robomodel.model.mobility import (
     condition_names,
     first_source,
 )
-from robomodel.tolerances import CLOSED
+from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY, WITHIN
 
-SAMPLES = 24
+GUESSES = 24
 MOST_ROUNDED = 0.02  # of the cluster's size: a gap that may be put down to rounding
-FEW, ONE = 4, 1e-3  # as many samples that are no further apart [rad, sizes] are one
+FEW_OFF, ONE = 4, 1e-3  # as many samples that are no further apart [rad, sizes] are one
 NEAR_START = 0.01  # of the cluster's size: a start as near to closing says where to close
 
 
@@ -46,14 +46,14 @@ def sample(problem: ClusterProblem) -> ClosedConfigurations:
     batches: list[tuple[Array, Array]] = []
     ranges = column_ranges(problem.columns, problem.scale)
     for attempt in range(6):
-        anywhere = random_positions(geometry, ranges, rng, SAMPLES)
+        anywhere = random_positions(geometry, ranges, rng, GUESSES)
         near = geometry.integrate(
-            np.broadcast_to(problem.start, (SAMPLES, geometry.nq)),
-            rng.uniform(-0.6, 0.6, (SAMPLES, geometry.nv)) * problem.unit,
+            np.broadcast_to(problem.start, (GUESSES, geometry.nq)),
+            rng.uniform(-0.6, 0.6, (GUESSES, geometry.nv)) * problem.unit,
         )
         guesses = np.concatenate([problem.start[None], near, anywhere])
         if attempt == 0:
-            guesses = guesses[: SAMPLES + 1 + SAMPLES // 2]
+            guesses = guesses[: GUESSES + 1 + GUESSES // 2]
         elif not any(
             map(len, (each for each, _ in batches))
         ):  # all have a loop the wrong way round
@@ -65,7 +65,7 @@ def sample(problem: ClusterProblem) -> ClosedConfigurations:
         enough = exact if smallest <= exact else problem.tolerance.gap
         good = ~geometry.flipped(q)
         batches.append((q[good], gaps[good]))
-        if sum(np.count_nonzero(gap <= enough) for _, gap in batches) >= SAMPLES // 2:
+        if sum(np.count_nonzero(gap <= enough) for _, gap in batches) >= GUESSES // 2:
             break
     q, gaps = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     q = q[gaps <= enough]
@@ -143,7 +143,7 @@ class ClosedConfigurations:
         self.rank = int(np.max(ranks)) if problem.rank is None else problem.rank
         self.uniform = bool(np.all(ranks == ranks[0]))
         if not np.any(ranks == self.rank):  # of other components: those around the start
-            at = close(problem.geometry, problem.start[None], Nearest(),
+            at = close(problem.geometry, problem.start[None], ToNearest(),
                        rank=problem.tolerance.rank)[0][0]  # fmt: skip
             around = configurations_around(problem, at, self.rank)[0]
             if len(around):
@@ -162,27 +162,27 @@ class ClosedConfigurations:
     @property
     def off(self) -> float:
         """The largest singular value beyond the rank, as a share of the largest of all."""
-        dropped = self.singular[:, self.rank :] / np.maximum(self.singular[:, :1], 1e-300)
+        dropped = self.singular[:, self.rank :] / np.maximum(self.singular[:, :1], TINY)
         return float(np.max(dropped, initial=0.0))
 
     @property
     def exact(self) -> bool:
         """Whether loops close and redundant conditions agree, but for rounding of floats."""
-        return self.gap <= CLOSED and self.off <= 1e-9
+        return self.gap <= CLOSED and self.off <= SAME
 
     @property
     def kept(self) -> float:
         """The least singular value within the rank, as a share of the largest (median)."""
         if not self.rank or self.rank > self.singular.shape[1]:
             return 1.0
-        share = self.singular[:, self.rank - 1] / np.maximum(self.singular[:, 0], 1e-300)
+        share = self.singular[:, self.rank - 1] / np.maximum(self.singular[:, 0], TINY)
         return float(np.median(share))
 
     @property
     def weakest(self) -> float:
         """The last singular value, as a share of the largest (the largest over the samples)."""
         last, largest = self.singular[:, -1], self.singular[:, 0]
-        return float(np.max(last / np.maximum(largest, 1e-300)))
+        return float(np.max(last / np.maximum(largest, TINY)))
 
     @property
     def apart(self) -> bool:
@@ -191,7 +191,7 @@ class ClosedConfigurations:
         length = np.array([column.length for column in self.problem.columns])
         turns = np.where(length, 0.0, np.round(away / (2.0 * math.pi)))
         off = (away - turns * 2.0 * math.pi) / self.problem.unit
-        return len(off) < FEW or bool(np.max(np.abs(off), initial=0.0) > ONE)
+        return len(off) < FEW_OFF or bool(np.max(np.abs(off), initial=0.0) > ONE)
 
     @cached_property
     def closed(self) -> Array:
@@ -202,7 +202,7 @@ class ClosedConfigurations:
         """
         problem, geometry = self.problem, self.problem.geometry
         rank = problem.tolerance.rank
-        q, gap = close(geometry, problem.start[None], Nearest(), rank=rank)
+        q, gap = close(geometry, problem.start[None], ToNearest(), rank=rank)
         exact = CLOSED * max(1.0, problem.scale)
         largest = 2.0 * max(exact, float(np.max(geometry.gap(self.samples))))
         candidates, moving = self.samples, _moving(self.null)
@@ -247,7 +247,7 @@ def _most_mobile(problem: ClusterProblem, q: Array, moving: Array) -> Array:
 
 def _moving(null: Array) -> Array:
     """The number of columns that move, for each sample of motions (samples, columns, mobility)."""
-    moving: Array = np.sum(np.linalg.norm(null, axis=2) > 1e-6, axis=1)
+    moving: Array = np.sum(np.linalg.norm(null, axis=2) > MOVES, axis=1)
     return moving
 
 
@@ -266,7 +266,7 @@ def outside_limits(problem: ClusterProblem, q: Array, at: Array | None = None) -
         here = geometry.difference(zero, at)
         low, high = np.minimum(low, here) - 1e-6, np.maximum(high, here) + 1e-6
     there = geometry.difference(np.broadcast_to(zero, q.shape), q)
-    outside: Mask = np.any((there < low - 1e-9) | (there > high + 1e-9), axis=1)
+    outside: Mask = np.any((there < low - WITHIN) | (there > high + WITHIN), axis=1)
     return outside
 
 
@@ -334,7 +334,7 @@ WALKERS = 400  # configurations, about, in which a choice is judged; fewer of mo
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # of the configurations, in which a choice may be worse
 POOR = 1e-3  # a worse conditioned choice is none, if there is another
 AS_GOOD = 2.0  # choices conditioned within this factor of the best are good; a part costs as much
-EQUAL = 1.05  # and of these, those within this factor of each other are equally good
+EQUALLY_GOOD = 1.05  # and of these, those within this factor of each other are equally good
 ATTEMPTS = 40_000  # choices times configurations up to which all choices are tried
 
 
@@ -373,7 +373,7 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
         reached.append(q)
         motions.append(null)
         ahead = np.einsum("nij,nkj,nk->ni", null, null, ahead)
-        ahead /= np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), 1e-12)
+        ahead /= np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), NOTHING)
     return np.concatenate(reached), np.concatenate(motions)
 
 
@@ -433,7 +433,7 @@ def _judged(null: Array, forced: list[int], pool: list[int], mobility: int, shar
     gain = _gain(null, choice, forced, pool, share)
     for _ in range(2 * mobility):  # each exchange makes the columns span more
         out, new = max(gain, key=lambda pair: gain[pair])
-        if gain[out, new] <= EQUAL:
+        if gain[out, new] <= EQUALLY_GOOD:
             break
         choice = _exchanged(choice, out, new)
         gain = _gain(null, choice, forced, pool, share)
@@ -470,10 +470,10 @@ def _pivoted(
         size = np.quantile(np.linalg.norm(rows, axis=1), share, axis=0)
         options = [i for i in (forced if step < len(forced) else pool) if i not in choice]
         largest = max(size[i] for i in options)
-        pick = next(i for i in options if size[i] * EQUAL >= largest)
+        pick = next(i for i in options if size[i] * EQUALLY_GOOD >= largest)
         choice.append(pick)
         direction = rows[:, :, pick]
-        direction = direction / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
+        direction = direction / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), TINY)
         rows -= direction[:, :, None] * np.einsum("sm,smn->sn", direction, rows)[:, None, :]
     return tuple(sorted(choice))
 
@@ -504,7 +504,7 @@ def _simplest(problem: ClusterProblem, judged: Judged) -> tuple[int, ...]:
     least = min(map(cost, good))
     good = [choice for choice in good if cost(choice) == least]
     best = max(judged[choice] for choice in good)
-    return min(choice for choice in good if judged[choice] * EQUAL >= best)
+    return min(choice for choice in good if judged[choice] * EQUALLY_GOOD >= best)
 
 
 def singular_everywhere(null: Array, choice: Sequence[int]) -> float | None:
@@ -516,7 +516,7 @@ def singular_everywhere(null: Array, choice: Sequence[int]) -> float | None:
 # ---- loops that stay open -----------------------------------------------------------------------
 
 
-PARALLEL = 1e-3  # sine of an angle up to which axes count as parallel
+ROUGHLY_PARALLEL = 1e-3  # sine of an angle up to which axes count as parallel
 ROUND = (1.0, 2.0, 5.0, 10.0)
 
 
@@ -539,7 +539,7 @@ def common_axis(problem: ClusterProblem, loop: LoopJoint) -> tuple[Array, tuple[
                 return None
             axes.append(branch_rotation(problem, branch[: at + 1])[:, joint.k])
             joints.append(joint_of[n])
-    if not axes or any(np.linalg.norm(np.cross(axes[0], axis)) > PARALLEL for axis in axes):
+    if not axes or any(np.linalg.norm(np.cross(axes[0], axis)) > ROUGHLY_PARALLEL for axis in axes):
         return None
     return axes[0], tuple(joints)
 

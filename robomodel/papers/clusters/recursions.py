@@ -28,6 +28,7 @@ from robomodel.model.model import Model
 from robomodel.papers.clusters.cluster_operators import ClusterOperators, operators
 from robomodel.papers.matrices import frame_motion, pseudoinverse, solved, times, transposed
 from robomodel.scalars import Scalar, Vector, stack, unstack
+from robomodel.tolerances import ROUNDING
 
 
 def base_acceleration(model: Model) -> Array:
@@ -136,8 +137,6 @@ def _end_effector(model: Model, key: FrameKey) -> tuple[int, Array]:
 # A body without inertia in some direction has no unconstrained acceleration there. Its cost keeps
 # what depends on accelerations, and leaves out the constant, which is infinite.
 
-WITHOUT_INERTIA = 1e-14  # of a body's largest inertia: rounding
-
 
 @dataclass(frozen=True, eq=False)
 class CostToGo:
@@ -157,7 +156,7 @@ class CostToGo:
     @classmethod
     def of(cls, inertia: Array, force: Array, constant: Array) -> CostToGo:
         """The cost whose slope at zero acceleration is -``force``."""
-        free = times(pseudoinverse(inertia, WITHOUT_INERTIA), force)
+        free = times(pseudoinverse(inertia, ROUNDING), force)
         return cls(inertia, free, force - times(inertia, free), constant)
 
     def __call__(self, acceleration: ArrayLike) -> Array:

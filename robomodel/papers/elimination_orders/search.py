@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from robomodel.estimation import elimination
-from robomodel.estimation.elimination import MANY, Elimination, Row
+from robomodel.estimation.elimination import MANY_COLUMNS, Elimination, Row
 from robomodel.estimation.equations import Group, SingularError, System
 from robomodel.estimation.instant import Problem
 from robomodel.papers.elimination_orders.orders import (
@@ -28,7 +28,7 @@ from robomodel.papers.elimination_orders.orders import (
     named_order,
 )
 
-NEAR = 6  # places that every other move goes at most
+SHORT_MOVE = 6  # places that every other move goes at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def search(
 
     annealing = anneal(
         start, cost, (0.01 * (1.0 - n / tries) ** 2 for n in range(tries)), random.Random(seed),
-        lambda step: NEAR * ((len(named) + step) % 2),
+        lambda step: SHORT_MOVE * ((len(named) + step) % 2),
     )  # fmt: skip
     for step, (order, least) in enumerate(annealing):
         counted = len(named) + step
@@ -159,7 +159,7 @@ class Counter:
     def operations(self, order: Sequence[Group]) -> int:
         """Those of this order; SingularError as of :func:`elimination.eliminate_scalars`."""
         groups = [self.system.columns[g] if isinstance(g, str) else g for g in order]
-        if max(map(len, groups), default=0) > MANY:
+        if max(map(len, groups), default=0) > MANY_COLUMNS:
             return elimination.eliminate_scalars(self.system, order).operations
         if len(self.steps) > self.most:
             self._forget()

@@ -29,11 +29,11 @@ from robomodel.papers.natural_coordinates.constraints import (
 )
 from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, Point
 from robomodel.scalars import stack, unstack
+from robomodel.tolerances import PARALLEL
 
 GROUND = ("world", "world'")  # points fixed at the origin, and one metre along x
 PINS = ("revolute", "continuous", "spherical", "universal", "fixed")
 """Loops that make one point of their two ends."""
-PARALLEL = 1e-7  # sine of an angle below which directions are parallel
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from robomodel.papers.natural_coordinates.constraints import (
     Row,
     independent_rows,
 )
-from robomodel.tolerances import EXACTLY_CLOSED
+from robomodel.tolerances import EXACTLY_CLOSED, RANK
 
 Point = tuple[float, float]
 
@@ -234,7 +234,7 @@ class Mechanism:
             if np.max(np.abs(gap), initial=0.0) < EXACTLY_CLOSED:
                 return at
             step = np.zeros(self.n)
-            step[free] = -np.linalg.lstsq(self.jacobian(at)[:, free], gap, rcond=1e-10)[0]
+            step[free] = -np.linalg.lstsq(self.jacobian(at)[:, free], gap, rcond=RANK)[0]
             factor = 1.0
             while factor > 1e-4:
                 new = self.residual(at + factor * step, t)

@@ -36,6 +36,7 @@ from robomodel.model.joints import Array
 from robomodel.papers.elimination_orders.graphs import Dag, FactorGraph, Relation
 from robomodel.papers.natural_coordinates.constraints import TURN
 from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, Point
+from robomodel.tolerances import WRITTEN
 
 TRAPEZOID, DYNAMICS, EQUAL = 0.1, 0.01, 10.0
 """Standard deviations of the paper's noise models (its table 2); the others are exact."""
@@ -449,8 +450,6 @@ def bayes_tree(
 
 # ---- branches of assembly: the discrete variable C (figure 1(b)) ---------------------------------
 
-SAME = 1e-6  # of the longest body: points nearer to each other are one
-
 
 @dataclass(frozen=True, eq=False)
 class BranchEstimate:
@@ -489,7 +488,7 @@ def branches(
         if not mechanism.conditions.angles_hold(closed):
             continue
         points = np.concatenate([mechanism.point(name, closed) for name in mechanism.points])
-        if all(np.max(np.abs(points - other)) > SAME * size for other in shapes):
+        if all(np.max(np.abs(points - other)) > WRITTEN * size for other in shapes):
             shapes.append(points)
             result.append(closed)
     if not result:

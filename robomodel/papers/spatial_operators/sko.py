@@ -38,9 +38,9 @@ from robomodel.papers.spatial_operators.algebra import (
 )
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
 from robomodel.scalars import Factorization
+from robomodel.tolerances import ROUNDING, SAME
 
 REST = np.zeros(())  # no velocity products at all
-ROUNDING = 1e-14  # a pivot below this share of its diagonal entry is zero
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,7 +73,7 @@ class SKO:
                 )
             m = self.M.blocks[k]
             off = np.max(np.abs(m - transposed(m)), initial=0.0)
-            if off > 1e-9 * np.max(np.abs(m), initial=0.0):
+            if off > SAME * np.max(np.abs(m), initial=0.0):
                 raise ValueError(f"M of node '{name}' is not symmetric")
         for part in ("a", "b"):
             value = getattr(self, part)

@@ -23,10 +23,11 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.errors import DescriptionError, Source
-from robomodel.parsers.mjcf.constraints import Terms, Ties
-from robomodel.parsers.mjcf.source import Section
+from robomodel.parsers.mjcf.constraints import EqualityConstraints, Terms
+from robomodel.parsers.mjcf.source import CompiledSection
 from robomodel.parsers.schema import MOTOR, Names
 from robomodel.parsers.shared.motors import motor_fault
+from robomodel.tolerances import SAME
 
 ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
 """Beginnings of ``<custom>`` texts with the numbers of an actuator's or a joint's motor."""
@@ -36,7 +37,7 @@ _TENDON = 3  # mjtTrn
 
 
 @dataclass
-class Motors(Section):
+class Motors(CompiledSection):
     """The motors of a model's actuators and joints."""
 
     def noted(self, key: str, source: Source) -> Motor | None:
@@ -97,7 +98,7 @@ class Motors(Section):
 
     def _largest(self, span: Any, gain: float, what: str, source: Source) -> float:
         low, high = (gain * float(x) for x in span)
-        if abs(low + high) > 1e-9 * max(abs(low), abs(high)):
+        if abs(low + high) > SAME * max(abs(low), abs(high)):
             self.elements.warn_at(
                 f"its range of {what} is not the same both ways; the larger end is its limit of "
                 "effort in both",
@@ -139,10 +140,10 @@ _Amount: TypeAlias = tuple[str, Source, Terms, float]
 
 
 @dataclass
-class Actuators(Section):
+class Actuators(CompiledSection):
     """The actuators of a model, and what of them and of tendons turns as joints do."""
 
-    ties: Ties
+    ties: EqualityConstraints
 
     @cached_property
     def motors(self) -> Motors:

@@ -24,15 +24,15 @@ from robomodel.description import (
 )
 from robomodel.description.poses import align, snapped, vec
 from robomodel.errors import DescriptionError, Source
-from robomodel.parsers.mjcf.source import Section, pose
+from robomodel.parsers.mjcf.source import CompiledSection, pose
 from robomodel.parsers.schema import SPRING, Names, read_arrays
 from robomodel.spatial import apply, matmul, minus, transpose
+from robomodel.tolerances import SAME
 
 Terms: TypeAlias = tuple[tuple[int, float], ...]
 """Joints and coefficients."""
 _Ends: TypeAlias = Sequence[tuple[int, Pose]]  # two bodies, and what is tied in each
 
-_NEAR = 1e-9
 _EQUALITY_KINDS = ("connect", "weld", "joint", "tendon")  # by mjtEq
 _WRAP_JOINT, _WRAP_SITE = 1, 3  # mjtWrap
 _OBJECT_SITE = 6  # mjtObj
@@ -49,7 +49,7 @@ class _Tie:
 
 
 @dataclass
-class Ties(Section):
+class EqualityConstraints(CompiledSection):
     """The equality constraints of a model.
 
     ``mimics`` are by the name of the joint that follows another. They, ``loops`` and ``couplings``
@@ -286,11 +286,11 @@ def _universal(point: Loop, rod: Loop) -> Loop | None:
     ):
         arm = apply(transpose(end.rotation), minus(other.xyz, end.xyz))
         size = math.hypot(*arm)
-        if size < _NEAR:
+        if size < SAME:
             return None
         squares += size**2
         axes.append(vec(snapped(x / size) for x in arm))
-    if rod.length is None or abs(rod.length**2 - squares) > _NEAR * squares:
+    if rod.length is None or abs(rod.length**2 - squares) > SAME * squares:
         return None
     return replace(point, type="universal", axis=axes[0], axis2=axes[1])
 
@@ -301,13 +301,13 @@ def _hinge(first: Loop, second: Loop) -> Loop | None:
     others = (second.predecessor.origin, second.successor.origin)
     arms = [minus(b.xyz, a.xyz) for a, b in zip(ends, others, strict=True)]
     length = math.hypot(*arms[0])
-    if length < _NEAR or abs(length - math.hypot(*arms[1])) > _NEAR * length:
+    if length < SAME or abs(length - math.hypot(*arms[1])) > SAME * length:
         return None
     axes = [
         apply(transpose(end.rotation), (x / length, y / length, z / length))
         for end, (x, y, z) in zip(ends, arms, strict=True)
     ]
-    if math.dist(*axes) <= _NEAR:  # an axis of the sites that are there
+    if math.dist(*axes) <= SAME:  # an axis of the sites that are there
         axis = vec(snapped(a) for a in axes[0])
         return replace(first, type="revolute", axis=axis)
     one, other = map(_turned, (first.predecessor, first.successor), axes)
@@ -328,10 +328,10 @@ _BEYOND = "the terms beyond the linear one are"
 
 
 @dataclass
-class Springs(Section):
+class Springs(CompiledSection):
     """Springs of a model; warns of forces that no record holds."""
 
-    ties: Ties
+    ties: EqualityConstraints
 
     def of_joint(self, number: int) -> tuple[float, float]:
         """Stiffness and reference of a joint: of slides, hinges and balls."""

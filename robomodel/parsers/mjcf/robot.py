@@ -33,12 +33,12 @@ from robomodel.description import (
 from robomodel.description.poses import ORIGIN, compose, displacement, inverse, tidy, vec
 from robomodel.errors import DescriptionError
 from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
-from robomodel.parsers.mjcf.constraints import Springs, Ties
+from robomodel.parsers.mjcf.constraints import EqualityConstraints, Springs
 from robomodel.parsers.mjcf.source import (
     JOINT_KINDS,
     UNNAMED,
-    Elements,
-    Section,
+    CompiledElements,
+    CompiledSection,
     compile_mjcf,
     pose,
 )
@@ -46,6 +46,7 @@ from robomodel.parsers.schema import ARMATURE, DYNAMICS, SIZES, read_arrays
 from robomodel.parsers.shared.frames import as_limit, marks_of
 from robomodel.parsers.xml import Document
 from robomodel.spatial import minus
+from robomodel.tolerances import NO_LIMIT
 
 _BODY_NUMBERS = ("mass", "inertia", "ipos", "iquat", "pos", "quat")
 INDEPENDENT = "robomodel_independent:"
@@ -55,7 +56,6 @@ VELOCITY_LIMIT = "robomodel_velocity_limit:"
 """What a ``<custom>`` number begins with that is the velocity limit of the joint named after it."""
 EFFORT_LIMIT = "robomodel_effort_limit:"
 """The same of an effort limit that MuJoCo does not take: 0, or that of several freedoms."""
-NO_LIMIT = 1e10  # MuJoCo's own largest number: what is beyond is no limit
 
 ENDS = (".predecessor", ".successor")  # of names of sites at the ends of loops and springs
 _HIDDEN_GROUP = 3  # MuJoCo's viewer shows the geoms of groups 0, 1 and 2
@@ -80,10 +80,10 @@ _SHAPES: dict[int, ShapeKind] = {  # by mjtGeom
 
 
 @dataclass
-class _Bodies(Section):
+class _Bodies(CompiledSection):
     """The bodies of a model; of its joints those that a constraint holds are no joints."""
 
-    ties: Ties
+    ties: EqualityConstraints
     actuators: Actuators
     springs: Springs
 
@@ -309,18 +309,18 @@ def read_mjcf(document: Document) -> Description:
             f"this is no MJCF: its root element is <{document.root.tag}>, not <mujoco>",
             document.source(document.root, f"<{document.root.tag}>"),
         )
-    elements = Elements(compile_mjcf(document))
+    elements = CompiledElements(compile_mjcf(document))
     description = _description(elements)
     document.issues.extend(elements.issues)
     return description
 
 
-def _description(elements: Elements) -> Description:
+def _description(elements: CompiledElements) -> Description:
     model, root = elements.model, elements.compiled.root
     _check_finite(elements)
     joints: list[Joint] = []
     links: list[Link] = []
-    ties = Ties(elements)
+    ties = EqualityConstraints(elements)
     actuators = Actuators(elements, ties)
     springs = Springs(elements, ties)
     bodies = _Bodies(elements, ties, actuators, springs)
@@ -351,7 +351,7 @@ def _description(elements: Elements) -> Description:
     )
 
 
-def _check_finite(elements: Elements) -> None:
+def _check_finite(elements: CompiledElements) -> None:
     """Refuse numbers so large that MuJoCo's own arithmetic overflowed."""
     import numpy as np
 
@@ -372,7 +372,7 @@ def _check_finite(elements: Elements) -> None:
         )
 
 
-def _warn_of_forces(elements: Elements) -> None:
+def _warn_of_forces(elements: CompiledElements) -> None:
     """Note forces of the file that no function applies and that are not kept."""
     model = elements.model
     for joint in range(model.njnt):

@@ -1,10 +1,10 @@
 """From an MJCF document to MuJoCo's compiled model: files, safety, and a line for every complaint.
 
 MuJoCo itself never sees a file or a path. The document and what it includes are read here into one
-tree of :class:`Node`, which keeps what mechanics needs; that is written as a text with one element
-a line, so that a line in MuJoCo's message is an element of the file. Meshes are replaced by a small
-solid; only where the inertia of a body turns out to depend on a mesh is its file read, and handed
-over as bytes.
+tree of :class:`SourceElement`, which keeps what mechanics needs; that is written as a text with one
+element a line, so that a line in MuJoCo's message is an element of the file. Meshes are replaced by
+a small solid; only where the inertia of a body turns out to depend on a mesh is its file read, and
+handed over as bytes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class Folder:
         here = () if self.path is None else paths
         return next((p for p in here if os.path.isfile(os.path.join(self.path or "", p))), paths[0])
 
-    def read(self, path: str, node: Node, endings: tuple[str, ...], most: int) -> tuple[bytes, str]:
+    def read(
+        self, path: str, node: SourceElement, endings: tuple[str, ...], most: int
+    ) -> tuple[bytes, str]:
         """The content of a file and what to call it; refuses what no model needs.
 
         ``most``: bytes that it may have.
@@ -103,7 +105,7 @@ NO_FOLDER = Folder(None)
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class SourceElement:
     """An element of the file that MuJoCo is to see, and where it stands.
 
     ``folder`` is that of its own file, which the main one may include from elsewhere.
@@ -113,13 +115,13 @@ class Node:
     attributes: dict[str, str]
     source: Source
     folder: Folder = NO_FOLDER
-    children: list[Node] = field(default_factory=list)
+    children: list[SourceElement] = field(default_factory=list)
 
     def error(self, message: str) -> DescriptionError:
         """The error to raise for what is wrong with it."""
         return DescriptionError(message, self.source)
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[SourceElement]:
         """The element and all below it, in the file's order."""
         stack = [self]
         while stack:
@@ -127,13 +129,13 @@ class Node:
             yield node
             stack.extend(reversed(node.children))
 
-    def find(self, tag: str) -> Iterator[Node]:
+    def find(self, tag: str) -> Iterator[SourceElement]:
         """The children of this tag."""
         return (child for child in self.children if child.tag == tag)
 
 
 @dataclass(slots=True)
-class Reader:
+class SourceReader:
     """Reads documents with all that they include; each file once, and not endlessly much."""
 
     strict: bool
@@ -141,7 +143,7 @@ class Reader:
     seen: set[str] = field(default_factory=set)
     remaining_bytes: int = xml.MAX_BYTES
 
-    def tree(self, document: Document, folder: Folder) -> Node:
+    def tree(self, document: Document, folder: Folder) -> SourceElement:
         """The document's elements, included ones in the place of their ``<include>``."""
         root = _node(document, document.root, folder)
         self._add(document, document.root, root, (folder, folder), 1)
@@ -151,7 +153,7 @@ class Reader:
         self,
         document: Document,
         element: xml.Element,
-        node: Node,
+        node: SourceElement,
         folders: tuple[Folder, Folder],
         depth: int,
     ) -> None:
@@ -167,7 +169,7 @@ class Reader:
                 node.children.append(child)
                 self._add(document, below, child, folders, depth + 1)
 
-    def open(self, node: Node, *folders: Folder) -> tuple[Document, Folder]:
+    def open(self, node: SourceElement, *folders: Folder) -> tuple[Document, Folder]:
         """The document that ``node`` names in its ``file``, and the folder it stands in.
 
         It is looked for in one folder after the other.
@@ -197,10 +199,12 @@ class Reader:
         return document, Folder(folders[0].path, posixpath.dirname(path))
 
 
-def _node(document: Document, element: xml.Element, folder: Folder) -> Node:
+def _node(document: Document, element: xml.Element, folder: Folder) -> SourceElement:
     tag, name = shown(element), element.get("name")
     source = document.source(element, f"{tag} '{name}'" if name else f"<{tag}>")
-    node = Node(tag, {str(key): str(value) for key, value in element.items()}, source, folder)
+    node = SourceElement(
+        tag, {str(key): str(value) for key, value in element.items()}, source, folder
+    )
     if any(MARK in value for value in node.attributes.values()):
         raise node.error("holds the private character U+E000, which is kept for the reader")
     return node
@@ -275,8 +279,8 @@ class Mesh:
     the one in the tree.
     """
 
-    node: Node
-    stand_in: Node
+    node: SourceElement
+    stand_in: SourceElement
     path: str | None
     scale: tuple[float, float, float]
 
@@ -286,7 +290,9 @@ class Mesh:
         return "refpos" in self.node.attributes or "refquat" in self.node.attributes
 
 
-def element_named(names: Mapping[tuple[str, str], Node], kind: str, name: str) -> Node | None:
+def element_named(
+    names: Mapping[tuple[str, str], SourceElement], kind: str, name: str
+) -> SourceElement | None:
     """The element of this name, else the one whose name is most of this one: copies get more."""
     if (node := names.get((kind, name))) is not None:
         return node
@@ -298,15 +304,17 @@ def element_named(names: Mapping[tuple[str, str], Node], kind: str, name: str) -
 class Whole:
     """What the models of a file share: the main one, and those that it attaches."""
 
-    reader: Reader
+    reader: SourceReader
     issues: list[Issue] = field(default_factory=list)
-    names: dict[tuple[str, str], Node] = field(default_factory=dict)
+    names: dict[tuple[str, str], SourceElement] = field(default_factory=dict)
     meshes: dict[str, Mesh] = field(default_factory=dict)
-    attached: list[tuple[Node, Node]] = field(default_factory=list)  # a <model> and its tree
+    attached: list[tuple[SourceElement, SourceElement]] = field(
+        default_factory=list
+    )  # a <model> and its tree
     sensors: list[Sensor] = field(default_factory=list)
     serial: int = 0
 
-    def named(self, kind: str, name: str) -> Node | None:
+    def named(self, kind: str, name: str) -> SourceElement | None:
         """The element that the compiled one of this name came from."""
         return element_named(self.names, kind, name)
 
@@ -328,7 +336,7 @@ class Preparation:
     sizes: dict[str, int] = field(default_factory=dict)  # elements of each model that is attached
     copies: int = 0  # elements that replicate and attach make
 
-    def prepare(self, root: Node, *, attached: bool = False) -> None:
+    def prepare(self, root: SourceElement, *, attached: bool = False) -> None:
         """Change the tree; an attached model's meshes get names of their own."""
         for section in root.find("sensor"):
             self.whole.sensors += [
@@ -352,10 +360,10 @@ class Preparation:
                 self._model(model)
         self._clean(root, "", named=True, copies=1)
         # what muscles can reach would be found by simulating them
-        none = Node("lengthrange", {"mode": "none"}, root.source)
-        root.children.append(Node("compiler", {}, root.source, children=[none]))
+        none = SourceElement("lengthrange", {"mode": "none"}, root.source)
+        root.children.append(SourceElement("compiler", {}, root.source, children=[none]))
 
-    def _drops(self, node: Node, child: Node) -> bool:
+    def _drops(self, node: SourceElement, child: SourceElement) -> bool:
         """Whether a child has nothing to do with mechanics."""
         where = _BODIES.get(node.tag, node.tag)
         if child.tag in _IRRELEVANT.get(where, ()):
@@ -371,7 +379,7 @@ class Preparation:
         )
         return True
 
-    def _clean(self, node: Node, section: str, *, named: bool, copies: int) -> None:
+    def _clean(self, node: SourceElement, section: str, *, named: bool, copies: int) -> None:
         """Refuse, rewrite and name, element by element; all these stand in ``section``."""
         for child in node.children:
             where = section or child.tag
@@ -395,7 +403,7 @@ class Preparation:
                     self._name(child, _KINDS[child.tag])
             self._clean(child, where, named=keeps, copies=below)
 
-    def _without_empty(self, node: Node) -> None:
+    def _without_empty(self, node: SourceElement) -> None:
         """Remove numbers that are empty: of those that it requires MuJoCo takes any."""
         for name, value in list(node.attributes.items()):
             if name not in _WORDS and not value.strip():
@@ -404,7 +412,7 @@ class Preparation:
                 )
                 del node.attributes[name]
 
-    def _name(self, node: Node, kind: str) -> None:
+    def _name(self, node: SourceElement, kind: str) -> None:
         """Note where an element stands; give it a name if it has none."""
         name = node.attributes.get("name")
         if not name:
@@ -414,7 +422,7 @@ class Preparation:
     # ---- assets
 
     @staticmethod
-    def _assets(root: Node) -> tuple[str, bool]:
+    def _assets(root: SourceElement) -> tuple[str, bool]:
         """The folder of meshes as written, and whether file names lose their own path."""
         settings: dict[str, str] = {}
         for compiler in root.find("compiler"):
@@ -424,12 +432,12 @@ class Preparation:
         ) == "true"
 
     def _mesh(
-        self, node: Node, assets: tuple[str, bool], scales: Mapping[str, str], mark: str
+        self, node: SourceElement, assets: tuple[str, bool], scales: Mapping[str, str], mark: str
     ) -> None:
         """Put a stand-in into the tree, and keep the element of the file."""
         _name_by_file(node)
         name = mark + node.attributes.get("name", "")
-        mesh = Node(node.tag, dict(node.attributes), node.source)
+        mesh = SourceElement(node.tag, dict(node.attributes), node.source)
         path = None
         if file := node.attributes.get("file"):
             folder, strip = assets
@@ -450,7 +458,7 @@ class Preparation:
         self.whole.meshes[name] = Mesh(mesh, node, path, (scale[0], scale[1], scale[2]))
         self.whole.names["mesh", name] = node
 
-    def _model(self, node: Node) -> None:
+    def _model(self, node: SourceElement) -> None:
         """A model that this one attaches parts of is prepared as this one is."""
         document, folder = self.whole.reader.open(node, node.folder, self.folder)
         tree = self.whole.reader.tree(document, folder)
@@ -462,7 +470,7 @@ class Preparation:
         self.whole.attached.append((node, tree))
 
 
-def _rewrite(node: Node, section: str) -> None:
+def _rewrite(node: SourceElement, section: str) -> None:
     """Attributes that MuJoCo is not to see, or to see otherwise; numbers that are none."""
     attributes, tag = node.attributes, node.tag
     if tag in _DROPPED:
@@ -484,14 +492,14 @@ def _rewrite(node: Node, section: str) -> None:
             raise node.error(f"{name} is {spelled(value)}, which is not a finite number")
 
 
-def _name_by_file(node: Node) -> None:
+def _name_by_file(node: SourceElement) -> None:
     """An asset without a name is called after its file."""
     file = node.attributes.get("file", "").replace("\\", "/")
     if file and not node.attributes.get("name"):
         node.attributes["name"] = file.rpartition("/")[2].rpartition(".")[0]
 
 
-def _mesh_scales(root: Node) -> dict[str, str]:
+def _mesh_scales(root: SourceElement) -> dict[str, str]:
     """The scale of meshes, by default class."""
     scales: dict[str, str] = {}
     stack = [(node, "1 1 1") for node in root.find("default")]
@@ -504,7 +512,7 @@ def _mesh_scales(root: Node) -> dict[str, str]:
     return scales
 
 
-def _count(node: Node) -> int:
+def _count(node: SourceElement) -> int:
     """How many copies an element makes of what is in it."""
     product = 1
     for value in _numbers(node.attributes.get("count", "1"), node, "count"):
@@ -512,7 +520,7 @@ def _count(node: Node) -> int:
     return product
 
 
-def _numbers(text: str, node: Node, name: str) -> list[float]:
+def _numbers(text: str, node: SourceElement, name: str) -> list[float]:
     try:
         return [float(word) for word in text.split()]
     except ValueError:
@@ -523,7 +531,7 @@ _MESH_GEOM = 7  # mjtGeom
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledFile:
     """MuJoCo's model, what each of its elements was in the file, and what is suspicious.
 
     ``standing`` is the same model with stand-ins for all meshes, in which geoms are placed as the
@@ -533,14 +541,14 @@ class Compiled:
 
     model: Any
     standing: Any
-    root: Node
-    names: Mapping[tuple[str, str], Node]
+    root: SourceElement
+    names: Mapping[tuple[str, str], SourceElement]
     meshes: Mapping[str, Mesh]
     unweighed: frozenset[int]
     custom: Mapping[str, str]
     sensors: tuple[Sensor, ...] = ()
 
-    def node(self, kind: str, name: str) -> Node | None:
+    def node(self, kind: str, name: str) -> SourceElement | None:
         """The element of the file that the compiled one came from, however renamed by copying."""
         return element_named(self.names, kind, name)
 
@@ -566,14 +574,14 @@ _HEAD = re.compile(r"^((XML )?Error: |could not parse model file with error: )+"
 _Parts = tuple[dict[str, str], dict[str, bytes]]  # a mesh's attributes, and the files they name
 
 
-def compile_mjcf(document: Document) -> Compiled:
+def compile_mjcf(document: Document) -> CompiledFile:
     """MuJoCo's compiled model of the document.
 
     Raises :class:`DescriptionError` for what cannot be read or compiled, and ImportError where
     MuJoCo is not installed. What is suspicious is added to the document's issues.
     """
     folder = Folder.of(document.file)
-    reader = Reader(document.strict, document.issues)
+    reader = SourceReader(document.strict, document.issues)
     if folder.path is not None:
         reader.seen.add(os.path.realpath(document.file))
     root = reader.tree(document, folder)
@@ -590,7 +598,9 @@ def compile_mjcf(document: Document) -> Compiled:
     model, unweighed = compiler.weighed(standing, folder) if whole.meshes else (standing, _NONE)
     document.issues.extend((*whole.issues, *compiler.issues))
     sensors = tuple(whole.sensors)
-    return Compiled(model, standing, root, whole.names, whole.meshes, unweighed, custom, sensors)
+    return CompiledFile(
+        model, standing, root, whole.names, whole.meshes, unweighed, custom, sensors
+    )
 
 
 _NONE: frozenset[int] = frozenset()
@@ -599,7 +609,7 @@ _NONE: frozenset[int] = frozenset()
 class _Compiler:
     """Writes the tree with one element a line, has MuJoCo compile it, and finds what it means."""
 
-    def __init__(self, root: Node, whole: Whole) -> None:
+    def __init__(self, root: SourceElement, whole: Whole) -> None:
         try:
             import mujoco
         except ImportError as error:
@@ -612,9 +622,9 @@ class _Compiler:
         self.whole = whole
         self.issues: list[Issue] = []
 
-    def model(self, meshes: Mapping[Node, _Parts]) -> Any:
+    def model(self, meshes: Mapping[SourceElement, _Parts]) -> Any:
         """The compiled model; ``meshes`` are these in place of their stand-ins."""
-        lines: list[Node | None] = []
+        lines: list[SourceElement | None] = []
         texts = {
             model.attributes["file"]: _text(tree, meshes, lines).encode()
             for model, tree in self.whole.attached
@@ -645,7 +655,7 @@ class _Compiler:
         ]
         return model
 
-    def _explained(self, message: str, lines: Sequence[Node | None]) -> tuple[str, Source]:
+    def _explained(self, message: str, lines: Sequence[SourceElement | None]) -> tuple[str, Source]:
         """What MuJoCo complains of, and the element of the file that it is about."""
         number = _LINE.search(message)
         node = lines[int(number[1]) - 1] if number and int(number[1]) <= len(lines) else None
@@ -662,7 +672,7 @@ class _Compiler:
         changed = self._changed(standing, {}, meshes)
         if not changed:
             return standing, _NONE
-        real: dict[Node, _Parts] = {}
+        real: dict[SourceElement, _Parts] = {}
         unread: list[str] = []
         allowance = Allowance()
         for name in self._on(standing, changed):
@@ -676,7 +686,9 @@ class _Compiler:
         model = self.model(real)
         return model, frozenset(self._changed(model, real, unread) if unread else ())
 
-    def _changed(self, model: Any, real: Mapping[Node, _Parts], names: Iterable[str]) -> list[int]:
+    def _changed(
+        self, model: Any, real: Mapping[SourceElement, _Parts], names: Iterable[str]
+    ) -> list[int]:
         """The bodies whose inertia changes when the stand-ins of these meshes are made larger."""
         larger = {}
         for name in names:
@@ -724,13 +736,15 @@ def _real(mesh: Mesh, folder: Folder, fresh: str, allowance: Allowance) -> _Part
     return attributes | {"file": file}, {file: data}
 
 
-def _text(root: Node, meshes: Mapping[Node, _Parts], lines: list[Node | None]) -> str:
+def _text(
+    root: SourceElement, meshes: Mapping[SourceElement, _Parts], lines: list[SourceElement | None]
+) -> str:
     """The tree as XML, an element a line, after as many empty lines as ``lines`` has.
 
     ``lines`` is continued by the elements, so that a line identifies an element of any model.
     """
     written = ["\n" * len(lines)]
-    stack: list[tuple[Node, bool]] = [(root, False)]
+    stack: list[tuple[SourceElement, bool]] = [(root, False)]
     while stack:
         node, ends = stack.pop()
         lines.append(node)
@@ -755,14 +769,14 @@ LEAST_SCALAR = 2
 
 
 @dataclass
-class Elements:
+class CompiledElements:
     """A compiled model by names of the file, and what is suspicious in it.
 
     Bodies are links; unnamed ones are called ``body_3`` after their number, and joints without a
     name after body and kind, as in ``shin_hinge``.
     """
 
-    compiled: Compiled
+    compiled: CompiledFile
     issues: list[Issue] = field(default_factory=list)
 
     @cached_property
@@ -803,7 +817,7 @@ class Elements:
         """Names for further joints."""
         return Names(self.joints)
 
-    def node(self, kind: str, number: int) -> Node | None:
+    def node(self, kind: str, number: int) -> SourceElement | None:
         """The element of the file."""
         return self.compiled.node(kind, self.name(kind, number))
 
@@ -859,10 +873,10 @@ class Elements:
 
 
 @dataclass
-class Section:
+class CompiledSection:
     """What is read of a compiled model by itself."""
 
-    elements: Elements
+    elements: CompiledElements
 
     @property
     def model(self) -> Any:

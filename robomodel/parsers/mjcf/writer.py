@@ -62,7 +62,7 @@ from robomodel.description.poses import (
 from robomodel.description.transmissions import actuator_terms, carried, rotor_name
 from robomodel.parsers.meshes import MUJOCO
 from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR
-from robomodel.parsers.mjcf.robot import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
+from robomodel.parsers.mjcf.robot import EFFORT_LIMIT, INDEPENDENT, VELOCITY_LIMIT
 from robomodel.parsers.schema import (
     ARMATURE,
     DYNAMICS,
@@ -86,12 +86,13 @@ from robomodel.parsers.shared.inertias import (
 )
 from robomodel.parsers.shared.springs import rest_length
 from robomodel.spatial import apply, inner, matmul, transpose
+from robomodel.tolerances import NO_LIMIT, NOTHING, SAME
 
 _SECTIONS = ("default", "asset", "worldbody", "tendon", "equality", "actuator", "custom")
 
 
 @dataclass
-class Draft:
+class MjcfDraft:
     """A document. ``bodies`` are the elements of links, ``refs`` joints' initial positions.
 
     ``tendons`` are those with armature, by joints and coefficients, which actuators may pull.
@@ -142,7 +143,7 @@ def turn_words(rotation: Rows3) -> dict[str, str]:
 class Shapes:
     """What writes the geoms of a document, and has the meshes that they name."""
 
-    draft: Draft
+    draft: MjcfDraft
     meshes: dict[tuple[str, tuple[float, ...]], str] = field(default_factory=dict)
 
     def write(self, link: Link, body: etree._Element, *, moves: bool) -> None:
@@ -273,7 +274,6 @@ def with_sliders(description: Description) -> Description:
     )
 
 
-_SAME = 1e-12  # relative: ratios that are one number
 _DEGREE = 4  # of MuJoCo's polynomials
 _ARM = 0.1  # m: how far along an axis the point is that stands for it
 _STIFF = "0.9999 0.9999 0.001 0.5 2"  # solimp: as little as MuJoCo lets its constraints yield
@@ -328,11 +328,11 @@ def without_tendon_rotors(description: Description) -> tuple[Description, list[J
 
 
 @dataclass
-class Ties:
+class MjcfTies:
     """What ties the bodies of a document, once they are written."""
 
     description: Description
-    draft: Draft
+    draft: MjcfDraft
 
     def __post_init__(self) -> None:
         self.moved_by = {joint.child: joint for joint in self.description.joints}
@@ -491,7 +491,7 @@ class Ties:
         for terms, existing in self.draft.tendons:
             for sign in (1.0, -1.0):
                 if terms.keys() == relation.keys() and all(
-                    math.isclose(sign * terms[joint], k, rel_tol=_SAME)
+                    math.isclose(sign * terms[joint], k, rel_tol=SAME)
                     for joint, k in relation.items()
                 ):
                     return existing, sign
@@ -518,13 +518,13 @@ class Ties:
             note_motor(self.draft, ACTUATOR_MOTOR + name, rest)
 
 
-def note_motor(draft: Draft, key: str, motor: Motor) -> None:
+def note_motor(draft: MjcfDraft, key: str, motor: Motor) -> None:
     """A ``<custom>`` text with the numbers of a motor that MJCF has no word for."""
     data = " ".join(f"{each.name}={number(x)}" for each, x in MOTOR.of(motor).items())
     draft.add("custom", "text", name=key, data=data)
 
 
-def fixed_tendon(draft: Draft, name: str, relation: _Relation) -> etree._Element:
+def fixed_tendon(draft: MjcfDraft, name: str, relation: _Relation) -> etree._Element:
     """A tendon over joints."""
     tendon = draft.add("tendon", "fixed", name=draft.unused("tendon", name))
     for joint, coefficient in relation:
@@ -532,14 +532,14 @@ def fixed_tendon(draft: Draft, name: str, relation: _Relation) -> etree._Element
     return tendon
 
 
-def keep(draft: Draft, name: str, tendon: etree._Element, constant: float) -> None:
+def keep(draft: MjcfDraft, name: str, tendon: etree._Element, constant: float) -> None:
     """Keep the length of a tendon, so much longer than at ``ref``."""
     equality, line = draft.unused("equality", name), numbers((constant, 0, 0, 0, 0))
     tendon1 = tendon.get("name", "")
     draft.add("equality", "tendon", name=equality, tendon1=tendon1, polycoef=line)
 
 
-def couple(draft: Draft, name: str, relation: _Relation, offset: float) -> None:
+def couple(draft: MjcfDraft, name: str, relation: _Relation, offset: float) -> None:
     """Tie joints by Σ coefficient · q = offset; MuJoCo counts positions from ``ref``."""
     (first, k), *others = relation
     if len(others) > 1:
@@ -561,7 +561,6 @@ def _along(end: Anchor, axis: Vec3) -> Anchor:
 
 
 _MOST_FREEDOMS = 6  # of a body: MuJoCo's own limit
-_FLAT = 1e-12  # relative: a largest moment that is the sum of the others but for rounding
 
 
 def to_mjcf(description: Description) -> tuple[str, list[str]]:
@@ -581,7 +580,7 @@ def to_mjcf(description: Description) -> tuple[str, list[str]]:
         tendon = fixed_tendon(tree.draft, name, list(relation.items()))
         tendon.set("armature", number(armature[rotor]))
         tree.draft.tendons.append((relation, tendon.get("name", "")))
-    Ties(description, tree.draft).write()
+    MjcfTies(description, tree.draft).write()
     return tree.draft.text(), tree.draft.lost
 
 
@@ -609,7 +608,7 @@ class _BodyWriter:
 
     def __post_init__(self) -> None:
         description = self.description
-        self.draft = Draft(description.name)
+        self.draft = MjcfDraft(description.name)
         self.draft.option.set("gravity", numbers(description.gravity or GRAVITY))
         self.draft.names["body"].used.add(WORLD)
         self.draft.names["joint"].used.update(joint.name for joint in description.joints)
@@ -872,7 +871,7 @@ class _BodyWriter:
         element = add(body, "inertial", pos=numbers(inertial.origin.xyz), mass=number(mass))
         moments, axes = principal(inertial)
         real = of_a_body(moments, moves=needed)
-        if any(abs(a - b) > _FLAT * moments[2] for a, b in zip(real, moments, strict=True)):
+        if any(abs(a - b) > NOTHING * moments[2] for a, b in zip(real, moments, strict=True)):
             self.draft.lost.append(
                 f"the principal moments of inertia {', '.join(f'{m:.3g}' for m in moments)} of the "
                 f"link '{link.name}', which MuJoCo takes only where all are positive and none is "

@@ -123,7 +123,7 @@ _DRAKE = (ROTOR_INERTIA, GEAR_RATIO, "drake:mimic")  # are read by themselves
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class RelativePose:
     """A pose as written, and the name of the frame that it is relative to ("" for the default)."""
 
     pose: Pose = AT_ORIGIN
@@ -133,11 +133,11 @@ class Placed:
 _POSE = frozenset(("relative_to", "frame", "degrees", "rotation_format"))
 
 
-def read_placed(document: SdfDocument, parent: Element) -> Placed:
+def read_placed(document: SdfDocument, parent: Element) -> RelativePose:
     """The ``<pose>`` of an element."""
     element = parent.find("pose")
     if element is None:
-        return Placed()
+        return RelativePose()
     document.expect(element, _POSE)
     name = element.get("relative_to") or ""
     if not name and (old := element.get("frame")):
@@ -147,7 +147,7 @@ def read_placed(document: SdfDocument, parent: Element) -> Placed:
             document.warn_at(
                 element, "'frame' of <pose> means nothing from SDF 1.7 on; write relative_to"
             )
-    return Placed(_pose(document, element), name)
+    return RelativePose(_pose(document, element), name)
 
 
 def _pose(document: SdfDocument, element: Element) -> Pose:
@@ -382,7 +382,7 @@ VERSION = "1.11"
 
 
 @dataclass
-class Draft:
+class SdfDraft:
     """A document. ``links`` and ``joints`` are what links and joints are called in it."""
 
     lost: list[str] = field(default_factory=list)

@@ -14,16 +14,16 @@ from typing import Literal
 from robomodel.description import Pose
 from robomodel.description.poses import compose, inverse, relative, tidy
 from robomodel.errors import Source, did_you_mean, few
-from robomodel.parsers.sdf.document import BETWEEN, MODEL, Placed, SdfDocument
+from robomodel.parsers.sdf.document import BETWEEN, MODEL, RelativePose, SdfDocument
 from robomodel.parsers.shared.frames import WORLD
 from robomodel.parsers.xml import Element, spelled
 
 _KINDS = ("link", "frame", "model", "joint")  # in the order in which names are looked up
-_FAR = 32  # more steps than lie between the frames of any joint that a person wrote
+_MOST_STEPS = 32  # more steps than lie between the frames of any joint that a person wrote
 
 
 @dataclass(eq=False, slots=True)
-class Frame:
+class SdfFrame:
     """A link, joint, frame or model: its full name, its pose as written, and its element."""
 
     name: str
@@ -31,12 +31,12 @@ class Frame:
     scope: Scope | None  # where its names are looked up
     document: SdfDocument
     element: Element
-    placed: Placed = field(default_factory=Placed)
+    placed: RelativePose = field(default_factory=RelativePose)
     inner: Scope | None = None  # of a model: what it holds
     placement: str = ""  # of a model: the frame in it that its pose places
 
 
-def source_of(frame: Frame) -> Source:
+def source_of(frame: SdfFrame) -> Source:
     """Where a frame stands in its file."""
     return frame.document.source(frame.element, f"{frame.kind} '{frame.name}'")
 
@@ -49,20 +49,20 @@ class Scope:
     """
 
     name: str
-    frame: Frame
+    frame: SdfFrame
     static: bool = False
-    tables: dict[str, dict[str, Frame]] = field(
+    tables: dict[str, dict[str, SdfFrame]] = field(
         default_factory=lambda: {kind: {} for kind in _KINDS}
     )
-    pending: dict[str, Callable[[], Frame]] = field(default_factory=dict)
+    pending: dict[str, Callable[[], SdfFrame]] = field(default_factory=dict)
     canonical: str = ""
-    first: Frame | None = None  # the first link, else the first model
+    first: SdfFrame | None = None  # the first link, else the first model
 
     def full(self, name: str) -> str:
         """The name as the robot has it: scoped by the models in which it stands."""
         return f"{self.name}{BETWEEN}{name}" if self.name else name
 
-    def add(self, name: str, frame: Frame) -> None:
+    def add(self, name: str, frame: SdfFrame) -> None:
         """Add a frame; a second one of a name is found by nobody, and refused elsewhere."""
         self.tables[frame.kind].setdefault(name, frame)
         if frame.kind in ("link", "model") and (
@@ -70,7 +70,7 @@ class Scope:
         ):
             self.first = frame
 
-    def find(self, name: str) -> Frame | None:
+    def find(self, name: str) -> SdfFrame | None:
         """The frame that elements of this scope call ``name``."""
         if (whole := self._local(name, _KINDS)) is not None:  # old files have such names
             return whole
@@ -85,7 +85,7 @@ class Scope:
             return scope.frame
         return scope._local(last, _KINDS)
 
-    def _local(self, name: str, kinds: tuple[str, ...]) -> Frame | None:
+    def _local(self, name: str, kinds: tuple[str, ...]) -> SdfFrame | None:
         for kind in kinds:
             if name in self.tables[kind]:
                 return self.tables[kind][name]
@@ -103,17 +103,17 @@ class Scope:
                     yield from (f"{name}{BETWEEN}{inner}" for inner in frame.inner.names())
 
 
-class Frames:
+class SdfFrames:
     """Where frames stand in each other, looked up once."""
 
-    def __init__(self, world: Frame) -> None:
+    def __init__(self, world: SdfFrame) -> None:
         self.world = world
-        self._bases: dict[Frame, tuple[Frame, Pose]] = {}
-        self._depths: dict[Frame, int] = {world: 0}
-        self._in_world: dict[Frame, Pose] = {world: Pose()}
-        self._carriers: dict[Frame, Frame] = {world: world}
+        self._bases: dict[SdfFrame, tuple[SdfFrame, Pose]] = {}
+        self._depths: dict[SdfFrame, int] = {world: 0}
+        self._in_world: dict[SdfFrame, Pose] = {world: Pose()}
+        self._carriers: dict[SdfFrame, SdfFrame] = {world: world}
 
-    def named(self, name: str, scope: Scope, document: SdfDocument, element: Element) -> Frame:
+    def named(self, name: str, scope: Scope, document: SdfDocument, element: Element) -> SdfFrame:
         """The frame of this name; an error at ``element`` where there is none."""
         if name == WORLD and scope.frame.kind == "world":
             return self.world
@@ -129,7 +129,7 @@ class Frames:
 
     # ---- where frames stand
 
-    def pose(self, outer: Frame, inner: Frame) -> Pose:
+    def pose(self, outer: SdfFrame, inner: SdfFrame) -> Pose:
         """The pose of ``inner`` in ``outer``: what is written, where it is written so."""
         up, down = Pose(), Pose()
         a, b = outer, inner
@@ -137,7 +137,7 @@ class Frames:
         steps = 0
         while a is not b:
             steps += 1
-            if steps > _FAR:
+            if steps > _MOST_STEPS:
                 up, down = self.in_world(outer), self.in_world(inner)
                 break
             if depth_a >= depth_b:
@@ -150,7 +150,7 @@ class Frames:
             return down
         return tidy(relative(up, down))
 
-    def in_world(self, frame: Frame) -> Pose:
+    def in_world(self, frame: SdfFrame) -> Pose:
         """The pose of a frame in the world, computed step by step and once."""
         self._depth(frame)  # refuses circles
         path = []
@@ -162,13 +162,13 @@ class Frames:
             pose = self._in_world[below] = compose(pose, self._base(below)[1])
         return pose
 
-    def _base(self, frame: Frame) -> tuple[Frame, Pose]:
+    def _base(self, frame: SdfFrame) -> tuple[SdfFrame, Pose]:
         """The frame that this one's pose is written in, and the pose of this one in it."""
         if frame not in self._bases:
             self._bases[frame] = self._written_base(frame)
         return self._bases[frame]
 
-    def _written_base(self, frame: Frame) -> tuple[Frame, Pose]:
+    def _written_base(self, frame: SdfFrame) -> tuple[SdfFrame, Pose]:
         scope = frame.scope
         assert scope is not None
         name = frame.placed.relative_to
@@ -183,10 +183,10 @@ class Frames:
         within = self._within(frame, placement)
         return base, tidy(compose(frame.placed.pose, inverse(within)))
 
-    def _within(self, model: Frame, placement: Frame) -> Pose:
+    def _within(self, model: SdfFrame, placement: SdfFrame) -> Pose:
         """The pose of a frame in the model that is placed by it."""
         pose, at = Pose(), placement
-        path: dict[Frame, None] = {}
+        path: dict[SdfFrame, None] = {}
         while at is not model:
             _step(path, at, "placed in")
             if not _is_within(at, model):
@@ -198,7 +198,7 @@ class Frames:
             pose = compose(step, pose)
         return pose
 
-    def _named(self, name: str, frame: Frame) -> Frame:
+    def _named(self, name: str, frame: SdfFrame) -> SdfFrame:
         """A frame that ``frame`` names, which must not be itself."""
         assert frame.scope is not None
         named = self.named(name, frame.scope, frame.document, frame.element)
@@ -206,9 +206,9 @@ class Frames:
             raise frame.document.error(frame.element, f"the {frame.kind} is placed in itself")
         return named
 
-    def _depth(self, frame: Frame) -> int:
+    def _depth(self, frame: SdfFrame) -> int:
         """How many steps lead from the world to the frame; refuses those that go round."""
-        path: dict[Frame, None] = {}
+        path: dict[SdfFrame, None] = {}
         while frame not in self._depths:
             _step(path, frame, "placed in")
             frame = self._base(frame)[0]
@@ -220,9 +220,9 @@ class Frames:
 
     # ---- what carries them
 
-    def carrier(self, frame: Frame) -> Frame:
+    def carrier(self, frame: SdfFrame) -> SdfFrame:
         """The link that a frame is attached to, or the world."""
-        path: dict[Frame, None] = {}
+        path: dict[SdfFrame, None] = {}
         while frame not in self._carriers:
             _step(path, frame, "attached to")
             frame = frame if frame.kind == "link" else self._attached(frame)
@@ -232,7 +232,7 @@ class Frames:
             self._carriers[each] = self._carriers[frame]
         return self._carriers[frame]
 
-    def _attached(self, frame: Frame) -> Frame:
+    def _attached(self, frame: SdfFrame) -> SdfFrame:
         """What a joint, a frame or a model moves with."""
         scope = frame.scope
         assert scope is not None
@@ -254,7 +254,7 @@ class Frames:
         )
 
 
-def _is_within(frame: Frame, model: Frame) -> bool:
+def _is_within(frame: SdfFrame, model: SdfFrame) -> bool:
     """Whether a frame is one of a model, or of the models in it."""
     scope = frame.scope
     while scope is not None and scope is not model.inner and scope.frame.kind != "world":
@@ -262,7 +262,7 @@ def _is_within(frame: Frame, model: Frame) -> bool:
     return scope is model.inner
 
 
-def _step(path: dict[Frame, None], frame: Frame, how: str) -> None:
+def _step(path: dict[SdfFrame, None], frame: SdfFrame, how: str) -> None:
     """Add a frame to a path, which may not lead round in a circle."""
     if frame in path:
         circle = list(path)[list(path).index(frame) :]

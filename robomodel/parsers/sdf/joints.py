@@ -30,7 +30,7 @@ from robomodel.description.poses import branches, cosine, displacement, sine, tu
 from robomodel.errors import Source
 from robomodel.parsers.schema import DYNAMICS, LIMIT, MIMIC, Fields, read_by, read_contents
 from robomodel.parsers.sdf.document import BETWEEN, MODEL, SdfDocument
-from robomodel.parsers.sdf.frames import Frame, Frames, source_of
+from robomodel.parsers.sdf.frames import SdfFrame, SdfFrames, source_of
 from robomodel.parsers.shared.frames import WORLD, check_direction, limits_of, read_type
 from robomodel.parsers.shared.motors import drake_armature, read_motor
 from robomodel.parsers.xml import CUSTOM, Element, shown, spelled, words
@@ -154,7 +154,7 @@ def pitch(document: SdfDocument, element: Element) -> float:
     return -1.0 / turns
 
 
-_NOTHING = 9  # rank of what a link carries that carries nothing
+_WEIGHTLESS_RANK = 9  # rank of what a link carries that carries nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SimpleJoint:
     """One of the simple joints that a joint of the file is made of.
 
     ``joint`` has no links and no place yet; its axis is in the frame of the file's joint.
@@ -196,7 +196,7 @@ class Step:
     mimic: AxisMimic | None = None
     position: tuple[float, ...] | None = None
 
-    def backward(self) -> Step:
+    def backward(self) -> SimpleJoint:
         """The step from the child to the parent."""
         x, y, z = self.joint.axis
         return replace(self, joint=replace(self.joint, axis=(0.0 - x, 0.0 - y, 0.0 - z)))
@@ -220,10 +220,10 @@ class Connection:
 
     name: str
     kind: str
-    parent: Frame
-    child: Frame
-    frame: Frame
-    steps: tuple[Step, ...]
+    parent: SdfFrame
+    child: SdfFrame
+    frame: SdfFrame
+    steps: tuple[SimpleJoint, ...]
     cut: bool
 
     @property
@@ -237,12 +237,15 @@ class Span:
     """A spanning tree: its connections (and whether reversed), free links, and what is left."""
 
     tree: tuple[tuple[Connection, bool], ...]
-    free: tuple[Frame, ...]
+    free: tuple[SdfFrame, ...]
     loops: tuple[Connection, ...]
 
 
 def span(
-    world: Frame, links: Sequence[Frame], held: Collection[Frame], connections: Sequence[Connection]
+    world: SdfFrame,
+    links: Sequence[SdfFrame],
+    held: Collection[SdfFrame],
+    connections: Sequence[Connection],
 ) -> Span:
     """A tree over all links that grows from the world and what is ``held`` there, then free links.
 
@@ -250,17 +253,17 @@ def span(
     those that lead from parent to child, and then the first in the file. Joints that are ``cut``
     are loops even where nothing else holds a link, which is then free.
     """
-    touching: dict[Frame, list[tuple[int, bool]]] = defaultdict(list)
+    touching: dict[SdfFrame, list[tuple[int, bool]]] = defaultdict(list)
     for index, each in enumerate(connections):
         if each.cut:
             continue
         touching[each.parent].append((index, False))
         touching[each.child].append((index, True))
-    reached: set[Frame] = set()
+    reached: set[SdfFrame] = set()
     tree: dict[int, bool] = {}
     ready: list[tuple[int, bool, int]] = []
 
-    def reach(frame: Frame) -> None:
+    def reach(frame: SdfFrame) -> None:
         reached.add(frame)
         for index, reverse in touching[frame]:
             heapq.heappush(ready, (connections[index].rank, reverse, index))
@@ -291,18 +294,18 @@ def span(
     )
 
 
-def _roots(links: Sequence[Frame], connections: Sequence[Connection]) -> list[Frame]:
+def _roots(links: Sequence[SdfFrame], connections: Sequence[Connection]) -> list[SdfFrame]:
     """The links in the order in which they may be roots: first those that are no joint's child.
 
     Of these a link that carries others by fixed joints or joints of one freedom comes before rods
     and the like, which only hang between balls.
     """
-    carries: dict[Frame, int] = {}
+    carries: dict[SdfFrame, int] = {}
     connections = [each for each in connections if not each.cut]
     for each in connections:
-        carries[each.parent] = min(carries.get(each.parent, _NOTHING), max(each.rank, 1))
+        carries[each.parent] = min(carries.get(each.parent, _WEIGHTLESS_RANK), max(each.rank, 1))
     children = {each.child for each in connections}
-    return sorted(links, key=lambda link: (link in children, carries.get(link, _NOTHING)))
+    return sorted(links, key=lambda link: (link in children, carries.get(link, _WEIGHTLESS_RANK)))
 
 
 JOINT = words(
@@ -314,7 +317,7 @@ _MOTOR = f"{{{CUSTOM}}}motor"
 """The tag of a ``<motor>`` of a joint or, where it has two, of an axis: a word of our own."""
 
 
-def type_of(frame: Frame) -> str:
+def type_of(frame: SdfFrame) -> str:
     """The type of a joint, which must be one of those known."""
     remedy = ""
     if frame.element.get("type") == "piston":
@@ -322,7 +325,7 @@ def type_of(frame: Frame) -> str:
     return read_type(frame.document, frame.element, KINDS, remedy=remedy)
 
 
-def is_world(joint: Frame, name: str) -> bool:
+def is_world(joint: SdfFrame, name: str) -> bool:
     """Whether a joint means the world by a name, and no link that old files may call so."""
     return name == WORLD and joint.scope is not None and WORLD not in joint.scope.tables["link"]
 
@@ -331,10 +334,10 @@ def is_world(joint: Frame, name: str) -> bool:
 class Carriers:
     """The links that joints connect; ``links`` are those of the models that are read."""
 
-    frames: Frames
-    links: Collection[Frame]
+    frames: SdfFrames
+    links: Collection[SdfFrame]
 
-    def end(self, joint: Frame, tag: str) -> Frame:
+    def end(self, joint: SdfFrame, tag: str) -> SdfFrame:
         """The link that a joint's parent or child is, or is attached to."""
         name = joint.document.required(joint.element, tag)
         if is_world(joint, name):
@@ -345,7 +348,7 @@ class Carriers:
             return self.frames.world
         return self.carrier(joint, name, joint.element)
 
-    def carrier(self, joint: Frame, name: str, element: Element) -> Frame:
+    def carrier(self, joint: SdfFrame, name: str, element: Element) -> SdfFrame:
         """The link that carries what an element of a joint names."""
         assert joint.scope is not None
         named = self.frames.named(name, joint.scope, joint.document, element)
@@ -359,7 +362,7 @@ class Carriers:
         return carrier
 
 
-def direction(frames: Frames, frame: Frame, axis: Axis) -> Vec3:
+def direction(frames: SdfFrames, frame: SdfFrame, axis: Axis) -> Vec3:
     """The axis in the joint's frame."""
     if axis.expressed_in is None:
         return axis.xyz
@@ -370,7 +373,7 @@ def direction(frames: Frames, frame: Frame, axis: Axis) -> Vec3:
     return turned(frames.pose(frame, named).rotation, axis.xyz)
 
 
-def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
+def read_steps(frames: SdfFrames, frame: SdfFrame, kind: str) -> tuple[SimpleJoint, ...]:
     """The simple joints that a joint of the file is made of."""
     document, element = frame.document, frame.element
     count = KINDS[kind].axes
@@ -385,7 +388,7 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
         free = independent_marks(document, element, 3)
         position = custom_numbers(document, element, "position", 4)
         ball = Joint(frame.name, "spherical", "", "", independent=free, source=source, **dynamics)
-        return (Step(ball, position=position),)
+        return (SimpleJoint(ball, position=position),)
     marks = _words(element, "independent", count)
     positions = custom_numbers(document, element, "position", count)
     initials = _words(element, "initial", count)
@@ -419,7 +422,7 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
             **axis.dynamics,
         )
         position = None if positions is None else (positions[number],)
-        steps.append(Step(joint, axis.mimic, position))
+        steps.append(SimpleJoint(joint, axis.mimic, position))
     return tuple(steps)
 
 
@@ -477,13 +480,13 @@ class Gearboxes:
     joints, the axes with the frame that each is in.
     """
 
-    frames: Frames
+    frames: SdfFrames
     carriers: Carriers
     above: Mapping[str, Joint]
-    axes: Mapping[str, tuple[Frame, Vec3]]
-    steps: Mapping[str, Step]
+    axes: Mapping[str, tuple[SdfFrame, Vec3]]
+    steps: Mapping[str, SimpleJoint]
 
-    def read(self, frame: Frame) -> LinkCoupling | JointCoupling:
+    def read(self, frame: SdfFrame) -> LinkCoupling | JointCoupling:
         """θ₂ = −gearbox_ratio θ₁, of the angles of child and parent in the reference body."""
         document, element = frame.document, frame.element
         document.parts(element, JOINT, JOINT_IRRELEVANT)
@@ -521,7 +524,7 @@ class Gearboxes:
         return JointCoupling(frame.name, tuple(total.items()), offset, source)
 
     def _angle(
-        self, reference: Frame, end: Frame, direction: Vec3, gearbox: Frame, tag: str
+        self, reference: SdfFrame, end: SdfFrame, direction: Vec3, gearbox: SdfFrame, tag: str
     ) -> dict[str, float]:
         """By how much each joint turns ``end`` about the direction, as seen from the reference."""
         document = gearbox.document
@@ -559,11 +562,11 @@ class Gearboxes:
             )
         return terms
 
-    def _upright(self, frame: Frame, axis: Vec3) -> Vec3:
+    def _upright(self, frame: SdfFrame, axis: Vec3) -> Vec3:
         """An axis of a frame in the world."""
         return turned(self.frames.in_world(frame).rotation, axis)
 
-    def _turns_only(self, reference: Frame, end: Frame, terms: dict[str, float]) -> bool:
+    def _turns_only(self, reference: SdfFrame, end: SdfFrame, terms: dict[str, float]) -> bool:
         """Whether these joints are all that moves ``end``, which hangs on the reference body."""
         up, down = branches(self.above, reference.name, end.name)
         return all(joint.type == "fixed" for joint in up) and all(

@@ -31,9 +31,9 @@ from robomodel.parsers.schema import (
     number,
     numbers,
 )
-from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed, set_custom
+from robomodel.parsers.sdf.document import RelativePose, SdfDocument, read_placed, set_custom
 from robomodel.parsers.sdf.document import pose as add_pose
-from robomodel.parsers.sdf.frames import Frame, Frames, source_of
+from robomodel.parsers.sdf.frames import SdfFrame, SdfFrames, source_of
 from robomodel.parsers.xml import CUSTOM, Element, words
 from robomodel.spatial import NO_INERTIA, matmul
 
@@ -44,7 +44,7 @@ _LINK_IRRELEVANT = words(
 )
 
 
-def read_link(frames: Frames, link: Frame, grounded: bool) -> Link:
+def read_link(frames: SdfFrames, link: SdfFrame, grounded: bool) -> Link:
     """A link with its mass and its shapes; what is fixed to the world needs no inertial."""
     document, element = link.document, link.element
     parts = document.parts(element, _LINK, _LINK_IRRELEVANT)
@@ -52,7 +52,7 @@ def read_link(frames: Frames, link: Frame, grounded: bool) -> Link:
         _warn_of_forces(document, element, parts)
     inertial = None
     if "inertial" in parts or not grounded:
-        where = Placed()
+        where = RelativePose()
         if "inertial" in parts:
             where = read_placed(document, parts["inertial"])
         inertial = read_inertial(document, element, _stands(frames, link, where, element))
@@ -66,7 +66,7 @@ def read_link(frames: Frames, link: Frame, grounded: bool) -> Link:
     return Link(link.name, inertial, source_of(link), known_shapes)
 
 
-def _stands(frames: Frames, link: Frame, placed: Placed, element: Element) -> Pose:
+def _stands(frames: SdfFrames, link: SdfFrame, placed: RelativePose, element: Element) -> Pose:
     """The pose in a link of something whose pose may be written in another frame."""
     if not placed.relative_to:
         return placed.pose

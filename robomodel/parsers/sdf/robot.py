@@ -44,7 +44,7 @@ from robomodel.files import Resources
 from robomodel.parsers.checks import by_name
 from robomodel.parsers.schema import Names
 from robomodel.parsers.sdf.document import BETWEEN, Library, SdfDocument, opened, read_placed
-from robomodel.parsers.sdf.frames import Frame, Frames, Scope, source_of
+from robomodel.parsers.sdf.frames import Scope, SdfFrame, SdfFrames, source_of
 from robomodel.parsers.sdf.joints import (
     JOINT,
     JOINT_IRRELEVANT,
@@ -52,8 +52,8 @@ from robomodel.parsers.sdf.joints import (
     Carriers,
     Connection,
     Gearboxes,
+    SimpleJoint,
     Span,
-    Step,
     custom_numbers,
     independent_marks,
     read_steps,
@@ -75,7 +75,7 @@ from robomodel.parsers.shared.springs import (
 )
 from robomodel.parsers.xml import CUSTOM, Document, Element, shown, words
 from robomodel.spatial import transpose
-from robomodel.tolerances import NOTHING
+from robomodel.tolerances import NOTHING, PARALLEL
 
 _SDF = frozenset(("model", "world"))
 _SDF_IRRELEVANT = frozenset(("light", "actor", "plugin"))
@@ -132,7 +132,7 @@ class _Reader:
         """The description of the model (or world) of this name."""
         world_element, model = self._chosen(name)
         holder = self.main.root if world_element is None else world_element
-        ground = Frame(WORLD, "world", None, self.main, holder)
+        ground = SdfFrame(WORLD, "world", None, self.main, holder)
         world = Scope("", ground)
         ground.scope = ground.inner = world
         everything, parts = _Parts(), _Parts()
@@ -162,7 +162,9 @@ class _Reader:
             element = world_element.find("gravity")
             element = up_to_1_5 if element is None else element
             gravity = None if element is None else self.main.three(element)
-        description = _Describer(Frames(ground), wanted_parts).description(called, source, gravity)
+        description = _Describer(SdfFrames(ground), wanted_parts).description(
+            called, source, gravity
+        )
         if model is None:
             return description
         transmissions = (read_transmission(self.main, x) for x in _custom(model, "transmission"))
@@ -272,7 +274,7 @@ class _Reader:
         full: str,
         over: tuple[SdfDocument, Element] | None = None,
         merge: Scope | None = None,
-    ) -> Frame:
+    ) -> SdfFrame:
         """A model; ``over``: the ``<include>`` that changes it; ``merge``: what it is merged into.
 
         ``full`` is its name in the robot, by which its links are called.
@@ -289,7 +291,7 @@ class _Reader:
             placement = placing.word(include, "placement_frame") or placement
             if include.find("pose") is not None:
                 placed = read_placed(placing, include)
-        frame = Frame(full, "model", outer, placing, include, placed, placement=placement)
+        frame = SdfFrame(full, "model", outer, placing, include, placed, placement=placement)
         inner = Scope(full, frame, static, canonical=element.get("canonical_link", ""))
         if merge is not None:
             inner.name, inner.tables, inner.pending = merge.name, merge.tables, merge.pending
@@ -311,7 +313,7 @@ class _Reader:
                 constraints = parts.balls if tag == BALL_CONSTRAINT else parts.springs
                 number = sum(shown(each.element) == tag for each in constraints) + 1
                 name = _full(child, f"{tag.removeprefix('drake:')}_{number}", inner)
-                constraints.append(Frame(name, "joint", inner, document, child))
+                constraints.append(SdfFrame(name, "joint", inner, document, child))
             else:
                 self._unknown(document, child, _MODEL, _MODEL_SETTINGS)
         return frame
@@ -324,7 +326,7 @@ class _Reader:
         outer: Scope,
         full: str,
         merge: Scope | None = None,
-    ) -> Frame:
+    ) -> SdfFrame:
         """The model of the file that an ``<include>`` names."""
         document = here.document
         document.parts(element, _INCLUDE)
@@ -332,7 +334,7 @@ class _Reader:
         included = self.library.read(path, document, element)
         models = included.root.findall("model")
         if not models and any(each.tag in _SDF_IRRELEVANT for each in included.root):
-            frame = Frame(full, "model", outer, document, element)  # of a light there is nothing
+            frame = SdfFrame(full, "model", outer, document, element)  # of a light there is nothing
             frame.inner = Scope(full, frame, static=True)
             return frame
         if len(models) != 1:
@@ -365,13 +367,13 @@ class _Reader:
             raise document.error(
                 element, f"a {kind} cannot be called 'world'; give it another name"
             )
-        frame = Frame(_full(element, name, scope), kind, scope, document, element, placed)
+        frame = SdfFrame(_full(element, name, scope), kind, scope, document, element, placed)
         if kind == "link":
             self._unlike_world(frame, name, scope)
         scope.add(name, frame)
         {"link": parts.links, "joint": parts.joints, "frame": parts.frames}[kind].append(frame)
 
-    def _unlike_world(self, link: Frame, name: str, scope: Scope) -> None:
+    def _unlike_world(self, link: SdfFrame, name: str, scope: Scope) -> None:
         """Rename a link that is called like the world; its joints' parent 'world' is then it."""
         if link.name == WORLD:
             link.name = f"{scope.frame.element.get('name')}{BETWEEN}{WORLD}"
@@ -412,36 +414,34 @@ def _label(document: SdfDocument, element: Element) -> str:
 
 # --- the description ------------------------------------------------------------------------------
 
-_ACROSS = 1e-6  # cosine of the angle between axes that are perpendicular
-
 
 @dataclass(slots=True)
 class _Parts:
     """The links, frames and joints of what is read, each in the file's order."""
 
-    links: list[Frame] = field(default_factory=list)
-    frames: list[Frame] = field(default_factory=list)
-    joints: list[Frame] = field(default_factory=list)
-    balls: list[Frame] = field(default_factory=list)  # Drake's ball constraints, as if joints
-    springs: list[Frame] = field(default_factory=list)  # and its springs
+    links: list[SdfFrame] = field(default_factory=list)
+    frames: list[SdfFrame] = field(default_factory=list)
+    joints: list[SdfFrame] = field(default_factory=list)
+    balls: list[SdfFrame] = field(default_factory=list)  # Drake's ball constraints, as if joints
+    springs: list[SdfFrame] = field(default_factory=list)  # and its springs
 
 
 class _Describer:
     """Writes the parts of a robot down as a description: a tree, its loops and its couplings."""
 
-    def __init__(self, frames: Frames, parts: _Parts) -> None:
+    def __init__(self, frames: SdfFrames, parts: _Parts) -> None:
         self.frames = frames
         self.parts = parts
-        self.connections: dict[Frame, Connection] = {}
-        self.gearboxes: list[Frame] = []
+        self.connections: dict[SdfFrame, Connection] = {}
+        self.gearboxes: list[SdfFrame] = []
         self.links: list[Link] = []
         self.joints: list[Joint] = []
         self.loops: list[Loop] = []
         self.carriers = Carriers(frames, frozenset(parts.links))
         # by the names of the joints that are written down
-        self.steps: dict[str, Step] = {}
+        self.steps: dict[str, SimpleJoint] = {}
         self.makers: dict[str, Connection] = {}
-        self.axes: dict[str, tuple[Frame, Vec3]] = {}  # and the frame that each is in
+        self.axes: dict[str, tuple[SdfFrame, Vec3]] = {}  # and the frame that each is in
         self.above: dict[str, Joint] = {}  # by the name of the child
         self.link_names = Names((WORLD, *(each.name for each in (*parts.links, *parts.frames))))
         self.joint_names = Names((each.name for each in parts.joints), first=1)
@@ -511,7 +511,7 @@ class _Describer:
 
     # ---- joints as they are written
 
-    def _connection(self, frame: Frame, kind: str) -> Connection:
+    def _connection(self, frame: SdfFrame, kind: str) -> Connection:
         document, element = frame.document, frame.element
         document.parts(element, JOINT, JOINT_IRRELEVANT)
         parent, child = self.carriers.end(frame, "parent"), self.carriers.end(frame, "child")
@@ -526,7 +526,7 @@ class _Describer:
 
     # ---- the tree
 
-    def _ground(self, spanned: Span, held: Sequence[Frame], source: Source) -> None:
+    def _ground(self, spanned: Span, held: Sequence[SdfFrame], source: Source) -> None:
         """The world as the root link, what is held there, and what is free."""
         world = self.frames.world
         self.links.append(Link(WORLD, None, source))
@@ -543,7 +543,7 @@ class _Describer:
                 joint = replace(joint, origin=tidy(compose(joint.origin, back)))
             self.joints[-1] = joint
 
-    def _fix(self, name: str, parent: Frame, child: Frame, at: Frame) -> None:
+    def _fix(self, name: str, parent: SdfFrame, child: SdfFrame, at: SdfFrame) -> None:
         """A fixed joint, which the frame ``at`` stands for."""
         origin, source = self.frames.pose(parent, child), source_of(at)
         self.joints.append(Joint(name, "fixed", parent.name, child.name, origin, source=source))
@@ -571,7 +571,9 @@ class _Describer:
             Joint(name, "fixed", moving, end.name, inner, source=source_of(each.frame))
         )
 
-    def _chain(self, each: Connection, start: Frame, steps: Sequence[Step]) -> tuple[str, Pose]:
+    def _chain(
+        self, each: Connection, start: SdfFrame, steps: Sequence[SimpleJoint]
+    ) -> tuple[str, Pose]:
         """Steps that each end in a link without mass; the link and the pose of what follows."""
         link, pose = start.name, self.frames.pose(start, each.frame)
         for step in steps:
@@ -589,7 +591,7 @@ class _Describer:
         return fresh
 
     def _add(
-        self, each: Connection, step: Step, parent: str, child: str, origin: Pose, axis: Vec3
+        self, each: Connection, step: SimpleJoint, parent: str, child: str, origin: Pose, axis: Vec3
     ) -> None:
         joint, q = step.joint, step.standing if step.joint.type in ONE_DOF else 0.0
         self.steps[joint.name] = step
@@ -614,7 +616,7 @@ class _Describer:
     def _loop(self, each: Connection, tied: set[Connection]) -> None:
         """A connection that the tree does not hold."""
         kind, joints = KINDS[each.kind].loop, [step.joint for step in each.steps]
-        if kind == "universal" and abs(cosine(joints[0].axis, joints[1].axis)) > _ACROSS:
+        if kind == "universal" and abs(cosine(joints[0].axis, joints[1].axis)) > PARALLEL:
             kind = None
         document, element, source = each.frame.document, each.frame.element, source_of(each.frame)
         here = self.frames.pose(each.child, each.frame)
@@ -674,7 +676,7 @@ class _Describer:
                 springs.append(read)
         return tuple(springs), couplings
 
-    def _notation(self, frame: Frame) -> Notation:
+    def _notation(self, frame: SdfFrame) -> Notation:
         """How an SDF file writes the values of Drake's elements."""
         document = frame.document
 
@@ -701,7 +703,7 @@ class _Describer:
 
     # ---- what ties joints together
 
-    def _leader(self, each: Connection, step: Step) -> tuple[Connection, int]:
+    def _leader(self, each: Connection, step: SimpleJoint) -> tuple[Connection, int]:
         """The connection that a step mimics, and which of its steps."""
         mimic, document, element = step.mimic, each.frame.document, each.frame.element
         assert mimic is not None
@@ -725,24 +727,26 @@ class _Describer:
         return replace(joint, mimic=Mimic(lead.joint.name, step.mimic.multiplier, offset))
 
 
-def _stands_for_world(link: Frame) -> bool:
+def _stands_for_world(link: SdfFrame) -> bool:
     """Whether a link is the world as old files write it: called so, with nothing to it."""
     tags = ("inertial", "visual", "collision")
     return link.element.get("name") == WORLD and all(link.element.find(t) is None for t in tags)
 
 
-def _is_held(frame: Frame) -> bool:
+def _is_held(frame: SdfFrame) -> bool:
     """Whether a frame is the world, or a link of a static model, or one that stands for it."""
     if frame.kind == "world" or (frame.scope is not None and frame.scope.static):
         return True
     return frame.kind == "link" and _stands_for_world(frame)
 
 
-def _welded(spanned: Span, world: Frame, held: Sequence[Frame]) -> Callable[[Frame], Frame]:
+def _welded(
+    spanned: Span, world: SdfFrame, held: Sequence[SdfFrame]
+) -> Callable[[SdfFrame], SdfFrame]:
     """Of each link, one that stands for all that are fixed to each other."""
-    leader: dict[Frame, Frame] = dict.fromkeys(held, world)
+    leader: dict[SdfFrame, SdfFrame] = dict.fromkeys(held, world)
 
-    def together(frame: Frame) -> Frame:
+    def together(frame: SdfFrame) -> SdfFrame:
         while (above := leader.get(frame, frame)) is not frame:
             leader[frame] = leader.get(above, above)
             frame = above

@@ -65,7 +65,7 @@ from robomodel.parsers.schema import (
 )
 from robomodel.parsers.sdf.document import (
     BETWEEN,
-    Draft,
+    SdfDraft,
     dynamics,
     pose,
     prefix,
@@ -89,7 +89,7 @@ from robomodel.parsers.shared.springs import (
     rest_length,
 )
 from robomodel.parsers.xml import CUSTOM
-from robomodel.tolerances import NOTHING
+from robomodel.tolerances import NOTHING, SAME
 
 LOOPS = {kind.loop: name for name, kind in KINDS.items() if kind.loop}
 """The joint of SDF for each type of loop that it has."""
@@ -233,16 +233,13 @@ class WritingPlan:
         return turned(self.poses[joint.child].rotation, joint.axis)
 
 
-_PARALLEL = 1e-9  # sine of an angle
-
-
-class Ties:
+class SdfTies:
     """What ties the links of a document once they have their names.
 
     ``mimics`` are followers with their leader, multiplier and offset.
     """
 
-    def __init__(self, plan: WritingPlan, draft: Draft) -> None:
+    def __init__(self, plan: WritingPlan, draft: SdfDraft) -> None:
         self.plan = plan
         self.draft = draft
         self.mimics = self._mimics()
@@ -394,11 +391,11 @@ class Ties:
             if not path or any(j.type not in ("revolute", "continuous") for j in path):
                 return False
             axes = [self.plan.direction(joint) for joint in path]
-            if any(sine(axes[0], axis) > _PARALLEL or cosine(axes[0], axis) < 0 for axis in axes):
+            if any(sine(axes[0], axis) > SAME or cosine(axes[0], axis) < 0 for axis in axes):
                 return False
         if coupling.offset:  # a gearbox has none but that of the configuration that is shown
             one, other = (sum(self.plan.at(joint.name) for joint in path) for path in paths)
-            if abs(coupling.ratio * one + coupling.offset - other) > _PARALLEL:
+            if abs(coupling.ratio * one + coupling.offset - other) > SAME:
                 return False
         return paths[0][0].parent not in self.plan.crosses
 
@@ -421,7 +418,6 @@ class Ties:
 
 
 _TYPES = {"spherical": "ball", "planar": "fixed", "floating": "fixed"}
-_RIGHT = 1e-9  # cosine of an angle
 
 
 def to_sdf(description: Description, positions: Positions) -> tuple[str, list[str]]:
@@ -429,8 +425,11 @@ def to_sdf(description: Description, positions: Positions) -> tuple[str, list[st
 
     ``positions`` are those of the joints at which the file shows the robot, where not zero.
     """
-    plan, draft = WritingPlan(physical_inertias(_beside_the_world(description)), positions), Draft()
-    _Writer(plan, draft, Ties(plan, draft)).write()
+    plan, draft = (
+        WritingPlan(physical_inertias(_beside_the_world(description)), positions),
+        SdfDraft(),
+    )
+    _Writer(plan, draft, SdfTies(plan, draft)).write()
     return text_of(draft.root), draft.lost
 
 
@@ -470,8 +469,8 @@ class _Writer:
     """Links and joints of a planned document, and all that ties them."""
 
     plan: WritingPlan
-    draft: Draft
-    ties: Ties
+    draft: SdfDraft
+    ties: SdfTies
 
     def write(self) -> None:
         """All of it."""
@@ -625,7 +624,7 @@ class _Writer:
             raise unwritable(joint, "SDF")
         if cross:
             axes = joint.axis, turned(last.origin.rotation, last.axis)
-            kind = "universal" if abs(cosine(*axes)) <= _RIGHT else "revolute2"
+            kind = "universal" if abs(cosine(*axes)) <= SAME else "revolute2"
         element = self.ties.joint(kind, joint.name, joint.parent, plan.moved(joint))
         pose(element, tidy(inverse(inner)))
         if joint.type in ONE_DOF:

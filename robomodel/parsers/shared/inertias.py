@@ -21,6 +21,7 @@ from robomodel.description import AT_ORIGIN, Description, Inertial, Joint, Pose,
 from robomodel.description.inertias import inertial_of, placed
 from robomodel.description.poses import compose
 from robomodel.spatial import symmetric
+from robomodel.tolerances import NOTHING
 
 _Matrix: TypeAlias = NDArray[np.float64]
 _Part: TypeAlias = tuple[str, Inertial, Pose]  # a link, and where it stands
@@ -28,7 +29,6 @@ _Part: TypeAlias = tuple[str, Inertial, Pose]  # a link, and where it stands
 NEARLY_NOTHING = 1e-12
 """Mass [kg] and moments [kg m²] that a body is given where it has less than MuJoCo needs."""
 _TOO_LITTLE = 1e-15  # mjMINVAL
-_ROUND = 1e-12  # relative: what is rounding
 _SLACK = 1e-9  # relative: how much larger than needed lent moments are, to be clear of rounding
 
 
@@ -68,7 +68,7 @@ def of_a_body(moments: Vec3, *, moves: bool) -> Vec3:
     least = NEARLY_NOTHING if moves else 0.0
     a, b, c = (x if x > (_TOO_LITTLE if moves else 0.0) else least for x in moments)
     if c > a + b:
-        if c > (a + b) * (1.0 + _ROUND):
+        if c > (a + b) * (1.0 + NOTHING):
             a, b = a + (c - a - b) / 2.0, b + (c - a - b) / 2.0
         c = min(c, a + b)
     return a, b, c
@@ -187,7 +187,7 @@ def _direction(joint: Joint, above: _Matrix | None) -> _Matrix | None:
     if joint.type in ("fixed", "prismatic"):
         return back
     axis: _Matrix = np.array(joint.axis) / math.hypot(*joint.axis)
-    return axis if np.linalg.norm(np.cross(axis, back)) <= _ROUND else None
+    return axis if np.linalg.norm(np.cross(axis, back)) <= NOTHING else None
 
 
 def _round_about(
@@ -237,10 +237,10 @@ def _needed(inertial: Inertial, joint: Joint) -> _Loan | None:
     across = np.linalg.svd(axis[np.newaxis])[2][1:].T
     b, (values, vectors) = across.T @ seconds @ axis, np.linalg.eigh(across.T @ seconds @ across)
     b = vectors.T @ b
-    if size <= _TOO_LITTLE or values[0] < -_ROUND * size:
+    if size <= _TOO_LITTLE or values[0] < -NOTHING * size:
         return None
-    flat = values <= _ROUND * size
-    if np.max(np.abs(b[flat]), initial=0.0) > _ROUND * size:
+    flat = values <= NOTHING * size
+    if np.max(np.abs(b[flat]), initial=0.0) > NOTHING * size:
         return None
     least = float(np.sum(b[~flat] ** 2 / values[~flat])) + _SLACK * size
     moment = max(0.0, least - float(axis @ seconds @ axis))

@@ -43,6 +43,7 @@ from robomodel.errors import DescriptionError, Source, did_you_mean, warn_at
 from robomodel.parsers.checks import beside, look_up
 from robomodel.parsers.shared.motors import rotor_fault
 from robomodel.spatial import apply, inner, matmul, transpose
+from robomodel.tolerances import ROUNDING, SAME
 
 
 def matching(pattern: str, names: Iterable[str]) -> dict[str, list[str]]:
@@ -64,9 +65,6 @@ def filled(template: str, stands: Iterable[str]) -> str:
     texts = iter(stands)
     return first + "".join(next(texts, "*") + piece for piece in others)
 
-
-_SAME = 1e-9  # relative: an inertia that a file has twice
-_ROUNDING = 1e-14
 
 # --- rotors of joints by name ---------------------------------------------------------------------
 
@@ -204,7 +202,7 @@ def with_rotor_words(description: Description) -> Description:
 
 def _short(x: float, size: float = 0.0) -> float:
     """The number without what rounding made of it, in proportion to its own or another size."""
-    return float(f"{x:.14g}") if abs(x) > _ROUNDING * size else 0.0
+    return float(f"{x:.14g}") if abs(x) > ROUNDING * size else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +278,7 @@ def _is_armature(transmission: Transmission, joints: Mapping[str, Joint]) -> boo
         return False
     ratio = rotor.ratio or _whole(end, (actuator,)) or 1.0
     reflected = ratio * ratio * rotor.inertia
-    return math.isclose(reflected, joint.armature, rel_tol=_SAME)
+    return math.isclose(reflected, joint.armature, rel_tol=SAME)
 
 
 def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> list[_Body]:
@@ -408,7 +406,7 @@ def _declared(rotor: Rotor, tree: _Tree, base: Joint) -> Joint:
     there = matmul(leans, base.origin.rotation)
     axis = apply(transpose(here), apply(there, base.axis))
     size = max(map(abs, axis))
-    x, y, z = (a if abs(a) > 1e-15 * size else 0.0 for a in axis)
+    x, y, z = (a if abs(a) > ROUNDING * size else 0.0 for a in axis)
     return replace(
         held,
         type="continuous",

@@ -48,7 +48,7 @@ from robomodel.parsers.xml import Document, Element, shown
 _LOOP_JOINTS = ("spherical", "ball", "revolute", "continuous", "prismatic", "fixed")
 _LINKS = ("link1", "link2")
 _END = frozenset(("link", "xyz", "rpy"))
-_NEAR = 1e-3  # m; a rounded loop that was mended is so near the frames of its file
+_MENDED = 1e-3  # m; a rounded loop that was mended is so near the frames of its file
 _WEIGHTLESS = 1e-6  # kg; frames are written as links of 1e-9 kg or of none
 
 
@@ -229,7 +229,7 @@ def _joins(loop: Loop, places: tuple[_Place, _Place], above: Mapping[str, Joint]
     ends = _on_carrier(loop.predecessor, above), _on_carrier(loop.successor, above)
     return any(
         all(
-            end[0] == place[0] and math.dist(end[1], place[1]) < _NEAR
+            end[0] == place[0] and math.dist(end[1], place[1]) < _MENDED
             for end, place in zip(order, places, strict=True)
         )
         for order in (ends, ends[::-1])

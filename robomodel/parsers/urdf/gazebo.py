@@ -26,9 +26,9 @@ from robomodel.description import (
 from robomodel.description.poses import compose, inverse, link_poses
 from robomodel.errors import did_you_mean
 from robomodel.parsers.schema import DYNAMICS, MIMIC, read_by
-from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed
-from robomodel.parsers.sdf.frames import Frame, Frames, Scope
-from robomodel.parsers.sdf.joints import JOINT, JOINT_IRRELEVANT, KINDS, Step, read_steps
+from robomodel.parsers.sdf.document import RelativePose, SdfDocument, read_placed
+from robomodel.parsers.sdf.frames import Scope, SdfFrame, SdfFrames
+from robomodel.parsers.sdf.joints import JOINT, JOINT_IRRELEVANT, KINDS, SimpleJoint, read_steps
 from robomodel.parsers.sdf.links import read_friction, read_surface
 from robomodel.parsers.shared.frames import WORLD, warn_of_limits
 from robomodel.parsers.urdf.joints import with_mimics
@@ -77,14 +77,14 @@ class _Reader:
         self.above = {joint.child: joint for joint in description.joints}
         self.loops: list[Loop] = []
         root = document.root
-        world = Frame(WORLD, "world", None, self.document, root)
+        world = SdfFrame(WORLD, "world", None, self.document, root)
         world.scope = world.inner = Scope("", world)
-        robot = Frame("", "model", world.scope, self.document, root)
+        robot = SdfFrame("", "model", world.scope, self.document, root)
         self.model = robot.inner = Scope("", robot)
         for name, pose in link_poses(description).items():
-            link = Frame(name, "link", self.model, self.document, root, Placed(pose))
+            link = SdfFrame(name, "link", self.model, self.document, root, RelativePose(pose))
             self.model.add(name, link)
-        self.frames = Frames(world)
+        self.frames = SdfFrames(world)
 
     def result(self) -> Description:
         """The description with what was read."""
@@ -176,7 +176,9 @@ class _Reader:
                 "is another link; connect that one to a link 'world'",
             )
             return
-        frame = Frame(name, "joint", self.model, document, element, read_placed(document, element))
+        frame = SdfFrame(
+            name, "joint", self.model, document, element, read_placed(document, element)
+        )
         steps = read_steps(self.frames, frame, kind)
         if any(step.mimic for step in steps):
             document.warn_at(element, "<mimic> within <gazebo> is not read")
@@ -201,10 +203,12 @@ class _Reader:
             loop = replace(loop, axis=joint.axis, **acting)
         self.loops.append(loop)
 
-    def _link(self, name: str) -> Frame:
+    def _link(self, name: str) -> SdfFrame:
         return self.model.tables["link"][name]
 
-    def _chain(self, element: Element, steps: Sequence[Step], at: Anchor) -> tuple[str, Pose]:
+    def _chain(
+        self, element: Element, steps: Sequence[SimpleJoint], at: Anchor
+    ) -> tuple[str, Pose]:
         """Joints from a link, each to a link without mass; where the last one leads to."""
         link, origin = at.link, at.origin
         for number, step in enumerate(steps, 1):

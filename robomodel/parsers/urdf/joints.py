@@ -69,6 +69,7 @@ from robomodel.parsers.shared.motors import add_motor, add_rotor, read_motor, re
 from robomodel.parsers.shared.springs import has_dynamics, loop_dynamics
 from robomodel.parsers.xml import Document, Element, shown, spelled, words
 from robomodel.spatial import cross
+from robomodel.tolerances import NOTHING, PARALLEL
 
 _AXES: dict[str, Vec3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 
@@ -164,7 +165,6 @@ def universal(joint: Joint, axes: str) -> tuple[Link, Joint, Joint]:
 JOINT_TYPES: tuple[str, ...] = get_args(JointType)
 UNIVERSAL = "universal"  # written out as two joints
 BETWEEN = "::"  # in the names of what an element is written out as
-_PARALLEL = 1e-6  # the sine of the angle between two axes that are one
 _JOINTS_WITH_AXIS = ONE_DOF | {"planar"}
 _JOINT_PARTS = words(
     "parent child origin axis limit mimic joint_properties dynamics initial pitch armature rotor "
@@ -246,7 +246,7 @@ def read_universal(document: Document, element: Element) -> tuple[Link, Joint, J
     between = Link(f"{name}{BETWEEN}cross", source=one.source)
     axis, second = read_axis(document, inner, used=True) or X, f"{name}{BETWEEN}2"
     source = document.source(element, f"joint '{second}'")
-    if math.hypot(*cross(one.axis, axis)) <= _PARALLEL:
+    if math.hypot(*cross(one.axis, axis)) <= PARALLEL:
         raise document.error(element, "<axis2> is parallel to <axis>: both turn about one line")
     if marks:
         inner.set("independent", marks[-1])
@@ -440,7 +440,7 @@ def _check_length(document: Document, element: Element, kind: str, values: Field
     if kind != "rod":
         document.warn_at(element, f"'length' means nothing in a {kind} loop; it is ignored")
         del values["length"]
-    elif values["length"] <= 1e-12:  # as of the distance between ends
+    elif values["length"] <= NOTHING:  # as of the distance between ends
         raise document.error(
             element,
             f"the length {values['length']:g} of the rod is not positive"

@@ -33,8 +33,9 @@ from robomodel.description.shapes import solid
 from robomodel.description.stages import BETWEEN
 from robomodel.files import Allowance
 from robomodel.parsers.schema import Fields
-from robomodel.parsers.usd.schema import MESH, NAME, SCALE, Reader
+from robomodel.parsers.usd.schema import MESH, NAME, SCALE, StageReader
 from robomodel.spatial import minus
+from robomodel.tolerances import WRITTEN
 
 DENSITY = 1000.0
 """Of colliders without one [kg/m³]."""
@@ -47,7 +48,7 @@ _UPRIGHT: dict[str, Rows3] = {  # what turns z to an axis
 
 
 @dataclass
-class Body:
+class LinkPrim:
     """A prim that is a link: its pose in the world [m], and the scale of what is on it.
 
     ``urdf`` is the element of URDF+ that it stands for, if it has one.
@@ -66,7 +67,7 @@ class Body:
 class Placements:
     """Where prims stand in the world."""
 
-    reader: Reader
+    reader: StageReader
 
     def __post_init__(self) -> None:
         from pxr import Usd, UsdGeom
@@ -101,7 +102,7 @@ class Placements:
 # --- shapes ---------------------------------------------------------------------------------------
 
 
-def add_shapes(reader: Reader, placements: Placements, prim: Any, body: Body) -> None:
+def add_shapes(reader: StageReader, placements: Placements, prim: Any, body: LinkPrim) -> None:
     """Add the shapes of a geometric prim to its body: what is seen, what touches, or both."""
     from pxr import UsdGeom
 
@@ -153,7 +154,7 @@ def _collides(prim: Any, body: Any) -> bool:
 
 
 def _form(
-    reader: Reader, prim: Any, scale: Vec3
+    reader: StageReader, prim: Any, scale: Vec3
 ) -> tuple[ShapeKind, tuple[float, ...], Rows3] | None:
     """The kind, size [m] and rotation of a shape; None for kinds without a name."""
     unit = reader.units.length
@@ -175,13 +176,13 @@ def _form(
             return "box", (edge * x, edge * y, edge * z), IDENTITY
         case "Sphere":
             radius = size("radius", 1.0)
-            if max(x, y, z) - min(x, y, z) <= 1e-6 * max(x, y, z):
+            if max(x, y, z) - min(x, y, z) <= WRITTEN * max(x, y, z):
                 return "sphere", (radius * x,), IDENTITY
             return "ellipsoid", (radius * x, radius * y, radius * z), IDENTITY
         case "Cylinder" | "Capsule":
             k = "XYZ".index(axis)
             along, across = (x, y, z)[k], sorted((x, y, z)[:k] + (x, y, z)[k + 1 :])
-            if across[1] - across[0] > 1e-6 * across[1]:
+            if across[1] - across[0] > WRITTEN * across[1]:
                 reader.warn(
                     prim, f"the {kind} is not round; its larger radius is read", "not round"
                 )
@@ -200,7 +201,7 @@ def _form(
     return None
 
 
-def _colour(reader: Reader, prim: Any) -> tuple[float, float, float, float] | None:
+def _colour(reader: StageReader, prim: Any) -> tuple[float, float, float, float] | None:
     """The colour of a shape: its own, or its material's."""
     from pxr import UsdShade
 
@@ -226,7 +227,7 @@ def _physics_material(prim: Any) -> Any:
     return prim if prim and prim.HasAPI(UsdPhysics.MaterialAPI) else None
 
 
-def _surface(reader: Reader, prim: Any) -> Fields:
+def _surface(reader: StageReader, prim: Any) -> Fields:
     """Friction and restitution of a collider."""
     if (material := _physics_material(prim)) is None:
         return {}
@@ -247,10 +248,10 @@ def _surface(reader: Reader, prim: Any) -> Fields:
 class Masses:
     """What weighs bodies: by what their prims say, else by their colliders and densities."""
 
-    reader: Reader
+    reader: StageReader
     allowance: Allowance = field(default_factory=Allowance)
 
-    def of(self, body: Body) -> Inertial | None:
+    def of(self, body: LinkPrim) -> Inertial | None:
         """The inertial of a body; None for one without mass."""
         reader, prim, units = self.reader, body.prim, self.reader.units
         mass = self._positive(prim, "physics:mass", units.mass)
@@ -300,7 +301,7 @@ class Masses:
             raise self.reader.error(prim, f"{name} is negative; zero leaves it to the colliders")
         return value * unit if value else None
 
-    def _centre(self, body: Body) -> Vec3 | None:
+    def _centre(self, body: LinkPrim) -> Vec3 | None:
         """The centre of mass in the link, where the prim says it."""
         centre = self.reader.numbers(body.prim, "physics:centerOfMass", 3, infinite=True)
         if centre is None or any(map(math.isinf, centre)):
@@ -308,7 +309,7 @@ class Masses:
         length = self.reader.units.length
         return vec(c * s * length for c, s in zip(centre, body.scale, strict=True))
 
-    def _of_colliders(self, body: Body) -> Inertial | None:
+    def _of_colliders(self, body: LinkPrim) -> Inertial | None:
         """What the colliders of a body weigh together, in the axes of the link."""
         density = self._positive(body.prim, "physics:density", self.reader.units.density)
         parts = []

@@ -24,15 +24,12 @@ from robomodel.description.poses import compose, inverse, relative, scaled, turn
 from robomodel.errors import Source
 from robomodel.parsers.schema import Fields
 from robomodel.parsers.shared.frames import as_limit, is_on_joint
-from robomodel.parsers.usd.bodies import Body, Placements
-from robomodel.parsers.usd.schema import AXES, DEGREE, DRIVE, FREEDOMS, NO_LIMIT, WORDS, Reader
+from robomodel.parsers.usd.bodies import LinkPrim, Placements
+from robomodel.parsers.usd.schema import AXES, DEGREE, DRIVE, FREEDOMS, WORDS, StageReader
 from robomodel.spatial import transpose
+from robomodel.tolerances import NO_LIMIT, SAME, WRITTEN
 
-_ON_AXIS = 1e-9  # m: what is rounding of single precision
-_MOVED = 1e-6  # m or rad: from where on a pose that is shown is no rounding of zero
-_SAME_LENGTH = 1e-6  # relative
-
-End = tuple[Body, Pose]
+End = tuple[LinkPrim, Pose]
 """A body, or the ground, and the frame of a joint in it."""
 
 
@@ -62,9 +59,9 @@ class Edge:
 class Edges:
     """What reads the joints of a stage."""
 
-    reader: Reader
+    reader: StageReader
     placements: Placements
-    body_of: Callable[[Any], Body]
+    body_of: Callable[[Any], LinkPrim]
 
     def read(self, prim: Any, name: str) -> Edge | None:
         """A joint; None for one that holds nothing."""
@@ -134,7 +131,7 @@ class Edges:
         if least < 0.0 and most < 0.0:
             reader.warn(prim, "the joint keeps no distance, and is left out", "no distance")
             return None
-        if most <= 0.0 or abs(most - least) > _SAME_LENGTH * most:
+        if most <= 0.0 or abs(most - least) > WRITTEN * most:
             reader.warn(
                 prim,
                 "a distance that may vary is a limit, which loops do not have; it is left out",
@@ -268,7 +265,7 @@ def chain(edge: Edge, parent: str, child: str, *, backward: bool) -> tuple[list[
     at = AT_ORIGIN
     for step in steps:
         at = compose(at, step.before)
-        last = step is steps[-1] and is_on_joint(step.kind, step.axis, after.xyz, _ON_AXIS)
+        last = step is steps[-1] and is_on_joint(step.kind, step.axis, after.xyz, SAME)
         origin, axis = at, step.axis
         end = child
         if last:
@@ -355,13 +352,13 @@ def _shown(step: _Step, limits: Limits) -> float | None:
         i, j = (k + 1) % 3, (k + 2) % 3
         r = between.rotation
         at = math.atan2(r[j][i] - r[i][j], r[i][i] + r[j][j])
-    return min(max(at, limits.lower), limits.upper) if abs(at) > _MOVED else None
+    return min(max(at, limits.lower), limits.upper) if abs(at) > WRITTEN else None
 
 
 # --- loops ----------------------------------------------------------------------------------------
 
 
-def loop(reader: Reader, edge: Edge) -> tuple[list[Link], list[Joint], Loop]:
+def loop(reader: StageReader, edge: Edge) -> tuple[list[Link], list[Joint], Loop]:
     """The loop that an edge closes; with a chain of joints where no type of loop leaves as much."""
     one, other = (Anchor(body.name, frame) for body, frame in edge.ends)
     if edge.length is not None:

@@ -46,7 +46,7 @@ from robomodel.parsers.shared.springs import read_spring
 from robomodel.parsers.sources import TEXT
 from robomodel.parsers.urdf.joints import read_coupling, read_joint, read_loop
 from robomodel.parsers.urdf.links import Colours, read_link
-from robomodel.parsers.usd.bodies import Body, Masses, Placements, add_shapes
+from robomodel.parsers.usd.bodies import LinkPrim, Masses, Placements, add_shapes
 from robomodel.parsers.usd.joints import Edge, Edges, chain, loop
 from robomodel.parsers.usd.schema import (
     DEGREE,
@@ -57,8 +57,8 @@ from robomodel.parsers.usd.schema import (
     JOINT,
     JOINTS,
     LINKS,
-    Reader,
-    Units,
+    StageReader,
+    StageUnits,
     digest,
 )
 
@@ -69,7 +69,7 @@ _IRRELEVANT = ("MjcKeyframe", "MjcSite")
 def read_usd(source: object, *, strict: bool = False) -> Description:
     """The description of the robot in a USD file or text; what is suspicious is warned of."""
     content, file = _opened(source)
-    reader = Reader(file, Units())
+    reader = StageReader(file, StageUnits())
     try:
         stage = open_stage(content, file, reader.issues, text=file == TEXT)
         description = _read(stage, reader)
@@ -83,7 +83,7 @@ def read_usd(source: object, *, strict: bool = False) -> Description:
     return description
 
 
-def _read(stage: Any, reader: Reader) -> Description:
+def _read(stage: Any, reader: StageReader) -> Description:
     """The description of the robot on a stage."""
     from pxr import Tf
 
@@ -121,8 +121,8 @@ class _Robot:
     """A stage, and what was read of it so far."""
 
     stage: Any
-    reader: Reader
-    bodies: dict[Any, Body] = field(default_factory=dict)
+    reader: StageReader
+    bodies: dict[Any, LinkPrim] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     elements: list[tuple[Any, Any]] = field(default_factory=list)
     actuators: list[Any] = field(default_factory=list)
@@ -140,10 +140,10 @@ class _Robot:
                 raise DescriptionError(f"{name} is {value:g}; it is positive", self.source)
         if (up := str(UsdGeom.GetStageUpAxis(self.stage))) not in ("Y", "Z"):
             raise DescriptionError(f"upAxis is {up}; it is Y or Z", self.source)
-        self.reader.units = Units(length, mass)
+        self.reader.units = StageUnits(length, mass)
         self.placements = Placements(self.reader)
         self.masses = Masses(self.reader)
-        self.ground = Body(None, WORLD, AT_ORIGIN, (1.0, 1.0, 1.0))
+        self.ground = LinkPrim(None, WORLD, AT_ORIGIN, (1.0, 1.0, 1.0))
         self.link_names, self.joint_names = Names(), Names()
 
     @property
@@ -208,7 +208,7 @@ class _Robot:
         if len(document.root) != 1 or (tag and document.root[0].tag != tag):
             raise self.reader.error(prim, f"{name} holds no <{tag}>; leave the attribute out")
         if name == ELEMENT and (
-            replace(self.reader.units, mujoco_angle=DEGREE) != Units()
+            replace(self.reader.units, mujoco_angle=DEGREE) != StageUnits()
             or self.reader.written(prim, DIGEST) != digest(prim)
         ):
             self.reader.warn(
@@ -245,9 +245,9 @@ class _Robot:
             raise self.reader.error(
                 prim, f"another prim is the link '{name}', too; load the file of one robot"
             )
-        self.bodies[prim.GetPath()] = Body(prim, fresh, pose, scale, urdf)
+        self.bodies[prim.GetPath()] = LinkPrim(prim, fresh, pose, scale, urdf)
 
-    def body_of(self, prim: Any) -> Body:
+    def body_of(self, prim: Any) -> LinkPrim:
         """The body that a prim belongs to, or the ground."""
         while prim and not prim.IsPseudoRoot():
             if (body := self.bodies.get(prim.GetPath())) is not None:
@@ -317,7 +317,7 @@ class _Robot:
         return (0.0, 0.0, 1.0) if upright else (0.0, 1.0, 0.0)
 
 
-def _begins(reader: Reader, prim: Any, text: str) -> bool:
+def _begins(reader: StageReader, prim: Any, text: str) -> bool:
     """Whether a prim has an element of ours that begins so."""
     element = reader.written(prim, ELEMENT)
     return isinstance(element, str) and element.startswith(text)
@@ -330,7 +330,7 @@ def _label(prim: Any) -> str:
 
 # --- the tree -------------------------------------------------------------------------------------
 
-_Step = tuple[Edge, Body, Body, bool]
+_Step = tuple[Edge, LinkPrim, LinkPrim, bool]
 
 
 class _JointTree:
@@ -349,7 +349,7 @@ class _JointTree:
                     self.at[id(body)].append(edge)
         self.reached = {id(self.ground)}
         self.steps: dict[int, _Step] = {}
-        self.free: list[Body] = []
+        self.free: list[LinkPrim] = []
         self._span()
 
     def _written_on_links(self) -> Iterator[Edge]:
@@ -386,7 +386,7 @@ class _JointTree:
             if id(body) not in self.reached:
                 self._float(self._root(body))
 
-    def _is_root_link(self, body: Body) -> bool:
+    def _is_root_link(self, body: LinkPrim) -> bool:
         """Whether a body is the root link of a robot of ours, which no joint of its own moves."""
         if self.robot.grounded is not None:
             targets = self.robot.grounded.GetRelationship("physics:body1").GetTargets()
@@ -395,7 +395,7 @@ class _JointTree:
             edge.ends[1][0] is body and not edge.excluded for edge in self.at[id(body)]
         )
 
-    def _part(self, body: Body) -> list[Body]:
+    def _part(self, body: LinkPrim) -> list[LinkPrim]:
         """The bodies that hang together with one by joints that are not excluded."""
         part, seen = [body], {id(body), id(self.ground)}
         for each in part:
@@ -406,7 +406,7 @@ class _JointTree:
                         part.append(end)
         return part
 
-    def _root(self, body: Body) -> Body:
+    def _root(self, body: LinkPrim) -> LinkPrim:
         """The root of the part of a body: an articulation's, else one that no joint moves."""
         from pxr import UsdPhysics
 
@@ -416,13 +416,13 @@ class _JointTree:
         moved = {id(edge.ends[1][0]) for edge in self.edges if not edge.excluded}
         return next((each for each in marked or part if id(each) not in moved), (marked or part)[0])
 
-    def _float(self, body: Body) -> None:
+    def _float(self, body: LinkPrim) -> None:
         """A part that nothing holds in the world."""
         self.free.append(body)
         self.reached.add(id(body))
         self._grow(body, excluded=False)
 
-    def _grow(self, start: Body, *, excluded: bool) -> None:
+    def _grow(self, start: LinkPrim, *, excluded: bool) -> None:
         """Add the joints that lead from a body to bodies that no joint leads to yet."""
         queue = deque([start])
         while queue:
@@ -493,7 +493,7 @@ class _JointTree:
             return self.robot.gravity
         return vec(GRAVITY[2] * x for x in self.robot.up)
 
-    def _link(self, body: Body) -> Link:
+    def _link(self, body: LinkPrim) -> Link:
         source = self.reader.source(body.prim)
         if body.urdf is not None:
             inertial = read_link(body.urdf, body.urdf.root, Colours(body.urdf)).inertial
@@ -502,7 +502,7 @@ class _JointTree:
             inertial = self.robot.masses.of(body)
         return Link(body.name, inertial, source, tuple(body.shapes))
 
-    def _floating(self, body: Body) -> Joint:
+    def _floating(self, body: LinkPrim) -> Joint:
         """The joint of a part that floats; what loops tie elsewhere starts where it is shown."""
         part = {id(each) for each in self._part(body)}
         tied = any(len({id(end) in part for end, _ in each.ends}) > 1 for each in self.edges)

@@ -19,6 +19,7 @@ import numpy as np
 from robomodel.description import Pose, Vec3
 from robomodel.description.poses import quaternion_of_rotation, rotation_of_quaternion, vec
 from robomodel.errors import DescriptionError, Issue, Source
+from robomodel.tolerances import NO_LIMIT
 
 DEGREE = math.pi / 180.0
 
@@ -26,14 +27,12 @@ AXES: dict[str, Vec3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 
 FREEDOMS = ("transX", "transY", "transZ", "rotX", "rotY", "rotZ")
 """What a joint may leave free: instances of LimitAPI."""
 
-MOST = 1e6
+NO_VELOCITY_LIMIT = 1e6
 """From this on a velocity limit is none, as PhysX writes it."""
-NO_LIMIT = 1e10
-"""From this on a limit of position or force is none: exporters write FLT_MAX."""
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class StageUnits:
     """What a stage's lengths and masses are in metres and kilograms, and MuJoCo's angles."""
 
     length: float = 1.0
@@ -78,7 +77,7 @@ class Word:
     most: float = math.inf
     schema: str = ""
 
-    def factor(self, units: Units, *, turns: bool) -> float:
+    def factor(self, units: StageUnits, *, turns: bool) -> float:
         """What makes the number SI."""
         power = (2 if self.mass else 0) if turns else self.length
         of_mass = units.mass if self.mass else 1.0
@@ -99,9 +98,22 @@ WORDS = (
     Word("physxJointAxis:{axis}:armature", "armature", mass=True),
     Word("physxJointAxis:{axis}:viscousFrictionCoefficient", "damping", mass=True, degrees=-1),
     Word("physxJointAxis:{axis}:dynamicFrictionEffort", "friction", mass=True, length=1),
-    Word("physxJointAxis:{axis}:maxJointVelocity", "velocity", degrees=1, length=1, most=MOST),
+    Word(
+        "physxJointAxis:{axis}:maxJointVelocity",
+        "velocity",
+        degrees=1,
+        length=1,
+        most=NO_VELOCITY_LIMIT,
+    ),
     Word("physxJoint:armature", "armature", mass=True, schema=_PHYSX),
-    Word("physxJoint:maxJointVelocity", "velocity", degrees=1, length=1, most=MOST, schema=_PHYSX),
+    Word(
+        "physxJoint:maxJointVelocity",
+        "velocity",
+        degrees=1,
+        length=1,
+        most=NO_VELOCITY_LIMIT,
+        schema=_PHYSX,
+    ),
     Word("physxJoint:jointFriction", "friction", mass=True, length=1),
     Word("mjc:armature", "armature", mass=True),
     Word("mjc:damping", "damping", mass=True),
@@ -175,11 +187,11 @@ def _shortest(value: Any) -> float:
 
 
 @dataclass
-class Reader:
+class StageReader:
     """What reads values of prims: finite numbers, or an error that names the prim."""
 
     file: str
-    units: Units
+    units: StageUnits
     issues: list[Issue] = field(default_factory=list)
 
     def source(self, prim: Any) -> Source:

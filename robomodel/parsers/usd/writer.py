@@ -67,7 +67,7 @@ from robomodel.parsers.usd.schema import (
     NAME,
     SCALE,
     WORDS,
-    Units,
+    StageUnits,
     digest,
     quaternion,
 )
@@ -473,7 +473,7 @@ class _Writer:
                 continue
             type_ = Sdf.ValueTypeNames.Double if exact else Sdf.ValueTypeNames.Float
             attribute = prim.CreateAttribute(name, type_, False)
-            attribute.Set(value / word.factor(Units(), turns=turns))
+            attribute.Set(value / word.factor(StageUnits(), turns=turns))
 
     def _mimic(
         self, follower: Joint | None, leader: Joint | None, factor: float, offset: float

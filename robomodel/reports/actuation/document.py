@@ -27,6 +27,7 @@ from robomodel.reports.document import (
     picked,
 )
 from robomodel.reports.plots import Line, Plot, bounded
+from robomodel.tolerances import SAME
 
 if TYPE_CHECKING:
     from robomodel.reports.actuation.study import (
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
     )
     from robomodel.reports.actuation.transmission import Extreme, Transmission
 
-STEEPEST = 30.0  # times the median: beyond it curves near dead points are cut off
+CUT_OFF = 30.0  # times the median: beyond it curves near dead points are cut off
 LOW = math.radians(40.0)  # transmission angle below which the bars mostly load their hinges
-UNBOUNDED = 1e4  # times the median: what goes to infinity at dead points
-ALIKE = 0.01  # of the greatest number: curves that differ by less look the same
+DIVERGES = 1e4  # times the median: what goes to infinity at dead points
+LOOK_ALIKE = 0.01  # of the greatest number: curves that differ by less look the same
 SIDES = ("lower", "upper")
 Designs: TypeAlias = "Sequence[tuple[str, Actuation]]"  # with names; that of a single one is empty
 
@@ -135,7 +136,7 @@ def _alike(one: Sequence[Plot], other: Sequence[Plot]) -> bool:
 def _near(one: Array, other: Array) -> bool:
     if one.shape != other.shape or not np.any(np.isfinite(one)):
         return False
-    size = ALIKE * float(np.nanmax(np.abs(one)))
+    size = LOOK_ALIKE * float(np.nanmax(np.abs(one)))
     return any(
         np.allclose(one, each, rtol=0.0, atol=size, equal_nan=True)
         for each in (other, -other, -other[::-1])
@@ -260,9 +261,9 @@ def _spread(values: Array, unit: str, *, always: bool = False) -> str:
     if ends is None:
         return ""
     low, high = ends
-    if low > 0.0 and high > UNBOUNDED * float(np.nanmedian(values)):
+    if low > 0.0 and high > DIVERGES * float(np.nanmedian(values)):
         return f"{low:.4g} {unit} and up"
-    if high - low <= 1e-9 * max(abs(low), abs(high)):
+    if high - low <= SAME * max(abs(low), abs(high)):
         return f"{low:.4g} {unit}" if always else ""
     if f"{low:.4g}" == f"{high:.4g}":
         return f"{low:.4g} {unit}"
@@ -300,7 +301,7 @@ def _joint_notes(each: JointEnvelope) -> Iterator[str]:
         ("effort", each.effort, each.file_limits.effort, force),
         ("velocity", each.velocity, each.file_limits.velocity, speed),
     ):
-        if math.isfinite(promised) and here < promised * (1.0 - 1e-9):
+        if math.isfinite(promised) and here < promised * (1.0 - SAME):
             yield (
                 f"{each.joint}: the file promises {word} {_with(promised, unit)}, the motor gives "
                 f"{_with(here, unit)}"
@@ -459,14 +460,14 @@ def _along(
     columns = values[order].reshape(len(order), len(each.actuators) if word == "ratio" else 1)
     labels = each.actuators if word == "ratio" else (word,)
     for label, column in zip(labels, columns.T, strict=True):
-        shown = bounded(column, STEEPEST)
+        shown = bounded(column, CUT_OFF)
         if np.any(np.isfinite(shown)):
             yield Line(_of(design, label), places, shown)
 
 
 def _varies(values: Array) -> bool:
     finite = values[np.isfinite(values)]
-    return bool(np.ptp(finite) > 1e-9 * np.max(np.abs(finite)))
+    return bool(np.ptp(finite) > SAME * np.max(np.abs(finite)))
 
 
 def _of_speed_torque(group: Mapping[str, SpeedTorque]) -> Iterator[Plot]:

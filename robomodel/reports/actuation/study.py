@@ -38,7 +38,7 @@ from robomodel.model.joints import Array, Revolute
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.transmission import Extreme, Transmission, transmissions
 from robomodel.reports.document import Document, HasDocument
-from robomodel.tolerances import PARALLEL, SAME
+from robomodel.tolerances import MOVES, PARALLEL, SAME, WRITTEN
 
 SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
 PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
@@ -325,7 +325,6 @@ def _turned(model: Model, joints: tuple[JointEnvelope, JointEnvelope]) -> Array:
 # ---- four-bars -----------------------------------------------------------------------------------
 
 
-ALIKE = 1e-6  # relative: lengths, or sums of them, that count as equal
 TURNING = ("revolute", "continuous", "spherical", "universal")  # of closing joints
 
 
@@ -408,9 +407,9 @@ def _four_bar(
     bars -= np.sum(bars * normal[:, None], axis=-1, keepdims=True) * normal[:, None]
     sizes = np.linalg.norm(bars, axis=-1)
     length = np.median(sizes, axis=0)
-    if np.min(length) <= ALIKE * np.max(length):
+    if np.min(length) <= WRITTEN * np.max(length):
         return None
-    if float(np.max(np.abs(sizes - length))) > ALIKE * float(np.max(length)):
+    if float(np.max(np.abs(sizes - length))) > WRITTEN * float(np.max(length)):
         return None  # not in one plane
     first = _input(model, names)
     order = [(first + i) % 4 for i in range(4)]
@@ -455,7 +454,7 @@ def _extremes(
     is right. ``turn``: the angle between these bars, at positions ``at`` of the input in order.
     """
     a, b, c, d = lengths
-    if not at[-1] - at[0] > 1e-6:
+    if not at[-1] - at[0] > MOVES:
         return []
     sign = math.copysign(1.0, turn[-1] - turn[0])
     offset = float(np.median(turn - sign * at))
@@ -514,7 +513,7 @@ def grashof(lengths: tuple[float, ...], frame: int) -> tuple[str, float]:
     """The class of a four-bar by its lengths, in order round it, and Grashof's margin [m]."""
     shortest, _, _, longest = sorted(lengths)
     margin = sum(lengths) - 2.0 * (shortest + longest)
-    tolerance = ALIKE * longest
+    tolerance = WRITTEN * longest
     if abs(margin) <= tolerance:
         a, b, c, d = lengths
         if abs(a - c) <= tolerance and abs(b - d) <= tolerance:
@@ -536,7 +535,6 @@ def grashof(lengths: tuple[float, ...], frame: int) -> tuple[str, float]:
 
 GRID = 25  # configurations along each of two coordinates
 TURN = 3.0  # radians, or metres, either way of coordinates without limits
-MOVES = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -573,7 +571,7 @@ class Workspace:
 
 def _axis_name(axis: Array) -> str:
     k = int(np.argmax(np.abs(axis)))
-    if abs(axis[k]) > 1.0 - 1e-9:
+    if abs(axis[k]) > 1.0 - SAME:
         return f"{'-' if axis[k] < 0.0 else ''}{'xyz'[k]}"
     return f"along ({', '.join(f'{x:g}' for x in (np.round(axis, 2) + 0.0).tolist())})"
 
@@ -632,7 +630,7 @@ def _foot_velocities(model: Model, q: Array, foot: FrameLike, joints: Sequence[s
 def _upright(plane: Array) -> Array:
     """Axes of the same plane, the second one as nearly along z as there is one, else along y."""
     z, y = (plane.T @ plane[:, k] for k in (2, 1))
-    up = z if np.linalg.norm(z) > 1e-6 else y
+    up = z if np.linalg.norm(z) > PARALLEL else y
     second = up / np.linalg.norm(up)
     normal = np.cross(plane[0], plane[1])
     first = np.cross(second, normal)

@@ -34,7 +34,7 @@ from robomodel.reports.document import (
     picked,
 )
 from robomodel.reports.validation.context import CheckContext, steiner
-from robomodel.tolerances import SAME
+from robomodel.tolerances import SAME, WRITTEN
 
 UNITS = {
     "mass": "kg", "com": "m", "inertia": "kg m²", "origin": "m", "orientation": "rad",
@@ -189,7 +189,7 @@ def _share(torque: float) -> str:
 # ---- causes --------------------------------------------------------------------------------------
 
 
-EXACT = 1e-3  # of a factor or a difference: what the digits of a file leave unexplained
+DIGITS_LEFT = 1e-3  # of a factor or a difference: what the digits of a file leave unexplained
 MASSES = {"kg": 1.0, "g": 1e3, "lb": 1.0 / 0.45359237}
 LENGTHS = {"m": 1.0, "cm": 1e2, "mm": 1e3, "in": 1.0 / 0.0254, "ft": 1.0 / 0.3048}
 INERTIAS = {
@@ -233,7 +233,7 @@ def other_unit(ratio: float, units: Mapping[str, float]) -> Cause | None:
 
 
 def _near(x: float, y: float) -> bool:
-    return abs(x - y) <= EXACT * abs(y)
+    return abs(x - y) <= DIGITS_LEFT * abs(y)
 
 
 # ---- masses --------------------------------------------------------------------------------------
@@ -267,7 +267,9 @@ class MassProperties:
         return cls(inertial.mass, com, np.asarray(inner @ moments @ inner.T), written=inner)
 
 
-def mass_cause(right: MassProperties, wrong: MassProperties, within: float = EXACT) -> Cause | None:
+def mass_cause(
+    right: MassProperties, wrong: MassProperties, within: float = DIGITS_LEFT
+) -> Cause | None:
     """Why a mass differs: its unit, or it was overwritten and the inertia was not."""
     if not (right.mass > 0.0 and wrong.mass > 0.0) or abs(wrong.mass / right.mass - 1.0) < SAME:
         return None
@@ -281,13 +283,13 @@ def mass_cause(right: MassProperties, wrong: MassProperties, within: float = EXA
     )
 
 
-def com_cause(right: Array, wrong: Array, within: float = EXACT) -> Cause | None:
+def com_cause(right: Array, wrong: Array, within: float = DIGITS_LEFT) -> Cause | None:
     """Why a point differs: its unit, or the sign of a coordinate."""
     size = float(np.linalg.norm(wrong - right))
     if not right.any() or not size:
         return None
     ratio = float(right @ wrong / (right @ right))
-    if ratio > 0.0 and np.linalg.norm(wrong - ratio * right) < EXACT * np.linalg.norm(wrong):
+    if ratio > 0.0 and np.linalg.norm(wrong - ratio * right) < DIGITS_LEFT * np.linalg.norm(wrong):
         return other_unit(ratio, LENGTHS)
     for signs in itertools.product((1.0, -1.0), repeat=3):
         if np.linalg.norm(wrong - right * signs) < within * size:
@@ -301,7 +303,7 @@ def com_cause(right: Array, wrong: Array, within: float = EXACT) -> Cause | None
 
 
 def inertia_cause(
-    right: MassProperties, wrong: MassProperties, within: float = EXACT
+    right: MassProperties, wrong: MassProperties, within: float = DIGITS_LEFT
 ) -> Cause | None:
     """Why an inertia differs: what explains it best, and leaves ``within`` of the difference."""
     size = float(np.linalg.norm(wrong.inertia - right.inertia))
@@ -536,7 +538,7 @@ class Causes:
             ]
             if pair[0] and pair[1]:
                 r, p, y = (DEGREE * angle for angle in rpy_of(pair[0]))
-                if np.abs(np.subtract(rotation_from_rpy(r, p, y), pair[1])).max() < 1e-6:
+                if np.abs(np.subtract(rotation_from_rpy(r, p, y), pair[1])).max() < WRITTEN:
                     return Cause("degrees", "degrees, not rad")
             return None
         return com_cause(a, b)
@@ -576,7 +578,7 @@ def _ratio_cause(a: float, b: float) -> Cause | None:
 def _named(axis: Array) -> str:
     """A coordinate axis by its letter."""
     k = int(np.argmax(np.abs(axis)))
-    if abs(axis[k]) < 1.0 - 1e-9:
+    if abs(axis[k]) < 1.0 - SAME:
         return f"({' '.join(f'{x:.4g}' for x in axis)})"
     return "-" * bool(axis[k] < 0.0) + "xyz"[k]
 

@@ -24,7 +24,7 @@ from robomodel.model.graph import WORLD, SpanningTree, spanning_tree
 from robomodel.model.joints import Array
 from robomodel.tolerances import SAME
 
-NEAR = 1e-2  # of the robot's size: how far apart joints of different names may be and be the same
+SAME_PLACE = 1e-2  # of the robot's size: how far apart joints that are the same may be
 
 
 # ---- the two robots ------------------------------------------------------------------------------
@@ -193,9 +193,9 @@ def _pairs(a: Sequence[PlacedJoint], b: Sequence[PlacedJoint], shift: Array, siz
     if not left or not right:
         return pairs
     far = np.array([[_apart(one, other, shift, size) for other in right] for one in left])
-    rows, columns = linear_sum_assignment(np.where(far < NEAR, far, 1.0))
+    rows, columns = linear_sum_assignment(np.where(far < SAME_PLACE, far, 1.0))
     near = zip(rows.tolist(), columns.tolist(), strict=True)
-    return pairs + [(left[i], right[j]) for i, j in near if far[i, j] < NEAR]
+    return pairs + [(left[i], right[j]) for i, j in near if far[i, j] < SAME_PLACE]
 
 
 def _apart(one: PlacedJoint, other: PlacedJoint, shift: Array, size: float) -> float:

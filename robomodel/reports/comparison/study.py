@@ -46,7 +46,7 @@ from robomodel.reports.comparison.match import (
     moved_point,
     pose_of,
 )
-from robomodel.tolerances import SAME
+from robomodel.tolerances import NOTHING, SAME
 
 LOOP_AXES = ("revolute", "prismatic", "planar", "universal")
 TOLERANCE = 1e-6
@@ -215,7 +215,7 @@ class _Differences:
         com = vec(_tuple(centre))
         moments = [_moments(np.array(one.inertia)), _moments(inertia)]
         size = max(sum(m[k] for k in (0, 3, 5)) for m in moments)
-        size = max(size, 1e-12 * a.model.mass * self.match.size**2)
+        size = max(size, NOTHING * a.model.mass * self.match.size**2)
         values: dict[str, tuple[Value, Value]] = {}
         if self.differ(one.mass, mass):
             values["mass"] = one.mass, mass
@@ -532,7 +532,7 @@ def _follows(
         if used == len(rows):
             break
         pivot = used + int(np.argmax(np.abs(rows[used:, n])))
-        if abs(rows[pivot, n]) <= 1e-12 * np.abs(rows).max():
+        if abs(rows[pivot, n]) <= NOTHING * np.abs(rows).max():
             continue
         rows[[used, pivot]] = rows[[pivot, used]]
         rows[used] /= rows[used, n]
@@ -541,7 +541,7 @@ def _follows(
                 rows[other] -= rows[other, n] * rows[used]
         result[name] = rows[used]
     return {
-        name: {order[n]: -float(row[n]) for n in np.flatnonzero(np.abs(row[:-1]) > 1e-12).tolist()
+        name: {order[n]: -float(row[n]) for n in np.flatnonzero(np.abs(row[:-1]) > NOTHING).tolist()
                if order[n] != name} | {"": float(row[-1])}
         for name, row in result.items()
     }  # fmt: skip

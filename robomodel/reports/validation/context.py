@@ -21,6 +21,7 @@ from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.reports.validation.linkage import LinkageStudy, study
 from robomodel.scalars import Scalar
+from robomodel.tolerances import SAME
 
 BALANCED = 1e-3  # m: a centre of mass so near to the axis is on it
 LEVER = 2.0  # the most that a lever turns for the joint that it mimics
@@ -348,7 +349,7 @@ class CheckContext:
             for body in cluster.bodies:
                 if body not in moving:
                     ratios = (g[model.nodes[body].v, cluster.v] @ inverse).tolist()
-                    yield body, {n: x for n, x in zip(names, ratios, strict=True) if abs(x) > 1e-9}
+                    yield body, {n: x for n, x in zip(names, ratios, strict=True) if abs(x) > SAME}
         elif cluster.kind == "loops":
             for body in cluster.bodies:
                 name = model.joints[body].name

@@ -19,13 +19,14 @@ from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.reports.document import picked, plain
 from robomodel.reports.drawings import Sketch, sketch
+from robomodel.tolerances import OPEN, SAME
 
-SAMPLES = 400
-FEW = 3  # freedoms up to which curves begin at other samples, too
+SWEPT_SAMPLES = 400
+FEW_FREEDOMS = 3  # freedoms up to which curves begin at other samples, too
 OTHER_STARTS = 3  # clusters of several freedoms are swept from their worst samples too, so many
 CHOICES = 500  # more choices of independent coordinates than these are not compared
-DRAWN = 4  # singularities
-SINGULAR = 1e6  # 1/σ beyond which it is drawn no higher
+DRAWN_SINGULARITIES = 4  # singularities
+DRAWN_UP_TO = 1e6  # 1/σ beyond which it is drawn no higher
 SEED = 20240611
 
 
@@ -49,7 +50,7 @@ class LinkageStudy:
     where its independent joints are neutral, limits aside. ``chosen`` and ``best``: independent
     coordinates, the latter the best that there are (None where there are too many to compare).
     ``other_sweeps``: the same on the nearest other way to close. ``conditions``: 1/σ of the
-    independent coordinates along the sweeps and the other ones, at most :data:`SINGULAR`.
+    independent coordinates along the sweeps and the other ones, at most :data:`DRAWN_UP_TO`.
     ``sketches``: drawings at neutral, on that other way, and at singularities; ``ghosts``: at the
     ends of the first sweep.
     """
@@ -128,7 +129,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     start = np.array(cluster.start)
     rng = np.random.default_rng(SEED)
     ranges = column_ranges(motion.columns, motion.geometry.scale)
-    guesses = random_positions(motion.geometry, ranges, rng, SAMPLES)
+    guesses = random_positions(motion.geometry, ranges, rng, SWEPT_SAMPLES)
     samples, closed = motion.close(_geared(cluster, guesses, rotors))
     samples = samples[closed & motion.within(samples)]
     samples = np.concatenate([start[None], samples])
@@ -141,7 +142,7 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
         near = near[regular > 1e-4]
         starts += list(near[np.argsort(regular[regular > 1e-4], kind="stable")][:OTHER_STARTS])
     columns = _swept(model, cluster)
-    if len(columns) > FEW:
+    if len(columns) > FEW_FREEDOMS:
         starts = starts[:1]
     sweeps = [_with_range(model, cluster, each) for each in curves(motion, starts, columns)]
     first = sweeps[: len(columns)]
@@ -213,7 +214,7 @@ def _sketches(
     first = sweeps[: len({each.joint for each in sweeps})]
     singular = [(each, sweep.joint) for sweep in first
                 for each in sweep.singularities]  # fmt: skip
-    for each, joint in singular[:DRAWN]:
+    for each, joint in singular[:DRAWN_SINGULARITIES]:
         title = f"{each.kind}: {joint} = {each.position:.4g}"
         yield sketch(model, cluster, each.joints, title)
 
@@ -238,7 +239,7 @@ def _geared(cluster: Cluster, q: Array, rotors: Turned) -> Array:
 
 
 def _start_condition(motion: ClusterMotion, q: Array, leading: _Leading) -> float:
-    if float(motion.geometry.gap(q)) > 1e-6:
+    if float(motion.geometry.gap(q)) > OPEN:
         return math.nan
     singular = np.linalg.svd(motion.matrix(q), compute_uv=False)
     regular = float(leading(q[None], motion.cluster.columns)[0])
@@ -296,7 +297,7 @@ def _along(leading: _Leading, cluster: Cluster, swept: Sequence[Curve]) -> tuple
     """1/σ of the independent coordinates along curves."""
     with np.errstate(divide="ignore"):
         return tuple(
-            np.minimum(1.0 / leading(each.joints, cluster.columns), SINGULAR) for each in swept
+            np.minimum(1.0 / leading(each.joints, cluster.columns), DRAWN_UP_TO) for each in swept
         )
 
 
@@ -337,7 +338,7 @@ def _groups(motion: ClusterMotion, samples: Array) -> tuple[tuple[str, ...], ...
     """Joints that no condition relates to each other, though they are in one cluster."""
     from scipy.sparse.csgraph import connected_components
 
-    used = np.max(np.abs(motion.geometry.evaluate(samples[:64])[1]), axis=0) > 1e-9
+    used = np.max(np.abs(motion.geometry.evaluate(samples[:64])[1]), axis=0) > SAME
     together = used.T.astype(int) @ used
     group = connected_components(together, directed=False)[1].tolist()
     by_joint: dict[int, list[str]] = {}

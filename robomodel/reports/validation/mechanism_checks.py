@@ -13,19 +13,19 @@ from robomodel.description import Loop
 from robomodel.model import graph
 from robomodel.model.configurations.curves import Curve, Singularity
 from robomodel.model.elements import Cluster, Joint
-from robomodel.model.mobility.analysis import REAL, follower_curves
+from robomodel.model.mobility.analysis import follower_curves
 from robomodel.model.tree_constraints import find_tree_constraints
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import LinkageStudy
-from robomodel.tolerances import CLOSED, PARALLEL
+from robomodel.tolerances import CLOSED, PARALLEL, SAME, SINGULAR, WRITTEN
 
-OPEN = 1e-3  # of a cluster's size: files round positions, but not by more
-DIGITS = 2e-5  # of the robot's size: what five digits of lengths and angles leave open
-APART = 5e-3  # of the robot's size: what is farther open is not closed where the file puts it
-NEAR = 0.1  # rad or m: singularities beyond the limits, but nearer to them than this, are findings
+ROUNDED_GAP = 1e-3  # of a cluster's size: files round positions, but not by more
+FIVE_DIGITS = 2e-5  # of the robot's size: what five digits of lengths and angles leave open
+NOT_CLOSED = 5e-3  # of the robot's size: what is farther open is not closed where the file puts it
+BEYOND_LIMITS = 0.1  # rad or m: singularities no farther beyond the limits are findings
 BETTER = 10.0  # times better conditioned: other independent coordinates are a finding
-ROUNDED = 0.01  # of a range: limits of files are those at the ends, however curves bend near them
+LIMIT_ROUNDED = 0.01  # of a range: a file's limits are the ends, however curves bend near them
 POOR = 10.0  # times the usual condition: a start that is nearly singular
 
 
@@ -103,7 +103,7 @@ def _meet(context: CheckContext, bodies: Sequence[int]) -> bool:
         across = np.eye(3) - np.outer(axis, axis)
         matrix += across
         right += across @ place
-    point = np.linalg.lstsq(matrix, right, rcond=1e-9)[0]
+    point = np.linalg.lstsq(matrix, right, rcond=SINGULAR)[0]
     return all(
         float(
             np.linalg.norm(np.cross(context.axis(body), point - context.placements.origins[body]))
@@ -171,7 +171,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
     """Where the file puts its joints, and over their ranges: whether the loops close."""
     for cluster, linkage in _linkages(context):
         source = context.cluster_source(cluster)
-        if DIGITS * context.size < linkage.start_gap < APART * context.size and not any(
+        if FIVE_DIGITS * context.size < linkage.start_gap < NOT_CLOSED * context.size and not any(
             context.loops[loop.name].tolerance
             for loop in context.model.loops
             if loop.cluster == cluster.name
@@ -187,7 +187,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 linkage.start_gap,
                 "m or sine of an angle",
             )
-        elif linkage.start_gap > OPEN * context.size:
+        elif linkage.start_gap > ROUNDED_GAP * context.size:
             yield note(
                 "start",
                 source,
@@ -223,7 +223,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 linkage.gap,
                 "m or sine of an angle",
             )
-        if linkage.outside > 1e-6:
+        if linkage.outside > WRITTEN:
             yield warning(
                 "closing",
                 source,
@@ -273,7 +273,7 @@ def check_singularities(context: CheckContext) -> Iterator[Finding]:
                 continue
             for event, sweep in sorted(events, key=lambda pair: beyond(*pair))[:1]:
                 past = beyond(event, sweep)
-                if limited and past < NEAR:
+                if limited and past < BEYOND_LIMITS:
                     yield note(
                         "singularity",
                         context.joint_source(sweep.joint),
@@ -313,7 +313,7 @@ def _singular(
     }[event.kind]
     position = round(event.position, 9) + 0.0
     positions = sorted({round(each.position, 9) + 0.0 for each, of in reached if of is sweep})
-    more = [f"{x:.6g}" for x in positions if abs(x - position) > 1e-6]
+    more = [f"{x:.6g}" for x in positions if abs(x - position) > WRITTEN]
     others = f" (and at {', '.join(more)})" if more else ""
     distance = f", {event.away:.3g} from neutral" if neutral else ", far from neutral"
     best = linkage.best
@@ -430,16 +430,16 @@ def _ends(curve: Polynomial, joint: Joint, at: float) -> tuple[float, float] | N
     if curve.degree() == 1:
         low, high = sorted((limit - curve.coef[0]) / curve.coef[1] for limit in limits)
         return low, high
-    slack = ROUNDED * (limits[1] - limits[0]) if math.isfinite(limits[1] - limits[0]) else 0.0
+    slack = LIMIT_ROUNDED * (limits[1] - limits[0]) if math.isfinite(limits[1] - limits[0]) else 0.0
     limits = limits[0] - slack, limits[1] + slack
     ends = [-math.inf, math.inf]
     for limit in filter(math.isfinite, limits):
         roots = np.atleast_1d((curve - limit).roots())
-        ends += roots[np.abs(roots.imag) <= REAL].real.tolist()
+        ends += roots[np.abs(roots.imag) <= SAME].real.tolist()
     ends.sort()
     largest = 1.0 + max(map(abs, ends[1:-1]), default=0.0)
     for low, high in itertools.pairwise(ends):
         middle = 0.5 * (max(low, -largest) + min(high, largest))
-        if low - REAL <= at <= high + REAL and limits[0] <= float(curve(middle)) <= limits[1]:
+        if low - SAME <= at <= high + SAME and limits[0] <= float(curve(middle)) <= limits[1]:
             return low, high
     return None

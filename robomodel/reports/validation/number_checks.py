@@ -22,9 +22,9 @@ from robomodel.reports.comparison.differences import MassProperties
 from robomodel.reports.document import Finding, count, note, warning
 from robomodel.reports.validation.context import CheckContext, GearedRotor
 from robomodel.spatial import apply, plus
-from robomodel.tolerances import SAME
+from robomodel.tolerances import SAME, TINY, WRITTEN
 
-LONG = 20.0  # m: a robot's joints are nearer to each other
+FAR_APART = 20.0  # m: a robot's joints are nearer to each other
 ENDLESS = 1e4  # m: limits beyond are those of no slide, but written for none
 TURNS = (4 * math.pi, 3600.0)  # rad: limits beyond two turns; beyond ten turns of degrees: for none
 BROKEN = 1440.0  # rad: four turns in degrees, for limits that are no whole numbers of them
@@ -35,12 +35,11 @@ DEGREES = (10, 15, 20, 30, 36, 40, 45, 50, 60, 70, 72, 75, 80, 90, 100, 105, 110
            150, 160, 165, 180, 270, 360)  # fmt: skip
 
 WARNED = 4 / 3  # beyond this excess over the triangle inequality, files are warned of when read
-ROUNDED = 1e-6  # relative excess that digits of a file make
 SLIGHT = 0.01  # an excess that is noted, but does no harm
 OUT = 0.5  # of a body's extent: a centre of mass so far outside of it
 MARKER = 0.1  # of the robot's longest link: shapes so small may be there to mark a place
 WIDE = 3.0  # times the robot's longest link: a radius of gyration, or a lonely centre of mass
-POINT = 1e-8  # m: a radius of gyration that is written for none
+POINT_RADIUS = 1e-8  # m: a radius of gyration that is written for none
 DENSEST = 22600.0  # kg/m³, osmium
 FELT = 0.1  # of what hangs on a body: a link's share of inertia that matters
 DUMMY = (1e-4, 1e-5)  # of the robot's mass, and of mass times size²: links that only hold a name
@@ -50,7 +49,7 @@ LEAST = math.log(1.7)  # more than the ratio of radii of gyration of a thin shel
 CORE = math.log(4.0)  # that of a solid and a heavy core in it, a motor in its cover
 BEYOND = 5.0  # standard deviations
 SMALLEST = 0.03  # the least standard deviation of the logarithms of these ratios
-TURNED = 0.05  # of the trace of an inertia: the least difference by the signs of its products
+SIGNS_DIFFER = 0.05  # of the trace of an inertia: the least difference by the signs of its products
 EXPLAINED = 0.4  # of a difference: what its cause leaves at most
 TELLING = 3.0  # times what the shapes of the middle link leave: a difference by signs that tells
 MESHES = 2**23  # bytes of meshes that are read: more take seconds
@@ -70,7 +69,7 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
     ):
         for each in elements:
             length = math.hypot(*each.origin.xyz)
-            if length > LONG:
+            if length > FAR_APART:
                 yield warning(
                     "millimetres",
                     each.source,
@@ -81,7 +80,7 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
                 )
     for joint in description.joints:
         ends = [end for end in (joint.limits.lower, joint.limits.upper) if math.isfinite(end)]
-        if joint.type == "prismatic" and any(LONG < abs(end) < ENDLESS for end in ends):
+        if joint.type == "prismatic" and any(FAR_APART < abs(end) < ENDLESS for end in ends):
             yield warning(
                 "millimetres",
                 joint.source,
@@ -207,7 +206,7 @@ def _triangle(inertial: Inertial, moments: Vec3) -> Iterator[Finding]:
     a, b, c = moments
     if a >= 0.0 and b > 0.0 and c <= WARNED * (a + b):
         excess = c / (a + b) - 1.0
-        if excess > ROUNDED:
+        if excess > WRITTEN:
             yield Finding(
                 "warning" if excess > SLIGHT else "note",
                 "triangle",
@@ -235,7 +234,7 @@ def _points_of_mass(context: CheckContext) -> Iterator[Finding]:
         links = [context.links[each] for each in context.model.bodies[body].links]
         source = max(links, key=lambda link: link.inertial.mass if link.inertial else 0.0)
         where = source.inertial.source if source.inertial else context.links[name].source
-        if radius < POINT:
+        if radius < POINT_RADIUS:
             yield note(
                 "point-mass",
                 where,
@@ -545,7 +544,7 @@ def _turned(inertia: Array, signs: tuple[float, float]) -> Array:
 
 def _mirrored(each: ShapedLink) -> float:
     """By how much, of its trace, signs of products are off, where other signs fit the shapes."""
-    least = TURNED * float(np.trace(each.gyration))
+    least = SIGNS_DIFFER * float(np.trace(each.gyration))
     by_signs = _by_signs(each)
     off = by_signs.pop((1.0, 1.0))
     for signs, left in by_signs.items():
@@ -568,13 +567,12 @@ WEIGHTLESS = 1e-9  # kg: masses up to this are written for simulators that ask f
 # those of two iiwas on a table the smallest, 4e-7.
 LARGE_SHARE, LARGEST_SHARE, LARGE_PART = 10.0, 1e4, 0.01
 SMALL_SHARE, SMALL_PART = 1e-3, 1e-7
-_TINY = 1e-300
 
 # The same of armatures, which files often choose for the solver's sake: of 866 in 47 MJCF files of
 # public packages the shares are from 1e-3 up, and beyond 1e4 only for what carries next to nothing.
 LEAST_SHARE, ARMATURE_PART = 1e-6, 1e-5
 UNLIKE = 4.0  # standard deviations of the logarithms of the rotors' inertias
-ALIKE = 0.5  # the least standard deviation of these: rotors of one robot are of few sizes
+ROTORS_SPREAD = 0.5  # the least standard deviation of these: rotors of one robot are of few sizes
 PLACEHOLDER = 1.0  # the reduction of transmissions that are there for their names only
 
 
@@ -682,7 +680,7 @@ def _reduction(
         stated = [reduction for reduction in reductions if reduction]
         if abs(math.prod(stated)) == PLACEHOLDER:
             continue
-        if abs(abs(math.prod(stated)) - abs(ratio)) > 1e-6 * abs(ratio):
+        if abs(abs(math.prod(stated)) - abs(ratio)) > WRITTEN * abs(ratio):
             yield warning(
                 "ratio",
                 each.source,
@@ -721,7 +719,7 @@ def _unlike_the_others(context: CheckContext) -> Iterator[Finding]:
     for n, rotor in enumerate(rotors):
         others = np.delete(logarithms, n)
         usual = float(np.median(others))
-        spread = max(1.4826 * float(np.median(np.abs(others - usual))), ALIKE)
+        spread = max(1.4826 * float(np.median(np.abs(others - usual))), ROTORS_SPREAD)
         ratio = max(map(abs, rotor.ratios.values()))
         off = float(logarithms[n]) - usual
         if ratio <= 1.0 or abs(off) <= UNLIKE * spread:
@@ -774,8 +772,8 @@ def _reflected(
         return
     carried = {joint: context.carried(body_of[joint]) for joint in rotor.ratios}
     # per unit of its inertia: the least that it makes of what a joint carries, and the most
-    least = min(k * k / max(carried[joint][1], _TINY) for joint, k in rotor.ratios.items())
-    most = max(k * k / max(carried[joint][0], _TINY) for joint, k in rotor.ratios.items())
+    least = min(k * k / max(carried[joint][1], TINY) for joint, k in rotor.ratios.items())
+    most = max(k * k / max(carried[joint][0], TINY) for joint, k in rotor.ratios.items())
 
     def large(inertia: float) -> bool:
         part = inertia / whole > LARGE_PART

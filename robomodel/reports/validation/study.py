@@ -206,7 +206,7 @@ def _as_finding(message: Warning | str) -> Finding:
 # ---- the report ----------------------------------------------------------------------------------
 
 
-STEEPEST = 1.5  # times the rates' usual size: where plots of G are cut off
+CUT_OFF = 1.5  # times the rates' usual size: where plots of G are cut off
 USUAL = 0.9  # the share of points that define the usual size
 NUMBERS = frozenset(
     ("triangle", "inertia-size", "point-mass", "centre-of-mass", "ratio", "rotor-mass",
@@ -458,7 +458,7 @@ def _steepest(rates: Array) -> tuple[float, float]:
     finite = rates[np.isfinite(rates)]
     if not len(finite):
         return (-1.0, 1.0)
-    size = STEEPEST * max(float(np.quantile(np.abs(finite), USUAL)), 1e-3)
+    size = CUT_OFF * max(float(np.quantile(np.abs(finite), USUAL)), 1e-3)
     return max(-size, float(finite.min())), min(size, float(finite.max()))
 
 

@@ -27,15 +27,15 @@ from robomodel.reports.comparison.differences import (
 from robomodel.reports.document import Finding, warning
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.number_checks import DUMMY
+from robomodel.tolerances import SAME
 
 PLACE = 2e-3  # of the robot's size: how far apart corresponding places are at most
-EQUAL = 0.02  # relative: numbers of partners, which may be measured
+MEASURED_EQUAL = 0.02  # relative: numbers of partners, which may be measured
 DIFFERENT = 0.1  # relative: what partners do not have in common
 SIGNS = 0.01  # relative: differences that signs of products explain
-NOTHING = 1e-9  # of mass times the robot's size squared: inertias below are rounding
-MOVED = 0.05  # of the robot's size: how far off a single place may be to be taken for a fault
+FAULTY_PLACE = 0.05  # of the robot's size: how far off one place may be to count as a fault
 ASPECTS = ("mass", "com", "inertia", "axis", "tips")
-PARALLEL = 0.99  # cosine of the angle between axes
+ALIGNED = 0.99  # cosine of the angle between axes
 FEWEST = 3  # pairs of joints of which one can stand out by the sign of its axis
 EXPLAINED = 0.1  # of a difference: what its cause leaves
 MAPS = tuple(np.diag(signs) for signs in itertools.product((1.0, -1.0), repeat=3))
@@ -176,7 +176,7 @@ class Likeness:
         """Whether the limbs differ in this by more, and in nothing else."""
         others = set(ASPECTS) - {aspect}
         most = 0.0 if aspect == "tips" else most
-        alone = all(getattr(self, x) < EQUAL for x in others)
+        alone = all(getattr(self, x) < MEASURED_EQUAL for x in others)
         return alone and bool(getattr(self, aspect) > most)
 
     @property
@@ -216,13 +216,13 @@ def likeness(one: Limb, other: Limb, by: Array, size: float) -> Likeness | None:
     if len(tips) != len(other.tips):
         return None
     off = float(max(far.min(axis=0).max(), far.min(axis=1).max()))
-    if off > MOVED * size:
+    if off > FAULTY_PLACE * size:
         return None
     offset = max(float(np.linalg.norm(one.com)), float(np.linalg.norm(other.com)))
     com = by @ one.com - other.com
     mapped = by @ one.inertia @ by.T
     scale = max(float(np.trace(one.inertia)), float(np.trace(other.inertia)),
-                NOTHING * max(one.mass, other.mass) * size**2)  # fmt: skip
+                SAME * max(one.mass, other.mass) * size**2)  # fmt: skip
     placed = _is_placed(one, other, by, size)
     if off > PLACE * size and len(tips) < 2 and not (placed and offset > PLACE * size):
         return None
@@ -334,7 +334,7 @@ def _pairs(group: Sequence[Limb], size: float) -> Iterator[_LimbPair]:
         candidates = {n: likeness(one, other, by, size) for n, by in enumerate(maps)}
         mapped = {n: each for n, each in candidates.items() if each is not None}
         if any(each.significant for each in mapped.values()):
-            most = max(min(each.com for each in mapped.values()), EQUAL)
+            most = max(min(each.com for each in mapped.values()), MEASURED_EQUAL)
             yield _LimbPair({n: each for n, each in mapped.items() if each.com <= most})
 
 
@@ -353,7 +353,7 @@ def _differences(pair: Likeness) -> Iterator[Finding]:
     wrong, right = pair.other, pair.one
     assert wrong.link.inertial is not None
     if pair.only("mass"):
-        cause = mass_cause(pair.image, _mass_properties(wrong), EQUAL) or Cause(
+        cause = mass_cause(pair.image, _mass_properties(wrong), MEASURED_EQUAL) or Cause(
             "override", f"{wrong.mass / right.mass:.4g} times as large with the same inertia"
         )
         yield warning(
@@ -455,7 +455,7 @@ def _senses(pairs: Iterable[_LimbPair]) -> Iterator[Finding]:
             one, other = pair.one.joint, pair.other.joint
             along = float(pair.one.axis @ pair.other.axis)
             same = one.type == other.type and one.type in ONE_DOF and not pair.differ
-            if same and abs(along) > PARALLEL:
+            if same and abs(along) > ALIGNED:
                 sense = _sense(pair)
                 kind = (n, math.copysign(1.0, sense * along), one.type == "prismatic")
                 senses[kind].append((pair, sense))
@@ -505,7 +505,7 @@ def _limits_agree(pair: Likeness, sign: float) -> bool:
     if not all(map(math.isfinite, (*ends, *there))):
         return True
     size = max(map(abs, (*ends, *there))) or 1.0
-    return all(abs(x - y) <= EQUAL * size for x, y in zip(ends, there, strict=True))
+    return all(abs(x - y) <= MEASURED_EQUAL * size for x, y in zip(ends, there, strict=True))
 
 
 def _span_text(joint: Joint) -> str:
@@ -533,7 +533,7 @@ def _ratios(context: CheckContext, pair: Likeness) -> Iterator[Finding]:
         if len(sizes) != len(others):
             continue
         for x, y in zip(sizes, others, strict=True):
-            same = abs(abs(x) - abs(y)) <= EQUAL * max(abs(x), abs(y))
+            same = abs(abs(x) - abs(y)) <= MEASURED_EQUAL * max(abs(x), abs(y))
             if same and x * y > 0.0:
                 continue
             what = "the opposite sign of" if same else f"{abs(y / x):.4g} times"
@@ -567,7 +567,7 @@ def _coupled(context: CheckContext, joint: str, but: str) -> list[tuple[tuple[fl
         ratios = []
         for name, coefficient in terms.items():
             along = float(axis @ _axis(context, name))
-            signed = abs(along) > PARALLEL and len(terms) == 1 and not several
+            signed = abs(along) > ALIGNED and len(terms) == 1 and not several
             sign = math.copysign(1.0, along) if signed else 0.0
             ratio = coefficient / own
             ratios.append(ratio * sign if sign else abs(ratio))
@@ -588,7 +588,7 @@ def _limits(pairs: Iterable[tuple[Limb, Limb]]) -> Iterator[Finding]:
     for pair in pairs:
         small, large = sorted(pair, key=lambda each: _span(each.joint))
         ratio = _span(large.joint) / _span(small.joint) if _span(small.joint) > 0.0 else math.inf
-        if abs(ratio * math.radians(1.0) - 1.0) < EQUAL:
+        if abs(ratio * math.radians(1.0) - 1.0) < MEASURED_EQUAL:
             yield warning(
                 "degrees",
                 large.joint.source,
