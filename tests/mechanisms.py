@@ -1052,7 +1052,7 @@ def _attempt(
     if dependent is None:
         return None
     independent = np.setdiff1d(np.arange(oracle.nv), dependent)
-    G, _ = oracle.G_and_g(q, np.zeros(oracle.nv), independent)
+    G, _ = oracle.spanning_map_and_bias(q, np.zeros(oracle.nv), independent)
     M = oracle.projected_mass(q, G)
     if np.any(np.diag(M) < 1e-6):  # nothing weighs on it
         return None

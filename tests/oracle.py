@@ -58,7 +58,7 @@ def independent_rows(K: Array, k: Array, rtol: float = 1e-8) -> tuple[Array, Arr
     return Vt[:r], (U[:, :r].T @ (k[kept] / size[kept])) / s[:r]
 
 
-def G_of(K: Array, independent: Sequence[int]) -> Array:  # noqa: N802
+def spanning_map(K: Array, independent: Sequence[int]) -> Array:
     """G with q̇ = G q̇[independent], from K q̇ = 0."""
     rows, _ = independent_rows(K, np.zeros(len(K)))
     n = K.shape[1]
@@ -625,12 +625,12 @@ class Oracle:
         scale = 1.0 / np.sqrt(np.diag(M))
         return scale * _refined_solve(M * np.outer(scale, scale), right * scale)
 
-    def G_and_g(  # noqa: N802
+    def spanning_map_and_bias(
         self, q: Array, v: ArrayLike, independent: Sequence[int]
     ) -> tuple[Array, Array]:
         """G and g of the independent velocities, from K and k of this state."""
         _, K, k = self.constraint(q, v)
-        return G_of(K, independent), g_of(K, k, independent)
+        return spanning_map(K, independent), g_of(K, k, independent)
 
     # --- frames and totals ---
 

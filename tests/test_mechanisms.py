@@ -7,7 +7,7 @@ import pytest
 from cases import few
 from hypothesis import given, settings
 from mechanisms import KINDS, ROWS, Mechanism, mechanisms, random_mechanism
-from oracle import BASE, G_of, rank_of
+from oracle import BASE, rank_of, spanning_map
 
 
 def check(mechanism: Mechanism) -> None:
@@ -32,7 +32,7 @@ def check(mechanism: Mechanism) -> None:
     base = [BASE] if mechanism.floating_base else []
     columns = oracle.columns(*base, *mechanism.independent)
     assert len(columns) == mechanism.mobility
-    G = G_of(K, columns)
+    G = spanning_map(K, columns)
     np.testing.assert_allclose(K @ G, 0, atol=1e-10)
     assert np.abs(G).max(initial=0) < 200
 

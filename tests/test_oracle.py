@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from mechanisms import KINDS, Mechanism, random_mechanism
 from mujoco_oracle import full_mass_matrix
-from oracle import BASE, G_of, Oracle, default_axis2, rank_of
+from oracle import BASE, Oracle, default_axis2, rank_of, spanning_map
 
 INERTIAL = (
     '<inertial><mass value="3.3"/><inertia ixx="0.011253" iyy="0.036203" izz="0.042673" '
@@ -117,8 +117,8 @@ def test_multipliers_agree_with_projection(seed: int) -> None:
     columns = independent_columns(mechanism, oracle)
     assert len(columns) == mechanism.mobility
     _, K, _ = oracle.constraint(q, np.zeros(oracle.nv))
-    v = G_of(K, columns) @ rng.normal(size=len(columns))
-    G, g = oracle.G_and_g(q, v, columns)
+    v = spanning_map(K, columns) @ rng.normal(size=len(columns))
+    G, g = oracle.spanning_map_and_bias(q, v, columns)
     tau = rng.normal(size=len(columns))
     spread = np.zeros(oracle.nv)
     spread[columns] = tau
@@ -187,7 +187,7 @@ def test_parallelogram_by_hand() -> None:
     q = oracle.state({"joint1": angle, "joint2": -angle, "joint3": angle})
     assert oracle.closed(q, 1e-15)
     v = oracle.stack({"joint1": rate, "joint2": -rate, "joint3": rate})
-    G, g = oracle.G_and_g(q, v, oracle.columns("joint1"))
+    G, g = oracle.spanning_map_and_bias(q, v, oracle.columns("joint1"))
     np.testing.assert_allclose(G[:, 0], [1, -1, 1], atol=1e-14)
     np.testing.assert_allclose(g, 0, atol=1e-14)  # a parallelogram stays one
     M = 2 * 0.042673 + 3.3 * 0.25  # two turning cranks, a coupler on a circle
@@ -202,7 +202,9 @@ def test_parallelogram_by_hand() -> None:
 def test_planar_loop_written_otherwise(kind: str) -> None:
     q = {"joint1": 0.7, "joint2": -0.7, "joint3": 0.7}
     one, two = Oracle(four_bar()), Oracle(four_bar(f'<loop name="loop" type="{kind}">'))
-    (G, g), (H, h) = (o.G_and_g(o.state(q), np.array([1.0, -1, 1]), [0]) for o in (one, two))
+    (G, g), (H, h) = (
+        o.spanning_map_and_bias(o.state(q), np.array([1.0, -1, 1]), [0]) for o in (one, two)
+    )
     np.testing.assert_allclose(G, H, atol=1e-14)
     np.testing.assert_allclose(g, h, atol=1e-14)
 
@@ -225,7 +227,7 @@ def test_against_mujoco() -> None:
     start = oracle.state({"joint1": 0.8, "joint2": -0.2, "joint3": 0.4})
     q = oracle.close(start, oracle.columns("joint1"))
     assert oracle.closed(q, 1e-13)
-    v = G_of(oracle.constraint(q, np.zeros(3))[1], [0])[:, 0] * 1.7
+    v = spanning_map(oracle.constraint(q, np.zeros(3))[1], [0])[:, 0] * 1.7
     tau = np.array([0.3, -0.2, 0.5])
 
     def loop_jacobian(at: np.ndarray) -> np.ndarray:

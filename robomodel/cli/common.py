@@ -402,7 +402,7 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 
 def in_short(text: str) -> str:
-    """Of a command's first sentence what fits a line of the list of commands."""
+    """The part of a command's first sentence that fits a line of the list of commands."""
     sentence = whole = text.partition("\n\n")[0].strip().rstrip(".")
     while len(sentence) > FITS and (cut := max(sentence.rfind(mark) for mark in ":;,")) > 0:
         sentence = sentence[:cut]

@@ -319,7 +319,7 @@ def _row(name: str) -> dict[str, Any]:
 
 
 def _comment(path: Path) -> tuple[str, str]:
-    """Of a robot file's top comment: the first sentence, and the one after "Source:", if any."""
+    """The first sentence of a robot file's top comment, and the one after "Source:", if any."""
     _, _, comment = path.read_text(encoding="utf-8").partition("<!--")
     words = " ".join(comment.partition("-->")[0].split())
     sentences = words, words.partition("Source: ")[2]

@@ -251,7 +251,7 @@ class Search:
         return np.zeros(self.model.nv) if x is None else x
 
     def _costs(self, *, postures: bool) -> Array:
-        """Of all rows; 0 for postures without them."""
+        """The costs of all rows; zero for postures unless ``postures``."""
         parts = [
             self.weights[p.weights + 2 : p.weights + 2 + len(p.kept)] for p in self.layout.pieces
         ]

@@ -218,7 +218,7 @@ class CardArray:
 
     @property
     def dtype(self) -> str:
-        """Of its numbers."""
+        """The precision of its numbers."""
         return self.memory.dtype
 
     @property
@@ -239,7 +239,7 @@ class CardArray:
         return _capsule(self)
 
     def __getitem__(self, where: Any) -> CardArray:
-        """Of the last axis a slice: ``x[..., a:b]``."""
+        """A slice of the last axis: ``x[..., a:b]``."""
         start, stop, _ = where[-1].indices(self.shape[-1])
         return replace(self, shape=(*self.shape[:-1], stop - start), first=self.first + start)
 

@@ -274,7 +274,7 @@ class _Block:
         text: list[str] = []
 
         def entry(side: int) -> str:
-            """Of the pair."""
+            """The pointer, or number, of this side of the pair."""
             if all(pair[side] == i for i, pair in enumerate(pairs)):
                 return which
             numbers = ", ".join(f"i32 {pair[side]}" for pair in pairs)
@@ -345,15 +345,15 @@ class Rows(Instructions):
         ]
 
     def load(self, memory: Memory, at: int) -> str:
-        """Of the places the first."""
+        """The value at the first of the places."""
         return self.f.value(f"load {self.f.vectors.scalar}, {self._places(memory, at)[0]}")
 
     def store(self, x: str, memory: Memory, at: int) -> None:
-        """To all places."""
+        """Stores the value at all places."""
         self.f.lines += [f"store {self.f.type} {x}, {p}" for p in self._places(memory, at)]
 
     def sincos(self, angle: Reference, x: str) -> tuple[str, str]:
-        """Of any angle."""
+        """Sine and cosine of any angle."""
         return _sincos(self.f, x)
 
     def write(self, number: int) -> None:
@@ -365,7 +365,7 @@ class Rows(Instructions):
 
 
 class _Rows(Rows):
-    """Of arguments; of results gathered in the block's memory, others at all their places."""
+    """Rows of arguments, and of results: gathered in the block's memory, or at all their places."""
 
     def __init__(
         self,
@@ -553,7 +553,7 @@ class Scalars(LaneVectors):
 
     @property
     def suffix(self) -> str:
-        """Of intrinsics' names."""
+        """The suffix of intrinsics' names."""
         return f"f{self.precision.bits}"
 
     def constant(self, x: float) -> str:

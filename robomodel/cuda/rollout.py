@@ -132,7 +132,7 @@ def rollout_kernel(
         passive: As of :func:`robomodel.rollout`, like all that follow.
         saturate: Motors give of ``tau`` what they can at each instant.
         closing: Steps of Newton's that close the loops after each step.
-        dtype: Of the results, and of all arithmetic.
+        dtype: Precision of the results and of all arithmetic.
 
     Returns:
         kernel: A :class:`CudaRollout`.

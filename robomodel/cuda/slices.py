@@ -76,7 +76,7 @@ def divided(program: Program, groups: Sequence[Sequence[int]]) -> tuple[Slice, .
 
 
 def _places(program: Program, groups: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Of each group, where it stands; constants and inputs go where the result before them is."""
+    """Where each group stands; constants and inputs go with the result before them."""
     owner = {x: n for n, values in enumerate(groups) for x in values}
     named = [owner.get(x) if type(x) is int else None for x in program.outputs]
     last = next((n for n in named if n is not None), 0)
@@ -120,7 +120,7 @@ def _plan(each: Slice, dtype: Dtype) -> KernelPlan:
 
 
 def _slice(program: Program, places: Sequence[int]) -> Slice:
-    """Of the results at these places; steps that they do not take are left out."""
+    """The slice for the results at these places, without steps that they do not need."""
     outputs = tuple(program.outputs[place] for place in places)
     first = program.inputs
     needed = [False] * len(program.steps)

@@ -124,13 +124,13 @@ def off_axis(point: Vec3, axis: Vec3) -> float:
 
 
 def cosine(one: Vec3, other: Vec3) -> float:
-    """Of the angle between two directions."""
+    """The cosine of the angle between two directions."""
     product = sum(a * b for a, b in zip(one, other, strict=True))
     return product / (math.hypot(*one) * math.hypot(*other))
 
 
 def sine(one: Vec3, other: Vec3) -> float:
-    """Of the angle between two directions, without its sign."""
+    """The magnitude of the sine of the angle between two directions."""
     return off_axis(one, other) / math.hypot(*one)
 
 

@@ -70,7 +70,7 @@ def _planes(tens: Array, poses: Array) -> list[Array]:
 
 
 def _images(tree: Model, tens: Array, poses: Array, mirror: Array) -> dict[int, int]:
-    """Of each body that has one, its image; none where each is its own.
+    """The image of each body that has one; empty where each is its own image.
 
     What the world carries is its own image for what hangs on it, whatever its inertia.
     """

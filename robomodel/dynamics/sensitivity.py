@@ -28,7 +28,7 @@ from robomodel.scalars import Scalar, Vector, added, dot
 def _of_joints(
     make: Callable[..., TracedFunction], model: Model, of: Literal["nq", "nv"]
 ) -> TracedFunction:
-    """Of all joints but a floating base."""
+    """The function for all joints but a floating base."""
     first = getattr(model.nodes[0].joint, of) if model.floating_base is not None else 0
     result: TracedFunction = inspect.unwrap(make)(model, first)
     return result

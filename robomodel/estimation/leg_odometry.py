@@ -43,11 +43,11 @@ class LegNoise:
     Attributes:
         gyroscope: Of a sample [rad/s].
         accelerometer: Of a sample [m/s²].
-        gyroscope_bias: Of the bias, beforehand [rad/s].
-        accelerometer_bias: Of the bias, beforehand [m/s²].
+        gyroscope_bias: Initial deviation of the bias [rad/s].
+        accelerometer_bias: Initial deviation of the bias [m/s²].
         drift: By which share of the latter two biases change in 1000 s, at random.
         encoders: Of a sample [rad, m].
-        kinematics: Of the position of a foot beside the inertial unit, by errors of the model [m].
+        kinematics: Deviation of a foot's position in the inertial unit's axes by model errors [m].
         slip: Random creep of a foot that stands [m/√s].
         slipping: So many deviations from its place mean that a foot slips.
     """
@@ -71,10 +71,10 @@ class LegOdometry:
         model: The robot.
         q: Configurations (T, nq).
         v: Velocities (T, nv).
-        covariance: Of the inertial unit's rotation [rad, its axes], position [m] and velocity [m/s]
+        covariance: Covariance of the unit's rotation [rad, its axes], position [m], velocity [m/s]
             in the world (T, 9, 9).
-        gyroscope_bias: Of the gyroscope at the end (3,) [rad/s].
-        accelerometer_bias: Of the accelerometer at the end (3,) [m/s²].
+        gyroscope_bias: Bias of the gyroscope at the end (3,) [rad/s].
+        accelerometer_bias: Bias of the accelerometer at the end (3,) [m/s²].
         slipping: Feet (T, k) that were to stand, and slipped.
     """
 

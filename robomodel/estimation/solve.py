@@ -52,7 +52,7 @@ class Solution:
     def covariances(self) -> Array:
         """Σ (count, n, n) of all variables at each time, in their tangent spaces.
 
-        Of the linearised graph: (Jᵀ Λ J)⁻¹, with exact factors as conditions. Raises
+        That of the linearised graph, (Jᵀ Λ J)⁻¹ with exact factors as conditions. Raises
         ``UndeterminedError`` where the factors do not fix some unknown.
         """
         return elimination.covariances(elimination.chain(self.graph.linearize(self.values)))

@@ -43,7 +43,7 @@ class LimitUse:
     """A limit, and how much of it a motion uses.
 
     Attributes:
-        name: Of the joint, coordinate, cluster or actuator.
+        name: Name of the joint, coordinate, cluster or actuator.
         quantity: "position", "velocity", "acceleration", "torque"; "reach", a position that nothing
             else limits; "transmission", the size of a cluster's G.
         lower: The lower limit.
@@ -183,7 +183,7 @@ def excitation(
             "information", the largest geometric mean of its singular values, so of log det.
         tries: How many of the random motions are improved.
         steps: By how many steps at most.
-        seed: Of the random motions.
+        seed: Seed of the random motions.
         progress: Show a bar on a terminal.
 
     Returns:

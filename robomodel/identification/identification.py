@@ -369,7 +369,7 @@ def predicted(model: Model, log: Log, *, cutoff: float = 5.0) -> Identified:
         model: The robot, with identified parameters.
         log: The log, of :func:`robomodel.read_log`; its forces are torques, or currents with the
             file's torque constants.
-        cutoff: Of the filter of logs without accelerations [Hz].
+        cutoff: Cut-off frequency of the filter of logs without accelerations [Hz].
 
     Returns:
         prediction: As of :func:`robomodel.identify`, with nothing free: ``residual`` is that of the

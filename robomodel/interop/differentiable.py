@@ -75,22 +75,22 @@ class Differentiable:
 
     @cached_property
     def task(self) -> AlgorithmSpec | None:
-        """Of algorithms, which one."""
+        """The algorithm; None of a function that is none."""
         return task_of(self.routine)
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Of the arguments."""
+        """The number of entries of each argument."""
         return list(self.routine.arguments.values())
 
     @cached_property
     def total(self) -> int:
-        """Of all arguments' numbers."""
+        """The number of entries of all arguments together."""
         return sum(self.sizes)
 
     @property
     def size(self) -> int:
-        """Of all results' numbers."""
+        """The number of entries of all results together."""
         return self.routine.size
 
     def obstacle(self, order: int) -> str | None:
@@ -129,13 +129,13 @@ class Differentiable:
         return self._function("curvature", self.shape(2)[1:], self._curvature, weights=self.size)
 
     def shape(self, order: int) -> tuple[int, ...]:
-        """Of all results' derivatives of this order by all arguments' numbers."""
+        """The shape of the results' derivatives of this order by all arguments."""
         return (self.size, *[self.total] * order)
 
     def derivative(self, order: int) -> TracedFunction:
         """The program of the derivatives of this order; NotImplementedError where there is none.
 
-        Of the second order it is contracted with weights of the results: one Hessian each.
+        That of the second order returns the Hessian of a weighted sum of the results.
         """
         if (obstacle := self.obstacle(order)) is not None:
             raise NotImplementedError(obstacle)

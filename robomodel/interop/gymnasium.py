@@ -127,7 +127,7 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         """Start all robots anew, or those of ``options["reset_mask"]`` (n,).
 
         Args:
-            seed: Of the random generator that ``start`` draws from.
+            seed: Seed of the random generator that ``start`` draws from.
             options: gymnasium's.
 
         Returns:

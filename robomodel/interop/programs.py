@@ -209,7 +209,7 @@ OF_CONFIGURATIONS: Mapping[str, Callable[..., Made]] = {
 
 
 def _first(model: Model, kind: str) -> int:
-    """Of all joints' positions ("nq") or velocities ("nv"), how many are the floating base's."""
+    """How many positions ("nq") or velocities ("nv") are the floating base's."""
     if model.floating_base is None:
         return 0
     first: int = getattr(model.nodes[0].joint, kind)

@@ -36,7 +36,7 @@ def chosen(
 
 
 def named(functions: Functions) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Of each function the name to be written, its own, and options."""
+    """The name to write, the name and the options of each function."""
     if isinstance(functions, str):
         functions = (functions,)
     if isinstance(functions, Mapping):

@@ -58,7 +58,7 @@ class CFunction:
 
     @property
     def type(self) -> str:
-        """Of a number."""
+        """The C type of a number."""
         return TYPES[self.dtype]
 
     @cached_property
@@ -137,7 +137,7 @@ def _short(x: float) -> str:
 
 
 class Statements(Target):
-    """Of one piece, which works on arrays; ``before`` stands before each, ``kind`` before a name.
+    """Statements of one piece, which works on arrays. ``before`` precedes each, ``kind`` a name.
 
     Constants, calls and fused products are as C writes them.
     """

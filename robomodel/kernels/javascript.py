@@ -127,7 +127,7 @@ class JavaScriptFunction:
 
 
 class _Statements(c.Statements):
-    """Of one piece, which works on arrays."""
+    """The statements of one piece, which works on arrays."""
 
     def __init__(self) -> None:
         super().__init__("float64", before="", kind="const")

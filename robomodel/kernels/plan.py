@@ -69,7 +69,7 @@ class KernelPlan:
 
     @property
     def precision(self) -> Precision:
-        """Of all numbers."""
+        """The precision of all numbers."""
         return PRECISIONS[self.dtype]
 
     @cached_property

@@ -187,7 +187,7 @@ class Precision:
 
     @property
     def bytes(self) -> int:
-        """Of a number."""
+        """The size of a number in bytes."""
         return self.bits // 8
 
 

@@ -131,12 +131,12 @@ class Convex:
 
     Attributes:
         link: The link's name.
-        shape: Of the description.
+        shape: The shape as the description has it.
         centre: (3,), of the shape's frame.
         axes: Its rotation (3, 3).
         vertices: (n, 3): corners, the centre of a sphere, the ends of a capsule's segment.
         faces: Outward unit normals (f, 3); of a cylinder those of its ends.
-        offsets: Of the faces (f,): points inside have normal . x <= offset.
+        offsets: Offsets of the faces (f,): points inside have normal . x <= offset.
         radius: Of spheres and capsules, about their vertices [m].
         size: Largest distance from the centre [m].
     """

@@ -40,7 +40,7 @@ class ContactRecord:
     Attributes:
         forces: Over each step (T, k, 3), along the contacts' tangents and normals [N].
         velocities: At the steps' ends, along the same axes [m/s].
-        names: Of the contacts (k,).
+        names: Names of the contacts (k,).
     """
 
     forces: Array

@@ -43,9 +43,9 @@ class ContactLaw:
         friction: The coefficient while it slides.
         static_friction: The coefficient while it sticks, at least ``friction``.
         restitution: Newton's, from 0 to 1.
-        stiffness: Of the contact's compliance [N/m]; None where it is rigid.
-        damping: Of the contact's compliance [N s/m].
-        velocity: Of the surface [m/s], world axes.
+        stiffness: Stiffness of the contact [N/m]; None where it is rigid.
+        damping: Damping of the contact [N s/m].
+        velocity: Velocity of the surface [m/s], world axes.
     """
 
     friction: float
@@ -80,7 +80,7 @@ class Ground:
             it is by default.
         stiffness: Compliance of each contact point [N/m]: the force along the normal is stiffness ·
             penetration + damping · its rate, and never pulls. None: rigid.
-        damping: Of the compliance [N s/m]; None: without.
+        damping: Damping of the compliance [N s/m]; None for none.
         normal: Direction (3,) in which a plane faces, of any length: upwards by default, (1, 0, 1)
             of a ramp of 45 degrees that falls towards x, (1, 0, 0) of a wall. The plane is where
             the unit normal · x = height.

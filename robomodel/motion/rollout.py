@@ -138,7 +138,7 @@ def rollout(
         closing: Steps of Newton's that close the loops after each step.
         threads: They spread the batch (0: one for each processor); results do not depend on them.
         backend: "compiled", a kernel made at the first call, or "numpy".
-        dtype: Of the results, and of all arithmetic; in "float32" vectors hold twice as many
+        dtype: Precision of results and of all arithmetic; in "float32" vectors hold twice as many
             motions, and loops close to 1e-6 or so.
 
     Returns:

@@ -44,7 +44,7 @@ class SimulationState:
         before: q and v (n, nq + nv) one substep ago.
         steps: Substeps since each robot's start (n,).
         forces: Contact forces (n, k, 3) [N].
-        residual: Of the contact equations (n,).
+        residual: Residual of the contact equations (n,).
         loops: kp, kd and targets (n, 3 k) of PD loops.
         parameters: Values (n, p) of parameters.
         ahead: Robots that are led over change points.

@@ -544,7 +544,7 @@ def laws(
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar], list[Scalar], Scalar]:
     """Returns velocities beside those by z, collisions, b, b without restitution, friction, scale.
 
-    Of the rows that keep distances, in their order.
+    They are those of the rows that keep distances, in their order.
     """
     weight = dot(model.gravity, model.gravity)
     slowest = 2.0 * select(-weight, sqrt(weight), 9.81) * h

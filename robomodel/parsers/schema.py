@@ -318,7 +318,7 @@ def numbers(values: Iterable[float]) -> str:
 def rpy_of(rotation: Rows3) -> Vec3:
     """The roll, pitch and yaw of a rotation matrix (rows), as URDF defines them.
 
-    Of the angles that read back as this very matrix, the shortest in writing; a matrix that no
+    Returns those with the fewest digits that read back as this very matrix. A matrix that no
     angles give, because it was computed otherwise, is met to its own rounding, about 1e-16.
     """
     if rotation == IDENTITY:

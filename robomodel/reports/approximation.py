@@ -62,7 +62,7 @@ CAUSE_STATES = 256  # at which errors are attributed to clusters
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """Of one quantity at one joint: median and worst over the states, relative."""
+    """Relative error of a quantity at a joint: median and worst over the states."""
 
     median: float
     worst: float
@@ -307,7 +307,7 @@ def approximation_errors(
     Args:
         model: The robot.
         samples: How many states, at first.
-        seed: Of the states.
+        seed: Seed of the states.
         tolerance: Joints with a median error above it, or ten times that in one of a hundred
             states, should not be approximated, or others that make the error.
         progress: Show a bar on a terminal when it takes long.
@@ -493,7 +493,7 @@ def _usual(values: Array) -> Array:
 
 
 def _relative(error: Array, exact: Array) -> Array:
-    """Of whole vectors; 0 where there is no error, as of a robot without a freedom."""
+    """Relative errors of whole vectors; zero where both vectors are equal."""
     size = np.asarray(np.linalg.norm(error, axis=1))
     of = np.linalg.norm(exact, axis=1)
     shares: Array = np.divide(size, of, out=np.zeros_like(size), where=size != 0.0)
@@ -510,7 +510,7 @@ def _error(values: Array) -> Error:
 
 
 def armatures(model: Model, q: Array) -> tuple[Armature, ...]:
-    """Of every joint that moves in the open tree, over the configurations q (states, nq)."""
+    """The armature of every joint of the open tree over the configurations q (states, nq)."""
     values_in_file = {joint.name: joint.armature for joint in approximate(model).joints}
     dense = dynamics.armature(model, q, kind="dense", backend="numpy")
     g = model.constraint_jacobian(q)
@@ -569,7 +569,7 @@ class SoftConstraintErrors:
 def soft_constraint_errors(
     model: Model, path: str, *, samples: int = 20, seed: int = 0
 ) -> SoftConstraintErrors | None:
-    """Of the MJCF file at ``path``, written of ``model``; None where it cannot be measured.
+    """Errors of the MJCF file at ``path``, written from ``model``; None if they cannot be measured.
 
     That is without MuJoCo, and for robots with joints that are several of MuJoCo's. Without
     contacts, limits, friction and damping, as the exact model has none.

@@ -30,7 +30,7 @@ class Motion:
 
     @staticmethod
     def of(x: Sequence[Scalar]) -> Motion:
-        """Of six numbers, angular first."""
+        """The motion vector of six numbers, angular first."""
         return Motion((x[0], x[1], x[2]), (x[3], x[4], x[5]))
 
     def __add__(self, other: Motion) -> Motion:
@@ -54,7 +54,7 @@ class Wrench:
 
     @staticmethod
     def of(x: Sequence[Scalar]) -> Wrench:
-        """Of six numbers, moment first."""
+        """The force vector of six numbers, moment first."""
         return Wrench((x[0], x[1], x[2]), (x[3], x[4], x[5]))
 
     def __add__(self, other: Wrench) -> Wrench:

@@ -292,7 +292,7 @@ class _Writing:
             yield from found.values()
 
     def _sprung(self, owner: str, kinds: Sequence[str]) -> dict[str, str]:
-        """Of a spring the kinds that vary, and the parameters' names."""
+        """The kinds of a spring's numbers that vary, and the names of their parameters."""
         taken = owner in {joint.name for joint in self.model.joints}
         names = {kind: f"{owner}{'.spring' * taken}.{kind}" for kind in kinds}
         return {kind: name for kind, name in names.items() if name in self.names}

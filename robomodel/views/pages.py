@@ -205,7 +205,7 @@ def filled(template: str, title: str, data: object, code: str = "") -> str:
 def _ranges(
     model: Model, vary: Mapping[str, tuple[float, float]]
 ) -> dict[str, tuple[float, float, float]]:
-    """Of each parameter its ends and the file's value, which is between them."""
+    """The ends of each parameter's range, and the file's value, which is between them."""
     names = as_parameters(model, tuple(vary))
     if not names:
         return {}
@@ -565,7 +565,7 @@ def _has_reflected(model: Model) -> bool:
 
 
 def _cosine(model: Model, q: Vector, bar: FourBar) -> Scalar:
-    """Of the transmission angle of a four-bar, between the bars at the joint opposite the input."""
+    """The cosine of a four-bar's transmission angle, at the joint opposite the input."""
     joints = {joint.name: joint for joint in model.description.joints}
     anchors = {loop.name: loop.predecessor for loop in model.description.loops}
 

@@ -140,7 +140,7 @@ def _half_length(inertial: Inertial) -> Array:
 
 
 def _disc_radius(link: Link, joint: Joint, size: float) -> float:
-    """Of the solid cylinder that has the link's mass and moment about its joint's axis."""
+    """The radius of a solid cylinder with the link's mass and moment about its joint's axis."""
     radius = 0.0
     if link.inertial is not None and link.inertial.mass > 0.0:
         xx, xy, xz, yy, yz, zz = link.inertial.inertia

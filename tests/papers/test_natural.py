@@ -19,7 +19,7 @@ from test_armature import armed
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.estimation.factors import Euler, Prior, Reading, Trapezoid
+from robomodel.estimation.factors import Euler, FactorBase, Prior, Reading, Trapezoid
 from robomodel.estimation.graph import Graph
 from robomodel.estimation.solve import solve
 from robomodel.estimation.spaces import Vectors
@@ -77,13 +77,10 @@ LIBRARY: dict[str, tuple[Constraint, ...]] = {
 }
 
 
-def derivative(function: object, q: Array) -> Array:
+def derivative(function: Callable[[Array], Array], q: Array) -> Array:
     """By complex steps, exact to rounding: the last axis is the derivative's."""
     h = 1e-30
-    columns = [
-        np.imag(function(q + 1j * h * unit)) / h  # type: ignore[operator]
-        for unit in np.eye(q.shape[-1])
-    ]
+    columns = [np.imag(function(q + 1j * h * unit)) / h for unit in np.eye(q.shape[-1])]
     return np.stack(columns, axis=-1)
 
 
@@ -161,7 +158,7 @@ def test_the_mass_matrix_of_a_body() -> None:
     near(np.array([0.5 * rates @ body_mass_matrix(body) @ rates]), np.array([kinetic]))
 
 
-def paper(constraints: tuple[Constraint, ...] = (), **bodies: object) -> Mechanism:
+def paper(constraints: tuple[Constraint, ...] = (), **bodies: Body) -> Mechanism:
     """The paper's four-bar: crank 1, coupler 2, rocker √13, masses 1, 2 and 4, rods (section 7)."""
     root = math.sqrt(13)
 
@@ -176,7 +173,7 @@ def paper(constraints: tuple[Constraint, ...] = (), **bodies: object) -> Mechani
     }
     return Mechanism(
         {"A": (0.0, 0.0), "D": (4.0, 0.0), "P1": None, "P2": None},
-        tuple((rods | bodies).values()),  # type: ignore[arg-type]
+        tuple((rods | bodies).values()),
         constraints,
         gravity=(0.0, -9.8),
     )
@@ -362,7 +359,7 @@ def test_factors_as_printed(angle: bool) -> None:
     vectors = Vectors(n)
     rng = np.random.default_rng(6)
     zero = np.zeros(n)
-    printed: list[tuple[object, Callable[..., Array]]] = [
+    printed: list[tuple[FactorBase, Callable[..., Array]]] = [
         (Prior("q", vectors), lambda q: q),
         (Euler("q", "v", h, vectors), lambda q, then, v: then - q - h * v),
         (Trapezoid("q", "v", h, vectors), lambda q, then, v, w: then - q - h / 2 * (v + w)),
@@ -385,9 +382,9 @@ def test_factors_as_printed(angle: bool) -> None:
              lambda q, v, x, push: own.independent(q, v, push) - x),
         ]  # fmt: skip
     for factor, formula in printed:
-        names = [name for name, _ in factor.variables]  # type: ignore[attr-defined]
+        names = [name for name, _ in factor.variables]
         values = [rng.uniform(-2, 2, 1 if name in ("z", "zd", "zdd") else n) for name in names]
-        e, slopes = factor.evaluate([x[np.newaxis] for x in values], None)  # type: ignore[attr-defined]
+        e, slopes = factor.evaluate([x[np.newaxis] for x in values], None)
         near(e[0], formula(*values), scale=1.0)
         for i, slope in enumerate(slopes):
 
@@ -580,9 +577,9 @@ def test_sliders() -> None:
         (lambda: paper().residual(np.zeros(3)), "q needs 4 numbers"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(make: object, message: str) -> None:
+def test_what_does_not_fit_is_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        make()  # type: ignore[operator]
+        make()
 
 
 # ---- robots --------------------------------------------------------------------------------------

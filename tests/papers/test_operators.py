@@ -511,13 +511,13 @@ def test_digraphs_that_are_no_trees_are_refused_by_name() -> None:
         Tree(("a",), (ROOT,)).index("z")
 
 
-def pair(**changes: object) -> dict[str, dict]:
+def pair(**changes: dict) -> dict[str, dict]:
     blocks: dict[str, dict] = {
         "weights": {("arm", "hand"): np.ones((3, 2))},
         "H": {"arm": np.eye(3)[:1], "hand": np.eye(2)},
         "M": {"arm": np.eye(3), "hand": np.eye(2)},
     }
-    return blocks | changes  # type: ignore[operator]
+    return blocks | changes
 
 
 def test_a_users_tree() -> None:

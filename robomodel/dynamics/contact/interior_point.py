@@ -50,9 +50,9 @@ class ConeProblem:
         matrix: G of the rows that act (n, n), of blocks with unit traces.
         b: (n,), the largest number 1.
         rough: Number of contacts with friction.
-        components: Of the flattened cones (3m,), those that rows stand in.
-        columns: The row of each of them.
-        signs: And its sign, -1 at upper bounds.
+        components: Indices into the flattened cones (3m,) of those that have a row.
+        columns: The row of each component.
+        signs: The sign of each component, -1 at upper bounds.
         h: Cones (m, 3) without impulses: bounds of dry friction.
     """
 

@@ -58,12 +58,12 @@ class LaneVectors:
 
     @property
     def suffix(self) -> str:
-        """Of intrinsics' names."""
+        """The suffix of intrinsics' names."""
         return f"v{self.lanes}f{self.precision.bits}"
 
     @property
     def bytes(self) -> int:
-        """Of a vector."""
+        """The size of a vector in bytes."""
         return self.lanes * self.precision.bytes
 
     @property
@@ -94,7 +94,7 @@ class LaneVectors:
         return "<" + ", ".join(f"i1 {int(x)}" for x in set_) + ">"
 
     def declarations(self) -> list[str]:
-        """Of the intrinsics and of the C library's functions that functions here call."""
+        """Declarations of the intrinsics and C functions that the module calls."""
         v, name, m = self.type, self.suffix, self.truths
         lines = [
             f"declare {v} @llvm.fma.{name}({v}, {v}, {v})",

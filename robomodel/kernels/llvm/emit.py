@@ -123,7 +123,7 @@ class _Tiles(Instructions):
         self.f.store(x, TILES[memory], at)
 
     def sincos(self, angle: Reference, x: str) -> tuple[str, str]:
-        """Of inputs that are angles alone, the size is tested before."""
+        """Sine and cosine; the size of inputs that are nothing but angles is tested once before."""
         return self.f.sincos(x) if angle in self._angles else self.f.guarded_sincos(x)
 
 

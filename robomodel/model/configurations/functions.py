@@ -423,9 +423,10 @@ def _root(x: Scalar) -> Scalar:
 
 @traced
 def check(model: Model, *, moving: bool) -> TracedFunction:
-    """(q[, v]) → by how much q is no configuration, and the farthest beyond any joint's limits.
+    """(q[, v]) → the residual of q, and the largest excess over any joint's limits.
 
-    The former as gaps are in :func:`moved`, and as quaternions' lengths differ from 1.
+    The residual is the largest gap, as in :func:`moved`, or deviation of a quaternion's length
+    from 1.
     """
     speeds_too = {"v": model.nv} if moving else {}
 

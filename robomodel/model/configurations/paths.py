@@ -212,7 +212,7 @@ class Part:
         return q
 
     def position(self, q: Array, column: int) -> float:
-        """Of a joint with one freedom, by its column."""
+        """The position of the joint with one freedom in this column."""
         return float(q[..., self.place[column]])
 
     def loop_of(self, motion: Array, q: Array, column: int | None = None) -> str:
@@ -621,7 +621,7 @@ class _Step:
 
 
 def _idle(motions: Array, interest: Sequence[int]) -> Array:
-    """Of orthonormal motions (columns, n) those at which columns of interest rest."""
+    """Those orthonormal motions (columns, n) in which the columns of interest rest."""
     _, singular, right = np.linalg.svd(motions[list(interest)], full_matrices=True)
     moving = int(np.sum(singular > MOVES))
     idle: Array = motions @ right[moving:].T
@@ -629,9 +629,9 @@ def _idle(motions: Array, interest: Sequence[int]) -> Array:
 
 
 def without_idle(motions: Array, interest: Sequence[int], count: int | None = None) -> Array:
-    """Of orthonormal motions (..., columns, n) those at which columns of interest move.
+    """Those orthonormal motions (..., columns, n) in which the columns of interest move.
 
-    ``count``: how many these are; of a batch it is needed.
+    ``count``: how many these are; a batch needs it.
     """
     if not motions.shape[-1] or motions.shape[-1] == count:
         return motions

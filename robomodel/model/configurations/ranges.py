@@ -437,7 +437,7 @@ def _reached(model: Model, index: int, part: Part) -> Array:
 def _driven(
     model: Model, cluster: Cluster, joint: Joint, part: Part
 ) -> tuple[RangeEnd, RangeEnd] | None:
-    """Of a joint that one coupling ties to others which are not related beside: sums of theirs."""
+    """The ends of a joint that one coupling alone relates to others: sums of the others' ends."""
     if math.isfinite(joint.lower) or math.isfinite(joint.upper):
         return None  # its limits would be the others', too
     names = {rows for _, rows in part.conditions}

@@ -743,7 +743,7 @@ def _is_held(frame: SdfFrame) -> bool:
 def _welded(
     spanned: Span, world: SdfFrame, held: Sequence[SdfFrame]
 ) -> Callable[[SdfFrame], SdfFrame]:
-    """Of each link, one that stands for all that are fixed to each other."""
+    """A function link → the link that stands for all that are fixed to it."""
     leader: dict[SdfFrame, SdfFrame] = dict.fromkeys(held, world)
 
     def together(frame: SdfFrame) -> SdfFrame:

@@ -41,16 +41,16 @@ class StageUnits:
 
     @property
     def inertia(self) -> float:
-        """Of moments of inertia, torques and stiffnesses of rotation."""
+        """The unit of moments of inertia, torques and rotational stiffness."""
         return self.mass * self.length**2
 
     def angle(self, name: str) -> float:
-        """Of angles in a word [rad]."""
+        """The unit of angles in an attribute of this name [rad]."""
         return self.mujoco_angle if name.startswith("mjc") else DEGREE
 
     @property
     def density(self) -> float:
-        """Of densities."""
+        """The unit of densities."""
         return self.mass / self.length**3
 
 
@@ -133,7 +133,7 @@ ELEMENT = "robomodel:urdf"
 JOINT = "robomodel:joint"
 """On a link: the element of its joint, which has no prim, as it floats or is fixed and massless."""
 DIGEST = "robomodel:digest"
-"""Of the words of other schemas on the prim, as they were written."""
+"""Hash of the attributes of other schemas on the prim, as they were written."""
 LINKS, JOINTS = "robomodel:links", "robomodel:joints"
 """On the robot: the names of its links and joints, in order."""
 GROUND = "robomodel:ground"
