@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 MAGIC = b"robomodel kernel 2\n"
-MAX_ENTRIES = 1000  # the longest unused go first
+MAX_ENTRIES = 1000  # the longest unused go first, a tenth at a time
 MAX_BYTES = 1 << 28  # of an entry
 
 
@@ -172,6 +172,6 @@ def _prune(place: Path) -> None:
     entries = [entry for entry in os.scandir(place) if entry.is_file(follow_symlinks=False)]
     if len(entries) > MAX_ENTRIES:
         entries.sort(key=lambda entry: entry.stat().st_mtime)
-        for entry in entries[: len(entries) - MAX_ENTRIES]:
+        for entry in entries[: len(entries) - MAX_ENTRIES + MAX_ENTRIES // 10]:
             with contextlib.suppress(OSError):
                 os.unlink(entry.path)
