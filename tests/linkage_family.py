@@ -296,7 +296,6 @@ FAMILY: dict[str, Maker] = {
     "parallelogram flat by 1e-2": nearly_flat(1e-2),
     "parallelogram flat by 1e-3": nearly_flat(1e-3),
 }
-NOISE = (0.0, 1e-10, 1e-8, 1e-6, 1e-4)
 
 
 def instance(name: str, seed: int, noise: float) -> tuple[str, int]:

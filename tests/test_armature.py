@@ -78,7 +78,7 @@ def test_shipped_robots_with_armature(name: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(mechanisms(floating_base=False))
 def test_random_mechanisms_agree_with_the_oracle(mechanism: Mechanism) -> None:
     with warnings.catch_warnings():

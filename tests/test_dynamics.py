@@ -132,7 +132,7 @@ def test_random_mechanisms(mechanism: Mechanism) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(mechanisms())
 def test_many_random_mechanisms(mechanism: Mechanism) -> None:
     assume(check(mechanism, np.random.default_rng(2)))

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from shipped_robots import DISTINCT
 from texts import joint, link
 
 import robomodel as rm
@@ -289,7 +290,7 @@ def test_without_the_package_it_says_what_to_install(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", rm.robots.names())
+@pytest.mark.parametrize("name", DISTINCT)
 def test_every_robot(name: str) -> None:
     model = rm.robots.load(name)
     at = states(model, 3)

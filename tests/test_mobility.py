@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from agreement import close
 from cases import few
-from linkage_family import FAMILY, NOISE, instance
+from linkage_family import FAMILY, instance
 
 import robomodel as rm
 from robomodel.model.closure import close as closed
@@ -55,7 +55,7 @@ def test_linkages_have_the_mobility_that_was_meant(name: str, noise: float) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("noise", [0.0, 1e-10, 1e-4])
 @pytest.mark.parametrize("name", FAMILY)
 def test_all_linkages_have_the_mobility_that_was_meant(name: str, noise: float) -> None:
     check(name, 1, noise)

@@ -438,14 +438,14 @@ def test_floating_base_follows_the_caller() -> None:
 
 @pytest.mark.slow
 def test_a_long_chain_loads_and_computes() -> None:
-    count = 5000
+    count = 3000
     parts = [link("l0")]
     for i in range(count):
         parts += [link(f"l{i + 1}"), joint(f"j{i}", f"l{i}", f"l{i + 1}", "0.01 0 0")]
     model = rm.load(robot(*parts, joint("bolt", "base", "l0", kind="fixed")))
     assert model.nv == count
     q = np.zeros(count)
-    assert rm.frame_pose(model, q, f"l{count}")[0, 3] == pytest.approx(50.0)
+    assert rm.frame_pose(model, q, f"l{count}")[0, 3] == pytest.approx(30.0)
     assert np.isfinite(rm.aba(model, q, q, q)).all()
 
 

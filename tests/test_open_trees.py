@@ -287,7 +287,7 @@ def test_differentials_keep_the_links_that_carry_the_rest() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(mechanisms())
 def test_open_trees_of_random_mechanisms(mechanism: Mechanism) -> None:
     """At the neutral configuration all links stand where they do; and the simulator agrees."""

@@ -119,6 +119,5 @@ def test_mutants_are_read_or_refused():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
-@pytest.mark.parametrize("seed", [1, 2])
-def test_more_mutants_are_read_or_refused(seed):
-    assert check_mutants(seed, 1000)
+def test_more_mutants_are_read_or_refused():
+    assert check_mutants(1, 1000)

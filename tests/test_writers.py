@@ -185,7 +185,7 @@ def test_shapes_that_simulators_refuse_in_urdf_are_told() -> None:
 
 @pytest.mark.slow
 @given(mechanisms())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_more_mechanisms(mechanism: Mechanism) -> None:
     try:

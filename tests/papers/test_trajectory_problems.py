@@ -176,17 +176,15 @@ def test_solutions_from_the_exact_motion_converge(count: int) -> None:
     ("chosen", "window", "count", "first"),
     [
         (THETA, 2, 31, 475),
-        *(
-            pytest.param(chosen, window, 5001, 0, marks=pytest.mark.slow)
-            for chosen in ((), THETA)
-            for window in (2, 5, 10)
-        ),
+        pytest.param((), 2, 5001, 0, marks=pytest.mark.slow),
+        pytest.param((), 10, 1001, 0, marks=pytest.mark.slow),
+        pytest.param(THETA, 5, 1001, 0, marks=pytest.mark.slow),
     ],
 )
 def test_fixed_lag_converges_without_prediction(
     chosen: tuple[str, ...], window: int, count: int, first: int
 ) -> None:
-    """Every window, from the last time's values; the paper's four-bar for 5 s."""
+    """Every window, from the last time's values; the paper's four-bar, in one case for 5 s."""
     graph, begin = falling(chosen, count, first)
     result = fixed_lag(graph, begin, window)
     assert result.iterations.mean() <= 6.0
@@ -429,7 +427,7 @@ def test_errors_are_as_large_as_their_covariances_say(crank: rm.Model) -> None:
 
 @pytest.mark.slow
 def test_errors_are_as_large_as_their_covariances_say_many_runs(crank: rm.Model) -> None:
-    check_consistency(*consistency(crank, 150, 40, seed=11), 40)
+    check_consistency(*consistency(crank, 75, 40, seed=11), 40)
 
 
 @pytest.mark.slow
