@@ -12,6 +12,7 @@ from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.approximation import TreeOptions, written_tree
+from robomodel.model.tree_joints import tree_joints
 from robomodel.reports.simulators import parse_pd, pd_motion
 
 
@@ -351,3 +352,13 @@ def test_a_balanced_robot_is_judged_by_its_motion() -> None:
         abs(balanced.acceleration.worst - free.acceleration.worst) < 1e-3 * free.acceleration.worst
     )
     assert balanced.gravity.median < 1e-4
+
+
+def test_a_geared_body_is_a_rotor_whatever_its_inertia() -> None:
+    """It turns twelve times as fast as the knee: where its points are is no displacement."""
+    round_, lopsided = leg(belt=True), leg(belt=True).replace('ixx="4e-5"', 'ixx="6e-5"')
+    assert lopsided != round_
+    trees = [tree_joints(rm.load(text)) for text in (round_, lopsided)]
+    (one,), (other,) = trees
+    assert one.bodies == other.bodies
+    assert other.displacement == pytest.approx(one.displacement, rel=1e-3)

@@ -117,12 +117,14 @@ class _ClusterChoice:
     rng: np.random.Generator
     motion: ClusterMotion = field(init=False)
     start: Array = field(init=False)
+    rotors: Mapping[int, float] = field(init=False)
 
     def __post_init__(self) -> None:
         neutral = self.model.spanning_positions(self.model.neutral().tolist())
         at = np.array([float(x) for x in neutral[self.cluster.spanning_q]])
         object.__setattr__(self, "motion", ClusterMotion.of(self.model, self.cluster))
         object.__setattr__(self, "start", at)
+        object.__setattr__(self, "rotors", rotors(self.model, self.cluster))
 
     # ---- the choice
 
@@ -168,7 +170,7 @@ class _ClusterChoice:
             return
         freedoms = {body: model.nodes[body].joint.nv for body in cluster.bodies}
         others = [b for b in cluster.bodies if b not in self.wanted]
-        limbs = [b for b in others if not model.nodes[b].axisymmetric]
+        limbs = [b for b in others if b not in self.rotors]
         missing = cluster.nv - sum(freedoms[b] for b in self.wanted)
         if missing < 0:
             raise self._refusal()
@@ -238,7 +240,7 @@ class _ClusterChoice:
         """Whether a body is no rotor and no part of a ball made of hinges."""
         bodies, nodes = self.model.bodies, self.model.nodes
         parts = [body, nodes[body].parent] if nodes[body].parent in self.cluster.bodies else [body]
-        return not nodes[body].axisymmetric and all(bodies[b].mass > 0.0 for b in parts)
+        return body not in self.rotors and all(bodies[b].mass > 0.0 for b in parts)
 
     def _rates(self, positions: Array) -> Array:
         """G (n, spanning velocities, nv), rows in comparable units."""
@@ -280,7 +282,9 @@ class _ClusterChoice:
 
     def random_paths(self) -> Array:
         """Configurations on paths from the start in random directions of the cluster's motion."""
-        geometry, unit = self.cluster.geometry, self.motion.unit
+        geometry, unit = self.cluster.geometry, self.motion.unit.copy()
+        for body, turns in self.rotors.items():  # a direction of the limb's joints, not of rotors
+            unit[self._columns(body)] *= turns
         rows = list(self.cluster.closing_rows or range(geometry.rows))
 
         def along(q: Array, ways: Array) -> Array:
@@ -394,9 +398,7 @@ class _ClusterChoice:
         """Followers, each of which takes off a third of ``now``, the displacement; the rest."""
         local = {body: n for n, body in enumerate(self.cluster.bodies)}
         nodes = self.model.nodes
-        scalar = [
-            b for b in self.cluster.bodies if nodes[b].joint.nv == 1 and not nodes[b].axisymmetric
-        ]
+        scalar = [b for b in self.cluster.bodies if nodes[b].joint.nv == 1 and b not in self.rotors]
         drivers, free = [b for b in scalar if b in bodies], [b for b in scalar if b not in bodies]
         columns = {b: self.cluster.geometry.links[local[b]].q for b in scalar}
         chosen: list[Follower] = []
@@ -472,6 +474,7 @@ class _Displacements:
     model: Model
     cluster: Cluster
     start: Array
+    rotors: Mapping[int, float]
     inertias: Array
 
     @classmethod
@@ -489,13 +492,14 @@ class _Displacements:
                 pose = np.eye(4)
                 pose[:3, :3], pose[:3, 3] = np.array(x.matrix()), np.array(x.offset)
                 carried[node.parent] = carried[node.parent] + pose @ carried[body] @ pose.T
-        return cls(model, cluster, start, np.array([carried[body] for body in cluster.bodies]))
+        inertias = np.array([carried[body] for body in cluster.bodies])
+        return cls(model, cluster, start, rotors(model, cluster), inertias)
 
     def locked(self, positions: Array, bodies: Sequence[int]) -> Array:
         """The positions with all joints of the cluster but these bodies' at neutral."""
         result = np.tile(self.start, (len(positions), 1))
         for body, link in zip(self.cluster.bodies, self.cluster.geometry.links, strict=True):
-            if body in bodies or self.model.nodes[body].axisymmetric:
+            if body in bodies or body in self.rotors:
                 result[:, link.positions] = positions[:, link.positions]
         return result
 
@@ -520,6 +524,26 @@ class _Displacements:
         body = int(np.argmax(worst))
         name = self.model.nodes[self.cluster.bodies[body]].name
         return self.size(positions, moved), (name, float(worst[body]))
+
+
+def rotors(model: Model, cluster: Cluster) -> dict[int, float]:
+    """The rotors of a cluster, each with the turns that it makes for one of a joint, or 1 if fewer.
+
+    They are symmetric bodies, and those that couplings alone turn fast: that carry nothing, are in
+    no loop, and turn more than :data:`LEVER` times for one of a joint of their coupling. Files
+    describe rotors with bearings and housings, so that their inertia alone does not tell.
+    """
+    geometry = cluster.geometry
+    result = {body: 1.0 for body in cluster.bodies if model.nodes[body].axisymmetric}
+    carrying = set(model.parents)
+    for coupling in geometry.linear:
+        for n, factor in coupling.terms:
+            body = cluster.bodies[n]
+            turns = max((abs(k / factor) for i, k in coupling.terms if i != n), default=0.0)
+            geared = turns > LEVER and body not in carrying and n not in geometry.looped_bodies
+            if geared or body in result:
+                result[body] = max(result.get(body, 1.0), turns)
+    return result
 
 
 def poses(cluster: Cluster, positions: Array) -> Array:
