@@ -145,7 +145,7 @@ def test_what_cannot_be(
 
 def test_ball_joints_are_refused_by_name() -> None:
     """As joints that shall move."""
-    with pytest.raises(ValueError, match=r"'shoulder' have more: name the others in joints="):
+    with pytest.raises(ValueError, match=r"'shoulder' have more: list the others as the joints"):
         rm.excitation(rm.load(BALL))
 
 

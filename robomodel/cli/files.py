@@ -246,6 +246,6 @@ def code(
     keys = ("source", "header", "transmission")
     written = {key: str(path) for key, path in zip(keys, paths, strict=False)}
     *others, last = written.values()
-    said = f"{', '.join(others)} and {last}" if others else last
+    listed = f"{', '.join(others)} and {last}" if others else last
     data = {"robot": model.name, **written, "functions": names, "dtype": dtype}
-    return Document(f"wrote {said}", "", data=data)
+    return Document(f"wrote {listed}", "", data=data)

@@ -323,10 +323,10 @@ def _free(model: Model, patterns: Sequence[str]) -> list[str]:
         raise UserError(f"--free says what to find, as {', '.join(every[:3])} or '*.length'")
     chosen: list[str] = []
     for pattern in patterns:
-        found = [name for name in every if fnmatchcase(name, pattern)]
-        if not found:
+        matches = [name for name in every if fnmatchcase(name, pattern)]
+        if not matches:
             raise UserError(f"--free: no parameter '{pattern}'{did_you_mean(pattern, every)}")
-        chosen += [name for name in found if name not in chosen]
+        chosen += [name for name in matches if name not in chosen]
     return chosen
 
 

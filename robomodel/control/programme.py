@@ -324,11 +324,11 @@ class ProgrammeResults:
             return np.zeros((len(numbers), self.size)), np.zeros(len(numbers), bool)
         n = self.size
         h, c, a, lower, upper = (self.get(x, numbers) for x in ("H", "c", "A", "lower", "upper"))
-        found = np.empty((len(numbers), n + 1))
-        bounded_minimum(model)(h.reshape(len(h), n * n), c, lower[:, :n], upper[:, :n], out=found)
-        x, values = found[:, :n], np.einsum("mij,mj->mi", a, found[:, :n])
+        results = np.empty((len(numbers), n + 1))
+        bounded_minimum(model)(h.reshape(len(h), n * n), c, lower[:, :n], upper[:, :n], out=results)
+        x, values = results[:, :n], np.einsum("mij,mj->mi", a, results[:, :n])
         beyond = np.maximum(lower[:, n:] - values, values - upper[:, n:])
-        return x, (found[:, n] <= EXCHANGED) & (np.max(beyond, axis=1, initial=0.0) <= EXCHANGED)
+        return x, (results[:, n] <= EXCHANGED) & (np.max(beyond, axis=1, initial=0.0) <= EXCHANGED)
 
     def labels(self, rows: Iterable[int], numbers: Array) -> tuple[str, ...]:
         """What bounds and rows are of, in words."""

@@ -293,11 +293,11 @@ class _Problem:
     def _left(self, q: Array, p: Array, weights: Array) -> Array:
         """Residuals (N, m) in standard deviations, weighted; zero where nothing was measured."""
         at = [first for first, _ in self.readings.at]
-        found = [parametric(functions.joint_positions, self.model, self.names, 0)(q, p)[:, at]]
+        computed = [parametric(functions.joint_positions, self.model, self.names, 0)(q, p)[:, at]]
         for frame in self.readings.frames:
             pose = frame_pose(self.model, q, frame, parameters=self._values(p))
-            found.append(pose[..., :3, 3])
-        left = (np.concatenate(found, axis=1) - self.readings.values) / self.readings.sigma
+            computed.append(pose[..., :3, 3])
+        left = (np.concatenate(computed, axis=1) - self.readings.values) / self.readings.sigma
         return self._known(left, q) * np.sqrt(weights)
 
     def _known(self, rows: Array, q: Array) -> Array:
@@ -352,8 +352,8 @@ class _Problem:
         units = self._units
         rows = np.concatenate([matrix, np.diag(prior)]) * units
         u, s, vt = np.linalg.svd(rows, full_matrices=False)
-        told = s > UNOBSERVED * max(s[0], TINY)
-        share = np.where(told, s / (s**2 + damping * s[0] ** 2), 0.0)
+        observed = s > UNOBSERVED * max(s[0], TINY)
+        share = np.where(observed, s / (s**2 + damping * s[0] ** 2), 0.0)
         step: Array = units * (vt.T @ (share * (u.T @ -np.concatenate([right, prior * moved]))))
         return step
 
@@ -366,15 +366,15 @@ class _Problem:
         """
         units = self._units
         spread = np.linalg.pinv(self._precision(right, matrix, wrong)) * np.outer(units, units)
-        told = np.clip(1.0 - np.diag(spread) / wrong**2, 0.0, 1.0)
+        gained = np.clip(1.0 - np.diag(spread) / wrong**2, 0.0, 1.0)
         after = wrong.copy()
         kinds = np.array([_kind(name) for name in self.names])
         for kind in set(kinds.tolist()):
             of = kinds == kind
-            square = np.sum((moved[of] / units[of]) ** 2) / max(float(told[of].sum()), 1e-3)
+            square = np.sum((moved[of] / units[of]) ** 2) / max(float(gained[of].sum()), 1e-3)
             share = np.clip(np.sqrt(square), LEAST_WRONG, MOST_WRONG) if moved.any() else MOST_WRONG
             after[of] = share * units[of]
-        return math.sqrt(self._variance(right, told.sum())) / after, after
+        return math.sqrt(self._variance(right, gained.sum())) / after, after
 
     def _precision(self, right: Array, matrix: Array, wrong: Array) -> Array:
         """The inverse covariance (k, k) of the parameters in their units."""
@@ -384,12 +384,12 @@ class _Problem:
         result: Array = scaled.T @ scaled / variance + np.diag((units / wrong) ** 2)
         return result
 
-    def _variance(self, right: Array, told: float) -> float:
-        """That of residuals, by their number less that of what is found."""
+    def _variance(self, right: Array, estimated: float) -> float:
+        """The variance of residuals: their squares by their number less that of parameters."""
         count = np.isfinite(self.readings.values).sum() - len(self.readings.values) * len(
             self._free
         )
-        return float(right @ right) / max(float(count) - told, 1.0)
+        return float(right @ right) / max(float(count) - estimated, 1.0)
 
     def _result(self, q: Array, p: Array, weights: Array, wrong: Array) -> Calibration:
         left, by_q, by_p = self._linearized(q, p, weights)

@@ -272,8 +272,8 @@ def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
     several = [name for name in chosen if independent[name].nv != 1]
     if several:
         raise ValueError(
-            f"excitation moves joints with one freedom; {few(several)} have more: name the others "
-            "in joints=, and those are held still"
+            f"excitation moves joints with one freedom; {few(several)} have more: list the "
+            "others as the joints to move, and those are held still"
         )
     if not chosen:
         raise ValueError("no joint to move")

@@ -185,9 +185,9 @@ def _column_like(label: str, columns: Iterable[str]) -> str:
     """The column of another naming that has this kind and joint, as position_pan; "" if none."""
     kind, _, joint = label.partition(".")
     for column in columns:
-        rest, found, after = column.partition(joint)
+        rest, match, after = column.partition(joint)
         words = re.split(r"[^a-z]+", f"{rest} {after}".lower())
-        if found and column != label and any(word in KIND_WORDS[kind] for word in words):
+        if match and column != label and any(word in KIND_WORDS[kind] for word in words):
             return column
     return ""
 

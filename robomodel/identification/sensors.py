@@ -371,7 +371,7 @@ def sensors(
     late = _chosen(delays, model.dof_names, "delays", "coordinate")
     if late:
         if interval is None or not math.isfinite(interval) or len(batch) != 1:
-            raise ValueError("delays need one motion at even times: step=, or a column 'time'")
+            raise ValueError("delays need one motion at even times: a step, or a column 'time'")
         if batch[0] * interval < 4.0 * LATEST:
             raise ValueError(f"delays need a motion of {4.0 * LATEST:g} s or more")
         if log.tau is None:

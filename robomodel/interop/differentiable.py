@@ -100,7 +100,7 @@ class Differentiable:
         if order == 2 and self.outright and (joint := partly_independent(self.model)):
             return (
                 f"second derivatives of '{self.name}' are not available where the joint '{joint}' "
-                "has independent and dependent velocities; choose others with independent="
+                "has independent and dependent velocities; choose other independent joints"
             )
         return f"third derivatives of '{self.name}' are not available" if order > 2 else None
 

@@ -110,7 +110,8 @@ def _with_spins(
         held = with_options(
             locked(unmarked.description, unmarked, turning), independent=independent
         )
-        note = spin_note(unmarked, turning, "locked, as independent= names the others")
+        others = f"locked, as {argument('independent')} names the others"
+        note = spin_note(unmarked, turning, others)
         return _noted(_built(held, strict, mend), note)
     turning = find_spins(model)
     notes = bracing_notes(model, turning)

@@ -105,8 +105,8 @@ def _springs(model: Model) -> Iterator[tuple[str, Number, float]]:
         for i, kind in enumerate(SPRINGS):
             between = spring.kind == "points"
             if not (between and kind == "friction"):
-                said = "length" if between and kind == "reference" else kind
-                yield f"{name}.{said}", Number(owner, spring.name, i), float(getattr(spring, kind))
+                word = "length" if between and kind == "reference" else kind
+                yield f"{name}.{word}", Number(owner, spring.name, i), float(getattr(spring, kind))
 
 
 def rods(model: Model) -> dict[str, float]:

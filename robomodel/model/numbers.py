@@ -311,7 +311,9 @@ def with_numbers(
     )
 
 
-def _coupling(coupling: Coupling, found: TreeConstraint, tree: SpanningTree) -> Coupling:
-    """The public record of a coupling, with the numbers of ``found``."""
-    terms = tuple((tree.joints[body].name, k) for body, k in found.terms)
-    return replace(coupling, terms=terms, offset=found.offset, coefficients=found.coefficients)
+def _coupling(coupling: Coupling, constraint: TreeConstraint, tree: SpanningTree) -> Coupling:
+    """The public record of a coupling, with the numbers of ``constraint``."""
+    terms = tuple((tree.joints[body].name, k) for body, k in constraint.terms)
+    return replace(
+        coupling, terms=terms, offset=constraint.offset, coefficients=constraint.coefficients
+    )

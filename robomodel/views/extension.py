@@ -64,10 +64,10 @@ def extension(model: Model, names: Sequence[str], given: Sequence[str]) -> Exten
 
     def build(values: Vector) -> list[Scalar]:
         now = _Numbers(model, {name: values[places[name]] for name in names})
-        found: list[Scalar] = []
+        numbers: list[Scalar] = []
         for what, owner in writing.wanted:
-            found += now.of(what, owner)
-        return found
+            numbers += now.of(what, owner)
+        return numbers
 
     body = etree.tostring(writing.root, pretty_print=True, encoding="unicode")
     texts = f'<?xml version="1.0"?>\n{body}'.split(SLOT)
@@ -139,7 +139,7 @@ class _Writing:
     def __post_init__(self) -> None:
         description = with_rotor_words(self.model.description)
         self.root = etree.Element("robot", {"name": f"{description.name}_design"})
-        said = {
+        written = {
             *self._links({link.name for link in description.links}),
             *self._joints(description.joints),
             *self._loops(description.loops),
@@ -148,9 +148,9 @@ class _Writing:
         }
         if gravity := self._varied("gravity", AXES):
             add(self.root, "gravity", xyz=self._slots("vector", "gravity", 3))
-            said |= gravity
+            written |= gravity
         why = "the file has this rotor as <rotor>, of which an extension changes the ratio only"
-        self.unsaid = dict.fromkeys(sorted(self.names - said), why)
+        self.unsaid = dict.fromkeys(sorted(self.names - written), why)
 
     def _varied(self, owner: str, kinds: Sequence[str]) -> set[str]:
         return {f"{owner}.{kind}" for kind in kinds} & self.names
@@ -213,8 +213,8 @@ class _Writing:
         return name if joint.rotor is not None and name in self.names else ""
 
     def _mimic(self, joint: Joint) -> set[str]:
-        found = (x for x in self.model.couplings if _is_mimic(x, joint.name))
-        return {f"{x.name}.{name}" for x in found for name, _ in x.terms} & self.names
+        mimics = (x for x in self.model.couplings if _is_mimic(x, joint.name))
+        return {f"{x.name}.{name}" for x in mimics for name, _ in x.terms} & self.names
 
     def _loops(self, loops: Sequence[Loop]) -> Iterator[str]:
         lengths = rods(self.model)
@@ -223,9 +223,9 @@ class _Writing:
             ends = {end: self._varied(f"{loop.name}.{end}", AXES) for end in _ENDS}
             length = self._varied(loop.name, ("length",))
             sprung = self._sprung(loop.name, SPRINGS)
-            found = {*length, *sprung.values(), *(x for each in ends.values() for x in each)}
+            varying = {*length, *sprung.values(), *(x for each in ends.values() for x in each)}
             kept = open_ended and loop.type == "rod" and loop.length is None
-            if not (found or kept):
+            if not (varying or kept):
                 continue
             add_loop(self.root, loop)
             element = self.root[-1]
@@ -244,13 +244,13 @@ class _Writing:
                     origin = anchor.find("origin")
                     origin = add(anchor, "origin") if origin is None else origin
                     origin.set("xyz", self._slots("vector", f"{loop.name}.{end}", 3))
-            yield from found
+            yield from varying
 
     def _couplings(self, written: set[str]) -> Iterator[str]:
         elements = {each.name: each for each in self.model.description.couplings}
         for coupling in self.model.couplings:
-            found = self._varied(coupling.name, [name for name, _ in coupling.terms])
-            if not found or coupling.kind == "mimic" or coupling.name not in written:
+            varying = self._varied(coupling.name, [name for name, _ in coupling.terms])
+            if not varying or coupling.kind == "mimic" or coupling.name not in written:
                 continue
             element = elements[coupling.name]
             if isinstance(element, LinkCoupling):
@@ -258,21 +258,21 @@ class _Writing:
                 behind = {f"{coupling.name}.{name}" for name, _ in coupling.terms} - {
                     f"{coupling.name}.{name}" for name in ahead
                 }
-                if found == behind and len(behind) == 1:
+                if varying == behind and len(behind) == 1:
                     add_coupling(self.root, element)
                     ratio = self.root[-1].find("ratio")
                     assert ratio is not None
                     ratio.set("value", self._slots("ratio", next(iter(behind))))
-                    yield from found
+                    yield from varying
                     continue
             terms = add(self.root, "coupling", name=coupling.name)
             for name, k in coupling.terms:
                 full = f"{coupling.name}.{name}"
-                slot = self._slots("number", full) if full in found else number(float(k))
+                slot = self._slots("number", full) if full in varying else number(float(k))
                 add(terms, "joint", name=name, ratio=slot)
             if coupling.offset:
                 add(terms, "offset", value=number(float(coupling.offset)))
-            yield from found
+            yield from varying
 
     def _springs(self, springs: Sequence[Spring | JointSpring]) -> Iterator[str]:
         """Springs without a length keep theirs, which is a distance at the zero configuration."""
@@ -280,16 +280,16 @@ class _Writing:
         moved = bool(of_geometry(self.model, self.names))
         for spring in springs:
             between = isinstance(spring, Spring)
-            found = self._sprung(spring.name, _BETWEEN if between else SPRINGS)
+            varying = self._sprung(spring.name, _BETWEEN if between else SPRINGS)
             kept = moved and isinstance(spring, Spring) and spring.length is None
-            if not (found or kept):
+            if not (varying or kept):
                 continue
             element = add_spring(self.root, spring)
             if kept:
                 element.set("length", number(float(resting[spring.name])))
-            for kind, name in found.items():
+            for kind, name in varying.items():
                 element.set(kind, self._slots("number", name))
-            yield from found.values()
+            yield from varying.values()
 
     def _sprung(self, owner: str, kinds: Sequence[str]) -> dict[str, str]:
         """The kinds of a spring's numbers that vary, and the names of their parameters."""
@@ -328,8 +328,8 @@ def differences(model: Model, other: Model) -> dict[str, float]:
     again = closed_anew(parameterized(model, result), model)
     q = [again.random_configuration(seed) for seed in range(2)]
     for compute in (crba, gravity_force):
-        right, found = (compute(each, q) for each in (other, again))
-        if np.abs(found - right).max() > 1e-8 * np.abs(right).max():
+        right, repeated = (compute(each, q) for each in (other, again))
+        if np.abs(repeated - right).max() > 1e-8 * np.abs(right).max():
             raise ValueError(
                 f"'{other.name}' differs from '{model.name}' by more than parameters "
                 "(rm.parameters(model, geometry=True)), as by axes or types of joints"

@@ -187,13 +187,13 @@ def filled(template: str, title: str, data: object, code: str = "") -> str:
     """A page of this package with its data, the drawing of solids and a module's code."""
     folder = files("robomodel.views")
     text = folder.joinpath(template).read_text(encoding="utf-8")
-    told = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    numbers = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     for name, part in (
         ("MODULE", code.replace("</", "<\\/")),
         ("SCENE", folder.joinpath("scene.js").read_text(encoding="utf-8")),
         ("MOTION", folder.joinpath("motion.js").read_text(encoding="utf-8")),
         ("TITLE", escape(title)),
-        ("DATA", told.replace("<", "\\u003c")),
+        ("DATA", numbers.replace("<", "\\u003c")),
     ):
         text = text.replace(f"%{name}%", part)
     return text
@@ -422,7 +422,7 @@ def _dependent(model: Model) -> list[dict[str, Any]]:
 def _loads(model: Model) -> tuple[FrameKey, ...]:
     """Ends of the tree: frames where feet and hands are, else centres of mass of last links."""
     parents = {joint.parent for joint in model.description.joints}
-    found: list[tuple[int, FrameKey]] = []
+    loads: list[tuple[int, FrameKey]] = []
     for link in model.description.links:
         body = model.frame(link.name).body
         if link.name in parents or body < 0 or model.nodes[body].axisymmetric:
@@ -431,8 +431,8 @@ def _loads(model: Model) -> tuple[FrameKey, ...]:
         depth, above = 0, body
         while above >= 0:
             depth, above = depth + 1, model.nodes[above].parent
-        found.append((depth, (link.name, centre) if any(centre) else link.name))
-    return tuple(key for _, key in sorted(found, key=lambda each: -each[0])[:LOADS])
+        loads.append((depth, (link.name, centre) if any(centre) else link.name))
+    return tuple(key for _, key in sorted(loads, key=lambda each: -each[0])[:LOADS])
 
 
 # ---- what the page computes ----------------------------------------------------------------------

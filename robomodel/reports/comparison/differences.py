@@ -47,7 +47,7 @@ UNITS = {
 }  # fmt: skip
 """Units of quantities; others have none, or their value includes it."""
 KINDS = ("robot", "link", "joint", "loop", "coupling", "actuator")
-SAID = 4  # kinds of differences in a summary
+SUMMARISED = 4  # kinds of differences in a summary
 
 Value = float | str | tuple[float, ...] | None
 
@@ -129,9 +129,9 @@ class Comparison(HasDocument):
             f"missing {each.kind}s" if each.quantity == "missing" else each.quantity
             for each in self.differences
         )
-        said = [f"{kind} {n}" if n > 1 else kind for kind, n in kinds.most_common(SAID)]
-        more = ", …" if len(kinds) > SAID else ""
-        return f"{count(len(self.differences), 'difference')} ({', '.join(said)}{more})"
+        parts = [f"{kind} {n}" if n > 1 else kind for kind, n in kinds.most_common(SUMMARISED)]
+        more = ", …" if len(kinds) > SUMMARISED else ""
+        return f"{count(len(self.differences), 'difference')} ({', '.join(parts)}{more})"
 
     @cached_property
     def document(self) -> Document:
