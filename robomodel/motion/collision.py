@@ -28,7 +28,7 @@ from robomodel.errors import Issue, MissingPackageError, as_real, warn_of_all
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, Floating
 from robomodel.model.model import Model
-from robomodel.motion.ground import Contact, check_coefficients
+from robomodel.motion.ground import RIM, Contact, check_coefficients
 from robomodel.scalars import Scalar, div, maximum, minimum, select, sqrt
 from robomodel.spatial import Mat, Vec, apply, cross, inner, minus, plus, scale
 
@@ -41,7 +41,6 @@ Collisions: TypeAlias = bool | LinkPair | Iterable[LinkPair] | None
 
 MARGIN = 0.01  # m: pairs that are farther apart have no contact
 MANIFOLD = 4  # points of contact of a pair of shapes
-RIM = 8  # points on a cylinder's rim
 TOUCH = 1e-6  # m: accuracy of coal's distances
 IN_KERNELS = 24  # contacts of spheres and capsules in a kernel, whose size grows with their square
 STEEP = 0.1  # cosine of the normal to faces that are no part of what lies on the other shape

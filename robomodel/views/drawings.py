@@ -30,6 +30,7 @@ from robomodel.dynamics.actuators.envelopes import (
 from robomodel.identification import Identified
 from robomodel.model import build
 from robomodel.model.configurations.curves import SWEPT, Sweep, curve, sweep
+from robomodel.model.graph import WORLD
 from robomodel.reports.actuation.document import CUT_OFF
 from robomodel.reports.identification import force_plots
 from robomodel.reports.plots import Line, Plot, bounded, draw_plots, figure, save
@@ -208,7 +209,6 @@ class _Panel:
 # ---- layout ------------------------------------------------------------------------------------
 # columns by depth, rows by branch, nothing upon anything else
 
-WORLD = -1
 LETTER, LINE = 0.088, 0.19  # inches: the width of a letter, the height of a line
 PADDING, GAP, COLUMN_GAP = 0.10, 0.10, 0.45
 

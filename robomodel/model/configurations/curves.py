@@ -19,15 +19,14 @@ from robomodel.errors import ClosureError, UnknownNameError, check_names
 from robomodel.model import closure as newton
 from robomodel.model.closure import Geometry, Held
 from robomodel.model.configurations.following import is_closed, move
-from robomodel.model.configurations.paths import compiled_geometry
+from robomodel.model.configurations.paths import STEP, compiled_geometry
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility import SpanningColumn, column_limits
 from robomodel.model.model import Model
 from robomodel.tolerances import CLOSED, TINY, WITHIN
 
-STEP = 0.08  # radians, or cluster sizes, along a curve
-SHORTEST = 2e-5  # of these steps
+SHORTEST = 2e-5  # radians, or cluster sizes: shorter steps end a curve
 HALF_CURVE = 16.0  # of each half of a curve, which ends after half a turn of the swept joint
 
 Kind = Literal["dead point", "change point"]

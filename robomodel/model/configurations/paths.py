@@ -27,7 +27,7 @@ from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import MOVES, NOTHING, SINGULAR, WITHIN
 
-STEP = 0.08  # radians, or cluster sizes, along a path
+STEP = 0.08  # radians, or cluster sizes, along a path or curve
 SHORTEST = 1e-5  # of these steps
 HALF_PATH = 60.0  # of each half of a path
 TURNS = 8  # of a joint without limits in a part where couplings turn joints with limits

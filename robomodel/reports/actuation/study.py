@@ -22,6 +22,7 @@ from robomodel.description.poses import unit
 from robomodel.dynamics import actuator_map, frame_pose, jacobian
 from robomodel.dynamics.actuators import maps as actuator_maps
 from robomodel.dynamics.actuators.envelopes import (
+    FREE,
     JointEnvelope,
     joint_envelopes,
     tree_rates,
@@ -42,7 +43,6 @@ from robomodel.tolerances import MOVES, PARALLEL, SAME, WRITTEN
 
 SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
 PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
-FREE = 0.5  # rad or m, either way: of coordinates without limits
 SPEEDS = 41  # of a joint, from rest to its greatest
 
 
