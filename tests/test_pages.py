@@ -11,6 +11,7 @@ from typing import Any
 import node as js
 import numpy as np
 import pytest
+from test_polynomials import KNEE
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
@@ -253,6 +254,7 @@ process.stdout.write(extended({json.dumps(data["pieces"])}, told));
                  "shoulder_rotor.shoulder": -25.0, "b.Izz": 0.037, "elbow.stiffness": 5.0,
                  "elbow.reference": -0.1, "elbow.spring.stiffness": 1.5, "s.stiffness": 70.0,
                  "elbow.spring.reference": 0.3,  "elbow.armature": 0.1}),
+        (KNEE, {"condyle.c2": 0.03, "condyle.c0": 0.004, "tilting.c1": 0.9}),
     ],
 )  # fmt: skip
 def test_an_extension_that_a_page_saves_is_its_design(

@@ -17,9 +17,17 @@ from agreement import close
 from cases import few
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
+from test_polynomials import KNEE, LOOPED
 
 import robomodel as rm
-from robomodel.description import Description, Inertial, JointCoupling, LinkCoupling, Pose
+from robomodel.description import (
+    Description,
+    Inertial,
+    JointCoupling,
+    LinkCoupling,
+    PolynomialCoupling,
+    Pose,
+)
 from robomodel.model.build import build
 
 Values = Mapping[str, float]
@@ -104,6 +112,10 @@ def _with(d: Description, owner: str, key: str, value: float) -> Description:
             continue
         if isinstance(coupling, LinkCoupling):
             new = replace(coupling, ratio=-value)
+        elif isinstance(coupling, PolynomialCoupling):
+            powers = list(coupling.coefficients)
+            powers[int(key[1:])] = value
+            new = replace(coupling, coefficients=tuple(powers))
         else:
             assert isinstance(coupling, JointCoupling)
             terms = tuple((j, value if j == key else k) for j, k in coupling.terms)
@@ -139,6 +151,8 @@ def _inertial(old: Inertial, key: str, value: float) -> Inertial:
 def model_of(robot: str) -> rm.Model:
     if robot == "spatial":
         return rm.load(SPATIAL, floating_base=True)
+    if robot == "knee":
+        return rm.load(KNEE, floating_base=True)
     return rm.robots.load(robot)
 
 
@@ -212,6 +226,11 @@ def _cases() -> Iterator[tuple[str, str, Callable[[rm.Model], Values]]]:
         lambda m: moved(m, *(f"{m.joint_names[5]}.{k}" for k in ("x", "y", "z", "rx", "ry", "rz"))),
     )
     yield (
+        "knee",
+        "polynomials",
+        lambda m: {"condyle.c2": 0.03, "tilting.c0": 0.15, "slide.c3": 0.0, "gear.tilt": -8.0},
+    )
+    yield (
         "planar_leg_linkage",
         "passive",
         lambda m: {
@@ -226,7 +245,8 @@ def _of_rod(model: rm.Model, loop: str) -> list[str]:
     )
 
 
-QUICK = ("spatial-rod", "four_bar-loop", "parallel_ankle-loops", "mini_cheetah-coupling")
+QUICK = ("spatial-rod", "four_bar-loop", "parallel_ankle-loops", "mini_cheetah-coupling",
+         "knee-polynomials")  # fmt: skip
 
 
 @pytest.fixture(params=few([f"{robot}-{kind}" for robot, kind, _ in _cases()], *QUICK))
@@ -426,6 +446,20 @@ def test_what_cannot_be_closed_is_not_a_number() -> None:
     assert np.isnan(a[1]).any()
     with pytest.raises(rm.DescriptionError, match="length"):
         rm.with_parameters(rod, {"left-hip-rod-1.length": -0.155})
+
+
+@pytest.mark.slow
+def test_coefficients_of_polynomials_that_loops_are_solved_with() -> None:
+    model = rm.load(LOOPED, independent=["flexion", "push"])
+    given = {"condyle.c1": -0.012, "tilting.c2": 0.6, "slide.c3": 0.0}
+    other = build(changed(model.description, given), independent=model.dof_names)
+    rng = np.random.default_rng(0)
+    q = np.array([other.random_configuration(rng) for _ in range(3)])
+    v, x = rng.normal(size=(2, 3, model.nv))
+    for function, arguments in ((rm.rnea, (q, v, x)), (rm.aba, (q, v, x)), (rm.crba, (q,))):
+        found = function(model, *arguments, parameters=given)
+        close(found, function(other, *arguments), 1e-10)
+        close(function(rm.with_parameters(model, given), *arguments), found, 1e-10)
 
 
 SPRUNG = """<robot name="springs">

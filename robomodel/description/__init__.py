@@ -355,13 +355,21 @@ class JointCoupling:
 
 @dataclass(frozen=True, slots=True)
 class PolynomialCoupling:
-    """q(joint) = Σ coefficients[i] · q(of)ⁱ, of two joints of one degree of freedom."""
+    """q(joint) = Σ coefficients[i] · q(of)ⁱ, of two joints of one degree of freedom.
+
+    Of two coefficients it is a linear coupling, of more a curve, whatever their values.
+    """
 
     name: str
     joint: str
     of: str
     coefficients: tuple[float, ...]
     source: Source = field(default=NOWHERE, repr=False)
+
+    @property
+    def curved(self) -> bool:
+        """Whether it has powers beyond the first."""
+        return len(self.coefficients) > 2
 
     @property
     def terms(self) -> tuple[tuple[str, float], ...]:

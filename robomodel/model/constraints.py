@@ -233,7 +233,7 @@ class Polynomial:
         """The polynomial, or a derivative of it, at q(of) = x, by Horner's scheme."""
         total: Scalar = 0.0
         for power, coefficient in reversed(list(enumerate(self.coefficients))[order:]):
-            total = total * x + coefficient * math.perm(power, order)
+            total = total * x + coefficient * float(math.perm(power, order))
         return total
 
     def evaluate(

@@ -49,7 +49,7 @@ class Number:
     ``Model.couplings``. ``entry`` counts within it:
 
     - "origin": x, y, z, rx, ry, rz; "predecessor", "successor": x, y, z of the anchor;
-    - "coupling": its terms; "length" of a rod: 0; "gravity": x, y, z;
+    - "coupling": its terms, or its powers; "length" of a rod: 0; "gravity": x, y, z;
     - "joint", "loop": the numbers of its spring in :data:`SPRINGS`; "spring": those of a spring
       between points or over joints.
     """
@@ -84,12 +84,18 @@ def numbers_by_name(model: Model) -> Iterator[tuple[str, Number, float]]:
         if loop.name in lengths:
             yield f"{loop.name}.length", Number("length", loop.name), lengths[loop.name]
     for n, coupling in enumerate(model.couplings):
-        if not coupling.coefficients:
-            for i, (name, k) in enumerate(coupling.terms):
-                yield f"{coupling.name}.{name}", Number("coupling", n, i), float(k)
+        for i, (name, k) in enumerate(coefficients_of(coupling)):
+            yield f"{coupling.name}.{name}", Number("coupling", n, i), float(k)
     yield from _springs(model)
     for i, axis in enumerate(AXES):
         yield f"gravity.{axis}", Number("gravity", "", i), float(model.gravity[i])
+
+
+def coefficients_of(coupling: Coupling) -> tuple[tuple[str, Scalar], ...]:
+    """Of a linear coupling each joint's, of a polynomial ``c0``, ``c1``, … of the powers."""
+    if coupling.coefficients:
+        return tuple((f"c{power}", c) for power, c in enumerate(coupling.coefficients))
+    return coupling.terms
 
 
 def _springs(model: Model) -> Iterator[tuple[str, Number, float]]:
@@ -243,7 +249,8 @@ def _geared(
     changed: Mapping[int, Scalar],
 ) -> Description:
     """The description with other coefficients of one coupling."""
-    terms = tuple((name, changed.get(i, k)) for i, (name, k) in enumerate(coupling.terms))
+    before = coefficients_of(coupling)
+    terms = tuple((name, changed.get(i, k)) for i, (name, k) in enumerate(before))
     if coupling.kind == "mimic":
         (_, own), (_, leader) = terms
 
@@ -273,6 +280,8 @@ def _element(
             alike = all(k is behind[0] or (is_number(k) and k == behind[0]) for k in behind)
             if alike and all(is_one(k) for name, k in terms if name in ahead):
                 return replace(element, ratio=-behind[0])
+        case PolynomialCoupling() if element.curved:
+            return replace(element, coefficients=tuple(c for _, c in terms))
         case PolynomialCoupling() if is_one(terms[0][1]):
             return replace(element, coefficients=(element.offset, -terms[1][1]))
     return JointCoupling(element.name, terms, element.offset, element.source)

@@ -293,7 +293,7 @@ def with_numbers(
         _coupling(each, terms[each.kind, each.name], tree) for each in model.couplings
     )
     actuators = model.actuators
-    ratios = [k for each in couplings for _, k in each.terms]
+    ratios = [k for x in couplings for k in (*(k for _, k in x.terms), *x.coefficients)]
     if not all(map(is_number, ratios)) or couplings != model.couplings:
         actuators = tuple(with_couplings(each, couplings) for each in actuators)
     return replace(

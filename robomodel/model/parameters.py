@@ -91,10 +91,10 @@ def parameters(model: Model, *, geometry: bool = False) -> Parameters:
     rotation R becomes R exp([r]×) (about the joint's own axis it is an offset of its encoder); of
     each loop ``rod.predecessor.x .y .z``, ``rod.successor.x .y .z``, the anchors in their links'
     axes, and ``rod.length`` of rods; of couplings and mimics ``belt.knee``, the coefficient of a
-    joint in Σ coefficient · q = offset; of springs that the file gives ``knee.stiffness
-    .reference`` (a joint's), ``spring.stiffness .length .damping`` (between points),
-    ``cable.stiffness .reference .damping .friction`` (over joints, and of a loop's joint), with
-    ``.spring.`` before the last word where a joint has the name; and ``gravity.x .y .z``. They are
+    joint in Σ coefficient · q = offset, and ``roll.c0 .c1 .c2 …`` of a polynomial; of springs that
+    the file gives ``knee.stiffness .reference`` (a joint's), ``spring.stiffness .length .damping``
+    (between points), ``cable.stiffness .reference .damping .friction`` (over joints, and of a
+    loop's joint), with ``.spring.`` before the last word where a joint has the name; and ``gravity.x .y .z``. They are
     independent of each other: what moves with a fixed joint is its link, with its inertia.
 
     Args:

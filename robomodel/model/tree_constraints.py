@@ -67,7 +67,7 @@ def find_tree_constraints(description: Description, tree: SpanningTree) -> list[
             continue
         terms = tuple((find(name, coupling.source), k) for name, k in coupling.terms)
         polynomial = coupling.coefficients if isinstance(coupling, PolynomialCoupling) else ()
-        curved = any(polynomial[2:])
+        curved = isinstance(coupling, PolynomialCoupling) and coupling.curved
         if not curved:
             terms = tuple((body, k) for body, k in terms if not (is_number(k) and k == 0.0))
         if not terms:

@@ -18,7 +18,14 @@ from robomodel.dynamics import crba, gravity_force
 from robomodel.kernels.function import TracedFunction
 from robomodel.model import Model
 from robomodel.model.elements import Coupling
-from robomodel.model.geometry_parameters import AXES, SPRINGS, TURNS, joints_above, rods
+from robomodel.model.geometry_parameters import (
+    AXES,
+    SPRINGS,
+    TURNS,
+    coefficients_of,
+    joints_above,
+    rods,
+)
 from robomodel.model.parameters import (
     ENTRIES,
     INERTIAL,
@@ -249,7 +256,8 @@ class _Writing:
     def _couplings(self, written: set[str]) -> Iterator[str]:
         elements = {each.name: each for each in self.model.description.couplings}
         for coupling in self.model.couplings:
-            varying = self._varied(coupling.name, [name for name, _ in coupling.terms])
+            coefficients = coefficients_of(coupling)
+            varying = self._varied(coupling.name, [name for name, _ in coefficients])
             if not varying or coupling.kind == "mimic" or coupling.name not in written:
                 continue
             element = elements[coupling.name]
@@ -265,10 +273,17 @@ class _Writing:
                     ratio.set("value", self._slots("ratio", next(iter(behind))))
                     yield from varying
                     continue
-            terms = add(self.root, "coupling", name=coupling.name)
-            for name, k in coupling.terms:
+            slots = {}
+            for name, k in coefficients:
                 full = f"{coupling.name}.{name}"
-                slot = self._slots("number", full) if full in varying else number(float(k))
+                slots[name] = self._slots("number", full) if full in varying else number(float(k))
+            if coupling.coefficients:
+                add_coupling(self.root, element)
+                self.root[-1][0].set("coefficients", " ".join(slots.values()))
+                yield from varying
+                continue
+            terms = add(self.root, "coupling", name=coupling.name)
+            for name, slot in slots.items():
                 add(terms, "joint", name=name, ratio=slot)
             if coupling.offset:
                 add(terms, "offset", value=number(float(coupling.offset)))

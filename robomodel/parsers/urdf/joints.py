@@ -503,7 +503,10 @@ def _polynomial(document: Document, element: Element) -> tuple[str, str, tuple[f
     count = len(text.replace(",", " ").split())
     if count < 2:
         raise document.error(element, "needs two coefficients at least: a constant and a slope")
-    return joint, of, document.series(element, "coefficients", count)
+    coefficients = list(document.series(element, "coefficients", count))
+    while len(coefficients) > 2 and not coefficients[-1]:  # powers that the file does not have
+        coefficients.pop()
+    return joint, of, tuple(coefficients)
 
 
 def add_coupling(root: Element, coupling: CouplingElement) -> None:
