@@ -29,8 +29,7 @@ from robomodel.model.elements import Coupling
 from robomodel.model.graph import path
 from robomodel.model.springs import check_passive
 from robomodel.scalars import Scalar, Vector, div, is_number, is_one, select
-from robomodel.spatial import ZERO, Transform, about_axis, from_quaternion, matmul
-from robomodel.spatial.logarithms import turned
+from robomodel.spatial import ZERO, Transform, about_axis, from_quaternion, logarithms, matmul
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
@@ -231,8 +230,8 @@ def exponential(turn: Vector) -> Rows3:
     axes = [k for k in range(3) if not (is_number(turn[k]) and turn[k] == 0.0)]
     if len(axes) == 1:
         return Transform((about_axis(axes[0], turn[axes[0]]),), ZERO).matrix()
-    x, y, z, w = turned((0.0, 0.0, 0.0, 1.0), turn)
-    return from_quaternion(x, y, z, w).rows
+    vector, w = logarithms.exponential(turn)
+    return from_quaternion(*vector, w).rows
 
 
 def _anchor(anchor: Anchor, numbers: Mapping[int, Scalar]) -> Anchor:

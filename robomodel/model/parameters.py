@@ -94,8 +94,9 @@ def parameters(model: Model, *, geometry: bool = False) -> Parameters:
     joint in Σ coefficient · q = offset, and ``roll.c0 .c1 .c2 …`` of a polynomial; of springs that
     the file gives ``knee.stiffness .reference`` (a joint's), ``spring.stiffness .length .damping``
     (between points), ``cable.stiffness .reference .damping .friction`` (over joints, and of a
-    loop's joint), with ``.spring.`` before the last word where a joint has the name; and ``gravity.x .y .z``. They are
-    independent of each other: what moves with a fixed joint is its link, with its inertia.
+    loop's joint), with ``.spring.`` before the last word where a joint has the name; and
+    ``gravity.x .y .z``. They are independent of each other: what moves with a fixed joint is its
+    link, with its inertia.
 
     Args:
         model: The robot.

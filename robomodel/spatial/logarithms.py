@@ -31,14 +31,20 @@ SMALL, LARGE = 0.66, 1 + math.sqrt(2.0)  # tangents between which the arctangent
 TERMS = 30  # of the derivatives' series: π² / (4 π²) to this power is rounding
 
 
-def turned(q: Vector, turn: Vector) -> list[Scalar]:
-    """A quaternion turned: q Exp(turn), of unit length."""
+def exponential(turn: Vector) -> tuple[Vec, Scalar]:
+    """The quaternion Exp(turn): its vector and w, of unit length to rounding."""
     square = dot(turn, turn)
     near, angle = _angle(square)
     s, c = sincos(0.5 * angle)
     share = select(near, _series(square, 1 / 2, -1 / 48, 1 / 3840, -1 / 645120), div(s, angle))
     w = select(near, _series(square, 1.0, -1 / 8, 1 / 384, -1 / 46080, 1 / 10321920), c)
-    step, p = scale(share, vec(turn)), vec(q)
+    return scale(share, vec(turn)), w
+
+
+def turned(q: Vector, turn: Vector) -> list[Scalar]:
+    """A quaternion turned: q Exp(turn), of unit length."""
+    step, w = exponential(turn)
+    p = vec(q)
     vector = plus(plus(scale(q[3], step), scale(w, p)), cross(p, step))
     result = [*vector, q[3] * w - dot(p, step)]
     inverse = div(1.0, sqrt(dot(result, result)))
