@@ -241,6 +241,8 @@ def test_beyond_reach_gaps_are_lower_bounds() -> None:
     assert np.all(gaps[~near] >= 0.2 - 1e-12)
     assert np.all(gaps[~near] <= exact[~near] + 1e-12)
     assert 50 < np.count_nonzero(near) < 350
+    each = np.where(np.arange(400) % 2, 0.2, 0.0)
+    np.testing.assert_array_equal(ground.surfaces(points, 0.1, reach=each)[0][1::2], gaps[1::2])
 
 
 def test_one_row_of_heights_and_points_on_edges() -> None:

@@ -14,6 +14,8 @@ from test_rollout import crossing
 from texts import joint, link, robot
 
 import robomodel as rm
+from robomodel.kernels.program import Dtype
+from robomodel.motion.rollout import Method
 
 Array = np.ndarray
 BOB = (
@@ -197,6 +199,32 @@ def test_loops_inside_the_kernel(method: str, where: str) -> None:
     alone = rm.simulate(model, q[1], v[1], tau=control, duration=0.02, step=1e-3, **options)
     np.testing.assert_allclose(sim.q[1], alone.q[-1], rtol=0, atol=1e-11)
     np.testing.assert_allclose(sim.v[1], alone.v[-1], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler", "time_stepping"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_motors_follow_their_curves_in_every_substep(method: Method, dtype: Dtype) -> None:
+    """I ω' = stall (1 - ω/ω₀) with T = I ω₀/stall: ω = ω₀ (1 - exp(-t/T)), in x = h/T by steps."""
+    curve = '<motor stall_torque="3" no_load_speed="20"/>'
+    wheel = BOB.replace("0 0 -0.4", "0 0 0")
+    model = rm.load(robot(link("wheel", wheel), joint("j", "base", "wheel", more=curve)))
+    step, inertia = 2e-3, 0.1
+    x = step * 3.0 / (20.0 * inertia)
+    left = 1.0 - x if method != "rk4" else 1.0 - x + x**2 / 2 - x**3 / 6 + x**4 / 24
+    options: dict[str, Any] = {"method": method, "saturate": True, "dtype": dtype}
+    calls, single = (rm.Simulation(model, 2, step=step, substeps=n, **options) for n in (50, 1))
+    for k in range(1, 5):
+        calls.step([50.0])
+        for _ in range(50):
+            single.step([50.0])
+        np.testing.assert_array_equal(calls.q, single.q)
+        np.testing.assert_array_equal(calls.v, single.v)
+        steps = 20.0 * (1.0 - left ** (50 * k))
+        np.testing.assert_allclose(calls.v, steps, rtol=1e-12 if dtype == "float64" else 1e-5)
+        exact = 20.0 * (1.0 - np.exp(-calls.time * 3.0 / (20.0 * inertia)))
+        away = 1e-5 if method == "rk4" else 0.02
+        np.testing.assert_allclose(calls.v[:, 0], exact, rtol=away)
+    assert calls.v[0, 0] > 0.4 * 20.0
 
 
 @pytest.mark.slow

@@ -232,7 +232,7 @@ class ContactStep:
         following = z + 0.5 * h * np.array(memory.acceleration)
         planes = np.zeros((0, PLANE))
         if self.setting.points:
-            planes = step.planes(state[: model.nq]).reshape(-1, PLANE)
+            planes = step.planes(state, h).reshape(-1, PLANE)
         for _ in range(step.passes):
             mean = following
             at = self.middle(state, tau, h, mean, wrenches)

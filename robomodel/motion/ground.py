@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from robomodel.description import Shape
 from robomodel.errors import Issue, as_real, warn_of_all
+from robomodel.kernels.cache import digest
+from robomodel.kernels.function import TracedFunction
 from robomodel.model.arguments import as_numbers
+from robomodel.model.derived import sources
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.spatial import apply, plus
+from robomodel.scalars import Scalar, Vector, div, maximum, minimum, select, sqrt
+from robomodel.spatial import Vec, apply, cross, inner, minus, plus, scale
 from robomodel.tolerances import NOTHING
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -189,7 +194,7 @@ class Ground:
         centres: ArrayLike,
         radii: ArrayLike = 0.0,
         *,
-        reach: float = math.inf,
+        reach: ArrayLike = math.inf,
         count: int | None = None,
     ) -> tuple[Array, Array]:
         """Gaps between spheres and the nearest points of the surface, and its normals there.
@@ -201,7 +206,8 @@ class Ground:
         Args:
             centres: Centres (..., k, 3) of the spheres in the world [m].
             radii: Their radii (k,) [m], 0 for points.
-            reach: Gaps beyond it [m] are lower bounds, not below it, which saves time with heights.
+            reach: Gaps beyond it [m] are lower bounds, not below it, which saves time with heights;
+                a number, or one (..., k) for each sphere.
             count: Places of the surface for each sphere, on an axis of their own: those that are
                 nearer than all about them. Where there are fewer, or they are beyond ``reach``
                 (which has to be finite), their gaps are infinite.
@@ -226,9 +232,10 @@ class Ground:
             ) from None
         if not (np.all(radius >= 0.0) and np.all(np.isfinite(radius))):
             raise ValueError("radii are finite numbers from 0 on")
-        if count is not None and (count < 1 or not math.isfinite(reach)):
+        limit = np.broadcast_to(as_numbers(reach, "reach"), x.shape[:-1])
+        if count is not None and (count < 1 or not np.all(np.isfinite(limit))):
             raise ValueError(
-                f"several places need count from 1 on, and a finite reach, got {count} and {reach}"
+                f"several places need count from 1 on and a finite reach, got {count} and {reach!r}"
             )
         places, size = x.reshape(-1, 3), count or 1
         distances, normals = np.full((len(places), size), np.inf), np.zeros((len(places), size, 3))
@@ -237,7 +244,7 @@ class Ground:
             distances[:, 0] = places @ self._normal - self._grid
             normals[:] = self._normal
         else:
-            far = radius.ravel() + reach
+            far = (radius + limit).ravel()
             distances[:, 0], normals[:, 0] = self._distances(places, far)
             if size > 1:
                 self._several(places, far, distances, normals)
@@ -272,8 +279,7 @@ class Ground:
         # the nearest point is no farther than the one below, or else beyond what is asked for
         width = np.where(rise < 0.0, -rise, np.minimum(rise, far[near]))
         for part, corners in self._windows(x[near], width):
-            nearest, inside, outwards = _nearest_of_triangles(corners)
-            squares = np.einsum("mti,mti->mt", nearest, nearest)
+            nearest, inside, outwards, squares = _nearest_of_triangles(corners)
             best, rows = np.argmin(squares, axis=1), np.arange(len(part))
             side = np.where(rise[part] < 0.0, -1.0, 1.0)
             distance = side * np.sqrt(squares[rows, best])
@@ -288,8 +294,8 @@ class Ground:
         """Fill in the places nearer than all about them, for points above the surface."""
         near = np.flatnonzero((distances[:, 0] >= 0.0) & (distances[:, 0] < far))
         for part, corners in self._windows(x[near], far[near]):
-            nearest, inside, outwards = _nearest_of_triangles(corners)
-            length = np.linalg.norm(nearest, axis=-1)
+            nearest, inside, outwards, squares = _nearest_of_triangles(corners)
+            length = np.sqrt(squares)
             valid = length <= far[near[part], None]
             rows, triangles = np.nonzero(valid & ~inside)
             valid[rows, triangles] = self._is_least(
@@ -385,7 +391,7 @@ def _steepest(grid: Array) -> float:
     return float(max(np.hypot(x[:, :-1], y[1:]).max(), np.hypot(x[:, 1:], y[:-1]).max()))
 
 
-def _nearest_of_triangles(corners: Array) -> tuple[Array, Mask, Array]:
+def _nearest_of_triangles(corners: Array) -> tuple[Array, Mask, Array, Array]:
     """The points of triangles nearest to the origin.
 
     Args:
@@ -395,20 +401,47 @@ def _nearest_of_triangles(corners: Array) -> tuple[Array, Mask, Array]:
         nearest: The nearest points (..., 3).
         inside: Whether they are inside of the face (...), rather than on an edge.
         outwards: The faces' unit normals (..., 3).
+        squares: Of the distances (...).
     """
-    a, sides = corners[..., 0, :], np.roll(corners, -1, axis=-2) - corners
-    outwards = np.cross(sides[..., 0, :], sides[..., 1, :])
-    outwards /= np.linalg.norm(outwards, axis=-1, keepdims=True)
-    # on its inner side of all three edges
-    across = np.einsum("...i,...ei->...e", outwards, np.cross(corners, sides))
-    inside = np.all(across > 0.0, axis=-1)
-    squares = np.einsum("...ei,...ei->...e", sides, sides)
-    along = np.clip(-np.einsum("...ei,...ei->...e", corners, sides) / squares, 0.0, 1.0)
-    on_edges = corners + along[..., None] * sides
-    best = np.argmin(np.einsum("...ei,...ei->...e", on_edges, on_edges), axis=-1)
-    edge = np.take_along_axis(on_edges, best[..., None, None], axis=-2)[..., 0, :]
-    face = np.einsum("...i,...i->...", outwards, a)[..., None] * outwards
-    return np.where(inside[..., None], face, edge), inside, outwards
+    numbers = _nearest_of_triangle()(corners.reshape(*corners.shape[:-2], 9))
+    return numbers[..., :3], numbers[..., 3] > 0.0, numbers[..., 4:7], numbers[..., 7]
+
+
+@functools.cache
+def _nearest_of_triangle() -> TracedFunction:
+    """Three corners → nearest point to the origin, 1 if it is inside, normal, squared distance."""
+
+    def build(numbers: Vector) -> list[Scalar]:
+        x = list(numbers)
+        corners: list[Vec] = [(x[i], x[i + 1], x[i + 2]) for i in (0, 3, 6)]
+        sides = [minus(corners[(e + 1) % 3], corners[e]) for e in range(3)]
+        area = cross(sides[0], sides[1])
+        outwards = scale(div(1.0, sqrt(inner(area, area))), area)
+        edges = list(zip(corners, sides, strict=True))
+        # positive on the inner side of all edges
+        within = functools.reduce(minimum, [inner(outwards, cross(c, side)) for c, side in edges])
+        places = []
+        for corner, side in edges:
+            along = div(-inner(corner, side), inner(side, side))
+            places.append(plus(corner, scale(minimum(maximum(along, 0.0), 1.0), side)))
+        nearest, least = places[0], inner(places[0], places[0])
+        for place in places[1:]:
+            square = inner(place, place)
+            nearer = square - least
+            nearest = _chosen(nearer, place, nearest)
+            least = select(nearer, square, least)
+        rise = inner(outwards, corners[0])
+        nearest = _chosen(-within, scale(rise, outwards), nearest)
+        least = select(-within, rise * rise, least)
+        return [*nearest, select(-within, 1.0, 0.0), *outwards, least]
+
+    key = digest(("nearest of a triangle", sources()))
+    return TracedFunction("nearest_of_triangle", {"corners": 9}, {"y": (8,)}, build, key=key)
+
+
+def _chosen(sign: Scalar, a: Vec, b: Vec) -> Vec:
+    """``a`` where the sign is negative, else ``b``."""
+    return select(sign, a[0], b[0]), select(sign, a[1], b[1]), select(sign, a[2], b[2])
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,7 @@ def run_over_time(
     length = np.array([h], rows.dtype)
     for first in range(0, times, size):
         last = min(first + size, times)
-        arguments = [*step.planes_of(rows[:, first, : step.size], *more), *more]
+        arguments = [*step.planes_of(rows[:, first, : step.size], h, *more), *more]
         left = np.zeros((len(rows), last - first), dtype=bool)
 
         def part(

@@ -434,7 +434,7 @@ class Steps(Run):
         if setting.bodies is not None:
             return self._touching(state, tau, h, stacked(pushes))
         step = self.step
-        result = step.whole(state, tau, h, *step.planes_of(state), *stacked(pushes))
+        result = step.whole(state, tau, h, *step.planes_of(state, h), *stacked(pushes))
         forces = step.forces(result[step.residual + 1 :], h)
         residual = float(result[step.residual])
         return result, Record(q, (), forces, step.touching(result), residual)

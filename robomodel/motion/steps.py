@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,16 +25,17 @@ from robomodel.dynamics.contact.complementarity import ArrayProblem, solve
 from robomodel.dynamics.contact.gauss_seidel import Sweeps
 from robomodel.dynamics.contact.problem import RowKinds, without_gain
 from robomodel.dynamics.kinematics import frames
-from robomodel.dynamics.kinematics.state import Configuration, Forces
+from robomodel.dynamics.kinematics.state import Configuration, Forces, State
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.passive import is_absent, passive_force
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.kernels import Iteration
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Dtype
-from robomodel.model.configurations.closing import settled
+from robomodel.model.configurations.closing import rates_of_joints
 from robomodel.model.configurations.functions import rates
 from robomodel.model.derived import cached_on_model
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import counted, of_geometry, parameterized
@@ -50,6 +51,7 @@ from robomodel.motion.integrator_functions import (
 from robomodel.motion.servo import Servo
 from robomodel.motion.tangent import in_tangents, linkages
 from robomodel.motion.time_stepping import (
+    CAREFUL,
     TAKES_PART,
     Assembly,
     Memory,
@@ -61,7 +63,8 @@ from robomodel.motion.time_stepping import (
     finish,
     mean_velocity,
 )
-from robomodel.scalars import Scalar, Vector, added, advanced, div, dot
+from robomodel.scalars import Scalar, Vector, added, advanced, div, dot, sqrt
+from robomodel.spatial import ZERO, inner
 
 SWEEPS = 4  # of Gauss-Seidel on a contact problem, from the last step's impulses on
 POLISH = 2  # steps of Newton's method after these: 4 + 2 solve what 8 sweeps leave at 1e-10
@@ -69,10 +72,10 @@ FEW_ROWS = 16  # rows (of five points) beyond which two steps of Newton cost mor
 SOLVED = 1e-11  # residual of contact problems, relative to their velocities, that is asked for
 
 NEWTON_STEPS = 8  # steps of Newton's method where these have not solved a contact problem
-CAREFUL = 8  # steps of Newton's method that close loops near change points
 # growth of ‖G‖² that a step is too long for: tangents turn by 0.6, of which rk4 misses 0.6⁵/120
 TORN = 1.0 / math.cos(0.6) ** 2
 NONE = np.zeros(0)
+Length: TypeAlias = float | Array
 LEAST = float(np.finfo(float).tiny)
 ABSENT = 1e3  # m: the gap of a contact that is not there
 
@@ -396,6 +399,9 @@ class FixedStep:
             v[cluster.v] = [speeds[c] for c in cluster.columns]
         return v
 
+    def _closed(self, here: Model, q: Vector) -> list[Scalar]:
+        return tangent.closed(here, q, self.closings, careful=self.careful)
+
     def _ended(self, here: Model, q: Vector, z: Vector) -> list[Scalar]:
         """The state at closed positions q where velocities in the chart of ``here`` are z."""
         bases, after, checks = tangent.renewed(self.model, here, q, z)
@@ -413,14 +419,14 @@ class FixedStep:
         part = share * h
         at, speed = advanced(start.q, part, slope[:n]), advanced(start.z, part, slope[n:])
         if self.careful:
-            at, _ = settled(here, at, self.closings)
+            at = tangent.closed(here, at, self.closings, careful=True)
         v = self._velocities(here, at, speed) if self.saturate or self.servo else []
         wrenches = arguments[0] if arguments else ()
         slope = [*rates(here, at, speed),
                  *self.accelerations(here, at, v, speed, tau, wrenches)]  # fmt: skip
         total = advanced([(1.0 - first) * x for x in total], weight, slope)
         end = last * h
-        q, _ = settled(here, advanced(start.q, end, total[:n]), self.closings)
+        q = self._closed(here, advanced(start.q, end, total[:n]))
         return [*self._ended(here, q, advanced(start.z, end, total[n:])), *slope, *total]
 
     def _semi_implicit_euler(
@@ -435,7 +441,13 @@ class FixedStep:
         else:
             a = self.accelerations(here, start.q, v, start.z, tau, wrenches)
         z = advanced(start.z, h, a)
-        q, _ = settled(here, advanced(start.q, h, rates(here, start.q, z)), self.closings)
+        q = advanced(start.q, h, rates(here, start.q, z))
+        bias = State(here, start.q, (), start.z).bias
+        for each in linkages(self.model):  # along their curves: z stays, and gaps are of order h³
+            at, cluster = start.q, here.clusters[each.index]
+            bend = rates_of_joints(here, cluster, at[cluster.q], bias[cluster.spanning_v])
+            q[cluster.q] = advanced(q[cluster.q], 0.5 * h * h, bend)
+        q = self._closed(here, q)
         return self._ended(here, q, z)
 
     # ---- time stepping: the whole, and its two halves for contact problems solved elsewhere
@@ -559,7 +571,7 @@ class FixedStep:
     def contact(self) -> Setting:
         """What steps of time stepping depend on."""
         assert self.setting is not None
-        return replace(self.setting, closing=CAREFUL) if self.careful else self.setting
+        return replace(self.setting, careful=self.careful)
 
     def _memory(self, state: Vector) -> Memory:
         return Memory.of(self.contact, self.model, state[self.columns[4]])
@@ -614,18 +626,47 @@ class FixedStep:
             return np.zeros((*q.shape[:-1], 0, 3))
         return np.asarray(self._places(q, *more)).reshape(*q.shape[:-1], -1, 3)
 
-    def planes_of(self, states: Array, *more: Array) -> tuple[Array, ...]:
+    @cached_property
+    def _spheres(self) -> TracedFunction:
+        """(q, v, z and bases) → centre and speed of each point."""
+        points = self.points
+
+        def build(one: FixedStep, numbers: Vector) -> list[Scalar]:
+            start, result = one.moving(numbers), list[Scalar]()
+            bodies = {one.model.frame(point.link).body for point in points}
+            state = State(in_tangents(one.model, start.bases), start.q, bodies, start.z)
+            for point in points:
+                place = frames.place(one.model, (point.link, point.offset))
+                result += frames.pose_of(state, place)[1]
+                speed = ZERO
+                if place.body != WORLD:
+                    speed = place.pose.to_child(state.twists[place.body]).linear
+                result.append(sqrt(inner(speed, speed)))
+            return result
+
+        of = [(point.link, point.offset) for point in points]
+        given = tuple(filter(None, (len(self.parameters),)))
+        name = f"spheres of {of!r}, {self.parameters!r}"
+        return self._program(name, (self.columns[3].stop, *given, 4 * len(points)), build)
+
+    def planes_of(self, states: Array, h: Length, *more: Array) -> tuple[Array, ...]:
         """The planes that a step from states (..., size) takes, where it takes some."""
         if self.setting is None or not self.setting.arguments[0]:
             return ()
-        return (self.planes(states[..., self.columns[0]], *more).astype(self.dtype),)
+        return (self.planes(states, h, *more).astype(self.dtype),)
 
-    def planes(self, q: Array, *more: Array) -> Array:
-        """Planes (..., 4 k) at the points, of all grounds; ``more``: parameters."""
-        centres = self.places(q, *more)[..., : len(self.points), :]
+    def planes(self, states: Array, h: Length, *more: Array) -> Array:
+        """Planes (..., 4 k) that points may touch in a step, of all grounds; ``more``: parameters.
+
+        What a point comes to at twice its speed, and twice what counts as near.
+        """
+        numbers = np.asarray(self._spheres(states[..., : self.columns[3].stop], *more))
+        numbers = numbers.reshape(*states.shape[:-1], -1, 4)
+        centres, speeds = numbers[..., :3], numbers[..., 3]
+        reach = np.where(np.isfinite(speeds), speeds, 0.0) * np.asarray(h)[..., None]
         radii = np.array([p.radius for p in self.points])
         near = [
-            ground.surfaces(centres, radii, reach=10.0 * TAKES_PART, count=ground.planes)
+            ground.surfaces(centres, radii, reach=2.0 * (TAKES_PART + reach), count=ground.planes)
             for ground in self.grounds
         ]
         gaps = np.concatenate([each for each, _ in near], axis=-1)
@@ -635,7 +676,7 @@ class FixedStep:
         heights = np.einsum("...ki,...kci->...kc", centres, normals) - radii[:, None]
         offsets = heights - np.where(far, ABSENT, gaps)
         planes = np.concatenate([normals, offsets[..., None]], axis=-1)
-        return planes.reshape(*q.shape[:-1], -1)
+        return planes.reshape(*states.shape[:-1], -1)
 
     def forces(self, impulses: Array, h: float) -> Array:
         """Forces (..., k, 3) from the impulses of a step, each point's once."""
@@ -680,7 +721,7 @@ class FixedStep:
 
     def advance(self, states: Array, tau: Array, h: float, *more: Array) -> Array:
         """Results (..., results) of a step from states (..., size), halved where it is too long."""
-        result = self.whole(states, tau, h, *self.planes_of(states, *more), *more)
+        result = self.whole(states, tau, h, *self.planes_of(states, h, *more), *more)
         if self.dtype == "float64":
             self.refine(states, tau, h, result, more)
         return result
@@ -688,22 +729,29 @@ class FixedStep:
     def refine(
         self, states: Array, tau: Array, h: float, result: Array, more: Sequence[Array] = ()
     ) -> None:
-        """Replace results of steps that are too long by those in parts."""
-
-        def part(state: Array, first: float, share: float) -> StepShare:
-            row = self.whole(
-                state, force, share * h, *self.planes_of(state, *arguments), *arguments
-            )
-            fault = "" if np.all(np.isfinite(row)) else "is not finite"
-            return StepShare(row[: self.size], share, bool(self.too_long(row)), fault, row)
-
-        for at in map(tuple, np.argwhere(self.too_long(result))):
-            force, *arguments = self._each(states, at, (tau, *more))
-            result[at] = self._joined(halved(part, states[at]))
-
-    def _each(self, states: Array, at: tuple[int, ...], more: Sequence[Array]) -> list[Array]:
-        """The arguments of one of many states."""
-        return [np.broadcast_to(x, (*states.shape[:-1], x.shape[-1]))[at] for x in more]
+        """Replace results of steps that are too long by those in parts, of all side by side."""
+        at = np.nonzero(self.too_long(result))
+        batch = result.shape[:-1]
+        force, *arguments = [np.broadcast_to(x, (*batch, x.shape[-1]))[at] for x in (tau, *more)]
+        rows, whole = result[at], result[at]
+        halvings = [halving(state) for state in states[at]]
+        wanted = {n: next(each) for n, each in enumerate(halvings)}
+        while wanted:
+            for (n, (_, _, share)), row in zip(list(wanted.items()), rows, strict=True):
+                fault = "" if np.all(np.isfinite(row)) else "is not finite"
+                part = StepShare(row[: self.size], share, bool(self.too_long(row)), fault, row)
+                try:
+                    wanted[n] = halvings[n].send(part)
+                except StopIteration as end:
+                    whole[n] = self._joined(end.value)
+                    del wanted[n]
+            if wanted:
+                now, (begins, _, shares) = list(wanted), zip(*wanted.values(), strict=True)
+                begin, length = np.array(begins), h * np.array(shares)
+                others = [x[now] for x in arguments]
+                planes = self.planes_of(begin, length, *others)
+                rows = self.whole(begin, force[now], length, *planes, *others)
+        result[at] = whole
 
     def _joined(self, parts: Sequence[StepShare]) -> Array:
         """The result of a step in parts."""
@@ -716,7 +764,7 @@ class FixedStep:
             whole[self.size + 2] = np.min(rows[:, self.size + 2])
         return whole
 
-    def whole(self, states: Array, tau: Array, h: float, *more: Array) -> Array:
+    def whole(self, states: Array, tau: Array, h: Length, *more: Array) -> Array:
         """Results (..., results) of a step from states (..., size), taken at once."""
         result = self._once(states, tau, h, more)
         if self.setting is None or self.dtype != "float64":
@@ -730,51 +778,58 @@ class FixedStep:
             self.finish(states, tau, h, more, result)
         return result
 
-    def _once(self, states: Array, tau: Array, h: float, more: Sequence[Array]) -> Array:
+    def _once(self, states: Array, tau: Array, h: Length, more: Sequence[Array]) -> Array:
         """Results of the compiled step."""
-        length = np.array([h], states.dtype)
+        length = np.asarray(h, states.dtype)[..., None]
         return np.asarray(self.over_time(states, tau[..., None, :], length, *more))[..., 0, :]
 
     def finish(
-        self, states: Array, tau: Array, h: float, more: Sequence[Array], result: Array
+        self, states: Array, tau: Array, h: Length, more: Sequence[Array], result: Array
     ) -> None:
         """Replace results whose contact problems are not solved."""
+        if result.ndim == 1:
+            states, result = states[None], result[None]
         residual = result[..., self.residual]
-        for at in map(tuple, np.argwhere(~(residual <= SOLVED))):
-            if np.all(np.isfinite(states[at])):
-                arguments = self._each(states, at, (tau, *more))
-                better = self._solved(states[at], arguments[0], h, arguments[1:])
-                better_residual = better[self.residual]
-                if better_residual < residual[at] or not np.isfinite(residual[at]):
-                    result[at] = better
+        left = ~(residual <= SOLVED) & np.all(np.isfinite(states), axis=-1)
+        at = np.nonzero(left)
+        if not len(at[0]):
+            return
+        batch, length = residual.shape, np.asarray(h, float)[..., None]
+        arguments = (np.broadcast_to(x, (*batch, x.shape[-1]))[at] for x in (tau, length, *more))
+        better = self._solved(states[at].astype(float), *(x.astype(float) for x in arguments))
+        now, before = better[:, self.residual], residual[at]
+        taken = (now < before) | ~np.isfinite(before)
+        result[at] = np.where(taken[:, None], better, result[at])
 
-    def _solved(self, state: Array, tau: Array, h: float, more: Sequence[Array]) -> Array:
-        """A step whose contact problems are solved to the end."""
+    def _solved(self, states: Array, tau: Array, length: Array, *more: Array) -> Array:
+        """Results (n, results) of steps whose contact problems are solved to the end."""
         rows = self.rows
         n, k = rows.size, rows.contacts
-        state, tau, length = (np.asarray(x, float) for x in (state, tau, np.array([h])))
-        memory = state[self.columns[4]]
-        x = memory[:n]
-        z = np.array(self.moving(state.tolist()).z)
-        mean = z + 0.5 * h * memory[-1 - self.model.nv : -1]
-        result = np.full(self.results, np.nan)
+        memory = states[:, self.columns[4]]
+        x, z = memory[:, :n], states[:, self.columns[2 if self.checks else 1]]
+        mean = z + 0.5 * length * memory[:, -1 - self.model.nv : -1]
+        result = np.full((len(states), self.results), np.nan)
         for _ in range(self.passes):
-            numbers = np.asarray(self.contact_problem(state, tau, length, mean, *more))
-            if not np.all(np.isfinite(numbers)):
-                return result
-            at = np.cumsum([n * n, n, k, rows.boxes, n, n])
-            parts = np.split(numbers, at)
-            matrix = parts[0].reshape(n, n)
-            problem = ArrayProblem(rows, matrix, *parts[1:4])
-            start = x
-            x, residual = solve(problem, start, 0.1 * SOLVED)
-            if self.contact.rebounds:
-                rest, _ = solve(replace(problem, b=parts[4]), start, 0.1 * SOLVED)
-                x = problem.without_gain(parts[5], x, rest)
-            impulses = np.concatenate([x, np.zeros(k), [residual]])
-            row = np.asarray(self.with_impulses(state, tau, length, mean, impulses, *more))
-            result, mean = row[: self.results], row[self.results :]
+            numbers = np.asarray(self.contact_problem(states, tau, length, mean, *more))
+            impulses = np.full((len(states), n + k + 1), np.nan)
+            impulses[:, n : n + k] = 0.0
+            for i in np.flatnonzero(np.all(np.isfinite(numbers), axis=1)):
+                impulses[i, :n], impulses[i, -1] = self._impulses(numbers[i], x[i])
+            row = np.asarray(self.with_impulses(states, tau, length, mean, impulses, *more))
+            x, result, mean = impulses[:, :n], row[:, : self.results], row[:, self.results :]
         return result
+
+    def _impulses(self, numbers: Array, start: Array) -> tuple[Array, float]:
+        """Impulses and residual of a contact problem as :attr:`contact_problem` has it."""
+        rows = self.rows
+        n, k = rows.size, rows.contacts
+        parts = np.split(numbers, np.cumsum([n * n, n, k, rows.boxes, n, n]))
+        problem = ArrayProblem(rows, parts[0].reshape(n, n), *parts[1:4])
+        x, residual = solve(problem, start, 0.1 * SOLVED)
+        if self.contact.rebounds:
+            rest, _ = solve(replace(problem, b=parts[4]), start, 0.1 * SOLVED)
+            x = problem.without_gain(parts[5], x, rest)
+        return x, residual
 
 
 # ---- steps in parts ------------------------------------------------------------------------------
@@ -791,26 +846,41 @@ class StepShare:
     record: Any
 
 
-def halved(
-    take: Callable[[Array, float, float], StepShare],
-    state: Array,
-    first: float = 0.0,
-    share: float = 1.0,
-) -> list[StepShare]:
+Wanted: TypeAlias = tuple[Array, float, float]
+"""The state at which a part of a step begins, the shares of the step that lie before, and in it."""
+
+
+def halving(
+    state: Array, first: float = 0.0, share: float = 1.0
+) -> Generator[Wanted, StepShare, list[StepShare]]:
     """A step, or where it is too long its halves one after the other; where these fail, the step.
 
-    ``take``: (state, the shares of the step that lie before, and in it) → part.
+    Asks for one part after the other.
     """
-    whole = take(state, first, share)
+    whole = yield state, first, share
     if not whole.too_long or share <= FINEST:
         return [whole]
     parts: list[StepShare] = []
     for start in (first, first + 0.5 * share):
-        parts += halved(take, state, start, 0.5 * share)
+        parts += yield from halving(state, start, 0.5 * share)
         if parts[-1].fault:
             return [whole]
         state = parts[-1].state
     return parts
+
+
+def halved(
+    take: Callable[[Array, float, float], StepShare], state: Array, first: float, share: float
+) -> list[StepShare]:
+    """The parts of one :func:`halving`, as ``take`` makes them."""
+    steps = halving(state, first, share)
+    wanted = next(steps)
+    while True:
+        try:
+            wanted = steps.send(take(*wanted))
+        except StopIteration as end:
+            parts: list[StepShare] = end.value
+            return parts
 
 
 # ---- equations of motion, for methods whose steps are not written here ---------------------------

@@ -34,7 +34,13 @@ import numpy as np
 
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.model import closure as newton
-from robomodel.model.configurations.closing import normalized
+from robomodel.model.configurations.closing import (
+    INDEPENDENT,
+    Loops,
+    Step,
+    normalized,
+    settled,
+)
 from robomodel.model.constraints import Conditions, LoopConstraint, Perpendicular, evaluate_loops
 from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.elements import Cluster, joint_slices, velocity_units
@@ -265,11 +271,45 @@ class TangentConstraint:
         """K and N₀, to be solved for velocities y."""
         return _Loops.of(self.linkage.rows(positions)[0], self.basis, self.refined)
 
-    def closing(self, positions: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """Newton's step to closed loops at z = 0, as joint motion for unit time; and the gaps."""
+    def closing(
+        self, positions: Vector, loops: _Loops | None = None
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """Newton's step to closed loops at z = 0, as joint motion for unit time; and the gaps.
+
+        ``loops``: K and N₀ elsewhere, whose factors do.
+        """
         values = self.linkage.rows(positions)[1]
-        y = self.loops(positions).held([-x for x in values])
+        y = (loops or self.loops(positions)).held([-x for x in values])
         return self.linkage.spanning(y), values
+
+
+class Simplified:
+    """z stays where it is, by one step of Newton's method and others with the factors of the first.
+
+    Of a gap ε the first leaves what is of order ε², the second ε³.
+    """
+
+    def __init__(self) -> None:
+        self._loops: dict[int, _Loops] = {}
+
+    def steps(self, model: Model, q: Vector, n: int) -> dict[int, Step]:
+        """Those of all clusters with loops."""
+        result: dict[int, Step] = {}
+        for cluster in model.clusters:
+            constraint, at = cluster.constraint, q[cluster.q]
+            if isinstance(constraint, TangentConstraint):
+                if n == 0:
+                    self._loops[cluster.index] = constraint.loops(at)
+                step = constraint.closing(at, self._loops[cluster.index])
+                result[cluster.index] = Step(*step)
+            elif isinstance(constraint, Loops):
+                result[cluster.index] = Step(*constraint.closing(at))
+        return result
+
+
+def closed(model: Model, q: Vector, times: int, *, careful: bool = False) -> list[Scalar]:
+    """q with loops closed by so many steps at z = 0; ``careful``: all of them Newton's."""
+    return settled(model, q, times, INDEPENDENT if careful else Simplified())[0]
 
 
 def in_tangents(model: Model, bases: Vector, *, refined: bool = False) -> Model:

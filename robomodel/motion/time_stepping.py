@@ -42,7 +42,6 @@ from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import Element, elements, is_absent
 from robomodel.dynamics.recursions.rnea import bias_force, rnea
-from robomodel.model.configurations.closing import settled
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.motion import tangent
@@ -83,7 +82,8 @@ COLLIDES_WITH = 1e-5  # m: contacts with smaller gaps collide at once where one 
 LATER = 1.0  # m: what stands for a miss where collisions follow each other in a step
 CORRECTIONS = 6  # sweeps of the correction of positions
 STICKING = 1e-4  # m/s: slower contacts have static friction
-CLOSING = 2  # steps of Newton's method that close loops at the middle; one more at the end
+CLOSING = 2  # steps that close loops at the middle; one more at the end
+CAREFUL = 8  # of Newton's method, near change points
 IMMOVABLE = 1e-20  # 1/kg: trace of a contact's block of G up to which nothing moves it
 PLANE = 4  # numbers of a plane: normal, offset
 
@@ -106,7 +106,7 @@ class Setting:
     links: tuple[str, ...] = ()
     bodies: tuple[int, ...] | None = None
     stop_restitution: float = 0.0
-    closing: int = CLOSING
+    careful: bool = False
 
     @property
     def contacts(self) -> int:
@@ -127,6 +127,11 @@ class Setting:
         """Sizes of the arguments of a step: planes, wrenches."""
         planes = PLANE * len(self.points) if self.height is None and self.contacts else 0
         return planes, 6 * len(self.links)
+
+    def closed(self, here: Model, q: Vector, more: int = 0) -> list[Scalar]:
+        """q with loops closed, by so many steps ``more`` than at the middle."""
+        times = CAREFUL if self.careful else CLOSING
+        return tangent.closed(here, q, times + more, careful=self.careful)
 
     def rows(self, model: Model) -> RowKinds:
         """The rows of a step: every stop has one for each limit."""
@@ -305,7 +310,7 @@ def assemble(
     here = in_tangents(model, start.bases)
     expected = list(mean) if mean is not None else advanced(start.z, 0.5 * h, memory.acceleration)
     middle = [0.5 * h * x for x in expected]
-    q, _ = settled(here, displaced(here, start.q, middle), setting.closing)
+    q = setting.closed(here, displaced(here, start.q, middle))
     z, expected = (in_turned_axes(model, x, middle) for x in (start.z, expected))
     bodies = {model.frame(p.link).body for p in setting.points} | {*(setting.bodies or ())}
     bodies |= {model.frame(link).body for pair in setting.rounds for link in pair.links}
@@ -684,7 +689,7 @@ def travelled(
 def moved_on(terms: Assembly, travel: Vector, setting: Setting) -> list[Scalar]:
     """q after a displacement."""
     here = terms.state.model
-    return settled(here, displaced(here, terms.start.q, travel), setting.closing + 1)[0]
+    return setting.closed(here, displaced(here, terms.start.q, travel), 1)
 
 
 def ended(
@@ -699,7 +704,7 @@ def ended(
     end = in_turned_axes(model, subtracted(after, terms.rest), terms.middle, back=True)
     end = in_turned_axes(model, end, travel)
     if correction:
-        q, _ = settled(here, displaced(here, q, correction), setting.closing + 1)
+        q = setting.closed(here, displaced(here, q, correction), 1)
         end = in_turned_axes(model, end, correction)
     state, checks = _at_end(model, terms, q, end)
     return state, tangent.independent_velocities(model, q, state.z, state.bases), checks
