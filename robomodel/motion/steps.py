@@ -63,7 +63,7 @@ from robomodel.motion.time_stepping import (
     finish,
     mean_velocity,
 )
-from robomodel.scalars import Scalar, Vector, added, advanced, div, dot, sqrt
+from robomodel.scalars import Scalar, Vector, added, advanced, div, dot, select, sqrt
 from robomodel.spatial import ZERO, inner
 
 SWEEPS = 4  # of Gauss-Seidel on a contact problem, from the last step's impulses on
@@ -74,6 +74,7 @@ SOLVED = 1e-11  # residual of contact problems, relative to their velocities, th
 NEWTON_STEPS = 8  # steps of Newton's method where these have not solved a contact problem
 # growth of ‖G‖² that a step is too long for: tangents turn by 0.6, of which rk4 misses 0.6⁵/120
 TORN = 1.0 / math.cos(0.6) ** 2
+BENT = 0.3  # share of a way by which its curve is followed: tangents turn by 0.6 then
 NONE = np.zeros(0)
 Length: TypeAlias = float | Array
 LEAST = float(np.finfo(float).tiny)
@@ -441,12 +442,14 @@ class FixedStep:
         else:
             a = self.accelerations(here, start.q, v, start.z, tau, wrenches)
         z = advanced(start.z, h, a)
-        q = advanced(start.q, h, rates(here, start.q, z))
-        bias = State(here, start.q, (), start.z).bias
+        along = rates(here, start.q, z)
+        q, bias = advanced(start.q, h, along), State(here, start.q, (), start.z).bias
         for each in linkages(self.model):  # along their curves: z stays, and gaps are of order h³
             at, cluster = start.q, here.clusters[each.index]
             bend = rates_of_joints(here, cluster, at[cluster.q], bias[cluster.spanning_v])
-            q[cluster.q] = advanced(q[cluster.q], 0.5 * h * h, bend)
+            way, half = along[cluster.q], 0.5 * h
+            turned = half * half * dot(bend, bend) - BENT**2 * dot(way, way)
+            q[cluster.q] = advanced(q[cluster.q], select(turned, half * h, 0.0), bend)
         q = self._closed(here, q)
         return self._ended(here, q, z)
 
