@@ -355,7 +355,7 @@ class InverseDynamics(Controller):
         passive: Count the file's springs and damping among the forces.
         ground: What the points stand on, whose friction and normals count; points within 1 mm of it
             stand by default. Without ``contacts`` they are those of the collision shapes.
-        damping: Of all forces.
+        damping: Damping of all forces, beside that of the tasks.
     """
 
     def __init__(

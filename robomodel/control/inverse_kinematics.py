@@ -51,7 +51,7 @@ class InverseKinematics(Controller):
     Args:
         limits: Kinds of limits, "position" and "velocity", and :class:`HalfSpace` and
             :class:`AccelerationLimit`, with which calls need v.
-        damping: Of all steps [1], beside the tasks' own.
+        damping: Damping of all steps, beside that of the tasks.
     """
 
     def __init__(

@@ -554,7 +554,7 @@ def completed(text: str, signature: inspect.Signature, common: CommonDocumentati
     arguments = "\n".join(entries[name] for name in signature.parameters)
     if "Returns:" not in tail:
         tail = common.returns + tail
-    text = f"{head.rstrip()}\n\nArgs:\n{arguments}\n\n{tail.rstrip()}\n"
+    text = f"{head.rstrip()}\n\nArgs:\n{arguments}\n\n{tail}".rstrip() + "\n"
     if "Raises:" not in tail:
         links = {"f_ext", "frame", "frames"} & signature.parameters.keys()
         text += f"\n{common.raises}{UNKNOWN if links else ''}"
