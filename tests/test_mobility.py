@@ -65,7 +65,7 @@ def test_all_linkages_have_the_mobility_that_was_meant(name: str, noise: float) 
 def test_what_gives_at_first_order_only_is_refused(seed: int, noise: float) -> None:
     """Newton's method ends where it stands, or next to it, and with it all samples of its rank."""
     with pytest.raises(
-        rm.DescriptionError, match=r"mobility 0.*at first order only: moved by 0\.2"
+        rm.DescriptionError, match=r"mobility 0.*to first order only: moved by 0\.2"
     ):
         rm.load(instance("shaky ring", 2, noise)[0])
 
