@@ -641,15 +641,13 @@ class FixedStep:
             for point in points:
                 place = frames.place(one.model, (point.link, point.offset))
                 result += frames.pose_of(state, place)[1]
-                speed = ZERO
-                if place.body != WORLD:
-                    speed = place.pose.to_child(state.twists[place.body]).linear
+                on = place.body
+                speed = place.pose.to_child(state.twists[on]).linear if on != WORLD else ZERO
                 result.append(sqrt(inner(speed, speed)))
             return result
 
-        of = [(point.link, point.offset) for point in points]
-        given = tuple(filter(None, (len(self.parameters),)))
-        name = f"spheres of {of!r}, {self.parameters!r}"
+        name = f"spheres of {[(x.link, x.offset) for x in points]!r}, {self.parameters!r}"
+        given = [len(self.parameters)] if self.parameters else []
         return self._program(name, (self.columns[3].stop, *given, 4 * len(points)), build)
 
     def planes_of(self, states: Array, h: Length, *more: Array) -> tuple[Array, ...]:
@@ -663,10 +661,9 @@ class FixedStep:
 
         What a point comes to at twice its speed, and twice what counts as near.
         """
-        numbers = np.asarray(self._spheres(states[..., : self.columns[3].stop], *more))
-        numbers = numbers.reshape(*states.shape[:-1], -1, 4)
-        centres, speeds = numbers[..., :3], numbers[..., 3]
-        reach = np.where(np.isfinite(speeds), speeds, 0.0) * np.asarray(h)[..., None]
+        spheres = np.asarray(self._spheres(states[..., : self.columns[3].stop], *more))
+        centres, speeds = np.split(spheres.reshape(*states.shape[:-1], -1, 4), [3], axis=-1)
+        reach = np.nan_to_num(speeds[..., 0], posinf=0.0) * np.asarray(h)[..., None]
         radii = np.array([p.radius for p in self.points])
         near = [
             ground.surfaces(centres, radii, reach=2.0 * (TAKES_PART + reach), count=ground.planes)
