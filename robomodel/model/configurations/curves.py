@@ -1,17 +1,17 @@
 """Curves of closed configurations, along which clusters with loops move; sweeps and grids.
 
 A cluster is swept by one independent velocity at a time: with the others held, its closed
-configurations are a curve. It is followed by its tangent, and so through dead points, where the
-independent joint itself comes to rest.
+configurations are a path (:mod:`robomodel.model.configurations.paths`), which is followed through
+limits, dead points, where the independent joint itself comes to rest, and change points.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -19,14 +19,22 @@ from robomodel.errors import ClosureError, UnknownNameError, check_names
 from robomodel.model import closure as newton
 from robomodel.model.closure import Geometry, Held
 from robomodel.model.configurations.following import is_closed, move
-from robomodel.model.configurations.paths import STEP, compiled_geometry
+from robomodel.model.configurations.paths import (
+    STEP,
+    WEAK,
+    CompiledGeometry,
+    Half,
+    Part,
+    Path,
+    walk,
+)
+from robomodel.model.configurations.ranges import whole_part
 from robomodel.model.elements import Cluster, columns_of, velocity_units
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility import SpanningColumn, column_limits
 from robomodel.model.model import Model
 from robomodel.tolerances import CLOSED, TINY, WITHIN
 
-SHORTEST = 2e-5  # radians, or cluster sizes: shorter steps end a curve
 HALF_CURVE = 16.0  # of each half of a curve, which ends after half a turn of the swept joint
 
 Kind = Literal["dead point", "change point"]
@@ -48,7 +56,7 @@ class ClusterMotion:
         """That of a cluster with loops."""
         columns, unit = tuple(columns_of(model, cluster)), velocity_units(model, cluster)
         limits = column_limits(columns)
-        return ClusterMotion(cluster, compiled_geometry(model, cluster), columns, unit, *limits)
+        return ClusterMotion(cluster, CompiledGeometry.of(model, cluster), columns, unit, *limits)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -121,7 +129,8 @@ class Singularity:
     ``away`` is how far the joint goes to get there, ``joints`` are all positions of the cluster.
 
     At a dead point the cluster moves while its independent velocities are zero; at a change point
-    its conditions lose rank, and it may leave in several ways.
+    its conditions lose rank, and it may leave in several ways. Where a file's rounding parts these
+    ways (by its root, 1e-3 for 1e-6) it is one, too.
     """
 
     kind: Kind
@@ -131,17 +140,6 @@ class Singularity:
     joints: tuple[float, ...]
 
 
-class SweepEnd(NamedTuple):
-    """What ends the travel of the swept joint: its position, and the cluster's q there.
-
-    ``by``: the joint whose limit it is, "loop" where the linkage ends it, "" where nothing does.
-    """
-
-    position: float
-    by: str
-    q: Array
-
-
 @dataclass(frozen=True, slots=True, eq=False)  # it holds arrays, which are not equal or not
 class Curve:
     """A curve of closed configurations, along which one independent velocity alone is not zero.
@@ -149,10 +147,9 @@ class Curve:
     ``joints`` (n, nq) are the cluster's part of q, ``position`` (n,) is of the swept joint,
     ``positions`` (n, spanning velocities) of all, ``rates`` (n, spanning velocities) their
     velocities at unit velocity of it (a column of G), ``reached`` (n,) where limits let it get from
-    the start, in the order of travel; ``range``: how far that is, to where the first limit is met,
-    dead points passed. ``branch``: positions (m,) and q (m, nq) between the two dead points next to
-    the start, which are at ``turns`` (infinite of a joint that goes round), and ``ends``: the first
-    limit or dead point on either side of it.
+    the start, in the order of travel; ``range``: how far the points and singularities are that it
+    gets to, dead points passed. ``branch``: positions (m,) and q (m, nq) between the two dead
+    points next to the start, which are at ``turns`` (infinite of a joint that goes round).
     """
 
     cluster: Cluster
@@ -169,7 +166,6 @@ class Curve:
     singularities: tuple[Singularity, ...]
     branch: tuple[Array, Array]
     turns: tuple[float, float]
-    ends: tuple[SweepEnd, SweepEnd]
 
     @property
     def ahead(self) -> Mask:
@@ -197,258 +193,156 @@ class Curve:
 
 
 def curves(
-    motion: ClusterMotion, starts: Sequence[Array], columns: Sequence[int] | None = None
+    model: Model, motion: ClusterMotion, starts: Sequence[Array], columns: Sequence[int]
 ) -> list[Curve]:
-    """Those of every independent velocity, or of these columns, from every start, both ways."""
-    swept = motion.cluster.columns if columns is None else columns
-    trails = [
-        _Trail(motion, column, start) for start in starts for column in swept for _ in range(2)
-    ]
-    _follow(motion, trails)
-    return [_joined(*pair) for pair in zip(trails[::2], trails[1::2], strict=True)]
+    """Those of these independent velocities from every start."""
+    part = whole_part(model, motion.cluster.index)
+    sweeps = [_Sweep(motion, part, column, start) for start in starts for column in columns]
+    walk(part, [half for each in sweeps for half in each.halves])
+    return [each.curve() for each in sweeps]
 
 
 def curve(model: Model, cluster: Cluster, joint: str) -> Curve:
     """That of an independent joint with one freedom from the neutral configuration."""
     motion = ClusterMotion.of(model, cluster)
     column = cluster.columns[cluster.independent.index(joint)]
-    return curves(motion, [model.neutral()[cluster.q]], [column])[0]
+    return curves(model, motion, [model.neutral()[cluster.q]], [column])[0]
 
 
-class _Trail:
-    """One half of a curve, as far as it is followed; ``column`` is the swept velocity.
+class _Sweep:
+    """The path on which one independent velocity is not zero, in halves: against it, and along."""
 
-    ``rows`` of K and of the velocities that are zero span the others where the curve starts.
-    """
-
-    def __init__(self, motion: ClusterMotion, column: int, start: Array) -> None:
-        self.motion, self.column = motion, column
+    def __init__(self, motion: ClusterMotion, part: Part, column: int, start: Array) -> None:
+        self.motion, self.part, self.column = motion, part, column
         self.link = motion.geometry.links[motion.columns[column].link]
-        self.q, self.length, self.ring = [start], [0.0], False
-        self.tangent: list[Array] = []
-        self.orientation: list[float] = []
-        matrix = _matrix(motion, start[None], [column])[0]
-        self.rows = full_rank_rows(matrix, len(motion.columns) - 1)
+        self.held = motion.others(column)
+        self.rows: list[int] | None = None  # of K, that span the others where it is regular
+        ahead = part.null(start, self.held)[:, 0]
+        ahead = -ahead if ahead[column] < 0.0 else ahead
+        self.halves = [
+            Half(part, self.held, start, way, column=column, longest=HALF_CURVE)
+            for way in (-ahead, ahead)
+        ]
 
-    @property
-    def done(self) -> bool:
-        """Whether it came round, its joint has turned by π, or it is long enough."""
-        turned = not self.motion.columns[self.column].length and abs(self.travel) >= math.pi
-        return self.ring or turned or self.length[-1] >= HALF_CURVE
-
-    @property
-    def travel(self) -> float:
-        """How far the swept joint is from where it started; 0 of one with several freedoms."""
-        if self.link.joint.nq != 1:
-            return 0.0
-        return float(self.q[-1][self.link.q] - self.q[0][self.link.q])
-
-    @property
-    def position(self) -> Array:
-        """Of the swept joint; of a joint with several freedoms, the distance travelled."""
-        if self.link.joint.nq == 1:
-            return np.array(self.q)[:, self.link.q]
-        speed = self.speed * self.motion.unit[self.column]
-        steps = 0.5 * (speed[1:] + speed[:-1]) * np.diff(self.length)
-        return np.concatenate([[0.0], np.cumsum(steps)])
-
-    @property
-    def speed(self) -> Array:
-        """The swept joint's part of the tangents."""
-        return np.array(self.tangent)[:, self.column]
-
-    @property
-    def reach(self) -> Mask:
-        """Up to where the limits are first left; the start counts as reached."""
-        inside = self.motion.within(np.array(self.q))
-        inside[0] = True
-        reached: Mask = np.logical_and.accumulate(inside)
-        return reached
-
-
-def _matrix(motion: ClusterMotion, q: Array, columns: Sequence[int]) -> Array:
-    """K in comparable units above the velocities that are zero, one swept column for each q."""
-    resting = np.eye(len(motion.columns))[[motion.others(column) for column in columns]]
-    resting = resting.reshape(len(q), -1, len(motion.columns))
-    return np.concatenate([motion.matrix(q), resting], axis=1)
-
-
-def _tangents(
-    motion: ClusterMotion, q: Array, before: Array, trails: Sequence[_Trail]
-) -> tuple[Array, Array, Array]:
-    """Unit tangents (ahead, as ``before``), K's orientation with them, and its regularity."""
-    a = _matrix(motion, q, [trail.column for trail in trails])
-    _, singular, right = np.linalg.svd(a)
-    n = a.shape[2]
-    tangent = right[:, n - 1]
-    back = np.einsum("ci,ci->c", tangent, before) < 0.0
-    tangent = np.where(back[:, None], -tangent, tangent)
-    spanning = np.array([each[trail.rows] for each, trail in zip(a, trails, strict=True)])
-    square = np.concatenate([spanning, tangent[:, None]], axis=1)
-    weakest = singular[:, n - 2] / np.maximum(singular[:, 0], TINY)
-    return tangent, np.linalg.det(square), weakest
-
-
-def _stepped(
-    motion: ClusterMotion, q: Array, tangent: Array, length: Array, trails: Sequence[_Trail]
-) -> tuple[Array, Mask]:
-    """Along the tangents, then back to where the loops close; whether they do."""
-    q = motion.geometry.integrate(q, tangent * motion.unit * length[:, None])
-    gap = np.empty(len(q))
-    columns = np.array([trail.column for trail in trails])
-    for column in np.unique(columns).tolist():
-        swept = columns == column
-        q[swept], gap[swept] = newton.close(
-            motion.geometry, q[swept], Held(motion.others(column)), rows=motion.cluster.closing_rows
+    def curve(self) -> Curve:
+        """Once it is followed: the curve, with what happens on it."""
+        motion, column = self.motion, self.column
+        back, forth = self.halves
+        if forth.ring:  # each half has the whole of it
+            for half in self.halves:
+                keep = sum(length <= 0.5 * half.lengths[-1] + STEP for length in half.lengths)
+                for values in (half.q, half.tangents, half.lengths):
+                    del values[keep:]
+        q = np.array(back.q[:0:-1] + forth.q)
+        tangents = np.array([-x for x in back.tangents[:0:-1]] + forth.tangents)
+        path = Path(self.part, q, tangents, len(back.q) - 1, (back.end, forth.end), False,
+                    tuple(self.held))  # fmt: skip
+        position, reached = self._positions(path), self._reached(path)
+        with np.errstate(divide="ignore", invalid="ignore"):  # tangents are in comparable units
+            unit = self.part.unit
+            rates = tangents * unit / (tangents[:, column : column + 1] * unit[column])
+        events = list(self._events(path, position, reached))
+        ends = [*position[reached].tolist(), *(each.position for _, each in events if each.reached)]
+        branch, turns = self._branch(path, position, events)
+        start = float(position[path.start])
+        at = motion.positions(q[path.start])
+        return Curve(
+            motion.cluster,
+            motion.labels[column],
+            start,
+            {motion.labels[c]: float(at[c]) for c in self.held},
+            q,
+            position,
+            motion.positions(q),
+            rates,
+            reached,
+            (float(np.min(ends)), float(np.max(ends))),
+            float(np.max(motion.geometry.gap(q))),
+            tuple(sorted(_once([each for _, each in events]), key=lambda each: each.away)),
+            (position[branch], q[branch]),
+            turns,
         )
-    return q, gap < CLOSED
 
+    def _positions(self, path: Path) -> Array:
+        """Of the swept joint; of one with several freedoms, the distance travelled."""
+        if self.link.joint.nq == 1:
+            return np.asarray(path.q[:, self.link.q])
+        back, forth = self.halves
+        lengths = np.array([-x for x in back.lengths[:0:-1]] + forth.lengths)
+        speed = path.tangents[:, self.column] * self.part.unit[self.column]
+        travel = np.cumsum(0.5 * (speed[1:] + speed[:-1]) * np.diff(lengths))
+        travel = np.concatenate([[0.0], travel])
+        return np.asarray(travel - travel[path.start])
 
-def _follow(motion: ClusterMotion, trails: Sequence[_Trail]) -> None:
-    """Walk all curves at once, every second one against its joint."""
-    q = np.array([trail.q[0] for trail in trails])
-    ahead = np.eye(len(motion.columns))[[trail.column for trail in trails]]
-    ahead[1::2] *= -1.0
-    tangents, orientations, _ = _tangents(motion, q, ahead, trails)
-    for trail, tangent, orientation in zip(trails, tangents, orientations, strict=True):
-        trail.tangent.append(tangent)
-        trail.orientation.append(float(orientation))
-    active = [(trail, STEP) for trail in trails]
-    while active:
-        walking = [trail for trail, _ in active]
-        strides = np.array([stride for _, stride in active])
-        at = np.array([trail.q[-1] for trail in walking])
-        before = np.array([trail.tangent[-1] for trail in walking])
-        moved, closed = _stepped(motion, at, before, strides, walking)
-        along, turned, _ = _tangents(motion, moved, before, walking)
-        good = closed & (np.einsum("ci,ci->c", along, before) > 0.95)
-        going = []
-        for n, (trail, stride) in enumerate(active):
-            if not good[n]:
-                if stride > SHORTEST:
-                    going.append((trail, stride / 2))
-                continue
-            trail.q.append(moved[n])
-            trail.tangent.append(along[n])
-            trail.orientation.append(float(turned[n]))
-            trail.length.append(trail.length[-1] + stride)
-            away = motion.wrapped(motion.geometry.difference(trail.q[0], moved[n]))
-            trail.ring = (
-                trail.length[-1] > 10 * STEP
-                and float(np.linalg.norm(away)) < 0.8 * STEP
-                and float(trail.tangent[0] @ along[n]) > 0.9
+    def _reached(self, path: Path) -> Mask:
+        """Up to where limits are first left, both ways; the start counts as reached."""
+        inside, start = self.motion.within(path.q), path.start
+        inside[start] = True
+        inside[start:] = np.logical_and.accumulate(inside[start:])
+        inside[: start + 1] = np.logical_and.accumulate(inside[start::-1])[::-1]
+        return inside
+
+    def _branch(
+        self, path: Path, position: Array, events: Sequence[tuple[int, Singularity]]
+    ) -> tuple[slice, tuple[float, float]]:
+        """Which points are between the dead points next to the start, and where these are."""
+        first, last, turns = 0, len(position) - 1, [-math.inf, math.inf]
+        for side, end in enumerate(path.ends):
+            if end.kind:  # loops do not close beyond
+                turns[side] = float(position[-1 if side else 0])
+        for a, event in events:
+            if event.kind == "dead point" and first <= a < last:
+                if a < path.start:
+                    first, turns[0] = a + 1, event.position
+                else:
+                    last, turns[1] = a, event.position
+        return slice(first, last + 1), (turns[0], turns[1])
+
+    def _events(
+        self, path: Path, position: Array, reached: Mask
+    ) -> Iterator[tuple[int, Singularity]]:
+        """Where the swept joint, then where the orientation of K passes through zero.
+
+        With the points after which that is, in their order.
+        """
+        signals: tuple[tuple[Kind, Array], ...] = (
+            ("dead point", path.tangents[:, self.column]),
+            ("change point", self._orientation(path.q, path.tangents)),
+        )
+        for kind, signal in signals:
+            for a in np.flatnonzero(signal[:-1] * signal[1:] < 0.0).tolist():
+                step = path.step(a)
+                if kind == "dead point":
+                    rest = step.root(1.5 * step.length, lambda _, t: float(t[self.column]))
+                    q = step.at(rest)[0]
+                else:
+                    at, q = step.across(lambda q, t: float(self._orientation(q[None], t[None])[0]))
+                    if self._regularity(at[None])[0] > WEAK:
+                        continue  # the rows that represent K lose rank there, K does not
+                x = float(q[self.link.q]) if self.link.joint.nq == 1 else float(position[a])
+                near = bool(reached[a if a >= path.start else a + 1])
+                away = abs(x - float(position[path.start]))
+                inside = near and bool(self.motion.within(q))
+                yield a, Singularity(kind, x, away, inside, tuple(q.tolist()))
+
+    def _orientation(self, q: Array, tangents: Array) -> Array:
+        """The determinant (n,) of rows of K and the tangents; of free columns."""
+        part, free = self.part, self.part.free(self.held)
+        matrix = part.matrix(part.geometry.evaluate(q)[1], free)
+        columns = np.flatnonzero(free)
+        if self.rows is None:
+            self.rows = full_rank_rows(
+                matrix[np.argmax(self._regularity(q))][:, columns], part.rank
             )
-            if not trail.done:
-                going.append((trail, min(STEP, 2 * stride)))
-        active = going
+        square = np.concatenate([matrix[:, self.rows], tangents[:, None]], axis=1)
+        return np.asarray(np.linalg.det(square[:, :, columns]))
 
-
-def _joined(ahead: _Trail, behind: _Trail) -> Curve:
-    """Both halves of a curve as one, with what happens on it."""
-    motion, column, halves = ahead.motion, ahead.column, (behind, ahead)
-    (back, turn_back, low), (forth, turn_forth, high) = (_branch(trail) for trail in halves)
-    branch = (
-        np.concatenate([behind.position[back - 1 : 0 : -1], ahead.position[:forth]]),
-        np.array(behind.q[back - 1 : 0 : -1] + ahead.q[:forth]),
-    )
-    if ahead.ring:  # each half has the whole of it
-        for trail in halves:
-            keep = sum(length <= 0.5 * trail.length[-1] + STEP for length in trail.length)
-            for values in (trail.q, trail.tangent, trail.orientation, trail.length):
-                del values[keep:]
-    start = ahead.position[0]
-    position = np.concatenate([behind.position[:0:-1], ahead.position])
-    q = np.array(behind.q[:0:-1] + ahead.q)
-    tangent = np.concatenate([-np.array(behind.tangent)[:0:-1], np.array(ahead.tangent)])
-    reached = np.concatenate([behind.reach[:0:-1], ahead.reach])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # in units of the joints: tangents are in comparable ones
-        rates = tangent * motion.unit / (tangent[:, column : column + 1] * motion.unit[column])
-    events = [event for trail in (ahead, behind) for event in _events(trail)]
-    ends = [_limit(trail).position for trail in halves]
-    ends += [*position[reached].tolist(), *(each.position for each in events if each.reached)]
-    at = motion.positions(ahead.q[0])
-    return Curve(
-        motion.cluster,
-        motion.labels[column],
-        float(start),
-        {motion.labels[c]: float(at[c]) for c in motion.others(column)},
-        q,
-        position,
-        motion.positions(q),
-        rates,
-        reached,
-        (float(np.min(ends)), float(np.max(ends))),
-        float(np.max(motion.geometry.gap(q))),
-        tuple(sorted(_once(events), key=lambda each: each.away)),
-        branch,
-        (turn_back, turn_forth),
-        (low, high),
-    )
-
-
-def _branch(trail: _Trail) -> tuple[int, float, SweepEnd]:
-    """How many points there are before the first dead point, where that is, and the end."""
-    first, limit = next(_events(trail), None), _limit(trail)
-    if first is None or first.kind != "dead point":
-        turn = math.copysign(math.inf, trail.travel) if trail.done else float(trail.position[-1])
-        return len(trail.q), turn, limit
-    count = 1 + int(np.argmax(trail.speed[:-1] * trail.speed[1:] < 0.0))
-    dead = SweepEnd(first.position, "loop", np.array(first.joints))
-    return count, first.position, dead if first.reached else limit
-
-
-def _limit(trail: _Trail) -> SweepEnd:
-    """Where the first limit is met, else where the trail ends."""
-    motion, within, position = trail.motion, trail.reach, trail.position
-    if within[-1]:
-        return SweepEnd(float(position[-1]), "" if trail.done else "loop", trail.q[-1])
-    last = int(np.argmin(within)) - 1
-    q = trail.q[last]
-    if trail.link.joint.nq == 1:
-        q = _crossing(trail, last, lambda q: float(np.min(motion.rooms(q))))
-        position[last] = q[trail.link.q]
-    return SweepEnd(float(position[last]), motion.columns[int(np.argmin(motion.rooms(q)))].joint, q)
-
-
-def _crossing(trail: _Trail, i: int, value: Callable[[Array], float]) -> Array:
-    """The configuration between points i and i + 1 of a trail at which a function vanishes."""
-    from scipy.optimize import brentq
-
-    q, tangent = trail.q[i][None], trail.tangent[i][None]
-
-    def at(length: float) -> Array:
-        moved: Array = _stepped(trail.motion, q, tangent, np.array([length]), [trail])[0][0]
-        return moved
-
-    whole = trail.length[i + 1] - trail.length[i]
-    if value(trail.q[i]) * value(at(whole)) >= 0.0:
-        return trail.q[i]
-    return at(brentq(lambda length: value(at(length)), 0.0, whole, xtol=1e-11, disp=False))
-
-
-def _events(trail: _Trail) -> Iterator[Singularity]:
-    """Where the swept joint, then where the orientation of K passes through zero."""
-    motion, link = trail.motion, trail.link
-    reach, position = trail.reach, trail.position
-    signals: tuple[tuple[Kind, Array], ...] = (
-        ("dead point", trail.speed),
-        ("change point", np.array(trail.orientation)),
-    )
-    for kind, signal in signals:
-        for i in np.flatnonzero(signal[:-1] * signal[1:] < 0.0).tolist():
-            before = trail.tangent[i][None]
-
-            def value(q: Array, before: Array = before, kind: Kind = kind) -> float:
-                tangent, orientation, _ = _tangents(motion, q[None], before, [trail])
-                return float(tangent[0, trail.column] if kind == "dead point" else orientation[0])
-
-            q = _crossing(trail, i, value)
-            if kind == "change point" and _tangents(motion, q[None], before, [trail])[2][0] > 1e-5:
-                continue  # the rows that represent K lose rank there, K does not
-            x = float(q[link.q]) if link.joint.nq == 1 else float(position[i])
-            reached = bool(reach[i]) and bool(motion.within(q))
-            yield Singularity(kind, x, abs(x - float(position[0])), reached, tuple(q.tolist()))
+    def _regularity(self, q: Array) -> Array:
+        """The least singular value (n,) of K that is not zero, of the greatest."""
+        part = self.part
+        matrix = part.matrix(part.geometry.evaluate(q)[1], part.free(self.held))
+        singular = np.linalg.svd(matrix, compute_uv=False)
+        return np.asarray(singular[:, part.rank - 1] / np.maximum(singular[:, 0], TINY))
 
 
 def _once(events: list[Singularity]) -> list[Singularity]:

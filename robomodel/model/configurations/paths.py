@@ -18,14 +18,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from robomodel.kernels.function import TracedFunction
+from robomodel.model import closure as newton
 from robomodel.model.closure import Geometry, LinearCoupling
 from robomodel.model.configurations.following import enough
 from robomodel.model.derived import traced
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array
+from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
-from robomodel.tolerances import MOVES, NOTHING, SINGULAR, WITHIN
+from robomodel.tolerances import MOVES, NOTHING, SINGULAR, TINY, WITHIN
 
 STEP = 0.08  # radians, or cluster sizes, along a path or curve
 SHORTEST = 1e-5  # of these steps
@@ -35,6 +36,7 @@ AHEAD = 0.95  # cosine of the angle between tangents of neighbours
 CLOSINGS = 20  # steps that close the loops after a stride
 CLOSE = 1e-15  # m, sines: a gap of rounding alone
 GAINED = 0.1  # of the gap: what more than is left after a step asks for another K⁺
+WEAK = 1e-3  # of the greatest singular value: rounding, 1e-6, parts ways that cross by its root
 VARIED = 1e-5  # rad, sizes: of central differences, at the cube root of rounding
 
 Kind = Literal["limit", "dead point", ""]
@@ -62,38 +64,53 @@ class RangeEnd:
 
 
 @dataclass(frozen=True)
-class _Compiled(Geometry):
-    """A geometry whose conditions are a compiled program."""
+class CompiledGeometry(Geometry):
+    """A geometry that moves positions and evaluates its conditions there by a compiled program."""
 
     program: TracedFunction
+
+    @staticmethod
+    def of(model: Model, cluster: Cluster) -> CompiledGeometry:
+        """That of a cluster."""
+        geometry = cluster.geometry
+        program = _stepped(model, cluster.index)
+        return CompiledGeometry(geometry.links, geometry.loops, geometry.linear, program)
+
+    def step(self, q: Array, dq: Array) -> tuple[Array, Array, Array]:
+        """q moved along dq, values φ and Jacobian K there."""
+        y = self.program(q, dq)
+        values = self.nq + self.rows
+        jacobian = y[..., values:].reshape(*y.shape[:-1], self.rows, self.nv)
+        return y[..., : self.nq], y[..., self.nq : values], jacobian
+
+    def integrate(self, q: Array, dq: Array) -> Array:
+        """As :meth:`Geometry.integrate`."""
+        return self.step(q, dq)[0]
 
     def evaluate(self, q: Array, qd: Array | None = None) -> tuple[Array, Array, Array]:
         """Values φ, Jacobian K and bias, as :meth:`Geometry.evaluate`."""
         if qd is not None:
             return Geometry.evaluate(self, q, qd)
-        y = self.program(q)
-        values = y[..., : self.rows]
-        jacobian = y[..., self.rows :].reshape(*q.shape[:-1], self.rows, self.nv)
+        _, values, jacobian = self.step(q, np.zeros(self.nv))
         return values, jacobian, np.zeros_like(values)
 
 
 @traced
-def _conditions(model: Model, index: int) -> TracedFunction:
-    """A cluster's conditions and their Jacobian at its spanning positions."""
+def _stepped(model: Model, index: int) -> TracedFunction:
+    """A cluster's spanning positions after a motion, its conditions there and their Jacobian."""
     geometry = model.clusters[index].geometry
 
-    def build(q: Vector) -> list[Scalar]:
-        values, jacobian, _ = geometry.conditions(q)
-        return [*values, *(x for row in jacobian for x in row)]
+    def build(q: Vector, dq: Vector) -> list[Scalar]:
+        moved: list[Scalar] = []
+        for link in geometry.links:
+            along = [dq[c] for c in link.freedoms]
+            moved += link.joint.moved(q[link.positions], along)
+        values, jacobian, _ = geometry.conditions(moved)
+        return [*moved, *values, *(x for row in jacobian for x in row)]
 
-    size = geometry.rows * (1 + geometry.nv)
-    return TracedFunction("conditions", {"q": geometry.nq}, {"y": (size,)}, build)
-
-
-def compiled_geometry(model: Model, cluster: Cluster) -> Geometry:
-    """The geometry of a cluster, which evaluates its conditions by a compiled program."""
-    links, loops, linear = cluster.geometry.links, cluster.geometry.loops, cluster.geometry.linear
-    return _Compiled(links, loops, linear, _conditions(model, cluster.index))
+    size = geometry.nq + geometry.rows * (1 + geometry.nv)
+    arguments = {"q": geometry.nq, "dq": geometry.nv}
+    return TracedFunction("conditions", arguments, {"y": (size,)}, build)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +126,7 @@ class Part:
     joints that are left out: where they are in q, Σ (where, ratio) and an offset that give it.
     """
 
-    geometry: Geometry
+    geometry: CompiledGeometry
     rows: tuple[int, ...]
     conditions: tuple[tuple[str, range], ...]
     linear: tuple[LinearCoupling, ...]
@@ -146,30 +163,39 @@ class Part:
                    for c in self.geometry.links[body].freedoms}  # fmt: skip
         return TURNS * 2.0 * math.pi if coupled & {*self.limited} else 2.0 * math.pi
 
-    def tangents(self, q: Array, held: Sequence[int] = ()) -> tuple[Array, Array]:
-        """Orthonormal motions (..., columns, n) while ``held`` rest, and K⁺ (..., columns, rows).
+    def free(self, held: Sequence[int] = ()) -> Array:
+        """1 for its columns but the held ones, 0 for all others of the cluster."""
+        mask = np.zeros(len(self.unit))
+        mask[list(self.columns)] = 1.0
+        mask[list(held)] = 0.0
+        return mask
 
-        In comparable units, the columns are all of the cluster, the rows those of the part.
-        """
-        free = [c for c in self.columns if c not in set(held)]
-        matrix = (self.geometry.evaluate(q)[1][..., list(self.rows), :] * self.unit)[..., free]
-        left, singular, right = np.linalg.svd(matrix)
-        count = max(0, self.mobility - len(held))
-        rank = min(len(free) - count, singular.shape[-1])
-        regular = singular[..., :rank] > SINGULAR * singular[..., :1]
-        scaled = np.where(regular, 1.0 / np.where(regular, singular[..., :rank], 1.0), 0.0)
-        motions = np.zeros((*q.shape[:-1], len(self.unit), count))
-        inverse = np.zeros((*q.shape[:-1], len(self.unit), len(self.rows)))
-        if count:
-            motions[..., free, :] = np.swapaxes(right[..., -count:, :], -1, -2)
-        inverse[..., free, :] = np.swapaxes(scaled[..., None] * right[..., :rank, :], -1, -2) @ (
-            np.swapaxes(left[..., :rank], -1, -2)
-        )
-        return motions, inverse
+    def matrix(self, jacobian: Array, free: Array) -> Array:
+        """Its rows of K in comparable units, zero in columns that are not free."""
+        result: Array = jacobian[..., list(self.rows), :] * (self.unit * free)[..., None, :]
+        return result
 
     def null(self, q: Array, held: Sequence[int] = ()) -> Array:
-        """The motions of :meth:`tangents` alone."""
-        return self.tangents(q, held)[0]
+        """Orthonormal motions (..., columns of the cluster, n) while ``held`` rest."""
+        free = [c for c in self.columns if c not in set(held)]
+        matrix = self.matrix(self.geometry.evaluate(q)[1], self.free(held))[..., free]
+        count = max(0, self.mobility - len(held))
+        motions = np.zeros((*q.shape[:-1], len(self.unit), count))
+        if count:
+            right = np.linalg.svd(matrix)[2]
+            motions[..., free, :] = np.swapaxes(right[..., -count:, :], -1, -2)
+        return motions
+
+    def inverse(self, matrix: Array, free: Array) -> Array:
+        """K⁺ (..., columns of the cluster, rows) of :meth:`matrix`, of its rank."""
+        left, singular, right = np.linalg.svd(matrix, full_matrices=False)
+        rank = min(self.rank, int(np.min(np.sum(free, axis=-1))), singular.shape[-1])
+        regular = singular[..., :rank] > SINGULAR * singular[..., :1]
+        scaled = np.where(regular, 1.0 / np.where(regular, singular[..., :rank], 1.0), 0.0)
+        result: Array = np.swapaxes(scaled[..., None] * right[..., :rank, :], -1, -2) @ (
+            np.swapaxes(left[..., :rank], -1, -2)
+        )
+        return result
 
     def variation(self, q: Array, motions: Array) -> Array:
         """How K's rows of this part change along motions (columns, n): (n, rows, columns).
@@ -183,26 +209,59 @@ class Part:
         return result
 
     def moved(self, q: Array, motion: Array, held: Sequence[int] = ()) -> Array | None:
-        """q moved along a motion in comparable units and closed again; None where it cannot be.
+        """One q moved along a motion and closed again, as :meth:`stepped`; None where it cannot."""
+        moved, _, closed = self.stepped(q[None], motion[None], self.free(held)[None])
+        return moved[0] if closed[0] else None
 
-        By Newton's method with least steps, K⁺ of which is computed anew where they gain little.
+    def stepped(self, q: Array, motion: Array, free: Array) -> tuple[Array, Array, Mask]:
+        """q (n, nq) moved along motions (n, columns) in comparable units and closed again.
+
+        Also :meth:`matrix` there, and where they are closed. By Newton's method with least steps of
+        the ``free`` columns (n, columns), K⁺ of which is computed anew where they gain little.
         """
-        q = self.geometry.integrate(q, motion * self.unit)
-        if not self.rows:
-            return q
-        gap, inverse = math.inf, np.zeros(0)
+        rows, geometry = list(self.rows), self.geometry
+        q, values, jacobian = geometry.step(q, motion * self.unit)
+        matrix = self.matrix(jacobian, free)
+        if not rows:
+            return q, matrix, np.ones(len(q), dtype=bool)
+        values = values[:, rows]
+        gap = np.max(np.abs(values), axis=1)
+        going: Mask = gap > CLOSE
+        inverse = self.inverse(matrix, free)
         for _ in range(CLOSINGS):
-            values = self.geometry.evaluate(q)[0][list(self.rows)]
-            before, gap = gap, float(np.max(np.abs(values)))
-            if not gap > CLOSE:
-                return q
-            if gap > GAINED * before or not len(inverse):
-                if not gap < before:
-                    break
-                inverse = self.tangents(q, held)[1]
-            step = inverse @ values
-            q = self.geometry.integrate(q, -step * self.unit)
-        return q if gap <= float(enough(q)) else None
+            if not np.any(going):
+                break
+            step = np.einsum("ncr,nr->nc", inverse, values) * (going[:, None] * self.unit)
+            ahead, opened, jacobian = geometry.step(q, -step)
+            opened = opened[:, rows]
+            after = np.max(np.abs(opened), axis=1)
+            going &= after < gap
+            slow = going & (after > GAINED * gap)
+            q, values = np.where(going[:, None], ahead, q), np.where(going[:, None], opened, values)
+            matrix = np.where(going[:, None, None], self.matrix(jacobian, free), matrix)
+            gap = np.where(going, after, gap)
+            going &= gap > CLOSE
+            if np.any(slow):
+                inverse[slow] = self.inverse(matrix[slow], free[slow])
+        return q, matrix, np.asarray(gap <= enough(q))
+
+    def ahead(self, matrix: Array, before: Array, free: Array, interest: Sequence[int]) -> Array:
+        """Unit tangents (n, columns) where :meth:`matrix` is (n, rows, columns).
+
+        They are what is possible there of those ``before``; where rods may spin beside, motions
+        without spins.
+        """
+        if np.sum(free[0]) - self.rank > 1.5:
+            moving = np.linalg.svd(matrix)[2][:, self.rank :]
+            weights = free[:, None, interest] * moving[:, :, interest]
+            most = np.linalg.svd(weights)[0][:, :, :1]
+            tangent = np.einsum("nkc,nko->nc", moving, most)
+            turned: Array = tangent * np.sign(np.einsum("nc,nc->n", tangent, before))[:, None]
+            return turned
+        along = np.einsum("nrc,nc->nr", matrix, before)
+        tangent = before - np.einsum("ncr,nr->nc", self.inverse(matrix, free), along)
+        result: Array = tangent / np.maximum(np.linalg.norm(tangent, axis=1), TINY)[:, None]
+        return result
 
     def completed(self, q: Array) -> Array:
         """Spanning positions with the joints that are left out where couplings turn them."""
@@ -316,8 +375,8 @@ class Path:
         if share in (0.0, 1.0):
             known: Array = self.q[a + round(share)]
             return known
-        step = self._step(a)
-        return self.part.completed(step.at(share * step.stride)[0])
+        step = self.step(a)
+        return self.part.completed(step.at(share * step.length)[0])
 
     def turns(self, column: int) -> list[Array]:
         """Where a joint turns back."""
@@ -336,25 +395,18 @@ class Path:
         ends = (np.argmin(np.where(inside, at, np.inf)), np.argmax(np.where(inside, at, -np.inf)))
         return [self.q[n] for n in ends if n != self.start]
 
-    def _step(self, a: int) -> _Step:
+    def step(self, a: int) -> PathStep:
         """From a point to the next."""
         q, moved = self.q[a], self.q[a + 1]
-        away = self.part.geometry.difference(q, moved) / self.part.unit * _mine(self.part)
+        free = self.part.free(self.held)
+        away = self.part.geometry.difference(q, moved) / self.part.unit * free
         reach = float(np.linalg.norm(away))
-        follower = _Follower(self.part, self.held)
-        return _Step(follower, q, self.tangents[a], reach, moved, self.tangents[a + 1])
+        return PathStep(self.part, free, q, self.tangents[a], reach, moved, self.tangents[a + 1])
 
     def _located(self, a: int, column: int) -> tuple[Array, Array]:
         """The configuration between point a and the next at which a joint rests; its tangent."""
-        step = self._step(a)
-        return step.at(step.root(1.5 * step.stride, lambda _, t: float(t[column])))
-
-
-def _mine(part: Part) -> Array:
-    """1 for the columns of a part, 0 for others."""
-    mask = np.zeros(len(part.unit))
-    mask[list(part.columns)] = 1.0
-    return mask
+        step = self.step(a)
+        return step.at(step.root(1.5 * step.length, lambda _, t: float(t[column])))
 
 
 def follow(part: Part, q: Array, held: Sequence[int], column: int) -> Path | None:
@@ -363,113 +415,128 @@ def follow(part: Part, q: Array, held: Sequence[int], column: int) -> Path | Non
     None where more than one freedom is left beside spins of rods, or the joint rests. Joints that q
     has beyond a limit may go back, but no further.
     """
-    follower = _Follower(part, held)
-    motions = follower.effective(q)
+    interest = [c for c in part.columns if c in part.place]
+    motions = without_idle(part.null(q, held), interest)
     if motions.shape[1] != 1 or abs(float(motions[column, 0])) < MOVES:
         return None
     ahead = motions[:, 0] * (1.0 if motions[column, 0] > 0.0 else -1.0)
-    forth = follower.half(q, ahead)
+    forth, back = (Half(part, held, q, way, _Ends.at(part, q)) for way in (ahead, -ahead))
+    walk(part, [forth, back])
+    return joined(back, forth)
+
+
+def joined(back: Half, forth: Half) -> Path:
+    """Both halves of a path as one; where it comes round one half is the whole."""
+    part = forth.part
     if forth.ring:
-        points, tangents = np.array(forth.q), np.array(forth.tangents)
-        end = End(q, "", "")
-        return Path(part, part.completed(points), tangents, 0, (end, end), True, tuple(held))
-    back = follower.half(q, -ahead)
-    points = part.completed(np.array(back.q[:0:-1] + forth.q))
-    tangents = np.concatenate([-np.array(back.tangents)[:0:-1], np.array(forth.tangents)])
-    return Path(
-        part, points, tangents, len(back.q) - 1, (back.end, forth.end), False, tuple(held)
-    )  # fmt: skip
+        q, tangents, start, ends = forth.q, forth.tangents, 0, (forth.end, forth.end)
+    else:
+        q = back.q[:0:-1] + forth.q
+        tangents = [-x for x in back.tangents[:0:-1]] + forth.tangents
+        start, ends = len(back.q) - 1, (back.end, forth.end)
+    points = part.completed(np.array(q))
+    return Path(part, points, np.array(tangents), start, ends, forth.ring, forth.held)
 
 
-@dataclass
-class _Half:
-    """One half of a path."""
+def walk(part: Part, halves: Sequence[Half]) -> None:
+    """Follow halves of paths at once, each to its end.
 
-    q: list[Array]
-    tangents: list[Array]
-    end: End
-    ring: bool = False
+    Each by a step along the tangent, then back to where the loops close; half as long where that
+    fails, or the tangent turns. The new tangent is what K⁺ leaves of the one before, so that it
+    goes on where others cross.
+    """
+    interest = [c for c in part.columns if c in part.place]
+    going = [half for half in halves if half.going]
+    while going:
+        q = np.array([half.q[-1] for half in going])
+        before = np.array([half.tangents[-1] for half in going])
+        strides = np.array([half.stride for half in going])
+        free = np.array([half.free for half in going])
+        moved, matrix, fine = part.stepped(q, before * strides[:, None], free)
+        along = part.ahead(matrix, before, free, interest)
+        fine &= np.einsum("nc,nc->n", along, before) > AHEAD
+        for half, point, tangent, good in zip(going, moved, along, fine, strict=True):
+            if good:
+                half.take(point, tangent)
+            else:
+                half.shorten()
+        going = [half for half in going if half.going]
 
 
-class _Follower:
-    """Follows a part's closed configurations of one freedom."""
+class Half:
+    """One half of a path, from a start along a tangent, as far as it is followed.
 
-    def __init__(self, part: Part, held: Sequence[int]) -> None:
-        self.part, self.held = part, tuple(held)
-        self.limited = list(part.limited)
-        self.low, self.high = part.low[self.limited], part.high[self.limited]
-        self.interest = [c for c in part.columns if c in part.place]
-        self.turning = [
-            c for c in part.columns
-            if c in part.place and c not in self.limited and not part.lengths[c]
-        ]  # fmt: skip
+    Up to the first of ``ends``; without them through limits and dead points, until the joint of
+    ``column`` has turned by π. It ends in any case where it comes round, or is ``longest``.
+    """
 
-    def effective(self, q: Array) -> Array:
-        """Orthonormal motions that joints of one freedom take part in; not those of spins."""
-        return without_idle(self.part.null(q, self.held), self.interest)
+    def __init__(
+        self, part: Part, held: Sequence[int], start: Array, ahead: Array,
+        ends: _Ends | None = None, *, column: int | None = None, longest: float = HALF_PATH,
+    ) -> None:  # fmt: skip
+        self.part, self.held, self.free = part, tuple(held), part.free(held)
+        self.q, self.tangents, self.lengths = [start], [ahead], [0.0]
+        self.end, self.ring, self.going = End(start, "", ""), False, True
+        self.stride, self.longest = STEP, longest
+        self.ends, self.column = ends, column
 
-    def tangent(self, q: Array, before: Array) -> Array:
-        """The unit tangent, ahead as ``before``."""
-        motions = self.part.null(q, self.held)
-        if motions.shape[1] > 1:
-            motions = without_idle(motions, self.interest, 1)
-        tangent: Array = motions[:, 0]
-        return -tangent if float(tangent @ before) < 0.0 else tangent
+    def shorten(self) -> None:
+        """A shorter stride next; none is short enough where loops do not close beyond."""
+        self.stride *= 0.5
+        if self.stride < SHORTEST * STEP:
+            q, self.going = self.q[-1], False
+            self.end = End(q, "dead point", self.part.loop_of(self.tangents[-1], q))
 
-    def half(self, start: Array, ahead: Array) -> _Half:
-        """From the start on, to the first end."""
-        part, here = self.part, start[[self.part.place[c] for c in self.limited]]
-        self.low = np.minimum(part.low[self.limited], here)
-        self.high = np.maximum(part.high[self.limited], here)
-        chart = Chart.at(part, start)
-        half = _Half([start], [ahead], End(start, "", ""))
-        length, stride = 0.0, STEP
-        while length < HALF_PATH:
-            q, tangent = half.q[-1], half.tangents[-1]
-            moved = part.moved(q, tangent * stride, self.held)
-            along = None if moved is None else self.tangent(moved, tangent)
-            if moved is None or along is None or float(along @ tangent) < AHEAD:
-                stride *= 0.5
-                if stride < SHORTEST * STEP:
-                    half.end = End(q, "dead point", part.loop_of(tangent, q))
-                    return half
-                continue
-            there = chart.turned(moved) if chart else None
-            step = _Step(self, q, tangent, stride, moved, along)
-            event = step.first_end(chart, there)
+    def take(self, moved: Array, along: Array) -> None:
+        """A stride, up to what ends the path on it."""
+        q, tangent, stride = self.q[-1], self.tangents[-1], self.stride
+        if self.ends is not None:
+            step = PathStep(self.part, self.free, q, tangent, stride, moved, along)
+            event = self.ends.first(step)
             if event is not None:
-                half.end, direction = event
-                if np.any(half.end.q != q):
-                    half.q.append(half.end.q)
-                    half.tangents.append(direction)
-                return half
-            chart = there
-            half.q.append(moved)
-            half.tangents.append(along)
-            length += stride
-            if self._round(start, half, length):
-                half.ring = True
-                return half
-            stride = min(STEP, 2.0 * stride)
-        return half
+                self.end, direction = event
+                self.going = False
+                if np.any(self.end.q != q):
+                    self._add(self.end.q, direction, stride)
+                return
+        self._add(moved, along, stride)
+        self.stride = min(STEP, 2.0 * stride)
+        self.ring = self._round()
+        self.going = not (self.ring or self._turned() or self.lengths[-1] >= self.longest)
 
-    def _round(self, start: Array, half: _Half, length: float) -> bool:
-        """Whether a path is back where it began, but for turns of joints without limits."""
-        part = self.part
-        if length < 10.0 * STEP:
+    def _add(self, q: Array, tangent: Array, stride: float) -> None:
+        self.q.append(q)
+        self.tangents.append(tangent)
+        self.lengths.append(self.lengths[-1] + stride)
+
+    def _turned(self) -> bool:
+        """Whether the joint of the column has turned by π."""
+        c = self.column
+        if c is None or c not in self.part.place or self.part.lengths[c]:
             return False
-        away = part.geometry.difference(start, half.q[-1]) * _mine(part)
+        return abs(self.part.position(self.q[-1] - self.q[0], c)) >= math.pi
+
+    def _round(self) -> bool:
+        """Whether it is back where it began, but for turns of joints without limits.
+
+        Then the start itself, so many turns on, is the last point.
+        """
+        part, start = self.part, self.q[0]
+        first, last = self.tangents[0], self.tangents[-1]
+        if self.lengths[-1] < 10.0 * STEP or first @ last < 0.9:
+            return False
+        turning = [c for c in part.columns if c in part.place and not part.lengths[c]
+                   and (self.ends is None or c not in part.limited)]  # fmt: skip
+        away = part.geometry.difference(start, self.q[-1]) * part.free()
         turns = np.zeros(len(away))
-        turns[self.turning] = np.round(away[self.turning] / (2.0 * math.pi))
+        turns[turning] = np.round(away[turning] / (2.0 * math.pi))
         away = (away - 2.0 * math.pi * turns) / part.unit
-        first, last = half.tangents[0], half.tangents[-1]
-        if np.linalg.norm(away) > 1.1 * STEP or float(away @ first) > 0.0 or first @ last < 0.9:
+        if np.linalg.norm(away) > 1.1 * STEP or float(away @ first) > 0.0:
             return False
-        q = start.copy()  # the start itself, so many turns on
-        for c in self.turning:
+        q = start.copy()
+        for c in turning:
             q[part.place[c]] += 2.0 * math.pi * turns[c]
-        half.q.append(q)
-        half.tangents.append(first)
+        self._add(q, first, float(np.linalg.norm(away)))
         return True
 
 
@@ -536,7 +603,12 @@ class Chart:
         others = [np.prod(np.delete(singular, n)) for n in range(len(singular))]
         orientation = np.linalg.det(left) * np.linalg.det(right)
         adjugate = orientation * (right.T * others) @ left.T
-        weights = self.basis @ adjugate @ self.rows @ part.tangents(self.q)[1]
+        weights = (
+            self.basis
+            @ adjugate
+            @ self.rows
+            @ part.inverse(part.matrix(part.geometry.evaluate(self.q)[1], part.free()), part.free())
+        )
         slope: Array = -np.einsum("cr,nrc->n", weights, part.variation(self.q, self.basis))
         return slope
 
@@ -549,63 +621,54 @@ class Chart:
 
 
 @dataclass(frozen=True, eq=False)
-class _Step:
-    """From one point of a path to the next."""
+class PathStep:
+    """From one point of a path to the next, of a length; ``free`` columns move."""
 
-    follower: _Follower
+    part: Part
+    free: Array
     q: Array
     tangent: Array
-    stride: float
+    length: float
     moved: Array
     along: Array
-
-    def first_end(self, chart: Chart | None, there: Chart | None) -> tuple[End, Array] | None:
-        """What ends the path on the way, and the tangent there."""
-        first, by, kind = math.inf, "", ""
-        follower, part = self.follower, self.follower.part
-        for k, c in enumerate(follower.limited):
-            for side, limit in ((-1.0, follower.low[k]), (1.0, follower.high[k])):
-                at = self._meets(c, side, float(limit))
-                if at < first - WITHIN:
-                    first, by, kind = at, part.names[c], "limit"
-        if chart is not None and there is not None and there.value < 0.0:
-
-            def orientation(p: Array, _: Array) -> float:
-                return chart.turned(p).value
-
-            at = self.root(self.stride, orientation)
-            if at < first:
-                first, kind = at, "dead point"
-                point = self.at(at)[0]
-                by = part.loop_of(chart.turned(point).loose, point)
-        if math.isinf(first):
-            return None
-        q, tangent = self.at(first)
-        return End(q, "limit" if kind == "limit" else "dead point", by), tangent
-
-    def _meets(self, c: int, side: float, limit: float) -> float:
-        """The length at which a joint meets its limit; infinite where it does not on the way."""
-        part, place = self.follower.part, self.follower.part.place[c]
-        x, ahead = side * self.q[place], side * self.moved[place]
-        before, after = (side * float(t[c] * part.unit[c]) for t in (self.tangent, self.along))
-        until = self.stride
-        if ahead <= side * limit + WITHIN:
-            bulge = 0.25 * self.stride * max(before, -after)
-            if before <= 0.0 or after >= 0.0 or max(x, ahead) + bulge <= side * limit:
-                return math.inf
-            until = self.root(self.stride, lambda _, t: float(t[c]))
-            if side * self.at(until)[0][place] <= side * limit + WITHIN:
-                return math.inf
-        return self.root(until, lambda p, _: float(p[place]) - limit)
 
     def at(self, length: float) -> tuple[Array, Array]:
         """A point of the way, and the tangent there."""
         if not length:
             return self.q, self.tangent
-        follower = self.follower
-        moved = follower.part.moved(self.q, self.tangent * length, follower.held)
-        point = self.q if moved is None else moved
-        return point, follower.tangent(point, self.tangent)
+        part, tangent, free = self.part, self.tangent[None], self.free[None]
+        point, matrix, closed = part.stepped(self.q[None], length * tangent, free)
+        if not closed[0]:
+            return self.q, self.tangent
+        interest = [c for c in part.columns if c in part.place]
+        return point[0], part.ahead(matrix, tangent, free, interest)[0]
+
+    def across(self, value: Callable[[Array, Array], float]) -> tuple[Array, Array]:
+        """Where a function changes its sign, next to where K loses rank.
+
+        No step of Newton's closes loops there. So the way is interpolated (Hermite's cubic, between
+        both ends and tangents); the point is then closed as far as K has its rank, too.
+        """
+        from scipy.optimize import brentq
+
+        part, unit = self.part, self.part.unit
+        chord = part.geometry.difference(self.q, self.moved) * part.free()
+        first, last = (unit * self.length * t for t in (self.tangent, self.along))
+
+        def point(share: float) -> Array:
+            rest = 1.0 - share
+            way = share * rest * rest * first - share * share * rest * last
+            way += share * share * (3.0 - 2.0 * share) * chord
+            return part.geometry.integrate(self.q, way)
+
+        def signal(share: float) -> float:
+            return value(point(share), (1.0 - share) * self.tangent + share * self.along)
+
+        share = brentq(signal, 0.0, 1.0, xtol=NOTHING, disp=False)
+        held = newton.Held(np.flatnonzero(self.free == 0.0).tolist())
+        start, rows = point(share), list(part.rows)
+        closed = newton.close(part.geometry, start, held, rows=rows, iterations=10, rank=WEAK)[0]
+        return start, closed
 
     def root(self, until: float, value: Callable[[Array, Array], float]) -> float:
         """The length up to ``until`` at which a function changes its sign; 0 where it does not."""
@@ -618,6 +681,74 @@ class _Step:
         if abs(first) <= NOTHING or first * along(until) > 0.0:
             return 0.0
         return float(brentq(along, 0.0, until, xtol=NOTHING, rtol=1e-14, disp=False))
+
+
+@dataclass
+class _Ends:
+    """What ends a half of a path: limits, and dead points of the independent velocities."""
+
+    part: Part
+    chart: Chart | None
+    columns: list[int]
+    sides: Array
+    limits: Array
+
+    @staticmethod
+    def at(part: Part, start: Array) -> _Ends:
+        """From a start; joints that it has beyond a limit go no further."""
+        columns = list(part.limited)
+        here = start[[part.place[c] for c in columns]]
+        sides = np.repeat([-1.0, 1.0], len(columns))
+        limits = np.concatenate(
+            [-np.minimum(part.low[columns], here), np.maximum(part.high[columns], here)]
+        )
+        return _Ends(part, Chart.at(part, start), 2 * columns, sides, limits)
+
+    def first(self, step: PathStep) -> tuple[End, Array] | None:
+        """What ends the path on a step, and the tangent there."""
+        first, by, kind = math.inf, "", ""
+        part, chart = self.part, self.chart
+        for n in self._near(step):
+            at = self._meets(step, n)
+            if at < first - WITHIN:
+                first, by, kind = at, part.names[self.columns[n]], "limit"
+        there = None if chart is None else chart.turned(step.moved)
+        if chart is not None and there is not None and there.value < 0.0:
+
+            def orientation(p: Array, _: Array) -> float:
+                return chart.turned(p).value
+
+            at = step.root(step.length, orientation)
+            if at < first:
+                first, kind = at, "dead point"
+                point = step.at(at)[0]
+                by = part.loop_of(chart.turned(point).loose, point)
+        self.chart = there
+        if math.isinf(first):
+            return None
+        q, tangent = step.at(first)
+        return End(q, "limit" if kind == "limit" else "dead point", by), tangent
+
+    def _near(self, step: PathStep) -> list[int]:
+        """The limits that joints may meet on the way: beyond at its end, or turning back there."""
+        place = [self.part.place[c] for c in self.columns]
+        rates = self.sides * self.part.unit[self.columns]
+        before, after = rates * step.tangent[self.columns], rates * step.along[self.columns]
+        x, ahead = self.sides * step.q[place], self.sides * step.moved[place]
+        bulge = 0.25 * step.length * np.maximum(before, -after)
+        turning = (before > 0.0) & (after < 0.0) & (np.maximum(x, ahead) + bulge > self.limits)
+        near: list[int] = np.flatnonzero((ahead > self.limits + WITHIN) | turning).tolist()
+        return near
+
+    def _meets(self, step: PathStep, n: int) -> float:
+        """The length at which a joint meets its limit; infinite where it does not on the way."""
+        column, side, limit = self.columns[n], float(self.sides[n]), float(self.limits[n])
+        place, until = self.part.place[column], step.length
+        if side * step.moved[place] <= limit + WITHIN:
+            until = step.root(until, lambda _, t: float(t[column]))
+            if side * step.at(until)[0][place] <= limit + WITHIN:
+                return math.inf
+        return step.root(until, lambda p, _: float(p[place]) - side * limit)
 
 
 def _idle(motions: Array, interest: Sequence[int]) -> Array:

@@ -21,10 +21,10 @@ from robomodel.errors import UnknownNameError, check_names
 from robomodel.model.arguments import as_array, check_one_configuration
 from robomodel.model.closure import Geometry, LinearCoupling
 from robomodel.model.configurations.paths import (
+    CompiledGeometry,
     Part,
     Path,
     RangeEnd,
-    compiled_geometry,
     follow,
 )
 from robomodel.model.configurations.uphill import extremes, walks
@@ -265,6 +265,16 @@ def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = (
     return _part(model, cluster.index, reduced, group)
 
 
+@cached_on_model
+def whole_part(model: Model, index: int) -> Part:
+    """A cluster as one part, with all of its joints and conditions."""
+    cluster = model.clusters[index]
+    links = frozenset(range(len(cluster.bodies)))
+    chart = np.eye(cluster.geometry.nv)[list(cluster.columns)]
+    conditions = tuple(_conditions(cluster.geometry))
+    return _part(model, index, _Reduced(conditions, (links,), frozenset(), chart, ()), links)
+
+
 @dataclass(frozen=True, eq=False)
 class _Reduced:
     """A cluster's conditions and the groups of links that they relate, without ``left_out`` links.
@@ -319,7 +329,7 @@ def _part(model: Model, index: int, reduced: _Reduced, group: frozenset[int]) ->
     chart = reduced.chart.copy()
     chart[:, [c for c in range(len(columns)) if c not in part_columns]] = 0.0
     return Part(
-        compiled_geometry(model, cluster),
+        CompiledGeometry.of(model, cluster),
         tuple(row for each in mine for row in each.rows if row in closing),
         tuple((each.what.name, each.rows) for each in mine),
         tuple(each.what for each in mine if isinstance(each.what, LinearCoupling)),

@@ -15,9 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel.model.configurations.following import enough
 from robomodel.model.configurations.paths import (
-    CLOSINGS,
     VARIED,
     Chart,
     Kind,
@@ -286,20 +284,13 @@ def walks(part: Part, start: Array) -> Array:
     q = np.tile(start, (WALKS, 1))
     chart = chart.turned(q)
     directions = rng.normal(size=(WALKS, chart.basis.shape[-1]))
-    reached = [start[None]]
+    reached, free = [start[None]], np.tile(part.free(), (WALKS, 1))
     for _ in range(STRIDES):
         size = np.linalg.norm(directions, axis=1, keepdims=True)
         motion = np.einsum("nci,ni->nc", chart.basis, directions / size) * WALK_STRIDE
-        ahead = part.geometry.integrate(q, motion * part.unit)
-        inverse = part.tangents(q)[1]
-        for _ in range(CLOSINGS):
-            values = part.geometry.evaluate(ahead)[0][:, list(part.rows)]
-            step = -np.einsum("ncr,nr->nc", inverse, values) * part.unit
-            ahead = part.geometry.integrate(ahead, step)
-        values = part.geometry.evaluate(ahead)[0][:, list(part.rows)]
+        ahead, _, fine = part.stepped(q, motion, free)
         at = ahead[:, place]
         there = chart.turned(ahead)
-        fine = np.max(np.abs(values), axis=1, initial=0.0) <= enough(ahead)
         fine &= np.all((at >= low) & (at <= high), axis=1) & (there.values > SINGULAR)
         away = part.geometry.difference(q, ahead)[:, columns] / part.unit[columns]
         fine &= np.linalg.norm(away, axis=1) < 2.0 * WALK_STRIDE

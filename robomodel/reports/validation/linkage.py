@@ -144,14 +144,14 @@ def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
     columns = _swept(model, cluster)
     if len(columns) > FEW_FREEDOMS:
         starts = starts[:1]
-    sweeps = [_with_range(model, cluster, each) for each in curves(motion, starts, columns)]
+    sweeps = [_with_range(model, cluster, each) for each in curves(model, motion, starts, columns)]
     first = sweeps[: len(columns)]
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
     near = samples[side == side[0]]
     chosen, best = _choices(motion, near, leading)
     branches = _branches(motion, start, rng)
     other = branches[1:2]
-    others = curves(motion, other, columns) if other else []
+    others = curves(model, motion, other, columns) if other else []
     file_start = _file_start(model, cluster, rotors)
     reached = sweeps[0].joints[sweeps[0].reached]
     return LinkageStudy(
