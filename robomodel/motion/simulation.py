@@ -32,6 +32,7 @@ from robomodel.scalars import stack, unstack
 
 LINE = 64  # bytes
 SINGLE = 1e-3  # contact residual from which on there is a warning in single precision
+ALONE = 1024  # robots up to which one thread writes the state: waking others costs more
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +219,8 @@ class Simulation:
         with np.errstate(all="ignore"):
             more = one.of_each(self._p, (self.n,))
             run_over_time(one, rows, held, self._h, self.threads, self._ahead, *more)
-        share(self._collect, self.n, self.threads)
+        threads = self.threads if self.n > ALONE else 1
+        share(self._collect, self.n, threads)
         self._steps += self.substeps
         np.multiply(self._steps, self._h, out=self.time)
         self._tell()

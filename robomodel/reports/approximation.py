@@ -133,7 +133,7 @@ class ApproximationErrors(HasDocument):
         rows: The errors at each independent velocity.
         torque: Error of the whole vector, ‖error‖ / ‖exact‖.
         acceleration: The same of accelerations.
-        tendons: The same of accelerations with the inertia between joints, by method="tendons".
+        tendons: The same of accelerations on the tree that is written, by method="tendons".
         spins: Rotors on moving carriers, whose effect no armature describes.
         model: The robot itself.
         dof_names: Names of the independent velocities.
@@ -181,7 +181,7 @@ class ApproximationErrors(HasDocument):
             f"{_percent(self.acceleration.median)} ({_percent(self.acceleration.worst)})"
         )
         if self.tendons.median < 0.99 * self.acceleration.median:
-            summary += f"; with inertia between joints (tendons) by {_percent(self.tendons.median)}"
+            summary += f"; on the tree that is written by {_percent(self.tendons.median)}"
         wrong = self.keep_exact
         if not wrong:
             return f"Armature will do: {summary}"
@@ -224,7 +224,7 @@ def _document(errors: ApproximationErrors) -> Document:
     ]  # fmt: skip
     rows.append(["all", "", _pair(errors.torque), _pair(errors.acceleration), ""])
     if errors.tendons != errors.acceleration:
-        rows.append(["all, with tendons", "", "", _pair(errors.tendons), ""])
+        rows.append(["all, tree as written", "", "", _pair(errors.tendons), ""])
     dense, names = errors.dense, errors.dof_names
     pairs = np.argwhere(np.triu(np.abs(dense) > NOTHING * np.max(np.abs(dense), initial=TINY), 1))
     keep_exact_title = (

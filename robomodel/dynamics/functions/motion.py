@@ -90,10 +90,10 @@ def rnea(
 
     Args:
         method: "cluster"; "projection", the same by Gᵀ on the spanning tree; "approximate", on an
-            open tree with lumped rotors and armature; "tendons", the same with the reflected
-            inertia between joints, as :func:`approximate_tree` has it; "unconstrained", on an
-            open tree without rotors, couplers and other dependent bodies. Wrenches cannot act on
-            bodies that an open tree leaves out.
+            open tree with lumped rotors and armature; "tendons", on the open tree that
+            :func:`approximate_tree` makes, with fitted links and inertia between joints;
+            "unconstrained", on an open tree without rotors, couplers and other dependent bodies.
+            Wrenches cannot act on bodies that an open tree leaves out.
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
