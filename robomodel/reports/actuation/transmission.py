@@ -452,34 +452,34 @@ def _transmission(drive: _Drive, name: str, paths: Sequence[Path]) -> Transmissi
     """The angles of one rod, and their extremes over all paths of an input."""
     cluster, line = drive.linkage.cluster, paths[0]
     column, n = column_of(cluster, name), cluster.joints.index(name)
-    extremes = [
-        Extreme(angle, path.part.position(path.at(place), column))
-        for path in paths
-        for angle, place in _extremes(drive, path)
-    ]
     return Transmission(
         cluster.name, drive.rod.name, drive.rod.ends[drive.end].pins[0].name, name,
         drive.linkage.model.joints[cluster.bodies[n]].type == "prismatic",
         np.asarray(line.q[:, line.part.place[column]]), drive.angles(line, line.q),
-        min(extremes, key=lambda each: (round(each.angle, 9), abs(each.at))),
-        max(extremes, key=lambda each: (round(each.angle, 9), -abs(each.at))),
+        _extreme(drive, paths, column, 1.0), _extreme(drive, paths, column, -1.0),
     )  # fmt: skip
 
 
-def _extremes(drive: _Drive, path: Path) -> Iterator[tuple[float, float]]:
-    """The least and the greatest angle on a path, and where: at an end, or between its points."""
-    angles = drive.angles(path, path.q)
-    for sign in (1.0, -1.0):
+def _extreme(drive: _Drive, paths: Sequence[Path], column: int, sign: float) -> Extreme:
+    """The least of sign * angle on all paths of an input, at an end or between points of them."""
+    turns = []
+    for path in paths:
+        angles = drive.angles(path, path.q)
         values = np.where(np.isfinite(angles), sign * angles, np.inf)
-        n = int(np.argmin(values))
-        best = float(values[n]), float(n)
         around = np.r_[np.inf, values, np.inf]
-        turns = (values < around[:-2]) & (values <= around[2:])  # a line without turns has one
-        for n in np.flatnonzero(turns)[np.argsort(values[turns])].tolist():
-            steps = np.abs(np.diff(values[max(n - 1, 0) : n + 2]))
-            if values[n] - np.max(steps, initial=0.0) < best[0] - SAME:
-                best = min(best, _turn(drive, path, sign, n))
-        yield sign * best[0], best[1]
+        for n in np.flatnonzero((values < around[:-2]) & (values <= around[2:])).tolist():
+            near = float(np.max(np.abs(np.diff(values[max(n - 1, 0) : n + 2])), initial=0.0))
+            turns.append((float(values[n]), near, path, n))
+    turns.sort(key=lambda each: (round(each[0], 9), abs(each[2].part.position(
+        each[2].q[each[3]], column))))  # fmt: skip
+    best, where = math.inf if turns else math.nan, paths[0].q[0]
+    floor = 0.0 if sign > 0.0 else -math.pi / 2.0
+    for value, near, path, n in turns:
+        if max(value - near, floor) < best - SAME:  # another turn beside this point may lie lower
+            angle, place = _turn(drive, path, sign, n)
+            if angle < best - SAME:
+                best, where = angle, path.at(place)
+    return Extreme(sign * best, paths[0].part.position(where, column))
 
 
 def _turn(drive: _Drive, path: Path, sign: float, n: int) -> tuple[float, float]:
