@@ -16,7 +16,7 @@ MEASURED = (
     "trajectory-planning",
 )
 OLDER = {  # to be measured anew
-    "multibody", "orders", "trajectory-experiments", "trajectory-planning",
+    "multibody", "trajectory-experiments", "trajectory-planning",
 }  # fmt: skip
 
 

@@ -244,10 +244,11 @@ def actuation(
     lower_by, upper_by, turns_fully, hidden, dead_points; effort, velocity: what the file of an open
     tree should have; torque, speed, reflected_inertia: least and most over the range; file: what
     this one has), four_bars (joints, loop, lengths, frame, kind, margin, input,
-    transmission_angle), polygons (joints, unit, poses), workspaces (foot, joints, origin, axes,
-    extent, singular), curves (of each plot name, title, x_label, y_label and lines of label, x, y),
-    pictures (paths of --plots), other (of OTHER the keys robot to
-    curves; null without it), warnings. SI units, radians; null is infinite or not specified.
+    transmission_angle), transmissions (rod, joint, input, transmission_angle), polygons (joints,
+    unit, poses), workspaces (foot, joints, origin, axes, extent, singular), curves (of each plot
+    name, title, x_label, y_label and lines of label, x, y), pictures (paths of --plots), other (of
+    OTHER the keys robot to curves; null without it), warnings. SI units, radians; null is infinite
+    or not specified.
     docs/actuation.md explains the numbers.
 
     Examples:
