@@ -33,8 +33,10 @@ def executed(name: str) -> tuple[str, dict[str, str]]:
     And the pages that are shown in it, by the names of their files.
     """
     import matplotlib
+    import matplotlib.pyplot as plt
 
     matplotlib.use("agg")
+    plt.close("all")  # figures that the process has open are not the notebook's
     notebook = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))
     scope: dict[str, Any] = {"__name__": "__main__"}
     parts = []

@@ -57,6 +57,8 @@ def pytest_runtest_protocol() -> Iterator[None]:
         numpy.set_printoptions(**shown)
         if jax := sys.modules.get("jax"):
             jax.config.update("jax_enable_x64", False)
+        if pyplot := sys.modules.get("matplotlib.pyplot"):
+            pyplot.close("all")
         if torch := sys.modules.get("torch"):
             torch.set_default_dtype(torch.float32)
 
