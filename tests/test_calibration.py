@@ -96,6 +96,44 @@ def test_gears_and_rods_on_a_floating_base() -> None:
     close(fit.values, np.array([*true.values()]), 1e-8)
 
 
+def test_one_leg_by_its_own_encoders() -> None:
+    """Freedoms that nothing reads stay at the guess; what only they would tell is named."""
+    model = rm.robots.load("tello")
+    listed = rm.parameters(model, geometry=True)
+    true = {"left-hip-rod-1.length": listed["left-hip-rod-1.length"] + 4e-4,
+            "left-ankle-rod.length": listed["left-ankle-rod.length"] - 3e-4,
+            "left-shin-to-foot.x": listed["left-shin-to-foot.x"]}  # fmt: skip
+    robot = rm.with_parameters(model, true)
+    q, _ = moved(robot, 20)
+    positions = robot.joint_positions(q)
+    sensors = [x for x in positions if x.startswith(("left-hip-clamp-to", "left-gimbal", "left-th",
+                                                     "left-shin"))]  # fmt: skip
+    y = np.stack([positions[name] for name in sensors], axis=-1)
+    names = [*true, "right-ankle-rod.length"]
+    fit = rm.calibrate(model, y, names, sensors=sensors)
+    close(fit.values[:3], np.array([*true.values()]), 1e-9)
+    assert fit.unknown == (("right-ankle-rod.length",),)
+    at, there = model.joint_positions(fit.q), model.joint_positions(model.close(model.neutral()))
+    for name in ("torso-to-left-hip-clamp", "right-thigh-to-shin", "right-gimbal-to-thigh"):
+        close(at[name], np.full(20, there[name]), 1e-12)
+    noisy = y + 1e-4 * np.random.default_rng(1).normal(size=y.shape)
+    deviation = rm.calibrate(model, noisy, names[:2], sensors=sensors).residual
+    assert 0.5e-4 < np.max(deviation) < 2e-4
+
+    # a tracker sees the foot: its position depends on the hip's yaw, and on the base, which is told
+    frame = ("left-foot", (0.03, 0.01, -0.02))
+    points = rm.frame_pose(robot, q, frame)[:, :3, 3]
+    fit = rm.calibrate(model, y, names[:3], sensors=sensors, frames={frame: points}, guess=q)
+    close(fit.values, np.array([*true.values()]), 1e-9)
+    assert fit.unknown == ()
+    close(rm.frame_pose(fit.model, fit.q, frame)[:, :3, 3], points, 1e-9)
+    for wrong in (q[:3], q[0, 1:], np.full(model.nq, np.nan)):
+        with pytest.raises(ValueError, match="guess"):
+            rm.calibrate(model, y, names, sensors=sensors, guess=wrong)
+    with pytest.raises(ValueError, match="no more than the freedoms"):
+        rm.calibrate(model, y[:, :2], names, sensors=sensors[:2])
+
+
 def test_what_noise_hides_stays_near_the_file() -> None:
     """Of fourteen numbers of an ankle's rods readings tell ten; errors shrink in all of them."""
     model = rm.robots.load("parallel_ankle")
@@ -163,3 +201,6 @@ def test_wrong_arguments() -> None:
         rm.calibrate(model, y, ["joint2.x"], noise=-1.0)
     with pytest.raises(ValueError, match="infinite"):
         rm.calibrate(model, y + np.inf, ["joint2.x"])
+    for none in (y[:0], y * np.nan):
+        with pytest.raises(ValueError, match="no number"):
+            rm.calibrate(model, none, ["joint2.x"])

@@ -1,7 +1,10 @@
 """Geometry from measured positions: lengths, anchors, origins, offsets of encoders, ratios.
 
 Each sample has its own independent positions, unknown as the parameters are; readings of joints
-and frames at the closed configuration are compared with what was measured. Least squares by
+and frames at the closed configuration are compared with what was measured. Positions on which no
+reading of a sample depends, as of a leg that has no encoders, stay where they are: a sample takes
+as many of its readings as the rank of their derivatives by independent positions, and the others
+tell of parameters. Least squares by
 Gauss-Newton: the independent positions are eliminated sample by sample, by orthogonal projection,
 and what remains of all samples determines the parameters (as bundle adjustment does: Triggs et al.,
 2000). Derivatives are exact, through the closure of loops (:func:`robomodel.sensitivity`).
@@ -28,7 +31,8 @@ from robomodel.errors import ClosureError, UnknownNameError, as_names, check_nam
 from robomodel.identification.fit import HUBER
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations import functions
-from robomodel.model.elements import joint_slices
+from robomodel.model.configurations.states import check_finite
+from robomodel.model.elements import joint_slices, position_names
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.model.parameters import as_parameters, parameters, with_parameters
@@ -88,11 +92,13 @@ def calibrate(
     frames: Mapping[FrameLike, ArrayLike] | None = None,
     noise: ArrayLike = 1.0,
     robust: bool = False,
+    guess: ArrayLike | None = None,
 ) -> Calibration:
     """Parameters of geometry from encoders on more joints than freedoms, and from tracked frames.
 
-    Positions of samples need not be known: each has its own. A floating base stays at the neutral
-    configuration's. Encoders' offsets are turns of joints about their own axes
+    Positions of samples need not be known: each has its own. A floating base, and freedoms on which
+    no reading depends, stay at those of ``guess``, so that one leg of a robot can be calibrated by
+    its own encoders. Encoders' offsets are turns of joints about their own axes
     (``knee.rz`` of a knee that turns about z).
 
     Args:
@@ -105,12 +111,14 @@ def calibrate(
         noise: Standard deviations of readings, one for all or one each (m,): the sensors', then
             three for each frame.
         robust: Readings with large residuals count less (Huber), by the median of residuals.
+        guess: Configuration (nq,), or one for each sample (N, nq), of what is not read, the neutral
+            one by default; loops are closed near it.
 
     Returns:
         fit: Values, covariance, the model with them, and what cannot be known.
 
     Raises:
-        ValueError: Arrays that do not fit, no reading more than the freedoms of a sample.
+        ValueError: Arrays that do not fit, no more readings than freedoms that they depend on.
         UnknownNameError: Joints, links or parameters that are not known.
         ClosureError: No sample closes by the file's numbers.
 
@@ -129,9 +137,15 @@ def calibrate(
     chosen = as_parameters(model, names)
     if not chosen:
         raise ValueError("names has no parameter; give one or more of rm.parameters(model)")
-    readings = _Readings.of(model, measured, sensors, frames, noise, chosen)
-    problem = _Problem(model, chosen, readings, robust)
-    return problem.solved()
+    readings = _Readings.of(model, measured, sensors, frames, noise)
+    around = model.neutral() if guess is None else as_array(guess, model.nq, "guess", "nq")
+    if around.shape not in ((model.nq,), (len(readings.values), model.nq)):
+        raise ValueError(
+            f"guess needs the shape ({model.nq},) or ({len(readings.values)}, {model.nq}), "
+            f"got {around.shape}"
+        )
+    check_finite(around, "guess", position_names(model))
+    return _Problem(model, chosen, readings, around, robust).solved()
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +165,6 @@ class _Readings:
         sensors: str | Iterable[str] | None,
         frames: Mapping[FrameLike, ArrayLike] | None,
         noise: ArrayLike,
-        names: Sequence[str],
     ) -> _Readings:
         single = {j.name: (n.q, n.v) for j, n in zip(model.joints, model.nodes, strict=True)
                   if j.nv == 1}  # fmt: skip
@@ -173,19 +186,27 @@ class _Readings:
         every = np.concatenate(parts, axis=1)
         if np.any(np.isinf(every)):
             raise ValueError("measured is infinite somewhere; give nan where nothing was measured")
+        if not np.any(np.isfinite(every)):
+            raise ValueError("measured has no number; give a row of readings for each sample")
         deviation = as_numbers(noise, "noise")
         if deviation.shape not in ((), (every.shape[1],)) or not np.all(deviation > 0.0):
             raise ValueError(f"noise is a positive number, or {every.shape[1]} of them, one each")
-        free = model.nv - (6 if model.floating_base is not None else 0)
-        count = int(np.isfinite(every).sum())
-        if count <= len(every) * min(free, every.shape[1]) and every.shape[1] <= free:
-            raise ValueError(
-                f"{every.shape[1]} readings of {free} freedoms tell nothing of parameters; give "
-                f"those of more joints, or frames (parameters: {few(names)})"
-            )
         sigma = np.broadcast_to(deviation, (every.shape[1],))
         at = tuple(single[name] for name in joints)
         return _Readings(joints, at, tuple(keys), every, sigma)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reduced:
+    """Residuals of all samples, and derivatives by parameters (…, k), positions eliminated."""
+
+    right: Array
+    matrix: Array
+    redundancy: int  # by how much readings are more than the freedoms that they depend on
+
+    def variance(self, estimated: float) -> float:
+        """The variance of residuals: their squares by their number less that of parameters."""
+        return float(self.right @ self.right) / max(self.redundancy - estimated, 1.0)
 
 
 @dataclass(eq=False)
@@ -195,6 +216,7 @@ class _Problem:
     model: Model
     names: tuple[str, ...]
     readings: _Readings
+    guess: Array  # (nq,) or (N, nq)
     robust: bool
 
     def solved(self) -> Calibration:
@@ -203,6 +225,7 @@ class _Problem:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             q = self._start(p)
+            self._check_more_readings_than_freedoms(q, p)
             damping, cost = 1e-6, math.inf
             weights = np.ones_like(self.readings.values)
             file, wrong = p, MOST_WRONG * self._units
@@ -210,9 +233,9 @@ class _Problem:
                 left, by_q, by_p = self._linearized(q, p, weights)
                 if self.robust:
                     weights = self._weights(left, weights)
-                right, matrix = self._projected(left, by_q, by_p)
-                prior, wrong = self._prior(right, matrix, p - file, wrong)
-                step = self._step(right, matrix, prior, p - file, damping)
+                reduced = self._projected(left, by_q, by_p)
+                prior, wrong = self._prior(reduced, p - file, wrong)
+                step = self._step(reduced, prior, p - file, damping)
                 moves = -np.einsum(
                     "nij,nj->ni", np.linalg.pinv(by_q, rcond=RANK), left + by_p @ step
                 )
@@ -252,7 +275,7 @@ class _Problem:
     def _start(self, p: Array) -> Array:
         """Configurations at the readings, as near as the file's numbers allow."""
         model, values = self.model, self.readings.values
-        q = np.tile(model.neutral(), (len(values), 1))
+        q = np.array(np.broadcast_to(self.guess, (len(values), model.nq)))
         place = {name: n for n, name in enumerate(self.readings.joints)}
         for cluster in model.clusters:
             for body, part, _ in joint_slices(model, cluster):
@@ -337,35 +360,47 @@ class _Problem:
             ratio = HUBER * np.where(spread > 0.0, spread, np.inf) / plain
         return np.minimum(1.0, np.where(np.isfinite(ratio), ratio, 1.0))
 
-    def _projected(self, left: Array, by_q: Array, by_p: Array) -> tuple[Array, Array]:
+    def _projected(self, left: Array, by_q: Array, by_p: Array) -> _Reduced:
         """Residuals and derivatives by parameters without what independent positions explain."""
         u, s, _ = np.linalg.svd(by_q, full_matrices=False)
-        u = np.where((s > RANK * s[:, :1])[:, None, :], u, 0.0)
+        moving = (s > RANK * s[:, :1]) & (s > 0.0)
+        u = np.where(moving[:, None, :], u, 0.0)
         right = left - np.einsum("nij,nkj,nk->ni", u, u, left)
         matrix = by_p - np.einsum("nij,nkj,nkp->nip", u, u, by_p)
-        return right.ravel(), matrix.reshape(-1, by_p.shape[-1])
+        known = int(np.isfinite(self.readings.values).sum())
+        return _Reduced(
+            right.ravel(), matrix.reshape(-1, by_p.shape[-1]), known - int(moving.sum())
+        )
 
-    def _step(
-        self, right: Array, matrix: Array, prior: Array, moved: Array, damping: float
-    ) -> Array:
+    def _check_more_readings_than_freedoms(self, q: Array, p: Array) -> None:
+        """Raise ValueError if all readings are used up by the positions of their samples."""
+        left, by_q, by_p = self._linearized(q, p, np.ones_like(self.readings.values))
+        if self._projected(left, by_q, by_p).redundancy <= 0:
+            raise ValueError(
+                f"readings of a sample ({left.shape[1]}) that are no more than the freedoms that "
+                f"they depend on tell nothing of parameters; give those of more joints, or frames "
+                f"(parameters: {few(self.names)})"
+            )
+
+    def _step(self, reduced: _Reduced, prior: Array, moved: Array, damping: float) -> Array:
         """Changes of the parameters: right + matrix · step, and prior · (moved + step), least."""
         units = self._units
-        rows = np.concatenate([matrix, np.diag(prior)]) * units
+        rows = np.concatenate([reduced.matrix, np.diag(prior)]) * units
         u, s, vt = np.linalg.svd(rows, full_matrices=False)
         observed = s > UNOBSERVED * max(s[0], TINY)
         share = np.where(observed, s / (s**2 + damping * s[0] ** 2), 0.0)
-        step: Array = units * (vt.T @ (share * (u.T @ -np.concatenate([right, prior * moved]))))
+        step: Array = units * (
+            vt.T @ (share * (u.T @ -np.concatenate([reduced.right, prior * moved])))
+        )
         return step
 
-    def _prior(
-        self, right: Array, matrix: Array, moved: Array, wrong: Array
-    ) -> tuple[Array, Array]:
+    def _prior(self, reduced: _Reduced, moved: Array, wrong: Array) -> tuple[Array, Array]:
         """Weights (k,) of the file's values beside the readings, and how wrong each may be.
 
         By the evidence, from the weights so far.
         """
         units = self._units
-        spread = np.linalg.pinv(self._precision(right, matrix, wrong)) * np.outer(units, units)
+        spread = np.linalg.pinv(self._precision(reduced, wrong)) * np.outer(units, units)
         gained = np.clip(1.0 - np.diag(spread) / wrong**2, 0.0, 1.0)
         after = wrong.copy()
         kinds = np.array([_kind(name) for name in self.names])
@@ -374,26 +409,20 @@ class _Problem:
             square = np.sum((moved[of] / units[of]) ** 2) / max(float(gained[of].sum()), 1e-3)
             share = np.clip(np.sqrt(square), LEAST_WRONG, MOST_WRONG) if moved.any() else MOST_WRONG
             after[of] = share * units[of]
-        return math.sqrt(self._variance(right, gained.sum())) / after, after
+        return math.sqrt(reduced.variance(gained.sum())) / after, after
 
-    def _precision(self, right: Array, matrix: Array, wrong: Array) -> Array:
+    def _precision(self, reduced: _Reduced, wrong: Array) -> Array:
         """The inverse covariance (k, k) of the parameters in their units."""
         units = self._units
-        scaled = matrix * units
-        variance = max(self._variance(right, 0.0), TINY)
+        scaled = reduced.matrix * units
+        variance = max(reduced.variance(0.0), TINY)
         result: Array = scaled.T @ scaled / variance + np.diag((units / wrong) ** 2)
         return result
 
-    def _variance(self, right: Array, estimated: float) -> float:
-        """The variance of residuals: their squares by their number less that of parameters."""
-        count = np.isfinite(self.readings.values).sum() - len(self.readings.values) * len(
-            self._free
-        )
-        return float(right @ right) / max(float(count) - estimated, 1.0)
-
     def _result(self, q: Array, p: Array, weights: Array, wrong: Array) -> Calibration:
         left, by_q, by_p = self._linearized(q, p, weights)
-        right, matrix = self._projected(left, by_q, by_p)
+        reduced = self._projected(left, by_q, by_p)
+        matrix = reduced.matrix
         norms = np.linalg.norm(matrix, axis=0)
         norms = np.where(norms > NOTHING * max(norms.max(), TINY), norms, np.inf)
         _, s, vt = np.linalg.svd(matrix / norms, full_matrices=True)
@@ -401,7 +430,7 @@ class _Problem:
         null = vt[s <= UNOBSERVED * max(s[0], TINY)]
         groups = _groups(null, self.names, GROUPED)
         known = self._measured(q)
-        deviation = math.sqrt(self._variance(right, len(p) - len(null)))
+        deviation = math.sqrt(reduced.variance(len(p) - len(null)))
         rows = np.concatenate([matrix, np.diag(deviation / wrong)]) * self._units
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
         inverse = vt.T / np.maximum(s, TINY) ** 2 @ vt
