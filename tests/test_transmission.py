@@ -78,6 +78,7 @@ def test_four_bars_have_that_of_the_cosine_law() -> None:
     assert not rm.actuation(model).transmissions  # the table of four-bars has it
 
 
+EFFORT = '<limit effort="10" velocity="8"/>'
 BALL = {
     "balls": (
         joint("near", "crank", "rod", "0 0 0.05", kind="spherical"),
@@ -86,6 +87,12 @@ BALL = {
     "universal": (
         joint("near::1", "crank", "cross", "0 0 0.05", axis=Y) + link("cross", "")
         + joint("near::2", "cross", "rod", axis=Z),
+        loop("far", "spherical", "rod", "rocker", "0.4 0 0", "0 0.2 0"),
+    ),
+    "hinges": (  # the third of which does not turn about the rod
+        joint("near::1", "crank", "cross", "0 0 0.05", axis="0.6 0.48 0.64", more=EFFORT)
+        + link("cross", "") + joint("near::2", "cross", "cross2", axis=Y, more=EFFORT)
+        + link("cross2", "") + joint("near::3", "cross2", "rod", axis=Z, more=EFFORT),
         loop("far", "spherical", "rod", "rocker", "0.4 0 0", "0 0.2 0"),
     ),
     "rod": ("", loop("rod", "rod", "crank", "rocker", "0 0 0.05", "0 0.2 0", "",
@@ -106,8 +113,11 @@ def test_rods_between_balls(kind: str) -> None:
             near, far,
         )
     )  # fmt: skip
-    (found,) = rm.actuation(model).transmissions
+    study = rm.actuation(model)
+    (found,) = study.transmissions
     assert (found.rod, found.input) == ("rod", "turn")
+    assert [each.name for each in model.actuators] == ["turn"]  # none turns a rod about itself
+    assert not any("near" in each.joint for each in study.joints if kind == "hinges")
     q = np.array([model.configuration({"turn": x}) for x in found.positions])
     turn, swing = found.positions, np.asarray(model.joint_positions(q)["swing"])
     zero = np.zeros_like(turn)

@@ -53,7 +53,13 @@ from robomodel.model.mobility.mending import MovedFrames, words
 from robomodel.model.model import Model
 from robomodel.model.numbers import Numbers, joint_model
 from robomodel.model.options import labels, with_options
-from robomodel.model.spins import bracing_notes, find_spins, locked, spin_note
+from robomodel.model.spins import (
+    bracing_notes,
+    find_spins,
+    locked,
+    spin_note,
+    without_spins,
+)
 from robomodel.model.springs import check_passive, find_springs, tied_links
 from robomodel.model.tree_constraints import (
     TreeConstraint,
@@ -118,6 +124,7 @@ def _with_spins(
     if not turning:
         return _noted(model, *notes)
     if spins == "free":
+        model = without_spins(model, turning)
         free = f"free; {argument('spins', 'locked')} locks them"
         return _noted(model, spin_note(model, turning, free), *notes)
     held = locked(model.description, model, turning)

@@ -10,9 +10,10 @@ universal joint.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from robomodel.errors import few
 from robomodel.model.actuators import Actuator
 from robomodel.model.closure import Geometry, ToNearest, close
 from robomodel.model.constraints import Coincident
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, velocity_units
 from robomodel.model.joints import Array, Prismatic, Spherical
 from robomodel.model.model import Model
@@ -41,13 +43,23 @@ DUMMY = 1e-7  # share of the robot's mass [kg, kg m²] up to which a body is a d
 
 @dataclass(frozen=True, slots=True)
 class Spin:
-    """A rod's spin: its body, and the direction and a point of its line, in internal axes."""
+    """A rod's spin: its body, and the direction and a point of its line, in internal axes.
+
+    ``joints`` are those that turn with it: balls, or the hinges that balls are written as.
+    """
 
     body: int
     line: Array
     point: Array
+    joints: frozenset[str]
+
+    def coordinate(self, joints: Iterable[str]) -> str | None:
+        """The joint of these that only turns the rod while the others rest, if there is one."""
+        turning = [name for name in joints if name in self.joints]
+        return turning[0] if len(turning) == 1 else None
 
 
+@cached_on_model
 def find_spins(model: Model) -> tuple[Spin, ...]:
     """The spins of a robot's rods, in the order of its clusters."""
     spins: list[Spin] = []
@@ -118,9 +130,14 @@ def _of_cluster(model: Model, cluster: Cluster, share: float) -> list[Spin]:
         line = still.line(body, resting, driven)
         if line is None:
             continue
-        elsewhere = (place.line(body, resting, driven) for place in others())
+        elsewhere = [place.line(body, resting, driven) for place in others()]
         if all(_same(line, other, geometry.scale) for other in elsewhere):
-            result.append(Spin(cluster.bodies[body], *line))
+            moves = np.any([each.rates > MOVES for each in (line, *elsewhere) if each], axis=0)
+            joints = frozenset(
+                name for name, link in zip(cluster.joints, geometry.links, strict=True)
+                if np.any(moves[list(link.freedoms)])
+            )  # fmt: skip
+            result.append(Spin(cluster.bodies[body], line.direction, line.point, joints))
             turning |= {body, *halves}
     return result
 
@@ -155,12 +172,21 @@ def _rods(
     return list(groups.values())
 
 
-def _same(one: tuple[Array, Array], other: tuple[Array, Array] | None, size: float) -> bool:
+class _Line(NamedTuple):
+    """The line about which a body rotates, in its axes, and the rates at which joints turn then."""
+
+    direction: Array
+    point: Array
+    rates: Array
+
+
+def _same(one: _Line, other: _Line | None, size: float) -> bool:
     """Whether two lines of a body are the same."""
     if other is None:
         return False
-    apart = np.linalg.norm(np.cross(other[1] - one[1], one[0]))
-    return bool(np.linalg.norm(np.cross(one[0], other[0])) < WRITTEN and apart < WRITTEN * size)
+    apart = np.linalg.norm(np.cross(other.point - one.point, one.direction))
+    tilt = np.linalg.norm(np.cross(one.direction, other.direction))
+    return bool(tilt < WRITTEN and apart < WRITTEN * size)
 
 
 class _Place:
@@ -170,10 +196,8 @@ class _Place:
         self.motions, self._unit, self._scale = motions, unit, geometry.scale
         self._poses, self._twists = kinematics(geometry, q)
 
-    def line(
-        self, body: int, resting: Sequence[int], driven: set[int]
-    ) -> tuple[Array, Array] | None:
-        """Direction and point of the line about which a body alone rotates, in its axes."""
+    def line(self, body: int, resting: Sequence[int], driven: set[int]) -> _Line | None:
+        """The line about which a body alone rotates."""
         motions, scale = self.motions, self._scale
         scaled = self._twists * self._unit / np.array([1.0, 1.0, 1.0, *[scale] * 3])[:, None]
         others = [scaled[other] @ motions.T for other in resting]
@@ -181,7 +205,8 @@ class _Place:
         singular, right = np.linalg.svd(np.concatenate(others), full_matrices=True)[1:]
         if len(motions) - int(np.sum(singular > MOVES)) != 1:
             return None
-        twist = self._twists[body] @ ((right[-1] @ motions) * self._unit)
+        motion = right[-1] @ motions
+        twist = self._twists[body] @ (motion * self._unit)
         omega, velocity = twist[:3], twist[3:]
         size = float(np.linalg.norm(omega))
         if size < MOVES or abs(omega @ velocity) > WRITTEN * size**2 * scale:
@@ -192,7 +217,7 @@ class _Place:
         point = point + line * (line @ (origin - point))  # nearest to the body's origin
         inside = rotation.T @ line
         sign = np.sign(inside[int(np.argmax(np.abs(inside)))])
-        return sign * inside, rotation.T @ (point - origin)
+        return _Line(sign * inside, rotation.T @ (point - origin), np.abs(motion))
 
 
 def kinematics(geometry: Geometry, q: Array) -> tuple[list[tuple[Array, Array]], Array]:
@@ -306,6 +331,20 @@ def hinged(model: Model) -> Description:
         joints=tuple(joints),
         loops=tuple(loop for loop in model.description.loops if loop not in replaced),
     )
+
+
+def without_spins(model: Model, spins: Sequence[Spin]) -> Model:
+    """The model without the actuators that are only assumed to turn rods about themselves.
+
+    Files without transmissions name no motors: each independent joint with an effort limit counts
+    as driven. In a ball that is written as hinges one of them may be independent.
+    """
+    if model.description.transmissions:
+        return model
+    named = {joint.name for joint in model.description.joints if joint.motor}
+    independent = [joint.name for joint in model.joints if joint.independent]
+    turning = {spin.coordinate(independent) for spin in spins} - named
+    return replace(model, actuators=tuple(x for x in model.actuators if x.joint not in turning))
 
 
 def _file_actuators(model: Model) -> tuple[Actuator, ...]:

@@ -28,6 +28,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, joint_slices
 from robomodel.model.joints import Array, Mask, Places
 from robomodel.model.model import Model
+from robomodel.model.spins import find_spins
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.spatial import ZERO, Motion, scale
 from robomodel.tolerances import NOTHING, SAME, SINGULAR
@@ -139,8 +140,13 @@ def _tighter(computed: float, filed: float) -> float:
 
 @cached_on_model
 def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
-    """The envelopes of every joint of one freedom that carries something: all but rotors'."""
-    return tuple(joint_envelope(model, body) for body in carrying(model))
+    """The envelopes of every joint of one freedom that carries something.
+
+    These are all but rotors' and hinges of balls between which rods spin.
+    """
+    balls = {name for spin in find_spins(model) for name in spin.joints}
+    bodies = [body for body in carrying(model) if model.joints[body].name not in balls]
+    return tuple(joint_envelope(model, body) for body in bodies)
 
 
 def carrying(model: Model) -> list[int]:
@@ -200,7 +206,8 @@ def joint_envelope(model: Model, body: int) -> JointEnvelope:
     q, line, path = _poses(model, cluster, body, rows)
     b, rates = _maps(model, q, cluster, rows)
     ratios = b[:, cluster.v.start + place]
-    driven = np.any(np.nan_to_num(ratios) != 0.0, axis=0) | np.all(np.isnan(ratios), axis=0)
+    driven = np.any(np.abs(np.nan_to_num(ratios)) > NOTHING, axis=0)
+    driven |= np.all(np.isnan(ratios), axis=0)
     torque, speed = _greatest(model, ratios[:, driven], driven)
     start = int(line[np.argmin(np.linalg.norm(q[line] - model.neutral(), axis=1))])
     return JointEnvelope(

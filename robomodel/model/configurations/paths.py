@@ -124,6 +124,7 @@ class Part:
     columns) are its independent velocities, as rows; ``place`` is where in q the joints of one
     freedom are, by their columns. ``followers`` are
     joints that are left out: where they are in q, Σ (where, ratio) and an offset that give it.
+    ``spinning`` are columns that spins of rods turn, which are free beside what moves.
     """
 
     geometry: CompiledGeometry
@@ -140,6 +141,12 @@ class Part:
     lengths: tuple[bool, ...]
     place: dict[int, int]
     followers: tuple[tuple[int, tuple[tuple[int, float], ...], float], ...]
+    spinning: frozenset[int] = frozenset()
+
+    @cached_property
+    def interest(self) -> tuple[int, ...]:
+        """The columns of joints of one freedom, but for those that only turn a rod."""
+        return tuple(c for c in self.columns if c in self.place and c not in self.spinning)
 
     @property
     def mobility(self) -> int:
@@ -245,7 +252,7 @@ class Part:
                 inverse[slow] = self.inverse(matrix[slow], free[slow])
         return q, matrix, np.asarray(gap <= enough(q))
 
-    def ahead(self, matrix: Array, before: Array, free: Array, interest: Sequence[int]) -> Array:
+    def ahead(self, matrix: Array, before: Array, free: Array) -> Array:
         """Unit tangents (n, columns) where :meth:`matrix` is (n, rows, columns).
 
         They are what is possible there of those ``before``; where rods may spin beside, motions
@@ -253,6 +260,7 @@ class Part:
         """
         if np.sum(free[0]) - self.rank > 1.5:
             moving = np.linalg.svd(matrix)[2][:, self.rank :]
+            interest = list(self.interest)
             weights = free[:, None, interest] * moving[:, :, interest]
             most = np.linalg.svd(weights)[0][:, :, :1]
             tangent = np.einsum("nkc,nko->nc", moving, most)
@@ -379,8 +387,10 @@ class Path:
         return self.part.completed(step.at(share * step.length)[0])
 
     def turns(self, column: int) -> list[Array]:
-        """Where a joint turns back."""
+        """Where a joint turns back; nowhere if it rests."""
         rates = self.tangents[:, column]
+        if np.max(np.abs(rates)) <= MOVES:
+            return []
         return [self._located(int(a), column)[0]
                 for a in np.flatnonzero(rates[1:] * rates[:-1] < 0.0)]  # fmt: skip
 
@@ -415,8 +425,7 @@ def follow(part: Part, q: Array, held: Sequence[int], column: int) -> Path | Non
     None where more than one freedom is left beside spins of rods, or the joint rests. Joints that q
     has beyond a limit may go back, but no further.
     """
-    interest = [c for c in part.columns if c in part.place]
-    motions = without_idle(part.null(q, held), interest)
+    motions = without_idle(part.null(q, held), part.interest)
     if motions.shape[1] != 1 or abs(float(motions[column, 0])) < MOVES:
         return None
     ahead = motions[:, 0] * (1.0 if motions[column, 0] > 0.0 else -1.0)
@@ -445,7 +454,6 @@ def walk(part: Part, halves: Sequence[Half]) -> None:
     fails, or the tangent turns. The new tangent is what K⁺ leaves of the one before, so that it
     goes on where others cross.
     """
-    interest = [c for c in part.columns if c in part.place]
     going = [half for half in halves if half.going]
     while going:
         q = np.array([half.q[-1] for half in going])
@@ -453,7 +461,7 @@ def walk(part: Part, halves: Sequence[Half]) -> None:
         strides = np.array([half.stride for half in going])
         free = np.array([half.free for half in going])
         moved, matrix, fine = part.stepped(q, before * strides[:, None], free)
-        along = part.ahead(matrix, before, free, interest)
+        along = part.ahead(matrix, before, free)
         fine &= np.einsum("nc,nc->n", along, before) > AHEAD
         for half, point, tangent, good in zip(going, moved, along, fine, strict=True):
             if good:
@@ -559,7 +567,7 @@ class Chart:
     def at(part: Part, q: Array) -> Chart | None:
         """That at q; None where the independent velocities do not tell the motion there."""
         motions = part.null(q)
-        interest = tuple(c for c in part.columns if c in part.place)
+        interest = part.interest
         if not interest or not motions.shape[1]:
             return None
         rows = part.chart * part.unit
@@ -640,8 +648,7 @@ class PathStep:
         point, matrix, closed = part.stepped(self.q[None], length * tangent, free)
         if not closed[0]:
             return self.q, self.tangent
-        interest = [c for c in part.columns if c in part.place]
-        return point[0], part.ahead(matrix, tangent, free, interest)[0]
+        return point[0], part.ahead(matrix, tangent, free)[0]
 
     def across(self, value: Callable[[Array, Array], float]) -> tuple[Array, Array]:
         """Where a function changes its sign, next to where K loses rank.

@@ -34,6 +34,7 @@ from robomodel.model.elements import Cluster, Joint, columns_of, units_of, veloc
 from robomodel.model.joints import Array
 from robomodel.model.mobility import column_limits
 from robomodel.model.model import Model
+from robomodel.model.spins import find_spins
 from robomodel.tolerances import HUGE, SINGULAR, WITHIN
 
 
@@ -152,6 +153,7 @@ def _free(model: Model, name: str) -> JointRange:
 def _held(model: Model, cluster: Cluster, joint: Joint, q: Array) -> JointRange:
     column, held = held_columns(model, cluster, joint.name, q)
     labels = [column.label for column in columns_of(model, cluster)]
+    held = without_spins(model, cluster, column, held)
     place = _places(cluster)
     spanning = spanning_start(cluster, q[cluster.q])
     at = tuple((labels[c], float(spanning[place[c]])) for c in held if c in place)
@@ -215,8 +217,23 @@ def path_along(
     None where nothing moves with it, or more than one freedom is left.
     """
     part = part_of(model, cluster, column, held)
-    resting = [c for c in held if c in part.columns]
+    resting = [c for c in without_spins(model, cluster, column, held) if c in part.columns]
     return follow(part, spanning, resting, column) if part.rows else None
+
+
+def without_spins(
+    model: Model, cluster: Cluster, column: int, held: Sequence[int]
+) -> tuple[int, ...]:
+    """Columns to hold while a joint moves, less hinges of balls that only turn rods.
+
+    Held, such a hinge makes its ball a universal joint, with dead points that the rod has not.
+    """
+    joint_of = {c: name for name, link in zip(cluster.joints, cluster.geometry.links, strict=True)
+                for c in link.freedoms}  # fmt: skip
+    names = [joint_of[c] for c in held]
+    free = {spin.coordinate(names) for spin in find_spins(model)
+            if joint_of[column] not in spin.joints}  # fmt: skip
+    return tuple(c for c in held if joint_of[c] not in free)
 
 
 def column_of(cluster: Cluster, joint: str) -> int:
@@ -262,7 +279,11 @@ def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = (
         reduced = _reduced(model, cluster.index, wanted)
     at = next(i for i, link in enumerate(links) if column in link.freedoms)
     group = next((group for group in reduced.groups if at in group), frozenset({at}))
-    return _part(model, cluster.index, reduced, group)
+    turning = {name for spin in find_spins(model) for name in spin.joints
+               if cluster.joints[at] not in spin.joints}  # fmt: skip
+    spinning = frozenset(c for name, link in zip(cluster.joints, links, strict=True)
+                         if name in turning for c in link.freedoms)  # fmt: skip
+    return _part(model, cluster.index, reduced, group, spinning)
 
 
 @cached_on_model
@@ -318,8 +339,14 @@ def _reduced(model: Model, index: int, wanted: frozenset[int]) -> _Reduced:
 
 
 @cached_on_model
-def _part(model: Model, index: int, reduced: _Reduced, group: frozenset[int]) -> Part:
-    """The part of a cluster that is a group of links."""
+def _part(
+    model: Model,
+    index: int,
+    reduced: _Reduced,
+    group: frozenset[int],
+    spinning: frozenset[int] = frozenset(),
+) -> Part:
+    """The part of a cluster that is a group of links; ``spinning`` as of :class:`Part`."""
     cluster = model.clusters[index]
     geometry, columns = cluster.geometry, columns_of(model, cluster)
     low, high = column_limits(columns)
@@ -343,6 +370,7 @@ def _part(model: Model, index: int, reduced: _Reduced, group: frozenset[int]) ->
         tuple(each.length for each in columns),
         _places(cluster),
         reduced.followers,
+        spinning,
     )
 
 

@@ -72,7 +72,7 @@ class _Climb:
         here = start[self.place]
         self.low = np.minimum(part.low[self.limited], here)
         self.high = np.maximum(part.high[self.limited], here)
-        self.interest = tuple(c for c in part.columns if c in part.place)
+        self.interest = part.interest
         self.endless = part.endless(column)
 
     def height(self, q: Array) -> float:

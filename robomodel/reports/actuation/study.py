@@ -39,7 +39,7 @@ from robomodel.model.joints import Array, Revolute
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.transmission import Extreme, Transmission, transmissions
 from robomodel.reports.document import Document, HasDocument
-from robomodel.tolerances import MOVES, PARALLEL, SAME, WRITTEN
+from robomodel.tolerances import MOVES, NOTHING, PARALLEL, SAME, WRITTEN
 
 SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
 PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
@@ -269,7 +269,8 @@ def _polygons(model: Model, envelopes: Sequence[JointEnvelope]) -> list[Polygon]
     }
     spread = _tree_map(model, np.concatenate([each.q for each in by_row.values()][:1] or []), rows)
     polygons = []
-    for group, columns in actuator_maps.blocks(np.any(np.nan_to_num(spread) != 0.0, axis=0)):
+    shared = np.any(np.abs(np.nan_to_num(spread)) > NOTHING, axis=0)
+    for group, columns in actuator_maps.blocks(shared):
         if len(group) < 2 or any(i not in by_row for i in group):
             continue
         for i, j in list(itertools.combinations(group, 2))[:PAIRS]:
