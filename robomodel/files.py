@@ -147,16 +147,21 @@ def is_no_file(path: str) -> bool:
     return os.path.exists(path) and not os.path.isfile(path)
 
 
+def folder_of(path: str) -> str:
+    """The folder that a file is to be written in; it has to exist."""
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise FileNotFoundError(f"'{path}' cannot be written: there is no folder '{folder}'")
+    return folder
+
+
 def replace_file(path: str, text: str) -> None:
     """Write a file as a whole: nobody ever sees half of it, and a failure leaves the old one."""
     if is_no_file(path):
         with open(path, "w", encoding="utf-8") as stream:
             stream.write(text)
         return
-    folder = os.path.dirname(path)
-    if folder and not os.path.isdir(folder):
-        raise FileNotFoundError(f"'{path}' cannot be written: there is no folder '{folder}'")
-    beside = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(4).hex()}")
+    beside = os.path.join(folder_of(path), f".{os.path.basename(path)}.{os.urandom(4).hex()}")
     try:
         with open(beside, "x", encoding="utf-8") as stream:
             stream.write(text)

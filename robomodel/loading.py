@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from robomodel import parsers
 from robomodel.description import Description, Rotor
-from robomodel.errors import DescriptionError, as_names, as_real
+from robomodel.errors import DescriptionError, as_flag, as_names, as_real
 from robomodel.model import Model, build
 from robomodel.model.mobility import RigidError
 
@@ -97,6 +97,7 @@ def load(
     """
     if floating_base not in (None, True, False):
         raise TypeError(f"floating_base is True, False or None, not {floating_base!r}")
+    strict = as_flag(strict, "strict")
     chosen = None if independent is None else as_names(independent, "independent")
     description = parsers.read(
         source,

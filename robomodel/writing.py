@@ -62,7 +62,7 @@ from robomodel.errors import (
     no_model,
     warn_at,
 )
-from robomodel.files import is_no_file, replace_file
+from robomodel.files import folder_of, is_no_file, replace_file
 from robomodel.model import Cluster, Model
 from robomodel.model.build import build
 from robomodel.model.options import labels
@@ -320,6 +320,8 @@ def _write(
             f"a robot is written to a path or an open text file, not to {type(path).__name__}"
         )
     beside = None if output is None or is_no_file(output) else output
+    if beside is not None:
+        folder_of(beside)  # before meshes are copied
     if meshes is None:
         copies = form.mujoco and beside is not None and os.path.isfile(description.source.file)
         meshes = "copy" if copies else "keep"

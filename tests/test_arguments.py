@@ -97,6 +97,15 @@ def test_read_only_arrays_serve_and_stay_as_they_are(model: rm.Model) -> None:
             np.testing.assert_array_equal(frozen[k], x, err_msg=name)
 
 
+def test_batches_without_states(model: rm.Model) -> None:
+    for name, (function, given) in calls(model).items():
+        if name in ("model.check", "model.configuration", "model.random_configuration"):
+            continue
+        none = {k: x[:0] if k in ARRAYS else x for k, x in given.items()}
+        for x, y in zip(flat(function(**given)), flat(function(**none)), strict=True):
+            assert y.shape == (0, *x.shape[1:]), name
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1e200])
 def test_a_row_that_is_not_finite_is_its_own_matter(model: rm.Model, bad: float) -> None:
     for name, (function, given) in calls(model).items():
@@ -237,6 +246,11 @@ def test_names_that_are_none_are_told() -> None:
         (lambda: rm.torque_limits(model, q, backend="x"), ValueError, "backend 'x' is not known"),
         (lambda: rm.load(stock, floating_base="no"), TypeError, "floating_base is True, False or"),
         (lambda: rm.load(stock, extend=[None]), TypeError, "not from NoneType"),
+        (lambda: rm.load(stock, strict="no"), TypeError, "strict is True or False, not 'no'"),
+        (lambda: rm.rnea(model, q, v, v, passive="no"), TypeError, "passive is True or False"),
+        (lambda: rm.simulate(model, q, duration=0.1, friction=0.8), TypeError, "friction is True"),
+        (lambda: rm.rollout(model, q, v, [v], 0.1, saturate=2), TypeError, "saturate is True or"),
+        (lambda: rm.Simulation("four_bar", 1), TypeError, "load it first"),
     ):
         with pytest.raises(error, match=re.escape(message)):
             call()

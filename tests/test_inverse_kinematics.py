@@ -548,6 +548,8 @@ X = np.eye(4)
         (lambda m: rm.inverse_kinematics(m, {"Floatin Base": X}), rm.UnknownNameError,
          "did you mean 'Floating Base'?"),
         (lambda m: rm.inverse_kinematics(m, X), TypeError, "targets maps frames"),
+        (lambda m: rm.inverse_kinematics(m, {"Floating Base": X}, guess=[0.0]), ValueError,
+         "guess needs nq = 19"),
         (lambda m: rm.inverse_kinematics(m, {"Floating Base": X * np.nan}), ValueError,
          "the target of 'Floating Base' is not finite"),
         (lambda m: rm.inverse_kinematics(m, {"Floating Base": 2 * X}), ValueError, "is no pose"),
@@ -570,7 +572,8 @@ def test_no_targets_are_refused() -> None:
         (slice(None), 0.1, {"Floating Base": np.diag([1, 1, -1, 1])}, ValueError, "is no pose"),
         (slice(None), 0.1, {"Floating Base": X[:3]}, ValueError, "(..., 4, 4), got (3, 4)"),
         (slice(None), 0.1, {}, ValueError, "no target of task 'Floating Base'"),
-        (slice(None), 0.1, {"floating Base": X}, rm.UnknownNameError, "did you mean"),
+        (slice(None), 0.1, {"floating Base": X}, rm.UnknownNameError, "no task 'floating Base'; "),
+        (slice(None), 0.1, {"Floating Base": X, "foot": X}, rm.UnknownNameError, "no task 'foot'"),
         (slice(None), 0.1, X, TypeError, "targets maps tasks"),
         (slice(None), -0.1, {"Floating Base": X}, ValueError, "dt is a positive number"),
         (slice(1, None), 0.1, {"Floating Base": X}, ValueError, "q needs nq = 19"),
@@ -583,6 +586,8 @@ def test_wrong_calls(
     ik = InverseKinematics(model, FrameTask("Floating Base"))
     with pytest.raises(error, match=re.escape(message)):
         ik(model.neutral()[q], dt, targets)
+    none = ik(model.neutral(), 0.1, {"Floating Base": np.zeros((0, 4, 4))})
+    assert none.shape == (0, model.nv)
     broken = model.neutral()
     broken[3] = np.nan
     with pytest.raises(ValueError, match="q is not finite"):

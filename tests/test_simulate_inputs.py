@@ -283,6 +283,7 @@ def test_refusals() -> None:
         ((q + 0.1, v), {}, "open at q"),
         ((q, [math.nan]), {}, "finite"),
         ((q, v), {"tau": [1.0, 2.0]}, "tau needs nv = 1"),
+        ((q, v), {"tau": [math.nan]}, "tau must be finite"),
         ((q, v), {"tau": np.zeros((2, 2, 1))}, r"tau must be \(nv,\) or"),
         ((q, v), {"tau": np.zeros((7, 1)), "step": 0.01}, "7 rows of tau"),
         ((q, v), {"tau": lambda *_: [1.0, 2.0]}, "must give nv = 1 forces"),

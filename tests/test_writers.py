@@ -446,4 +446,6 @@ def test_wrong_arguments_of_writers(write: Callable[..., object], tmp_path: Path
         write(model, 3)
     with pytest.raises(ValueError, match="meshes is 'copy', 'keep' or 'drop', got 'none'"):
         write(model, tmp_path / "out", meshes="none")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        write(model, tmp_path / "none" / "out")
     assert not list(tmp_path.iterdir())

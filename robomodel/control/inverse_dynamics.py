@@ -34,7 +34,7 @@ from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import passive_force
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.recursions.rnea import bias_force
-from robomodel.errors import warn
+from robomodel.errors import as_flag, warn
 from robomodel.kernels.function import TracedFunction, split
 from robomodel.model.arguments import as_array, as_numbers, common_batch
 from robomodel.model.derived import traced
@@ -394,7 +394,7 @@ class InverseDynamics(Controller):
             within = limits_of(model, others, KINDS, tangent=tangents)
             return DynamicLayout(
                 tuple(self._tasks.pieces), within, points, (*scales, weight), bounded,
-                bool(passive), tangents,
+                as_flag(passive, "passive"), tangents,
             )  # fmt: skip
 
         self._layout = layout(tangents=False)

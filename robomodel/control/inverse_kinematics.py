@@ -407,7 +407,9 @@ def inverse_kinematics(
                 f"position, got shape {target.shape}"
             )
         numbers[name] = target
-    start = model.neutral() if guess is None else guess
+    start = model.neutral() if guess is None else as_array(guess, model.nq, "guess", "nq")
+    if not np.isfinite(start).all():
+        raise ValueError("guess is not finite")
     return _controller(model, tuple(tasks)).solve(start, numbers)
 
 

@@ -620,7 +620,9 @@ class TaskSet:
             array = self._shaped(task, array, shape)
             batch = array.shape[: array.ndim - len(shape)]
             batched = batched or bool(batch)
-            parts.append(array.reshape(*batch, -1))
+            parts.append(array.reshape(*batch, math.prod(shape)))
+        if len(targets) > len(self.tasks):
+            self._check_keys(targets)
         if len(parts) == 1:
             return parts[0]
         if not batched:
@@ -633,14 +635,19 @@ class TaskSet:
 
     def _by_task(self, task: Task, targets: Mapping[Task | str, ArrayLike]) -> ArrayLike:
         if not isinstance(targets, Mapping):
-            raise TypeError(f"targets maps tasks, or their names, to targets, not {targets!r}")
+            what = type(targets).__name__
+            raise TypeError(f"targets maps tasks, or their names, to targets, not {what}")
         if task in targets:
             return targets[task]
+        self._check_keys(targets)
+        raise ValueError(f"no target of task '{task.name}' among the targets")
+
+    def _check_keys(self, targets: Mapping[Task | str, ArrayLike]) -> None:
         names = [each.name for each in self.tasks]
         for key in targets:
             if key not in self.tasks:
-                check_names([str(key)], names, "no task '", "'", error=UnknownNameError)
-        raise ValueError(f"no target of task '{task.name}' among the targets")
+                name = key.name if isinstance(key, Task) else str(key)
+                check_names([name], names, "no task ", error=UnknownNameError)
 
     def _shaped(self, task: Task, array: Array, shape: tuple[int, ...]) -> Array:
         if shape == (1,) and (array.ndim == 0 or array.shape[-1] != 1):

@@ -41,6 +41,7 @@ from robomodel.errors import (
     ClosureError,
     DescriptionError,
     DescriptionWarning,
+    as_flag,
     as_names,
     check_positional,
     did_you_mean,
@@ -228,7 +229,7 @@ class AlgorithmSpec:
             ("known joints", self.known, "known" in entry.takes),
             ("reference", self.reference != "local", "reference" in entry.takes),
             ("parameters", bool(self.parameters), not entry.fixed),
-            ("passive forces", self.passive, entry.passive is not None),
+            ("passive forces", as_flag(self.passive, "passive"), entry.passive is not None),
             ("external forces", self.f_ext, "f_ext" in entry.takes),
         ):
             if present and not allowed:
@@ -642,7 +643,7 @@ def run(
             pass
     if not isinstance(model, Model):
         raise no_model(model)
-    spec = AlgorithmSpec(algorithm, frames, tuple(forces), method, known, bool(passive), reference)
+    spec = AlgorithmSpec(algorithm, frames, tuple(forces), method, known, passive, reference)
     for link in spec.f_ext:
         model.frame(link)  # an UnknownNameError with a hint for unknown ones
     arrays = {

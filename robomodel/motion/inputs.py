@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import saturate
+from robomodel.errors import as_flag
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -73,8 +74,10 @@ class Inputs:
             acting = as_array(torques, model.nv, "tau", "nv").copy()
             if acting.ndim > 2:
                 raise ValueError(f"tau must be (nv,) or (T, nv), got shape {acting.shape}")
+            if not np.isfinite(acting).all():
+                raise ValueError("tau must be finite")
         pushing = _Pushed(model, f_ext) if callable(f_ext) else _wrenches(model, f_ext or {})
-        inputs = Inputs(model, acting, pushing, hold, saturated)
+        inputs = Inputs(model, acting, pushing, hold, as_flag(saturated, "saturate"))
         lengths = set(inputs.lengths)
         if len(lengths) > 1:
             raise ValueError(f"tau and f_ext have different numbers of rows: {sorted(lengths)}")

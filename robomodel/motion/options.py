@@ -8,7 +8,7 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from robomodel.errors import as_real
+from robomodel.errors import as_flag, as_real
 from robomodel.model.arguments import by_name
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
@@ -79,6 +79,7 @@ class MotionOptions:
 
         ``compiled``: contacts are points, spheres and capsules only.
         """
+        passive, friction = as_flag(passive, "passive"), as_flag(friction, "friction")
         acting = Acting(passive, friction, named(model, stops))
         chosen = method_of(
             counted(model, parameters), acting, ground, contacts, collisions, method, methods

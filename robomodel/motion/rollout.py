@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from robomodel.errors import warn
+from robomodel.errors import as_flag, warn
 from robomodel.kernels.function import as_dtype
 from robomodel.kernels.threads import TILE, share
 from robomodel.model.arguments import as_array
@@ -192,7 +192,7 @@ def rollout(
     nq, nv, times = model.nq, model.nv, force.shape[-2]
     one = options.fixed_step(
         options.compiled_method(at, step, p), closing=int(closing), sweeps=int(sweeps),
-        saturate=bool(saturate), dtype=number, backend=backend,
+        saturate=as_flag(saturate, "saturate"), dtype=number, backend=backend,
     )  # fmt: skip
     rows = np.empty((*batch, times + 1, one.results), number)
     flat = rows.reshape(-1, times + 1, one.results)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from robomodel.dynamics import actuator_positions, actuator_velocities, frame_pose, frame_velocity
 from robomodel.dynamics.contact.points import UNSOLVED
-from robomodel.errors import warn
+from robomodel.errors import as_flag, no_model, warn
 from robomodel.kernels.function import as_dtype
 from robomodel.kernels.threads import share
 from robomodel.model.arguments import as_array
@@ -143,6 +143,8 @@ class Simulation:
                 raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}")
         if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 0:
             raise ValueError(f"threads must be a whole number from 0 on, got {threads!r}")
+        if not isinstance(model, Model):
+            raise no_model(model)
         if not model.nodes:
             raise ValueError(f"'{model.name}' has no joints that move")
         names, p = as_dynamics(model, parameters)
@@ -167,7 +169,7 @@ class Simulation:
         self.method = options.compiled_method(np.atleast_2d(neutral), self._h, p)
         servo, *loops = servos.settings(model, self.n, pd)
         self._step = options.fixed_step(
-            self.method, saturate=bool(saturate), servo=servo, dtype=self._dtype
+            self.method, saturate=as_flag(saturate, "saturate"), servo=servo, dtype=self._dtype
         )
         self._start = self._step.start(neutral, np.zeros(model.nv), self._p)[0]
         self._make(loops)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple, ParamSpec
@@ -466,7 +467,10 @@ def _run(function: TracedFunction, arrays: Sequence[tuple[Array, int]]) -> Array
     """A compiled program on arrays of so many axes of their own, which become one."""
     try:
         solution: Array = function(
-            *(x if axes == 1 else x.reshape(*x.shape[:-2], -1) for x, axes in arrays)
+            *(
+                x if axes == 1 else x.reshape(*x.shape[:-2], math.prod(x.shape[-2:]))
+                for x, axes in arrays
+            )
         )
     except ValueError:
         _states(arrays)  # says which batch axes do not fit
