@@ -1,12 +1,12 @@
 """Exact dynamics of a model: the functions users call, on NumPy arrays with batch axes.
 
-Each algorithm stands once, on scalars of any kind, in a module of its own; here its arguments are
-checked and handed to a compiled kernel, or to the NumPy path, which runs the same source on arrays.
-Conventions: q (..., nq), v, a and tau (..., nv); SI units; spatial vectors angular first; leading
-axes broadcast. ``backend``: "compiled" (kernels are made at the first call on a model and kept on
-disk; robots of more than 200 bodies, and machines without LLVM, are served by NumPy), or
-"numpy". ``check``: refuse what is no state, as :meth:`robomodel.Model.check` does (open loops,
-quaternions that are not of unit length, numbers that are not finite), instead of computing with it.
+Each algorithm is written once, on scalars of any kind, in a module of its own. The functions here
+check arguments and call a compiled kernel, or the same source on NumPy arrays. Conventions: q
+(..., nq), v, a and tau (..., nv); SI units; spatial vectors angular first; leading axes broadcast.
+``backend``: "compiled" (kernels are made at the first call on a model and kept on disk; NumPy
+serves robots of more than 200 bodies and machines without LLVM), or "numpy". ``check``: raise an
+error for invalid states, as :meth:`robomodel.Model.check` does (open loops, quaternions that are
+not of unit length, numbers that are not finite), instead of computing with them.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Algorithms by name: what each takes and gives, and how users call them on NumPy arrays.
+"""Algorithms by name: their arguments and results, and how users call them on NumPy arrays.
 
 :func:`declare` makes the entry of a recursion; its arguments are read from the recursion's
 signature. One entry serves every way of running it: NumPy batches, compiled kernels, C, CasADi, JAX
 and PyTorch. An :class:`AlgorithmSpec` is an algorithm with its options, and
 :func:`traced_algorithm` its traced function on a robot.
 
-``@algorithm(recursion, result=axes)`` stands on a signature and a docstring without a body: from
+``@algorithm(recursion, result=axes)`` decorates a signature and a docstring without a body. From
 this one declaration come the entry, the call with its checks, the signature that ``help`` and
 editors show, and the documentation of common arguments, options and errors. ``@documented`` gives
-functions with a body of their own the latter two.
+the last two to functions with a body.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ Method: TypeAlias = Literal[
 ]
 Passive: TypeAlias = Callable[[Model, Arguments, Sequence[str], Inner], Sequence[Scalar]]
 
-"""Accelerations (nv) from a model, q, v and tau; scalars of any kind."""
+"""An algorithm with springs and damping: of a model, arguments by name, known joints, and the
+algorithm without them.
+"""
 
 OPEN_TREES = ("approximate", "tendons", "unconstrained")
 
@@ -96,7 +98,7 @@ AXES: Mapping[str, Callable[[Model, int], int]] = {
     "3k": lambda _, k: 3 * k,
     "6k": lambda _, k: 6 * k,
 }
-"""Axes by name: of the model and the number k of frames."""
+"""Lengths of axes by name, from the model and the number k of frames."""
 
 ARGUMENT_AXES = {"q": "nq", "forces": "3k", "kp": "nu", "kd": "nu"}
 """The axes of arguments that are not of length nv."""
@@ -109,20 +111,20 @@ ARGUMENT_AXES = {"q": "nq", "forces": "3k", "kp": "nu", "kd": "nu"}
 class Algorithm:
     """An algorithm: its arguments, the axes of its results, and what computes them.
 
-    ``run`` and ``methods`` are called with the model, the arguments in this order, and by name what
-    it ``takes`` of ``f_ext`` (wrenches by body), ``at`` (a frame), ``places`` (one or more frames)
-    and ``known`` (joints whose acceleration is an argument, instead of their force). One that takes
-    "reference" expresses motions of the frame in the axes of this option.
+    ``run`` and ``methods`` are called with the model and the arguments in this order, and with
+    those of these keywords that it ``takes``: ``f_ext`` (wrenches by body), ``at`` (a frame),
+    ``places`` (one or more frames), ``known`` (joints whose acceleration is an argument instead of
+    their force). If "reference" is among them, motions of the frame are in the axes of this option.
     """
 
     arguments: tuple[str, ...]
     axes: Mapping[str, tuple[str | int, ...]]
     run: Callable[..., Any]
     takes: frozenset[str] = frozenset()
-    methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)  # not by clusters
+    methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)  # besides "cluster"
     by_trace: bool = False  # differentiates its own trace, so it runs on traced scalars only
-    passive: Passive | None = None  # the same with springs and damping
-    fixed: bool = False  # decides by the file's numbers, so that parameters are no arguments of it
+    passive: Passive | None = None  # the algorithm with springs and damping
+    fixed: bool = False  # branches on numbers of the file, so parameters cannot be arguments
 
 
 def _flat(numbers: Sequence[Any]) -> list[Scalar]:
@@ -150,10 +152,10 @@ def declare(
     fixed: bool = False,
     **axes: tuple[str | int, ...],
 ) -> Algorithm:
-    """Enter an algorithm: its recursion, and its results by name with the axes of each.
+    """Register an algorithm: its recursion, and the names and axes of its results.
 
     The recursion's parameters after the model are the algorithm's arguments; ``f_ext`` (wrenches by
-    body), ``at`` (a frame), ``places`` (frames) and ``known`` (joints) come behind them.
+    body), ``at`` (a frame), ``places`` (frames) and ``known`` (joints) follow them.
     """
     every = inspect.signature(recursion).parameters.values()
     _, *parameters = (each.name for each in every if each.kind is not each.KEYWORD_ONLY)
@@ -165,7 +167,7 @@ def declare(
 
 
 def on_open_trees(run: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-    """Methods by which an algorithm runs on open trees."""
+    """The methods of an algorithm on open trees, by name."""
     return {method: partial(run, method) for method in OPEN_TREES}
 
 
@@ -187,7 +189,7 @@ class AlgorithmOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmSpec:
-    """An algorithm with its options: the frames it is about, the links that external forces act on.
+    """An algorithm with its options: its frames, and the links on which external forces act.
 
     ``method`` is "cluster", or another that its entry has. ``known``: of "hybrid", the joints whose
     acceleration is an argument.
@@ -242,7 +244,7 @@ class AlgorithmSpec:
 
     @property
     def algorithm(self) -> Algorithm:
-        """Its entry."""
+        """The entry of its name in :data:`ALGORITHMS`."""
         return ALGORITHMS[self.name]
 
     def sizes(self, model: Model) -> dict[str, int]:
@@ -262,9 +264,9 @@ class AlgorithmSpec:
         }
 
     def tree(self, model: Model, p: Vector = ()) -> Model:
-        """The model with the same equations of motion on which it takes the fewest operations.
+        """The equivalent model on which the algorithm takes the fewest operations.
 
-        ``p`` are values of the parameters. To be run on traced scalars.
+        ``p`` are the values of the parameters. Call it with traced scalars.
         """
         if self.method in OPEN_TREES:
             return reduced_tree(model, self.method, self.name)
@@ -276,7 +278,7 @@ class AlgorithmSpec:
         return reduced(model, self.name)
 
     def run(self, model: Model, arguments: Arguments) -> Sequence[Scalar]:
-        """Run on scalars; the results one after the other, matrices by rows."""
+        """Run the algorithm on scalars: the results one after the other, matrices by rows."""
         entry = self.algorithm
         places = [frames.place(model, frame, self.reference) for frame in self.frames]
         by_link = {link: arguments[f"f_ext['{link}']"] for link in self.f_ext}
@@ -359,7 +361,7 @@ class WrenchOptions(Options, total=False):
 
 
 class ForceOptions(WrenchOptions, total=False):
-    """Options of functions that take both."""
+    """Options of functions that take wrenches and may count springs and damping."""
 
     passive: bool
 
@@ -390,29 +392,28 @@ ARGUMENTS = """
     tau: Forces (..., nv) on the independent coordinates.
     frame: A link's name, or (link, offset) for a point of it with the link's axes.
     reference: As in Pinocchio: "local", at the frame's origin in its own axes;
-        "local_world_aligned", at its origin in the world's axes, which is what positions and
-        velocities of the frame in the world are compared with; "world", of the point of its body
-        that is at the world's origin, in the world's axes.
+        "local_world_aligned", at the frame's origin in world axes, as the rate of its position is;
+        "world", at the point of the body that is at the world's origin, in world axes.
     frames: Links' names, or (link, offset) each.
-    method: As of :func:`rnea` and :func:`aba`.
-    known: Of "hybrid", the joints whose accelerations are given.
+    method: As in :func:`rnea` and :func:`aba`.
+    known: For "hybrid", the joints whose accelerations are given.
     f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
         axes.
     passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
     parameters: Other values of some of the robot's parameters, by the names of
         :func:`parameters` (with those of geometry): a number, or an array (...) that broadcasts
-        with the batch. q must be closed for them (:meth:`Model.close`). Rows that have no result
-        by them are not-a-number, with a RuntimeWarning. Methods on open trees, which are made
-        of the numbers, make one of each robot.
+        with the batch. q must be closed for them (:meth:`Model.close`). Rows without a result are
+        not-a-number, with a RuntimeWarning. Methods on open trees build a tree for each set of
+        values.
     tolerance: Eigenvalues of J M⁻¹ Jᵀ up to this share of the largest count as zero.
     backend: "compiled", a kernel made at the first call, or "numpy".
-    check: Raise an error for what is no state, as :meth:`Model.check` does; joint limits are not
+    check: Raise an error for invalid states, as :meth:`Model.check` does; joint limits are not
         among it. Without it, an open loop in an algorithm's first call gives a RuntimeWarning.
 """
 """The documentation of arguments and options that mean the same in all functions."""
 
 RAISES = """Raises:
-    ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+    ValueError: Arrays that do not fit, unknown options; with ``check``, invalid states.
 """
 UNKNOWN = "    UnknownNameError: A link that is not known.\n"
 
@@ -434,9 +435,9 @@ _DYNAMICS = CommonDocumentation(DEFAULTS, ARGUMENTS, raises=RAISES)
 
 
 def documented(function: Callable[P, R], common: CommonDocumentation = _DYNAMICS) -> Callable[P, R]:
-    """Give a function of a model the options of its ``**options``, and their documentation.
+    """Expand ``**options`` of a function of a model into the options, with their documentation.
 
-    A TypeError says what to do where it is called with something else than a model.
+    Called with something that is no model, the function raises a TypeError that says what to do.
     """
     signature = _expanded(function, common)
     names = signature.parameters.keys()
@@ -482,7 +483,7 @@ def algorithm(
 
         def call(*arguments: Any, **options: Any) -> Any:
             if not (options or framed) and len(arguments) == count:
-                try:  # a kernel that is there goes first; errors are found out by ``run``
+                try:  # a compiled kernel is tried first; ``run`` reports errors
                     return arguments[0].derived[name](*arguments[1:])
                 except (AttributeError, KeyError, TypeError, ValueError):
                     pass
@@ -546,7 +547,7 @@ def _expanded(
 
 
 def completed(text: str, signature: inspect.Signature, common: CommonDocumentation) -> str:
-    """A docstring with what it leaves out: common arguments, options, and common errors."""
+    """The docstring, completed by common arguments, options and errors."""
     text, _, examples = inspect.cleandoc(text).partition("Examples:\n")
     head, *sections = re.split(r"^(?=Returns:\n|Raises:\n)", text, flags=re.MULTILINE)
     head, _, body = head.partition("Args:\n")
@@ -563,7 +564,7 @@ def completed(text: str, signature: inspect.Signature, common: CommonDocumentati
 
 
 def _entries(body: str) -> dict[str, str]:
-    """The entries of a section, by the names that they are about."""
+    """The entries of a section, by name."""
     parts = re.split(r"^(?=    \w+: )", body, flags=re.MULTILINE)
     return {part.strip().partition(":")[0]: part.rstrip() for part in parts if part.strip()}
 
@@ -572,7 +573,7 @@ def _entries(body: str) -> dict[str, str]:
 
 WRENCH = ("the moment's x", "the moment's y", "the moment's z", "the force's x", "the force's y",
           "the force's z")  # fmt: skip
-OPERANDS = 64  # of a NumPy ufunc, its result included
+OPERANDS = 64  # at most, of a NumPy ufunc, results included
 
 
 def check_arguments(
@@ -581,7 +582,7 @@ def check_arguments(
     forces: Wrenches | None = None,
     parameters: ParametersLike = None,
 ) -> None:
-    """Refuse what is no state, and other arguments, wrenches too, that are not finite."""
+    """Raises ValueError for invalid states, and for other numbers that are not finite."""
     if not isinstance(model, Model):
         raise no_model(model)
     if parameters:
@@ -621,9 +622,9 @@ def run(
     parameters: ParametersLike = None,
     check: bool = False,
 ) -> Any:
-    """Check the arguments, run the algorithm once over the whole batch.
+    """Check the arguments and run the algorithm once over the whole batch.
 
-    A kernel that is there already goes first; arguments that it refuses are checked afterwards.
+    A compiled kernel is tried first; arguments are checked only if it refuses them.
     """
     forces = {} if f_ext is None else by_name(f_ext, "f_ext")
     if parameters is not None:
@@ -667,7 +668,7 @@ def run(
 
 
 def kernel_of(function: TracedFunction, backend: str, count: int) -> Kernel | None:
-    """The kernel of a function of so many arguments, where it is to be compiled."""
+    """The kernel of a function of ``count`` arguments; None where NumPy serves instead."""
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
     if backend == "compiled" and function.compiles and all(function.sizes) and count < OPERANDS:
@@ -689,7 +690,7 @@ def _run_by_parameters(
     check: bool,
     **options: Any,
 ) -> Any:
-    """The same by other values of parameters: one kernel for their names, in any order."""
+    """Run with other values of parameters; one kernel serves their names in any order."""
     if not isinstance(model, Model):
         raise no_model(model)
     names, p = as_values(model, parameters)
@@ -746,10 +747,10 @@ def robot_by_robot(
     shapes: Sequence[tuple[int, ...]],
     call: Callable[[Model, Sequence[Array]], Any],
 ) -> Any:
-    """Results of what decides by a robot's numbers: of each of the robots with values p (..., p).
+    """Results of a function that branches on a robot's numbers, one call for each distinct robot.
 
-    ``call`` takes a robot and its rows of the arguments. Rows of robots that cannot be made are
-    not-a-number, with a RuntimeWarning.
+    ``p`` (..., p) are the values of the parameters ``names``. ``call`` takes a robot and its rows
+    of the arguments. Rows of robots that cannot be built are not-a-number, with a RuntimeWarning.
     """
     arrays = [as_numbers(x, "arguments") for x in arguments]
     batch = common_batch(**{str(n): x for n, x in enumerate(arrays)}, parameters=p)
@@ -788,8 +789,8 @@ def _warn_of_open_loops(
     for fault in loop_faults(at, q.reshape(-1, q.shape[-1])[0], OPEN):
         seen.update(ALGORITHMS)
         text = (
-            f"{fault.message}: q is no configuration of '{model.name}', so that results are not "
-            f"those of the robot; {REMEDY}, check=True refuses such states"
+            f"{fault.message}: at this q results are not those of '{model.name}', whose loops are "
+            f"closed; {REMEDY}, check=True refuses such states"
         )
         warn(RuntimeWarning(text))
         return
@@ -800,4 +801,4 @@ def _of_one_result(call: Callable[P, Any]) -> Callable[P, Array]:
 
 
 run_one = _of_one_result(run)
-"""The same for algorithms with one result, which type checkers know to be an array then."""
+""":func:`run` for algorithms with one result, which type checkers then take for an array."""

@@ -1,7 +1,7 @@
 """The open tree of a robot, as it is written for simulators without loops and couplings.
 
-What :mod:`robomodel.model.approximate` makes of masses, here with the springs, damping, friction,
-limits and motors that joints have behind rotors, gears and linkages.
+:mod:`robomodel.model.approximate` gives the tree its masses. Here its joints get the springs,
+damping, friction, limits and motors that act on them through rotors, gears and linkages.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from robomodel.tolerances import NOTHING, SAME
 
 __all__ = ["approximate_tree"]
 
-_LISTED = 4  # of what is between joints
+_LISTED = 4  # entries between joints that a warning names
 
 
 def approximate_tree(
@@ -71,31 +71,31 @@ def approximate_tree(
 ) -> Model:
     """The open tree that stands for a robot in simulators without loops and couplings.
 
-    Of each cluster as many joints move as it has freedoms: those that displace the links least
-    while the others are locked at :meth:`Model.neutral`, which are the limb's. Rods' spins are
-    locked. The bodies' inertias, armatures of joints, and of rotors that several joints of a chain
-    turn (which MJCF calls the armature of a fixed tendon), are those with which the tree moves as
-    the robot does: exact behind gears, where bodies with such inertias can exist, else fitted over
-    the range of motion. Actuators are the model's; limits, springs, damping and friction act on the
-    joints that move. ``tree.notes`` says what is locked, in which range and how well it will do.
+    In each cluster as many joints move as it has freedoms: those that displace the links least
+    while the others are locked at :meth:`Model.neutral`, which are the limb's. Spins of rods are
+    locked. Inertias of bodies, armatures of joints and of rotors that several joints of a chain
+    turn (in MJCF the armature of a fixed tendon) make the tree move as the robot does: exactly
+    behind gears, where bodies with such inertias can exist, else fitted over the range of motion.
+    Actuators are the model's; limits, springs, damping and friction act on the joints that move.
+    ``tree.notes`` says what is locked, the range, and how large the errors are.
 
-    What ``write_mjcf(approximate=True)`` writes. The tree takes the positions and velocities of the
-    joints that it has in common with the model, q̇ₜ = Gₜ v; forces tau on the model act on it as
-    those with tau = Gₜᵀ tauₜ. :func:`correction_force` is what it lacks.
+    ``write_mjcf(approximate=True)`` writes this tree. It takes the positions and velocities of the
+    joints that it shares with the model, q̇ₜ = Gₜ v. Forces tau on the model become forces tauₜ on
+    the tree with tau = Gₜᵀ tauₜ. :func:`correction_force` gives the joint forces that it lacks.
 
     Args:
         model: The robot.
-        joints: Joints that move in the tree, by name, before all others.
+        joints: Names of joints that shall move in the tree; others are chosen as needed.
         fit: "range"; or "lumped", with the links' own inertias and reflected ones at neutral.
-        followers: A locked joint may move as a polynomial of one that moves, where links are nearer
-            to where they should be then, and the tree alone would not do.
+        followers: Let a locked joint follow one that moves by a polynomial, where this brings links
+            nearer to their places and the tree without it would not do.
 
     Returns:
         tree: A model without loops; its couplings are those of massless joints and followers.
 
     Raises:
         UnknownNameError: A name of ``joints`` that is no joint's.
-        ValueError: No whole joints, or not those named, have a cluster's freedoms.
+        ValueError: A cluster's freedoms are not those of whole joints, or not of those named.
 
     Examples:
         >>> tree = rm.approximate_tree(rm.robots.load("belt_leg"))
@@ -114,9 +114,10 @@ Kind = Literal["open", "exact", "fitted", "lumped"]
 
 @dataclass(frozen=True, slots=True)
 class TreeOptions:
-    """Options of :func:`approximate_tree`; ``tendons``: for MJCF, which has words for these.
+    """Options of :func:`approximate_tree`.
 
-    Without them polynomials of followers are linear.
+    ``tendons``: use fixed tendons and polynomial couplings, which only MJCF has. Without them
+    followers are linear.
     """
 
     joints: tuple[str, ...] = ()
@@ -131,17 +132,17 @@ class TreeOptions:
 
 @dataclass(frozen=True, eq=False)
 class WrittenTree:
-    """An open tree and what is known of it.
+    """An open tree, with its choice of moving joints and its errors.
 
     Attributes:
         model: The tree.
-        view: The robot with spins locked, whose selection of joints that move is the tree's.
-        spins: Those that are locked.
-        clusters: The joints that move, their range and what they displace, by clusters.
+        view: The robot with spins locked; its selection of moving joints is the tree's.
+        spins: The spins that are locked.
+        clusters: By cluster, the joints that move, their range and what they displace.
         followers: Joints that follow others.
         kind: "open": the robot is a tree; "exact"; "fitted"; or "lumped".
-        errors: The tree's over its range; None where they could not be computed.
-        lumped: Those of the lumped tree with the same joints.
+        errors: Errors of the tree over its range; None where they could not be computed.
+        lumped: Errors of the lumped tree with the same joints.
     """
 
     model: Model
@@ -188,7 +189,7 @@ class WrittenTree:
         return (*notes, self.verdict)
 
     def _locked(self, tree: ClusterTree) -> str:
-        """Which bodies of a cluster are locked, and how far from their places links get by that."""
+        """Which bodies of a cluster are locked, and how far this displaces links, in words."""
         view, follows = self.view, {each.body for each in self.followers}
         moving = set(tree.bodies) | follows
         bodies = [
@@ -288,7 +289,7 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> WrittenTree:
 def _fitted(
     written: WrittenTree, description: Description, fits: ExactStates, others: ExactStates
 ) -> WrittenTree | None:
-    """The described tree with fitted bodies; None where numbers do not allow it."""
+    """The described tree with fitted inertias; None where the fit is singular."""
     view, tree = written.view, _built(description)
     at = mapped(view, tree, "tendons", ())
     try:
@@ -301,7 +302,7 @@ def _fitted(
 
 
 def _better(one: WrittenTree, other: WrittenTree | None) -> WrittenTree:
-    """The other tree, if neither accelerations nor gravity are worse than of the lumped one."""
+    """``other``, unless its accelerations or gravity are worse than the lumped tree's."""
     if other is None or one.errors is None or other.errors is None or other.lumped is None:
         return one
     most = min(one.errors.acceleration.median, other.lumped.acceleration.median)
@@ -355,10 +356,10 @@ def _following(
 
 
 def open_tree_description(model: Model, options: TreeOptions) -> Description:
-    """The open tree, as it is written; warns of what is not.
+    """The description of the open tree to write; warns of what the format cannot express.
 
-    For formats without tendons joints keep the efforts that motors give them, and what is between
-    joints is left out, with a warning.
+    Without tendons, joints keep the effort limits that motors give them, and inertia between joints
+    is left out with a warning.
     """
     written = written_tree(model, options)
     written.warn()
@@ -368,7 +369,7 @@ def open_tree_description(model: Model, options: TreeOptions) -> Description:
 
 
 def tree_notes(model: Model, options: TreeOptions) -> tuple[str, ...]:
-    """What a written file says of its tree; nothing of a robot that is one."""
+    """Notes on its tree for the head of a written file; none for a robot that is a tree."""
     written = written_tree(model, options)
     if written.kind == "open":
         return ()
@@ -376,7 +377,7 @@ def tree_notes(model: Model, options: TreeOptions) -> tuple[str, ...]:
 
 
 def inertia_between_joints(model: Model) -> dict[tuple[str, str], float]:
-    """What the tendons of a robot's open tree have off the diagonal of its mass matrix."""
+    """Off-diagonal inertia [kg m²] that tendons add to the open tree's mass matrix, by joints."""
     tree = with_tendons(model)
     armature = {joint.name: joint.armature for joint in tree.joints}
     between: dict[tuple[str, str], float] = defaultdict(float)
@@ -396,7 +397,7 @@ def _warn_of_tendons(model: Model) -> None:
     if entries:
         more = f" and {len(entries) - _LISTED} more" if len(entries) > _LISTED else ""
         warn_at(
-            "reflected inertia between joints is not written, for which only MJCF has a word, the "
+            "reflected inertia between joints is not written; only MJCF can express it, by the "
             f"armature of a fixed tendon: {'; '.join(entries[:_LISTED])}{more}",
             model.description.source,
             strict=False,
@@ -412,10 +413,11 @@ def _warn_of_tendons(model: Model) -> None:
 
 
 def with_reflected(model: Model, opened: Description) -> Description:
-    """The open tree of a model with what its locked joints and cut loops have of such forces.
+    """The open tree of a model with the passive forces of its locked joints and cut loops.
 
     A coordinate that one joint moves becomes that joint's damping, friction and spring; one that
-    several move, a spring over them. What moves a ball, planar or floating joint is warned of: no
+    several move, a spring over them. One that a ball, planar or floating joint moves is left out
+    with a warning: no format expresses it.
     word says it.
     """
     moving, names, independent_rates = _moving_joints(model)
@@ -443,7 +445,7 @@ def with_reflected(model: Model, opened: Description) -> Description:
         if not terms.keys() <= positions.keys():
             warn_at(
                 "its spring, damping and friction are not in the open tree: they act on a joint of "
-                "several freedoms, for which no word says it",
+                "several freedoms, which no format can express",
                 sources[element.name],
                 strict=False,
             )
@@ -453,7 +455,7 @@ def with_reflected(model: Model, opened: Description) -> Description:
         if shared and (element.deadband or (sprung and sprung.deadband)):
             warn_at(
                 "the play of its spring is not in the open tree: it acts on several joints, or "
-                "beside another spring of one, for which no word says it",
+                "beside another spring of one, which no format can express",
                 sources[element.name],
                 strict=False,
             )
@@ -469,9 +471,9 @@ def with_reflected(model: Model, opened: Description) -> Description:
 
 
 def _moving_joints(model: Model) -> tuple[list[int], list[str], Array]:
-    """The bodies whose joints move in the open tree, the joint's name of each of their velocities.
+    """The bodies whose joints move in the open tree, and each velocity's joint by name.
 
-    Also the independent velocities (nv, nv) for unit velocities of these joints at neutral.
+    Third, the independent velocities (nv, nv) for unit velocities of these joints at neutral.
     """
     moving = sorted(select(model).moving)
     names = [model.joints[body].name for body in moving for _ in model.nodes[body].freedoms]
@@ -487,7 +489,7 @@ def _terms(row: Array, names: Sequence[str]) -> dict[str, float]:
 
 
 def _remains(model: Model, spring: Spring | JointSpring, moving: list[int]) -> bool:
-    """Whether a spring is in the open tree what it is in the robot."""
+    """Whether a spring acts in the open tree as it does in the robot."""
     if isinstance(spring, JointSpring):
         return True  # over joints that move, or it is none of the open tree's
     bodies = {link: n for n, body in enumerate(model.bodies) for link in body.links}
@@ -497,7 +499,7 @@ def _remains(model: Model, spring: Spring | JointSpring, moving: list[int]) -> b
 
 
 def _folded(joint: Joint, element: Element, at: float, ratio: float) -> Joint:
-    """A joint with an element of which only it moves the coordinate."""
+    """The joint with an element added, whose coordinate moves with it by this ratio."""
     element_stiffness = element.stiffness * ratio * ratio
     stiffness = joint.stiffness + element_stiffness
     reference, play = joint.reference, joint.deadband
@@ -523,7 +525,7 @@ def _linear(
     positions: Mapping[str, float],
     source: Source,
 ) -> JointSpring:
-    """An element as one over several joints."""
+    """An element as a spring over several joints."""
     reference = 0.0
     if element.stiffness:
         at_neutral = sum(ratio * positions[joint] for joint, ratio in terms.items())
@@ -540,9 +542,9 @@ def _linear(
 def with_actuators(model: Model, description: Description) -> Description:
     """The description with a transmission for each actuator of the model, with its limits.
 
-    Those of the file stay, where there are any. Otherwise an actuator acts where its own force
-    does: at the rotor's joint if there is a rotor, else at the joint that it drives, and one that
-    gives no effort is left out.
+    Transmissions of the file stay, if it has any. Otherwise an actuator acts where its force does:
+    at the rotor's joint if there is a rotor, else at the joint that it drives. Actuators without
+    effort are left out.
     """
     actuators = {each.name: each for each in model.actuators}
     if any(each.actuators for each in description.transmissions):
@@ -584,7 +586,7 @@ def _with_motors_at_neutral(model: Model, tree: Description) -> Description:
     _, names, independent_rates = _moving_joints(model)
     rates = model.constraint_jacobian(model.neutral()) @ independent_rates
     scalar = {joint.name for joint in tree.joints if joint.type in ONE_DOF}
-    drives: dict[str, list[int]] = {}  # of each joint, how many joints each of its actuators moves
+    drives: dict[str, list[int]] = {}  # for each joint, the numbers of joints its actuators move
     added = []
     for each in model.actuators:
         terms = _terms(sum((k * rates[v] for v, k in each.rows), np.zeros(model.nv)), names)
@@ -622,7 +624,7 @@ def _with_motors_at_neutral(model: Model, tree: Description) -> Description:
 def _motors_of_joints(
     model: Model, tree: Description, driven: Collection[str]
 ) -> Iterator[Transmission]:
-    """One for each joint with a limit of its effort that the model's actuators do not drive."""
+    """A motor for each joint with an effort limit that no actuator of the model drives."""
     for each in model.description.transmissions:
         if each.actuators and each.joints and not any(actuator_terms(each)):
             warn_at(
@@ -655,10 +657,9 @@ def _motor(actuator: Actuator) -> Motor:
 def with_limits(model: Model, tree: Description) -> Description:
     """The open tree with the limits that joints have behind rotors, gears and linkages.
 
-    Of effort and velocity what motors give them everywhere in their range; the range as far as all
-    limits and dead points of the linkage let it go; each time the file's own where that is tighter.
-    A motor's own numbers go with its rotor: a torque-speed curve by a constant ratio is carried to
-    the joint.
+    Effort and velocity limits are what motors give everywhere in the range, which ends at limits
+    and dead points of the linkage. Tighter limits of the file stay. A motor's own numbers go with
+    its rotor; a torque-speed curve behind a constant ratio is converted to the joint.
     """
     if not any(joint.motor for joint in tree.joints) and not _limits_anything(model):
         looped = {name for cluster in model.clusters if cluster.varies for name in cluster.joints}
@@ -699,7 +700,7 @@ def _reaching(model: Model, joint: Joint) -> Joint:
 
 
 def _ending(joint: Joint, limits: Limits) -> Joint:
-    """A joint with limits; a turn that something ends on one side only has no word."""
+    """A joint with limits; a continuous joint bounded on one side only stays unbounded."""
     bounded = math.isfinite(limits.lower) and math.isfinite(limits.upper)
     kind = "revolute" if joint.type == "continuous" and bounded else joint.type
     if kind == "continuous":
@@ -708,7 +709,7 @@ def _ending(joint: Joint, limits: Limits) -> Joint:
 
 
 def _motor_at_joint(model: Model, envelope: JointEnvelope) -> Motor | None:
-    """The torque-speed curve of the one motor of a joint, at the joint."""
+    """The torque-speed curve of a joint's motor, at the joint; None if several motors drive it."""
     actuators = [each for each in model.actuators if each.name in envelope.actuators]
     if len(actuators) != 1 or not envelope.constant or not math.isfinite(envelope.effort):
         return None

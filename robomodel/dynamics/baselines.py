@@ -1,13 +1,13 @@
-"""The same dynamics by other ways: on the spanning tree, and on open trees (002, II).
+"""Dynamics by other methods: on the spanning tree, and on open trees (002, II).
 
 *Spanning tree.* The tree of all joints has the mass matrix H and the bias force C; with the G and g
 of q̇ = G v, q̈ = G a + g, projection and Lagrange multipliers give the exact results that the
 cluster algorithms are measured against.
 
-*Open trees.* :func:`robomodel.model.approximate.approximate` or
-:func:`~robomodel.model.approximate.unconstrained` of the robot takes the exact positions and
-velocities of the joints that it has, q̇_k = G_k v and q̈_k = G_k a + g_k, at the state. Where these
-are the independent joints, as with geared rotors, G_k is 1.
+*Open trees.* An open tree (:func:`robomodel.model.approximate.approximate` or
+:func:`~robomodel.model.approximate.unconstrained`) moves with the exact positions and velocities of
+the joints that it shares with the robot, q̇_k = G_k v and q̈_k = G_k a + g_k, at the state. Where
+these are the independent joints, as with geared rotors, G_k is 1.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def spanning_tree(model: Model) -> Model:
 
 @cached_on_model
 def open_tree(model: Model, method: str) -> OpenTree:
-    """The tree of a method."""
+    """The tree on which a method runs, with its relation to the robot."""
     if method == "projection":
         tree = spanning_tree(model)
         places = {
@@ -123,19 +123,19 @@ def open_tree(model: Model, method: str) -> OpenTree:
 
 @cached_on_model
 def corrected_tree(model: Model) -> OpenTree:
-    """The tree that a correction is for: that which is written, or that of :func:`corrected`."""
+    """The tree that a correction is for: the written one, or that of :func:`corrected`."""
     return mapped(model, written_tree(model).model, "tendons", ())
 
 
 @cached_on_model
 def corrected(model: Model, tree: Model) -> Model:
-    """The robot, corrected in another of its trees; its name tells its kernels apart."""
-    strangers = [joint.name for joint in tree.joints
+    """The robot, whose correction is for this tree; its name distinguishes its kernels."""
+    unshared = [joint.name for joint in tree.joints
                  if joint.independent and joint.name not in model.joint_names]  # fmt: skip
-    if strangers or tree.loops:
+    if unshared or tree.loops:
         raise ValueError(
             f"tree: '{tree.name}' is no open tree of '{model.name}'"
-            + (f", which has no joint {few(strangers)}" if strangers else ", it has loops")
+            + (f", which has no joint {few(unshared)}" if unshared else ", it has loops")
         )
     result = replace(model, name=f"{model.name} {cache_key(tree, 'tree')}")
     result.derived[(corrected_tree,)] = mapped(result, tree, "tendons", ())
@@ -143,7 +143,7 @@ def corrected(model: Model, tree: Model) -> Model:
 
 
 def approximated_in_part(model: Model, cluster: Cluster) -> Model:
-    """The robot; its method "approximate" has this cluster alone as an open tree."""
+    """The robot, of which the method "approximate" makes only this cluster an open tree."""
     result = replace(model)
     tree = build(approximate_one(model, cluster))
     result.derived[open_tree, "approximate"] = mapped(
@@ -165,7 +165,7 @@ def reduced_tree(model: Model, method: str, algorithm: str) -> Model:
 def rnea(
     method: str, model: Model, q: Vector, v: Vector, a: Vector, f_ext: Forces = NO_FORCES
 ) -> list[Scalar]:
-    """Tau = G_kᵀ ID(q_k, G_k v, G_k a + g_k), with ID the inverse dynamics of the tree."""
+    """Inverse dynamics by a tree: tau = G_kᵀ ID(q_k, G_k v, G_k a + g_k)."""
     tree, state = open_tree(model, method), State(model, q, (), v)
     qdd = state.accelerations(a)
     tree_force = inverse_dynamics(
@@ -195,7 +195,7 @@ def projected(state: Configuration, forces: Vector) -> list[Scalar]:
 def aba(
     method: str, model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORCES
 ) -> list[Scalar]:
-    """The a = G_k⁻¹ (FD(q_k, G_k v, G_k⁻ᵀ tau) - g_k), FD the forward dynamics of the open tree."""
+    """Forward dynamics by an open tree: a = G_k⁻¹ (FD(q_k, G_k v, G_k⁻ᵀ tau) - g_k)."""
     tree, state = open_tree(model, method), State(model, q, (), v)
     forces = tree.forces(state, tau)
     qdd = forward_dynamics(tree.model, *tree.motion(state), forces, tree.wrenches(model, f_ext))
@@ -235,7 +235,7 @@ def contact(
 
 
 def correction_force(model: Model, q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
-    """ID(q_k, G_k v, G_k a + g_k) - G_k⁻ᵀ tau, with the a of the robot: what the tree lacks."""
+    """Joint forces that the tree lacks: ID(q_k, G_k v, G_k a + g_k) - G_k⁻ᵀ tau, a the robot's."""
     tree, state = corrected_tree(model), State(model, q, (), v)
     qdd = state.accelerations(forward_dynamics(model, q, v, tau))
     needed = inverse_dynamics(tree.model, *tree.motion(state), [qdd[r] for r in tree.velocities])
@@ -243,7 +243,7 @@ def correction_force(model: Model, q: Vector, v: Vector, tau: Vector) -> list[Sc
 
 
 def correction_passive(m: Model, x: Arguments, _: object, run: Inner) -> list[Scalar]:
-    """The correction where springs and damping act on the robot, and the tree's own on the tree."""
+    """The correction with the robot's springs and damping, less the tree's."""
     tree, state = corrected_tree(m), State(m, x["q"], (), x["v"])
     passive = passive_force(m, x["q"], x["v"])
     correction = run({**x, "tau": added(x["tau"], passive)})
@@ -257,7 +257,7 @@ def correction_passive(m: Model, x: Arguments, _: object, run: Inner) -> list[Sc
 def projection_aba(
     model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORCES
 ) -> list[Scalar]:
-    """The a of (Gᵀ H G) a = tau - Gᵀ (C + H g), by factorisation; C + H g = ID(q, G v, g)."""
+    """Forward dynamics: (Gᵀ H G) a = tau - Gᵀ (C + H g), with C + H g = ID(q, G v, g)."""
     state = State(model, q, f_ext, v)
     tree, at = spanning_tree(model), state.positions
     bias = projected(state, inverse_dynamics(tree, at, state.velocities, state.bias, f_ext))
@@ -272,7 +272,7 @@ def projection_efpa(model: Model, q: Vector, places: Sequence[FramePlacement]) -
 
 
 def mass_matrix(state: Configuration) -> Matrix:
-    """M = Gᵀ H G, cluster by cluster of G's block diagonal; H from the spanning tree."""
+    """M = Gᵀ H G by the blocks of G, with the mass matrix H of the spanning tree."""
     model = state.model
     h = crba(spanning_tree(model), state.positions)
     hg = [projected(state, row) for row in h]  # H is symmetric
@@ -291,7 +291,7 @@ def mass_matrix(state: Configuration) -> Matrix:
 def lagrange_aba(
     model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORCES
 ) -> list[Scalar]:
-    """The independent part of the q̈ of [H Kᵀ; K 0] [q̈; -λ] = [τ - C; k] (002, II-D).
+    """Forward dynamics: independent q̈ of [H Kᵀ; K 0] [q̈; -λ] = [τ - C; k] (002, II-D).
 
     H = LᵀΛL keeps the sparsity that the tree's branches give it (Featherstone), and so do the
     columns Z = L⁻ᵀ Kᵀ and the system of the multipliers, (Zᵀ Λ⁻¹ Z) λ = k - Zᵀ Λ⁻¹ L⁻ᵀ (τ - C).
@@ -346,10 +346,10 @@ def _augment(
 
 @cached_on_model
 def weights(model: Model) -> tuple[float, ...]:
-    """W, a number for every condition: zero but in clusters where H alone would be singular.
+    """W, a weight for every condition: zero except in clusters where H is singular.
 
-    That is where joints move no mass of their own, as those of massless rods and cranks. There W is
-    of the size of the cluster's inertia, as it is at the neutral configuration.
+    H is singular where joints move no mass, as massless rods and cranks do. There W has the size of
+    the cluster's inertia at the neutral configuration.
     """
     zero = [0.0] * model.n_joint_velocities
     at = model.spanning_positions([float(x) for x in model.neutral()])
@@ -367,7 +367,7 @@ def weights(model: Model) -> tuple[float, ...]:
 
 
 def _singular(matrix: Array) -> int | None:
-    """The first variable, from the last on, whose pivot vanishes in elimination; None if none's."""
+    """The first variable whose pivot vanishes in elimination from the last one on, or None."""
     work = matrix.copy()
     for n in reversed(range(len(work))):
         pivot = work[n, n]

@@ -1,8 +1,8 @@
-"""Bodies of a robot that are mirror images of each other, as those of a left and a right leg.
+"""Mirror images among a robot's bodies, such as those of a left and a right leg.
 
-Parameters that are fitted to random states are as symmetric as the states are. Where a body is
-another's image, with its joint and all that carries
-it, the mean of what both have is nearer to either (:func:`symmetric`).
+Parameters fitted to random states are only as symmetric as these states. If a body is the image of
+another, with its joint and all that carries it, the mean of both is nearer to each
+(:func:`symmetric`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from robomodel.tolerances import WRITTEN
 
 
 def symmetric(tree: Model, nominal: Array, values: Array) -> Array:
-    """The parameters ``values`` (p,) with the means of mirror images' by ``nominal`` (p,)."""
+    """The parameters ``values`` (p,), averaged over mirror images by ``nominal`` (p,)."""
     size, count = len(INERTIAL), len(tree.bodies)
     tens = nominal[: size * count].reshape(count, size)
     at = tree.joint_positions(tree.neutral())
@@ -70,9 +70,9 @@ def _planes(tens: Array, poses: Array) -> list[Array]:
 
 
 def _images(tree: Model, tens: Array, poses: Array, mirror: Array) -> dict[int, int]:
-    """The image of each body that has one; empty where each is its own image.
+    """The image of each body that has one; empty if each is its own image.
 
-    What the world carries is its own image for what hangs on it, whatever its inertia.
+    A body on the world is its own image for the bodies that it carries, whatever its inertia.
     """
     world = np.array([x @ pseudo_inertia(ten.tolist()) @ x.T
                       for x, ten in zip(poses, tens, strict=True)])  # fmt: skip
@@ -83,14 +83,18 @@ def _images(tree: Model, tens: Array, poses: Array, mirror: Array) -> dict[int, 
     for body, joint in enumerate(tree.joints):
         carrier = parents[body] if parents[body] == WORLD else images.get(parents[body])
         across = mirror @ world[body] @ mirror.T
-        for other, its in enumerate(tree.joints):
-            if its.type != joint.type or parents[other] != carrier or other in images.values():
+        for other, other_joint in enumerate(tree.joints):
+            if (
+                other_joint.type != joint.type
+                or parents[other] != carrier
+                or other in images.values()
+            ):
                 continue
             gap = np.linalg.norm(across - world[other])
             freedoms = tree.nodes[body].joint.nv
             if np.any(across) and gap <= WRITTEN * np.linalg.norm(across):
                 ends = mirror @ poses[body], poses[other]
-                if _one_line(*ends, freedoms, joint.axis, its.axis, size):
+                if _one_line(*ends, freedoms, joint.axis, other_joint.axis, size):
                     images[body] = other
                     same.add(body)
                     break
@@ -103,12 +107,14 @@ def _images(tree: Model, tens: Array, poses: Array, mirror: Array) -> dict[int, 
     return pairs if any(a != b for a, b in pairs.items()) else {}
 
 
-def _one_line(one: Array, other: Array, freedoms: int, axis: Vec3, its: Vec3, size: float) -> bool:
+def _one_line(
+    one: Array, other: Array, freedoms: int, axis: Vec3, other_axis: Vec3, size: float
+) -> bool:
     """Whether joints at these poses move about, or along, one line; others share their origin."""
     apart = other[:3, 3] - one[:3, 3]
     if freedoms != 1:
         return bool(np.linalg.norm(apart) <= WRITTEN * size or freedoms == 6)
-    a, b = one[:3, :3] @ np.asarray(axis), other[:3, :3] @ np.asarray(its)
+    a, b = one[:3, :3] @ np.asarray(axis), other[:3, :3] @ np.asarray(other_axis)
     lengths = np.linalg.norm(a) * np.linalg.norm(b)
     parallel = np.linalg.norm(np.cross(a, b)) <= WRITTEN * lengths
     off = np.linalg.norm(np.cross(apart, b)) <= WRITTEN * size * np.linalg.norm(b)
@@ -116,17 +122,17 @@ def _one_line(one: Array, other: Array, freedoms: int, axis: Vec3, its: Vec3, si
 
 
 def _rotors(tree: Model, images: Mapping[int, int]) -> dict[int, int]:
-    """Massless rotors that joints turn, and those that the joints' images turn as fast."""
+    """Images of massless rotors: those that the images of their joints turn at the same ratio."""
     at = {joint.name: n for n, joint in enumerate(tree.joints)}
     turned = {}
     for each in tree.description.couplings:
         if isinstance(each, JointCoupling):
-            (name, own), *others = each.terms
-            turned[at[name]] = {(at[joint], round(abs(k / own), 9)) for joint, k in others}
+            (name, ratio), *others = each.terms
+            turned[at[name]] = {(at[joint], round(abs(k / ratio), 9)) for joint, k in others}
     result = {}
     for rotor, by in turned.items():
         across = {(images.get(body, -1), k) for body, k in by}
-        for other, its in turned.items():
-            if its == across:
+        for other, other_by in turned.items():
+            if other_by == across:
                 result[rotor] = other
     return result

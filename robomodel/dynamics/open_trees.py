@@ -1,4 +1,4 @@
-"""Open trees that stand for a robot: which of its coordinates are theirs, and what acts on them.
+"""Open trees that approximate a robot: the coordinates that they share, and forces on them.
 
 A tree has whole joints of the robot, with their exact positions and velocities q̇_k = G_k v and
 q̈_k = G_k a + g_k.
@@ -23,9 +23,9 @@ from robomodel.spatial import NO_WRENCH, ZERO, Transform, Wrench, factor
 class OpenTree:
     """An open tree that stands for a robot.
 
-    ``positions`` and ``velocities`` are the robot's spanning coordinates that are the tree's, in
-    its order; ``parts`` the tree's velocities by the robot's clusters. ``places``: where the axes
-    of each of the robot's bodies stand in the tree, except of those that it leaves out.
+    ``positions`` and ``velocities`` are indices into the robot's spanning coordinates, in the
+    tree's order; ``parts`` are the tree's velocities by the robot's clusters. ``places`` has the
+    placement in the tree of each of the robot's bodies that the tree does not leave out.
     """
 
     model: Model
@@ -36,7 +36,7 @@ class OpenTree:
     method: str
 
     def place(self, model: Model, body: int) -> FramePlacement:
-        """Where a body of the robot stands; ValueError for one that the tree leaves out."""
+        """The placement of a body of the robot; raises ValueError if the tree leaves it out."""
         if body == WORLD:
             return FramePlacement(WORLD, Transform((), ZERO))
         if body not in self.places:
@@ -85,9 +85,9 @@ class OpenTree:
 
 
 def mapped(model: Model, tree: Model, method: str, dropped: Collection[int]) -> OpenTree:
-    """A tree, or a robot that is one in part, of joints of the model.
+    """The open tree ``tree``, whose joints are joints of the model.
 
-    ``dropped``: bodies on which nothing acts in the tree.
+    Its independent joints count, if it has loops in part. ``dropped``: bodies that it leaves out.
     """
     body_of = {joint.name: body for body, joint in enumerate(model.joints)}
     bodies: dict[int, int] = {}
@@ -106,14 +106,14 @@ def mapped(model: Model, tree: Model, method: str, dropped: Collection[int]) -> 
         part = [i for i, v in enumerate(velocities) if c.spanning_v.start <= v < c.spanning_v.stop]
         parts.append(tuple(sorted(part, key=velocities.__getitem__)))
     places = {
-        body: _place(model, body, tree)  # locked bodies' links stand on others
+        body: _place(model, body, tree)  # links of locked bodies are fixed to others
         for body in set(range(len(model.nodes))) - set(dropped)
     }
     return OpenTree(tree, positions, velocities, tuple(parts), places, method)
 
 
 def _place(model: Model, body: int, tree: Model) -> FramePlacement:
-    """Where a body's internal frame stands in a tree that has its link."""
+    """The placement of a body's internal frame in a tree that has its link."""
     name = model.nodes[body].name
     in_tree, in_robot = tree.frame(name), model.frame(name).placement
     if in_tree.placement == in_robot:

@@ -1,4 +1,4 @@
-"""Problems at an instant, under the name by which users import them."""
+"""The problem of dynamics at an instant, under the name by which users import it."""
 
 from robomodel.estimation.instant import Determinacy, Problem, Solution
 

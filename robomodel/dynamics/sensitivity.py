@@ -1,4 +1,4 @@
-"""Derivatives of results by parameters, through the closure of loops: programs, differentiated.
+"""Derivatives of results by parameters, through the closure of loops, as programs.
 
 At held independent positions, velocities and forces, dependent positions of loops follow the
 parameters: K dq = -∂φ/∂p, in the same block form in which G is solved for.
@@ -45,7 +45,7 @@ OF_CONFIGURATIONS: dict[str, Callable[[Model], TracedFunction]] = {
 
 @traced
 def of_algorithm(model: Model, spec: AlgorithmSpec, wanted: tuple[int, ...]) -> TracedFunction:
-    """An algorithm's results by those of its parameters with these numbers, as their last axis."""
+    """Derivatives of an algorithm's results by its ``wanted`` parameters, on the last axis."""
     sizes, count = spec.sizes(model), len(wanted)
 
     def build(*arguments: Sequence[Traced]) -> list[Scalar]:
@@ -63,7 +63,7 @@ def of_algorithm(model: Model, spec: AlgorithmSpec, wanted: tuple[int, ...]) -> 
 def of_configuration(
     model: Model, name: str, names: tuple[str, ...], wanted: tuple[int, ...]
 ) -> TracedFunction:
-    """The same of a function of the configuration; of "close", of the positions themselves."""
+    """Derivatives of a function of the configuration; of q itself for "close"."""
     sizes: dict[str, int] = {"q": model.nq}
     results: Mapping[str, tuple[int, ...]] = {"closed": (model.nq,)}
     if name != "close":
@@ -114,9 +114,9 @@ def _dependent_rates(
     shifts = differentiate(trace, geared, alone)
     result = []
     for left, shift in zip(opened, shifts, strict=True):
-        own: list[Scalar] = [0.0] * cluster.geometry.nv
+        geared_rates: list[Scalar] = [0.0] * cluster.geometry.nv
         for column, x in zip(pivots, shift, strict=True):
-            own[column] = x
-        right = [-(x + dot(row, own)) for x, row in zip(left, jacobian, strict=True)]
-        result.append(added(constraint.held(jacobian, right), own))
+            geared_rates[column] = x
+        right = [-(x + dot(row, geared_rates)) for x, row in zip(left, jacobian, strict=True)]
+        result.append(added(constraint.held(jacobian, right), geared_rates))
     return result

@@ -1,9 +1,9 @@
 """Bodies of open trees that move as the robot does: exact ones behind gears, fitted ones elsewhere.
 
-An open tree's torques are linear in its parameters π: of bodies, armatures and tendons. Nothing
-says that these must be the links' own. Behind a gear the exact π is known (:func:`relumped`), else
-π is fitted to the exact torques, gravity's with more weight, over the range of motion and in the
-norm of the robot's inertia (:func:`fitted`); docs/approximate.md has both.
+An open tree's torques are linear in its parameters π: those of bodies, armatures and tendons, which
+need not be the links' own. Behind gears the exact π follows from the ratios (:func:`relumped`);
+elsewhere π is fitted to the exact torques, gravity's with more weight, over the range of motion and
+in the norm of the robot's inertia (:func:`fitted`); docs/approximate.md has both.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from robomodel.scalars import stack, unstack
 from robomodel.spatial import UNIT, Transform
 from robomodel.tolerances import NOTHING, ROUNDING, SINGULAR, TINY
 
-STATES = 400  # of a fit, and as many others for its errors, which are alike then
-RATE = 10.0  # rad/s: accelerations over velocities of the states
-FALL = 10.0  # rad/s², m/s²: the states' accelerations of robots without gravity
-BALANCED = 1e-3  # of these: what gravity's rest on a balanced robot stays below
-GRAVITY = 10.0  # times as exactly as other torques, as it acts all the time
+STATES = 400  # of a fit; as many others give its errors, which are then alike
+RATE = 10.0  # rad/s: ratio of accelerations to velocities in the states
+FALL = 10.0  # rad/s², m/s²: accelerations of robots on which gravity has no effect
+BALANCED = 1e-3  # of these torques: gravity's on a balanced robot are less
+GRAVITY = 10.0  # times as exact as other torques, because it always acts
 GAMMA = 1e-6  # weight of the distance to the lumped bodies, in the relative error squared
-HALVES = 20  # from a weight of 1, halved: Newton's method follows the solutions in a few steps
-CENTRED, FINISHED = 0.1, 1e-6  # of a weight: the accuracy on the way, and in the end
-RAISED = 1e-3  # of the largest eigenvalue of a body's Σ: what is below is raised to begin with
-LIGHT = 1e-4  # of the tree's mass: the least that a body has to begin with
-ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: the armature that is assumed
+HALVES = 20  # of a weight that starts at 1: Newton's method follows the solutions in a few steps
+CENTRED, FINISHED = 0.1, 1e-6  # of a weight: the accuracy on the way, and at the end
+RAISED = 1e-3  # of the largest eigenvalue of a body's Σ: smaller ones start from it
+LIGHT = 1e-4  # of the tree's mass: least mass of a body at the start
+ARMATURE, TENDON = 0.05, 0.02  # of the joint's inertia: armatures at the start
 FITTED_DIGITS = 9  # of fitted numbers
 SEED = 20260302
 
@@ -77,7 +77,7 @@ class ExactStates:
     balanced: bool
 
     def on(self, tree: OpenTree) -> TreeStates:
-        """The same in an open tree's coordinates."""
+        """These states in an open tree's coordinates."""
         state = State(self.model, unstack(self.q), (), unstack(self.v))
         n = len(self.q)
         g = jacobian_of(state, tree.velocities, n)
@@ -135,8 +135,8 @@ def exact_states(
 ) -> ExactStates:
     """Random states over a tree's range: equal energies in all directions, as large as gravity's.
 
-    Of a robot without gravity, or balanced against it, accelerations are of the size :data:`FALL`.
-    ``check``: other states than those of a fit.
+    Accelerations are of the size :data:`FALL` if gravity has no effect on the robot, or is
+    balanced. ``check``: draw other states than for the fit.
     """
     rng = np.random.default_rng(SEED + check)
     n = STATES
@@ -190,7 +190,7 @@ class Errors:
 
     @classmethod
     def of(cls, values: Array) -> Errors:
-        """Summarises errors at states; an error that is no number counts as infinite."""
+        """Summarises errors at states; not-a-number counts as infinite."""
         values = np.where(np.isfinite(values), values, np.inf)
         return cls(float(np.median(values)), float(np.max(values)))
 
@@ -217,7 +217,7 @@ class TreeErrors:
 
 
 def tree_errors(tree: Model, states: TreeStates) -> TreeErrors:
-    """Those of a tree's model at exact states."""
+    """The errors of a tree's model at exact states."""
     zero = np.zeros_like(states.dt)
     with np.errstate(all="ignore"):
         ddt = on_arrays(aba, tree, states.t, states.dt, states.tau)
@@ -255,11 +255,11 @@ def relumped(model: Model, tree: Model) -> tuple[Array, bool]:
     A rotor of inertia I about its axis, geared N times to the joint that hangs on the same body,
     parallel to it, has besides its locked inertia the energy N I s q̇ + ½ N² I q̇², s the carrier's
     rate about the axis. The child turns by s + q̇ about it, which is fixed in both bodies, so that
-    this is ½ N I (s + q̇)² - ½ N I s² + ½ (N² - N) I q̇²: a disc of N I more for the child, less for
-    the carrier, and the armature (N² - N) I. Discs, N I about the axis and ½ N I across it, have no
-    mass; what is equal about all axes normal to the joint's does not see it. A belt over parallel
-    joints, N s with q̇ the sum of theirs, is the same with the last link for the child, and has
-    (1 - 1/N) I for I as the inertia that these joints share.
+    this is ½ N I (s + q̇)² - ½ N I s² + ½ (N² - N) I q̇²: a disc of N I more for the child, less
+    for the carrier, and the armature (N² - N) I. Discs, N I about the axis and ½ N I across it,
+    have no mass; what is equal about all axes normal to the joint's does not see it. A belt over
+    parallel joints, N s with q̇ the sum of theirs, is the same with the last link for the child,
+    and has (1 - 1/N) I for I as the inertia that these joints share.
     """
     filed = parameters(tree)
     values, at = filed.values.copy(), {name: i for i, name in enumerate(filed.names)}
@@ -296,9 +296,9 @@ def relumped(model: Model, tree: Model) -> tuple[Array, bool]:
 
 
 def _ratio(model: Model, rotor: int, driven: Mapping[int, float]) -> float:
-    """N of a rotor that turns with the sum of parallel joints that hang on its carrier in a chain.
+    """N of a rotor that turns N times the sum of the parallel joints of a chain on its carrier.
 
-    In the joints' sense; 0 where it does not.
+    In the joints' sense; 0 for any other rotor.
     """
     one = model.nodes[rotor]
     chain = set(driven)
@@ -348,7 +348,7 @@ def _exists(ten: Array) -> bool:
 
 
 def fitted(tree: Model, states: TreeStates, start: Array, bodies: set[str]) -> Model:
-    """The tree with the parameters of least error of torques and gravity, of bodies that exist.
+    """The tree with the physically consistent parameters of least error of torques and gravity.
 
         min ½ Σ w ‖L⁻¹ (Y π - τ)‖² + ½ κ² Σ w' ‖L⁻¹ (Y⁰ π - g)‖²
             + γ [Σ D(J ‖ J⁰) + Σ (α/α⁰ - log α)]
@@ -367,7 +367,7 @@ def fitted(tree: Model, states: TreeStates, start: Array, bodies: set[str]) -> M
     ways = np.eye(len(nominal))[:, free]
     gram, slope = ways.T @ a @ ways, ways.T @ (b - a @ nominal)
     z = np.zeros(ways.shape[1])
-    for n in reversed(range(HALVES + 1)):  # of each weight from the solution of twice that
+    for n in reversed(range(HALVES + 1)):  # each from the solution with twice the weight
         weight = GAMMA * 2.0**n
         prior = ParameterPrior(cones, scalars, nominal, ways, weight, np.full(len(scalars), weight))
         z = minimise(gram, slope, prior, ways, z, (CENTRED if n else FINISHED) * weight)
@@ -397,7 +397,7 @@ def _normal_equations(tree: Model, states: TreeStates) -> tuple[Array, Array]:
 def _assumed(
     tree: Model, states: TreeStates, start: Array, bodies: set[str]
 ) -> tuple[Array, list[Cone], Any]:
-    """Parameters to begin with, the cones of bodies, and the places of armatures."""
+    """Parameters to start from, the cones of bodies, and the indices of armatures."""
     nominal, size = start.copy(), len(INERTIAL)
     moving = [n for n, body in enumerate(tree.bodies) if body.name in bodies]
     tens = {n: nominal[size * n : size * (n + 1)] for n in moving}
@@ -430,13 +430,13 @@ def _assumed(
 
 
 def _largest(terms: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """The joint that a coupling begins with, and the most that it turns for one of the others."""
-    (name, own), *others = terms
-    return [(name, max((abs(k / own) for _, k in others), default=1.0) or 1.0)]
+    """A coupling's first joint, with the largest ratio of its turn to that of another joint."""
+    (name, ratio), *others = terms
+    return [(name, max((abs(k / ratio) for _, k in others), default=1.0) or 1.0)]
 
 
 def _raised(ten: Array, least: float, length: float) -> Array:
-    """The ten parameters of a body that exists strictly, near these."""
+    """Ten parameters near these, of a body with positive definite pseudo-inertia."""
     j = pseudo_inertia(ten.tolist())
     mass = max(float(ten[0]), least)
     center = j[:3, 3] / mass
@@ -448,7 +448,7 @@ def _raised(ten: Array, least: float, length: float) -> Array:
 
 
 def with_values(tree: Model, values: Array) -> Model:
-    """The tree with these parameters; rounding of zero armatures is no armature."""
+    """The tree with these parameters; armatures that are rounding become zero."""
     filed = parameters(tree).values
     rounding = np.abs(values) < ROUNDING * np.maximum(np.abs(filed), TINY)
     return with_parameters(tree, np.where(rounding, 0.0, values))

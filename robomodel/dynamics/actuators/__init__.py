@@ -1,1 +1,1 @@
-"""What motors do through gears and linkages."""
+"""Motors behind gears and linkages: maps, limits, states from encoders."""

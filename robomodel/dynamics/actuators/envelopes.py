@@ -1,8 +1,8 @@
-"""How far, how hard and how fast motors move joints behind their gears and linkages.
+"""Range, torque and speed that motors give joints behind gears and linkages.
 
-Every joint of one freedom that carries something has an envelope, whatever its cluster. It is moved
-along its path (:mod:`robomodel.model.configurations.paths`) while the other joints that move in the
-open tree (:mod:`robomodel.model.approximate`) rest: at neutral, and at the ends of their ranges.
+Every joint of one freedom that carries something has an envelope, in any cluster. It is moved along
+its path (:mod:`robomodel.model.configurations.paths`) while the other joints that move in the open
+tree (:mod:`robomodel.model.approximate`) are held: at neutral, and at the ends of their ranges.
 """
 
 from __future__ import annotations
@@ -33,34 +33,33 @@ from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.spatial import ZERO, Motion, scale
 from robomodel.tolerances import NOTHING, SAME, SINGULAR
 
-FREE = 0.5  # rad or m, either way: where other joints without limits are put
+FREE = 0.5  # rad or m, either way: where other joints without limits are held
 
-OTHERS = 3  # freedoms of clusters up to which joints are moved with the others at their ends
-DEAD = 1e-3  # of the greatest: what counts as a dead point's
-BENT = 0.01  # of the usual size: by which curves may miss straight lines between points
-ROUNDS, MOST_ADDED = 4, 200  # of points put between others, and how many these are
-INFINITE = 1e6  # rates for unit rate of a joint that is at a dead point
+OTHERS = 3  # most freedoms of clusters whose other joints are also held at their ends
+DEAD = 1e-3  # of the greatest torque or speed: less is a dead point's
+BENT = 0.01  # of the usual size: how far curves may be from straight lines between points
+ROUNDS, MOST_ADDED = 4, 200  # of adding points, and the most points that a round adds
+INFINITE = 1e6  # rates of a joint that is at a dead point
 STEEPEST = 30.0  # times the usual size: beyond it, near dead points, no points are added
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointEnvelope:
-    """The torque, speed and range of a joint behind its motors.
+    """The range, torque and speed of a joint behind its motors.
 
     ``tree``: it moves in the open tree.
     ``positions`` (n,) of the joint at the configurations ``q`` (n, nq); ``ratios`` (n, actuators):
-    the motors' rates for unit velocity of the joint, all other joints of the open tree standing;
-    ``torque`` and ``speed`` (n,): the greatest there while these rest; infinite where nothing
-    limits them. ``inertia`` (n,): the reflected inertia, :func:`reflected_inertia`.
-    ``reach``: its range with the others free, and what ends it, as
-    :func:`robomodel.joint_range` has it.
-    ``effort`` and ``velocity``: available everywhere, the least of ``torque`` and ``speed`` (at the
-    neutral configuration where the range has dead points, at which they vanish).
-    ``line``: which of the configurations have all other joints of the tree at neutral, in order.
+    the motors' rates at unit velocity of the joint, all other joints of the open tree at rest;
+    ``torque`` and ``speed`` (n,): the greatest there; infinite where nothing limits them.
+    ``inertia`` (n,): see :func:`reflected_inertia`.
+    ``reach``: its range with the others free, and what ends it: see :func:`robomodel.joint_range`.
+    ``effort`` and ``velocity``: the least ``torque`` and ``speed``, available everywhere. If the
+    range has dead points, where they vanish, those at the neutral configuration.
+    ``line``: the configurations that have all other joints of the tree at neutral, in order.
     ``dead_points``: positions of the joint on that line at which it, or a motor's joint,
     turns back.
-    ``file_limits``: the file's. ``slides``: in metres and newtons, not radians. ``varies``: its
-    numbers change with the pose; else one configuration stands for all.
+    ``file_limits``: the file's. ``slides``: units are metres and newtons, not radians. ``varies``:
+    its numbers change with the pose; if not, there is one configuration.
     """
 
     joint: str
@@ -99,14 +98,14 @@ class JointEnvelope:
 
     @property
     def upper_by(self) -> str:
-        """The same above."""
+        """The joint whose limit ends its range above; "loop" for a dead point; empty for none."""
         return "loop" if self.reach.upper_end.kind == "dead point" else self.reach.upper_by
 
     @property
     def limits(self) -> Limits:
         """The limits of the open tree: the tighter of these and the file's.
 
-        The file's where the joint stands beyond them, and others keep it there.
+        The file's, if the joint cannot move between them.
         """
         file = self.file_limits
         ends = max(self.lower, file.lower), min(self.upper, file.upper)
@@ -124,14 +123,14 @@ class JointEnvelope:
     @property
     def constant(self) -> bool:
         """Whether torque and speed are the same all over its range."""
-        known = (x[np.isfinite(x)] for x in (self.torque, self.speed))
-        return all(bool(np.ptp(x) <= SAME * np.max(x)) if len(x) else True for x in known)
+        finite = (x[np.isfinite(x)] for x in (self.torque, self.speed))
+        return all(bool(np.ptp(x) <= SAME * np.max(x)) if len(x) else True for x in finite)
 
 
 def _tighter(computed: float, filed: float) -> float:
-    """The smaller limit; the file's where it differs by rounding alone.
+    """The smaller limit; the file's if they differ by rounding alone.
 
-    Zero, as of joints without a motor of their own, is no limit of the torque there.
+    The file's limit 0, which joints without a motor have, does not limit what motors give.
     """
     if filed == 0.0 and 0.0 < computed < math.inf:
         return computed
@@ -140,9 +139,9 @@ def _tighter(computed: float, filed: float) -> float:
 
 @cached_on_model
 def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
-    """The envelopes of every joint of one freedom that carries something.
+    """The envelopes of all joints of one freedom that carry something.
 
-    These are all but rotors' and hinges of balls between which rods spin.
+    Rotors do not. Hinges of balls between which rods spin are left out.
     """
     balls = {name for spin in find_spins(model) for name in spin.joints}
     bodies = [body for body in carrying(model) if model.joints[body].name not in balls]
@@ -150,7 +149,7 @@ def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
 
 
 def carrying(model: Model) -> list[int]:
-    """The bodies with joints of one freedom that carry something: all but rotors."""
+    """The bodies whose joints have one freedom and carry something, which rotors do not."""
     return [
         body
         for cluster in model.clusters
@@ -170,10 +169,11 @@ def moving_bodies(model: Model) -> frozenset[int]:
 
 
 def alone(model: Model, body: int) -> list[int]:
-    """Spanning velocities that determine the open tree's, this body's joint's among them.
+    """Spanning velocities, the joint of this body's among them, that determine the open tree's.
 
-    Of the joints that move in the open tree, or independent ones where these do not tell the
-    cluster's motion. One that does not move takes the place of that which moves it most at neutral.
+    They are of the joints that move in the open tree, or of independent joints where these do not
+    determine the cluster's motion. A joint that does not move in the tree replaces the one that
+    moves it most at neutral.
     """
     cluster = model.clusters[model.nodes[body].cluster]
     rows, g = _of_tree(model, cluster), model.constraint_jacobian(model.neutral())[:, cluster.v]
@@ -189,7 +189,7 @@ def alone(model: Model, body: int) -> list[int]:
 
 
 def _of_tree(model: Model, cluster: Cluster) -> list[int]:
-    """Spanning velocities of the open tree's joints; where they are too few, independent ones."""
+    """Spanning velocities of the open tree's joints; independent ones if these are too few."""
     rows = [v for b in cluster.bodies if b in moving_bodies(model) for v in model.nodes[b].freedoms]
     if len(rows) == cluster.nv:
         return rows
@@ -251,7 +251,7 @@ def _greatest(model: Model, ratios: Array, driven: Mask) -> tuple[Array, Array]:
 
 
 def _maps(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> tuple[Array, Array]:
-    """B (n, nv, nu) over such velocities in their cluster's place, and v (n, nv, rows) for each."""
+    """B (n, nv, nu) with these velocities in the cluster's place, and v (n, nv, rows) for each."""
     with np.errstate(all="ignore"):  # at dead points
         entries = [x for row in actuation.actuator_map(model, unstack(q)) for x in row]
     b = stack(entries, q.shape[:-1]).reshape(len(q), model.nv, len(model.actuators))
@@ -266,7 +266,8 @@ def _maps(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> tupl
 
 
 def reflected_inertia(model: Model, q: Array, body: int, v: Array) -> Array:
-    """Reflected inertia (n,) of a joint at q (n, nq), moved at unit rate by v (n, nv).
+    """Reflected inertia (n,) [kg m² or kg] of a joint at q (n, nq), moved at unit rate by v (n,
+    nv).
 
     Not-a-number where v is.
     """
@@ -284,16 +285,16 @@ def reflected_inertia(model: Model, q: Array, body: int, v: Array) -> Array:
 def reflected(model: Model, positions: Vector, rates: Vector, body: int) -> Scalar:
     """Reflected inertia of a joint that moves at unit rate; scalars of any kind.
 
-    The sum of twistᵀ · inertia · twist over all bodies that move but those on the joint's own side,
-    which it carries; of these rotors count by their turning alone. Armatures are added. No part of
-    it is negative. ``rates``: of all joints; those that are zero by structure are at rest.
+    It is the sum of twistᵀ · inertia · twist over all moving bodies except those that the joint
+    carries, plus armatures; of carried rotors only the spin counts. No term is negative. ``rates``
+    are of all joints; a rate that is the float 0 marks a joint at rest.
     """
     total: Scalar = 0.0
     twists: dict[int, Motion] = {}
-    own: set[int] = set()
+    carried: set[int] = set()
     for k, node in enumerate(model.nodes):
-        if k == body or node.parent in own:
-            own.add(k)
+        if k == body or node.parent in carried:
+            carried.add(k)
         moves = any(not isinstance(rates[r], float) or rates[r] != 0.0 for r in node.freedoms)
         if node.parent not in twists and not moves:
             continue
@@ -306,7 +307,7 @@ def reflected(model: Model, positions: Vector, rates: Vector, body: int) -> Scal
         twists[k] = turning
         if node.parent in twists:
             twists[k] = node.transform(positions).to_child(twists[node.parent]) + turning
-        if k not in own:
+        if k not in carried:
             total = total + (node.inertia * twists[k]).dot(twists[k])
         elif node.axisymmetric and k != body:
             total = total + (node.inertia * turning).dot(turning)
@@ -324,7 +325,7 @@ def inverses(matrices: Array) -> Array:
 
 
 def _least(values: Array, start: int) -> float:
-    """The least; where some vanish, that of the start."""
+    """The least value; if some vanish, that at the start."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return math.inf
@@ -335,7 +336,7 @@ def _least(values: Array, start: int) -> float:
 def tree_rows(model: Model, instead: Sequence[int] = ()) -> list[int]:
     """Spanning velocities of the joints that move in the open tree, which determine all others.
 
-    ``instead``: bodies whose joints take the places of some of these, as :func:`alone` has it.
+    ``instead``: bodies whose joints replace some of these, see :func:`alone`.
     """
     moving, rows = moving_bodies(model), []
     for cluster in model.clusters:
@@ -345,9 +346,9 @@ def tree_rows(model: Model, instead: Sequence[int] = ()) -> list[int]:
 
 
 def tree_rates(model: Model, q: Array, rows: Sequence[int]) -> Array:
-    """The independent velocities (..., nv, nv) for unit rates of such joints, one each column.
+    """The independent velocities (..., nv, nv) for unit rates of these joints, one each column.
 
-    Not-a-number where they do not determine each other.
+    Not-a-number where these rates do not determine them.
     """
     return inverses(model.constraint_jacobian(q)[..., rows, :])
 
@@ -358,9 +359,9 @@ def tree_rates(model: Model, q: Array, rows: Sequence[int]) -> Array:
 def _poses(
     model: Model, cluster: Cluster, body: int, rows: Sequence[int]
 ) -> tuple[Array, Places, Path | None]:
-    """Configurations (n, nq) of a joint's cluster, which are on the line, and the path of that.
+    """Configurations (n, nq) of a joint's cluster, those on the line, and the path along the line.
 
-    All other joints are at neutral on the line; on others one of the cluster is at an end.
+    On the line all other joints are at neutral; elsewhere one of the cluster is at an end.
     """
     neutral = model.neutral()
     if not cluster.varies:
@@ -385,9 +386,9 @@ def _poses(
 def at_ends(
     model: Model, cluster: Cluster, held: Sequence[int], columns: Sequence[int], start: Array
 ) -> Iterator[Array]:
-    """Spanning positions with one of the held joints at an end of its range, the others rest.
+    """Spanning positions with one of the held joints at an end of its range, the others held.
 
-    ``columns``: of all these joints, held or not, in the cluster.
+    ``columns`` are those of the joint and of all held joints in the cluster.
     """
     for column in held:
         rest = [c for c in columns if c != column]
@@ -409,7 +410,7 @@ def whole(model: Model, cluster: Cluster, spanning: Array) -> Array:
 
 
 def _refined(model: Model, cluster: Cluster, body: int, rows: Sequence[int], path: Path) -> Array:
-    """Points of a path, closer to each other where ratios bend."""
+    """Points of a path, denser where ratios bend."""
     place = rows.index(model.nodes[body].v)
 
     def values(spanning: Array) -> Array:
@@ -420,25 +421,25 @@ def _refined(model: Model, cluster: Cluster, body: int, rows: Sequence[int], pat
         return np.concatenate([b[:, cluster.v.start + place], speeds], axis=1)
 
     at = np.arange(len(path.q), dtype=float)
-    known = values(path.q)
+    at_points = values(path.q)
     with np.errstate(all="ignore"):
-        usual = np.nan_to_num(np.nanmedian(np.abs(known), axis=0))
+        usual = np.nan_to_num(np.nanmedian(np.abs(at_points), axis=0))
     points = path.q
     todo = 0.5 * (at[1:] + at[:-1])
     for _ in range(ROUNDS):
         if not 0 < len(todo) <= MOST_ADDED:
             break
         between = np.array([path.at(s) for s in todo])
-        found = values(between)
+        at_between = values(between)
         left = np.searchsorted(at, todo) - 1
-        straight = 0.5 * (known[left] + known[left + 1])
-        off = np.abs(found - straight)
-        near = np.abs(found) < STEEPEST * usual
+        straight = 0.5 * (at_points[left] + at_points[left + 1])
+        off = np.abs(at_between - straight)
+        near = np.abs(at_between) < STEEPEST * usual
         bent = np.any((off > BENT * np.maximum(usual, NOTHING)) & near, axis=1)
         gap = at[left + 1] - at[left]
         order = np.argsort(np.concatenate([at, todo]), kind="stable")
         at = np.concatenate([at, todo])[order]
-        known = np.concatenate([known, found])[order]
+        at_points = np.concatenate([at_points, at_between])[order]
         points = np.concatenate([points, between])[order]
         todo = np.concatenate([todo[bent] - 0.25 * gap[bent], todo[bent] + 0.25 * gap[bent]])
         todo.sort()
@@ -448,7 +449,7 @@ def _refined(model: Model, cluster: Cluster, body: int, rows: Sequence[int], pat
 def _dead_points(
     model: Model, cluster: Cluster, body: int, path: Path, driven: Mask
 ) -> Iterator[float]:
-    """Where on its path a joint, or one that a motor of it turns, turns back; and dead ends."""
+    """Positions at which a joint, or a joint that its motors turn, turns back; and dead ends."""
     column = column_of(cluster, model.joints[body].name)
     columns = {column} | {
         row - cluster.spanning_v.start

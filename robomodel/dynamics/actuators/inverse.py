@@ -1,6 +1,6 @@
-"""From motors to coordinates as programs: states from encoders, and motors' forces from torques.
+"""From motors to coordinates, as programs: states from encoders, motor forces from torques.
 
-Steps are fixed in number, so that they can run as compiled code, in C and in other libraries.
+The number of steps is fixed, so that they run as compiled code, in C and in other libraries.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from robomodel.scalars import (
 )
 from robomodel.tolerances import HUGE, SINGULAR
 
-STEPS = 3  # of Newton's, by which linkages follow from 0.05 rad or m away to rounding
-STEP = 0.3  # [rad, m] of a linkage at a time (root of the sum of squares), where ratios vary
-CONTRADICTS = 1e-6  # by how much numbers of several encoders may contradict each other
-LAST_STEP = 1e-5  # [rad, m] longest last step: what is left of it is quadratically less
+STEPS = 3  # of Newton's method: enough for linkages from 0.05 rad or m away
+STEP = 0.3  # [rad, m] longest step of a linkage (root of the sum of squares), as ratios vary
+CONTRADICTS = 1e-6  # [rad, m] by which redundant encoders may differ
+LAST_STEP = 1e-5  # [rad, m] longest last step: the error after it is of the order of its square
 
 Matrix = Sequence[Sequence[Scalar]]
 
 
 @dataclass(frozen=True)
 class Group:
-    """Coordinates and the actuators that move them; ``affine``: by constant ratios, no loops."""
+    """Coordinates and the actuators that move them; ``affine``: constant ratios, no loops."""
 
     coordinates: Sequence[int]
     actuators: Sequence[int]
@@ -60,7 +60,7 @@ class Group:
 
 
 def groups(model: Model, matrix: Matrix) -> list[Group]:
-    """The groups of a map B."""
+    """The groups of coordinates that a map B (nv by nu) does not couple with each other."""
     in_loops = {i for c in model.clusters if c.implicit for i in range(c.v.start, c.v.stop)}
     pattern = [[not (type(x) is float and x == 0.0) for x in row] for row in matrix]
     result = []
@@ -73,7 +73,7 @@ def groups(model: Model, matrix: Matrix) -> list[Group]:
 
 @cached_on_model
 def undetermined(model: Model) -> list[str]:
-    """The coordinates but the base's that actuators leave open wherever the robot stands."""
+    """Names of coordinates, the base's excepted, that actuators cannot determine at any q."""
     determined = set(range(6 if model.floating_base is not None else 0))
     with np.errstate(all="ignore"):
         matrix = maps.actuator_map(model, list(model.neutral()))
@@ -88,7 +88,7 @@ def undetermined(model: Model) -> list[str]:
 
 
 def _refuse_undetermined(model: Model) -> None:
-    """ValueError where actuators leave a coordinate but the base's open."""
+    """Raises ValueError if actuators do not determine a coordinate; the base's may stay free."""
     if names := undetermined(nominal(model)):
         raise ValueError(
             f"the actuators of '{model.name}' leave '{names[0]}' open"
@@ -98,9 +98,9 @@ def _refuse_undetermined(model: Model) -> None:
 
 @traced
 def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
-    """The state at which encoders at the motors read this, by so many steps of Newton's method.
+    """The state with these actuator positions and velocities, by a fixed number of Newton steps.
 
-    From ``guess``, loops closed on the way. Not-a-number where this does not converge.
+    They start at ``guess`` and close loops as well. Not-a-number where they do not converge.
     """
     _refuse_undetermined(model)
     nu = len(model.actuators)
@@ -118,7 +118,7 @@ def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
         matrix = maps.actuator_map(model, q)
         parts = groups(model, matrix)
         v = _velocities(model, parts, matrix, velocities, SINGULAR)
-        # what more than rounding may be left of
+        # constant ratios leave rounding only, unless encoders are redundant
         checked = [n for g in parts if g.redundant or not g.affine for n in g.actuators]
         left = subtracted(positions, maps.positions(model, q))
         rates = [dot(column, v) for column in transposed(matrix)]
@@ -147,25 +147,25 @@ def from_actuators(model: Model, steps: int = STEPS) -> TracedFunction:
 def _velocities(
     model: Model, parts: Sequence[Group], matrix: Matrix, rates: Vector, rank: float = 0.0
 ) -> list[Scalar]:
-    """The velocities (nv) of least squares with Bᵀ v = rates; zero of what has no group."""
+    """Velocities (nv) with Bᵀ v = rates by least squares; zero without an actuator."""
     v: list[Scalar] = [0.0] * model.nv
     for group in parts:
-        found = solve(group.rows(matrix), [[rates[n]] for n in group.actuators], floor=rank)
-        for i, (x,) in zip(group.coordinates, found, strict=True):
+        solution = solve(group.rows(matrix), [[rates[n]] for n in group.actuators], floor=rank)
+        for i, (x,) in zip(group.coordinates, solution, strict=True):
             v[i] = x
     return v
 
 
 @dataclass(frozen=True)
 class Readings:
-    """Steps of Newton's on loops and actuators together: encoders at the motors read ``target``."""
+    """Newton steps that close loops and bring actuators to the positions ``target``."""
 
     target: Vector
 
     def steps(self, model: Model, q: Vector, n: int) -> dict[int, Step]:
-        """Those of clusters that move, of linkages by at most ``STEP``.
+        """The n-th steps of the clusters that move; linkages move by at most ``STEP``.
 
-        Where ratios are constant, and without loops, the first one leads there.
+        Groups without loops and with constant ratios arrive with the first step.
         """
         matrix = maps.actuator_map(model, q)
         parts = [g for g in groups(model, matrix) if n == 0 or not g.affine]
@@ -197,7 +197,7 @@ class Readings:
 
 
 def _of_linkage(cluster: Cluster, step: Vector) -> list[Scalar]:
-    """A step of the joints whose positions loops depend on: not of rotors beside them."""
+    """The step of the joints that move in loops, without rotors beside them."""
     if not cluster.implicit:
         return list(step)
     return [x for link in cluster.geometry.looped for x in step[link.velocities]]

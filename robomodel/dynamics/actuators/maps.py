@@ -1,4 +1,4 @@
-"""What motors can do through gears and linkages: forces, their limits, the limits' polygon."""
+"""What motors can do through gears and linkages: the map B, forces, limits, torque polytopes."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from robomodel.scalars import (
 )
 from robomodel.tolerances import NOTHING, RANK, SAME, SINGULAR, TINY
 
-LARGE_FORCE = 1e150  # in the place of no limit, where it is multiplied
-BAND = 0.01  # of a velocity limit without a curve: where driving force falls to zero, below it
-UNLIMITED = 1e100
+LARGE_FORCE = 1e150  # stands for no limit where it is multiplied
+BAND = 0.01  # share of a velocity limit over which driving force falls to zero, without a curve
+UNLIMITED = 1e100  # a larger force is no limit
 RANK_SAMPLES = 3  # configurations at which ranks are counted
 
 
 def actuator_map(model: Model, q: Vector) -> list[list[Scalar]]:
-    """B (nv by nu): tau = B u; column by column the actuators' rates Σ k G_row, transposed."""
+    """B (nv by nu) with tau = B u: its columns are the actuators' rates Σ k G_row, transposed."""
     state = Configuration(model, q)
     result: list[list[Scalar]] = [[0.0] * len(model.actuators) for _ in range(model.nv)]
     first = [
@@ -82,7 +82,7 @@ def gains(
 
 
 class Reflected(NamedTuple):
-    """The share of each actuator's force at each independent velocity, (..., nv, nu) each."""
+    """What actuators' shafts add at each independent velocity, (..., nv, nu) each."""
 
     inertia: Array
     damping: Array
@@ -104,8 +104,8 @@ def reflected(model: Model, q: Vector) -> list[list[list[Scalar]]]:
 def _shaft(model: Model, actuator: Actuator) -> tuple[Scalar, Scalar, Scalar]:
     """Moment of inertia, damping and friction at an actuator's shaft.
 
-    Those of its rotor; without one the armature, damping and friction of its joint, before the
-    reduction; a sum of several joints has none.
+    From its rotor; without a rotor from its joint's armature, damping and friction, before the
+    reduction. An actuator of several joints has none.
     """
     driven = dict(actuator.terms)
     if len(actuator.rows) > 1:
@@ -125,7 +125,7 @@ def _shaft(model: Model, actuator: Actuator) -> tuple[Scalar, Scalar, Scalar]:
 
 
 def forces(matrix: Array, tau: Array) -> Array:
-    """U (..., nu) of least norm with B u = tau; not-a-number where no u gives it."""
+    """The u (..., nu) of least norm with B u = tau; not-a-number where no u gives it."""
     regular = np.asarray(np.isfinite(matrix).all(axis=(-1, -2), keepdims=True))
     inverse = np.linalg.pinv(np.where(regular, matrix, 0.0), rcond=NOTHING)
     u: Array = (inverse @ tau[..., None])[..., 0]
@@ -138,10 +138,10 @@ def forces(matrix: Array, tau: Array) -> Array:
 
 
 def bounds(model: Model, rates: Array | None) -> tuple[Array, Array]:
-    """The least and the greatest force of each actuator at these rates (..., nu), or at rest.
+    """Least and greatest force of each actuator (..., nu) at these rates, or at rest.
 
     With a torque-speed curve driving force falls linearly from stall to zero at no-load speed and
-    is zero beyond; without one nothing drives beyond the velocity limit. Braking force stays.
+    is zero beyond. Without one it is zero beyond the velocity limit. Braking force is not reduced.
     """
     if rates is None:
         most = np.array([float(driving(each, 0.0)) for each in model.actuators])
@@ -161,7 +161,7 @@ def motors(
 ) -> tuple[list[list[Scalar]], list[Scalar], list[Scalar]]:
     """B, and the least and the greatest force of each actuator at the rates Bᵀ v.
 
-    Beyond :data:`UNLIMITED` nothing limits.
+    A force beyond :data:`UNLIMITED` is no limit.
     """
     matrix = actuator_map(model, q)
     low: list[Scalar] = []
@@ -175,9 +175,9 @@ def motors(
 
 
 def driving(actuator: Actuator, rate: Scalar, band: float = 0.0) -> Scalar:
-    """The greatest force along a rate, scalars of any kind: effort, curve, velocity limit.
+    """The greatest force along a rate, by effort limit, curve, velocity limit; any scalars.
 
-    ``band``: the share of the velocity limit in which force falls to zero, instead of at once.
+    ``band``: share of the velocity limit over which force falls to zero, instead of at once.
     """
     force: Scalar = actuator.effort_limit
     if actuator.stall_torque is not None and actuator.no_load_speed is not None:
@@ -194,12 +194,12 @@ def driving(actuator: Actuator, rate: Scalar, band: float = 0.0) -> Scalar:
 
 
 def unlimited(force: Scalar) -> bool:
-    """Whether nothing limits it, wherever the robot stands."""
+    """Whether a force is infinite at every state."""
     return type(force) is float and math.isinf(force)
 
 
 def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Returns (least, greatest) tau (..., nv) of each coordinate while the others get nothing."""
+    """(least, greatest) force (..., nv) of each coordinate while those of all others are zero."""
     shape, wide, low, high = broadcast(matrix, lower, upper)
     nv, nu = matrix.shape[-2:]
     count = math.prod(shape)
@@ -215,14 +215,14 @@ def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
 def broadcast(
     matrix: Array, lower: Array, upper: Array
 ) -> tuple[tuple[int, ...], Array, Array, Array]:
-    """The batch's shape, and B and the limits with it."""
+    """The batch's shape; B and the limits broadcast to it."""
     shape = np.broadcast_shapes(matrix.shape[:-2], lower.shape[:-1])
     low, high = (np.broadcast_to(x, (*shape, matrix.shape[-1])) for x in (lower, upper))
     return shape, np.broadcast_to(matrix, (*shape, *matrix.shape[-2:])), low, high
 
 
 def blocks(pattern: ArrayLike) -> Iterator[tuple[list[int], list[int]]]:
-    """Coordinates and actuators that have to do with one another, in the order of the former."""
+    """Groups of coordinates and actuators that are coupled, in the order of the coordinates."""
     columns_of = (np.flatnonzero(row).tolist() for row in np.asarray(pattern))
     unassigned = {i: set[int](columns) for i, columns in enumerate(columns_of) if columns}
     while unassigned:
@@ -235,7 +235,7 @@ def blocks(pattern: ArrayLike) -> Iterator[tuple[list[int], list[int]]]:
 
 
 def _limits(b: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Returns the limits of one block: b (n, rows, columns), limits (n, columns)."""
+    """The limits of one block: b (n, rows, columns), limits (n, columns)."""
     finite = np.all(np.isfinite(b), axis=(1, 2))
     b = np.where(finite[:, None, None], b, 0.0)
     inverse = np.linalg.pinv(b, rcond=NOTHING)
@@ -249,7 +249,7 @@ def _limits(b: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     least = np.max(np.where(used, ends[0], -np.inf), axis=2)
     most = np.min(np.where(used, ends[1], np.inf), axis=2)
     pushed = np.any(~used & ((lower > 0.0) | (upper < 0.0))[:, None], axis=2)
-    lost = ~alone | pushed  # nothing pushes it alone
+    lost = ~alone | pushed  # no motor forces push it alone
     least, most = np.where(lost, 0.0, least), np.where(lost, 0.0, most)
     for n, i in np.argwhere(alone & ~unique[:, None]).tolist():
         unit = np.eye(b.shape[1])[i]
@@ -259,7 +259,7 @@ def _limits(b: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
 
 
 def _reach(b: Array, unit: Array, lower: Array, upper: Array) -> float:
-    """The greatest share of a torque that the motors give, by a linear programme."""
+    """The greatest multiple of a torque that the motors give, by a linear programme."""
     if np.isnan(lower).any():
         return np.nan
     from scipy.optimize import linprog
@@ -275,9 +275,9 @@ def _reach(b: Array, unit: Array, lower: Array, upper: Array) -> float:
 
 
 def polytope(b: Array, chosen: Sequence[int], lower: Array, upper: Array) -> Array:
-    """Vertices (m, len(chosen)) of the torques that these coordinates can get, others nothing.
+    """Vertices (m, len(chosen)) of the torques that these coordinates can have, all others zero.
 
-    In the plane counterclockwise. The set {B_c u : lower <= u <= upper, B_o u = 0} with c the
+    In the plane counterclockwise. The set is {B_c u : lower <= u <= upper, B_o u = 0}, with c the
     chosen coordinates and o the others.
     """
     if np.isnan(b).any() or np.isnan(lower).any():
@@ -290,7 +290,7 @@ def polytope(b: Array, chosen: Sequence[int], lower: Array, upper: Array) -> Arr
 
 
 def _null(rows: Array) -> Array:
-    """An orthonormal basis of what these rows do not see, as columns."""
+    """An orthonormal basis of the null space of these rows, as columns."""
     if not rows.size:
         return np.eye(rows.shape[1])
     _, values, vectors = np.linalg.svd(rows)
@@ -299,7 +299,7 @@ def _null(rows: Array) -> Array:
 
 
 def _box_in(null: Array, lower: Array, upper: Array) -> Array:
-    """The corners z of {lower <= N z <= upper}."""
+    """The vertices z of {lower <= N z <= upper}."""
     size = null.shape[1]
     if size == 0:
         return np.zeros((1, 0))
@@ -324,7 +324,7 @@ def _box_in(null: Array, lower: Array, upper: Array) -> Array:
 
 
 def _hull(points: Array) -> Array:
-    """The corners of the convex hull of points, counterclockwise in the plane."""
+    """The vertices of the convex hull of points, counterclockwise in the plane."""
     if len(points) <= 1:
         return points
     if points.shape[1] == 1:
@@ -337,7 +337,7 @@ def _hull(points: Array) -> Array:
     rank = int(np.sum(values > SINGULAR * max(values[0], TINY))) if values[0] > 0.0 else 0
     if rank == 0:
         return points[:1]
-    if rank < points.shape[1]:  # a segment, or a flat: its hull there
+    if rank < points.shape[1]:  # points on a line or plane: the hull in its coordinates
         return np.asarray(centre + _hull(spread @ axes[:rank].T) @ axes[:rank])
     try:
         return np.asarray(points[ConvexHull(points).vertices])
@@ -346,7 +346,7 @@ def _hull(points: Array) -> Array:
 
 
 def selected(model: Model, joints: Sequence[str] | str) -> list[int]:
-    """Indices into v of coordinates by name: joints of one freedom, or single freedoms."""
+    """Indices into v of coordinates by name: a joint of one freedom, or one of its freedoms."""
     names = [joints] if isinstance(joints, str) else list(joints)
     what = f" is no independent coordinate of '{model.name}'"
     check_names(names, model.dof_names, after=what, error=UnknownNameError)
@@ -356,7 +356,7 @@ def selected(model: Model, joints: Sequence[str] | str) -> list[int]:
 
 
 def needs_limits(model: Model, lower: Array, upper: Array) -> None:
-    """Refuse a polytope that has no corners; ValueError names the actuator without a limit."""
+    """Raises ValueError, naming an actuator without an effort limit: torques are unbounded."""
     endless = np.isinf(lower) | np.isinf(upper)
     for n, each in enumerate(model.actuators):
         if np.any(endless[..., n]):
@@ -395,20 +395,20 @@ def copper_loss(model: Model, u: ArrayLike) -> Array:
     return np.asarray(np.array(constants) * force * force)
 
 
-# ---- what motors give of required torques -----------------------------------------------
+# ---- torques within the motors' limits ----------------------------------------------------------
 
-# Motor forces u of least norm with B u = tau are clipped one by one to what each motor can do at
-# its rate, and come back as tau + B (clipped u - u): what no motor gives (a push on a floating
-# base, a joint without an actuator) stays as it is.
+# Motor forces u of least norm with B u = tau are clipped to what each motor can do at its rate. The
+# result is tau + B (clipped u - u): torques that no motor gives (a push on a floating base, a joint
+# without an actuator) stay.
 
 
 def saturated(
     model: Model, q: Vector, v: Vector, tau: Vector
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-    """(tau that acts (nv), motor forces u (nu), what of the required ones is lost (nu)).
+    """(torques that act (nv), motor forces u (nu), the part of required u that is lost (nu)).
 
-    Driving force at a velocity limit falls from all to nothing within its last hundredth, so that
-    a motor held at it by its load has a force that integrators can follow.
+    Driving force falls to zero over the last hundredth before a velocity limit, so that a motor
+    held there by its load has a force that integrators can follow.
     """
     matrix = actuator_map(model, q)
     result = list(tau)
@@ -427,7 +427,7 @@ def saturated(
             forces[n] = _within(u, low, high)
             lost[n] = u - forces[n]
             excess.append(lost[n])
-        if len(rows) == len(columns) == 1:  # without a division, as at dead points none is needed
+        if len(rows) == len(columns) == 1:  # no division by an entry that vanishes at dead points
             (i,), (n,), ((low, high),) = rows, columns, ends
             if not (unlimited(low) and unlimited(high)):
                 a, b = matrix[i][n] * low, matrix[i][n] * high
@@ -439,7 +439,7 @@ def saturated(
 
 
 def _within(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
-    """X, or the end that it is beyond; not-a-number stays that."""
+    """``x`` within ``low`` and ``high``; not-a-number stays."""
     if not unlimited(low):
         x = select(x - low, low, x)
     return x if unlimited(high) else select(high - x, high, x)
@@ -452,7 +452,7 @@ def _required(
     columns: Sequence[int],
     tau: Vector,
 ) -> list[Scalar]:
-    """U of least norm with the least error in B u = tau, of one block.
+    """Forces u of least norm and least error in B u = tau, for one block.
 
     By factors of full rank, B = C X with C some columns of B: u = Xᵀ (X Xᵀ)⁻¹ C⁺ tau.
     """
@@ -470,7 +470,7 @@ def _required(
 
 
 def _basis(model: Model, rows: Sequence[int], columns: Sequence[int]) -> list[int]:
-    """Actuators of a block whose effects span those of all others, wherever it is regular."""
+    """Actuators whose columns span the range of a block of B, where the block is regular."""
     from scipy.linalg import qr
 
     best: list[int] = []
@@ -488,7 +488,7 @@ def _basis(model: Model, rows: Sequence[int], columns: Sequence[int]) -> list[in
 
 @cached_on_model
 def _sampled(model: Model) -> list[Array]:
-    """B at some configurations."""
+    """B at a few random configurations."""
     rng = np.random.default_rng(0)
     states = [model.random_configuration(rng).tolist() for _ in range(RANK_SAMPLES)]
     return [np.array(actuator_map(model, q)) for q in states]
@@ -497,16 +497,16 @@ def _sampled(model: Model) -> list[Array]:
 def limits_alone(
     model: Model, q: Vector, v: Vector
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-    """Least and greatest tau (nv) of each coordinate while the others get nothing, and a doubt.
+    """Least and greatest force (nv) of each coordinate while all others are zero, and a doubt.
 
-    The doubt is 0 where each block of B is regular, so that motor forces are B⁻¹ tau, and 1
-    elsewhere: :func:`~robomodel.dynamics.actuators.maps.limits` has singular values for these.
-    Beyond :data:`UNLIMITED` nothing limits.
+    The doubt is 0 if each block of B is regular, so that motor forces are B⁻¹ tau, else 1:
+    :func:`~robomodel.dynamics.actuators.maps.limits` is for these states, by singular values.
+    A force beyond :data:`UNLIMITED` is no limit.
     """
     matrix = actuator_map(model, q)
     least: list[Scalar] = [0.0] * model.nv
     most: list[Scalar] = [0.0] * model.nv
-    error = dot(v, v)  # not a number where a rate is none
+    error = dot(v, v)  # makes the doubt 1 where a rate is not finite
     error = select(error - LARGE_FORCE, 0.0, 1.0)
     for rows, columns in blocks([[not is_zero(x) for x in row] for row in matrix]):
         if len(rows) != len(columns):
@@ -531,7 +531,7 @@ def limits_alone(
 
 
 def _ends_alone(share: Vector, ends: Sequence[Vector]) -> tuple[Scalar, Scalar]:
-    """How far a coordinate gets, from its motors' forces for a unit of it and their limits."""
+    """Least and greatest force of a coordinate, by its motors' shares of it and their limits."""
     low: Scalar = -LARGE_FORCE
     high: Scalar = LARGE_FORCE
     sizes = [select(s, -s, s) for s in share]

@@ -1,9 +1,9 @@
-"""What solves a contact problem (:mod:`robomodel.dynamics.contact.problem`) of numbers.
+"""The solver of contact problems (:mod:`robomodel.dynamics.contact.problem`) on arrays.
 
-:func:`solve` follows the sweeps of block Gauss–Seidel with Newton's method on Alart and Curnier's
-equations. Where that fails, as it does for redundant contacts, Newton's method is begun from the
-iterates of an interior-point method (:mod:`robomodel.dynamics.contact.interior_point`). The best
-point of all is kept; of impulses that do the same, the least.
+:func:`solve` runs sweeps of block Gauss–Seidel, then Newton's method on Alart and Curnier's
+equations. Where that fails, as for redundant contacts, it starts Newton's method from iterates of
+an interior-point method (:mod:`robomodel.dynamics.contact.interior_point`). It returns the iterate
+of the least residual, and of impulses with the same effect the least.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import NOTHING
 
-LANES = (1, 2, 4, 6, 8, 12, 16)  # numbers of contacts, and of other rows, compiled for
-QUICK = (8, 24)  # sweeps, each time followed by Newton's method
-LONG = (400,)  # sweeps where all else has not ended: they take as long as an interior point
+LANES = (1, 2, 4, 6, 8, 12, 16)  # compiled numbers of contacts, and of other rows
+QUICK = (8, 24)  # sweeps, each followed by Newton's method
+LONG = (400,)  # sweeps if all else failed: they take as long as an interior point
 NEWTON_STEPS = 8
-ENOUGH = 1e-11  # residual with which the interior-point method is not begun
-SLOPES = (1.0, 0.25)  # shares of the shift's slope that the interior-point method begins with
-FIRST = 1e-6  # μ from which on Newton's method is tried from interior points
-POLISH = 5  # steps of it
+ENOUGH = 1e-11  # residual with which the interior-point method is not started
+SLOPES = (1.0, 0.25)  # shares of the shift's slope with which the interior-point method starts
+FIRST = 1e-6  # μ below which Newton's method is tried from interior points
+POLISH = 5  # its steps from there
 REGULAR = (1e-8, 1e-11)  # of a block's trace, on the diagonal in Newton's method
 
 
 @dataclass(frozen=True)
 class ArrayProblem(ContactProblem):
-    """A contact problem of arrays: its parts are those of all contacts, stops, boxes at once."""
+    """A contact problem on arrays, whose parts are all contacts, all stops, all dry friction."""
 
     matrix: Array
     b: Array
@@ -85,12 +85,12 @@ class ArrayProblem(ContactProblem):
 
     @property
     def frictions(self) -> list[Array]:
-        """Friction of the contacts as :meth:`parts` has them."""
+        """Friction of the contacts, in the order of :meth:`parts`."""
         return [self.friction] if self.rows.contacts else []
 
     @property
     def limits(self) -> list[Array]:
-        """Bounds of dry friction as :meth:`parts` has it."""
+        """Bounds of dry friction, in the order of :meth:`parts`."""
         return [self.bounds] if self.rows.boxes else []
 
     def part(self, acting: Mask) -> ArrayProblem:
@@ -110,7 +110,7 @@ class ArrayProblem(ContactProblem):
         return result
 
     def projected(self, x: Array) -> Array:
-        """On the blocks' sets."""
+        """The projection of x on the blocks' sets."""
         result, first = x.copy(), 3 * self.rows.contacts
         contacts, stops, boxes = self.parts(x)
         for each in contacts:
@@ -124,7 +124,7 @@ class ArrayProblem(ContactProblem):
         return result
 
     def without_gain(self, work: Array, x: Array, x0: Array) -> Array:
-        """As :func:`robomodel.dynamics.contact.problem.without_gain`."""
+        """See :func:`robomodel.dynamics.contact.problem.without_gain`."""
         numbers = (each.tolist() for each in (self.matrix, work, x, x0))
         return np.array(without_gain(*numbers), dtype=float)
 
@@ -153,12 +153,11 @@ class ArrayProblem(ContactProblem):
 
 
 def solve(problem: ArrayProblem, start: Array, tolerance: float = 1e-10) -> tuple[Array, float]:
-    """x (n,) and its residual, relative to max |b|: at most ``tolerance`` where all went well.
+    """x (n,) and its residual relative to max |b|, which is at most ``tolerance`` if solved.
 
-    ``start``: the impulses of the step before, or zeros. A problem of the shape G = J M⁻¹ Jᵀ, b = J
-    v + β with β zero always has a solution; the residual tells where it was not found. Of impulses
-    that do the same (four corners of a block) these are the least ones, if they obey the laws too.
-    Contacts and stops that take no part have none.
+    ``start``: the impulses of the step before, or zeros. A problem with G = J M⁻¹ Jᵀ and b = J v +
+    β has a solution if β is zero. Of impulses with the same effect (four corners of a block) these
+    are the least, if they obey the laws too. Contacts and stops that do not take part get zero.
     """
     acting = np.ones(problem.rows.size, dtype=bool)
     held = problem.b < APART
@@ -192,7 +191,7 @@ def solve(problem: ArrayProblem, start: Array, tolerance: float = 1e-10) -> tupl
 
 
 def _from_inside(problem: ArrayProblem, goal: float, slope: float) -> Iterator[Array]:
-    """The interior-point method's iterates, and from some of them on Newton's."""
+    """Iterates of the interior-point method, and of Newton's method started from some of them."""
     scaled, rows, units = _in_cones(problem)
     target = FIRST
     for inside, mu in interior_points(scaled, slope):
@@ -208,7 +207,7 @@ def _from_inside(problem: ArrayProblem, goal: float, slope: float) -> Iterator[A
 def _iterated(
     problem: ArrayProblem, x: Array, goal: float, sweeps: Sequence[int]
 ) -> Iterator[Array]:
-    """Sweeps and Newton's method in turns; where there are too many rows, first the latter."""
+    """Sweeps and Newton's method in turn; with too many rows to compile, the latter first."""
     slips = np.zeros(problem.rows.contacts)
     if _padded(problem.rows) is None:
         yield (x := _newton(problem, x, goal, REGULAR[0], NEWTON_STEPS))
@@ -219,9 +218,9 @@ def _iterated(
 
 
 def _in_cones(problem: ArrayProblem) -> tuple[ConeProblem, Array, Array]:
-    """A problem in scaled units, its rows among all, and all rows' units.
+    """The problem in scaled units, the indices of its rows, and the units of all rows.
 
-    Without tangents of contacts that have no friction, and dry friction that has no bound.
+    It leaves out tangents of contacts without friction, and dry friction whose bound is zero.
     """
     rows, n = problem.rows, problem.rows.size
     k, free = rows.contacts, 3 * rows.contacts + rows.stops
@@ -254,7 +253,7 @@ def _in_cones(problem: ArrayProblem) -> tuple[ConeProblem, Array, Array]:
 
 
 def _least(problem: ArrayProblem, x: Array) -> Array:
-    """The least impulses that do what x does, of contacts that stick, slide and part as in x."""
+    """The least impulses with the effect of x, contacts sticking, sliding and parting as in x."""
     rows, unit, y = problem.rows, np.eye(len(x)), problem.matrix @ x + problem.b
     size = np.max(np.abs(problem.b))
     free = 3 * rows.contacts + rows.stops
@@ -284,7 +283,7 @@ def _least(problem: ArrayProblem, x: Array) -> Array:
 
 
 def _padded(rows: RowKinds) -> RowKinds | None:
-    """Compiled sizes that hold these rows; None where there are too many."""
+    """The compiled sizes that hold these rows; None if there are too many."""
 
     def up(n: int) -> int | None:
         return 0 if n == 0 else next((lanes for lanes in LANES if lanes >= n), None)
@@ -294,7 +293,7 @@ def _padded(rows: RowKinds) -> RowKinds | None:
 
 
 def _swept(problem: ArrayProblem, x: Array, slips: Array, count: int) -> tuple[Array, Array]:
-    """Sweeps, by a compiled program if there is one; what pads its rows is held open."""
+    """Sweeps, by a compiled program if there is one; rows that pad it have no impulses."""
     rows = problem.rows
     wide = _padded(rows)
     if wide is None:
@@ -322,7 +321,7 @@ def _swept(problem: ArrayProblem, x: Array, slips: Array, count: int) -> tuple[A
 
 @functools.cache
 def _sweeper(rows: RowKinds) -> TracedFunction:
-    """(x and slips, one row a sweep, numbers) → x and slips, each sweep's."""
+    """A sweep as a program: (x and slips, one row a sweep, numbers) → x and slips after each."""
     n, k = rows.size, rows.contacts
 
     def build(state: Vector, _: Vector, numbers: Vector) -> list[Scalar]:
@@ -341,8 +340,8 @@ def _sweeper(rows: RowKinds) -> TracedFunction:
 def _newton(problem: ArrayProblem, x: Array, goal: float, regular: float, steps: int) -> Array:
     """Newton's method on F = x - P(x - d y), with discs of radius μ n (Alart and Curnier).
 
-    Its slope takes G + ε with ε the share ``regular`` of a block's trace, so that redundant
-    contacts do no harm: only the rate feels it.
+    The slope takes G + ε instead of G, with ε the share ``regular`` of a block's trace: redundant
+    contacts make it singular otherwise. This changes the rate of convergence only.
     """
     traces = problem.traces[:, None]
     unit = np.eye(len(x))

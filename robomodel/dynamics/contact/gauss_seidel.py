@@ -1,7 +1,8 @@
-"""Block Gauss–Seidel on contacts, stops and dry friction, with the exact solution at each contact.
+"""Block Gauss–Seidel on contacts, stops and dry friction, exact at each contact, and Newton's
+method.
 
-And Newton's method after it. Over scalars of any kind, so that both run inside kernels; the laws
-are those of :mod:`robomodel.dynamics.contact.problem`.
+Over scalars of any kind, so that both run inside kernels. The laws are those of
+:mod:`robomodel.dynamics.contact.problem`.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from robomodel.scalars import Scalar, Vector, div, dot, maximum, minimum, select
 from robomodel.scalars import sqrt as root_of
 from robomodel.spatial import Vec, cross, inner, scale
 
-# A third and three times these numbers give the same motions to 1e-12 m (see time_stepping).
-PROXIMAL = 1e-9  # of a block's trace, on its diagonal in both places: planar robots' are singular
+# Motions with a third of these numbers and with three times them agree to 1e-12 m.
+PROXIMAL = 1e-9  # of a block's trace, added to its diagonal: those of planar robots are singular
 
 
-FASTENED = 1e6  # G's trace times the normal's inertia from which on a contact cannot rebound
+FASTENED = 1e6  # G's trace times the normal's inertia: a contact with more cannot rebound
 
 
-SLIPS = 3  # steps of Newton's on the slip of a sliding contact, a sweep
-END = 1e-6  # of σ, from its ends: nearer to 0, squares of what it scales vanish in single precision
+SLIPS = 3  # Newton steps on the slip of a sliding contact in a sweep
+END = 1e-6  # least distance of σ from 0 and 1: squares of smaller ones vanish in single precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class CoulombContact:
         )  # fmt: skip
 
     def solve(self, b: Vector, slip: Scalar) -> tuple[list[Scalar], Scalar]:
-        """x, and σ, from which the next sweep starts; ``b`` is y without the contact's own x."""
+        """x, and σ for the next sweep's start; ``b`` is y without the contact's own x."""
         x0, x1, x2 = (-dot(row, b) for row in self.inverse)
         sticks = length(x0, x1) - self.friction * x2
         per = div(1.0, self.normal)
@@ -113,7 +114,7 @@ class CoulombContact:
     def _start(
         self, turned: tuple[Scalar, Scalar], down: Scalar, per: Scalar, slip: Scalar
     ) -> Scalar:
-        """The σ of the sweep before; of one at its ends, that of an isotropic S, f being linear."""
+        """σ of the sweep before; if that is at an end, the root for an isotropic S."""
         at_zero = self.friction * down
         y = [-div(t, self.mean) for t in turned]
         at_one = length(*y) + (at_zero + self.friction * per * dot(self.gamma, y))
@@ -124,7 +125,7 @@ class CoulombContact:
     def _excess(
         self, turned: tuple[Scalar, Scalar], down: Scalar, per: Scalar, s: Scalar
     ) -> tuple[Scalar, Scalar]:
-        """f(σ) = |x_t| - μ x_n, and its slope."""
+        """f(σ) = |x_t| - μ x_n, zero where the contact slides, and its slope."""
         y, dy = self._tangent(turned, s)
         size = length(*y) + TINY_SINGLE
         f = size + self.friction * (down + per * dot(self.gamma, y))
@@ -145,7 +146,7 @@ class CoulombContact:
     def _slide(
         self, turned: tuple[Scalar, Scalar], down: Scalar, per: Scalar, s: Scalar
     ) -> tuple[Scalar, Scalar, Scalar]:
-        """The impulse of a sliding contact, brought onto the cone."""
+        """The impulse of a sliding contact, projected onto the cone."""
         y, _ = self._tangent(turned, s)
         n = maximum(-(down + per * dot(self.gamma, y)), 0.0)
         x0 = self.cosine * y[0] - self.sine * y[1]
@@ -155,7 +156,7 @@ class CoulombContact:
 
 
 def basis(normal: Vec) -> tuple[Vec, Vec, Vec]:
-    """Two tangents and the normal; the world's axes where that is z."""
+    """Two tangents and the normal; for the normal z the world's axes."""
     x, y, z = normal
     steep = y * y - 0.81  # negative where y is far enough from the normal, else x is taken
     first: Vec = (select(steep, z, 0.0), select(steep, 0.0, -z), select(steep, -x, y))
@@ -166,8 +167,8 @@ def basis(normal: Vec) -> tuple[Vec, Vec, Vec]:
 def wedged(block: Sequence[Vector], friction: Scalar) -> Scalar:
     """Negative where a contact cannot stick and rebound at once, from its block of G.
 
-    Its point moves along a line, or in a plane, so steep that friction holds it there whatever
-    pushes: impulses that do not move it are inside of the cone.
+    Its point can move along a line or in a plane only, so steep that friction holds it there under
+    any push: impulses that do not move it are inside the cone.
     """
     trace = block[0][0] + block[1][1] + block[2][2]
     at_one = [row[2] for row in CoulombContact.of(_proximal(block), friction).inverse]
@@ -176,7 +177,7 @@ def wedged(block: Sequence[Vector], friction: Scalar) -> Scalar:
 
 
 def within_reach(block: Sequence[Vector], velocity: Vector) -> list[Scalar]:
-    """The part of a velocity in the range of a contact's block of G: what impulses there can do."""
+    """The part of a velocity that a contact's impulses can change: in the range of its block."""
     inverse, more = CoulombContact.of(_proximal(block), 0.0).inverse, _proximal_term(block)
     return [x - more * dot(row, velocity) for x, row in zip(velocity, inverse, strict=True)]
 
@@ -194,7 +195,7 @@ def _proximal(block: Sequence[Vector]) -> list[list[Scalar]]:
 
 @dataclass(frozen=True)
 class Sweeps(ContactProblem):
-    """Block Gauss–Seidel on one problem; what does not change from sweep to sweep is kept."""
+    """Block Gauss–Seidel on one problem; keeps what all sweeps share."""
 
     @functools.cached_property
     def _contacts(self) -> list[tuple[list[list[Scalar]], CoulombContact]]:
@@ -209,7 +210,7 @@ class Sweeps(ContactProblem):
         ]
 
     def sweep(self, x: Vector, slips: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """Every block's own solution in turn, with the others as they are by then."""
+        """Solve each block in turn, with the latest values of the others."""
         x, slips = list(x), list(slips)
         for i, (block, contact) in enumerate(self._contacts):
             at = self.rows.blocks[i]
@@ -227,11 +228,11 @@ class Sweeps(ContactProblem):
         return x, slips
 
     def newton(self, x: Vector, steps: int, goal: Scalar = 0.0) -> list[Scalar]:
-        """Steps of Newton's method on Alart and Curnier's equations; x where they lead nowhere.
+        """Newton steps on Alart and Curnier's equations; x itself where they do not improve it.
 
-        And where its residual is within ``goal``. Where contacts are redundant the slope of F is
-        regularised: that changes the rate of convergence only. Each step is halved up to twice
-        where F does not become smaller.
+        Also x itself if its residual is at most ``goal``. The slope of F is regularised for
+        redundant contacts, which changes the rate of convergence only. Each step is halved up to
+        twice while F does not decrease.
         """
         n = self.rows.size
         total = dot([self.matrix[i][i] for i in range(n)], [1.0] * n)
@@ -280,7 +281,7 @@ class Sweeps(ContactProblem):
         return subtracted(x, points), slope
 
     def error(self, x: Vector) -> Scalar:
-        """max |F / d|."""
+        """The largest entry of F / d in magnitude."""
         f, _ = self._equations(x)
         worst: Scalar = 0.0
         for each, trace in zip(f, self.traces, strict=True):
@@ -289,7 +290,7 @@ class Sweeps(ContactProblem):
 
 
 def _eliminated(matrix: list[list[Scalar]], right: Vector) -> list[Scalar]:
-    """Gaussian elimination in the order of the rows."""
+    """Gaussian elimination in the order of the rows, without pivoting."""
     n = len(right)
     work, x = [list(row) for row in matrix], list(right)
     for k in range(n):

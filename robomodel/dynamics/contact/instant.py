@@ -1,11 +1,10 @@
 """Contact forces at an instant over scalars of any kind, with a residual that certifies them.
 
-Points that stick obey Signorini's and Coulomb's laws on accelerations, those that slide feel
-f = (n - μ ĉ) f_n, those that move away nothing: which is which, velocities say. A few sweeps of
-block Gauss–Seidel and steps of Newton's method on Alart and Curnier's equations solve this for
-nearly all states; the residual tells for which not, and these are for
-:mod:`robomodel.dynamics.contact.points`. Of forces that do the same, those of redundant points, the
-least are given.
+Points that stick obey Signorini's and Coulomb's laws on accelerations. Points that slide have the
+force f = (n - μ ĉ) f_n, points that move away none; velocities decide which is which. A few sweeps
+of block Gauss–Seidel and Newton steps on Alart and Curnier's equations solve this for nearly all
+states. The residual tells for which they do not: :mod:`robomodel.dynamics.contact.points` solves
+those. Of forces with the same effect, as at redundant points, the least are returned.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ from robomodel.scalars import (
 )
 from robomodel.tolerances import SINGULAR
 
-AT_REST = 1e-7  # m/s: what moves slower along the normal touches, across it sticks
+AT_REST = 1e-7  # m/s: slower points touch (along the normal) and stick (across it)
 SWEEPS, NEWTON = 8, 4
 LARGE_SQUARE = 1e200
-COLLISION = 1e300  # what stands in its place where points run into what they touch
+COLLISION = 1e300  # as the residual: a point approaches what it touches
 
 
 # ---- of k points, whatever the robot -------------------------------------------------------------
@@ -45,10 +44,10 @@ COLLISION = 1e300  # what stands in its place where points run into what they to
 
 @dataclass(frozen=True)
 class Kinds(Sweeps):
-    """Contacts of which velocities say whether they part, slide in a direction, or may stick.
+    """Contacts that part, slide in a given direction, or may stick, as their velocities decide.
 
-    ``leaves`` and ``slides`` are negative where they do; ``pushes`` are the forces of unit normal
-    force while they slide.
+    ``leaves`` and ``slides`` are negative where they do; ``pushes`` are the forces of sliding
+    contacts at unit normal force.
     """
 
     leaves: Vector = ()
@@ -59,7 +58,7 @@ class Kinds(Sweeps):
         return select(self.leaves[i], part, select(self.slides[i], slide, stick))
 
     def sweep(self, x: Vector, slips: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """Every contact's own solution in turn, with the others as they are by then."""
+        """Solve each contact in turn, with the latest values of the others."""
         x, slips = list(x), list(slips)
         for i, (block, contact) in enumerate(self._contacts):
             at = self.rows.blocks[i]
@@ -88,8 +87,8 @@ class Kinds(Sweeps):
         return self.error(x)
 
 
-def _of_numbers(x: Vector, residual: Scalar) -> Scalar:
-    """The residual of x; 1 where x is no number, which no comparison sees."""
+def _certified(x: Vector, residual: Scalar) -> Scalar:
+    """The residual of x; 1 where x is not-a-number, which comparisons miss."""
     return select(dot(x, x) - LARGE_SQUARE, residual, 1.0)
 
 
@@ -110,7 +109,7 @@ def unilateral_forces(
 ) -> list[Scalar]:
     """Unilateral contacts: forces (3k) in world axes, and the residual.
 
-    :data:`COLLISION` is the residual where a point runs into what it touches.
+    The residual is :data:`COLLISION` where a point approaches what it touches.
     """
     axes = [basis((normals[3 * i], normals[3 * i + 1], normals[3 * i + 2])) for i in range(k)]
     bases = [[list(axis) for axis in each] for each in axes]
@@ -148,17 +147,17 @@ def unilateral_forces(
     moved = div(largest(subtracted(shared, x)), largest(x) + TINY_SINGLE)
     residual = maximum(div(problem.residual(shared), size), 0.1 * change)
     doubtful = _doubtful(problem, moved)
-    residual = _of_numbers(shared, select(doubtful, 1.0, residual))
+    residual = _certified(shared, select(doubtful, 1.0, residual))
     finite = residual - COLLISION  # negative where it is
     residual = select(nearest + AT_REST, select(finite, COLLISION, residual), residual)
     return [*_back(bases, shared), residual]
 
 
 def _doubtful(problem: Kinds, moved: Scalar) -> Scalar:
-    """Negative where points slide and the solution need not be the only one.
+    """Negative where points slide and the solution may not be the only one.
 
-    Of points that slide the inverse inertia A between normal forces and accelerations is not
-    symmetric: one with A + Aᵀ positive definite has one solution for all accelerations.
+    For sliding points the inverse inertia A between normal forces and accelerations is not
+    symmetric. With A + Aᵀ positive definite there is one solution for all accelerations.
     """
     k = problem.rows.contacts
     sliding = [select(p, 1.0, s) for p, s in zip(problem.leaves, problem.slides, strict=True)]
@@ -181,7 +180,7 @@ def _doubtful(problem: Kinds, moved: Scalar) -> Scalar:
 
 @functools.cache
 def solver(k: int) -> TracedFunction:
-    """:func:`unilateral_forces` of k points, whatever the robot."""
+    """:func:`unilateral_forces` of k points, for any robot."""
     n = 3 * k
     sizes = {"inverse": n * n, "rates": n, "accelerations": n, "normals": n, "friction": k}
     key = digest(("contact forces", str(k), sources()))
@@ -197,10 +196,10 @@ def solver(k: int) -> TracedFunction:
 def sharing(
     k: int, sticking: bool, inverse: Vector, rates: Vector, normals: Vector, restitution: Vector
 ) -> list[Scalar]:
-    """The least impulses (3k) under which points leave as Newton's law says, and their doubt.
+    """The least impulses (3k) with which points leave by Newton's law, and a doubt about them.
 
-    With ``sticking`` they stop across the normal; otherwise impulses are along it. The doubt is
-    what the last refinement changed, and what is left of the equations, relative to the whole.
+    With ``sticking`` points stop across the normal; otherwise impulses are along it. The doubt is
+    the larger of the last refinement's change and the equations' residual, both relative.
     """
     matrix = [list(inverse[3 * k * i : 3 * k * (i + 1)]) for i in range(3 * k)]
     blocks: list[Matrix] = []
@@ -213,13 +212,13 @@ def sharing(
         right += subtracted(wanted, rate) if sticking else wanted
         blocks.append([[1.0 if r == c else 0.0 for c in range(3)] if sticking
                        else [normal[r] * e for e in normal] for r in range(3)])  # fmt: skip
-    if not sticking:  # only what is along the normals matters
+    if not sticking:  # only components along the normals matter
         matrix = [list(row) for row in zip(*(_projected(blocks, c)
                   for c in zip(*matrix, strict=True)), strict=True)]  # fmt: skip
     x, change = least_traced(matrix, blocks, right)
     left = subtracted(right, [dot(row, x) for row in matrix])
     doubt = maximum(change, div(largest(left), largest(right) + TINY_SINGLE))
-    return [*x, _of_numbers(x, doubt)]
+    return [*x, _certified(x, doubt)]
 
 
 def _projected(blocks: Sequence[Matrix], x: Vector) -> list[Scalar]:
@@ -228,7 +227,7 @@ def _projected(blocks: Sequence[Matrix], x: Vector) -> list[Scalar]:
 
 @functools.cache
 def sharer(k: int, sticking: bool) -> TracedFunction:
-    """:func:`sharing` of k points, whatever the robot."""
+    """:func:`sharing` of k points, for any robot."""
     n = 3 * k
     sizes = {"inverse": n * n, "rates": n, "normals": n, "restitution": k}
     key = digest(("contact impulses", str(k), str(sticking), sources()))

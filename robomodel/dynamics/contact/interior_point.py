@@ -1,20 +1,20 @@
-"""A primal-dual interior-point method for contact with friction, for problems that sweeps leave.
+"""A primal-dual interior-point method for contact with friction, where sweeps do not converge.
 
-In scaled units every contact's cone is Lorentz's, |x_t| <= x_n, and a row with bounds is a cone
-without tangents (an interval two). With X the impulses in these cones and Z the shifted velocities,
-which are dual to them,
+In scaled units every contact's cone is a Lorentz cone, |x_t| <= x_n; a row with one bound is a cone
+without tangents, an interval two. With X the impulses in these cones and Z the shifted velocities,
+which are dual to them, the equations
 
     G x + b = Eᵀ (Z - Γ(Z)),  X = E x + h,  X ∘ Z = μ e,
 
 are solved by Newton's method in Nesterov and Todd's scaling for a μ that goes to zero, with
 Mehrotra's corrector. De Saxcé's shift Γ = (0, 0, |Z_t|) is part of the iteration, not a loop around
 it (Acary, Armand, Nguyen and Shpakovych, *Second-order cone programming for frictional contact
-mechanics using interior point algorithm*, 2023). It makes the problem one that is not monotone,
-which is why steps stay near the central path.
+mechanics using interior point algorithm*, 2023). With it the problem is not monotone, so steps stay
+near the central path.
 
-Where contacts are redundant, as a foot's four corners are, the iterates approach the middle of the
-set of solutions, which tells of the contacts that stick, slide and part what single solutions do
-not: from there Newton's method ends at rounding.
+With redundant contacts, as a foot's four corners, iterates approach the middle of the set of
+solutions. There it is clear which contacts stick, slide and part, so Newton's method converges from
+there to rounding.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from robomodel.tolerances import ROUNDING
 Indices: TypeAlias = NDArray[np.intp]
 
 # Chosen on 5081 problems of bipeds and quadrupeds with box feet that stand, walk, land, rock and
-# slide, and of stacks. Not solved to 1e-10: 24 with 0.1 for CENTRED, 9 with 0.01; of 399 hard ones
-# 79 with 0.05 for SLOWEST (steps lead to the cones' boundaries), 11 with 0.2.
+# slide, and of stacks. Not solved to 1e-10: 24 with CENTRED 0.1, 9 with 0.01; of 399 hard ones 79
+# with SLOWEST 0.05 (steps lead to the cones' boundaries), 11 with 0.2.
 MOST_ITERATIONS = 50
 BOUNDARY = 0.99  # share of the way to the cones' boundaries
-CENTRED = 0.01  # share of μ below which no product of eigenvalues falls
-SLOWEST = 0.2  # share of μ that is left by a step at least
-SHORT = 0.2  # shares of steps below which half the shift's slope is taken from then on
+CENTRED = 0.01  # share of μ below which no product of eigenvalues may fall
+SLOWEST = 0.2  # least share of μ that a step leaves
+SHORT = 0.2  # share of a step: after a shorter one half the shift's slope is used
 
 
 @dataclass(frozen=True)
 class ConeProblem:
-    """A contact problem in scaled units: the cones of ``rough`` contacts first, then lines.
+    """A contact problem in scaled units: cones of contacts with friction first, then single rows.
 
     Attributes:
-        matrix: G of the rows that act (n, n), of blocks with unit traces.
+        matrix: G of the acting rows (n, n), whose blocks have unit traces.
         b: (n,), the largest number 1.
         rough: Number of contacts with friction.
         components: Indices into the flattened cones (3m,) of those that have a row.
         columns: The row of each component.
         signs: The sign of each component, -1 at upper bounds.
-        h: Cones (m, 3) without impulses: bounds of dry friction.
+        h: Cones (m, 3) at zero impulse: bounds of dry friction.
     """
 
     matrix: Array
@@ -76,7 +76,7 @@ class ConeProblem:
         return np.asarray(np.bincount(self.columns, weights, len(self.b)), dtype=float)
 
     def unshifted(self, z: Array, slope: Array) -> Array:
-        """Z - Γ'(Z) Z for cones and directions alike; ``slope``: unit slips (rough, 2)."""
+        """Z - Γ'(Z) Z, for cones and for directions; ``slope``: unit slips (rough, 2)."""
         result = z.copy()
         result[: self.rough, 2] -= np.sum(slope * z[: self.rough, :2], axis=1)
         return result
@@ -128,9 +128,9 @@ class Scaling:
 
 
 def interior_points(problem: ConeProblem, share: float = 1.0) -> Iterator[tuple[Array, float]]:
-    """Iterates x (n,), each with the μ before it, until no step leads on.
+    """Iterates x (n,), each with the μ before it, until no step can be taken.
 
-    ``share``: of the shift's slope that steps take, at most half of it after short ones.
+    ``share`` of the shift's slope is used in steps, at most half of it after a short one.
     """
     x = np.zeros(len(problem.b))
     x[problem.columns[problem.components % 3 == 2]] = 1.0
@@ -151,7 +151,7 @@ def interior_points(problem: ConeProblem, share: float = 1.0) -> Iterator[tuple[
 def _advanced(
     problem: ConeProblem, x: Array, z: Array, share: float
 ) -> tuple[Array, Array, float, float] | None:
-    """The next x and z, the μ before, and the share of the step that was taken."""
+    """The next x and z, the μ before, and the share of the step that was taken; None at the end."""
     primal = problem.cones(x) + problem.h
     mu = float(np.sum(primal * z)) / len(z)
     slips = z[: problem.rough, :2]
@@ -171,7 +171,7 @@ def _advanced(
 def _directions(
     problem: ConeProblem, x: Array, z: Array, mu: float, left: Array, slope: Array
 ) -> tuple[Array, Array] | None:
-    """Newton's step (n,), (m, 3) by a predictor and a corrector; None where there is none."""
+    """Newton's step (n,), (m, 3) by predictor and corrector; None if it is not finite."""
     from scipy.linalg import lapack
 
     scaling = Scaling.of(x, z)
@@ -201,13 +201,13 @@ def _directions(
 
 
 def _det(a: Array) -> Array:
-    """The product of the eigenvalues n ± |t|."""
+    """The product of the eigenvalues n ± |t| (m,)."""
     r = np.hypot(a[:, 0], a[:, 1])
     return np.asarray((a[:, 2] - r) * (a[:, 2] + r))
 
 
 def _product(a: Array, b: Array) -> Array:
-    """Jordan's product."""
+    """The Jordan product a ∘ b (m, 3)."""
     result = a[:, 2:] * b + b[:, 2:] * a
     result[:, 2] = np.sum(a * b, axis=1)
     return np.asarray(result)

@@ -1,8 +1,8 @@
-"""The least of all forces that do the same, as those of redundant points do.
+"""The least of all forces with the same effect, as redundant points have them.
 
-Of numbers by eigenvalues or singular values, whose rank is decided by a share of the largest. Over
-scalars of any kind by a few steps of iterative refinement of z = P (P G² P + ε)⁻¹ P G …, which stay
-in the range of P G and so need no rank.
+On arrays by eigenvalues or singular values, the rank decided by a share of the largest. Over
+scalars of any kind by a few iterative refinements of z = P (P G² P + ε)⁻¹ P G …, which stay in the
+range of P G and so need no rank.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ REGULARISED = 1e-14  # of the squared trace of G, on the diagonal of P G² P
 
 
 def check_tolerance(tolerance: float) -> None:
-    """ValueError for what is no share."""
+    """Raises ValueError for a tolerance that is not in [0, 1)."""
     if not (isinstance(tolerance, Real) and 0.0 <= tolerance < 1.0):
         raise ValueError(f"tolerance must be a number from 0 to below 1, got {tolerance!r}")
 
 
 def least(matrix: Array, right: Array, tolerance: float) -> Array:
-    """The shortest least-squares solution for a symmetric positive semidefinite matrix.
+    """The least-squares solution of least norm for a symmetric positive semidefinite matrix.
 
-    Eigenvalues up to ``tolerance`` of the largest are zero. Not-a-number where the matrix is.
+    Eigenvalues up to ``tolerance`` times the largest count as zero. Not-a-number where the matrix
+    is.
     """
     check_tolerance(tolerance)
     regular = np.asarray(np.isfinite(matrix).all(axis=(-1, -2), keepdims=True))
@@ -54,8 +55,8 @@ def least(matrix: Array, right: Array, tolerance: float) -> Array:
 def least_alike(effects: Array, x: Array, tolerance: float, *, symmetric: bool = False) -> Array:
     """The least x' (n,) with ``effects`` (m, n) x' = effects x.
 
-    Singular values up to ``tolerance`` of the largest are zero. ``symmetric``: effects are, and
-    positive semidefinite, which takes a third of the time.
+    Singular values up to ``tolerance`` times the largest count as zero. ``symmetric``: effects are
+    symmetric and positive semidefinite, which takes a third of the time.
     """
     if symmetric:
         sizes, columns = np.linalg.eigh(effects)
@@ -69,7 +70,7 @@ def least_alike(effects: Array, x: Array, tolerance: float, *, symmetric: bool =
 def least_traced(
     matrix: Matrix, blocks: Sequence[Matrix], right: Vector
 ) -> tuple[list[Scalar], Scalar]:
-    """The least x in the range of P with G x nearest to ``right``, and what its last step changed.
+    """The least x in the range of P with G x nearest to ``right``, and the last step's share of x.
 
     ``blocks``: symmetric projections P (3 by 3) of each contact's forces.
     """
@@ -99,7 +100,7 @@ def least_traced(
 
 
 def largest(x: Vector) -> Scalar:
-    """The largest magnitude."""
+    """The largest magnitude of the entries."""
     worst: Scalar = 0.0
     for each in x:
         worst = maximum(magnitude(each), worst)

@@ -1,10 +1,10 @@
-"""Points that touch something rigid: how they move, and what holds them, at an instant.
+"""Points that touch something rigid: their motion and the forces on them, at an instant.
 
-Accelerations c̈ = J a + J̇ v of the points in world axes, gravity not in them; forces f on them with
-M a + bias = tau + Jᵀ f. Bilateral contacts keep c̈ = 0, with the f of least norm. Unilateral ones
-obey Signorini's law on accelerations and Coulomb's: those at rest stick or begin to slip
-(:mod:`.contact.complementarity`), those that slide feel f = (n - μ ĉ) f_n with ĉ the
-direction of their slip, where the law has one solution, several, or none (Painlevé).
+Accelerations c̈ = J a + J̇ v of the points are in world axes, without gravity; the forces f on them
+obey M a + bias = tau + Jᵀ f. Bilateral contacts keep c̈ = 0, with the f of least norm. Unilateral
+ones obey Signorini's law on accelerations and Coulomb's: those at rest stick or begin to slip
+(:mod:`.contact.complementarity`), those that slide have f = (n - μ ĉ) f_n with ĉ the direction of
+their slip; the law then has one solution, several, or none (Painlevé).
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, subtracted, transposed
 from robomodel.tolerances import NOTHING, RANK, ROUNDING, SAME, SINGULAR
 
-ENUMERATED = 10  # sliding contacts of which all 2^n sets are tried: more take too long
-UNSOLVED = 1e-6  # residual from which on a problem counts as not solved
+ENUMERATED = 10  # most sliding contacts of which all 2^n sets are tried
+UNSOLVED = 1e-6  # residual above which a problem counts as not solved
 P = ParamSpec("P")
 UP = (0.0, 0.0, 1.0)
 DOUBTFUL = 1e-11  # relative error above which impulses are computed by eigenvalues
-FEW_POINTS = 4  # points of which the forces are compiled: the program grows with their cube
+FEW_POINTS = 4  # most points whose forces are compiled: the program grows with their cube
 COLLIDES = "points run into what they touch: an impact comes first (rm.impulse)"
-# Impulses of points that cannot stick and rebound at once are by the inverse of rounding larger
-# than those without rebounds: 1e3 and 1e5 give the same.
+# Impulses of points that cannot stick and rebound at once exceed those without rebounds by the
+# inverse of rounding: 1e3 and 1e5 give the same.
 WEDGED = 1e4
 
 
@@ -59,7 +59,7 @@ class Touch(NamedTuple):
 
     @property
     def points(self) -> int:
-        """Their number k."""
+        """The number k of points."""
         return int(self.inverse.shape[-1] // 3)
 
     def changes(self, forces: Array) -> Array:
@@ -75,7 +75,7 @@ def touch_derivatives(
     forces: Vector,
     places: Sequence[FramePlacement],
 ) -> list[list[list[Scalar]]]:
-    """What the derivatives of held contacts are made of, at traced q and v; a and forces constant.
+    """The parts of the derivatives of held contacts, at traced q and v; a and forces constant.
 
     ∂/∂q and ∂/∂v, q in the tangent space, of rnea(q, v, a) - Jᵀ f (nv by nv each) and of the
     points' accelerations (3k by nv each); then J (3k by nv) and M.
@@ -121,7 +121,7 @@ def collide(
     tolerance: float,
     quick: bool,
 ) -> tuple[Array, Array]:
-    """(v⁺, impulses (..., k, 3)) of points that move with ``rates``; the rest as ``rm.impulse``.
+    """(v⁺, impulses (..., k, 3)) of points with velocities ``rates``; others as ``rm.impulse``.
 
     Newton's law for the points' velocities c: c⁺ = -e c⁻ along the normals, zero across.
     """
@@ -138,7 +138,10 @@ def bilateral(
     tolerance: float,
     quick: bool,
 ) -> Array:
-    """The least impulses (..., 3k) that let points leave as Newton's law says, pulling ones too."""
+    """The least impulses (..., 3k) with which points leave by Newton's law; they may pull.
+
+    ``quick``: by the compiled program, except for states where its result is doubtful.
+    """
     check_tolerance(tolerance)
     k = rates.shape[-1] // 3
     normal, bounce = _directions(normals, k), _coefficients(restitution, k, "restitution")
@@ -157,7 +160,7 @@ def bilateral(
 def _bilateral(
     inverse: Array, rates: Array, normal: Array, bounce: Array, sticking: bool, tolerance: float
 ) -> Array:
-    """The same by eigenvalues."""
+    """:func:`bilateral` by eigenvalues."""
     k = rates.shape[-1] // 3
     normal = normal.reshape(*normal.shape[:-1], k, 3)
     before = rates.reshape(*rates.shape[:-1], k, 3)
@@ -175,10 +178,10 @@ def _bilateral(
 def held(
     touch: Touch, free: Array, accelerations: Array, tolerance: float, quick: bool
 ) -> tuple[Array, Array]:
-    """Bilateral: (a, forces (..., 3k)) from what the points do under ``free``, a without contact.
+    """Bilateral contacts: (a, forces (..., 3k)) from the points' accelerations at ``free``.
 
-    Where contacts contradict each other (points of one body that turns) they are met in the
-    least-squares sense, with a RuntimeWarning. ``quick``: by the compiled program where it serves.
+    ``free`` is a without contact. Contacts that contradict each other (points of one body that
+    turns) are met in the least-squares sense, with a RuntimeWarning.
     """
     forces = bilateral(touch.inverse, accelerations, UP, 0.0, True, tolerance, quick)
     left = accelerations + np.einsum("...ij,...j->...i", touch.inverse, forces)
@@ -202,9 +205,9 @@ def unilateral(
     normals: Array,
     friction: Array,
 ) -> tuple[Array, Array, str]:
-    """One state's (a, forces (k, 3)), and the text of a warning, "" without one.
+    """(a, forces (k, 3)) of one state, and the text of a warning or "".
 
-    Arrays as :func:`held`'s, of one state; ``normals`` (3k,), ``friction`` (k,).
+    Arrays as in :func:`held`, of one state; ``normals`` (3k,), ``friction`` (k,).
     """
     inverse, k = touch.inverse, touch.points
     normals = normals.reshape(k, 3)
@@ -247,11 +250,11 @@ def unilateral(
 
 
 def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Array, str]:
-    """0 <= x ⟂ A x + b >= 0 with A not symmetric: its solution, the one nearest to none of several.
+    """0 <= x ⟂ A x + b >= 0 with A not symmetric: its solution, or the least of several.
 
     A + Aᵀ positive definite has one solution for every b. Else all sets of contacts are tried.
-    ``effects`` @ x (3k,) is what x does to the points, ``lengths`` are the forces' for unit x. Sets
-    that do the same, as those of redundant points, are one solution, with the least forces.
+    ``effects`` @ x (3k,) is the effect of x on the points, ``lengths`` are those of the forces at
+    unit x. Sets with the same effect, as of redundant points, are one solution, of least forces.
     """
     n = len(b)
     if n > ENUMERATED or np.linalg.eigvalsh(matrix + matrix.T)[0] > 0.0:
@@ -290,7 +293,7 @@ def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Arra
 
 
 def _shared(on: Mask, x: Array, effects: Array, lengths: Array) -> Array:
-    """The least forces of the contacts ``on`` that do what x does; x itself where these pull."""
+    """The least forces of the contacts ``on`` with the effect of x; x itself where these pull."""
     result = np.zeros_like(x)
     size = lengths[on]
     result[on] = least_alike(effects[:, on] / size, size * x[on], SINGULAR) / size
@@ -298,7 +301,7 @@ def _shared(on: Mask, x: Array, effects: Array, lengths: Array) -> Array:
 
 
 def _placed(blocks: Sequence[Array], at: Sequence[int], k: int) -> Array:
-    """Rows (n, 3k) of contacts' own rows."""
+    """Rows (n, 3k) from blocks of rows of single contacts."""
     rows = np.zeros((sum(len(block) for block in blocks), 3 * k))
     first = 0
     for block, i in zip(blocks, at, strict=True):
@@ -315,10 +318,10 @@ def rebound(
     normals: Array,
     friction: Array,
 ) -> tuple[Array, Array, float]:
-    """One state's (v⁺, impulses (k, 3), residual) of an impact that pushes and never pulls.
+    """(v⁺, impulses (k, 3), residual) of an impact of one state, which pushes and never pulls.
 
-    Newton's law along the normals of points that approach, Coulomb's across; where friction would
-    make several rebounds win energy, they are drawn back until none is won.
+    Newton's law holds along the normals of points that approach, Coulomb's across. Where friction
+    would make rebounds gain energy, they are reduced until none is gained.
     """
     inverse, k = touch.inverse, touch.points
     normals = normals.reshape(k, 3)
@@ -341,13 +344,13 @@ def rebound(
 def rebounding(
     problem: ArrayProblem, plain: Array, start: Array, tolerance: float = 1e-10
 ) -> tuple[Array, float]:
-    """The solution of a problem with rebounds, drawn back until no energy is won, and its residual.
+    """The solution of a problem with rebounds, reduced until no energy is gained; its residual.
 
-    ``plain`` is y without impulses; ``problem.b`` has the rebounds (negative) and gaps (positive)
-    beside it; see :func:`.problem.without_gain`.
+    ``plain`` is y without impulses; ``problem.b`` also has the rebounds (negative) and gaps
+    (positive); see :func:`.problem.without_gain`.
 
-    Where a robot cannot stick and rebound at once (a pendulum's end moves along one line, aslant to
-    the ground) there is no solution: those rebounds are without friction then.
+    Where a robot cannot stick and rebound at once (a pendulum's end moves along one line, oblique
+    to the ground) there is no solution; these contacts then rebound without friction.
     """
     shift = problem.b - plain
     x, residual = solve(problem, start, tolerance)
@@ -411,7 +414,7 @@ def pushed(
 ) -> tuple[Array, Array]:
     """:func:`unilateral` of a batch: (a, forces (..., k, 3)).
 
-    ``quick``: by the compiled program, but for states that it does not solve.
+    ``quick``: by the compiled program, except for states that it does not solve.
     """
     k = touch.points
     normal, rub = _directions(normals, k), _coefficients(friction, k, "friction")
@@ -446,7 +449,7 @@ def pushed(
 
 
 def _states(arrays: Sequence[tuple[Array, int]]) -> tuple[tuple[int, ...], Iterator[list[Array]]]:
-    """The batch's shape, and the arrays of one state after the other; (array, axes of its own)."""
+    """The batch's shape, and an iterator over states; from pairs (array, number of core axes)."""
     batches = [x.shape[: x.ndim - axes] for x, axes in arrays]
     try:
         batch = np.broadcast_shapes(*batches)
@@ -464,7 +467,7 @@ def _tell(what: str) -> None:
 
 
 def _run(function: TracedFunction, arrays: Sequence[tuple[Array, int]]) -> Array:
-    """A compiled program on arrays of so many axes of their own, which become one."""
+    """A compiled program on (array, number of core axes) pairs; two core axes are flattened."""
     try:
         solution: Array = function(
             *(
@@ -479,7 +482,7 @@ def _run(function: TracedFunction, arrays: Sequence[tuple[Array, int]]) -> Array
 
 
 def _kept(make: Callable[P, Array]) -> Callable[P, Array]:
-    """Remember the results for plain numbers, whose checks take longer than the dynamics."""
+    """Cache the results for plain numbers, whose checks take longer than the dynamics."""
     kept: Callable[..., Array] = functools.lru_cache(maxsize=256)(make)
 
     def call(*args: P.args, **options: P.kwargs) -> Array:
@@ -524,7 +527,7 @@ def _coefficients(values: ArrayLike, k: int, what: Literal["friction", "restitut
 
 
 def solved(mass: Array, right: Array) -> Array:
-    """M⁻¹ (..., n, m) right; not-a-number where M is singular or no number, as of aba."""
+    """M⁻¹ (..., n, m) right; not-a-number where M is singular or not finite, as in aba."""
     unit = np.eye(mass.shape[-1])
     regular = np.asarray(np.isfinite(mass).all(axis=(-1, -2), keepdims=True))
     try:

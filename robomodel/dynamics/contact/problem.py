@@ -1,11 +1,11 @@
 """Contact, joint stops and dry friction as one complementarity problem, at an instant or of a step.
 
-With G the inverse inertia that the rows' x meet and y = G x + b what they then do (of a step x are
-impulses and y velocities at its end, of an instant forces and accelerations),
+With y = G x + b, where G is the inverse inertia at the rows (in a step x are impulses and y the
+velocities at its end; at an instant x are forces and y accelerations),
 
 * a contact's three rows (two tangents, normal) obey Signorini's and Coulomb's laws: x is in the
   cone K = {|x_t| <= μ x_n}, and -(y + Γ(y)) in its normal cone at x, with De Saxcé's shift
-  Γ(y) = (0, 0, μ |y_t|), which makes Coulomb's law of a convex cone's;
+  Γ(y) = (0, 0, μ |y_t|), which turns Coulomb's law into that of a convex cone;
 * a stop's row 0 <= x ⟂ y >= 0;
 * a dry-friction row |x| <= bound, x opposing y at its bound where y is not zero.
 
@@ -26,12 +26,12 @@ from typing import Any, TypeAlias
 
 from robomodel.scalars import Scalar, Vector, div, dot, maximum, minimum, select, sqrt
 
-TINY_SINGLE = 1e-30  # a number in single precision, too
-APART = 1e9  # m/s: b of a contact or a stop that takes no part
-SLIDING = 1e-7  # share of the largest b from which on a contact counts as sliding
+TINY_SINGLE = 1e-30  # positive in single precision, too
+APART = 1e9  # m/s: b of a contact or a stop that does not take part
+SLIDING = 1e-7  # share of the largest b above which a contact counts as sliding
 
 Slope: TypeAlias = list[dict[int, Scalar]]
-"""Derivatives of a contact's three components by these, by rows."""
+"""Derivatives of a contact's three components, by rows, each by the index of the variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def cone(x: Vector, friction: Scalar) -> list[Scalar]:
     r, n = length(x[0], x[1]), x[2]
     height = div(friction * r + n, 1.0 + friction * friction)
     height = maximum(height, 0.0)
-    outside = minimum(friction * n - r, n)  # negative out of the cone, a ray included
+    outside = minimum(friction * n - r, n)  # negative out of the cone; with μ = 0 it is a ray
     share = div(friction * height, maximum(r, TINY_SINGLE))
     return [
         select(outside, share * x[0], x[0]),
@@ -89,7 +89,7 @@ def disc(a: Vector, friction: Scalar) -> tuple[list[Scalar], Slope]:
     t0, t1, n = a[0], a[1], maximum(a[2], 0.0)
     size = maximum(length(t0, t1), TINY_SINGLE)
     radius = friction * n
-    slips = radius - size  # negative where it does
+    slips = radius - size  # negative where the contact slips
     share = select(slips, div(radius, size), 1.0)
     u0, u1 = div(t0, size), div(t1, size)
     presses = select(-a[2], 1.0, 0.0)
@@ -115,11 +115,12 @@ def interval(a: Scalar, bound: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def without_gain(matrix: Sequence[Vector], work: Vector, x: Vector, x0: Vector) -> list[Scalar]:
-    """Impulses between those with restitution, x, and those without, x0, that win no energy.
+    """Impulses between x, with restitution, and x0, without, that gain no energy.
 
-    Newton's restitution may win some where several contacts rub: W(x) = workᵀ x + ½ xᵀ G x > 0,
-    ``work`` being the velocities of the rows before. The sets of impulses being convex, x0 + t (x -
-    x0) with the one root t in [0, 1] of W = 0 is allowed.
+    Newton's restitution may gain some if several contacts have friction: W(x) = workᵀ x + ½ xᵀ G x
+    > 0, with ``work`` the velocities of the rows before. The sets of impulses are convex, so x0 +
+    t (x
+    - x0) with the root t in [0, 1] of W = 0 is allowed.
     """
     d = [a - b for a, b in zip(x, x0, strict=True)]
     gd = [dot(row, d) for row in matrix]
@@ -141,7 +142,7 @@ def without_gain(matrix: Sequence[Vector], work: Vector, x: Vector, x0: Vector) 
 class ContactProblem:
     """y = G x + b: G (n, n), b (n,), ``friction`` of the contacts, ``bounds`` of the dry friction.
 
-    Over scalars of any kind; :class:`.complementarity.ArrayProblem` is one of arrays.
+    Over scalars of any kind; :class:`.complementarity.ArrayProblem` is the one on arrays.
     """
 
     rows: RowKinds
@@ -151,7 +152,7 @@ class ContactProblem:
     bounds: Any
 
     def y(self, x: Any, rows: range | None = None) -> Any:
-        """G x + b, of some rows."""
+        """G x + b, all rows or some."""
         return [dot(self.matrix[i], x) + self.b[i] for i in rows or range(self.rows.size)]
 
     @functools.cached_property
@@ -175,19 +176,19 @@ class ContactProblem:
         return result
 
     def parts(self, x: Any) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        """x of the contacts, components by components, of stops, and of dry friction."""
+        """x by contacts (three components each), of stops, and of dry friction."""
         first, free = 3 * self.rows.contacts, 3 * self.rows.contacts + self.rows.stops
         return [x[i : i + 3] for i in range(0, first, 3)], x[first:free], x[free:]
 
     @property
     def frictions(self) -> Sequence[Any]:
-        """Friction of the contacts as :meth:`parts` has them."""
+        """Friction of the contacts, in the order of :meth:`parts`."""
         result: Sequence[Any] = self.friction
         return result
 
     @property
     def limits(self) -> Sequence[Any]:
-        """Bounds of dry friction as :meth:`parts` has it."""
+        """Bounds of dry friction, in the order of :meth:`parts`."""
         result: Sequence[Any] = self.bounds
         return result
 
@@ -198,7 +199,7 @@ class ContactProblem:
     def projections(
         self, a: Any
     ) -> tuple[list[tuple[list[Scalar], Slope]], list[tuple[Scalar, Scalar]]]:
-        """P of a = x - d y, and its slope: of contacts, and of single rows."""
+        """P of a = x - d y with its slope, for contacts, and for single rows."""
         contacts, stops, boxes = self.parts(a)
         single = [half_line(s) for s in stops]
         single += [interval(s, m) for s, m in zip(boxes, self.limits, strict=True)]
@@ -212,14 +213,14 @@ class ContactProblem:
         return result
 
     def projected(self, x: Any) -> Any:
-        """On the blocks' sets."""
+        """The projection of x on the blocks' sets."""
         contacts, stops, boxes = self.parts(x)
         result = [p for a, mu in zip(contacts, self.frictions, strict=True) for p in cone(a, mu)]
         result += [half_line(a)[0] for a in stops]
         return result + [interval(a, m)[0] for a, m in zip(boxes, self.limits, strict=True)]
 
     def residual(self, x: Any) -> Any:
-        """The largest residual of a block: a velocity, or at an instant an acceleration."""
+        """The largest residual of a block: a velocity, at an instant an acceleration."""
         y = self.shifted(self.y(x))
         moved = [u - d * w for u, d, w in zip(x, self.scales, y, strict=True)]
         worst: Scalar = 0.0

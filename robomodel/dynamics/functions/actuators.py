@@ -90,7 +90,7 @@ def actuator_forces(
 ) -> Array:
     """The motor forces u of least norm that give tau: B u = tau.
 
-    Not-a-number where none do: a floating base that is pushed, a joint without a motor.
+    Not-a-number where no u gives tau, as on a floating base or a joint without a motor.
 
     Returns:
         u: Motor forces (..., nu).
@@ -148,7 +148,7 @@ def actuator_gains(
     """Stiffness and damping of the coordinates from gains of position loops at the motors.
 
     u = -kp (position - reference) - kd rate at each motor acts as tau = -K dq - D v near the
-    references: K = B diag(kp) Bᵀ, D = B diag(kd) Bᵀ. (What turns B as q changes is not in K.)
+    references: K = B diag(kp) Bᵀ, D = B diag(kd) Bᵀ. (K leaves out the change of B with q.)
 
     Args:
         kp: Gains (..., nu) [N m/rad or N/m].
@@ -172,11 +172,11 @@ def from_actuators(
     *,
     guess: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """The state at which encoders at the motors read this: the inverse of `actuator_positions`.
+    """The state at which actuators have these positions and velocities.
 
-    Newton's method from ``guess``, in steps of at most 0.3 rad (or m), so that linkages stay on its
-    branch. The base stays where ``guess`` has it, at rest. Compiled, but for a ``guess`` that is
-    farther than three steps reach.
+    The inverse of :func:`actuator_positions`: Newton's method from ``guess``, in steps of at most
+    0.3 rad (or m), so that linkages stay on its branch. The base stays where ``guess`` has it, at
+    rest. Compiled, unless ``guess`` is farther away than three steps reach.
 
     Args:
         model: The robot.
@@ -232,29 +232,29 @@ def from_actuators(
 
 @dataclass(frozen=True)
 class _Encoders:
-    """Positions (n, nu) of actuators, as what shall be read."""
+    """Target positions (n, nu) of actuators, for :func:`read`."""
 
     model: Model
     target: Array
 
     def lack(self, q: Array, rows: NDArray[np.intp]) -> Array:
-        """What is missing (m, nu)."""
+        """Positions that are still missing (m, nu)."""
         return self.target[rows] - actuator_positions(self.model, q)
 
     def way(self, q: Array, lack: Array) -> Array:
-        """The velocities (m, nv) of least squares."""
+        """Velocities (m, nv) towards the target, by least squares."""
         return _inverse_map(self.model, q, lack)
 
 
 def _at_positions(model: Model, target: Array, q: Array) -> Array:
-    """Configurations (n, nq) at which actuators are there; not-a-number where there are none."""
+    """Configurations (n, nq) with these actuator positions; not-a-number where there is none."""
     bound = CONTRADICTS * np.maximum(1.0, np.abs(target).max(axis=-1, initial=0.0))
     reached, off = read(model, q, _Encoders(model, target))
     return np.where((off <= bound)[:, None], reached, np.nan)
 
 
 def _at_rates(model: Model, q: Array, rates: Array) -> Array:
-    """Velocities (n, nv) at which the actuators have these; not-a-number where they have not."""
+    """Velocities (n, nv) with these actuator rates; not-a-number where there are none."""
     v = _inverse_map(model, q, rates)
     error = np.abs(actuator_velocities(model, q, v) - rates).max(axis=-1, initial=0.0)
     bound = CONTRADICTS * np.maximum(1.0, np.abs(rates).max(axis=-1, initial=0.0))
@@ -262,7 +262,7 @@ def _at_rates(model: Model, q: Array, rates: Array) -> Array:
 
 
 def _inverse_map(model: Model, q: Array, rates: Array) -> Array:
-    """The velocities (n, nv) of least squares, the base at rest; not-a-number if some are open."""
+    """Velocities (n, nv) by least squares, the base at rest; not-a-number if some stay open."""
     free = slice(6 if model.floating_base is not None else 0, model.nv)
     matrix = np.swapaxes(actuator_map(model, q)[:, free], 1, 2)
     regular = np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
@@ -279,10 +279,10 @@ def _inverse_map(model: Model, q: Array, rates: Array) -> Array:
 def reflected(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Reflected:
     """Reflected inertia, damping and friction of each actuator on each independent velocity.
 
-    Of coordinate i and actuator n I b², d b² and f |b| with b = B[i, n] of :func:`actuator_map` and
-    I, d, f of its rotor (of a joint without one: the joint's armature, damping and friction). The
-    inertia is that of the rotor's spin alone, what textbooks call reflected inertia, I N²; the mass
-    matrix has besides what couples spins with the motion of the bodies that carry rotors.
+    For coordinate i and actuator n they are I b², d b² and f |b|, with b = B[i, n] of
+    :func:`actuator_map` and I, d, f of the rotor (without a rotor the joint's armature, damping and
+    friction). The inertia is that of the rotor's spin alone, I N² in textbooks; the mass matrix
+    also couples spins with the motion of the bodies that carry rotors.
 
     Returns:
         reflected: The tuple (inertia, damping, friction), each (..., nv, nu).
@@ -303,18 +303,18 @@ def saturate(
     tau: ArrayLike,
     **options: Unpack[Options],
 ) -> tuple[Array, Array, Array]:
-    """Torques that motors give within their limits, where more is required.
+    """Torques within the limits of motors, for required torques that may exceed them.
 
-    The motor forces of least norm with B u = tau, each within its effort limit and what its
-    torque-speed curve or velocity limit leaves it at its rate Bᵀ v. Driving force without a curve
-    falls to zero within the last hundredth below the velocity limit. ``simulate`` and ``rollout``
-    move under these torques with ``saturate=True``.
+    The motor forces of least norm with B u = tau are clipped, each to its effort limit and to what
+    its torque-speed curve or velocity limit leaves at its rate Bᵀ v. Without a curve, driving force
+    falls to zero over the last hundredth below the velocity limit. ``simulate`` and ``rollout``
+    apply these torques with ``saturate=True``.
 
     Returns:
-        tau: The required torques less B times ``lost`` (..., nv); torques on a floating base or a
-            joint without an actuator, which no motor gives, stay.
+        tau: The required torques less B times ``lost`` (..., nv). Torques that no motor gives, on a
+            floating base or a joint without an actuator, stay.
         u: Motor forces (..., nu), within their limits.
-        lost: The excess of each motor's required force (..., nu): zero where it is not saturated.
+        lost: Excess of each motor's required force (..., nu); zero where it is not saturated.
 
     Examples:
         >>> model = rm.robots.load("parallel_ankle")
@@ -324,7 +324,7 @@ def saturate(
     """
     torque, u, lost = run(model, "saturate", {"q": q, "v": v, "tau": tau}, **options)
     nan = np.isnan(as_array(v, model.nv, "v", "nv")).any(axis=-1)
-    if np.any(nan):  # the least of a number and none is the number
+    if np.any(nan):  # minima ignore not-a-number
         for result in (torque, u, lost):
             result[np.broadcast_to(nan, result.shape[:-1])] = np.nan
     return torque, u, lost
@@ -337,15 +337,15 @@ def torque_limits(
     v: ArrayLike | None = None,
     **options: Unpack[Options],
 ) -> tuple[Array, Array]:
-    """Least and greatest tau of each coordinate while the others get nothing.
+    """Least and greatest force on each coordinate while those on all others are zero.
 
     From the actuators' effort limits (and stall torques) through gears and linkages at q. Zero
-    where nothing pushes a coordinate alone.
+    where no motors can push a coordinate alone.
 
     Args:
-        v: Velocities (..., nv); with them the torque-speed curves count too: driving force falls
-            linearly to zero at no-load speed, without a curve nothing drives beyond the velocity
-            limit, braking stays.
+        v: Velocities (..., nv); with them torque-speed curves count too: driving force falls
+            linearly to zero at no-load speed; without a curve it is zero beyond the velocity limit.
+            Braking force stays.
 
     Returns:
         lower: Least forces (..., nv).
@@ -378,7 +378,7 @@ def torque_polytope(
     v: ArrayLike | None = None,
     **options: Unpack[Options],
 ) -> Array | list[Array]:
-    """The corners of the torques that some coordinates can have together at q, the others none.
+    """Corners of the torques that these coordinates can have together at q, all others zero.
 
     Args:
         joints: Names of independent coordinates (``model.dof_names``).

@@ -108,16 +108,16 @@ def efpa(
 ) -> Array:
     """Inverse operational-space inertia Λ⁻¹ = J M⁻¹ Jᵀ of k frames.
 
-    Unit wrenches at the frames, and the accelerations that they make there: frame after frame,
-    angular first, each in its own axes, as in :func:`jacobian`. C-EFPA (Chignoli et al., section
-    VIII): no mass matrix is formed, and the cost is linear in the depth of the tree. Kernels write
-    the matrix for up to eight frames, and what it is a product of for more.
+    It maps wrenches at the frames to the accelerations that they cause, frame after frame, angular
+    first, each in its own axes, as in :func:`jacobian`. C-EFPA (Chignoli et al., section VIII): no
+    mass matrix is formed, and the cost is linear in the depth of the tree. For more than eight
+    frames kernels return factors of the matrix, which NumPy multiplies.
 
     Args:
         frames: Links' names, or (link, offset); a single one is k = 1. They may be on any bodies,
             rotors and linkages included, and several on one; on links fixed to the world they give
             zeros.
-        method: "cluster", or another that :func:`compile` knows of "efpa".
+        method: "cluster", or another method of "efpa" in :func:`compile`.
 
     Returns:
         inverse: Λ⁻¹ (..., 6k, 6k).
@@ -155,17 +155,16 @@ def impulse(
     """Velocities after an impact, and the impulses on the robot.
 
     Each point leaves with -restitution times its velocity along its normal. Positions do not
-    change. v⁺ = v + M⁻¹ Jᵀ λ, with λ from the points' J M⁻¹ Jᵀ (C-EFPA). Contacts that repeat each
-    other (a rigid foot's fourth corner) share the impulse of least norm; contacts that contradict
-    each other are met in the least-squares sense. Impulses may come out pulling: a contact does not
-    hold there, so leave it out. Energy is not gained with restitution 0, nor without friction with
-    one restitution for all; sticking points that rebound can gain some (Kane's paradox of Newton's
-    law).
+    change. v⁺ = v + M⁻¹ Jᵀ λ, with λ from the points' J M⁻¹ Jᵀ (C-EFPA). Redundant contacts (a
+    rigid foot's fourth corner) share the impulse of least norm; contradictory ones are met in the
+    least-squares sense. An impulse that pulls is of a contact that does not hold: leave it out.
+    Energy is not gained with restitution 0, nor without friction with one restitution for all;
+    sticking points that rebound can gain some (Kane's paradox of Newton's law).
 
     With ``unilateral`` contacts push and never pull, and stick or slip by Coulomb's law: Newton's
-    law holds along the normals of points that approach, others may stay or leave. Then no energy is
-    gained: where friction between rebounding points would, they rebound less. Solved to 1e-10 of
-    the velocities; raises a RuntimeWarning where not.
+    law holds along the normals of points that approach, others may stay or leave. Energy is never
+    gained: where friction between rebounding points would add some, they rebound less. Solved to
+    1e-10 of the velocities, with a RuntimeWarning where not.
 
     Args:
         frames: The k points that touch something rigid at this instant: links, or (link, offset).
@@ -226,10 +225,10 @@ def contact_aba(
     """Forward dynamics with contacts: accelerations, and the forces on the points.
 
     Unilateral contacts obey Signorini's law on accelerations. Those at rest stick, or begin to
-    slip, and those that slide are braked, by Coulomb's law. Points that move away feel nothing.
-    Where points run into what they touch (:func:`impulse` comes first), and where no finite forces
-    obey the laws (Painlevé), the result is not-a-number with a RuntimeWarning; of several
-    solutions, also warned of, it is the one of the least forces.
+    slip, and those that slide are braked, by Coulomb's law. Forces on points that move away are
+    zero. Where points approach what they touch (call :func:`impulse` first), and where no finite
+    forces obey the laws (Painlevé), the result is not-a-number with a RuntimeWarning. Of several
+    solutions it is the one of least forces, also with a warning.
 
     Args:
         frames: The k points that touch something rigid at rest: links, or (link, offset).
@@ -281,9 +280,9 @@ def contact_aba_derivatives(
     """Derivatives of :func:`contact_aba` with bilateral contacts (``unilateral=False``).
 
     q varies in the tangent space. From M ∂a = Jᵀ ∂f - ∂(rnea - Jᵀ f) and J ∂a = -∂(J a + J̇ v).
-    Where contacts are redundant those of the forces are of their least-norm solution at fixed J M⁻¹
-    Jᵀ; those of a hold as they are. Where contacts contradict each other, where
-    :func:`contact_aba` warns, there are none.
+    With redundant contacts the derivatives of f are those of the least-norm forces at fixed J M⁻¹
+    Jᵀ; those of a are exact. Where contacts contradict each other, and :func:`contact_aba` warns,
+    derivatives mean nothing.
 
     Args:
         frames: The k points in contact: links, or (link, offset).
@@ -328,7 +327,7 @@ def _free_motion(
     keys: tuple[FrameKey, ...],
     **options: Unpack[ForceOptions],
 ) -> tuple[Touch, Array, Array, Array]:
-    """The points, a without contact, and the points' velocities and accelerations then."""
+    """The points; a without contact; the points' velocities and accelerations then."""
     arguments = {"q": q, "v": v, "tau": tau}
     if len(keys) <= MANY_FRAMES:
         free, inverse, columns, *motion = run(
@@ -353,7 +352,7 @@ def _response(
     method: Method,
     **options: Unpack[Options],
 ) -> tuple[Touch, Array]:
-    """The points and their J; of many of them by the factors of J M⁻¹ Jᵀ.
+    """The points and their J; if they are many, by the factors of J M⁻¹ Jᵀ.
 
     Rows of points that no motion moves are zero: what rounding leaves there would be divided by.
     """

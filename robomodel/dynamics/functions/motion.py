@@ -128,13 +128,13 @@ def aba(
 ) -> Array:
     """Forward dynamics: the accelerations under the forces ``tau``.
 
-    States at which a loop is singular give not-a-number for themselves alone. C-ABA (Chignoli et
+    States at which a loop is singular give not-a-number in their own rows only. C-ABA (Chignoli et
     al., section V-B).
 
     Args:
-        method: Those of :func:`rnea`; "lagrange": the same as "cluster" by multipliers of the loops
+        method: As in :func:`rnea`; "lagrange": the same as "cluster" by multipliers of the loops
             and couplings on the spanning tree; "orthonormal": the same in orthonormal coordinates
-            of each cluster, which loses fewer digits next to the dead points of linkages.
+            of each cluster, which loses fewer digits near the dead points of linkages.
 
     Returns:
         a: Accelerations (..., nv) of the independent coordinates.
@@ -150,7 +150,7 @@ def aba(
 
 @algorithm(crba_recursion, M=("nv", "nv"))
 def crba(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
-    """Joint-space inertia matrix M, gears' and loops' reflected inertias included.
+    """Joint-space inertia matrix M, with the reflected inertias of gears and loops.
 
     Returns:
         M: The matrix (..., nv, nv).
@@ -184,7 +184,7 @@ def passive_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Op
 
     Springs between links, at joints (dependent ones and rotors' included) and at the joints of
     loops, each with -stiffness · (x - reference) - damping · ẋ on its own coordinate x, brought to
-    the independent ones by ∂ẋ/∂v. Dry friction is not in it: at rest it is a constraint force.
+    the independent ones by ∂ẋ/∂v. Dry friction is left out: at rest it is a constraint force.
     ``rnea``, ``aba``, ``bias_force``, ``hybrid`` and the derivatives count these forces among what
     acts on the robot with ``passive=True``: ``rnea(…, passive=True)`` = rnea - passive_force.
 
@@ -216,17 +216,17 @@ def correction_force(
 
     With the accelerations a of the robot under tau, q̇ₜ = Gₜ v and tau = Gₜᵀ tauₜ, it is
     IDₜ(qₜ, Gₜ v, Gₜ a + gₜ) - tauₜ, of the inverse dynamics IDₜ of the tree. A simulator of the
-    tree that adds it to tauₜ at each step follows the robot, without contact. In MuJoCo that is
-    exact, too: nothing of the tree's inertia is between joints of two branches. Where rods' spins
-    are locked in the tree, tauₜ is what is nearest to tau. MuJoCo holds followers softly: use a
-    tree without them.
+    tree that adds it to tauₜ at each step follows the robot, without contact. This is exact in
+    MuJoCo, too, where the tree has no inertia between joints of two branches. Where spins of rods
+    are locked in the tree, tauₜ is the nearest to tau. MuJoCo holds followers softly: use a tree
+    without them (``followers=False``).
 
     Args:
-        tree: A tree of :func:`approximate_tree` with other options; default that with none.
+        tree: A tree of :func:`approximate_tree` with other options; default: with none.
 
     Returns:
         correction: Forces (..., n) on the joints of the tree, in the order of its v; with
-            ``passive`` that tree's springs and damping act, too.
+            ``passive`` that tree's springs and damping act on it.
 
     Examples:
         >>> model = rm.robots.load("belt_leg")
@@ -261,9 +261,9 @@ def armature(
 ) -> Array:
     """Reflected inertia at the independent joints.
 
-    Gᵀ (H' + diag(armature)) G, with H' the inertia that rotors, couplers and all other bodies that
-    an approximating open tree locks have by their motion relative to what carries them, and the
-    armature that the file gives joints. A rotor geared by N adds N² times its inertia.
+    Gᵀ (H' + diag(armature)) G, with the armature that the file gives joints. H' is the inertia of
+    rotors, couplers and all other bodies that an approximating open tree locks, for their motion
+    relative to the bodies that carry them. A rotor geared by N adds N² times its inertia.
 
     Args:
         q: One configuration, or a batch (..., nq); default :meth:`Model.neutral`. Gears and belts
@@ -303,7 +303,7 @@ def hybrid(
     """Hybrid dynamics: all forces and accelerations, from some of each.
 
     Every set of freedoms with prescribed accelerations is an algorithm of its own, compiled at its
-    first call; see :mod:`robomodel.dynamics.recursions.aba`.
+    first call; see :mod:`robomodel.dynamics.recursions.hybrid`.
 
     Args:
         tau: Independent joint → force (...), or (..., n) for a joint with n degrees of freedom, or
@@ -467,8 +467,8 @@ def rnea_hessian_product(
 #
 #     H a + b = τ + Kᵀ λ,  K a = k
 #
-# has, where k is in the range of K and H is definite on K's kernel, one a at any rank of K, and
-# among the λ one of least norm. With P = 1 - K⁺ K, g = K⁺ k and any α > 0 it solves
+# has one solution a at any rank of K, and one λ of least norm, if k is in the range of K and H is
+# definite on K's kernel. With P = 1 - K⁺ K, g = K⁺ k and any α > 0, a solves
 #
 #     (P H P + α (1 - P)) a = P (τ - b - H g) + α g,  λ = K⁺ᵀ (H a + b - τ),
 #
@@ -476,15 +476,15 @@ def rnea_hessian_product(
 
 
 class Accelerations(NamedTuple):
-    """Accelerations of all joints, and what the conditions on them are worth.
+    """Accelerations of all joints, with the rank and the residual of the conditions on them.
 
     Attributes:
         a: Accelerations (..., n_joint_velocities), in ``joint_names`` order, the base first.
         multipliers: Forces λ (..., n_constraints) of least norm along the rows of
             :meth:`robomodel.Model.constraint_matrix`.
         rank: Of these rows (...): less than elsewhere at a change point.
-        residual: The largest entry (...) of K a - k, and of K v where that is larger: beyond
-            rounding, the velocities are on no branch of the motion.
+        residual: The largest entry (...) of K a - k, and of K v where that is larger. Beyond
+            rounding, the mechanism cannot move with these velocities.
     """
 
     a: Array
@@ -505,13 +505,13 @@ def accelerations(
 ) -> Accelerations:
     """Forward dynamics of all joints from the velocities of all joints, at singular positions too.
 
-    Where :func:`aba` takes the independent velocities, which do not say the motion at a dead point,
-    and of which there are too few at a change point. States that are not finite, and those at which
-    motions are free that move no mass, give not-a-number for themselves alone.
+    :func:`aba` takes the independent velocities, which do not determine the motion at a dead point
+    and are too few at a change point. States that are not finite, and those where a motion without
+    mass is free, give not-a-number in their own rows only.
 
-    At a change point a is that of the mechanism as free as K leaves it there, all of whose motions
-    obey the conditions to second order; on one branch of them it may differ by what a third would
-    say.
+    At a change point a is that of the mechanism with all freedoms that K leaves there, whose
+    motions obey the conditions to second order; on a single branch, conditions of third order may
+    change it.
 
     Args:
         velocities: Velocities (..., n_joint_velocities) of every joint of the spanning tree, in
@@ -525,7 +525,7 @@ def accelerations(
 
     Raises:
         ValueError: Arrays that do not fit, a ``tolerance`` that is not between 0 and 1; with
-            ``check``, what is no state.
+            ``check``, invalid states.
         UnknownNameError: A link that is not known.
 
     Examples:

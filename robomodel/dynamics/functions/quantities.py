@@ -1,7 +1,7 @@
-"""Terms of the equations of motion, frames, the centre of mass, energy, as controllers use them.
+"""Terms of the equations of motion, frames, the centre of mass and energy, for controllers.
 
-Arguments, ``backend`` and ``check`` as in :mod:`robomodel.dynamics`. What Pinocchio calls it stands
-in parentheses; its spatial vectors have the linear part first, these the angular.
+Arguments, ``backend`` and ``check`` as in :mod:`robomodel.dynamics`. Names of Pinocchio's functions
+are in parentheses; its spatial vectors have the linear part first, these the angular.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def frame_bias(
     """
 
 
-# ---- of sensors, by estimation -------------------------------------------------------------------
+# ---- sensors, for estimation ---------------------------------------------------------------------
 
 declare(
     "gyroscope_derivatives",
@@ -257,7 +257,7 @@ def mass_inverse(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Arra
     """
 
 
-# ---- frames --------------------------------------------------------------------------------------
+# ---- energy, centre of mass, momentum ------------------------------------------------------------
 
 
 @algorithm(momentum.energy, kinetic=(), potential=())
@@ -318,7 +318,7 @@ def center_of_mass_velocity(
 def center_of_mass_acceleration(
     model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[Options]
 ) -> Array:
-    """Acceleration of the centre of mass, without gravity's (acom).
+    """Acceleration of the centre of mass; gravity is left out (acom).
 
     Returns:
         acceleration: (..., 3) [m/s²], in world axes.

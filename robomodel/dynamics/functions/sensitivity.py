@@ -1,4 +1,4 @@
-"""Derivatives of results by a robot's parameters."""
+"""Derivatives of results with respect to a robot's parameters."""
 
 from __future__ import annotations
 

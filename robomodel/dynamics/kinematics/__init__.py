@@ -1,1 +1,1 @@
-"""Where bodies and frames are and how they move, and what sensors on them measure."""
+"""Poses and motions of bodies and frames, momentum, and readings of sensors on frames."""

@@ -46,7 +46,7 @@ REFERENCES: tuple[Reference, ...] = ("local", "world", "local_world_aligned")
 def frame_key(frame: FrameLike) -> FrameKey:
     """A frame as a key: a link's name, or (link, offset) with the offset's three numbers.
 
-    TypeError for what is neither, ValueError for an offset that is not three finite numbers.
+    Raises TypeError for anything else, ValueError if the offset is not three finite numbers.
     """
     if isinstance(frame, str):
         return frame
@@ -68,7 +68,7 @@ def frame_keys(frames: FrameLike | Sequence[FrameLike]) -> tuple[FrameKey, ...]:
     """Frames as keys; a link's name, or one (link, offset), is one frame."""
     try:
         return _hashed_keys(tuple(frames) if isinstance(frames, list) else frames)
-    except TypeError:  # an offset without a hash, or what is no frame
+    except TypeError:  # an offset that cannot be hashed, or no frame
         return _frame_keys(frames)
 
 
@@ -100,8 +100,8 @@ class FramePlacement:
     """A frame fixed to a body (``WORLD`` for the fixed base), placed in its internal axes.
 
     ``reference``: the axes of its motions: "local", at its origin in its own axes;
-    "local_world_aligned", at its origin in the world's axes; "world", of the point of its body
-    that is at the world's origin, in the world's axes.
+    "local_world_aligned", at its origin in world axes; "world", at the point of its body that is at
+    the world's origin, in world axes.
     """
 
     body: int
@@ -120,7 +120,7 @@ def place(model: Model, frame: FrameKey, reference: Reference = "local") -> Fram
 def body_wrenches(model: Model, by_link: Mapping[str, Vector]) -> dict[int, Wrench]:
     """Wrenches on links (six numbers each, in the link's axes) as wrenches on bodies.
 
-    Those on links fixed to the world are ignored: the world takes them.
+    Wrenches on links fixed to the world have no effect.
     """
     wrenches: dict[int, Wrench] = {}
     for link, x in by_link.items():
@@ -152,7 +152,7 @@ def pose_of(state: Configuration, at: FramePlacement) -> tuple[Mat, Vec]:
 def jacobian(model: Model, q: Vector, at: FramePlacement) -> list[list[Scalar]]:
     """J (6 by nv): the frame's velocity, angular first, in its reference, is J v.
 
-    Row r is the unit wrench r at the frame, carried to the base: what it does to each joint passed.
+    Row r has the generalised forces of the unit wrench r at the frame, carried to the base.
     """
     state = Configuration(model, q, (at.body,))
     rows = [joint_forces(model, state, at.body, at.pose.to_parent(f)) for f in UNIT_WRENCHES]
@@ -164,7 +164,7 @@ def jacobian(model: Model, q: Vector, at: FramePlacement) -> list[list[Scalar]]:
 
 
 def joint_forces(model: Model, state: Configuration, body: int, wrench: Wrench) -> list[Scalar]:
-    """What a wrench on a body, in its internal axes, does to the independent velocities (nv)."""
+    """Generalised forces (nv) of a wrench on a body, given in its internal axes."""
     row: list[Scalar] = [0.0] * model.nv
     while body != WORLD:
         node = model.nodes[body]
@@ -188,9 +188,9 @@ def velocity(model: Model, q: Vector, v: Vector, at: FramePlacement) -> tuple[Sc
 def acceleration(
     model: Model, q: Vector, v: Vector, a: Vector, at: FramePlacement, *, with_gravity: bool = False
 ) -> tuple[Scalar, ...]:
-    """How the frame turns and its origin, a point of its body, accelerates; in its reference.
+    """Angular acceleration of a frame and acceleration of its origin, in its reference.
 
-    ``with_gravity``: minus gravity, as accelerometers measure it.
+    ``with_gravity``: less gravity, as accelerometers measure it.
     """
     if at.body == WORLD:
         up = at.pose.unrotate(minus(ZERO, model.gravity)) if with_gravity else ZERO
@@ -210,7 +210,7 @@ def acceleration(
 
 
 def _referred(placed: tuple[Mat, Vec], at: FramePlacement, motion: Motion) -> Motion:
-    """A velocity at the frame's origin in its axes as its reference wants it."""
+    """A velocity at the frame's origin, given in its axes, in its reference."""
     rotation, origin = placed
     angular, linear = apply(rotation, motion.angular), apply(rotation, motion.linear)
     if at.reference == "world":
@@ -260,7 +260,7 @@ def homogeneous(rotation: Mat, origin: Vec) -> list[Scalar]:
     return [*top, 0.0, 0.0, 0.0, 1.0]
 
 
-# ---- what sensors on a frame read ---------------------------------------------------------------
+# ---- readings of sensors on a frame --------------------------------------------------------------
 
 
 def gyroscope_derivatives(

@@ -69,7 +69,7 @@ def _gathered(
     join: Callable[[T, T], T],
     total: T,
 ) -> T:
-    """The sum of what bodies have, carried from the tips to the world."""
+    """The sum of the bodies' ``parts``, carried from the tips to the world."""
     for body in reversed(range(len(parts))):
         parent, carried = state.model.nodes[body].parent, carry(state.transforms[body], parts[body])
         if parent == WORLD:
@@ -100,7 +100,7 @@ def centroidal_map(model: Model, q: Vector) -> list[list[Scalar]]:
 def _momenta(model: Model, q: Vector) -> tuple[list[Wrench], Vec]:
     """Momentum about the world's origin of every unit velocity; Σ mass · centre of mass.
 
-    What a unit velocity moves are the composites of its cluster's bodies, as in ``crba``.
+    A unit velocity moves the composites of its cluster's bodies, as in ``crba``.
     """
     at = Configuration(model, q)
     inertia, total = list(at.inertia), NO_INERTIA
@@ -141,7 +141,5 @@ def centroidal_momentum(model: Model, q: Vector, v: Vector) -> tuple[Scalar, ...
     state = State(model, q, (), v)
     momenta = [inertia * twist for inertia, twist in zip(state.inertia, state.twists, strict=True)]
     total = _gathered(state, momenta, Transform.to_parent, Wrench.__add__, NO_WRENCH)
-    if model.mass == 0.0:
-        return total.entries()
-    center = scale(1.0 / model.mass, _first_moment(state))
+    center = _per_mass(model, _first_moment(state))
     return (*minus(total.moment, cross(center, total.force)), *total.force)

@@ -1,4 +1,4 @@
-"""Positions and velocities of all bodies: what every recursion starts from. Scalars of any kind.
+"""Positions and velocities of all bodies, from which recursions start. Scalars of any kind.
 
 Also the tangents of the configuration space, on traced scalars.
 """
@@ -50,9 +50,9 @@ class Configuration:
     ``transforms[i]`` places body i in its parent. ``rows[r]`` is row r of G (a spanning velocity)
     over the cluster's own independent velocities. ``inertia[i]`` is body i's.
 
-    All results for bodies are in their internal axes, except that axisymmetric bodies,
-    whose dynamics is the same in axes that do not turn, have axes that stand as their joint does,
-    unless they are ``turned``.
+    Results for bodies are in their internal axes, which turn with them. Axisymmetric bodies, whose
+    dynamics does not depend on how far they have turned, have axes that do not turn with the
+    joint, unless they are ``turned``.
     """
 
     model: Model
@@ -117,10 +117,10 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class AccelerationField:
-    """How a body's points r accelerate, conventionally and against gravity: ``linear`` + U r.
+    """Conventional accelerations of a body's points r, less gravity: ``linear`` + U r.
 
-    ``around`` is U = [α]x + [ω]x², ``alpha`` is α, all in its own axes. ``parent_motion``: α and
-    the acceleration at its origin as its parent has them.
+    ``around`` is U = [α]x + [ω]x², ``alpha`` is α, all in its own axes. ``parent_motion``: α of the
+    parent and the acceleration of the parent's point at the body's origin.
     """
 
     parent_motion: Motion
@@ -209,9 +209,9 @@ class State(Configuration):
     def points(
         self, accelerations: Vector, *, with_gravity: bool = True
     ) -> Iterator[AccelerationField]:
-        """How each body's points move at these spanning accelerations, one body after the other.
+        """Accelerations of each body's points at these spanning accelerations, body by body.
 
-        Against gravity; without ``with_gravity``, in the world.
+        Less gravity; without ``with_gravity``, in the world.
         """
         up = minus(ZERO, self.model.gravity) if with_gravity else ZERO
         base = AccelerationField(NO_MOTION, ZERO, up, STILL)
@@ -243,7 +243,7 @@ class State(Configuration):
 
     @cached_property
     def twists(self) -> list[Motion]:
-        """Velocities of all bodies' origins, with their linear parts."""
+        """Spatial velocities of all bodies at their origins, in their axes."""
         result: list[Motion] = []
         for body, (node, relative) in enumerate(zip(self.model.nodes, self.relative, strict=True)):
             parent = NO_MOTION if node.parent == WORLD else result[node.parent]
@@ -260,7 +260,7 @@ Direction: TypeAlias = dict[Traced, Operand]
 
 
 def position_directions(model: Model, q: Sequence[Traced]) -> list[Direction]:
-    """For every independent velocity, how q changes along it, and recorded functions of q."""
+    """For every independent velocity the rates of q along it, and of recorded functions of q."""
     directions: list[Direction] = [{} for _ in range(model.nv)]
     for cluster in model.clusters:
         positions = q[cluster.q]
@@ -275,7 +275,7 @@ def position_directions(model: Model, q: Sequence[Traced]) -> list[Direction]:
 
 
 def moving(model: Model, cluster: Cluster, q: Sequence[Traced], rates: Vector) -> Direction:
-    """How a cluster's positions change at the robot's spanning velocities ``rates``."""
+    """Rates of a cluster's positions at the robot's spanning velocities ``rates``."""
     direction: Direction = {}
     for body, part, _ in joint_slices(model, cluster):
         node = model.nodes[body]
@@ -285,9 +285,9 @@ def moving(model: Model, cluster: Cluster, q: Sequence[Traced], rates: Vector) -
 
 
 def _position_rates(joint: JointModel, q: Sequence[Traced], rates: Vector) -> Direction:
-    """How a joint's positions change at these velocities.
+    """Rates of a joint's positions at these velocities.
 
-    Where they have a quaternion also its rotation matrix, R [ω]x, which is the cheaper.
+    With a quaternion also those of its rotation matrix, R [ω]x, which are cheaper.
     """
     changes: Direction = dict(zip(q, joint.rates(q, rates), strict=True))
     if joint.nq != joint.nv:

@@ -13,15 +13,15 @@ from robomodel.spatial import NO_MOTION, NO_WRENCH, ZERO, Motion, minus
 def aba(model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
     """Independent accelerations (nv) under the forces ``tau``; scalars of any kind (002, VII).
 
-    Inwards, with the articulated inertias of :mod:`.recursions.articulated`: what hangs on a
-    body acts on it with the bias wrench p + U D⁻¹ u, wrenches taken at the clusters' bias motions
-    (their accelerations at ÿ = 0 on unaccelerated supports). Outwards, D ÿ = u - Uᵀ a.
+    Inwards, with the articulated inertias of :mod:`.recursions.articulated`: a cluster acts on the
+    body that carries it with the bias wrench p + U D⁻¹ u. Wrenches are taken at the clusters' bias
+    motions (their accelerations at ÿ = 0 on unaccelerated supports). Outwards: D ÿ = u - Uᵀ a.
     """
     return accelerations(State(model, q, f_ext, v), tau, f_ext)
 
 
 def accelerations(state: State, tau: Vector, f_ext: Forces) -> list[Scalar]:
-    """Accelerations along the subspaces of a state."""
+    """Independent accelerations (nv) at a state, whose class may change S G, G and g."""
     model = state.model
     wrench = {
         body: inertia.gyroscopic(state.centripetal[body]) - f_ext.get(body, NO_WRENCH)

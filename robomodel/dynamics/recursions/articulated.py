@@ -19,8 +19,8 @@ class ClusterElimination:
 
     ``unknowns`` are indices into v: the cluster's own and those of ``pending``, the child
     clusters that hang on several bodies of this one. ``supports`` is U by body, in that body's
-    axes; a cluster of one body is eliminated there and not on its parent (``site``). ``inertia``
-    is what each body carries, itself and the clusters that hang on it; ``subspace`` is its S G.
+    clusters that hang on several bodies of this one. ``supports`` is U by body, in that body's
+    axes: bodies of the parent, or the cluster's own body if it has one only. ``inertia``
     ``factors`` are D's, None where the cluster waits for its parent's elimination; ``reduced`` is
     U L⁻¹ there. ``exact``: the directions in which the site, once eliminated, has no inertia.
     """
@@ -43,7 +43,7 @@ class ClusterElimination:
         return len(self.cluster.bodies) == 1
 
     def project(self, wrench: dict[int, Wrench], forces: Vector) -> list[Scalar]:
-        """u = forces - Sᵀ of the bodies' bias wrenches, which go to the bodies it hangs on."""
+        """u = forces - Sᵀ p of the bodies' bias wrenches p, which go to the parent cluster."""
         right = list(forces)
         for body in reversed(self.cluster.bodies):
             if body not in wrench:
@@ -175,7 +175,7 @@ def _eliminate(
 
 
 def _direction(motion: Motion) -> int | None:
-    """Which of the six unit motions this is, if it is one."""
+    """The index of the unit motion that this is, or None."""
     entries = motion.entries()
     ones = [i for i, x in enumerate(entries) if x == 1.0]
     return ones[0] if len(ones) == 1 and sum(x != 0.0 for x in entries) == 1 else None

@@ -49,10 +49,10 @@ from robomodel.spatial import (
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What a unit velocity of a cluster does to a body that carries it.
+    """The effect of a unit velocity of a cluster on a body that carries it.
 
-    ``force``: its momentum I s; ``rate``: ∫ ẇ dm as a wrench; ``turn``: ∫ ẇᵒ · w dm is ``force`` ·
-    s' + ``turn`` · s_ω for a velocity field o of the carrier with s and its rate s'.
+    ``force``: its momentum I s; ``rate``: ∫ ẇ dm as a wrench; ``turn``: for the unit velocity s of
+    a carrier, with rate s' and velocities o, ∫ ȯ · w dm is ``force`` · s' + ``turn`` · s_ω.
     """
 
     force: Wrench = NO_WRENCH
@@ -64,18 +64,18 @@ class _Column:
         return _Column(self.force + other.force, self.rate + other.rate, turn)
 
     def in_parent(self, x: Transform, drift: Vec) -> _Column:
-        """The same on the parent, from whose origin the body's leaves with ``drift``."""
+        """The column on the parent, from whose origin the body's moves away with ``drift``."""
         force = x.to_parent(self.force)
         turn = plus(x.rotate(self.turn), cross(drift, force.force))
         return _Column(force, x.to_parent(self.rate), turn)
 
     def after(self, motion: Motion, rate: Motion) -> Scalar:
-        """∫ ẇᵒ · w dm."""
+        """∫ ȯ · w dm for a carrier's unit velocity ``motion`` with this rate."""
         return self.force.dot(rate) + inner(self.turn, motion.angular)
 
 
 def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
-    """C (nv by nv) at traced q and v: the shape of ``crba``, O(n · depth)."""
+    """C (nv by nv) at traced q and v in O(n · depth); the loops are those of ``crba``."""
     state = State(model, q, (), v)
     inertia = list(state.inertia)
     streams = [
@@ -133,7 +133,7 @@ def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
 
 
 def rows_rates(state: State, q: Sequence[Traced]) -> Matrix:
-    """Ġ, row by row as G; linear couplings' is zero, others' is differentiated along the motion."""
+    """Ġ by rows: zero for linear couplings, for others G differentiated along the motion."""
     rates: Matrix = []
     for cluster in state.model.clusters:
         rows = state.rows[cluster.spanning_v]
@@ -146,7 +146,7 @@ def rows_rates(state: State, q: Sequence[Traced]) -> Matrix:
 
 
 def changes(state: State, rates: Matrix, body: int, motions: Sequence[Motion]) -> list[Motion]:
-    """How the vectors S G of a body change in the world, in its axes: S Ġ + ω x S G."""
+    """Rates of a body's vectors S G in the world, in its axes: S Ġ + ω x S G."""
     node, omega = state.model.nodes[body], state.omega[body]
     rows = [rates[r] for r in node.freedoms]
     return [
@@ -157,7 +157,7 @@ def changes(state: State, rates: Matrix, body: int, motions: Sequence[Motion]) -
 
 
 def origin_rate(state: State, body: int) -> Vec:
-    """How the body's origin leaves its parent's, in the parent's axes."""
+    """Velocity of the body's origin relative to its parent's, in the parent's axes."""
     x, parent = state.transforms[body], state.model.nodes[body].parent
     slide = x.rotate(state.relative[body].linear)
     return plus(cross(state.omega[parent], x.offset), slide)
@@ -166,7 +166,7 @@ def origin_rate(state: State, body: int) -> Vec:
 def _carry(
     state: State, body: int, columns: Sequence[_Column], carried: dict[int, list[_Column]]
 ) -> None:
-    """Give the parent what a body carries."""
+    """Add a body's columns to its parent's."""
     parent, x = state.model.nodes[body].parent, state.transforms[body]
     if parent == WORLD:
         return

@@ -1,6 +1,6 @@
 """Derivatives of inverse and forward dynamics, along the tangents of the configurations.
 
-v, a and tau, the independent ones, stay as positions move. Forward dynamics follows from inverse
+Independent v, a and tau are held while positions move. Forward dynamics follows from inverse
 dynamics, ID(q, v, a) = tau: differentiated at the a that solves it, M ∂a = -∂ID (Carpentier and
 Mansard, Analytical derivatives of rigid body dynamics algorithms, RSS 2018).
 
@@ -36,11 +36,11 @@ are weighted with G; what the joints' forces τ = Sᵀ f + armature · q̈ do wi
 their trace; linear couplings have none, as their G is constant.
 
 *Second derivatives* of inverse dynamics are contracted with a vector, for exact Hessians. φ =
-wᵀ rnea(q, v, a) is one number. Its first derivatives, by going backwards through the trace
-once, take twice the operations of φ itself. They are then differentiated forward, of which two
-things keep the work small: no joint meets one that is neither inwards nor outwards of it; and of
-two that do meet, the outer one varies and the inner one's derivative is taken, so that what
-varies is the outer one's subtree, and what it does to the composite quantities further inwards.
+wᵀ rnea(q, v, a) is one number. Its first derivatives, by one backward pass over the trace, take
+twice the operations of φ itself. They are then differentiated forward. Only two joints of which one
+carries the other contribute; the derivative by the inner one is differentiated by the outer one, so
+that only the outer one's subtree varies, with its share of the composite quantities further
+inwards.
 
 Along q the second derivative is that of φ(integrate(q, δ)) at δ = 0. Joints whose motions do not
 commute (balls, floating and planar ones) have the mean of both orders there.
@@ -111,7 +111,7 @@ class Variation:
         return Variation(self.motion + other.motion, plus(self.turning, other.turning))
 
     def scaled(self, k: Scalar) -> Variation:
-        """K times this variation."""
+        """``k`` times this variation."""
         return Variation(self.motion.scaled(k), scale(k, self.turning))
 
     def entries(self) -> tuple[Scalar, ...]:
@@ -145,9 +145,9 @@ class MomentumMoments:
         )
 
     def in_parent(self, x: Transform, drift: Vec, inertia: RigidInertia) -> MomentumMoments:
-        """The same for an observer in the parent: origins part with ``drift`` / 2.
+        """The moments for an observer in the parent, whose origin moves away with ``drift`` / 2.
 
-        ``inertia`` is that of the same points in the parent already.
+        ``inertia`` is that of the same points, in the parent.
         """
         moment = self.moment
         for rotation in x.rotations:
@@ -177,16 +177,16 @@ class MomentumMoments:
 
 
 def _dyad(a: Vec, b: Vec) -> Mat:
-    """A bᵀ."""
+    """a bᵀ."""
     return scale(a[0], b), scale(a[1], b), scale(a[2], b)
 
 
 @dataclass(frozen=True, slots=True)
 class ForceColumn:
-    """What one direction does to a body it moves, and what the body's carriers do to its row.
+    """The effect of one direction on a body that it moves, and of the body's carriers on its row.
 
-    ``by_q`` and ``by_v`` are changes of the wrench on the body. ``force`` and ``turn``: its own
-    force changes by force · m + turn · t under a carrier's variation (m, t).
+    ``by_q`` and ``by_v`` are changes of the wrench on the body. Under a carrier's variation (m, t)
+    the direction's own force changes by ``force`` · m + ``turn`` · t.
     """
 
     by_q: Wrench
@@ -203,13 +203,13 @@ class ForceColumn:
         )
 
     def in_parent(self, x: Transform, drift: Vec) -> ForceColumn:
-        """The same in the parent, whose observer leaves with ``drift`` / 2."""
+        """The column in the parent, from whose origin the body's moves away with ``drift`` / 2."""
         force = x.to_parent(self.force)
         turn = plus(x.rotate(self.turn), cross(drift, force.force))
         return ForceColumn(x.to_parent(self.by_q), x.to_parent(self.by_v), force, turn)
 
     def force_change(self, variation: Variation) -> Scalar:
-        """How the row changes."""
+        """The change of the row's force under a carrier's variation."""
         return self.force.dot(variation.motion) + inner(self.turn, variation.turning)
 
 
@@ -295,9 +295,9 @@ def tau_derivatives(
 def _variations(
     state: State, changes: _Changes, body: int, points: AccelerationField, *, still: bool
 ) -> list[tuple[Variation, Variation, Motion]]:
-    """What each direction of the cluster varies through this joint: by q, by v; its motion.
+    """The cluster's directions through this joint: variations by q and by v, and the motion.
 
-    ``still``: where the joint stands has no effect.
+    ``still``: the joint's position has no effect.
     """
     node, omega, origin = (
         state.model.nodes[body],
@@ -327,9 +327,9 @@ def _variations(
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """How a cluster's spanning velocities and accelerations change, row by row of G.
+    """Derivatives of a cluster's spanning velocities and accelerations, by rows of G.
 
-    Along each of its directions at given v and a; ``bias``: the accelerations by its own v.
+    Along each of its directions at held v and a; ``bias``: of accelerations, by its own v.
     """
 
     cluster: Cluster
@@ -379,14 +379,14 @@ class _Changes:
 def _slopes(
     cluster: Cluster, values: Sequence[Scalar], directions: Sequence[Mapping[Traced, Scalar]]
 ) -> list[list[Scalar]]:
-    """Derivatives of a cluster's values along its directions; none where G is constant."""
+    """Derivatives of a cluster's values along its directions; zero where G is constant."""
     if not cluster.varies:
         return [[0.0] * len(directions) for _ in values]
     (trace,) = {x.trace for direction in directions for x in direction}
     return transposed(differentiate(trace, values, directions))
 
 
-# ---- what users call -----------------------------------------------------------------------------
+# ---- of inverse and forward dynamics -------------------------------------------------------------
 
 
 def rnea_derivatives(
@@ -512,5 +512,5 @@ def rnea_hessian_product(
 
 
 def _along(direction: Direction, q: Sequence[Traced], slopes: Vector) -> Scalar:
-    """The derivative along a direction, of which positions alone count."""
+    """The derivative along a direction, from the slopes by q."""
     return dot([direction.get(x, 0.0) for x in q], slopes)

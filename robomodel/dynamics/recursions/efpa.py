@@ -1,6 +1,6 @@
 """Inverse operational-space inertia: extended force propagators over clusters (C-EFPA).
 
-Of frames, and of points that touch something rigid. Scalars of any kind.
+For frames, and for points in contact. Scalars of any kind.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def efpa_factors(
 def touched(
     model: Model, q: Vector, places: Sequence[FramePlacement]
 ) -> tuple[Model, Configuration, list[tuple[int, Wrench]]]:
-    """The unit wrenches at each frame, in its own axes, on its body."""
+    """Arguments of :func:`mobility`: unit wrenches at each frame, in its axes, on its body."""
     wrenches = [(at.body, at.pose.to_parent(unit)) for at in places for unit in UNIT_WRENCHES]
     return model, Configuration(model, q, {at.body for at in places}), wrenches
 
@@ -55,8 +55,8 @@ def mobility_factors(
 ) -> tuple[Matrix, list[Scalar]]:
     """R and p with W M⁻¹ Wᵀ = R diag(p) Rᵀ; arguments as of :func:`mobility`.
 
-    Row by row what a wrench does to each freedom as it is eliminated, and the inverse pivots: of
-    k columns O(nv + k depth), without the k² entries of the product.
+    A row has the forces of its wrench on the freedoms, each as it is eliminated; p has the inverse
+    pivots. k rows cost O(nv + k depth), without the k² entries of the product.
     """
     columns: list[dict[int, Wrench]] = [
         {} if body == WORLD else {body: NO_WRENCH - wrench} for body, wrench in wrenches
@@ -88,7 +88,7 @@ def _rights(
     columns: Sequence[dict[int, Wrench]],
     waited: Sequence[tuple[ClusterElimination, dict[int, list[Scalar]]]],
 ) -> dict[int, list[Scalar]]:
-    """Sᵀ χ of the columns that a cluster supports, reduced if it is eliminated; χ goes inwards."""
+    """Sᵀ χ of the columns that a cluster supports, reduced if it is eliminated; moves χ inwards."""
     rights: dict[int, list[Scalar]] = {}
     for n, wrench in enumerate(columns):
         if wrench.keys().isdisjoint(system.cluster.bodies) and all(n not in x for _, x in waited):
@@ -113,8 +113,8 @@ def mobility(
 
     A column is a wrench, carried inwards: the force propagator χ, which across a cluster becomes X*
     (1 - U D⁻¹ Sᵀ) χ. A cluster adds χ_aᵀ S D⁻¹ Sᵀ χ_b to all pairs of columns that it supports.
-    Where more than six columns meet on a body with more ``freedoms`` further inwards, the body's
-    own six unit wrenches go on in their place: their W M⁻¹ Wᵀ, complete in the end, gives what
+    If more than six columns meet on a body that more than ``freedoms`` freedoms carry, the body's
+    six unit wrenches go on in their place: from their W M⁻¹ Wᵀ, complete at the end, follows what
     those freedoms add, χ_aᵀ (W M⁻¹ Wᵀ) χ_b. So k columns cost O(nv + k depth + k²).
     """
     columns: list[dict[int, Wrench]] = [  # bias wrenches by body: the forces' negatives
@@ -124,7 +124,7 @@ def mobility(
     for cluster in model.clusters:
         ahead.append(cluster.nv + (0 if cluster.parent == WORLD else ahead[cluster.parent]))
     lower: list[list[Scalar]] = [[0.0] * (n + 1) for n in range(len(columns))]
-    met: list[tuple[dict[int, Wrench], int]] = []  # columns and where they were, their first unit
+    met: list[tuple[dict[int, Wrench], int]] = []  # replaced columns, index of the unit wrenches
     waiting: dict[int, dict[int, list[Scalar]]] = {}  # Sᵀ χ of clusters not yet eliminated
     for system in articulate(model, state):
         cluster = system.cluster
@@ -162,7 +162,7 @@ def mobility(
     return [[entry(a, b) for b in range(len(wrenches))] for a in range(len(wrenches))]
 
 
-# ---- points of a robot that touch something rigid ------------------------------------------------
+# ---- points in contact ---------------------------------------------------------------------------
 
 
 def contact(
@@ -187,7 +187,7 @@ def contact_factors(
 def _touched(
     model: Model, q: Vector, places: Sequence[FramePlacement]
 ) -> tuple[Configuration, list[tuple[int, Wrench]], Matrix]:
-    """Unit forces along the world's axes at each point, and what they do to the freedoms."""
+    """Unit forces along the world's axes at each point, and the J of their generalised forces."""
     state = Configuration(model, q, {at.body for at in places})
     forces = point_forces(model, q, places)
     return state, forces, [joint_forces(model, state, body, x) for body, x in forces]
@@ -209,7 +209,7 @@ def response(
 ) -> tuple[Matrix, Matrix, Matrix]:
     """J M⁻¹ Jᵀ and J (3k by nv) of points' velocities in world axes, and M⁻¹ Jᵀ (nv by 3k).
 
-    Rows of points that no motion moves are zero: rounding there would be divided by.
+    Rows of points that cannot move are zero: their rounding would be divided by.
     """
     return _response(model, q, places)[:3]
 
@@ -217,7 +217,7 @@ def response(
 def _response(
     model: Model, q: Vector, places: Sequence[FramePlacement]
 ) -> tuple[Matrix, Matrix, Matrix, list[Scalar]]:
-    """The same, and for each row 1, or 0 where its point cannot move."""
+    """:func:`response`, and for each row 1, or 0 if its point cannot move."""
     _, _, jacobian = _touched(model, q, places)
     moves: list[Scalar] = []
     for i in range(0, len(jacobian), 3):
@@ -241,7 +241,7 @@ def free_motion(
 ) -> tuple[list[Scalar], Matrix, Matrix, list[Scalar], list[Scalar]]:
     """a without contact, J M⁻¹ Jᵀ and M⁻¹ Jᵀ, and the points' velocities and accelerations.
 
-    The latter are zero for points that no motion moves.
+    The latter are zero for points that cannot move.
     """
     a = aba(model, q, v, tau, f_ext)
     inverse, _, columns, moves = _response(model, q, places)

@@ -39,7 +39,7 @@ def freedoms(model: Model) -> dict[str, tuple[int, ...]]:
 def prescribed(model: Model, names: Iterable[str]) -> tuple[str, ...]:
     """The degrees of freedom, in order, of independent joints, or of parts of these by dof name.
 
-    ValueError where there is none of a name.
+    Raises ValueError for any other name.
     """
     places = freedoms(model)
     chosen: set[int] = set()
@@ -56,7 +56,7 @@ def prescribed(model: Model, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _dependent(model: Model, name: str, places: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether it names a joint that is not independent, or a part of one that is so in part."""
+    """Whether a name is that of a dependent joint, or of a dependent freedom of a joint."""
     if name in model.joint_names:
         return True
     whole = name.rpartition(".")[0]

@@ -23,9 +23,9 @@ from robomodel.scalars import Scalar, Vector, div, dot, sqrt, transposed
 def orthonormal_aba(
     model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORCES
 ) -> list[Scalar]:
-    """Independent accelerations (nv) under the forces ``tau``: :func:`aba`.
+    """Independent accelerations (nv) under the forces ``tau``, as :func:`aba`.
 
-    By other accelerations z = R y of each cluster whose G has several columns and varies.
+    The unknowns are z = R y for each cluster whose G has several columns and varies.
     """
     state = Orthonormal(model, q, f_ext, v)
     forces = list(tau)
@@ -41,7 +41,7 @@ def orthonormal_aba(
 
 @dataclass(frozen=True)
 class Orthonormal(State):
-    """A state in motion whose clusters have Q for G: what is linear in accelerations is so in z."""
+    """A state whose clusters have Q in place of G, so that their accelerations are z."""
 
     @cached_property
     def factors(self) -> dict[int, tuple[Matrix, Matrix]]:

@@ -1,11 +1,11 @@
 """Springs, damping, and the coordinates on which they and dry friction act. Scalars of any kind.
 
-Every such *element* has a coordinate x(q) of the mechanism, a joint's position, a distance, the
-angle at a cut joint, with its row J = ∂ẋ/∂v over the independent velocities. Its force on x is
--k s - d ẋ, s = x - x₀ less the play: what of it is beyond half the dead band on either side. So
-tau = Σ Jᵀ (-k s - d J v): what acts at dependent joints and at rotors comes to the independent ones
-through G. These forces p come beside tau, so that every way of running an algorithm serves: inverse
-dynamics gives tau - p, forward dynamics takes tau + p.
+Every such *element* has a coordinate x(q) of the mechanism (a joint's position, a distance, the
+angle at a cut joint) and the row J = ∂ẋ/∂v over the independent velocities. Its force on x is
+-k s - d ẋ, where s is the part of x - x₀ that is beyond half the dead band on either side. So tau =
+Σ Jᵀ (-k s - d J v), and J, by G, brings forces at dependent joints and rotors to the independent
+velocities. These forces p are added outside of the algorithms: inverse dynamics gives tau - p,
+forward dynamics takes tau + p.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from robomodel.scalars import (
 )
 from robomodel.spatial import ZERO, Vec, Wrench, cross, inner, minus, plus, scale
 
-SERIES = 17  # the arctangent's powers below this one: of |x| <= tan(π/32) to 1e-18
+SERIES = 17  # powers below it are in the arctangent's series: 1e-18 for |x| <= tan(π/32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def elements(state: Configuration) -> Iterator[Element]:
 
 
 def is_absent(x: Scalar) -> bool:
-    """Whether a number is zero; other scalars count."""
+    """Whether it is the number zero; other scalars are present."""
     return is_number(x) and x == 0.0
 
 
@@ -122,7 +122,7 @@ def _positions(state: Configuration, body: int) -> list[Scalar]:
 
 
 def passive_force(model: Model, q: Vector, v: Vector) -> list[Scalar]:
-    """What springs and damping do to the independent velocities (nv); friction is not in it."""
+    """Generalised forces (nv) of springs and damping, without friction."""
     tau: list[Scalar] = [0.0] * model.nv
     for element in elements(Configuration(model, q)):
         if is_absent(element.stiffness) and is_absent(element.damping):
@@ -146,10 +146,7 @@ def spring_energy(state: Configuration) -> Scalar:
 def passive_derivatives(
     model: Model, q: Sequence[Traced], v: Sequence[Traced]
 ) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
-    """(∂passive/∂q, ∂passive/∂v), nv by nv, q in the tangent space; by differentiating its trace.
-
-    ∂/∂v = -Σ d JᵀJ, whose trace it is.
-    """
+    """(∂passive/∂q, ∂passive/∂v), nv by nv, q in the tangent space, from the trace."""
     directions = position_directions(model, q) + [{x: 1.0} for x in v]
     if not q:
         return [], []
@@ -175,7 +172,7 @@ def less_passive(m: Model, x: Arguments, _: object, run: Inner) -> list[Scalar]:
 
 
 def aba_passive(m: Model, x: Arguments, _: object, run: Inner) -> Sequence[Scalar]:
-    """Forward dynamics with passive forces beside tau."""
+    """Forward dynamics with passive forces added to tau."""
     return run({**x, "tau": added(x["tau"], passive_force(m, x["q"], x["v"]))})
 
 
@@ -273,9 +270,10 @@ def _project(
     moment: Vec,
     row: dict[int, Scalar],
 ) -> None:
-    """Add to a row what a force at an end and a moment, in the axes of ``above``, do below it.
+    """Add to a row the generalised forces, below ``above``, of a force at an end and a moment.
 
-    Above the common ancestor the two ends' wrenches cancel.
+    Both are in the axes of ``above``. Above the common ancestor the wrenches of the two ends
+    cancel.
     """
     model = state.model
     bodies = path(model.parents, end.body, above)
@@ -295,8 +293,8 @@ def _project(
 def angle(sine: Scalar, cosine: Scalar) -> Scalar:
     """The angle in (-π, π] of a sine and a cosine, which need not be exactly of unit length.
 
-    tan(θ/2) = s / (r + |c|), then halved three times more, so that a short series does for the
-    arctangent, and no operation beyond the square root is needed; seen from ±π where c is negative.
+    tan(θ/2) = s / (r + |c|) is halved four times more, so that a short series gives the arctangent,
+    and no function but the square root is needed. The angle counts from ±π if c is negative.
     """
     size = sqrt(sine * sine + cosine * cosine)
     tangent = div(sine, size + select(cosine, -cosine, cosine))
@@ -307,8 +305,8 @@ def angle(sine: Scalar, cosine: Scalar) -> Scalar:
 def rotation_vector(q: Vector) -> list[Scalar]:
     """The rotation vector [rad] of a unit quaternion x, y, z, w, the shorter way round.
 
-    φ = 4 arctan(|u|/(1 + |w|)) u/|u| with u the vector part, of the sign that makes w positive;
-    where w is zero (half a turn, at which both ways are as long) that of u.
+    φ = 4 arctan(|u|/(1 + |w|)) u/|u| with u the vector part of the quaternion that has w > 0; at
+    half a turn, w = 0, where both ways are equally long, of the quaternion itself.
     """
     size, sign = select(q[3], -q[3], q[3]), select(q[3], -1.0, 1.0)
     whole = div(1.0, 1.0 + size)
@@ -320,8 +318,8 @@ def rotation_vector(q: Vector) -> list[Scalar]:
 def _arctangent_ratio(square: Scalar) -> Scalar:
     """arctan(t)/t as a function of t², for any t.
 
-    Three halvings, arctan t = 2 arctan(t/(1 + √(1 + t²))), then the series; the ratio to t is
-    computed, so that nothing is divided by a t that may be zero.
+    Four halvings, arctan t = 2 arctan(t/(1 + √(1 + t²))), then the series. Computing the ratio to t
+    avoids a division by a t that may be zero.
     """
     scale_: Scalar = 1.0
     for _ in range(4):

@@ -1,17 +1,17 @@
-"""The model with regrouped inertias where that takes fewer operations; its results are the model's.
+"""The model with regrouped inertias, where that takes fewer operations; results stay the same.
 
-What a body's inertia has that no motion of its joint changes or resists, its parent may carry as
-well, fixed where the joint stands: then joint forces, and accelerations under them, are the same in
-all motions (the base parameters of identification: Gautier and Khalil, 1990). So it is with
+The part of a body's inertia that no motion of its joint changes or resists may move to its parent,
+fixed there at any position of the joint. Joint forces and accelerations are then the same in all
+motions (the base parameters of identification: Gautier and Khalil, 1990). That part is with
 
 * a revolute joint about axis k: the mass, the first moment along k, and mass spread along the axis
   (equal moments of inertia about the two other axes);
 * a ball joint: the mass; a prismatic joint: the moments of inertia, without the mass;
 * a planar or screw joint: equal moments of inertia about the axes across it, without the mass.
 
-What reaches the world is gone: it moves nothing. Bodies so regrouped are no bodies (a moment of
-inertia may be negative, the mass zero), so that energies, momenta and forces inside the robot need
-the model as it is. Whether operations are fewer is counted: the algorithms are traced on both.
+What moves to the world is dropped. Regrouped inertias need not be physical (a moment may be
+negative, the mass zero), so energies, momenta and internal forces need the original model. Both
+models are traced to see which takes fewer operations.
 """
 
 from __future__ import annotations
@@ -57,15 +57,16 @@ COST_CLASS: Mapping[str, tuple[str, bool]] = {
     "mass_inverse": ("crba", False),
     "coriolis": ("aba", True),
 }
-"""What is counted for each algorithm: itself, or what its cost goes with (the derivatives' cost
-goes with that of moving composite inertias about); and how inertias are regrouped for it: sums over
-points like the masses along an axis to be gone, others a moment of inertia."""
+"""For each algorithm the one whose operations are counted: itself, or one whose cost goes with its
+own (derivatives: composite inertias that are moved about). And how inertias are regrouped for it:
+True makes the mass spread along an axis zero, which sums over points save; False a moment of
+inertia."""
 
 
 def reduced(model: Model, algorithm: str) -> Model:
-    """A model with the same equations of motion; the model itself for other algorithms.
+    """An equivalent model on which an algorithm takes fewer operations, or the model itself.
 
-    Bodies, joints, frames and coordinates are those of the model. Operations are counted by the
+    Bodies, joints, frames and coordinates are those of the model. Operations are counted with the
     file's numbers.
     """
     if algorithm not in COST_CLASS or not model.nodes:
@@ -94,11 +95,11 @@ def _operations(model: Model, counted: str) -> int:
 
 
 def regrouped(model: Model, *, spread: bool) -> Model:
-    """A model whose dynamics is the same, its nodes' inertias regrouped; plain constants.
+    """The equivalent model with regrouped inertias of its nodes; only constants are regrouped.
 
-    Of a body that turns about an axis one number remains free. ``spread``: the mass spread along
-    the axis goes (the axial second moment becomes zero, as sums over points like); otherwise one of
-    the two moments of inertia across the axis does (as products with motions like).
+    For a body that turns about an axis one number is free. With ``spread`` the second moment along
+    the axis becomes zero, which saves in sums over points; otherwise one of the two moments of
+    inertia across it, which saves in products with motions.
     """
     nodes = list(model.nodes)
     for body in reversed(range(len(nodes))):
@@ -115,7 +116,7 @@ def regrouped(model: Model, *, spread: bool) -> Model:
 
 
 def _constant(node: Node) -> bool:
-    """Whether all numbers of a body are constants: others stay with it."""
+    """Whether all numbers of a body are constants; others are not regrouped."""
     place = placement(node.joint, node.rotations, node.offset, node.joint.neutral())
     rows = (node.inertia.h, *node.inertia.inertia, *place.matrix(), place.offset)
     return is_number(node.inertia.mass) and all(is_number(x) for row in rows for x in row)
@@ -141,7 +142,7 @@ def _passed(node: Node, *, spread: bool) -> RigidInertia:
 
 
 def _remaining(inertia: RigidInertia, passed: RigidInertia) -> RigidInertia:
-    """What remains of an inertia."""
+    """An inertia less the part that is passed on; differences that are rounding are zero."""
 
     def less(x: float, y: float) -> float:
         return 0.0 if abs(x - y) <= ROUNDING * max(abs(x), abs(y)) else x - y

@@ -6,12 +6,12 @@ points that accelerate with a + U r, U = [α]x + [ω]x²,
     [ 0   -a x   L(α) + ω x L(ω) ]
     [ a    U          0          ]      with L(x) I = I x.
 
-Where velocities u of a reference stand for those that are there in C v, U = [α]x + [υ]x [ω]x with
-the reference's angular velocity υ, and the last block is L(α) + ω x (L(υ) - υ tr / 2).
+With velocities u of a reference in place of the second v in C(v) v, U = [α]x + [υ]x [ω]x with the
+reference's angular velocity υ, and the last block is L(α) + ω x (L(υ) - υ tr / 2).
 
 Columns are in the axes of the body's link, see :mod:`robomodel.model.parameters`; each goes inwards
-like a wrench through all clusters that carry the body, and meets their motions S G there. Bodies
-that spin are turned, as other inertias than theirs would feel it.
+like a wrench through all clusters that carry the body, and is projected on their motions S G there.
+Axisymmetric bodies turn here: parameters may be those of inertias that are not axisymmetric.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from robomodel.tolerances import NOTHING
 def block(omega: Vec, alpha: Vec, a: Vec, reference: Vec | None = None) -> list[Wrench]:
     """The wrench on a body by each of its ten parameters, all in its link's axes.
 
-    ``reference``: its angular velocity by the reference's velocities, where there is one.
+    ``reference``: the body's angular velocity by the reference's velocities, if there is one.
     """
     other = omega if reference is None else reference
     columns = [Wrench(ZERO, a)]
@@ -118,9 +118,9 @@ def reference_regressor(
         if node.parent != WORLD:
             swung = plus(swung, cross(reference_state.omega[node.parent], origin_rate(state, body)))
         before = Motion(x.unrotate(above.angular), x.unrotate(swung))
-        own_rates = combine([rates[r] for r in node.freedoms], node.joint.subspace)
+        joint_rates = combine([rates[r] for r in node.freedoms], node.joint.subspace)
         turned = Motion(cross(omega, turning.angular), cross(omega, turning.linear))
-        moved.append(before + (own_rates + turned))
+        moved.append(before + (joint_rates + turned))
         now = moved[body]
         columns = _in_link(state, body, omega, now.angular, now.linear, reference_state.omega[body])
         _project(state, matrix, body, columns)
@@ -129,7 +129,7 @@ def reference_regressor(
 
 
 def _add_joints(state: State, matrix: Matrix, rates: Vector, velocities: Vector) -> None:
-    """Columns of armature, damping by these velocities, and dry friction by the state's."""
+    """Add columns of armature, damping at ``velocities``, dry friction at the state's."""
     for at, (joint, kind) in enumerate(
         of_joints(state.model), len(INERTIAL) * len(state.model.nodes)
     ):
@@ -197,7 +197,10 @@ def _zeros(model: Model) -> Matrix:
 def _in_link(
     state: State, body: int, omega: Vec, alpha: Vec, a: Vec, reference: Vec | None = None
 ) -> list[Wrench]:
-    """A body's columns, of its link's axes, in the body's; ``a`` is that of the body's origin."""
+    """A body's columns for parameters in its link's axes, in the body's axes.
+
+    ``a`` is the acceleration of the body's origin.
+    """
     model = state.model
     link = model.frame(model.nodes[body].name).pose
     if link.offset != ZERO:
@@ -221,7 +224,7 @@ def _carriers(
 
 
 def _project(state: State, matrix: Matrix, first: int, columns: list[Wrench]) -> None:
-    """Add what a body's columns do to every cluster that carries it."""
+    """Add the generalised forces of a body's columns on all clusters that carry it."""
     for body, row, wrenches in _carriers(state, first, columns):
         for i, motion in enumerate(state.subspace(body), row):
             for c, wrench in enumerate(wrenches, len(INERTIAL) * first):
@@ -238,7 +241,7 @@ def _add_joint(
 
 
 def _sign(state: State, joint: int, r: int) -> Scalar:
-    """1, 0 or -1 as a joint's velocity; 0 where that may be rounding."""
+    """The sign of a joint's velocity; 0 where it may be rounding."""
     cluster = state.model.clusters[state.model.nodes[joint].cluster]
     least: Scalar = 0.0
     for g, rate in zip(state.rows[r], state.v[cluster.v], strict=True):

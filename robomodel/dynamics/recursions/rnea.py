@@ -10,9 +10,9 @@ from robomodel.spatial import NO_WRENCH
 
 
 def rnea(model: Model, q: Vector, v: Vector, a: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
-    """Tau (nv) that produces the accelerations ``a``; scalars of any kind (002, VI).
+    """Forces tau (nv) that produce the accelerations ``a``; scalars of any kind (002, VI).
 
-    Outwards: spanning accelerations q̈ = G a + g cluster by cluster, then each body's points move
+    Outwards: spanning accelerations q̈ = G a + g cluster by cluster; each body's points accelerate
     with a + U r (:mod:`robomodel.spatial`). Inwards: the joint forces Sᵀ f of a cluster's bodies
     project on its independent coordinates, tau = Gᵀ (Sᵀ f + armature · q̈). ``f_ext``: body →
     wrench on it, in its internal axes. The base accelerates against gravity.
