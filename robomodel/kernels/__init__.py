@@ -1,6 +1,6 @@
 """Straight-line programs from algorithms over scalars, and machine code from them.
 
-Knows no robotics. LLVM (llvmlite) is imported when a program is not in the cache.
+Nothing here knows robotics. LLVM (llvmlite) is imported only for a program that the cache lacks.
 """
 
 from robomodel.kernels.compile import CompiledUfunc, NoCompilerError, compile_program

@@ -1,8 +1,8 @@
 """A program as C99: functions without static memory.
 
 A short program is one function of named values. A long one is cut into parts, as machine code is
-(:mod:`robomodel.kernels.plan`), so that compilers take time in proportion to its length; what
-crosses a cut stands in arrays on the stack. Nothing is called but ``sin``, ``cos`` and ``sqrt``.
+(:mod:`robomodel.kernels.plan`), so that compile time grows linearly with its length; values that
+cross a cut are in arrays on the stack. Only ``sin``, ``cos`` and ``sqrt`` are called.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ CALLED = {SIN: "sin", COS: "cos", SQRT: "sqrt"}
 LOCALS = frozenset(("xs", "rs", "ws", "i"))
 """Names that functions use themselves."""
 ARRAYS: Mapping[Memory, str] = {"input": "xs", "result": "rs", "work": "ws"}
-STORED_SINGLY = 64  # results that are stored one by one; more of them in a loop over a table
+STORED_SINGLY = 64  # most results that are stored one by one; more by a loop over a table
 
 
 @dataclass(frozen=True)
 class CFunction:
-    """A program with what its function in C is called, and its arguments and results.
+    """A program with the names of its function in C, of its arguments and of its results.
 
-    ``arguments`` and ``results``: name → how many numbers; the program's inputs are the arguments'
-    one after the other, and its outputs the results'. Names are valid in C, differ, and are none of
-    ``LOCALS``.
+    ``arguments`` and ``results``: name → how many numbers; the program's inputs are those of the
+    arguments one after the other, its outputs those of the results. Names must be valid in C,
+    differ, and not be in ``LOCALS``.
     """
 
     name: str
@@ -63,13 +63,13 @@ class CFunction:
 
     @cached_property
     def plan(self) -> KernelPlan:
-        """How it is cut."""
+        """How the program is cut into parts."""
         sizes = (*self.arguments.values(), sum(self.results.values()))
         return KernelPlan(ordered(self.program), sizes, self.dtype)
 
     @property
     def declaration(self) -> str:
-        """The function of one state, without its semicolon."""
+        """The head of the function of one state, without a semicolon."""
         parameters = [f"const {self.type} {name}[{n}]" for name, n in self.arguments.items()]
         parameters += [f"{self.type} {name}[{n}]" for name, n in self.results.items()]
         return f"void {self.name}({', '.join(parameters)})"
@@ -83,7 +83,7 @@ class CFunction:
     def stack(self) -> int:
         """Bytes on the stack: arrays, or else the most values that are alive at a time.
 
-        Besides come what a compiler saves, and what it holds in registers and spills within parts.
+        Compilers add what they save and spill.
         """
         numbers = sum(n for _, n in _arrays(self)) if self.in_parts else _alive(self.plan)
         return numbers * self.plan.precision.bytes
@@ -94,8 +94,8 @@ class CFunction:
 
 
 def preamble(dtype: Dtype) -> list[str]:
-    """What a file of functions begins with."""
-    # never the library's function, which is slow without an instruction
+    """The head of a file of functions."""
+    # never the library's function, which is slow on a processor without the instruction
     fused = (
         "defined(__FMA__) || defined(__aarch64__) || defined(FP_FAST_FMA)"
         if dtype == "float64"
@@ -118,7 +118,7 @@ def preamble(dtype: Dtype) -> list[str]:
 
 
 def literal(x: float, dtype: Dtype) -> str:
-    """A number as C reads it, rounded to its type; in brackets where it has a sign."""
+    """A number as C reads it, rounded to its type; in brackets if it has a sign."""
     x = x if dtype == "float64" else ctypes.c_float(x).value
     if math.isnan(x):
         return f"({TYPES[dtype]})NAN"
@@ -130,16 +130,16 @@ def literal(x: float, dtype: Dtype) -> str:
 
 
 def _short(x: float) -> str:
-    """The fewest digits that single precision tells apart."""
+    """The fewest digits that distinguish it in single precision."""
     texts = (f"{x:.{n}g}" for n in range(1, 10))
     text = next(text for text in texts if ctypes.c_float(float(text)).value == x)
     return text if {".", "e"} & {*text} else f"{text}.0"
 
 
 class Statements(Target):
-    """Statements of one piece, which works on arrays. ``before`` precedes each, ``kind`` a name.
+    """C statements of one piece, which works on arrays; base of JavaScript's.
 
-    Constants, calls and fused products are as C writes them.
+    ``before`` precedes each line, ``kind`` (``const double``) each name.
     """
 
     def __init__(self, dtype: Dtype, before: str = "    ", kind: str = "") -> None:
@@ -148,23 +148,23 @@ class Statements(Target):
         self.lines: list[str] = []
 
     def constant(self, x: float) -> str:
-        """A number."""
+        """A number as a literal."""
         return literal(x, self.dtype)
 
     def load(self, memory: Memory, at: int) -> str:
-        """Out of an array."""
+        """Read an entry of an array; returns the name."""
         return self.named(f"{ARRAYS[memory][0]}{at}", f"{ARRAYS[memory]}[{at}]")
 
     def store(self, x: str, memory: Memory, at: int) -> None:
-        """Into an array."""
+        """Write a value into an array."""
         self.lines.append(f"{self.before}{ARRAYS[memory]}[{at}] = {x};")
 
     def compute(self, number: int, step: Operation, names: list[str]) -> str:
-        """A statement that makes a value."""
+        """Write the statement of a step; returns the name of its value."""
         return self.named(f"t{number}", self.expression(step, names))
 
     def named(self, name: str, expression: str) -> str:
-        """A constant of this name."""
+        """Define a constant of this name."""
         self.lines.append(f"{self.before}{self.kind} {name} = {expression};")
         return name
 
@@ -177,7 +177,7 @@ class Statements(Target):
         return f"FMA({a}, {b}, {c})"
 
     def expression(self, step: Operation, names: list[str]) -> str:
-        """What a step computes."""
+        """The expression of a step."""
         if step.operation in CALLED:
             return self.called(CALLED[step.operation], names[0])
         if step.operation in SIGNS:
@@ -197,32 +197,32 @@ class Statements(Target):
 
 
 class WholeProgram(Target):
-    """The whole of a short program, written by ``of``: arguments and results have names."""
+    """A short program as one piece, written by ``of``; arguments and results are names."""
 
     def __init__(self, of: Statements, inputs: Mapping[int, str]) -> None:
         self.of, self._inputs = of, inputs
         self.results: dict[int, str] = {}
 
     def constant(self, x: float) -> str:
-        """A number."""
+        """A number as a literal."""
         return self.of.constant(x)
 
     def load(self, memory: Memory, at: int) -> str:
-        """An argument."""
+        """The name of an argument."""
         return self._inputs[at]
 
     def store(self, x: str, memory: Memory, at: int) -> None:
-        """A result."""
+        """Keep the name of a result's value."""
         self.results[at] = x
 
     def compute(self, number: int, step: Operation, names: list[str]) -> str:
-        """A statement that makes a value."""
+        """Write the statement of a step; returns the name of its value."""
         return self.of.compute(number, step, names)
 
     def outputs(
         self, plan: KernelPlan, results: Mapping[str, int]
     ) -> Iterator[tuple[str, int, str]]:
-        """Each number of the results, by name and place, and what it is."""
+        """Each number of the results: its result, its index there, and its expression."""
         constants = enumerate(plan.constants, len(plan.columns))
         self.results |= {at: self.constant(x) for at, x in constants}
         columns = iter(plan.index)
@@ -272,7 +272,7 @@ def _straight(f: CFunction) -> list[str]:
 
 
 def _on_arrays(f: CFunction) -> list[str]:
-    """Parts, and the function that calls them: a copy of the arguments, results, a workspace."""
+    """The parts, and the function that calls them on copies of arguments, results, a workspace."""
     lines = [*_parts(f), *_tables(f), f"{f.declaration}", "{"]
     lines += [f"    {f.type} {name}[{count}];" for name, count in _arrays(f)]
     for (argument, count), numbers in zip(f.arguments.items(), f.plan.arguments(), strict=True):
@@ -295,7 +295,7 @@ def _on_arrays(f: CFunction) -> list[str]:
 
 
 def _arrays(f: CFunction) -> Iterator[tuple[str, int]]:
-    """The arrays of parts: arguments, distinct results, workspace; C has none without entries."""
+    """The arrays that parts share and their sizes, none of them zero, which C does not allow."""
     plan = f.plan
     yield "xs", plan.program.inputs
     yield "rs", len(plan.columns) + len(plan.constants)
@@ -321,7 +321,7 @@ def _parts(f: CFunction) -> list[str]:
 
 
 def _tables(f: CFunction) -> list[str]:
-    """Which distinct result each entry of the long results is."""
+    """Tables of the distinct result that each entry of a long result is."""
     lines, at = [], 0
     kind = "unsigned char" if max(f.plan.index, default=0) < 256 else "unsigned short"
     kind = "unsigned int" if max(f.plan.index, default=0) > 65535 else kind

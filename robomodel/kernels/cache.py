@@ -1,9 +1,9 @@
-"""Machine code kept on disk: private to the user, never trusted blindly, rebuilt when in doubt.
+"""Machine code on disk: private to the user, checked before use, compiled again when in doubt.
 
 Entries are named by a digest of all that they depend on (the program, the compiler, the processor)
-and hold a digest of their bytes. They are written beside their place and moved there, so that
-processes may write at once. Nothing is read from, or written to, a directory that others than its
-owner may write to. ``ROBOMODEL_CACHE`` names another directory, or is ``off``.
+and hold a digest of their bytes. They are written to a temporary file and renamed, so that
+processes may write at once. A directory to which others than its owner may write is not used.
+``ROBOMODEL_CACHE`` names another directory, or is ``off``.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from typing import Any
 import numpy as np
 
 MAGIC = b"robomodel kernel 2\n"
-MAX_ENTRIES = 1000  # the longest unused go first, a tenth at a time
+MAX_ENTRIES = 1000  # beyond it the longest unused tenth is removed
 MAX_BYTES = 1 << 28  # of an entry
 
 
 def joined(parts: Sequence[bytes]) -> bytes:
-    """Several contents of one entry."""
+    """Several byte strings as the content of one entry."""
     sizes = struct.pack(f"<{len(parts) + 1}Q", len(parts), *map(len, parts))
     return sizes + b"".join(parts)
 
 
 def parted(content: bytes) -> list[bytes]:
-    """The contents that were joined."""
+    """The byte strings of an entry made by :func:`joined`."""
     (count,) = struct.unpack_from("<Q", content)
     sizes = struct.unpack_from(f"<{count}Q", content, 8)
     ends = list(itertools.accumulate(sizes, initial=8 * (count + 1)))
@@ -43,7 +43,7 @@ def parted(content: bytes) -> list[bytes]:
 
 
 def digest(parts: Iterable[str]) -> str:
-    """A name for what these texts describe."""
+    """The name (hexadecimal digest) of an entry that depends on these texts."""
     result = hashlib.sha256()
     for part in parts:
         result.update(part.encode())
@@ -55,10 +55,10 @@ _ATOMS = frozenset((float, int, str, bool, type(None), slice))
 
 
 def canonical(x: Any) -> str:
-    """All that a value of dataclasses and containers holds, as a text to make a digest of.
+    """All that a value of dataclasses and containers holds, as a text for :func:`digest`.
 
-    `repr` is for people, and may omit what matters here. Fields that are declared with
-    ``repr=False`` are omitted: places in files change no program.
+    Unlike ``repr``, which is for people and may omit parts. Fields declared with ``repr=False`` are
+    omitted: they hold places in files, which change no program.
     """
     kind = type(x)
     if kind in _ATOMS:
@@ -96,13 +96,13 @@ def directory() -> Path | None:
             path = platformdirs.user_cache_dir("robomodel", appauthor=False)
         place = Path(path).expanduser()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: nobody knows where home is
+    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
         return None
     return place if _is_private(place) else None
 
 
 def _is_private(place: Path) -> bool:
-    """Whether it is ours, and nobody else may exchange its parents."""
+    """Whether the folder is the user's, and no other user can replace one of its parents."""
     if os.name != "posix":
         return True  # per-user application data; permissions are inherited from there
     try:
@@ -118,20 +118,20 @@ def _is_private(place: Path) -> bool:
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """Whether only its owner, who we are, may write to a file or folder."""
+    """Whether a file or folder is the user's, and no other user may write to it."""
     if os.name != "posix":
         return True
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def load(key: str) -> bytes | None:
-    """The entry's bytes; None if there is none, or none that is whole and ours."""
+    """The entry's bytes; None if there is none that is complete and private."""
     place = directory()
     if place is None:
         return None
     flags = os.O_RDONLY
     for flag in ("O_NOFOLLOW", "O_BINARY", "O_NONBLOCK", "O_NOCTTY"):
-        flags |= getattr(os, flag, 0)  # a pipe or a device in its place is not waited for
+        flags |= getattr(os, flag, 0)  # do not block on a pipe or a device in its place
     try:
         with os.fdopen(os.open(place / key, flags), "rb") as file:
             status = os.fstat(file.fileno())
@@ -148,14 +148,14 @@ def load(key: str) -> bytes | None:
 
 
 def store(key: str, payload: bytes) -> None:
-    """Keep an entry, if there is a place for it."""
+    """Write an entry, if there is a folder for it."""
     place = directory()
     if place is None:
         return
     import tempfile
 
     try:
-        descriptor, name = tempfile.mkstemp(dir=place, prefix=".new-")  # readable by us alone
+        descriptor, name = tempfile.mkstemp(dir=place, prefix=".new-")  # readable by the user alone
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
@@ -165,7 +165,7 @@ def store(key: str, payload: bytes) -> None:
             raise
         _prune(place)
     except OSError:
-        return  # a full or read-only disk costs time, not results
+        return  # with a full or read-only disk code is compiled again
 
 
 def _prune(place: Path) -> None:

@@ -27,12 +27,12 @@ _LOCK = Lock()  # two threads shall not both compile the same program
 
 
 class NoCompilerError(RuntimeError):
-    """Kernels cannot be compiled here, and this one is not on disk."""
+    """Kernels cannot be compiled here, and the cache has no code for this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledUfunc:
-    """A ufunc and what must live as long as it does."""
+    """A ufunc, and the objects that own its memory."""
 
     ufunc: np.ufunc
     signature: str
@@ -49,15 +49,15 @@ def compile_program(
     label: str = "compiling",
     dtype: Dtype = "float64",
 ) -> CompiledUfunc:
-    """A generalized ufunc: one argument for each of ``sizes`` but the last, which is the result's.
+    """Compile a generalized ufunc with these ``sizes``: of its arguments, the last of its result.
 
     Sizes are the lengths of last axes, and part of the ufunc's signature. The program's inputs are
-    the arguments one after the other, its outputs the result. ``name`` identifies the program:
-    it may then be a function, which is called where the cache has no code.
+    those of the arguments one after the other, its outputs the result. ``name`` identifies the
+    program, which may then be a function; it is called only if the cache has no code.
 
-    With an ``iteration`` the program is run over time: some arguments, and the result, then have
-    one row for each instant, (..., T, size). ``label``: the text of a progress bar. ``dtype``: of
-    all numbers.
+    With an ``iteration`` the program runs over time: some arguments, and the result, have one row
+    for each instant, (..., T, size). ``label``: the text of a progress bar. ``dtype``: of all
+    numbers.
     """
     result = len(sizes) - 1
     rows: set[int] = set()
@@ -78,7 +78,7 @@ def compile_program(
 def _ufunc(
     loop: int, inputs: int, signature: str, dtype: Dtype
 ) -> tuple[np.ufunc, tuple[object, ...]]:
-    """PyUFunc_FromFuncAndDataAndSignature on a loop in memory, and the memory that it refers to."""
+    """A ufunc (PyUFunc_FromFuncAndDataAndSignature) from a loop, and the memory that it uses."""
     text, number = ctypes.c_char_p, ctypes.c_int
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, text, number, number, number, number,
@@ -96,10 +96,10 @@ def _ufunc(
 
 @functools.cache
 def numpy_functions(name: str) -> Any:
-    """NumPy's table of C functions of this name, as import_array() and import_ufunc() read it.
+    """A table of NumPy's C functions, read as import_array() and import_ufunc() read it.
 
-    Entries keep their places between releases with one number of the binary interface; it is
-    checked as import_array() does; raises NoCompilerError for others.
+    Releases with one major number of the binary interface have the same entries. Raises
+    NoCompilerError for others, as import_array() does.
     """
     try:
         core = importlib.import_module("numpy._core._multiarray_umath")
@@ -130,9 +130,10 @@ def compile_ptx(
 ) -> str:
     """PTX of a program (:func:`robomodel.cuda.ptx.ptx`), from the cache or from LLVM.
 
-    With an ``iteration``, and the state's ``parts``, as :func:`robomodel.cuda.ptx.ptx_over_time`
-    does. ``name`` identifies the program. Raises NoCompilerError where the cache has no PTX and
-    LLVM is missing, or has no target for NVIDIA's cards.
+    With an ``iteration``, and the ``parts`` of the state, by
+    :func:`robomodel.cuda.ptx.ptx_over_time`. ``name`` identifies the program. Raises
+    NoCompilerError if the cache has no PTX and LLVM is missing, or has no target for NVIDIA's
+    cards.
     """
     try:
         circumstances = _compiler()
@@ -165,7 +166,7 @@ def _machine_code(
     label: str,
     dtype: Dtype,
 ) -> list[bytes]:
-    """The program's object code, from the cache, where LLVM is not needed, or from LLVM."""
+    """The program's object code: from the cache, which does not need LLVM, or by LLVM."""
     if name is None:
         program = _fitting(program, sizes, iteration)
         name = f"{program.steps!r}{program.outputs!r}"
@@ -206,7 +207,7 @@ def _fitting(
 
 @functools.cache
 def _compiler() -> tuple[str, ...]:
-    """What compiles: llvmlite's release, read without importing it, and this package's text."""
+    """What code depends on: llvmlite's release, read without importing it, and this package."""
     llvmlite_spec = find_spec("llvmlite")
     origin = llvmlite_spec.origin if llvmlite_spec is not None else None
     try:

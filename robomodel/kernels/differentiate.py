@@ -1,4 +1,4 @@
-"""Sparse differentiation of a trace: forward, along many directions, and backwards."""
+"""Sparse differentiation of a trace: forward along many directions, and backward."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ def differentiate(
 ) -> list[list[Operand]]:
     """Derivatives of the outputs along each direction: [direction][output].
 
-    A direction says how fast values change: all inputs along it, and, where a cheaper expression of
-    its change exists, any other value, which is then not differentiated along this direction. A
-    value that depends on none of these has structural zeros for derivatives, and so has the result
-    of :meth:`Trace.stop_gradient`. Only values that outputs need are visited, each once a
-    direction.
+    A direction maps values to their rates: inputs, and any other value for whose rate there is a
+    cheaper expression, which is then not differentiated. A value that depends on none of these has
+    structural zeros for derivatives, and so has the result of :meth:`Trace.stop_gradient`. Only
+    values that outputs need are visited, each once for a direction.
 
-    A direction is finished before the next one begins: its values are then used at once, while they
-    are in registers. (Value by value, all directions of each, took 1.4 times as long to run.)
+    One direction is finished before the next, so that its values are used while they are in
+    registers. (All directions of one value after the other took 1.4 times as long to run.)
     """
     values = [x for x in trace.needed(outputs, into_stopped=False) if x.operation in SLOPES]
     slopes: dict[int, tuple[Operand, ...]] = {}
@@ -49,11 +48,11 @@ def differentiate(
 
 
 def gradient(output: Operand, inputs: Sequence[Traced]) -> list[Operand]:
-    """Derivatives of one output by each of these values, going backwards through its trace.
+    """Derivatives of one output with respect to these values, by one backward pass over its trace.
 
-    All of them together take about twice the operations of the output. Each counts as an input,
-    also one that depends on others of them. Results of :meth:`Trace.stop_gradient` are
-    constant, and values on which the output does not depend have structural zeros.
+    All together take about twice the operations of the output. A value counts as an input, even if
+    it depends on others of them. Results of :meth:`Trace.stop_gradient` are constant; values on
+    which the output does not depend have structural zeros.
     """
     if not isinstance(output, Traced):
         return [0.0] * len(inputs)

@@ -1,9 +1,9 @@
 """A function of numbers that is traced once: called on arrays, compiled, written elsewhere.
 
-A :class:`TracedFunction` says what is computed: its name, its arguments and results, and how the
-results are built of scalars. Its :class:`Kernel` is the machine code of it for this processor, its
-:class:`CudaKernel` that for NVIDIA's cards; its ``program`` is what C, CasADi, JAX and PyTorch are
-written from. Nothing here knows robotics.
+A :class:`TracedFunction` has a name, arguments and results, and ``build``, which computes the
+results from scalars of any kind. Its :class:`Kernel` is machine code for this processor, its
+:class:`CudaKernel` code for NVIDIA's cards; C, CasADi, JAX and PyTorch are written from its
+``program``. Nothing here knows robotics.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 
 
 def as_dtype(dtype: DTypeLike) -> Dtype:
-    """The name of a dtype that kernels compute with; ValueError for others."""
+    """The name of a dtype; raises ValueError for one in which kernels do not compute."""
     with suppress(TypeError):
         for name in DTYPES:
             if dtype is not None and np.dtype(dtype) == np.dtype(name):
@@ -44,7 +44,7 @@ def as_dtype(dtype: DTypeLike) -> Dtype:
 
 
 def split(flat: Any, shapes: Sequence[Shape]) -> Any:
-    """The results from an array (..., all numbers): one array, or a tuple of several."""
+    """The results of an array (..., all numbers): one array, or a tuple of several."""
     parts, at = [], 0
     for shape in shapes:
         size = math.prod(shape)
@@ -58,27 +58,27 @@ def split(flat: Any, shapes: Sequence[Shape]) -> Any:
 class TracedFunction:
     """A function of fixed sizes, written over scalars of any kind.
 
-    Called on arrays (..., size), whose batch axes broadcast, it gives the result (..., *shape), or
-    a tuple of several. It is compiled at the first call; where that is not possible, or not
-    ``compiles``, the program runs on NumPy arrays. NumPy's warnings are off: callers check whether
-    results are finite.
+    Called on arrays (..., size), whose batch axes broadcast, it returns the result (..., *shape),
+    or a tuple of several. The first call compiles it. If that is not possible, or ``compiles`` is
+    False, the program runs on NumPy arrays. NumPy's warnings are off: callers check whether results
+    are finite.
 
     Attributes:
         name: Its name in code, and in messages without a ``label``.
         arguments: Length of each argument, by name.
         results: Shape of each result, by name.
-        build: Scalars of each argument, a sequence for each → the results' numbers, one result
-            after the other, matrices by rows.
-        iteration: It runs over time, as :class:`~robomodel.kernels.plan.Iteration` says; the
-            arguments that are carried, and a row of the table, are then further arguments of
-            ``build``, and what is carried stands behind the results.
-        dtype: Of calls; kernels of another can be had by :meth:`kernel`.
+        build: Takes a sequence of scalars for each argument; returns the numbers of the results,
+            one result after the other, matrices by rows.
+        iteration: Makes it run over time (:class:`~robomodel.kernels.plan.Iteration`). Carried
+            arguments and a row of the table are then further arguments of ``build``, and carried
+            values follow the results.
+        dtype: Type of numbers in calls; :meth:`kernel` makes kernels of the other, too.
         compiles: Whether calls compile it.
-        owner: What it is a function of, by its ``name`` in messages.
+        owner: The object it belongs to, whose ``name`` is in messages.
         label: Its name in messages.
-        key: It identifies the program, which then need not be traced where its code is in the
-            cache; None: the program itself does.
-        origin: A function that can be pickled, and its arguments, which return it anew.
+        key: Identifies the program, which then is traced only if the cache has no code for it;
+            None: the program itself does.
+        origin: A function that can be pickled, and its arguments, which make it again.
     """
 
     name: str
@@ -101,23 +101,23 @@ class TracedFunction:
 
     @property
     def title(self) -> str:
-        """Its name, and its owner's."""
+        """Its name, and its owner's, for messages."""
         label = self.label or self.name
         return label if self.owner is None else f"{label} of '{self.owner.name}'"
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
-        """Shape of each result."""
+        """Shapes of the results."""
         return tuple(self.results.values())
 
     @cached_property
     def size(self) -> int:
-        """Numbers of all results."""
+        """Number of all numbers in the results."""
         return sum(map(math.prod, self.shapes))
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Length of each argument, and of all results."""
+        """Lengths of the arguments, and of all results together."""
         return (*self.arguments.values(), self.size)
 
     @cached_property
@@ -127,7 +127,7 @@ class TracedFunction:
         inputs = [trace.inputs(n) for n in self.arguments.values()]
         if self.iteration is not None and self.iteration.table:
             inputs += [trace.inputs(n) for n in (self.iteration.carried, self.iteration.columns)]
-        results = [x + 0.0 for x in self.build(*inputs)]  # constants that are zero have no sign
+        results = [x + 0.0 for x in self.build(*inputs)]  # so that no constant is -0.0
         return trace.program(results).fused()
 
     # ---- calls
@@ -146,7 +146,7 @@ class TracedFunction:
 
     @cached_property
     def call(self) -> Callable[..., Any]:
-        """What a call without ``out`` runs."""
+        """The callable that runs calls without ``out``."""
         compiled = self._compiled
         if compiled is None:
             return self.on_arrays
@@ -162,12 +162,12 @@ class TracedFunction:
 
     @cached_property
     def fill(self) -> Callable[..., Any]:
-        """A call with ``out`` that leaves NumPy's warnings as they are, 3 µs faster."""
+        """A call with ``out`` that does not switch off NumPy's warnings, which saves 3 µs."""
         compiled = self._compiled
         return self if compiled is None else compiled.ufunc
 
     def on_arrays(self, *arguments: ArrayLike) -> Any:
-        """A call of the program on NumPy arrays."""
+        """Run the program on NumPy arrays, without compiling."""
         arrays = [np.asarray(x) for x in arguments]
         with np.errstate(all="ignore"):
             if self.iteration is not None:
@@ -202,11 +202,11 @@ class TracedFunction:
     # ---- machine code
 
     def kernel(self, dtype: Dtype = "float64") -> Kernel:
-        """Its kernel for this processor, cached; NoCompilerError where there can be none."""
+        """The kernel for this processor, cached; raises NoCompilerError if there can be none."""
         return self._cached(Kernel, dtype)
 
     def cuda(self, dtype: Dtype = "float64") -> CudaKernel:
-        """Its kernel for NVIDIA's cards, cached."""
+        """The kernel for NVIDIA's cards, cached."""
         return self._cached(CudaKernel, dtype)
 
     def compiled(self, dtype: Dtype = "float64") -> CompiledUfunc:
@@ -220,7 +220,7 @@ class TracedFunction:
         return result
 
     def ptx(self, dtype: Dtype = "float64", parts: Sequence[int] = ()) -> str:
-        """Code for NVIDIA's cards; ``parts`` of a state that is iterated."""
+        """PTX for NVIDIA's cards; ``parts``: of the state, with an iteration."""
         return compile_ptx(
             lambda: self.program,
             f"{self.name}_{dtype}",
@@ -261,7 +261,7 @@ class _CompiledFunction:
 
     @property
     def program(self) -> Program:
-        """What is compiled; traced at the first access: code from the cache needs no trace."""
+        """The compiled program; traced at first access: code from the cache needs no trace."""
         return self.function.program
 
     def __repr__(self) -> str:
@@ -271,15 +271,15 @@ class _CompiledFunction:
 class Kernel(_CompiledFunction):
     """A compiled function: call it on arrays with the function's arguments.
 
-    Arguments broadcast over leading batch axes like any NumPy ufunc's; nothing but their last axis
-    is checked. It releases the GIL, may be called from several threads, survives a fork,
-    and pickles (the other process compiles it again).
+    Arguments broadcast over leading batch axes as those of NumPy's ufuncs; only their last axis is
+    checked. It releases the GIL, may be called from several threads, survives a fork, and can be
+    pickled (the other process compiles it again).
 
-    One of ``dtype`` float32 computes in single precision where NumPy would: as soon as an argument
-    cannot become float32 without loss, results are float64, by a kernel of that type.
+    With ``dtype`` float32 it computes in single precision where NumPy would: if an argument cannot
+    become float32 without loss, results are float64, by a kernel of that type.
 
     Attributes:
-        function: What is compiled.
+        function: The function that is compiled.
         dtype: "float64" or "float32".
         sizes: Length of each argument's last axis, by name.
         shapes: Shape of each result, without batch axes.
@@ -294,13 +294,13 @@ class Kernel(_CompiledFunction):
         compiled = function.compiled(dtype)
         self.ufunc: Callable[..., Array] = compiled.ufunc
         self._results = Results(compiled, function.name, tuple(self.sizes), self.shapes)
-        # what a call with out= asks, looked up once
+        # looked up once for calls with out=
         self._count, shape = len(self.sizes), self._results.shape
         self._vector = shape if shape is not None and len(shape) == 1 else None
 
     @property
     def fast(self) -> Callable[..., Any]:
-        """The kernel for calls without options; it does not count its arguments."""
+        """The kernel for calls without options; it does not check the number of arguments."""
         return self._results
 
     def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[object, ...]]:
@@ -309,8 +309,9 @@ class Kernel(_CompiledFunction):
     def __call__(self, *arguments: ArrayLike, out: Array | None = None, threads: int = 1) -> Any:
         """The result (..., *shape), or a tuple of them where the function has several.
 
-        ``out``: where to put it (several results: one array (..., all their numbers)); it may take
-        the place of an argument. ``threads``: spread a batch over so many (0: one a processor).
+        ``out``: an array for the result (of several results, one array (..., all their numbers));
+        it may be an argument. ``threads``: number of threads that share a batch (0: one a
+        processor).
         """
         if threads == 1:
             try:
@@ -333,7 +334,7 @@ class Kernel(_CompiledFunction):
         return out if out is not None and len(self.shapes) == 1 else split(numbers, self.shapes)
 
     def _lossy(self, arguments: Sequence[ArrayLike]) -> bool:
-        """Whether some of these would lose digits in single precision."""
+        """Whether some arguments would lose digits in single precision."""
         return self.dtype == "float32" and any(
             not np.can_cast(np.asarray(x).dtype, np.float32) for x in arguments
         )
@@ -361,10 +362,10 @@ class Kernel(_CompiledFunction):
 
 
 class Results:
-    """A ufunc's numbers as results of their shapes; ``quiet``: without warnings of NumPy.
+    """Calls a ufunc and shapes its numbers into results; ``quiet``: without NumPy's warnings.
 
-    It keeps the ufunc's code in memory. What a call needs is looked up once: a call of a small
-    robot's kernel takes little longer than its parts.
+    It keeps the ufunc's code in memory, and all that a call looks up, so that a call of a small
+    robot's kernel takes little longer than the kernel.
     """
 
     __slots__ = ("arguments", "compiled", "name", "quiet", "shape", "shapes", "ufunc")
@@ -383,7 +384,7 @@ class Results:
         self.name = name
         self.arguments = arguments
         self.shapes = shapes
-        self.shape = shapes[0] if len(shapes) == 1 else None  # of the only result
+        self.shape = shapes[0] if len(shapes) == 1 else None  # None: several results
         self.quiet = quiet
 
     def __call__(self, *arguments: ArrayLike) -> Any:
@@ -395,12 +396,12 @@ class Results:
                 numbers = self.ufunc(*arguments)
         else:
             numbers = self.ufunc(*arguments)
-        if type(numbers) is not np.ndarray:  # masked ones, and those of other libraries
+        if type(numbers) is not np.ndarray:  # masked arrays, and arrays of other libraries
             masks = sys.modules.get("numpy.ma")  # imported where masked arrays come from
             masked = masks is not None and isinstance(numbers, masks.MaskedArray)
             if masked or not isinstance(numbers, np.ndarray):
-                raise TypeError(f"{self.name} takes plain arrays, not such as give a "
-                                f"{type(numbers).__name__}")  # fmt: skip
+                raise TypeError(f"{self.name} takes plain arrays, not arguments whose "
+                                f"result is a {type(numbers).__name__}")  # fmt: skip
         shape = self.shape
         if shape is None:
             return split(numbers, self.shapes)
@@ -409,7 +410,7 @@ class Results:
         return numbers.reshape(shape if numbers.ndim == 1 else (*numbers.shape[:-1], *shape))
 
     def count(self, arguments: Sequence[ArrayLike]) -> None:
-        """Refuse too few, and too many: the ufunc would take one more for the result's place."""
+        """Raises TypeError for a wrong number: the ufunc would take one more for its result."""
         if len(arguments) != len(self.arguments):
             hint = "; out= is a keyword" if len(arguments) > len(self.arguments) else ""
             raise TypeError(
@@ -419,7 +420,7 @@ class Results:
 
 
 def _flattened(out: Array, shape: Shape | None, shapes: Sequence[Shape]) -> Array:
-    """A view of ``out`` with the result's axes as one; ``shape``: that of the only result."""
+    """A view of ``out`` whose result axes are one; ``shape``: of the only result, or None."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
     if out.shape[-1:] == shape:
@@ -441,14 +442,14 @@ def _flattened(out: Array, shape: Shape | None, shapes: Sequence[Shape]) -> Arra
 class CudaKernel(_CompiledFunction):
     """A function for NVIDIA's cards, a state in each thread: call it on arrays that lie on one.
 
-    Arguments (..., n) are arrays with ``__cuda_array_interface__`` or DLPack (CuPy's, PyTorch's),
-    all of the kernel's ``dtype``; leading batch axes broadcast, as long as rows stand evenly in
-    memory. Results are new arrays of the first argument's library. Pickles, and may be called from
+    Arguments (..., n) are arrays with ``__cuda_array_interface__`` or DLPack (CuPy, PyTorch), all
+    of the kernel's ``dtype``; leading batch axes broadcast, if rows are evenly spaced in memory.
+    Results are new arrays of the first argument's library. It can be pickled, and called from
     several threads.
 
     Attributes:
-        ptx: The code as text, with one entry; it needs neither card nor driver. Others are those of
-            :class:`Kernel`.
+        ptx: The code as text, with one entry; it needs no card and no driver. Other attributes are
+            those of :class:`Kernel`.
     """
 
     def __init__(self, function: TracedFunction, dtype: Dtype = "float64") -> None:
@@ -463,13 +464,14 @@ class CudaKernel(_CompiledFunction):
     def __call__(self, *arguments: Any, out: Any = None, stream: Any = None) -> Any:
         """The result (..., *shape), or a tuple of them where the function has several.
 
-        The launch is enqueued on ``stream`` (a stream of CuPy's, PyTorch's, or a handle; None: the
-        current one of the arguments' library) and not waited for. ``out``: a contiguous array for
-        the result (several: one array (..., all their numbers)), none of the arguments.
+        The launch is enqueued on ``stream`` (CuPy's, PyTorch's, or a handle; None: the current
+        stream of the arguments' library); the call does not wait for it. ``out``: a contiguous
+        array for the result (of several, one array (..., all their numbers)), which must not be an
+        argument.
 
-        Raises TypeError for too few arguments, such as are on no card, and such of another dtype;
-        ValueError for shapes; :class:`~robomodel.cuda.launch.NoCardError`, a RuntimeError, where
-        there is no driver or it fails.
+        Raises TypeError for too few arguments, or arguments that are on no card or of another
+        dtype; ValueError for shapes; :class:`~robomodel.cuda.launch.NoCardError`, a RuntimeError,
+        without a driver, or if it fails.
         """
         if len(arguments) != len(self.sizes):
             raise TypeError(

@@ -1,7 +1,7 @@
-"""A program as JavaScript: a function of arrays of floats, as C is written but for its words.
+"""A program as JavaScript: a function of arrays of floats, by the writer of C with other words.
 
-Engines optimise functions up to a size, in V8 some 2 500 steps, and run longer ones a hundred times
-as slowly: long programs are cut into parts (:mod:`robomodel.kernels.plan`) that share arrays.
+Engines optimise functions up to a size (V8 some 2 500 steps), and run longer ones a hundred times
+as slowly. So long programs are cut into parts (:mod:`robomodel.kernels.plan`) that share arrays.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ function sized(x, size, name) {
 
 @dataclass(frozen=True)
 class JavaScriptFunction:
-    """A program with its name, and its arguments and results, by name how many numbers.
+    """A program with its name, and the lengths of its arguments and results by name.
 
-    The program's inputs are the arguments' one after the other, and its outputs the results'. Names
-    are valid in JavaScript, differ, and are none of ``LOCALS``.
+    The program's inputs are those of the arguments one after the other, its outputs those of the
+    results. Names must be valid in JavaScript, differ, and not be in ``LOCALS``.
     """
 
     name: str
@@ -43,14 +43,14 @@ class JavaScriptFunction:
 
     @cached_property
     def plan(self) -> KernelPlan:
-        """How it is cut."""
+        """How the program is cut into parts."""
         sizes = (*self.arguments.values(), sum(self.results.values()))
         return KernelPlan(ordered(self.program), sizes, longest=LONGEST, piece=PIECE)
 
     def definition(self) -> list[str]:
-        """What exports the function: ``aba(q, v, tau)`` returns its result, or an object of them.
+        """Lines that export the function, whose result is an array, or an object of several.
 
-        One more argument takes the place of what is returned.
+        A last argument, if given, takes the results and is returned.
         """
         made = {name: f"new Float64Array({size})" for name, size in self.results.items()}
         (first, array), *others = made.items()
@@ -76,7 +76,7 @@ class JavaScriptFunction:
         ]
 
     def _straight(self) -> list[str]:
-        """Statements on arguments, which are read first, and results, which are stored last."""
+        """Statements on names: arguments are read first, results stored last."""
         names: dict[int, str] = {}
         read: list[str] = []
         for argument, numbers in zip(self.arguments, self.plan.arguments(), strict=True):
@@ -91,7 +91,7 @@ class JavaScriptFunction:
         return [*read, *body.of.lines, *stored]
 
     def _arrays(self) -> list[str]:
-        """Arrays that parts share: arguments, distinct results, workspace; where results stand."""
+        """Arrays that parts share: arguments, distinct results and their indices, workspace."""
         plan, first = self.plan, len(self.plan.columns)
         sizes = (plan.program.inputs, first + len(plan.constants), plan.workspace)
         lines = [

@@ -1,8 +1,8 @@
 """A program as all emitters write it: ordered, cut into pieces, with a place for each number.
 
-The walk over a piece's steps stands here once: which value is read from where, what is stored for
-later pieces, which values are results. A target says how its language names a constant, reads,
-computes and stores.
+The loop over a piece's steps is here, once: where each value is read from, what is stored for later
+pieces, which values are results. A :class:`Target` names constants, reads, computes and stores in
+its language.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from robomodel.kernels.program import (
     Reference,
 )
 
-CHUNK = 6000  # steps in one function, if there is but one
-PIECE = 200  # steps in a function, where there are several
+CHUNK = 6000  # most steps of a program in one function
+PIECE = 200  # steps of a function where there are several
 
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """A program run over and over: its first outputs take the place of argument 0.
+    """Makes a program run over and over: its first outputs become argument 0 of the next run.
 
-    ``timed`` are the arguments that have one row for each instant, before the axis of their
+    ``timed`` are the arguments that have one row for each instant, in an axis before that of their
     numbers, as the result then has. An instant may have several stages: the program's last inputs
-    are then a row of ``table``, one for each stage, and before them stand ``carried`` numbers that
-    its last outputs give to the next stage or instant (zero at the start). Only what the last stage
-    of an instant gives is stored.
+    are then a row of ``table``, one for each stage. Before them come ``carried`` numbers, which are
+    the last outputs of the stage or instant before (zero at the start). Only the output of an
+    instant's last stage is stored.
     """
 
     timed: tuple[int, ...]
@@ -47,17 +47,17 @@ class Iteration:
 
     @property
     def columns(self) -> int:
-        """Constants of a stage."""
+        """Number of constants of a stage."""
         return len(self.table[0]) if self.table else 0
 
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """What is to be written: a program on arguments and a result of these sizes (the last one).
+    """A program to be written, on arguments and a result of these sizes (the last one).
 
-    With an ``iteration`` inputs and outputs that are carried stand behind those of the arguments
-    and the result, and the constants of a stage behind the inputs. A program of up to ``longest``
-    steps (None: :data:`CHUNK`) is one piece, a longer one has pieces of ``piece`` steps.
+    With an ``iteration``, carried inputs and outputs follow those of the arguments and the result,
+    and a stage's constants follow the inputs. A program of up to ``longest`` steps (None:
+    :data:`CHUNK`) is one piece, a longer one has pieces of ``piece`` steps.
     """
 
     program: Program
@@ -83,9 +83,9 @@ class KernelPlan:
 
     @cached_property
     def slots(self) -> dict[int, int]:
-        """Workspace slots of the values that later pieces use; free again after their last use.
+        """Workspace slots of values that later pieces use; a slot is free after the last use.
 
-        Results need none: they stand among the results.
+        Results need no slot: they are among the results.
         """
         program = self.program
         piece_of = [n for n, piece in enumerate(self.pieces) for _ in piece]
@@ -117,12 +117,12 @@ class KernelPlan:
 
     @property
     def workspace(self) -> int:
-        """How many slots there are."""
+        """The number of slots."""
         return max(self.slots.values(), default=-1) + 1
 
     @property
     def crossing(self) -> int:
-        """How many values are stored to the workspace, and loaded from it by later pieces."""
+        """The number of values that pieces store for later ones, and of loads by these."""
         slots, first = self.slots, self.program.inputs
         loads = {
             (n, x)
@@ -135,12 +135,12 @@ class KernelPlan:
 
     @cached_property
     def columns(self) -> dict[int, int]:
-        """Where each distinct result stands among the results; constants stand behind them."""
+        """The index of each distinct result among the results; constants follow them."""
         return {x: i for i, x in enumerate(self.program.distinct)}
 
     @cached_property
     def constants(self) -> tuple[float, ...]:
-        """Constants among the results, each once: those differ whose bits do."""
+        """Constants among the results, each once; equal means equal bits."""
         return tuple({_bits(x): x for x in self.program.outputs if type(x) is float}.values())
 
     @cached_property
@@ -170,13 +170,13 @@ class KernelPlan:
         return frozenset(int(x) for x in angles - others if x < self.program.inputs)
 
     def arguments(self) -> list[range]:
-        """The program's inputs of each argument."""
+        """The program's inputs, by arguments."""
         firsts = [sum(self.sizes[:k]) for k in range(len(self.sizes) - 1)]
         return [range(i, i + n) for i, n in zip(firsts, self.sizes[:-1], strict=True)]
 
 
 def _bits(x: float) -> bytes:
-    """A constant as it is stored: zeros of both signs differ, and nan is itself."""
+    """The bits of a constant, by which -0.0 differs from 0.0, and nan equals itself."""
     return struct.pack("<d", x)
 
 
@@ -186,17 +186,17 @@ SHORT = 3000  # steps up to which a program stays as it is
 
 
 def ordered(program: Program, short: int = SHORT) -> Program:
-    """The same program, its steps in an order that keeps few values alive, unless it is short.
+    """The program with its steps in an order that keeps few values alive, unless it is short.
 
-    Backwards from the results, that step comes next whose operands are alive already, so that
-    fewest values come alive; of several, the one that stood last. Values are then made shortly
-    before they are used, whole branches one after the other, where an algorithm sweeps over all
+    From the results backwards, the next step is the one whose operands add the fewest values to
+    those alive; of several the last in the given order. So values are computed shortly before they
+    are used, branch by branch, where an algorithm sweeps over all bodies several times.
     bodies time and again.
 
-    LLVM orders steps once more where it sees them all. Then a short program is as quick in the
-    order of its algorithm, and some are quicker (what spills waits for nothing, and there is more
-    to do at a time): measured on 24 kernels of six robots, 6 % better to 10 % worse. Programs that
-    are cut become 15 % quicker, since less crosses the cuts.
+    LLVM reorders steps that it sees together. So short programs are as quick in the algorithm's
+    order, and some are quicker (spills hide behind other work): measured on 24 kernels of six
+    robots, 6 % better to 10 % worse. Programs that are cut become 15 % quicker, since fewer values
+    cross the cuts.
     """
     if len(program.steps) <= short:
         return program
@@ -204,7 +204,7 @@ def ordered(program: Program, short: int = SHORT) -> Program:
 
 
 def backwards(program: Program) -> list[int]:
-    """The steps from the last to the first."""
+    """The order of steps, from the last to the first."""
     first, count = program.inputs, len(program.steps)
     operands = [
         {x - first for x in step.operands if type(x) is int and x >= first}
@@ -214,8 +214,8 @@ def backwards(program: Program) -> list[int]:
     for i, needed in enumerate(operands):
         for x in needed:
             users[x].append(i)
-    waiting = [len(u) for u in users]  # for so many that use it
-    grows = [len(needed) for needed in operands]  # values that come alive with a step
+    waiting = [len(u) for u in users]  # users that are not yet placed
+    grows = [len(needed) for needed in operands]  # values that become alive with a step
     alive, placed = [False] * count, [False] * count
     order: list[int] = []
     ready = [(grows[i], -i) for i in range(count) if not waiting[i]]
@@ -224,7 +224,7 @@ def backwards(program: Program) -> list[int]:
         cost, i = heapq.heappop(ready)
         i = -i
         if placed[i] or cost != grows[i] - alive[i]:
-            continue  # it has become cheaper since, and stands in the heap once more
+            continue  # outdated: it has become cheaper and is in the heap again
         placed[i] = True
         order.append(i)
         for x in operands[i]:
@@ -241,7 +241,7 @@ def backwards(program: Program) -> list[int]:
 
 
 def permuted(program: Program, order: list[int]) -> Program:
-    """The program with its steps in this order, which must respect what they need."""
+    """The program with its steps in this order, in which operands must precede their uses."""
     first = program.inputs
     number = {first + i: first + at for at, i in enumerate(order)}
 
@@ -256,38 +256,38 @@ def permuted(program: Program, order: list[int]) -> Program:
     )
 
 
-# ---- the walk over a piece -----------------------------------------------------------------------
+# ---- writing a piece -----------------------------------------------------------------------------
 
 Memory: TypeAlias = Literal["input", "result", "work"]
-"""Where numbers stand: the program's inputs, its distinct results, the workspace between pieces."""
+"""Where numbers are: the program's inputs, its distinct results, the workspace between pieces."""
 
 
 class Target(ABC):
-    """A language for one piece, in which values have names."""
+    """A writer of one piece in some language, in which values have names."""
 
     @abstractmethod
     def constant(self, x: float) -> str:
-        """A number."""
+        """A number as a literal."""
 
     @abstractmethod
     def load(self, memory: Memory, at: int) -> str:
-        """The name of what stands there."""
+        """Read a number; returns its name."""
 
     @abstractmethod
     def store(self, x: str, memory: Memory, at: int) -> None:
-        """Put a value there."""
+        """Write a value."""
 
     @abstractmethod
     def compute(self, number: int, step: Operation, names: list[str]) -> str:
-        """The name of what a step makes of operands of these names; ``number``: which step."""
+        """Write a step with operands of these names; returns the name of its value."""
 
 
 def write(
     plan: KernelPlan, number: int, target: Target, between: Callable[[int], None] | None = None
 ) -> None:
-    """One piece. Results that are inputs are the first piece's; constant ones are not here.
+    """Write one piece. The first also stores results that are inputs; constant ones are not stored.
 
-    ``between`` is called before each step is written, and for step 0 if there are none.
+    ``between`` is called before each step, and for step 0 if there are none.
     """
     program, names = plan.program, dict[Reference, str]()
 

@@ -1,7 +1,7 @@
-"""Straight-line programs: what they compute, their operations counted, their distinct results.
+"""Straight-line programs: operations, their counts, distinct results.
 
-A program knows nothing of where it runs: NumPy arrays run it here, emitters write it as code, with
-the numbers, sines and cosines of :data:`PRECISIONS`.
+A program does not depend on where it runs: here NumPy arrays run it; emitters write it as code,
+with the numbers, sines and cosines of :data:`PRECISIONS`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ADD, SUB, MUL, DIV, NEG, SQRT, SIN, COS, SELECT, FMA, FMS, FNMA = (
 )  # fmt: skip
 """Operations. FMA a b c is a·b + c, FMS a·b - c, FNMA c - a·b.
 
-SELECT x a b is a where x < 0, else b, where x is not a number too; both are computed.
+SELECT x a b is a where x < 0, else b, also where x is not-a-number; both are computed.
 """
 
 Reference: TypeAlias = int | float  # a value's number in a program, or a constant
@@ -27,7 +27,7 @@ FLOPS = {ADD: 1, SUB: 1, MUL: 1, DIV: 1, SQRT: 1, NEG: 0, FMA: 2, FMS: 2, FNMA: 
 
 
 class Operation(NamedTuple):
-    """One operation of a program; operands are values' numbers (int) or constants (float)."""
+    """One operation of a program; operands are values' indices (int) or constants (float)."""
 
     operation: str
     operands: tuple[Reference, ...]
@@ -35,7 +35,7 @@ class Operation(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A straight-line program: values 0 … inputs-1 are the inputs, then each step makes one."""
+    """A straight-line program: values 0 … inputs-1 are the inputs, each step adds one."""
 
     inputs: int
     steps: tuple[Operation, ...]
@@ -43,16 +43,16 @@ class Program:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """How often each operation occurs."""
+        """The number of times that each operation occurs."""
         return Counter(step.operation for step in self.steps)
 
     @cached_property
     def flops(self) -> int:
-        """Floating-point operations: a fused one counts two, signs and trigonometry none."""
+        """Floating-point operations: a fused one counts two; signs, sine and cosine count none."""
         return sum(FLOPS.get(operation, 0) * n for operation, n in self.counts.items())
 
     def fused(self) -> Program:
-        """The same program with products that only one addition uses fused into it."""
+        """The program with each product that only one addition uses fused into the addition."""
         uses = Counter(x for step in self.steps for x in step.operands if type(x) is int)
         uses.update(x for x in self.outputs if type(x) is int)
         steps: list[Operation | None] = []
@@ -92,13 +92,13 @@ class Program:
 
     @cached_property
     def distinct(self) -> tuple[int, ...]:
-        """The numbers of the values that are results, each once, in the order of the results."""
+        """The values that are results, each once, in the order of the results."""
         return tuple(dict.fromkeys(x for x in self.outputs if type(x) is int))
 
     def __call__(
         self, inputs: Sequence[Any], meaning: Mapping[str, Callable[..., Any]] | None = None
     ) -> list[Any]:
-        """Run on floats or NumPy arrays, or on what ``meaning`` says of each operation."""
+        """Run on floats or NumPy arrays, or with the operations of ``meaning``."""
         values = list(inputs)
         meaning = meaning or MEANING
 
@@ -109,7 +109,7 @@ class Program:
             operands = [at(x) for x in step.operands]
             values.append(meaning[step.operation](*operands))
             for k in past:
-                values[k] = None  # large batches would not fit into memory
+                values[k] = None  # frees memory, which large batches need
         return [at(x) for x in self.outputs]
 
     @cached_property
@@ -154,27 +154,27 @@ MEANING: Mapping[str, Callable[..., Any]] = {
     FMS: lambda x, y, z: x * y - z,
     FNMA: lambda x, y, z: z - x * y,
 }
-"""What each operation does to NumPy arrays."""
+"""Operations on NumPy arrays."""
 
 
-# ---- kinds of numbers ----------------------------------------------------------------------------
+# ---- precisions ----------------------------------------------------------------------------------
 
 Dtype: TypeAlias = Literal["float64", "float32"]
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """A kind of floating-point numbers, and how their sines and cosines are computed.
+    """A floating-point type, and how sines and cosines are computed in it.
 
     An angle x is k quarter turns and a remainder r in [-π/4, π/4], by π/2 in three parts (Cody and
-    Waite); with fused multiply-adds r keeps its relative accuracy up to ``cody_waite_limit``. Then
-    two polynomials in r², sine r + r³ P(r²) and cosine 1 - r²/2 + r⁴ Q(r²), change places and signs
-    by the quarter turns.
+    Waite); with fused multiply-adds r keeps its relative accuracy up to ``cody_waite_limit``. Two
+    polynomials in r², sine r + r³ P(r²) and cosine 1 - r²/2 + r⁴ Q(r²), are swapped and change
+    signs with the quarter turns.
 
-    ``rounder`` is 1.5 times the power of two from which on all numbers are integers: adding it
+    ``rounder`` is 1.5 times the power of two above which all numbers are integers: adding it
     rounds, and leaves the integer in the low bits. Beyond ``cody_waite_limit`` radians the C
-    library serves: further on quarter turns have no room there, or 2/π too few digits to count
-    them.
+    library is
+    called: the quarter turns do not fit there, or 2/π has too few digits to count them.
     """
 
     name: Dtype

@@ -1,4 +1,4 @@
-"""Threads that stay: a call's pieces go to whoever is free, the caller among them."""
+"""A pool of threads: pieces of a call go to whichever thread is free, the caller's among them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 
 Work: TypeAlias = Callable[[slice], object]
 
-TILE = 8  # states that kernels take at a time, at most (of float64)
-MIN_TILES = 64  # of the last pieces of a large batch
+TILE = 8  # most states that kernels take at a time (of float64)
+MIN_TILES = 64  # least tiles of the last pieces of a large batch
 
 
 class _Job:
-    """One call's pieces, which threads do in turn."""
+    """The pieces of one call, which threads take in turn."""
 
     def __init__(self, work: Work, pieces: list[slice]) -> None:
         self.work = work
         self.pieces = pieces
-        self._numbers = itertools.count()  # drawn by one thread at a time
+        self._numbers = itertools.count()  # next() is atomic
         self._errstate: Any = np.geterr() | {"call": np.geterrcall()}
         self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def _do_next(self) -> BaseException | None:
-        """Do the next piece; the error it raised. IndexError where none remain."""
+        """Run the next piece; returns the error it raised. Raises IndexError if none remain."""
         piece = self.pieces[next(self._numbers)]
         try:
             self.work(piece)
@@ -38,7 +38,7 @@ class _Job:
         return None
 
     def help(self) -> None:
-        """Do pieces on another thread than the caller's, under the caller's ``np.errstate``."""
+        """Run pieces on a thread of the pool, with the caller's ``np.errstate``."""
         with np.errstate(**self._errstate):
             try:
                 while True:
@@ -47,7 +47,7 @@ class _Job:
                 return
 
     def finish(self) -> None:
-        """Do pieces, wait for those of others, and raise the first error."""
+        """Run pieces, wait for those of other threads, and raise the first error."""
         errors: list[BaseException | None] = []
         try:
             while True:
@@ -62,7 +62,7 @@ class _Job:
 
 
 class _Pool:
-    """Threads that wait for jobs: as many as ever were needed at once; a fork starts with none."""
+    """Threads that wait for jobs, as many as were ever needed at once; a fork starts with none."""
 
     def __init__(self) -> None:
         self._renew()
@@ -75,7 +75,7 @@ class _Pool:
         self._started = 0
 
     def call(self, job: _Job, helpers: int) -> None:
-        """Have so many threads take part in the job."""
+        """Have ``helpers`` threads take part in the job."""
         with self._starting:
             while self._started < helpers:
                 threading.Thread(target=_serve, args=(self._jobs,), daemon=True).start()
@@ -93,10 +93,10 @@ _POOL = _Pool()
 
 
 def share(work: Work, count: int, threads: int) -> None:
-    """Call ``work`` on slices that cover range(count), on so many threads; 0: one a processor.
+    """Call ``work`` on slices that cover range(count), on ``threads`` threads; 0: one a processor.
 
-    Slices begin where tiles do. What ``work`` raises is raised here; floating-point errors are
-    treated as the caller's ``np.errstate`` says.
+    Slices begin where tiles do. Errors of ``work`` are raised here; floating-point errors follow
+    the caller's ``np.errstate``.
     """
     if threads < 0:
         raise ValueError(f"threads must be 0 (one a processor) or more, got {threads}")
@@ -112,9 +112,9 @@ def share(work: Work, count: int, threads: int) -> None:
 
 
 def _edges(tiles: int, threads: int) -> list[int]:
-    """Where pieces begin and end: as many as threads; of large batches more, the last ones small.
+    """Bounds of pieces: one a thread; of large batches more, the last ones small.
 
-    So threads that begin late, or are held up, take fewer, and all end at nearly the same time.
+    So a thread that starts late, or is held up, takes fewer, and all end at nearly the same time.
     """
     if tiles < 2 * MIN_TILES * threads:
         return [tiles * n // threads for n in range(threads + 1)]
@@ -128,7 +128,7 @@ def _edges(tiles: int, threads: int) -> list[int]:
 def run_ufunc(
     ufunc: np.ufunc, arrays: Sequence[NDArray[Any]], result: NDArray[Any], threads: int
 ) -> None:
-    """A ufunc on arrays (..., n) onto a result with the batch's axes, shared along the longest."""
+    """Run a ufunc on arrays (..., n) into a result; threads share the longest batch axis."""
     batch = result.shape[:-1]
     axis = batch.index(max(batch))
     wide = [

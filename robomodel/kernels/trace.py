@@ -1,8 +1,8 @@
 """Tracing: an algorithm run on :class:`Traced` scalars leaves a straight-line program.
 
-Equal expressions are one value, zeros and ones vanish, signs move to where they cost nothing, and
-constants gather: c + (d + x) is (c + d) + x, c (d x) is (c d) x. A
-:class:`~robomodel.kernels.program.Program` has only what its outputs need.
+Equal expressions become one value, zeros and ones vanish, signs move to where they cost nothing,
+and constants are collected: c + (d + x) becomes (c + d) + x, c (d x) becomes (c d) x. A
+:class:`~robomodel.kernels.program.Program` has only the steps that its outputs need.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from robomodel.kernels.program import (
 )
 
 INPUT, STOP_GRADIENT = "input", "stop gradient"
-"""Operations of a trace alone: its inputs, and values that are constant to derivatives."""
+"""Operations of traces only: inputs, and values that are constant to derivatives."""
 
 SERIES = 7  # terms of cosine, one fewer of sine: 0.3¹⁴/14! is 5e-19, 0.3¹³/13! is 3e-17
 
@@ -35,7 +35,7 @@ Operand: TypeAlias = "Traced | float"
 
 
 class Trace:
-    """Collects the values of one program."""
+    """Records the values of one program."""
 
     __slots__ = ("_by_key", "_turned", "values")
 
@@ -50,9 +50,10 @@ class Trace:
         return [self._value(INPUT, (float(first + i),)) for i in range(count)]
 
     def stop_gradient(self, x: Operand) -> Operand:
-        """The same value, opaque: no arithmetic looks into it, and to derivatives it is constant.
+        """The value as an opaque one, which arithmetic does not simplify and derivatives hold
+        constant.
 
-        A program computes the value itself; only in the trace does it stand for itself.
+        In a program it is the value itself.
         """
         return self._value(STOP_GRADIENT, (x,)) if isinstance(x, Traced) else x
 
@@ -195,7 +196,7 @@ class Trace:
         return a if same else self._value(SELECT, (x, a, b))
 
     def function(self, operation: str, x: Traced) -> Traced:
-        """Sine, cosine or square root of a value; signs are brought out of the sine and cosine."""
+        """Sine, cosine or square root of a value; a sign of the angle is moved out."""
         if operation in (SIN, COS) and (operation, x) not in self._by_key:
             self._by_turn(x)
         if x.operation is NEG and operation in (SIN, COS):
@@ -206,15 +207,16 @@ class Trace:
         return self._value(operation, (x,))
 
     def turn(self, x: Traced, start: Traced, by: Operand) -> None:
-        """From here on sine and cosine of x follow from those of ``start``, ``by`` behind it.
+        """Compute sine and cosine of x from those of ``start``, which x exceeds by ``by``, from
+        now on.
 
-        By addition theorems and series, to rounding where |by| is below 0.3 and in a fraction of
-        the time of sines of their own; those of x plus a constant, too.
+        By addition theorems and series, exact to rounding for |by| < 0.3, in a fraction of the
+        time of other sines. Sine and cosine of x plus a constant, too.
         """
         self._turned.setdefault(x.index, (start, by))
 
     def _by_turn(self, x: Traced) -> None:
-        """Set the sine and cosine of x where they follow from those of another angle."""
+        """Set the sine and cosine of x if they follow from those of another angle."""
         offset: Operand = 0.0
         angle: Operand = x
         if x.operation is ADD and not isinstance(x.operands[0], Traced):
@@ -236,7 +238,7 @@ class Trace:
 
 
 def _operand(x: Operand) -> Operand:
-    """A traced value or a float; TypeError for other numbers, which a program takes for indices."""
+    """A traced value or a float; TypeError for integers, which a program takes for indices."""
     if type(x) is float or isinstance(x, Traced):
         return x
     if isinstance(x, float):  # NumPy's
@@ -245,7 +247,7 @@ def _operand(x: Operand) -> Operand:
 
 
 class Traced:
-    """A scalar that stands for a value of a program; arithmetic on it writes the program."""
+    """A scalar that stands for a value of a program; arithmetic on it records operations."""
 
     __slots__ = ("index", "operands", "operation", "trace")
 

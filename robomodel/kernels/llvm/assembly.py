@@ -1,4 +1,4 @@
-"""LLVM IR: a function under way, over vectors with a state in each lane."""
+"""LLVM IR: a writer of one function, on vectors with a state in each lane."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from robomodel.kernels.program import (
 
 @dataclass(frozen=True, slots=True)
 class LaneVectors:
-    """Vectors of ``lanes`` numbers, and what LLVM calls them."""
+    """Vectors of ``lanes`` numbers, and their names in LLVM."""
 
     precision: Precision
     lanes: int
 
     @property
     def scalar(self) -> str:
-        """A number."""
+        """The type of a number."""
         return "double" if self.precision.bits == 64 else "float"
 
     @property
     def type(self) -> str:
-        """A vector."""
+        """The type of a vector."""
         return f"<{self.lanes} x {self.scalar}>"
 
     @property
     def integers(self) -> str:
-        """Integers of the numbers' size."""
+        """The type of vectors of integers of the numbers' size."""
         return f"<{self.lanes} x i{self.precision.bits}>"
 
     @property
     def truths(self) -> str:
-        """Truths, one a lane."""
+        """The type of vectors of truth values."""
         return f"<{self.lanes} x i1>"
 
     @property
@@ -68,12 +68,12 @@ class LaneVectors:
 
     @property
     def turnable(self) -> bool:
-        """Whether lanes of two vectors can be picked at run time: with AVX-512's, the widest."""
+        """Whether lanes of two vectors can be picked at run time: AVX-512's full vectors."""
         return self.bytes == 64
 
     @property
     def halves(self) -> LaneVectors:
-        """Vectors of half as many."""
+        """Vectors of half as many lanes."""
         return LaneVectors(self.precision, self.lanes // 2)
 
     def literal(self, x: float) -> str:
@@ -90,7 +90,7 @@ class LaneVectors:
         return "<" + ", ".join([f"i{self.precision.bits} {x}"] * self.lanes) + ">"
 
     def mask(self, set_: Sequence[bool]) -> str:
-        """Lanes that are set."""
+        """A mask with these lanes set."""
         return "<" + ", ".join(f"i1 {int(x)}" for x in set_) + ">"
 
     def declarations(self) -> list[str]:
@@ -122,21 +122,21 @@ class LaneVectors:
 
     @property
     def picking(self) -> str:
-        """The instruction that picks lanes of two vectors."""
+        """The intrinsic that picks lanes of two vectors."""
         kind = "pd" if self.precision.bits == 64 else "ps"
         return f"@llvm.x86.avx512.vpermi2var.{kind}.512"
 
 
 X86 = platform.machine() in ("x86_64", "AMD64")
-FLUSH = 0x8040  # bits of the control word: take numbers below the normal ones for zero, both ways
+FLUSH = 0x8040  # bits of the control word that flush subnormal numbers to zero, in and out
 
 
 def flushing(vectors: LaneVectors) -> list[str]:
-    """Functions that have x86 take numbers below the normal ones for zero, and that end it.
+    """Functions that make x86 take subnormal numbers for zero, and that end it.
 
-    In single precision a rotation's entry that is zero but for rounding (6e-17), squared, is such a
-    number, and each costs x86 a hundred cycles. Others work at full speed with them. The first
-    returns what the caller had chosen, which the second takes.
+    In single precision an entry of a rotation that is zero but for rounding (6e-17) is subnormal
+    when squared, and each such number costs x86 a hundred cycles. Other processors are not slowed
+    down. The first function returns the caller's setting, which the second restores.
     """
     first, last, before = Function(vectors), Function(vectors), "0"
     if X86:
@@ -159,24 +159,24 @@ def flushing(vectors: LaneVectors) -> list[str]:
 
 @dataclass
 class Function:
-    """The lines of a function under way; values get fresh names."""
+    """The lines of one function while it is written; values get fresh names."""
 
     vectors: LaneVectors
     lines: list[str] = field(default_factory=list)
 
     @property
     def type(self) -> str:
-        """A vector."""
+        """The type of a vector."""
         return self.vectors.type
 
     def value(self, text: str) -> str:
-        """A line that makes a value; its name."""
+        """Write a line that computes a value; returns its name."""
         name = f"%t{len(self.lines)}"
         self.lines.append(f"{name} = {text}")
         return name
 
     def label(self, name: str) -> None:
-        """The end of a block, if it has none yet, and the beginning of this one."""
+        """End the block, if it has not ended, and begin this one."""
         if self.lines and not self.lines[-1].startswith("br "):
             self.lines.append(f"br label %{name}")
         self.lines.append(f"{name}:")
@@ -188,17 +188,17 @@ class Function:
     # ---- memory
 
     def bytes_on(self, base: str, offset: int | str) -> str:
-        """The address so many bytes further."""
+        """The address at this offset in bytes."""
         return self.value(f"getelementptr i8, ptr {base}, i64 {offset}")
 
     def load(self, base: str, slot: int) -> str:
-        """A vector of a tile."""
+        """Load a vector from a tile."""
         size = self.vectors.bytes
         at = self.value(f"getelementptr inbounds i8, ptr {base}, i64 {slot * size}")
         return self.value(f"load {self.type}, ptr {at}, align {size}")
 
     def store(self, x: str, base: str, slot: int) -> None:
-        """A vector into a tile."""
+        """Store a vector into a tile."""
         size = self.vectors.bytes
         at = self.value(f"getelementptr inbounds i8, ptr {base}, i64 {slot * size}")
         self.lines.append(f"store {self.type} {x}, ptr {at}, align {size}")
@@ -227,7 +227,7 @@ class Function:
         return self.value(f"call {self.type} @llvm.sqrt.{self.vectors.suffix}({self.type} {a})")
 
     def select(self, truth: str, a: str, b: str) -> str:
-        """Lanes of a where it is so, of b elsewhere."""
+        """Lanes of a where ``truth``, else of b."""
         return self.value(f"select {self.vectors.truths} {truth}, {self.type} {a}, {self.type} {b}")
 
     def polynomial(self, coefficients: Sequence[float], z: str) -> str:
@@ -240,7 +240,7 @@ class Function:
     # ---- sines and cosines
 
     def guarded_sincos(self, x: str) -> tuple[str, str]:
-        """Sine and cosine; where any lane's angle is huge, all are the C library's."""
+        """Sine and cosine; by the C library for all lanes if any lane's angle is huge."""
         v, n = self.type, len(self.lines)
         branch = f"br i1 {self.any_large([x])}, label %large{n}, label %small{n}"
         self.lines += [branch, f"small{n}:"]
@@ -256,7 +256,7 @@ class Function:
         return sine, cosine
 
     def any_large(self, angles: Sequence[str]) -> str:
-        """Whether any lane of any of these is beyond what the polynomials serve."""
+        """Whether any lane of these angles is beyond the polynomials' range."""
         v, lanes, large_lanes = self.type, self.vectors.truths, "zeroinitializer"
         large = self.constant(self.vectors.precision.cody_waite_limit)
         for x in angles:
@@ -267,11 +267,11 @@ class Function:
         return self.value(f"call i1 {name}({lanes} {large_lanes})")
 
     def sincos(self, x: str) -> tuple[str, str]:
-        """As :mod:`robomodel.kernels.program` says, up to its limit."""
+        """Sine and cosine by :class:`~robomodel.kernels.program.Precision`, up to its limit."""
         return self.turned(*self.reduced(x))
 
     def reduced(self, x: str) -> tuple[str, str]:
-        """What an angle is beyond whole quarter turns, and integers that end in their number."""
+        """The remainder of an angle by quarter turns, and integers whose low bits count these."""
         p = self.vectors.precision
         rounder = self.constant(p.rounder)
         rounded = self.fma(x, self.constant(0.6366197723675814), rounder)
@@ -283,7 +283,7 @@ class Function:
         return r, quadrant
 
     def turned(self, r: str, quadrant: str) -> tuple[str, str]:
-        """Sine and cosine of such a remainder, so many quarter turns further."""
+        """Sine and cosine from a remainder and the quarter turns."""
         p, whole = self.vectors.precision, self.vectors.integers
         z = self.two("fmul", r, r)
         s = self.fma(self.two("fmul", r, z), self.polynomial(p.sine, z), r)
@@ -297,7 +297,7 @@ class Function:
         return self._signed(sine, quadrant), self._signed(cosine, after)
 
     def _signed(self, x: str, quadrant: str) -> str:
-        """X with the sign turned where bit 1 of the quadrant is set."""
+        """The value with its sign flipped where bit 1 of the quadrant is set."""
         bits, whole = self.vectors.precision.bits, self.vectors.integers
         up, top = self.vectors.integer(bits - 2), self.vectors.integer(-(2 ** (bits - 1)))
         moved = self.value(f"shl {whole} {quadrant}, {up}")
@@ -309,14 +309,14 @@ class Function:
     # ---- lanes
 
     def shuffle(self, a: str, b: str, lanes: Sequence[int]) -> str:
-        """Lanes of two vectors."""
+        """Pick lanes of two vectors."""
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
         return self.value(
             f"shufflevector {self.type} {a}, {self.type} {b}, <{len(lanes)} x i32> <{mask}>"
         )
 
     def transpose(self, rows: Sequence[str]) -> list[str]:
-        """As many vectors as a part of their lanes, a power of two: each part is transposed."""
+        """Transpose vectors, a power of two of them, within parts of as many lanes."""
         rows, size, lanes = list(rows), 1, range(self.vectors.lanes)
         while size < len(rows):
             low = [x if not x & size else len(lanes) + (x ^ size) for x in lanes]
@@ -329,11 +329,11 @@ class Function:
         return rows
 
     def half(self, address: str, alignment: int) -> str:
-        """Half a vector from memory."""
+        """Load half a vector."""
         return self.value(f"load {self.vectors.halves.type}, ptr {address}, align {alignment}")
 
     def joined(self, low: str, high: str) -> str:
-        """Two halves as one; with one of them from memory it costs no shuffle."""
+        """Join two halves to a vector; with a half from memory this needs no shuffle."""
         v, lanes = self.vectors.halves.type, range(self.vectors.lanes)
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
         return self.value(f"shufflevector {v} {low}, {v} {high}, <{len(lanes)} x i32> <{mask}>")
@@ -345,7 +345,7 @@ SIMPLE = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
 
 
 class Instructions(Target):
-    """LLVM's, on vectors or single numbers; sine and cosine of an angle are computed together."""
+    """A writer of LLVM's instructions; sine and cosine of an angle are computed together."""
 
     def __init__(self, f: Function) -> None:
         self.f = f
@@ -360,7 +360,7 @@ class Instructions(Target):
         return self.f.constant(x)
 
     def compute(self, number: int, step: Operation, names: list[str]) -> str:
-        """The value's name."""
+        """Write a step; returns the name of its value."""
         f = self.f
         if step.operation in (SIN, COS):
             (angle,) = step.operands

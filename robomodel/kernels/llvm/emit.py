@@ -3,14 +3,14 @@
 The loop takes as many states at a time as vectors have lanes. Their rows are transposed into a tile
 (one vector a number), the straight-line program runs on vectors, and its distinct results become
 rows again (:mod:`~robomodel.kernels.llvm.tiles`). Long programs are cut into functions of a few
-hundred steps; what crosses a cut goes through a workspace.
+hundred steps; values that cross a cut go through a workspace.
 
-Fewer states than lanes have the last of them in all lanes that are over; rows whose numbers do not
-follow each other are staged. Rows of results are written while the next tile is computed. A program
-that is cut into pieces may take several tiles along, each with its memory: a piece works on
-all of them before the next one's instructions are fetched (a tenth of the time of forward dynamics
-of JVRC-1, a sixth of a chain's of 24 links). A program may also be iterated over time, on inputs of
-each instant; each tile then has all its instants, written one by one, before the next tile.
+If states are fewer than lanes, the last one fills the remaining lanes. Rows whose numbers are not
+contiguous are copied first. Rows of results are written while the next tile is computed. A program
+that is cut into pieces may work on several tiles, each with its memory: a piece works on all of
+them before the next piece's instructions are fetched (a tenth of the time of forward dynamics of
+JVRC-1, a sixth of a chain's of 24 links). A program may also be iterated over time, on inputs of
+each instant; a tile then runs through all instants before the next tile.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
 
 TILES: Mapping[Memory, str] = {"input": "%in", "result": "%out", "work": "%work"}
 
-LARGE_BYTES = 1 << 21  # bytes from which on caches cannot be expected to hold arguments or results
+LARGE_BYTES = 1 << 21  # more bytes of arguments or results are not expected in caches
 CACHED = 1500  # steps whose code a first-level cache of 32 kB holds
-STEPS_PER_RESULT = 40  # below which writing results counts more than fetching code
-TILES_AT_ONCE = 2  # tiles that take turns in each piece of a program
-NEAR_BYTES = 1 << 17  # bytes of a tile's values and results up to which they do
-STACK_BYTES = 1 << 16  # of a kernel's memory on the stack, which some threads have little of
+STEPS_PER_RESULT = 40  # with fewer, writing results takes longer than fetching code
+TILES_AT_ONCE = 2  # tiles on which each piece of a program works in turn
+NEAR_BYTES = 1 << 17  # most bytes of a tile's values and results for that
+STACK_BYTES = 1 << 16  # most of a kernel's memory on the stack, of which threads have little
 
 
 def emit(
@@ -42,8 +42,8 @@ def emit(
 ) -> str:
     """IR of ``loop(char **args, npy_intp *dims, npy_intp *steps, void *data)``.
 
-    A generalized ufunc's inner loop: ``sizes`` are the lengths of the arguments' last axes, the
-    output's last. Any strides, any number of states. ``lanes``: numbers of a vector.
+    The inner loop of a generalized ufunc: ``sizes`` are the lengths of the arguments' last axes,
+    the last one the result's. Any strides, any number of states. ``lanes``: numbers in a vector.
     """
     vectors = LaneVectors(PRECISIONS[dtype], lanes)
     plan = _plan(program, tuple(sizes), dtype, iteration, vectors)
@@ -75,9 +75,9 @@ def _plan(
 ) -> KernelPlan:
     """How the program is cut.
 
-    Code that the first-level cache does not hold comes from the second one, for each tile anew, and
-    that takes longer than its arithmetic; how long depends on where its pages are in memory. Pieces
-    that work on several tiles in turn halve it: 8 to 22 % of the time of batches, against 2 to 10 %
+    Code that does not fit in the first-level cache is fetched from the second, again for each tile,
+    which takes longer than its arithmetic; how long depends on its pages in memory. Pieces that
+    work on several tiles in turn halve that: 8 to 22 % of the time of batches, against 2 to 10 %
     more for a single state (EPYC, inverse and forward dynamics of 1979 to 4640 steps). Shorter
     programs, and those with many results, would take up to a quarter more.
     """
@@ -95,8 +95,8 @@ def _plan(
 def _piece(plan: KernelPlan, vectors: LaneVectors, number: int) -> list[str]:
     """One piece as a function of the input tile, the output tile and the workspace.
 
-    While it computes it also writes the rows of the tile before, a part at a time: memory takes
-    lines at a limited rate, and a processor waits as soon as a hundred of them are under way.
+    Meanwhile it writes rows of the tile before, part by part: memory takes lines at a limited rate,
+    and a processor waits once a hundred of them are under way.
     """
     f, writing = Function(vectors), _writing(plan, vectors)
 
@@ -110,7 +110,7 @@ def _piece(plan: KernelPlan, vectors: LaneVectors, number: int) -> list[str]:
 
 
 class _Tiles(Instructions):
-    """Vectors of tiles."""
+    """Instructions on the vectors of tiles."""
 
     def __init__(self, f: Function, plan: KernelPlan) -> None:
         super().__init__(f)
@@ -123,14 +123,14 @@ class _Tiles(Instructions):
         self.f.store(x, TILES[memory], at)
 
     def sincos(self, angle: Reference, x: str) -> tuple[str, str]:
-        """Sine and cosine; the size of inputs that are nothing but angles is tested once before."""
+        """Sine and cosine; inputs that are only used as angles have been checked before."""
         return self.f.sincos(x) if angle in self._angles else self.f.guarded_sincos(x)
 
 
 def _writing(plan: KernelPlan, vectors: LaneVectors) -> dict[int, list[int]]:
-    """Before which steps of a piece parts of the rows of the tile before are written.
+    """The parts of the previous tile's rows that are written before each step of a piece.
 
-    That is where pieces begin, and registers hold nothing; evenly, if there is but one.
+    They are written where pieces begin, when registers hold nothing; evenly if there is one piece.
     """
     parts, pieces = tiles.parts(vectors, plan.sizes[-1]), len(plan.pieces)
     before: dict[int, list[int]] = {}
@@ -144,10 +144,10 @@ def _writing(plan: KernelPlan, vectors: LaneVectors) -> dict[int, list[int]]:
 
 
 def _angle_reduction(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
-    """Two functions for huge angles, for which the C library is called.
+    """Two functions that call the C library for huge angles, so that results are NumPy's there.
 
-    Nobody asks for 1e20 radians; but if they come, their sine shall be what NumPy says. Angles that
-    are inputs are tested all at once, and brought to the first turn in the tile; others in place.
+    Angles that are inputs are checked together, and reduced to the first turn in the tile; others
+    are computed in place.
     """
     f, scalar, size = Function(vectors), vectors.scalar, vectors.precision.bytes
     angles = sorted(plan.angles)
@@ -189,7 +189,7 @@ def _angle_reduction(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
 
 
 def _advance(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
-    """A function that puts what a stage gives into the place of the next one's inputs."""
+    """A function that makes a stage's outputs the next one's inputs."""
     f, size, arguments = Function(vectors), plan.sizes[-1], sum(plan.sizes[:-1])
     assert plan.iteration is not None
     for i in range(plan.sizes[0]):
@@ -200,7 +200,7 @@ def _advance(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
 
 
 def _stage_constants(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
-    """A function that puts the constants of a stage into their places in the tile."""
+    """A function that writes a stage's constants into the tile."""
     f, scalar, iteration = Function(vectors), vectors.scalar, plan.iteration
     assert iteration is not None
     numbers = [x for row in iteration.table for x in row]
@@ -278,7 +278,7 @@ def _loop(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
 
 
 def _tiles_at_once(plan: KernelPlan, vectors: LaneVectors) -> int:
-    """How many tiles take turns: several where instructions cost more than moving their numbers."""
+    """The number of tiles in turn: several if instructions cost more than moving numbers."""
     size = (plan.workspace + len(plan.columns)) * vectors.bytes
     return 1 if plan.iteration or len(plan.pieces) == 1 or size > NEAR_BYTES else TILES_AT_ONCE
 
@@ -287,14 +287,14 @@ def _tiles_at_once(plan: KernelPlan, vectors: LaneVectors) -> int:
 
 
 def _memory(size: int, alignment: int) -> tuple[list[str], list[str]]:
-    """Lines that take memory by what every C library has, and that give it back."""
+    """Lines that allocate memory by functions of every C library, and lines that free it."""
     if size <= STACK_BYTES:
         return [f"%memory = alloca [{size} x i8], align {alignment}", "br label %begin"], []
     return [
         f"%allocated = call ptr @malloc(i64 {size + alignment - 1})",
         "%none = icmp eq ptr %allocated, null",
         "br i1 %none, label %nowhere, label %somewhere",
-        "nowhere:",  # a loop cannot raise, and silence would pass for a result
+        "nowhere:",  # a loop cannot raise an exception, and must not return without results
         "call void @abort()",
         "unreachable",
         "somewhere:",
@@ -305,9 +305,9 @@ def _memory(size: int, alignment: int) -> tuple[list[str], list[str]]:
 
 
 def _layout(plan: KernelPlan, vectors: LaneVectors) -> tuple[dict[str, int], int]:
-    """Where the tiles stand in a kernel's memory, and its size in bytes.
+    """Offsets of the tiles in a kernel's memory, and its size in bytes.
 
-    Tiles of results take turns: one is written while the other one is computed.
+    There are two tiles of results: one is written to rows while the other one is computed.
     """
     iteration, results = plan.iteration, len(plan.columns) + len(plan.constants)
     carried, columns = (iteration.carried, iteration.columns) if iteration else (0, 0)
@@ -329,14 +329,14 @@ def _layout(plan: KernelPlan, vectors: LaneVectors) -> tuple[dict[str, int], int
 
 
 def _copy(where: str, offsets: dict[str, int], offset: str) -> Iterator[str]:
-    """The places in the memory of one of the tiles that take turns."""
+    """The addresses of one of the tiles in turn."""
     yield f"%{where}.memory = getelementptr i8, ptr %memory, i64 {offset}"
     for name, at in offsets.items():
         yield f"%{where}.{name} = getelementptr i8, ptr %{where}.memory, i64 {at}"
 
 
 def _constants(plan: KernelPlan, vectors: LaneVectors, where: str) -> Iterator[str]:
-    """Constant results, which stay where they are."""
+    """Store the results that are constant, which stay in the tile."""
     for tile in ("results",) if plan.iteration else ("results", "others"):
         for i, x in enumerate(plan.constants, len(plan.columns)):
             at = f"%{where}.constant.{tile}{i}"
@@ -347,7 +347,7 @@ def _constants(plan: KernelPlan, vectors: LaneVectors, where: str) -> Iterator[s
 def _each(
     plan: KernelPlan, vectors: LaneVectors, where: str, body: Callable[[str], Iterator[str]]
 ) -> Iterator[str]:
-    """What is to be done with each of the tiles that take turns, of those that there are."""
+    """Run ``body`` on each of the tiles in turn that have states."""
     offsets, total = _layout(plan, vectors)
     several = _tiles_at_once(plan, vectors) > 1
     if several:
@@ -380,13 +380,13 @@ def _each(
 
 
 def _timed(plan: KernelPlan) -> frozenset[int]:
-    """The arguments, and the result, that have one row for each instant."""
+    """The arguments, and the result, that have a row for each instant."""
     iteration, result = plan.iteration, len(plan.sizes) - 1
     return frozenset((*iteration.timed, result)) if iteration else frozenset()
 
 
 def _arguments(plan: KernelPlan) -> Iterator[str]:
-    """Where the arguments and the result are, and the steps of their axes."""
+    """Addresses of the arguments and the result, and the strides of their axes."""
     inner, size = len(plan.sizes), plan.precision.bytes
     for k in range(len(plan.sizes)):
         yield f"%arg.at{k} = getelementptr ptr, ptr %args, i64 {k}"
@@ -405,7 +405,7 @@ def _arguments(plan: KernelPlan) -> Iterator[str]:
 
 
 def _from(plan: KernelPlan, k: int, where: str) -> Iterator[str]:
-    """Where the rows of an argument, or of the result, are for this tile at this instant."""
+    """The address of an argument's rows, or the result's, for this tile at this instant."""
     elapsed = f"%elapsed{k}" if k in _timed(plan) else "0"
     if k in _timed(plan):
         yield f"%elapsed{k} = mul i64 %t, %later{k}"
@@ -415,7 +415,7 @@ def _from(plan: KernelPlan, k: int, where: str) -> Iterator[str]:
 
 
 def _read(plan: KernelPlan, k: int, where: str) -> Iterator[str]:
-    """An argument's rows into its tile."""
+    """Read an argument's rows into its tile."""
     yield from _from(plan, k, where)
     yield f"%rows{k} = select i1 %gaps{k}, ptr %{where}.stage, ptr %from{k}"
     yield f"br i1 %gaps{k}, label %stage{k}, label %moved{k}"
@@ -429,7 +429,7 @@ def _read(plan: KernelPlan, k: int, where: str) -> Iterator[str]:
 
 
 def _sizes(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
-    """Whether there is much to be moved, and how far ahead lines of results are fetched."""
+    """Whether arguments and results are large, and how far ahead lines of results are fetched."""
     result = len(plan.sizes) - 1
     of_all, of_results = sum(plan.sizes), plan.sizes[-1]
     for name, count in (("many", of_all), ("many.results", of_results)):
@@ -440,13 +440,13 @@ def _sizes(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
 
 
 def _context_pointers(where: str) -> Iterator[str]:
-    """Where those who write results look."""
+    """Addresses in the context of the functions that write results."""
     for i, name in enumerate(tiles.CONTEXT):
         yield f"%{where}.to.{name} = getelementptr i8, ptr %{where}.context, i64 {8 * i}"
 
 
 def _context(plan: KernelPlan, where: str) -> Iterator[str]:
-    """What those who write results know from the beginning."""
+    """Store the part of the context that does not change."""
     result = len(plan.sizes) - 1
     yield from _context_pointers(where)
     yield f"store i64 %ahead, ptr %{where}.to.ahead"
@@ -457,7 +457,7 @@ def _context(plan: KernelPlan, where: str) -> Iterator[str]:
 
 
 def _to_write(plan: KernelPlan, where: str) -> Iterator[str]:
-    """The results of this tile are what is to be written next."""
+    """Make this tile's results the next to be written."""
     k = len(plan.sizes) - 1
     yield from _from(plan, k, where)
     yield f"%rows{k} = select i1 %gaps{k}, ptr %{where}.staged, ptr %from{k}"
@@ -472,7 +472,7 @@ def _to_write(plan: KernelPlan, where: str) -> Iterator[str]:
 
 
 def _write(plan: KernelPlan, vectors: LaneVectors, where: str) -> Iterator[str]:
-    """Write what is to be written."""
+    """Write the results that are due."""
     for part in tiles.parts(vectors, plan.sizes[-1]):
         yield f"call void @unpack{part}(ptr %{where}.context)"
     yield f"call void @settle(ptr %{where}.context)"
@@ -482,13 +482,13 @@ def _write(plan: KernelPlan, vectors: LaneVectors, where: str) -> Iterator[str]:
 
 
 def _call_piece(n: int, where: str) -> Iterator[str]:
-    """A piece on a tile; it may write the results of the tile before meanwhile."""
+    """Call a piece on a tile; it may write the previous tile's results as well."""
     pointers = ("input0", "results.now", "work", "context")
     yield f"call void @piece{n}({', '.join(f'ptr %{where}.{x}' for x in pointers)})"
 
 
 def _reduced_angles(plan: KernelPlan, where: str) -> Iterator[str]:
-    """Angles are brought near zero first."""
+    """Reduce angles to the first turn."""
     if plan.angles:
         yield f"call void @reduce_angles(ptr %{where}.input0)"
 
@@ -517,7 +517,7 @@ def _iterated(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
 
 
 def _over_time(plan: KernelPlan, vectors: LaneVectors, where: str) -> Iterator[str]:
-    """All instants of a tile."""
+    """Run through all instants of a tile."""
     assert plan.iteration is not None
     iteration, timed = plan.iteration, _timed(plan)
     yield from _context_pointers(where)

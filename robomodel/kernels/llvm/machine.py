@@ -1,7 +1,8 @@
 """LLVM (llvmlite): object code for this machine, and its loader.
 
-LLVM's state is the process's: one thread uses it at a time, and a process forks between its calls,
-so that a child finds it whole. llvmlite is imported where it is first needed.
+LLVM's state belongs to the process: only one thread may use it at a time, and a process may fork
+only between its calls, so that a child finds it intact. llvmlite is imported where it is first
+needed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from robomodel.kernels.program import PRECISIONS, Dtype
 
 
 class _Lock:
-    """Held by the thread that calls LLVM, and by one that forks; llvmlite's lock likewise."""
+    """A lock for threads that call LLVM and for forks; it takes llvmlite's lock as well."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -35,7 +36,7 @@ class _Lock:
         self._lock.acquire()
         library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
         other: Any = getattr(library, "_lock", None)
-        if other is not None:  # others in this process may use llvmlite
+        if other is not None:  # other packages in this process may use llvmlite
             other.__enter__()
             self._others.append(other)
 
@@ -60,7 +61,7 @@ JIT_LINK = sys.platform != "win32"
 
 @functools.cache
 def features() -> tuple[str, int]:
-    """The machine's instruction sets, as LLVM writes them, and how many doubles a vector holds."""
+    """The machine's instruction sets, as LLVM writes them, and the doubles that a vector holds."""
     with _using():
         available = processes.initialized().get_host_cpu_features()
     if available.get("avx512f"):
@@ -71,7 +72,7 @@ def features() -> tuple[str, int]:
 
 @functools.cache
 def obstacle() -> str | None:
-    """Why nothing can be compiled here; None where all is well."""
+    """Why nothing can be compiled here, or None."""
     try:
         features()
     except (ImportError, OSError, RuntimeError) as error:
@@ -80,12 +81,12 @@ def obstacle() -> str | None:
 
 
 def lanes(dtype: Dtype = "float64") -> int:
-    """How many states a kernel works on at a time on this machine."""
+    """Number of states that a kernel works on at a time on this machine."""
     return features()[1] * 64 // PRECISIONS[dtype].bits
 
 
 def processor() -> tuple[str, ...]:
-    """What object code depends on, besides the program and the compiler."""
+    """Everything that object code depends on, besides the program and the compiler."""
     text = _described()
     if text is not None:
         return (text,)
@@ -99,7 +100,7 @@ def _described() -> str | None:
     if sys.platform != "linux":
         return None
     with suppress(OSError, UnicodeDecodeError), open("/proc/cpuinfo", encoding="utf-8") as file:
-        first = file.read(1 << 14).split("\n\n")[0].splitlines()  # the first of many, all alike
+        first = file.read(1 << 14).split("\n\n")[0].splitlines()  # all processors are alike
         lines = [line for line in first if line.lower().startswith(CPU_FIELDS)]
         if any(line.startswith(("flags", "Features")) for line in lines):
             return "\n".join([os.uname().machine, *lines])
@@ -114,9 +115,8 @@ CPU_FIELDS = ("vendor_id", "cpu family", "model", "stepping", "flags", "cpu impl
 def _settings() -> dict[str, Any]:
     """LLVM's settings for this machine.
 
-    JITLink keeps the code and constants of an object together, so that they reach each other by
-    short addresses; by long ones vectors of constants cost an instruction each, 3 to 13 % of the
-    time.
+    JITLink puts the code and constants of an object next to each other, within short addresses; by
+    long ones vectors of constants cost an instruction each, 3 to 13 % of the time.
     """
     instructions = features()[0]
     near = {"reloc": "pic", "codemodel": "small"} if JIT_LINK else {}
@@ -139,7 +139,7 @@ def object_codes(texts: Sequence[str], progress: Callable[[float], None]) -> lis
 
 
 def assembly(text: str, **settings: Any) -> str:
-    """A module as another machine's assembly; ``settings`` as of :func:`processes.target`."""
+    """A module as another machine's assembly; ``settings`` as in :func:`processes.target`."""
     with _using() as llvm:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
@@ -147,7 +147,7 @@ def assembly(text: str, **settings: Any) -> str:
 
 
 def load(codes: Sequence[bytes], entry: str) -> tuple[object, int]:
-    """Object code in memory, linked; the library that owns the memory, and the entry's address."""
+    """Link object code in memory; returns the library that owns it, and the entry's address."""
     engine = _engine()
     with _using() as llvm:
         builder = llvm.JITLibraryBuilder().add_current_process().export_symbol(entry)
@@ -170,14 +170,14 @@ _LIBRARIES = itertools.count()
 
 # ---- long programs in several modules ------------------------------------------------------------
 
-LENGTH = 800_000  # characters of a module: a fifth of a second's work
+LENGTH = 800_000  # most characters of a module: a fifth of a second's work
 _NAME = re.compile(r"@([\w.]+)")
 
 
 def cut(text: str) -> list[str]:
-    """The module with the program's pieces in further modules, if it is long.
+    """The module; if it is long, the program's pieces in further modules.
 
-    What is called across is hidden from others than these modules. The first is the one that calls.
+    Functions that are called across modules are hidden from others. The first module calls.
     """
     others, blocks = _blocks(text)
     groups: list[list[str]] = [[]]
@@ -205,7 +205,7 @@ def cut(text: str) -> list[str]:
 
 
 def _blocks(text: str) -> tuple[str, dict[str, str]]:
-    """Functions by name, and all that stands between them."""
+    """Functions by name, and the text between them."""
     others, blocks = [], {}
     *parts, end = text.split("\n}\n")
     for part in parts:

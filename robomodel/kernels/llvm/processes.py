@@ -1,9 +1,9 @@
-"""LLVM's work, assembly to object code; of several modules side by side, by several processes.
+"""LLVM's work, from assembly to object code; several modules at once by several processes.
 
-LLVM is used by one thread of a process at a time (llvmlite's rule), so that threads do not serve.
-The other processes run this file as a script, which needs llvmlite and nothing of this package:
-they read modules from standard input and write their object code to standard output, each headed by
-a line of JSON.
+LLVM may be used by one thread of a process at a time (llvmlite's rule), so threads do not help. The
+other processes run this file as a script, which needs llvmlite and nothing of this package: they
+read modules from standard input and write object code to standard output, each after a line of
+JSON.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import IO, Any
 
 MAX_HELPERS = 8  # processes besides this one
-INTERVAL = 0.02  # seconds between looks at how far the others are
-PATIENCE = 2.0  # seconds without a result of theirs, of which each takes a fifth
+INTERVAL = 0.02  # seconds between checks for results of the other processes
+PATIENCE = 2.0  # seconds to wait for them without a result; a module takes a fifth of one
 
 
 # ---- one module ----------------------------------------------------------------------------------
 
 
 def initialized() -> Any:
-    """LLVM's bindings, ready for this machine."""
+    """LLVM's bindings, initialised for this machine."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -39,7 +39,7 @@ def initialized() -> Any:
 
 
 def target(llvm: Any, settings: Mapping[str, Any]) -> Any:
-    """The machine that code is for; ``settings`` are its triple and those of llvmlite's."""
+    """The target machine; ``settings`` are its triple and llvmlite's options."""
     options = {name: value for name, value in settings.items() if name != "triple"}
     return llvm.Target.from_triple(settings["triple"]).create_target_machine(**options)
 
@@ -59,23 +59,23 @@ def assembly(llvm: Any, settings: Mapping[str, Any], text: str) -> str:
 
 
 def _module(llvm: Any, machine: Any, text: str) -> Any:
-    """A module for this machine; in a new context, which nobody else looks into."""
+    """A module for this machine, in a context of its own."""
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     return module
 
 
-# ---- the processes that help ---------------------------------------------------------------------
+# ---- helper processes ----------------------------------------------------------------------------
 
 
 def send(stream: IO[bytes], content: bytes, **header: Any) -> None:
-    """Write a message: its header, with the content's size, and its content."""
+    """Write a message: its header, with the size of its content, and the content."""
     stream.write(json.dumps({"size": len(content), **header}).encode() + b"\n" + content)
     stream.flush()
 
 
 def receive(stream: IO[bytes]) -> tuple[bytes, dict[str, Any]]:
-    """The next message; EOFError where there is none, or not the whole of it."""
+    """The next message; raises EOFError if there is none, or only a part."""
     line = stream.readline()
     if not line:
         raise EOFError("no message")
@@ -87,7 +87,7 @@ def receive(stream: IO[bytes]) -> tuple[bytes, dict[str, Any]]:
 
 
 def serve(texts: IO[bytes], codes: IO[bytes]) -> None:
-    """Compile one module after the other until there are no more."""
+    """Compile modules until there are no more."""
     llvm = initialized()
     with suppress(EOFError):
         while True:
@@ -157,7 +157,7 @@ def compiled(
 ) -> list[bytes]:
     """The object code of each module. ``here`` compiles one in this process.
 
-    What another process fails to compile, or takes very long for, is compiled here. ``progress`` is
+    It compiles the modules that other processes fail on, or take very long for. ``progress`` is
     called with the share that is done.
     """
     codes: dict[int, bytes] = {}
@@ -189,7 +189,7 @@ def compiled(
 
 
 def _helpers(modules: int) -> int:
-    """How many processes shall help with so many modules; none where Python is not a program."""
+    """The number of processes for so many modules; 0 if Python cannot be started as a program."""
     name = Path(sys.executable or "").name.lower()
     if getattr(sys, "frozen", False) or not name.startswith(("python", "pypy")):
         return 0

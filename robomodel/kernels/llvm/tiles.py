@@ -1,9 +1,9 @@
-"""Rows of arrays, and tiles: the same numbers with a state in each lane, a vector a number.
+"""Conversion between rows of arrays and tiles, which have a state in each lane, a vector a number.
 
-Every function here moves ``lanes`` rows, ``stride`` bytes apart; where there are fewer (``last`` is
-the number of the last one), that one stands for those that are missing. Arguments are transposed in
-registers, halves of vectors at a time, which are joined as they are loaded. Results are looked up:
-their distinct numbers are columns of the tile, each entry of a row is one of them.
+The functions here move ``lanes`` rows, ``stride`` bytes apart; ``last`` is the index of the last
+one, which stands for missing rows. Arguments are transposed in registers, by halves of vectors,
+which are joined as they are loaded. Results are looked up: their distinct numbers are columns of
+the tile, and each entry of a row is one of them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ MOVED = "ptr %rows, i64 %stride, i64 %last, ptr noalias %tile"
 def pack(
     vectors: LaneVectors, name: str, count: int, used: Sequence[int], *, fetch: bool
 ) -> list[str]:
-    """A function that brings rows of ``count`` numbers into a tile, those that are used.
+    """A function that moves rows of ``count`` numbers into a tile, of which only those ``used``.
 
-    Where there are ``many`` it may also fetch those of the tile after the next.
+    If there are ``many`` it may also prefetch those of the tile after the next.
     """
     f = Function(vectors)
     if fetch:
@@ -79,7 +79,7 @@ def _pack_rows(f: Function, count: int, used: Sequence[int]) -> None:
 
 
 def _blocks(size: int, count: int, used: Sequence[int]) -> list[int]:
-    """Where blocks of ``size`` numbers begin that cover those used; they may overlap."""
+    """Starts of blocks of ``size`` numbers that cover those used; they may overlap."""
     firsts: list[int] = []
     for i in used:
         if not firsts or i >= firsts[-1] + size:
@@ -88,7 +88,7 @@ def _blocks(size: int, count: int, used: Sequence[int]) -> list[int]:
 
 
 def _rows(f: Function) -> list[str]:
-    """Where the rows begin."""
+    """Addresses of the rows."""
     rows = ["%rows"]
     for r in range(1, f.vectors.lanes):
         beyond = f.value(f"icmp sgt i64 {r}, %last")
@@ -98,7 +98,7 @@ def _rows(f: Function) -> list[str]:
 
 
 def _if_dense(f: Function, count: int) -> None:
-    """Go on in the next line if all rows are there, without gaps, else where it says "apart"."""
+    """Continue in the next line if all rows are present and contiguous, else at "apart"."""
     size, lanes = f.vectors.precision.bytes, f.vectors.lanes
     near = f.value(f"icmp eq i64 %stride, {size * count}")
     full = f.value(f"icmp eq i64 %last, {lanes - 1}")
@@ -107,9 +107,9 @@ def _if_dense(f: Function, count: int) -> None:
 
 
 def _prefetch(f: Function, count: int) -> None:
-    """Fetch the rows of the tile after the next into the second-level cache.
+    """Prefetch the rows of the tile after the next into the second-level cache.
 
-    Measured on Zen 4: one tile ahead, or into the first level, gained less. Where caches hold all
+    Measured on Zen 4: one tile ahead, or into the first level, gained less. If caches hold all
     arguments it costs up to 5 % (Sapphire Rapids).
     """
     step = f.value(f"mul i64 %stride, {2 * f.vectors.lanes}")
@@ -122,25 +122,25 @@ def _prefetch(f: Function, count: int) -> None:
 # ---- results -------------------------------------------------------------------------------------
 
 CONTEXT = ("rows", "stride", "last", "tile", "ahead", "from", "step", "inner")
-"""What is written, eight bytes each: the rows to write (null: none yet), their distance in bytes
-and the number of the last one; the tile; how far ahead lines are fetched meanwhile; and, where
-numbers of a row do not follow each other so that rows are staged, where they belong, with steps."""
+"""Fields of the context of writing, eight bytes each: the rows to write (null: none yet), their
+stride in bytes and the index of the last one; the tile; how far ahead lines are prefetched; and for
+staged rows, whose numbers are not contiguous, their final address and strides."""
 
-LINES = 96  # of a cache that are written at a time
+LINES = 96  # cache lines that are written at a time
 
 
 def parts(vectors: LaneVectors, count: int) -> range:
-    """The functions that write rows of so many results, together."""
+    """The functions that together write rows of this many results."""
     lines = vectors.bytes * count // 64
     return range(1 if count < vectors.lanes else -(-lines // LINES))
 
 
 def unpack(vectors: LaneVectors, index: Sequence[int]) -> list[str]:
-    """Functions that write rows of results; ``index`` says which column each entry is.
+    """Functions that write rows of results; ``index`` is the column of each entry.
 
-    Long rows are written by loops over blocks of entries, whose columns stand in a table. With
-    AVX-512 a block's rows are turned, before they are stored, to where cache lines begin: a store
-    that straddles two lines costs as much as two, and fetching both took most of the time.
+    Long rows are written by loops over blocks of entries, whose columns are in a table. With
+    AVX-512 a block's rows are rotated to cache lines before they are stored: a store across two
+    lines costs as much as two, and fetching both took most of the time.
     """
     count = len(index)
     if count < vectors.lanes:
@@ -179,7 +179,7 @@ def unpack(vectors: LaneVectors, index: Sequence[int]) -> list[str]:
 
 
 def _writer(vectors: LaneVectors) -> Function:
-    """The beginning of a function that writes rows, if there are any."""
+    """The head of a function that writes rows, if there are any."""
     f = Function(vectors)
     for name in CONTEXT[:5]:
         kind = "ptr" if name in ("rows", "tile") else "i64"
@@ -191,7 +191,7 @@ def _writer(vectors: LaneVectors) -> Function:
 
 
 def _unpack_dense(f: Function, index: Sequence[int]) -> None:
-    """Short rows without gaps are whole vectors."""
+    """Write short rows without gaps as whole vectors."""
     lanes, count, scalar = f.vectors.lanes, len(index), f.vectors.scalar
     size = lanes * count
     wide, result = f"<{size} x {scalar}>", "poison"
@@ -213,7 +213,7 @@ def _unpack_dense(f: Function, index: Sequence[int]) -> None:
 
 
 def _unpack_rows(f: Function, index: Sequence[int]) -> None:
-    """Rows shorter than a vector, by halves of vectors."""
+    """Write rows shorter than a vector, by halves of vectors."""
     rows, half, size, count = _rows(f), f.vectors.halves, f.vectors.precision.bytes, len(index)
     if count <= half.lanes // 2:
         for i, at in enumerate(index):
@@ -240,7 +240,7 @@ def _unpack_rows(f: Function, index: Sequence[int]) -> None:
 
 
 class _Expansion:
-    """Writing half of a tile's rows of ``count`` entries; of their blocks those numbered."""
+    """Writes half of a tile's rows of ``count`` entries, of their blocks those ``numbered``."""
 
     def __init__(
         self, f: Function, group: int, rows: Sequence[str], count: int, numbered: range
@@ -253,7 +253,7 @@ class _Expansion:
         self.last = -(-count // f.vectors.lanes) - 1
 
     def write(self, *, turned: bool) -> None:
-        """All blocks."""
+        """Write all blocks."""
         if turned:
             self._turned()
         else:
@@ -274,7 +274,7 @@ class _Expansion:
         return f.transpose([f.joined(*pair) for pair in pairs])
 
     def _loop(self, blocks: range, carried: Sequence[str]) -> tuple[str, list[str]]:
-        """The beginning of a loop over blocks; its counter, and what it carries along."""
+        """Begin a loop over blocks; returns its counter, and the carried values."""
         f, g = self.f, self.group
         f.label(f"before{g}")
         f.label(f"block{g}")
@@ -294,7 +294,7 @@ class _Expansion:
         self.f.lines += [f"br i1 %more{g}, label %block{g}, label %after{g}", f"after{g}:"]
 
     def _plain(self) -> None:
-        """Wherever rows stand; the last block may overlap the one before."""
+        """Write to rows at any address; the last block may overlap the one before."""
         f, v = self.f, self.f.vectors
         whole = range(self.numbered.start, min(self.numbered.stop, self.last))
 
@@ -311,7 +311,7 @@ class _Expansion:
             store(self._block(self.last), (self.count - v.lanes) * v.precision.bytes)
 
     def _turned(self) -> None:
-        """Rows begin ``shift`` numbers after a line does; only their first and last are partial."""
+        """Write rows that begin ``shift`` numbers after a line; stores at both ends are partial."""
         f, v, bits = self.f, self.f.vectors, self.f.vectors.precision.bits
         lanes = f"<{v.lanes} x i{bits}> <" + ", ".join(f"i{bits} {i}" for i in range(v.lanes)) + ">"
         lines, shifts, picks = [], [], []
@@ -376,7 +376,7 @@ class _Expansion:
 
 
 def settle(vectors: LaneVectors, count: int) -> list[str]:
-    """A function that brings rows of results that were staged to where they belong."""
+    """A function that copies staged rows of results to their final address."""
     f, fields = Function(vectors), []
     for name in ("from", "step", "inner", "last", "rows"):
         kind = "ptr" if name in ("from", "rows") else "i64"
@@ -394,7 +394,7 @@ def settle(vectors: LaneVectors, count: int) -> list[str]:
 
 
 def stage(vectors: LaneVectors) -> str:
-    """Functions that copy rows, however they lie, to a dense place, and back."""
+    """Functions that copy rows with any strides to a dense buffer, and back."""
     text, scalar, size = "", vectors.scalar, vectors.precision.bytes
     for name, source, target in (("gather", "%far", "%near"), ("scatter", "%near", "%far")):
         text += f"""
