@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from robomodel.kernels import Iteration, Program, Trace, compile_program, lanes
-from robomodel.kernels.llvm.emit import CACHED, STEPS_PER_RESULT, emit
+from robomodel.kernels.llvm.emit import CACHED, STEPS_PER_RESULT, STREAMED_BYTES, emit
+from robomodel.kernels.program import Dtype
 
 
 def placed(count: int, size: int, offset: int, gap: int = 0) -> np.ndarray:
@@ -55,6 +56,28 @@ def test_large_results_are_the_same_as_small_ones() -> None:
     x = np.random.default_rng(0).normal(size=(count, size))
     compiled = compile_program(program, [size, size])
     np.testing.assert_array_equal(compiled.ufunc(x), x[:, ::-1])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_results_beyond_caches_are_the_same_as_small_ones(dtype: Dtype) -> None:
+    """They are written past the caches, in whole lines; blocks of one constant are not turned."""
+    size = 200
+    outputs = [*range(50), *[0.0] * 70, *[2.5] * 21, -1.0, *range(58, -1, -1)]
+    compiled = compile_program(Program(size, (), tuple(outputs)), [size, len(outputs)], dtype=dtype)
+    count = STREAMED_BYTES // (np.dtype(dtype).itemsize * len(outputs)) + 9
+    x = np.random.default_rng(0).normal(size=(count, size)).astype(dtype)
+    expected = np.stack([x[:, y] if isinstance(y, int) else np.full(count, y, dtype)
+                         for y in outputs], axis=1)  # fmt: skip
+    np.testing.assert_array_equal(compiled.ufunc(x), expected)
+    np.testing.assert_array_equal(compiled.ufunc(x[:37]), expected[:37])
+    out = np.zeros((count, len(outputs) + 3), dtype)
+    compiled.ufunc(x, out=out[:, 2:-1])
+    np.testing.assert_array_equal(out[:, 2:-1], expected)
+    assert not out[:, :2].any()
+    assert not out[:, -1].any()
+    apart = np.zeros((len(outputs), count), dtype).T  # rows are staged
+    compiled.ufunc(x, out=apart)
+    np.testing.assert_array_equal(apart, expected)
 
 
 def test_constants_keep_their_signs_and_unused_arguments_are_not_read() -> None:

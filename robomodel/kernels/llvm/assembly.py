@@ -117,7 +117,11 @@ class LaneVectors:
         if X86 and self.precision.bits == 32:
             lines += [f"declare void @llvm.x86.sse.{x}mxcsr(ptr)" for x in ("ld", "st")]
         if self.turnable:
-            lines.append(f"declare {v} {self.picking}({v}, {self.integers}, {v})")
+            lines += [
+                f"declare {v} {self.picking}({v}, {self.integers}, {v})",
+                "declare void @llvm.x86.sse.sfence()",
+                "!0 = !{i32 1}",  # what !nontemporal refers to
+            ]
         return lines
 
     @property

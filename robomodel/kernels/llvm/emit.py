@@ -25,7 +25,8 @@ from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
 
 TILES: Mapping[Memory, str] = {"input": "%in", "result": "%out", "work": "%work"}
 
-LARGE_BYTES = 1 << 21  # more bytes of arguments or results are not expected in caches
+LARGE_BYTES = 1 << 21  # more bytes of arguments or results are not expected in a core's caches
+STREAMED_BYTES = 1 << 24  # more bytes of results are not expected in any cache
 CACHED = 1500  # steps whose code a first-level cache of 32 kB holds
 STEPS_PER_RESULT = 40  # with fewer, writing results takes longer than fetching code
 TILES_AT_ONCE = 2  # tiles on which each piece of a program works in turn
@@ -57,7 +58,7 @@ def emit(
     for k, numbers in enumerate(plan.arguments()):
         used = [i - numbers.start for i in numbers if i in plan.used]
         text += tiles.pack(vectors, f"pack{k}", len(numbers), used, fetch=fetch)
-    text += tiles.unpack(vectors, plan.index[: sizes[-1]])
+    text += tiles.unpack(vectors, plan.index[: sizes[-1]], len(plan.columns))
     if iteration is not None:
         text += _advance(plan, vectors)
         if iteration.table:
@@ -268,6 +269,7 @@ def _loop(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
             for t in range(0 if over_time else several)
             for line in _write(plan, vectors, f"begin{t}")
         ),
+        *(_fence() if tiles.streams(vectors, plan.sizes[-1]) else []),
         *(["call void @keep(i32 %flushed)"] if plan.dtype == "float32" else []),
         *release,
         "br label %exit",
@@ -437,6 +439,20 @@ def _sizes(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
         yield f"%{name} = icmp sgt i64 %bytes.{name}, {LARGE_BYTES}"
     yield f"%next.rows = mul i64 %step{result}, {_tiles_at_once(plan, vectors) * vectors.lanes}"
     yield "%ahead = select i1 %many.results, i64 %next.rows, i64 0"
+    yield f"%beyond.caches = icmp sgt i64 %bytes.many.results, {STREAMED_BYTES}"
+    yield f"%past.caches = select i1 %gaps{result}, i1 false, i1 %beyond.caches"
+    yield "%streamed = zext i1 %past.caches to i64"
+
+
+def _fence() -> list[str]:
+    """Make stores past the caches visible to other threads before the loop ends."""
+    return [
+        "br i1 %past.caches, label %fence, label %fenced",
+        "fence:",
+        "call void @llvm.x86.sse.sfence()",
+        "br label %fenced",
+        "fenced:",
+    ]
 
 
 def _context_pointers(where: str) -> Iterator[str]:
@@ -449,7 +465,8 @@ def _context(plan: KernelPlan, where: str) -> Iterator[str]:
     """Store the part of the context that does not change."""
     result = len(plan.sizes) - 1
     yield from _context_pointers(where)
-    yield f"store i64 %ahead, ptr %{where}.to.ahead"
+    for name in ("ahead", "streamed"):
+        yield f"store i64 %{name}, ptr %{where}.to.{name}"
     for name in ("stride", "step", "inner"):
         yield f"store i64 %{name}{result}, ptr %{where}.to.{name}"
     for name in ("rows", "from"):

@@ -121,12 +121,18 @@ def _prefetch(f: Function, count: int) -> None:
 
 # ---- results -------------------------------------------------------------------------------------
 
-CONTEXT = ("rows", "stride", "last", "tile", "ahead", "from", "step", "inner")
+CONTEXT = ("rows", "stride", "last", "tile", "ahead", "streamed", "from", "step", "inner")
 """Fields of the context of writing, eight bytes each: the rows to write (null: none yet), their
-stride in bytes and the index of the last one; the tile; how far ahead lines are prefetched; and for
-staged rows, whose numbers are not contiguous, their final address and strides."""
+stride in bytes and the index of the last one; the tile; how far ahead lines are prefetched; whether
+whole lines are written past the caches; and for staged rows, whose numbers are not contiguous,
+their final address and strides."""
 
 LINES = 96  # cache lines that are written at a time
+
+
+def streams(vectors: LaneVectors, count: int) -> bool:
+    """Whether rows of this many results can be written past the caches: in whole lines."""
+    return vectors.turnable and count > vectors.lanes
 
 
 def parts(vectors: LaneVectors, count: int) -> range:
@@ -135,12 +141,16 @@ def parts(vectors: LaneVectors, count: int) -> range:
     return range(1 if count < vectors.lanes else -(-lines // LINES))
 
 
-def unpack(vectors: LaneVectors, index: Sequence[int]) -> list[str]:
+def unpack(vectors: LaneVectors, index: Sequence[int], constants: int) -> list[str]:
     """Functions that write rows of results; ``index`` is the column of each entry.
 
-    Long rows are written by loops over blocks of entries, whose columns are in a table. With
-    AVX-512 a block's rows are rotated to cache lines before they are stored: a store across two
-    lines costs as much as two, and fetching both took most of the time.
+    Columns from ``constants`` on have the same number in all lanes.
+
+    Long rows are written by loops over blocks of entries, whose columns are in a table; a block of
+    one constant is not transposed. With AVX-512 a block's rows are rotated to cache lines before
+    they are stored: a store across two lines costs as much as two, and fetching both took most of
+    the time. Results larger than the caches are written past them: a cache reads a line from memory
+    before it is written.
     """
     count = len(index)
     if count < vectors.lanes:
@@ -152,7 +162,7 @@ def unpack(vectors: LaneVectors, index: Sequence[int]) -> list[str]:
         _unpack_rows(f, index)
         f.label("written")
         return f.text("void @unpack0(ptr %context) noinline")
-    turned = vectors.turnable and count > vectors.lanes
+    turned = streams(vectors, count)
     firsts = list(range(0, count, vectors.lanes))
     if not turned:
         firsts[-1] = count - vectors.lanes
@@ -160,6 +170,10 @@ def unpack(vectors: LaneVectors, index: Sequence[int]) -> list[str]:
     offsets = [i * vectors.bytes for a in firsts for i in padded[a : a + vectors.lanes]]
     entries = ", ".join(f"i32 {x}" for x in offsets)
     text = [f"@index = internal constant [{len(offsets)} x i32] [{entries}]"]
+    columns = [{*padded[a : a + vectors.lanes]} for a in firsts]
+    same = [len(each) == 1 and min(each) >= constants for each in columns]
+    flags = ", ".join(f"i1 {int(x)}" for x in same)
+    text.append(f"@same = internal constant [{len(same)} x i1] [{flags}]")
     half, blocks, each = vectors.halves.lanes, len(firsts), parts(vectors, count)
     for part in each:
         f = _writer(vectors)
@@ -167,7 +181,7 @@ def unpack(vectors: LaneVectors, index: Sequence[int]) -> list[str]:
         of_part = range(part * blocks // len(each), (part + 1) * blocks // len(each))
         for group in (0, 1):
             expansion = _Expansion(
-                f, group, rows[group * half : (group + 1) * half], count, of_part
+                f, group, rows[group * half : (group + 1) * half], count, of_part, same
             )
             expansion.write(turned=turned)
             if group == 0:
@@ -181,7 +195,7 @@ def unpack(vectors: LaneVectors, index: Sequence[int]) -> list[str]:
 def _writer(vectors: LaneVectors) -> Function:
     """The head of a function that writes rows, if there are any."""
     f = Function(vectors)
-    for name in CONTEXT[:5]:
+    for name in CONTEXT[:6]:
         kind = "ptr" if name in ("rows", "tile") else "i64"
         at = f.bytes_on("%context", 8 * CONTEXT.index(name))
         f.lines.append(f"%{name} = load {kind}, ptr {at}")
@@ -243,13 +257,20 @@ class _Expansion:
     """Writes half of a tile's rows of ``count`` entries, of their blocks those ``numbered``."""
 
     def __init__(
-        self, f: Function, group: int, rows: Sequence[str], count: int, numbered: range
+        self,
+        f: Function,
+        group: int,
+        rows: Sequence[str],
+        count: int,
+        numbered: range,
+        same: Sequence[bool],
     ) -> None:
         self.f = f
         self.group = group
         self.rows = rows
         self.count = count
         self.numbered = numbered
+        self.same = same
         self.last = -(-count // f.vectors.lanes) - 1
 
     def write(self, *, turned: bool) -> None:
@@ -261,6 +282,32 @@ class _Expansion:
 
     def _block(self, number: int | str) -> list[str]:
         """The rows of a block of entries."""
+        if isinstance(number, int):
+            return self._constant(number) if self.same[number] else self._transposed(number)
+        if not any(self.same):
+            return self._transposed(number)
+        f, at = self.f, len(self.f.lines)
+        same = f.value(f"load i1, ptr {f.value(f'getelementptr i1, ptr @same, i64 {number}')}")
+        f.lines += [f"br i1 {same}, label %same{at}, label %differing{at}", f"same{at}:"]
+        constant = self._constant(number)
+        f.lines += [f"br label %either{at}", f"differing{at}:"]
+        rows = self._transposed(number)
+        f.label(f"either{at}")
+        return [
+            f.value(f"phi {f.type} [{x}, %same{at}], [{y}, %differing{at}]")
+            for x, y in zip(constant, rows, strict=True)
+        ]
+
+    def _constant(self, number: int | str) -> list[str]:
+        """The rows of a block of one constant: its column."""
+        f = self.f
+        first = f.value(f"getelementptr [{f.vectors.lanes} x i32], ptr @index, i64 {number}")
+        offset = f.value(f"zext i32 {f.value(f'load i32, ptr {first}')} to i64")
+        column = f.value(f"load {f.type}, ptr {f.bytes_on('%tile', offset)}")
+        return [column] * f.vectors.halves.lanes
+
+    def _transposed(self, number: int | str) -> list[str]:
+        """The rows of a block from its columns."""
         f, v = self.f, self.f.vectors
         first = f.value(f"getelementptr [{v.lanes} x i32], ptr @index, i64 {number}")
         parts = []
@@ -278,9 +325,9 @@ class _Expansion:
         f, g = self.f, self.group
         f.label(f"before{g}")
         f.label(f"block{g}")
-        counter = f.value(f"phi i64 [{blocks.start}, %before{g}], [%next{g}, %block{g}]")
+        counter = f.value(f"phi i64 [{blocks.start}, %before{g}], [%next{g}, %end{g}]")
         names = [
-            f.value(f"phi {f.type} [{x}, %before{g}], [%carried{g}.{i}, %block{g}]")
+            f.value(f"phi {f.type} [{x}, %before{g}], [%carried{g}.{i}, %end{g}]")
             for i, x in enumerate(carried)
         ]
         f.lines += [
@@ -291,6 +338,7 @@ class _Expansion:
 
     def _end(self) -> None:
         g = self.group
+        self.f.label(f"end{g}")
         self.f.lines += [f"br i1 %more{g}, label %block{g}, label %after{g}", f"after{g}:"]
 
     def _plain(self) -> None:
@@ -346,17 +394,14 @@ class _Expansion:
         if whole:
             block, before = self._loop(whole, begun)
             offset = f.value(f"mul i64 {block}, {v.bytes}")
-            further = f.value(f"add i64 {offset}, %ahead")
-            for line in lines:
-                at = f.bytes_on(line, further)
-                f.lines.append(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
             after = self._block(block)
-            for i, (line, pick, x, y) in enumerate(zip(lines, picks, before, after, strict=True)):
-                at = f.bytes_on(line, offset)
-                f.lines += [
-                    f"store {v.type} {turn(x, pick, y)}, ptr {at}, align {v.bytes}",
-                    f"%carried{self.group}.{i} = bitcast {v.type} {y} to {v.type}",
-                ]
+            whole_lines = [
+                (turn(x, pick, y), f.bytes_on(line, offset))
+                for line, pick, x, y in zip(lines, picks, before, after, strict=True)
+            ]
+            self._store(whole_lines)
+            for i, y in enumerate(after):
+                f.lines.append(f"%carried{self.group}.{i} = bitcast {v.type} {y} to {v.type}")
             self._end()
             begun = after
         if last not in self.numbered:
@@ -370,6 +415,20 @@ class _Expansion:
             over = f.value(f"sub {v.integers} {end}, {v.integer(v.lanes)}")
             mask = f.value(f"icmp slt {lanes}, {over}")
             masked(turn(y, pick, y), line, (last + 1) * v.bytes, f"{v.truths} {mask}")
+
+    def _store(self, lines: Sequence[tuple[str, str]]) -> None:
+        """Store whole lines, past the caches or with a prefetch of those that follow."""
+        f, g, v = self.f, self.group, self.f.vectors
+        past = f.value("icmp ne i64 %streamed, 0")
+        f.lines += [f"br i1 {past}, label %past{g}, label %cached{g}", f"past{g}:"]
+        for x, at in lines:
+            f.lines.append(f"store {v.type} {x}, ptr {at}, align {v.bytes}, !nontemporal !0")
+        f.lines += [f"br label %stored{g}", f"cached{g}:"]
+        for x, at in lines:
+            further = f.bytes_on(at, "%ahead")
+            f.lines.append(f"call void @llvm.prefetch.p0(ptr {further}, i32 0, i32 2, i32 1)")
+            f.lines.append(f"store {v.type} {x}, ptr {at}, align {v.bytes}")
+        f.label(f"stored{g}")
 
 
 # ---- rows that are not contiguous ----------------------------------------------------------------
