@@ -1,1 +1,1 @@
-"""Motion in time."""
+"""Motion over time: simulation, rollouts, contact with the ground and between links."""

@@ -1,12 +1,11 @@
-"""Body against body: which links may touch, and where convex collision shapes do.
+"""Contact between links: which links may touch, and where convex collision shapes do.
 
-Spheres and capsules among each other are closed forms without branches, over scalars of any kind: a
-sphere is the points within a radius of a point, a capsule those within a radius of a segment
-(nearest points of segments: Ericson, *Real-time collision detection*, 5.1.9, with the middle of the
-common part where segments are parallel). Other pairs have their distance and direction from coal
-(extra ``collision``), and several points of contact where faces or edges lie on each other: the
-parts of both shapes that are nearest to the other one are clipped against each other as seen along
-the normal.
+Two spheres or capsules have closed forms without branches, over scalars of any kind: a sphere is
+the points within a radius of a point, a capsule those within a radius of a segment (nearest points
+of segments: Ericson, *Real-time collision detection*, 5.1.9, with the middle of the common part
+where segments are parallel). Distance and direction of other pairs are from coal (extra
+``collision``). Where their faces or edges are in contact there are several points: the parts of
+both shapes nearest to each other, projected along the normal, are clipped against each other.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ LinkPair: TypeAlias = tuple[str, str]
 Collisions: TypeAlias = bool | LinkPair | Iterable[LinkPair] | None
 
 MARGIN = 0.01  # m: pairs that are farther apart have no contact
-MANIFOLD = 4  # points of contact of a pair of shapes
+MANIFOLD = 4  # most points of contact of a pair of shapes
 TOUCH = 1e-6  # m: accuracy of coal's distances
-IN_KERNELS = 24  # contacts of spheres and capsules in a kernel, whose size grows with their square
-STEEP = 0.1  # cosine of the normal to faces that are no part of what lies on the other shape
+IN_KERNELS = 24  # most contacts of links in a kernel, whose size grows with their square
+STEEP = 0.1  # cosine to the normal below which a face does not touch the other shape
 
 
 def collision_pairs(model: Model, collisions: Collisions) -> tuple[LinkPair, ...]:
@@ -60,7 +59,7 @@ def collision_pairs(model: Model, collisions: Collisions) -> tuple[LinkPair, ...
 
     Raises:
         UnknownNameError: No link has such a name.
-        ValueError: What is no pair, a link against itself or one that is fixed to it, and links
+        ValueError: Something else than a pair, a link with itself or with one fixed to it, links
             without collision shapes.
     """
     if collisions is None or collisions is False:
@@ -103,7 +102,7 @@ def _as_pair(model: Model, pair: Any) -> LinkPair:
 
 
 def _tied(model: Model) -> set[frozenset[int]]:
-    """Bodies that are one, or that a joint holds together."""
+    """Pairs of bodies that are the same, or that a joint connects."""
     tied = {frozenset((body,)) for body in range(WORLD, len(model.nodes))}
     for body, node in enumerate(model.nodes):
         if not isinstance(node.joint, Floating):
@@ -152,7 +151,7 @@ class Convex:
 
     @cached_property
     def round(self) -> Round | None:
-        """As a sphere or a capsule, if it is one."""
+        """The sphere or capsule that it is, or None."""
         if self.shape.kind not in ("sphere", "capsule"):
             return None
         ends = tuple((float(x), float(y), float(z)) for x, y, z in self.vertices)
@@ -160,7 +159,7 @@ class Convex:
 
     @cached_property
     def coal(self) -> coal.ShapeBase:
-        """As coal's, in the shape's own axes."""
+        """The shape in coal, in its own axes."""
         import coal
 
         match self.shape.kind:
@@ -182,7 +181,7 @@ class Convex:
         return coal.Convex(points, triangles)
 
     def extent(self, directions: Array) -> Array:
-        """The largest direction . x of its points, for unit vectors (..., 3)."""
+        """The largest direction · x of its points, for unit vectors (..., 3)."""
         if self.shape.kind == "cylinder":
             radius, length = self.shape.size
             along = directions @ self.axes[:, 2]
@@ -215,7 +214,7 @@ class Convex:
         return np.concatenate(ends), list(range(2 * RIM))
 
     def placed(self, pose: Array) -> Convex:
-        """The same in the world, its link at ``pose`` (4, 4)."""
+        """The shape in world axes, with its link at ``pose`` (4, 4)."""
         turn, origin = pose[:3, :3], pose[:3, 3]
         faces = self.faces @ turn.T
         return Convex(
@@ -268,9 +267,9 @@ def convex(link: str, shape: Shape) -> Convex:
 
 
 class Collider:
-    """Where links touch, or nearly, at a configuration: a function for ``contacts=``.
+    """The contacts between links at a configuration: a function for ``contacts=``.
 
-    ``pairs``: the links that may touch; ``slots``: the most contacts there can be at once.
+    ``pairs``: the links that may touch; ``slots``: the most contacts at once.
     """
 
     def __init__(
@@ -287,15 +286,14 @@ class Collider:
 
         Args:
             model: The robot.
-            collisions: As :func:`collision_pairs` takes it.
-            margin: Contacts with gaps up to this [m] count.
-            friction: Coulomb's coefficient of shapes that have none of their own; of two the
-                smaller counts.
-            restitution: Newton's of shapes that have none of their own; of two the larger counts.
+            collisions: See :func:`collision_pairs`.
+            margin: Largest gap of contacts [m].
+            friction: Coulomb's coefficient of shapes without one; of two the smaller counts.
+            restitution: Newton's coefficient of shapes without one; of two the larger counts.
             rounds: Whether spheres and capsules touch each other, too.
 
         Raises:
-            ValueError: As of :func:`collision_pairs`, and for coefficients out of their range.
+            ValueError: See :func:`collision_pairs`; coefficients out of their range.
             MissingPackageError: Other shapes than spheres and capsules need coal.
         """
         self.model, self.margin = model, as_real(margin, "margin")
@@ -320,11 +318,12 @@ class Collider:
 
         Args:
             q: (nq,).
-            v: Is not needed; simulations give it.
+            v: Not used; simulations pass it.
 
         Returns:
-            contacts: Of each pair of shapes that is near. The point is midway between the surfaces;
-                the name is the same from step to step for the same corners and edges.
+            contacts: Those of each pair of shapes within the margin. The point is midway between
+                the surfaces; the name stays the same from step to step for the same corners and
+                edges.
         """
         if not len(self._tried):
             return []
@@ -345,7 +344,7 @@ class Collider:
 
 
 def _shape_pairs(model: Model, pairs: Sequence[LinkPair]) -> list[tuple[Convex, Convex]]:
-    """The shapes of pairs of links, each against each."""
+    """All pairs of shapes of these pairs of links."""
     wanted = {link for pair in pairs for link in pair}
     shapes = {
         link.name: [convex(link.name, shape) for shape in _shapes(link.shapes)]
@@ -356,7 +355,7 @@ def _shape_pairs(model: Model, pairs: Sequence[LinkPair]) -> list[tuple[Convex, 
 
 
 def _slots(pair: tuple[Convex, Convex]) -> int:
-    """The most contacts that two shapes have at once; MissingPackageError where coal is missing."""
+    """The most contacts of two shapes at once; raises MissingPackageError if coal is missing."""
     a, b = pair
     if a.round and b.round:
         return RoundPair(a.round, b.round, 0.0, 0.0).count
@@ -368,18 +367,18 @@ def _slots(pair: tuple[Convex, Convex]) -> int:
 
 
 def _law(a: Convex, b: Convex, friction: float, restitution: float) -> tuple[float, float]:
-    """Friction and restitution of two shapes, with those of shapes that have none."""
+    """Friction and restitution of two shapes; the arguments are for shapes that have none."""
     frictions = [friction if x.shape.friction is None else x.shape.friction for x in (a, b)]
     rebounds = [restitution if x.shape.restitution is None else x.shape.restitution for x in (a, b)]
     return min(frictions), max(rebounds)
 
 
 Manifold: TypeAlias = list[tuple[float, Array, Array, Hashable]]
-"""Gap, normal, point and name of each contact."""
+"""Contacts: gap, normal, point and name of each."""
 
 
 def shape_contacts(a: Convex, b: Convex, margin: float) -> Manifold:
-    """Contacts of two shapes in the world whose gaps are within a margin."""
+    """Contacts of two placed shapes whose gaps are within a margin."""
     if a.round and b.round:
         here = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0)
         pairs = round_contacts(a.round, b.round, here, here)
@@ -398,9 +397,9 @@ def shape_contacts(a: Convex, b: Convex, margin: float) -> Manifold:
 
 
 def _separation(a: Convex, b: Convex) -> tuple[float, Array, tuple[Array, Array]]:
-    """Distance (that of the least penetration if they overlap), direction from b to a, and points.
+    """Distance (negative: least penetration), direction from b to a, and the nearest points.
 
-    Where a face of one is what separates them its normal counts, without coal's rounding.
+    If a face of one separates them its normal is the direction, without coal's rounding.
     """
     import coal
 
@@ -421,9 +420,9 @@ def _separation(a: Convex, b: Convex) -> tuple[float, Array, tuple[Array, Array]
 
 
 def _clipped(a: Convex, b: Convex, normal: Array, depth: float) -> Manifold:
-    """Corners of what the two have in common as seen along the normal, with gaps along it.
+    """Corners of the common part of both, projected along the normal, with gaps along it.
 
-    ``depth``: how far behind the foremost points what may touch begins.
+    ``depth``: how far behind the foremost points the parts that may touch end.
     """
     axes = np.array(basis(tuple(normal.tolist()))[:2]).T
     upper = _outline(*a.outermost(-normal, depth), -normal, axes)
@@ -431,7 +430,7 @@ def _clipped(a: Convex, b: Convex, normal: Array, depth: float) -> Manifold:
     manifold: Manifold = []
 
     def add(name: Hashable, above: Array, below: Array) -> None:
-        """A corner, none in the place of another: of shapes that agree, rounding would choose."""
+        """Add a corner unless one is in the same place: for equal shapes rounding would decide."""
         gap, point = float((above - below) @ normal), 0.5 * (above + below)
         if all(np.linalg.norm(point - other) > 2.0 * TOUCH for _, _, other, _ in manifold):
             manifold.append((gap, normal, point, name))
@@ -452,23 +451,23 @@ def _clipped(a: Convex, b: Convex, normal: Array, depth: float) -> Manifold:
 
 
 Corner: TypeAlias = tuple[complex, Array, Hashable]
-"""Place as seen along the normal (x + i y), point (3,) and name."""
+"""Position in the plane normal to the contact (x + i y), point (3,) and name."""
 
 
 @dataclass(frozen=True)
 class _Outline:
-    """The convex outline of points as seen along a normal, counterclockwise."""
+    """The convex outline of points projected along a normal, counterclockwise."""
 
     corners: list[Corner]
 
     @cached_property
     def edges(self) -> list[tuple[Corner, Corner]]:
-        """One after the other."""
+        """Pairs of successive corners."""
         last = len(self.corners) if len(self.corners) > 2 else len(self.corners) - 1
         return [(self.corners[n], self.corners[(n + 1) % len(self.corners)]) for n in range(last)]
 
     def contains(self, place: complex) -> bool:
-        """Whether a place is in the outline."""
+        """Whether a position is inside the outline."""
         if len(self.corners) == 1:
             return abs(place - self.corners[0][0]) <= TOUCH
         if len(self.corners) > 2:
@@ -482,7 +481,7 @@ class _Outline:
         return abs(share.imag) * size <= TOUCH and -TOUCH <= share.real * size <= size + TOUCH
 
     def rise(self, shape: Convex, place: complex, point: Array, normal: Array) -> float:
-        """How far along the normal the shape's surface is from a point over the outline."""
+        """Distance along the normal from a point over the outline to the shape's surface."""
         if len(self.corners) == 1:
             return float((self.corners[0][1] - point) @ normal)
         if len(self.corners) == 2:
@@ -497,7 +496,7 @@ class _Outline:
 
 
 def _outline(points: Array, names: list[Hashable], outwards: Array, axes: Array) -> _Outline:
-    """The convex hull of points as seen from outside; the outermost of several in one place."""
+    """The convex hull of projected points; the outermost of several at one position."""
     places = [complex(x, y) for x, y in (points @ axes).tolist()]
     order: list[int] = []
     for n in np.argsort(-(points @ outwards), kind="stable").tolist():
@@ -512,22 +511,22 @@ def _outline(points: Array, names: list[Hashable], outwards: Array, axes: Array)
                 hull.pop()
             hull.append(n)
         if len(hull) > 1:
-            hull.pop()  # the other way begins with it
+            hull.pop()  # the second pass begins with it
     return _Outline([(places[n], points[n], names[n]) for n in hull])
 
 
 def _flat(a: complex, b: complex, c: complex) -> bool:
-    """Whether b is not outside of the line from a to c."""
+    """Whether b is on the line from a to c, or inside of it."""
     return _turn(c - a, b - a) >= -TOUCH * abs(c - a)
 
 
 def _turn(a: complex, b: complex) -> float:
-    """a x b in the plane."""
+    """The cross product a x b in the plane."""
     return a.real * b.imag - a.imag * b.real
 
 
 def _crossing(p: complex, q: complex, r: complex, s: complex) -> tuple[float, float] | None:
-    """Where the lines from p to q and from r to s cross, as shares of both; None if they do not."""
+    """The crossing of the lines pq and rs, as shares of both; None if there is none."""
     along, across = q - p, s - r
     square = _turn(along, across)
     if abs(square) <= TOUCH * abs(along) * abs(across):
@@ -553,7 +552,7 @@ def _few(manifold: Manifold) -> Manifold:
 
 
 def _warn_of_others(model: Model, links: Iterable[str]) -> None:
-    """Shapes that are left out."""
+    """Warn of shapes that have no contact."""
     issues = [
         Issue(f"its {shape.kind} touches no other link", shape.source, "contact")
         for link in model.description.links
@@ -576,17 +575,17 @@ def round_pairs(
 
     Args:
         model: The robot.
-        collisions: As :func:`collision_pairs` takes it.
-        friction: As of :class:`Collider`.
-        restitution: As of :class:`Collider`.
-        only: Whether other shapes, and more contacts than kernels hold, are errors; without it
-            other shapes are left out, and there are no pairs where these are too many.
+        collisions: See :func:`collision_pairs`.
+        friction: See :class:`Collider`.
+        restitution: See :class:`Collider`.
+        only: Raise errors for other shapes, and for more contacts than kernels hold. If False,
+            other shapes are left out, and too many contacts give no pairs.
 
     Returns:
         pairs: For :func:`robomodel.motion.collision.round_contacts`.
 
     Raises:
-        ValueError: As of :func:`collision_pairs`, for links with other shapes, and for too many.
+        ValueError: See :func:`collision_pairs`; links with other shapes, too many contacts.
     """
     pairs = []
     for a, b in _shape_pairs(model, collision_pairs(model, collisions)):
@@ -601,7 +600,7 @@ def round_pairs(
     count = sum(pair.count for pair in pairs)
     if count > IN_KERNELS and only:
         raise ValueError(
-            f"rollouts hold {IN_KERNELS} contacts of spheres and capsules, of two capsules three, "
+            f"rollouts hold {IN_KERNELS} contacts of spheres and capsules (two capsules: three), "
             f"and these are {count}: name the pairs of links that matter"
         )
     return tuple(pairs) if count <= IN_KERNELS else ()
@@ -610,9 +609,9 @@ def round_pairs(
 def between_links(
     model: Model, collisions: Collisions, friction: float, restitution: float, *, data: bool
 ) -> tuple[tuple[RoundPair, ...], Collider | None]:
-    """Spheres and capsules for a kernel, if it holds them, or a collider.
+    """Spheres and capsules for a kernel, if it can hold them; else a collider.
 
-    A collider has all shapes where some are others, or contacts are ``data`` anyway.
+    The collider has all shapes if some are neither, or if contacts are ``data`` anyway.
     """
     law = {"friction": friction, "restitution": restitution}
     shapes = _shape_pairs(model, collision_pairs(model, collisions))
@@ -626,10 +625,10 @@ def between_links(
 # ---- spheres and capsules in kernels -------------------------------------------------------------
 
 SQUARED_SINE = 1e-10  # squared sine below which segments count as parallel
-MEETING = 1e-24  # m²: squared distance of segments that meet
+MEETING = 1e-24  # m²: squared distance below which segments meet
 
 Proximity: TypeAlias = tuple[Scalar, Vec, Vec]
-"""Gap, normal (a unit vector that pushes the first shape) and point, in world axes."""
+"""Gap, normal (unit vector on the first shape) and point, in world axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -652,10 +651,10 @@ class RoundPair:
     """Two spheres or capsules that may touch.
 
     Attributes:
-        first: Is pushed along the normal.
-        second: Is pushed the opposite way.
+        first: The shape that is pushed along the normal.
+        second: The shape that is pushed the opposite way.
         friction: Coulomb's coefficient between them.
-        restitution: Newton's between them.
+        restitution: Newton's coefficient between them.
     """
 
     first: Round
@@ -665,12 +664,12 @@ class RoundPair:
 
     @property
     def links(self) -> tuple[str, str]:
-        """Both links."""
+        """The names of both links."""
         return self.first.link, self.second.link
 
     @property
     def count(self) -> int:
-        """Number of contacts that :func:`round_contacts` gives."""
+        """Number of contacts that :func:`round_contacts` returns."""
         return 3 if len(self.first.ends) == len(self.second.ends) == 2 else 1
 
 
@@ -680,17 +679,16 @@ def round_contacts(
     """Gaps, normals and points of contact between two spheres or capsules.
 
     Args:
-        first: Is pushed along the normals.
-        second: Is pushed the opposite way.
-        pose: Rotation (rows) and origin of the first one's link in the world.
-        other_pose: The same of the second one's.
+        first: The shape that is pushed along the normals.
+        second: The shape that is pushed the opposite way.
+        pose: Rotation (rows) and origin of the first link in the world.
+        other_pose: Rotation (rows) and origin of the second link in the world.
 
     Returns:
-        contacts: The nearest points; between two capsules further two, where the ends of the part
-            that lies beside the other are, so that parallel capsules do not tip over. Each is a
-            condition of its own: none of the gaps may close. A point is midway between the
-            surfaces. Where the centres meet there is no direction: the normal is perpendicular to
-            both segments, or upwards for spheres.
+        contacts: The nearest points; between two capsules also two at the ends of the part that is
+            next to the other, so that parallel capsules do not tip over. Each is a condition of its
+            own: no gap may close. The point is midway between the surfaces. Where centres coincide
+            the normal is perpendicular to both segments, or upwards for spheres.
     """
     a, b = _ends(first, pose), _ends(second, other_pose)
     pairs = [nearest_points(a, b)]
@@ -701,7 +699,7 @@ def round_contacts(
 
 
 def nearest_points(a: tuple[Vec, ...], b: tuple[Vec, ...]) -> tuple[Vec, Vec]:
-    """The nearest points of two segments, or points where they have one end."""
+    """The nearest points of two segments, or of a segment and a point, or of two points."""
     if len(a) == 1:
         return a[0], _on_segment(a[0], b)
     if len(b) == 1:
@@ -709,7 +707,7 @@ def nearest_points(a: tuple[Vec, ...], b: tuple[Vec, ...]) -> tuple[Vec, Vec]:
     along, across, apart = minus(a[1], a[0]), minus(b[1], b[0]), minus(a[0], b[0])
     aa, bb, ab = inner(along, along), inner(across, across), inner(along, across)
     ar, br = inner(along, apart), inner(across, apart)
-    # the middle of the part of a that lies beside b
+    # the middle of the part of a that is next to b
     from_ends = div(-ar, aa), div(ab - ar, aa)
     low, high = (
         maximum(minimum(*from_ends), 0.0),
@@ -740,12 +738,12 @@ def _on_segment(x: Vec, ends: tuple[Vec, ...]) -> Vec:
 
 
 def _share(x: Scalar) -> Scalar:
-    """x, from 0 to 1."""
+    """``x`` clipped to [0, 1]."""
     return minimum(maximum(x, 0.0), 1.0)
 
 
 def _between(x: Vec, y: Vec, radius: float, other: float, away: Vec) -> Proximity:
-    """The contact of two spheres about x and y; ``away`` is the normal where these meet."""
+    """The contact of two spheres about x and y; ``away`` is the normal if x and y coincide."""
     apart = minus(x, y)
     square = inner(apart, apart)
     meets = square - MEETING  # negative where they do

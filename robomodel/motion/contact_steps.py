@@ -1,10 +1,10 @@
-"""Steps of time stepping whose contacts are data: one program, however many contacts there are.
+"""Steps of time stepping with contacts as data: one program for any number of contacts.
 
-The program of a step (:mod:`robomodel.motion.time_stepping`) has no rows of contacts then; it gives
-M̂, the forces, and the Jacobians of the bodies at the middle of the step. The rows of contacts that
-are near, their laws and their impulses are computed on numbers, by the same functions. Contacts
-are numbered: points on their planes first, then pairs of links. What a step hands to the next one
-of each contact that is near stands behind the state: its number, impulses and velocities.
+The program of a step (:mod:`robomodel.motion.time_stepping`) then has no rows of contacts. It
+returns M̂, the forces, and the Jacobians of the bodies at the middle of the step. The rows of
+contacts that are near, their laws and their impulses are computed on numbers, by the same
+functions. Contacts are numbered: points on their planes first, then pairs of links. For the next
+step the state is followed by the number, impulses and velocities of each near contact.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from robomodel.motion.time_stepping import (
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import UNIT_WRENCHES, ZERO, Transform
 
-KEPT = 7  # numbers that are kept of a contact
+KEPT = 7  # numbers per contact behind the state
 
 
 @dataclass(frozen=True)
 class Side:
-    """A point of a body, at a place in the world at the middle of the step, which moves the gap."""
+    """A point of a body in the world at a step's middle; ``sign`` of its share of the gap."""
 
     body: int
     place: Array
@@ -64,7 +64,7 @@ class Side:
 class Near:
     """A contact at the middle of a step: its number, sides, normal, law, and the gap there.
 
-    ``by``: the velocities that led to the middle at which the gap was looked at.
+    ``by``: the velocities by which the middle was predicted.
     """
 
     number: int
@@ -77,10 +77,10 @@ class Near:
 
 @dataclass(frozen=True)
 class Middle:
-    """What the program gives of the middle of a step: see :class:`.time_stepping.Assembly`.
+    """Terms at the middle of a step from the program: see :class:`.time_stepping.Assembly`.
 
-    Of bodies, the world last: rotations (n, 3, 3), origins (n, 3), Jacobians (n, 6, nv) and twists
-    by w (n, 6), in the bodies' axes. Of stops rows, velocities by w and gaps at the beginning.
+    Of the bodies, the world last: rotations (n, 3, 3), origins (n, 3), Jacobians (n, 6, nv) and
+    twists by w (n, 6), in the bodies' axes. Of stops: rows, velocities by w, gaps at the beginning.
     """
 
     mass: Array
@@ -101,10 +101,10 @@ class Middle:
 
 @dataclass(frozen=True)
 class Taken:
-    """A step: its result as of :class:`.steps.FixedStep`, with what is kept of contacts behind it.
+    """The result of a step (see :class:`.steps.FixedStep`), followed by the data of its contacts.
 
     ``numbers`` of the contacts that are near; ``along``: their impulses and velocities (2, k, 3)
-    along their axes; ``impulses`` (k, 3) in world axes; ``far``: velocities of the others.
+    along their axes; ``impulses`` (k, 3) in world axes; ``far``: velocities of the other contacts.
     """
 
     result: Array
@@ -140,7 +140,7 @@ class ContactStep:
 
     @cached_property
     def _middle(self) -> TracedFunction:
-        """(state, tau, step, mean velocity, wrenches) → what :class:`Middle` has."""
+        """(state, tau, step, mean velocity, wrenches) → the arrays of :class:`Middle`."""
         step, model = self.step, self.model
 
         def build(
@@ -186,10 +186,11 @@ class ContactStep:
 
     @cached_property
     def _end(self) -> TracedFunction:
-        """(state, step, mean velocity, z⁺, displacement, correction) → end, places of bodies there.
+        """(state, step, mean velocity, z⁺, displacement, correction) → end, placements of bodies
+        there.
 
-        The end: q, v, z, bases, checks. Places are those that the displacement leads to, without
-        the correction, and of stops the gaps there.
+        The end: q, v, z, bases, checks. Placements, and gaps of stops, are those after the
+        displacement without the correction.
         """
         step, model = self.step, self.model
         links = self.setting.links
@@ -355,8 +356,8 @@ class ContactStep:
     def _missed(self, solved: _Solved, there: Array, moved: Array) -> tuple[list[float], float]:
         """Gaps at the end, and by how much contacts that act or end in the ground miss their rows.
 
-        ``there``: places of bodies and gaps of stops; ``moved``: the displacement in the axes of
-        the middle.
+        ``there``: placements of bodies and gaps of stops; ``moved``: the displacement in the axes
+        of the middle.
         """
         count = 12 * len(self.bodies)
         places, gaps, miss = there[:count].reshape(-1, 12), list[float](), 0.0
@@ -379,9 +380,9 @@ class ContactStep:
 
 @dataclass(frozen=True)
 class _Solved:
-    """The contact problem of a step, and z⁺; ``rates``: of the rows that keep distances.
+    """The solved contact problem of a step, and z⁺; ``rates``: of the rows that keep distances.
 
-    ``far``: velocities along their axes of contacts that take no part.
+    ``far``: velocities along their axes of contacts that do not take part.
     """
 
     near: Sequence[Near]
@@ -414,7 +415,7 @@ class _Solved:
 
 
 def _kept(tail: Array) -> dict[int, Array]:
-    """Impulses and velocities (2, 3) of contacts by their numbers, from what is kept of them."""
+    """Impulses and velocities (2, 3) of contacts by number, from the data behind a state."""
     return {int(row[0]): row[1:].reshape(2, 3) for row in tail.reshape(-1, KEPT)}
 
 
@@ -437,7 +438,7 @@ def _gap(at: Middle, each: Near, h: float) -> GapRows:
 
 
 def _in_body(model: Model, point: GroundPoint) -> tuple[int, Array]:
-    """A point's body, and where it is in the body's axes."""
+    """A point's body, and its position in the body's axes."""
     placed = frames.place(model, (point.link, point.offset))
     return placed.body, np.array(placed.pose.offset, dtype=float)
 
@@ -449,7 +450,7 @@ def _place(state: Configuration, body: int) -> list[Scalar]:
 
 
 def _of_bodies(model: Model, terms: Assembly, bodies: Iterable[int]) -> list[Scalar]:
-    """Places, velocities by w and Jacobians of bodies at the middle of a step."""
+    """Placements, velocities by w and Jacobians of bodies at the middle of a step."""
     state, numbers, moving = terms.state, list[Scalar](), None
     if terms.leaving:
         moving = State(spanning_tree(model), state.positions, state.turned, terms.leaving)

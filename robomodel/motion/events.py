@@ -14,18 +14,18 @@ from robomodel.model.joints import Array
 
 EventKind: TypeAlias = Literal["touch-down", "lift-off", "slip", "stick"]
 
-CLEARANCE = 1e-4  # m
-SLIP_SPEED = 1e-3  # m/s
-STICK = 0.1  # of the slip speed
+CLEARANCE = 1e-4  # m: farther from the surface a contact has lifted off
+SLIP_SPEED = 1e-3  # m/s: a faster contact slips
+STICK = 0.1  # of the slip speed: a slower contact sticks
 
 
 class Event(NamedTuple):
     """A change of a contact.
 
     Attributes:
-        time: When [s].
+        time: Time [s].
         kind: "touch-down", "lift-off", "slip" or "stick".
-        link: Of which link; between two links both names.
+        link: The link; of a contact between two links both names.
     """
 
     time: float
@@ -48,7 +48,7 @@ class ContactRecord:
     names: tuple[Hashable, ...]
 
     def events(self, times: Array) -> tuple[Event, ...]:
-        """As of :func:`contact_events`, of a motion with states at ``times``."""
+        """The events (:func:`contact_events`) of a motion with states at ``times``."""
         at = times[: len(self.forces) + 1]
         return tuple(contact_events(at, self.forces, self.velocities, self.names))
 
@@ -63,19 +63,19 @@ def contact_events(
     clearance: float = CLEARANCE,
     slip_speed: float = SLIP_SPEED,
 ) -> list[Event]:
-    """When contacts begin, end, begin to slide and come to stick, from a recorded motion.
+    """Times at which contacts begin, end, begin to slide and stick, in a recorded motion.
 
-    Contacts of one name count as one: it touches while one of its points bears a force, and slides
-    while all that bear one slide.
+    Contacts of one name count as one: it touches while one of its points has a force, and slides
+    while all points that have one slide.
 
-    - *touch-down*: the start of the first step with a force. A contact that bears one from the
+    - *touch-down*: the start of the first step with a force. A contact that has one from the
       beginning touches down at ``times[0]``.
-    - *lift-off*: the end of the last step with a force, once the point has moved away from the
-      surface by more than ``clearance`` since. Steps without force within it, as of one corner of
-      several that share a load, or of a bounce as small, do not end a contact.
+    - *lift-off*: the end of the last step with a force, if the point has since moved away from the
+      surface by more than ``clearance``. Steps without force within it do not end a contact: one
+      corner of several that share a load may have none, and bounces may be as small.
     - *slip*, *stick*: the end of the first step in which the point's speed along the surface is
-      above ``slip_speed``, and of the first in which it is below a tenth of that. In between it
-      does what it did. A contact sticks at touch-down unless a slip follows; after a lift-off it is
+      above ``slip_speed``, and of the first in which it is below a tenth of that. In between its
+      state stays. A contact sticks at touch-down unless a slip follows; after a lift-off it does
       neither.
 
     Args:
@@ -86,8 +86,8 @@ def contact_events(
             ends, world axes [m/s].
         names: The link of each contact (k,).
         normals: Unit vectors of the surface that push the links: (3,), or (T, k, 3).
-        clearance: See lift-off [m].
-        slip_speed: See slip [m/s].
+        clearance: Clearance of a lift-off [m].
+        slip_speed: Speed of a slip [m/s].
 
     Returns:
         events: In the order of time; at one time in that of the contacts, touch-down before slip.
@@ -132,7 +132,7 @@ def contact_events(
 def _of_one(
     times: Array, bears: Any, rise: Array, speed: Array, name: Any, clearance: float, slip: float
 ) -> list[Event]:
-    """Events of one contact, whose points bear a force or not, and rise by so much (T, m)."""
+    """Events of one contact, from whether its points have a force and their rise (T, m)."""
     events: list[Event] = []
     touches = slides = False
     last, height = times[0], np.zeros(rise.shape[1])

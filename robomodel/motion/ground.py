@@ -1,4 +1,4 @@
-"""The ground and what of a robot may touch it: points, and spheres about points."""
+"""The ground, and the points and spheres of a robot that may touch it."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ Point: TypeAlias = (
     | tuple[str, Sequence[float], float, float | None, float | None]
     | str
 )
-PLANES = 2  # planes at once of a point on heights
+PLANES = 2  # most planes of heights that a point touches at once
 RIM = 8  # points on a cylinder's rim
-CELLS_AT_ONCE = 20000  # cells that are looked at at once
-ON_EDGE = 1e-9  # share of the spacing: nearer to an edge, its face's normal counts
+CELLS_AT_ONCE = 20000  # cells examined together
+ON_EDGE = 1e-9  # share of the spacing: nearer to an edge, the face's normal counts
 
 
 @dataclass(frozen=True, slots=True)
 class ContactLaw:
-    """What holds at a contact: Coulomb's coefficients, restitution, compliance.
+    """The law of a contact: Coulomb's coefficients, restitution, compliance.
 
     Attributes:
         friction: The coefficient while it slides.
@@ -63,10 +63,10 @@ class ContactLaw:
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What robots stand on or lean against: a plane, or heights on a grid.
+    """A ground that robots stand on or lean against: a plane, or heights on a grid.
 
-    Several grounds, as a floor, a ramp and a wall, are a list of them: what is behind any of them
-    is solid, and a point touches each by its friction, velocity and compliance.
+    Several grounds, such as a floor, a ramp and a wall, are given as a list: behind any of them is
+    solid, and a point touches each with its friction, velocity and compliance.
 
     Heights make one surface of triangles: each cell is cut along the diagonal from its corner (i,
     j) to (i + 1, j + 1).
@@ -78,9 +78,9 @@ class Ground:
         height: A number [m], along ``normal``, or heights (nx, ny) at x = origin[0] + i · spacing,
             y = origin[1] + j · spacing, level with the edge outside.
         spacing: Distance of the heights [m].
-        origin: Where the first of them stands, x and y [m].
-        velocity: Velocity (3,) of its surface [m/s], as of a belt: the surface moves along itself,
-            and what of the velocity points out of it is left out.
+        origin: Position of the first height, x and y [m].
+        velocity: Velocity (3,) of its surface [m/s], as of a belt: the surface moves along itself;
+            a component normal to it is left out.
         static_friction: Coulomb's coefficient of sticking, finite and at least ``friction``, which
             it is by default.
         stiffness: Compliance of each contact point [N/m]: the force along the normal is stiffness ·
@@ -164,19 +164,19 @@ class Ground:
 
     @property
     def is_level(self) -> bool:
-        """Whether it is a level plane."""
+        """Whether it is a horizontal plane."""
         return self._grid.ndim == 0 and bool(self._normal[2] == 1.0)
 
     @property
     def planes(self) -> int:
-        """How many planes of it a point may touch at once."""
+        """The most of its planes that a point may touch at once."""
         return PLANES if self._grid.ndim else 1
 
     def law(self, point: GroundPoint) -> ContactLaw:
-        """What holds between a point and this ground.
+        """The law of the contact between a point and this ground.
 
         Args:
-            point: Its own coefficients count as those of :class:`Ground` say.
+            point: The point; its own coefficients count as :class:`Ground` says.
         """
         static = self.friction if self.static_friction is None else self.static_friction
         friction = math.inf if point.friction is None else point.friction
@@ -208,9 +208,9 @@ class Ground:
             radii: Their radii (k,) [m], 0 for points.
             reach: Gaps beyond it [m] are lower bounds, not below it, which saves time with heights;
                 a number, or one (..., k) for each sphere.
-            count: Places of the surface for each sphere, on an axis of their own: those that are
-                nearer than all about them. Where there are fewer, or they are beyond ``reach``
-                (which has to be finite), their gaps are infinite.
+            count: Number of places of the surface for each sphere, on an axis of their own: local
+                minima of the distance. If there are fewer within ``reach`` (which must be finite),
+                the remaining gaps are infinite.
 
         Returns:
             gaps: Distances (..., k), or (..., k, count) [m], negative where they overlap; nan where
@@ -264,7 +264,7 @@ class Ground:
         return np.asarray(np.where(t < s, lower, upper))
 
     def _corners(self, i: Array, j: Array) -> Array:
-        """Heights at corners of cells, outside of the grid those of its edge."""
+        """Heights at corners of cells; outside of the grid those of its edge."""
         nx, ny = self._grid.shape
         return np.asarray(self._grid[np.clip(i, 0, nx - 1), np.clip(j, 0, ny - 1)])
 
@@ -291,7 +291,7 @@ class Ground:
         return distances, normals
 
     def _several(self, x: Array, far: Array, distances: Array, normals: Array) -> None:
-        """Fill in the places nearer than all about them, for points above the surface."""
+        """Add the other local minima of the distance, for points above the surface."""
         near = np.flatnonzero((distances[:, 0] >= 0.0) & (distances[:, 0] < far))
         for part, corners in self._windows(x[near], far[near]):
             nearest, inside, outwards, squares = _nearest_of_triangles(corners)
@@ -314,10 +314,10 @@ class Ground:
     def _is_least(
         self, first: Array, nearest: Array, length: Array, rows: Indices, triangles: Indices
     ) -> Mask:
-        """Whether nearest points on edges and corners are nearer than all about them.
+        """Whether nearest points on edges and corners are local minima of the distance.
 
-        They are not where another triangle on which they lie comes nearer; of triangles that share
-        one, it is the first one's. ``first``: the first corner (m, 2) of each window.
+        They are not if another triangle that shares them comes nearer; of triangles that share
+        one, it belongs to the first. ``first``: the first corner (m, 2) of each window.
         """
         count = math.isqrt(nearest.shape[1] // 2)
         place, size = nearest[rows, triangles], length[rows, triangles]
@@ -337,9 +337,9 @@ class Ground:
         return least
 
     def _windows(self, x: Array, width: Array) -> Iterator[tuple[Indices, Array]]:
-        """Triangles (m, t, 3, 3), from the point on, of the cells within a width of points.
+        """Triangles (m, t, 3, 3), relative to the point, of the cells within a width of points.
 
-        In parts, with the numbers (m,) of the points.
+        In parts, with the indices (m,) of the points.
         """
         at = x[:, :2] - np.asarray(self.origin)
         first = np.floor((at - width[:, None]) / self.spacing).astype(int)
@@ -360,9 +360,9 @@ class Ground:
                 yield part, triangles.reshape(len(part), -1, 3, 3)
 
     def _normals(self, nearest: Array, inside: Mask, outwards: Array, distance: Array) -> Array:
-        """Normals: the faces', and beside edges and corners the directions to the points.
+        """Normals: those of faces; beside edges and corners the directions to the points.
 
-        On an edge the direction is rounding, and the face's normal counts.
+        On an edge the direction is rounding, and the face's normal is taken.
         """
         edge = ~inside & (np.abs(distance) > ON_EDGE * self.spacing)
         size = np.where(edge, distance, 1.0)[..., None]
@@ -372,7 +372,7 @@ class Ground:
 def check_coefficients(friction: float, restitution: float) -> tuple[float, float]:
     """Both as floats.
 
-    ValueError for a friction that is not finite or negative, and a restitution beyond 0 to 1.
+    Raises ValueError unless friction is finite and not negative, and restitution from 0 to 1.
     """
     friction, restitution = as_real(friction, "friction"), as_real(restitution, "restitution")
     if not (math.isfinite(friction) and friction >= 0.0):
@@ -446,17 +446,17 @@ def _chosen(sign: Scalar, a: Vec, b: Vec) -> Vec:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """A pair of links that touch, or nearly: what a callable given as ``contacts=`` yields.
+    """A contact of a pair of links: what a callable given as ``contacts=`` returns in a list.
 
     Attributes:
-        link: Is pushed along ``normal`` at ``point``.
-        point: Place in the world [m].
-        normal: World axes, unit length.
-        gap: The distance [m], negative where they overlap.
-        other: Is pushed the opposite way; None is the world.
+        link: The link that is pushed along ``normal`` at ``point``.
+        point: Position in the world [m].
+        normal: Unit vector in world axes.
+        gap: The distance [m], negative if they overlap.
+        other: The link that is pushed the opposite way; None is the world.
         friction: Coulomb's coefficient.
-        restitution: Newton's, from 0 to 1.
-        name: Ties it to the contact of the step before, for the warm start.
+        restitution: Newton's coefficient, from 0 to 1.
+        name: Identifies the contact of the step before, whose impulse the solver starts from.
     """
 
     link: str
@@ -471,9 +471,9 @@ class Contact:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two links that have touched: what a trajectory tells of a :class:`Contact` over time.
+    """Two links that have touched, as a trajectory records a :class:`Contact` over time.
 
-    ``name`` is the contact's, or its number among those given at once where it has none.
+    ``name`` is the contact's, or its index among those returned together if it has none.
     """
 
     link: str
@@ -488,7 +488,7 @@ Contacts: TypeAlias = Callable[[Array, Array], Sequence[Contact]]
 
 
 def contact_points(model: Model) -> list[Point]:
-    """What may touch the ground, from the collision shapes of all links that move.
+    """Points that may touch the ground, from the collision shapes of all links that move.
 
     Offsets [m] are in the link's axes. Ellipsoids and planes are left out with a
     :class:`robomodel.DescriptionWarning`. Meshes need trimesh.
@@ -525,7 +525,7 @@ def contact_points(model: Model) -> list[Point]:
 
 
 def _points(shape: Shape, issues: list[Issue]) -> list[tuple[Any, ...]]:
-    """(offset,) or (offset, radius) of a shape."""
+    """(offset,) or (offset, radius) for the points of a shape."""
     places: list[tuple[float, float, float]]
     radius: tuple[float | None, ...] = ()
     match shape.kind:
@@ -561,7 +561,7 @@ def _points(shape: Shape, issues: list[Issue]) -> list[tuple[Any, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class GroundPoint:
-    """A point of a link, or a sphere about it; None where the ground's coefficients count."""
+    """A point of a link, or a sphere about it; None: the ground's coefficient counts."""
 
     link: str
     offset: tuple[float, float, float]
@@ -571,7 +571,7 @@ class GroundPoint:
 
 
 def as_points(model: Model, points: Sequence[Point]) -> list[GroundPoint]:
-    """Points with all that they have; ValueError for what is none, KeyError for unknown links."""
+    """The points with all their numbers; raises ValueError or UnknownNameError for others."""
     placed: list[GroundPoint] = []
     if isinstance(points, str) or _is_one(points):
         points = [points]
@@ -618,7 +618,7 @@ def _is_one(points: Any) -> TypeGuard[Point]:
 
 
 def as_grounds(ground: Ground | Sequence[Ground] | None) -> tuple[Ground, ...]:
-    """All grounds; TypeError for what is none."""
+    """The grounds as a tuple; raises TypeError for anything else."""
     if ground is None or isinstance(ground, Ground):
         return () if ground is None else (ground,)
     if not isinstance(ground, Sequence) or not all(isinstance(each, Ground) for each in ground):
@@ -633,7 +633,7 @@ def as_grounds(ground: Ground | Sequence[Ground] | None) -> tuple[Ground, ...]:
 def touching_points(
     model: Model, grounds: Sequence[Ground], points: Sequence[Point] | None
 ) -> list[GroundPoint]:
-    """The points that stand on grounds: those given, else those of the collision shapes."""
+    """The points that may touch grounds: those given, else those of the collision shapes."""
     if not grounds:
         if points is not None:
             raise ValueError("contact points need a ground: give ground=rm.Ground()")

@@ -1,18 +1,18 @@
-"""Springs and dampers too stiff for explicit steps: accelerations implicit in them, and how stiff.
+"""Springs and dampers too stiff for explicit steps: implicit accelerations, and their rates.
 
 With D = Σ d JᵀJ and K = Σ k JᵀJ over the elements of :mod:`robomodel.dynamics.recursions.passive`,
 semi-implicit Euler computes
 
     (M + h D + h² K / 4) (v₁ - v) = h (τ - c + p),
 
-p being the forces of springs and dampers at the beginning. Dampers act by their velocities at the
-end. Of a linear spring alone this is Newmark's method with β = 1/4, which is stable at every step
-and loses no energy: undamped oscillations keep their amplitude.
+with p the forces of springs and dampers at the beginning. Dampers act by the velocities at the end.
+For a linear spring alone this is Newmark's method with β = 1/4, which is stable for all steps and
+loses no energy: undamped oscillations keep their amplitude.
 
-A spring with play acts by its mean force -k D on the way from one stretch to another, D being the
-discrete gradient (Gonzalez, 1996): k D times the way is the change of the spring's energy. Of a
-linear spring D is the mean stretch, which makes it the trapezoidal rule. With play D depends on the
-end, which is found by Newton's method.
+A spring with play acts by its mean force -k D between two stretches, D being the discrete gradient
+(Gonzalez, 1996): k D times the change of stretch is the change of the spring's energy. For a linear
+spring D is the mean stretch, which is the trapezoidal rule. With play D depends on the end, which
+Newton's method computes.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ from robomodel.scalars import (
 )
 
 RK4_REACH = 2.0
-"""Step times rate up to which "rk4" is taken: it is stable up to 2.78."""
+"""Step times rate up to which "rk4" is used: it is stable up to 2.78."""
 
 RK4_BEYOND = 3.0
-"""Magnitude of step times eigenvalue at which "rk4" is stable at no angle (the largest is 2.95)."""
+"""Magnitude of step times eigenvalue at which "rk4" is unstable at any angle (limit: 2.95)."""
 
 NEWTON_STEPS = 1
 """Steps of Newton's method for springs with play, before the last one."""
 
 NO_WAY = 1e-15
-"""[rad, m] A way that is none."""
+"""[rad, m] A shorter way counts as none."""
 
 Rates: TypeAlias = list[tuple[float, float]]
 
 STIFF = 1e5
-"""Duration times rate from which on explicit steps, however adapted, would be ten thousands."""
+"""Duration times rate above which even adaptive explicit steps would be tens of thousands."""
 
 
 def is_sprung(model: Model) -> bool:
-    """Whether springs or dampers act on it."""
+    """Whether springs or dampers act on the model."""
     of_joints = ((joint.stiffness, joint.damping) for joint in model.joints)
     of_springs = ((spring.stiffness, spring.damping) for spring in model.springs)
     return not all(is_absent(x) for pair in (*of_joints, *of_springs) for x in pair)
@@ -90,10 +90,10 @@ def acceleration(
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A spring on its way from the stretch ``start`` to ``end`` + ``gain`` · J x, x to be found.
+    """A spring between the stretches ``start`` and ``end`` + ``gain`` · J x, with x unknown.
 
-    ``free`` is the end of a motion on which nothing acts; ``time`` is what the spring's mean force
-    is multiplied by.
+    ``free`` is the stretch at the end of a motion without forces; ``time`` is the factor of the
+    spring's mean force.
     """
 
     element: Element
@@ -108,11 +108,11 @@ class Way:
         return self.end + self.gain * self.element.rate(x)
 
     def guess(self, inertia: Scalar) -> Scalar:
-        """The end of the spring alone against an inertia that would go on to ``free``.
+        """The end of a motion of the spring alone, on an inertia that would move to ``free``.
 
-        Towards the side at which the play is left: x = r - κ D with x the way, r that to ``free``.
-        From within the play, p before its edge, D is u²/2x where u = x - p is beyond. From b beyond
-        it is b + x/2, and b²/2x, x negative, where that leads back into the play.
+        Towards the side on which the play is left: x = r - κ D with x the way, r that to ``free``.
+        From within the play, p before its edge, D is u²/2x with u = x - p beyond it. From b beyond
+        it D is b + x/2, and b²/2x, with x negative, if that leads back into the play.
         """
         half = 0.5 * self.element.deadband
         strength = self.time * self.element.stiffness * self.gain
@@ -155,7 +155,7 @@ class Way:
         return between * beyond, slope
 
     def press(self, matrix: list[list[Scalar]], force: list[Scalar], end: Scalar) -> None:
-        """Add the mean force, linear about ``end``, to M x = f."""
+        """Add the mean force, linearised about ``end``, to M x = f."""
         mean, slope = self.mean(end)
         strength = self.element.stiffness * self.time
         weight = strength * (slope * self.gain)
@@ -166,10 +166,10 @@ class Way:
 def press_springs(
     matrix: list[list[Scalar]], force: list[Scalar], ways: Sequence[Way]
 ) -> Factorization:
-    """Add the mean forces of springs to M x = f; the factors of what M is then.
+    """Add the mean forces of springs to M x = f; returns the factors of the new M.
 
-    Coordinates of springs with play are eliminated last: equal operations are traced once, so that
-    the steps of Newton's method have the elimination of all others in common.
+    Coordinates of springs with play are eliminated last: equal operations are traced once, so the
+    steps of Newton's method share the elimination of all others.
     """
     for way in ways:
         if not way.element.deadband:
@@ -192,7 +192,7 @@ def press_springs(
 
 
 def _inertia(matrix: list[list[Scalar]], row: Mapping[int, Scalar]) -> Scalar:
-    """J M Jᵀ / (J Jᵀ)²: at least the inertia that a force on a coordinate moves."""
+    """J M Jᵀ / (J Jᵀ)²: an upper bound of the inertia that a force on a coordinate moves."""
     square = dot(row.values(), row.values())
     moved = [dot(row.values(), [matrix[i][j] for j in row]) for i in row]
     return div(dot(row.values(), moved), square * square)
@@ -202,7 +202,7 @@ def press(
     matrix: list[list[Scalar]], force: list[Scalar], row: Mapping[int, Scalar], weight: Scalar,
     pull: Scalar,
 ) -> None:  # fmt: skip
-    """Add to a matrix weight · rowᵀ row, and to forces pull · row."""
+    """Add weight · rowᵀ row to a matrix, and pull · row to forces."""
     for i, a in row.items():
         force[i] = force[i] + a * pull
         for j, b in row.items():
@@ -210,14 +210,14 @@ def press(
 
 
 def too_stiff(some: Rates, step: float) -> bool:
-    """Whether at one of these rates "rk4" would blow up."""
+    """Whether "rk4" is unstable at one of these rates."""
     return any(step * max(each) > RK4_REACH for each in some)
 
 
 def warn_of_instability(model: Model, some: Rates, step: float) -> None:
-    """A RuntimeWarning where springs or dampers of some rates are too stiff for "rk4" for certain.
+    """Warn (RuntimeWarning) if rates of springs or dampers certainly make "rk4" unstable.
 
-    Of a mode with decay d and swing ω the larger eigenvalue is at least max(d/2, ω).
+    A mode with decay d and frequency ω has an eigenvalue of at least max(d/2, ω).
     """
     worst = max((max(d / 2, w) for d, w in some), default=0.0)
     if abs(step) * worst > RK4_BEYOND:
@@ -246,7 +246,7 @@ def some_rates(model: Model, states: Array, names: tuple[str, ...], p: Array) ->
 
 
 def rates(model: Model, q: Array) -> tuple[float, float]:
-    """The fastest decay that dampers, and the fastest swing that springs, give at q [1/s]."""
+    """The fastest decay by dampers, and the highest frequency by springs, at q [1/s]."""
     if not is_sprung(model):
         return 0.0, 0.0
     at = [float(x) for x in q]
@@ -263,6 +263,6 @@ def rates(model: Model, q: Array) -> tuple[float, float]:
             decay, square = (
                 float(np.linalg.eigvalsh(lower @ x @ lower.T)[-1]) for x in (drag, pull)
             )
-        except np.linalg.LinAlgError:  # something massless moves
+        except np.linalg.LinAlgError:  # a joint moves no mass
             return math.inf, math.inf
     return decay, math.sqrt(max(square, 0.0))

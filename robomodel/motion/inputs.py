@@ -1,4 +1,4 @@
-"""What acts on a robot during a simulation: forces and wrenches, as numbers, by steps, or asked."""
+"""Inputs of a simulation: forces and wrenches, as numbers, rows for steps, or functions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Pushes: TypeAlias = Callable[[float, Array, Array], Mapping[str, Array]]  # → 
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What acts in a step, over time and state: forces on the independent joints, and wrenches.
+    """The inputs during a step, over time and state: independent joint forces, and wrenches.
 
-    The links of the wrenches may become more from one time to the next, and come in the order of
-    the first time.
+    The set of links with wrenches may grow from one time to the next, in the order of their first
+    appearance.
     """
 
     tau: Signal
@@ -40,15 +40,15 @@ class Signals:
 
 
 def stacked(pushes: Mapping[str, Array]) -> list[Array]:
-    """The wrenches as one argument, or as none."""
+    """The wrenches as one argument, or none."""
     return [np.concatenate(list(pushes.values()))] if pushes else []
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What acts on the robot: ``tau``, and ``wrenches`` on links, by step or as functions.
+    """Inputs of a motion: ``tau``, and ``wrenches`` on links, by rows for steps or as functions.
 
-    ``saturated``: motors give what they can.
+    ``saturated``: motors give tau within their limits.
     """
 
     model: Model
@@ -65,7 +65,7 @@ class Inputs:
         hold: bool,
         saturated: bool = False,
     ) -> Inputs:
-        """From what the user gives; ValueError, TypeError or KeyError where it does not fit."""
+        """From users' arguments; raises ValueError, TypeError or UnknownNameError if unfit."""
         acting: Array | Signal
         if callable(tau):
             acting = _Controlled(tau, model.nv)
@@ -85,24 +85,24 @@ class Inputs:
 
     @property
     def rows(self) -> int | None:
-        """The number of steps for which rows are given; None without."""
+        """The number of steps for which rows are given; None if none are."""
         return next(iter(self.lengths), None)
 
     @property
     def lengths(self) -> list[int]:
-        """How many rows those inputs have that come by steps."""
+        """The numbers of rows of those inputs that have some."""
         arrays = [] if callable(self.tau) else [self.tau]
         arrays += [] if callable(self.wrenches) else self.wrenches.values()
         return [len(x) for x in arrays if x.ndim == 2]
 
     @property
     def stepwise(self) -> bool:
-        """Whether anything changes from step to step only."""
+        """Whether inputs change only from step to step."""
         asked = self.hold and (callable(self.tau) or callable(self.wrenches))
         return asked or self.rows is not None
 
     def during(self, k: int, t: float, q: Array, v: Array) -> Signals:
-        """What acts during step k, which begins at t, q and v."""
+        """The inputs during step k, which begins at t, q and v."""
         tau, pushes = self.tau, self.wrenches
         if not callable(tau):
             tau = _constant(_row(tau, k))
@@ -127,14 +127,14 @@ def _constant(value: Held) -> Callable[[float, Array, Array], Held]:
 
 
 def _shown(x: Array) -> Array:
-    """The same numbers, not to be written on: what is shown of a motion under way."""
+    """A read-only view, for functions that see the state of a running motion."""
     view = x.view()
     view.flags.writeable = False
     return view
 
 
 def _wrenches(model: Model, f_ext: Wrenches) -> dict[str, Array]:
-    """Wrenches (6,) or (T, 6), all with one T, on links that there are."""
+    """Wrenches (6,) or (T, 6), all with one T, on links of the model."""
     if not isinstance(f_ext, Mapping):
         raise TypeError(f"f_ext maps links to wrenches, not {type(f_ext).__name__}")
     wrenches = {link: as_array(x, 6, f"f_ext['{link}']", "6").copy() for link, x in f_ext.items()}
@@ -149,7 +149,7 @@ def _wrenches(model: Model, f_ext: Wrenches) -> dict[str, Array]:
 
 @dataclass(frozen=True, slots=True)
 class Saturated:
-    """What motors give of the forces that are wanted."""
+    """Forces that motors give within their limits of those that are ``wanted``."""
 
     model: Model
     wanted: Signal
@@ -159,14 +159,14 @@ class Saturated:
         return saturate(self.model, q, v, self.wanted(t, q, v))[0]
 
     def at_limits(self, t: float, q: Array, v: Array) -> Array:
-        """Which actuators (nu,) cannot give what is wanted of them."""
+        """The actuators (nu,) that cannot give what is wanted."""
         lost = saturate(self.model, q, v, self.wanted(t, q, v))[2]
         return np.asarray(np.abs(lost) > 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Controlled:
-    """A controller, of which the forces are checked; it sees the state and cannot change it."""
+    """A controller whose forces are checked, and which cannot change the state that it sees."""
 
     controller: Controller
     nv: int
@@ -182,10 +182,9 @@ class _Controlled:
 
 @dataclass(frozen=True, slots=True)
 class _Pushed:
-    """A function that gives wrenches on links, others from time to time; those not named are zero.
+    """A function that returns wrenches on links; links that it does not name have none.
 
-    ``known``: the links that it has named so far, which are what the equations of motion are
-    written for.
+    ``known``: the links that it has named so far, for which the equations of motion are written.
     """
 
     model: Model

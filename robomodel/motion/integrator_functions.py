@@ -1,7 +1,7 @@
-"""What integrators ask of a robot, as traced functions: rates, closed loops, momenta.
+"""Traced functions for integrators: rates, closing of loops, velocities of all joints.
 
-Written over scalars of any kind, traced on the robot, and compiled; robots that are too large to be
-compiled unasked, and machines without LLVM, run the same programs on NumPy arrays.
+Robots that are too large to be compiled unless asked, and machines without LLVM, run the programs
+on NumPy arrays.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def function(
     backend: str = "compiled",
     dtype: Dtype = "float64",
 ) -> TracedFunction:
-    """The function that ``build`` writes on traced arguments, made once a model and kept with it.
+    """The function that ``build`` writes on traced arguments, made once and kept with the model.
 
-    ``name`` says all that makes it what it is on this robot, but for the ``dtype`` of its numbers.
+    ``name`` identifies it on this robot, together with ``dtype``.
     """
     key = (function, name, backend, dtype)
     if key not in model.derived:
@@ -69,16 +69,16 @@ def function(
 
 
 def openness(model: Model, backend: str = "compiled") -> Function:
-    """Q → Σ of the squares of what loops and couplings fail by, redundant rows included.
+    """q → Σ of the squared residuals of loops and couplings, redundant rows included.
 
-    But without those that a file's rounding has left open.
+    Rows that a file's rounding leaves open are left out.
     """
     sizes = (model.nq, 1)
     return function(model, "openness", sizes, lambda q: [left_open(model, q)], backend=backend)
 
 
 # ---- in tangent coordinates ----------------------------------------------------------------------
-# of x: q, z and the bases of the linkages (:mod:`robomodel.motion.tangent`), one after the other
+# x: q, z and the bases of the linkages (:mod:`robomodel.motion.tangent`), one after the other
 
 
 def in_tangent(
@@ -97,7 +97,7 @@ def in_tangent(
 
 @cached_on_model
 def independent_columns(model: Model) -> list[int]:
-    """Where the velocities v stand among those of all joints."""
+    """Indices of the independent velocities v among those of all joints."""
     return [c.spanning_v.start + i for c in model.clusters for i in c.columns]
 
 
@@ -108,7 +108,7 @@ def joint_rates(model: Model) -> Function:
 
 
 def joint_velocities(here: Model, q: Vector, z: Vector) -> list[Scalar]:
-    """Velocities of all joints, of a model in tangent coordinates."""
+    """Velocities of all joints of a model in tangent coordinates."""
     state = Configuration(here, q)
     return [x for c in here.clusters for x in state.spanning(c, z[c.v])]
 
@@ -125,8 +125,8 @@ def joint_accelerations(model: Model) -> Function:
 
 @cached_on_model
 def settling(model: Model) -> Function:
-    """x → q after a step of Newton's method to closed loops; Σ of the squares of the gaps before
-    it, and :func:`robomodel.motion.tangent.regularity`.
+    """x → q after a Newton step that closes loops, Σ of the squared gaps before it, and
+    :func:`robomodel.motion.tangent.regularity`.
     """
 
     def build(here: Model, q: Vector, z: Vector) -> list[Scalar]:
@@ -138,7 +138,7 @@ def settling(model: Model) -> Function:
 
 @cached_on_model
 def renewal(model: Model) -> Function:
-    """x at closed q → :func:`robomodel.motion.tangent.renewed`: bases there, z in these, checks."""
+    """x at closed q → the results of :func:`robomodel.motion.tangent.renewed`."""
 
     def build(here: Model, q: Vector, z: Vector) -> list[Scalar]:
         bases, after, checks = renewed(model, here, q, z)
@@ -149,13 +149,13 @@ def renewal(model: Model) -> Function:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Tangent coordinates x = (q, z) in these bases, evaluated."""
+    """Tangent coordinates x = (q, z) in these bases, on numbers."""
 
     model: Model
     bases: Array
 
     def row(self, x: Array) -> Array:
-        """q, z and the bases."""
+        """q, z and the bases in one array."""
         return np.concatenate([x, self.bases])
 
     def closed(self, x: Array) -> tuple[Array, float]:
@@ -178,7 +178,7 @@ class Coordinates:
         )
 
     def distance(self, x: Array) -> float:
-        """σ of x, with loops nearly closed."""
+        """The distance σ of x from change points, with loops nearly closed."""
         square = float(settling(self.model)(self.row(x))[-1])
         return math.sqrt(square) if square > 0.0 else 0.0
 
@@ -187,7 +187,7 @@ class Coordinates:
         return np.asarray(joint_rates(self.model)(self.row(x)))
 
     def renewed(self, x: Array) -> tuple[Coordinates, Array, Array]:
-        """Those in bases of x, x in these, and the checks of linkages; x has closed loops."""
+        """Coordinates in bases at x, x in these, and the checks of linkages; x has closed loops."""
         if not linkages(self.model):
             return self, x, np.zeros(0)
         nq, count = self.model.nq, len(self.bases)
