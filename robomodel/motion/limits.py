@@ -1,4 +1,4 @@
-"""What acts in a motion besides tau, where motions begin, and where position limits end them."""
+"""Passive forces and stops of a motion, starts of motions, and position limits that end them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from robomodel.tolerances import CLOSED, WITHIN
 
 @dataclass(frozen=True)
 class Acting:
-    """What acts in a step besides tau: springs and dampers, dry friction, stops of some joints."""
+    """What acts in a step besides tau: springs and dampers, dry friction, stops of named joints."""
 
     passive: bool = True
     friction: bool = True
     stops: frozenset[str] = frozenset()
 
     def rubbing(self, model: Model) -> list[Scalar]:
-        """The friction of each coordinate that has some, in the order of the rows."""
+        """The dry friction of each coordinate that has some, in the order of the rows."""
         if not self.friction:
             return []
         joints = [j.friction for j in model.joints for _ in range(j.nv)]
@@ -40,7 +40,7 @@ class Acting:
         return [friction for friction in joints + springs if not is_absent(friction)]
 
     def bounds(self, model: Model) -> list[tuple[int, float, float]]:
-        """The limits that stop joints: which of the stopped joints, the side, the bound."""
+        """The limits that stop joints: index of the stopped joint, side, bound."""
         return [
             (n, side, bound)
             for n, body in enumerate(self.stopped(model))
@@ -49,7 +49,7 @@ class Acting:
         ]
 
     def stopped(self, model: Model) -> list[int]:
-        """The bodies whose joints have position limits that stop them."""
+        """The bodies whose joints stop at position limits."""
         return [
             body
             for body, joint in enumerate(model.joints)
@@ -61,7 +61,7 @@ class Acting:
 
 
 def named(model: Model, wanted: bool | Iterable[str]) -> frozenset[str]:
-    """Names of joints: all of them, none, or those given; UnknownNameError for unknown ones."""
+    """Names of joints: all, none, or those given; raises UnknownNameError for unknown ones."""
     joints = [joint.name for joint in model.joints]
     if isinstance(wanted, bool):
         return frozenset(joints if wanted else ())
@@ -75,9 +75,9 @@ def method_of(
     model: Model, acting: Acting, ground: object, contacts: object, collisions: object,
     wanted: str | None, methods: Sequence[str],
 ) -> str | None:  # fmt: skip
-    """The method that is wanted; "time_stepping" where something needs impulses.
+    """The method to use: ``wanted``, or "time_stepping" if something needs impulses.
 
-    ValueError where that is not what is wanted, and for methods that are not known.
+    Raises ValueError if that is not the wanted one, and for unknown methods.
     """
     if wanted not in (None, *methods):
         names = ", ".join(f"'{name}'" for name in methods)
@@ -104,7 +104,7 @@ SINGLE_GAP = 1e-4  # gap up to which single precision may leave loops open
 
 @dataclass(frozen=True)
 class LimitMargins:
-    """Position limits to be watched; a margin is how far inside of one a joint is."""
+    """Position limits to be watched; a margin is the distance of a joint inside of its limit."""
 
     model: Model
     joints: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class LimitMargins:
 
     @staticmethod
     def of(model: Model, wanted: bool | Iterable[str], start: Array) -> LimitMargins:
-        """Those of the joints that are wanted; ValueError where one is beyond its own."""
+        """The limits of the wanted joints; raises ValueError for a start beyond one."""
         if wanted is False:
             return LimitMargins(model)
         limits = LimitMargins.all_of(model, named(model, wanted))
@@ -139,11 +139,11 @@ class LimitMargins:
         return LimitMargins(model, *(tuple(column) for column in zip(*rows, strict=True)))
 
     def side(self, n: int) -> str:
-        """Which limit this is."""
+        """The side of a limit: "lower" or "upper"."""
         return "lower" if self.signs[n] > 0.0 else "upper"
 
     def margins(self, x: Array) -> Array:
-        """How far inside of each limit states (..., nq or more) are."""
+        """Margins of states (..., nq or more) to each limit."""
         positions = self.model.spanning_positions(unstack(x[..., : self.model.nq]))
         at = stack([positions[i] for i in self.places], x.shape[:-1])
         inside: Array = np.array(self.signs) * (at - np.array(self.bounds))
@@ -152,7 +152,7 @@ class LimitMargins:
     def first(
         self, t: float, h: float, x: Array, after: Array, at: Callable[[float], Array]
     ) -> tuple[float, Array, Stop] | None:
-        """The first limit met between x at t and ``after`` at t + h: share of h, state, which."""
+        """The first limit met between x at t and ``after`` at t + h: share of h, state, stop."""
         if not self.places:
             return None
         before, now = self.margins(x), self.margins(after)
@@ -174,16 +174,16 @@ class LimitMargins:
 
 
 def warn_of_starts_beyond(model: Model, stops: frozenset[str], q: Array) -> None:
-    """A RuntimeWarning where a motion with stops starts beyond one: the first step moves it there.
+    """Warn (RuntimeWarning) of a start beyond a stop, to which the first step moves the robot.
 
-    Of batches (..., nq) the state that is furthest beyond each is named.
+    For batches (..., nq) the largest distance beyond each stop is named.
     """
     watched = LimitMargins.all_of(model, stops)
     if not watched.places or not q.size:
         return
     starts = []
     margins = watched.margins(q).reshape(-1, len(watched.places))
-    for n, margin in enumerate(np.fmin.reduce(margins)):  # beside those that are not numbers
+    for n, margin in enumerate(np.fmin.reduce(margins)):  # fmin ignores not-a-number
         if margin < -WITHIN:
             limit = f"{watched.side(n)} limit {watched.bounds[n]:g}"
             starts.append(f"'{watched.joints[n]}' by {-margin:.3g} ({limit})")
@@ -197,7 +197,7 @@ def warn_of_starts_beyond(model: Model, stops: frozenset[str], q: Array) -> None
 
 
 def in_single_precision(q: ArrayLike) -> bool:
-    """Whether q is an array of single (or half) precision, by which its loops are not closed."""
+    """Whether q is an array of single (or half) precision, whose loops are open by rounding."""
     kind = getattr(q, "dtype", np.dtype(float))
     return bool(np.issubdtype(kind, np.floating) and np.finfo(kind).eps > np.finfo(float).eps)
 
@@ -209,11 +209,11 @@ def closed_start(
     backend: str = "compiled",
     parameters: Mapping[str, Array] = MappingProxyType({}),
 ) -> Array:
-    """q as motions begin; ValueError where loops are open, or quaternions not of unit length.
+    """q at the start of motions; raises ValueError if loops are open or quaternions not unit.
 
-    Configurations of single precision, such as those at which a rollout in it ends, are open by
-    its rounding: these are closed. Those that are not finite pass: they are not-a-number all along,
-    for themselves alone. ``parameters``: values (...) of those of geometry, by which they close.
+    Configurations in single precision, as at the end of a rollout in it, are open by rounding: they
+    are closed. Configurations that are not finite pass: their rows stay not-a-number.
+    ``parameters``: values (...) of those of geometry, for which loops are closed.
     """
     try:
         _check_closed(model, q, CLOSED, backend, parameters)

@@ -1,4 +1,4 @@
-"""What acts in a motion besides tau, and by which method: options of all motions, said once."""
+"""Options that all motions share: what acts besides tau, and the method."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ KERNELS = ("rk4", "semi_implicit_euler", "time_stepping")
 class MotionOptions:
     """The options of :func:`robomodel.simulate`, :func:`robomodel.rollout` and simulations.
 
-    ``method``: the one that is wanted, or that contacts, stops or dry friction need; None: any.
-    ``touching``: contacts that a function gives, and those of shapes that programs do not hold, on
-    ``bodies`` at least. ``parameters``: names of those of which each motion has its own.
+    ``method``: the wanted one, or the one that contacts, stops or dry friction need; None: any.
+    ``touching``: contacts from a function, and those of shapes that programs cannot hold, on at
+    least the ``bodies``. ``parameters``: names of those that each motion has its own values of.
     """
 
     model: Model
@@ -75,7 +75,7 @@ class MotionOptions:
         compiled: bool = True,
         parameters: tuple[str, ...] = (),
     ) -> MotionOptions:
-        """From what users give; ValueError, TypeError or KeyError where it does not fit.
+        """From users' options; raises ValueError, TypeError or UnknownNameError if they do not fit.
 
         ``compiled``: contacts are points, spheres and capsules only.
         """

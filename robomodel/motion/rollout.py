@@ -1,4 +1,4 @@
-"""Rollouts: many motions at once under given forces, the loop over time inside the kernel."""
+"""Rollouts: many motions at once under given forces, with the loop over time in the kernel."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ UNSOLVED = {
     "float64": 1e-6,
     "float32": 1e-3,
 }  # contact residual from which on there is a RuntimeWarning
-LOST = {"float64": CLOSED, "float32": SINGLE_GAP}  # gap of loops from which on a motion is lost
-CHANGE = {"float64": IRREGULAR, "float32": 5e-7}  # regularity below which steps do not end
-WHOLE = 64  # steps in a kernel's call between looks at contact problems that it has not solved
-CACHED = 1 << 19  # bytes of rows between looks at them: they are in the processor's cache then
-TOO_FAST = 1.0 / 3.0  # growth of ‖G‖² within a step from which on a linkage turns too fast for it
+LOST = {"float64": CLOSED, "float32": SINGLE_GAP}  # gap of loops above which a motion is lost
+CHANGE = {"float64": IRREGULAR, "float32": 5e-7}  # least regularity at which steps may end
+WHOLE = 64  # steps between checks for contact problems that the kernel has not solved
+CACHED = 1 << 19  # bytes of rows between checks, so that they stay in the processor's cache
+TOO_FAST = 1.0 / 3.0  # growth of ‖G‖² within a step above which a linkage turns too fast for it
 
 
 class Rollout(NamedTuple):
-    """Motions with what was at their contacts.
+    """Motions with their contacts.
 
     Attributes:
         q: Configurations (..., T+1, nq).
@@ -54,7 +54,7 @@ class Rollout(NamedTuple):
         contact_forces: Mean forces over each step (..., T, k, 3) [N], in world axes: on the points,
             then on the first links of pairs of spheres and capsules, as in
             :attr:`robomodel.trajectory.Trajectory.contact_pairs`.
-        contact_residual: What each step's contact equations fail by (..., T), relative to the
+        contact_residual: Residual (..., T) of each step's contact equations, relative to the
             velocities in them.
     """
 
@@ -87,24 +87,23 @@ def rollout(
     backend: Literal["numpy", "compiled"] = "compiled",
     dtype: DTypeLike = "float64",
 ) -> tuple[Array, ...]:
-    """Motions from (q, v) under ``tau``: the whole loop over time is one compiled program.
+    """Motions from (q, v) under ``tau``, with the whole loop over time in one compiled program.
 
-    Row k of ``tau`` acts, without change, from time k · ``step`` to the next; row 0 of the results
-    is the start. ``q``, ``v`` and ``tau`` broadcast. The steps are those of
-    :func:`robomodel.simulate`: quaternions have unit length after each, loops are closed.
+    Row k of ``tau`` acts unchanged from time k · ``step`` to the next; row 0 of the results is the
+    start. ``q``, ``v`` and ``tau`` broadcast. The steps are those of :func:`robomodel.simulate`:
+    quaternions have unit length after each, and loops are closed.
 
-    Linkages are moved in tangent coordinates, so that they pass dead points of their independent
-    joints; over change points motions are led by steps that end beyond them. A RuntimeWarning is
-    issued where linkages turn by so much within a step that it is too long for them. A motion whose
-    loops do not close because ``step`` is too long, or that comes to a change point in "float32" or
-    backwards in time, is not-a-number from there on, for itself alone, with a RuntimeWarning; one
-    that starts from numbers that are not finite, or at a dead point that v does not lead out of, is
-    so from the start.
+    Linkages move in tangent coordinates, which pass dead points of their independent joints. Steps
+    over a change point, where branches of a motion cross, end beyond it. A RuntimeWarning tells if
+    linkages turn by so much within a step that it is too long for them. A motion whose loops do not
+    close because ``step`` is too long, or that comes to a change point in "float32" or backwards in
+    time, is not-a-number from there on, with a RuntimeWarning; other motions are not affected. One
+    that starts from numbers that are not finite, or at a dead point where v does not determine the
+    motion, is not-a-number from the start.
 
-    Contact problems that their sweeps have not solved to 1e-11 of the velocities in them are
-    solved on by Newton's method, then with an interior-point method ("float64" only). Without
-    ``details`` a RuntimeWarning is issued for motions in which residuals exceed 1e-6 (1e-3 in
-    "float32") even so.
+    Contact problems that sweeps have not solved to 1e-11 of the velocities in them are passed to
+    Newton's method, then to an interior-point method ("float64" only). Without ``details`` a
+    RuntimeWarning tells of motions whose residuals still exceed 1e-6 (1e-3 in "float32").
 
     Args:
         model: The robot.
@@ -113,30 +112,32 @@ def rollout(
         tau: Forces (..., T, nv).
         step: Time between rows [s].
         method: "rk4" (fourth order), "semi_implicit_euler" (first order; v, then q with the new v,
-            and implicit in springs and dampers, which holds however stiff they are), or
-            "time_stepping", as of :func:`robomodel.simulate`, the default where a ground, stops or
-            dry friction take part. Elsewhere it is "rk4", or, where springs or dampers at the start
-            are too stiff for that with this ``step``, "semi_implicit_euler".
+            implicit in springs and dampers, however stiff), or "time_stepping"
+            (:func:`robomodel.simulate`), the default with a ground, stops or dry friction. Else the
+            default is "rk4", or "semi_implicit_euler" if springs or dampers at the start are too
+            stiff for "rk4" with this ``step``.
         passive: The file's springs and damping act.
         friction: The file's dry friction acts.
-        ground: What the points of ``contacts`` stand on, as of :func:`robomodel.simulate`. On all
-            but one level plane motions are stepped one by one in time, the batch together.
-        contacts: As of :func:`robomodel.simulate`, but no function.
-        collisions: Links whose spheres and capsules touch each other, as of
-            :func:`robomodel.simulate`; of other shapes it is a ValueError.
+        ground: The ground of the points of ``contacts``, see :func:`robomodel.simulate`. Unless it
+            is one horizontal plane, the loop over time is in Python, the batch in the program.
+        contacts: See :func:`robomodel.simulate`; functions are not taken.
+        collisions: Links whose spheres and capsules touch each other, see
+            :func:`robomodel.simulate`; a ValueError for other shapes.
         stops: Joints (True: all) that do not leave their position limits.
-        saturate: Motors give of ``tau`` what they can at each instant (:func:`robomodel.saturate`).
-        sweeps: How many sweeps of its contact equations every step of "time_stepping" begins
-            with, from the last step's impulses on; two steps of Newton's method follow where there
-            are few contacts.
-        details: The result is a :class:`Rollout`, with contact forces and the residuals of their
+        saturate: Motors give ``tau`` within their limits at each instant
+            (:func:`robomodel.saturate`).
+        sweeps: Number of sweeps over the contact equations with which each step of "time_stepping"
+            begins, from the impulses of the last step; with few contacts two steps of Newton's
+            method follow.
+        details: Return a :class:`Rollout`, with contact forces and the residuals of their
             equations.
         parameters: Other values of some of the robot's parameters, by the names of
             :func:`robomodel.parameters`: a number, or an array (...) that broadcasts with the
-            batch, so that each motion is of its own robot; where these are of geometry, q is closed
-            for them (:meth:`Model.close`). Where friction is among them, dry friction takes part.
-        closing: Steps of Newton's that close the loops after each step.
-        threads: They spread the batch (0: one for each processor); results do not depend on them.
+            batch, so that each motion has its own robot. For parameters of geometry q must be
+            closed (:meth:`Model.close`). With a parameter of friction, dry friction takes part.
+        closing: Newton steps that close the loops after each step.
+        threads: Number of threads that share the batch (0: one for each processor); results do not
+            depend on it.
         backend: "compiled", a kernel made at the first call, or "numpy".
         dtype: Precision of results and of all arithmetic; in "float32" vectors hold twice as many
             motions, and loops close to 1e-6 or so.
@@ -223,7 +224,7 @@ def rollout(
 
 
 def _tell_unsolved(model: Model, residual: Array, limit: float) -> None:
-    """A RuntimeWarning where residuals (..., T) exceed a limit."""
+    """Warn (RuntimeWarning) if residuals (..., T) exceed a limit."""
     bad = int(np.count_nonzero(np.any(residual > limit, axis=-1)))
     if bad:
         warn(
@@ -239,12 +240,12 @@ def run_over_time(
     step: FixedStep, rows: Array, force: Array, h: float, threads: int,
     ahead: dict[int, Ahead], *more: Array,
 ) -> None:  # fmt: skip
-    """All steps of motions (n, T+1, results), of which the first rows are given, under (n, T, …).
+    """All steps of motions (n, T+1, results) from their first rows, under forces (n, T, …).
 
-    The compiled program takes as many steps as it can; where it leaves one unfinished, or that
-    opens loops, the motion goes on from there step by step. So one call of T steps is T calls of
-    one. ``ahead``: motions that a step has led beyond its end, by their numbers. ``more``: values
-    of the parameters (n, p), where the step has some.
+    The compiled program takes as many steps as it can. Where it leaves one unfinished, or opens
+    loops, the motion continues from there step by step. So one call of T steps equals T calls of
+    one. ``ahead``: motions that a step has led beyond its end, by their indices. ``more``: values
+    of the parameters (n, p), if the step has some.
     """
     times, contact = rows.shape[1] - 1, step.setting
     size = WHOLE if contact is not None and step.rows.size else max(times, 1)
@@ -275,14 +276,14 @@ def run_over_time(
 
 
 def _cached(piece: slice, size: int) -> Iterator[slice]:
-    """Slices of a piece of motions whose rows, ``size`` bytes each, fit into the cache."""
+    """Slices of motions whose rows, ``size`` bytes each, fit into the cache."""
     count = max(TILE, CACHED // size // TILE * TILE)
     for first in range(piece.start, piece.stop, count):
         yield slice(first, min(piece.stop, first + count))
 
 
 def lost(step: FixedStep, results: Array) -> Any:
-    """Which results (..., results) have open loops, or end at change points; nan ones too."""
+    """Whether results (..., results) have open loops, end at change points, or are not-a-number."""
     if not step.checks:
         return np.zeros(results.shape[:-1], dtype=bool)
     gap, growth, regularity = np.moveaxis(results[..., step.size : step.size + 3], -1, 0)
@@ -294,7 +295,7 @@ def _go_on(
     step: FixedStep, rows: Array, force: Array, h: float, left: Any, times: tuple[int, int],
     ahead: dict[int, Ahead], more: Sequence[Array],
 ) -> None:  # fmt: skip
-    """Step motions one by one in time from where the compiled program has not got them over."""
+    """Step motions in Python from where the compiled program has left them unfinished."""
     first, last = times
     motions = np.flatnonzero(np.any(left, axis=1))
     begins = first + np.argmax(left[motions], axis=1)
@@ -306,7 +307,7 @@ def _go_on(
         after = step.advance(states, forces, h, *(x[at] for x in more))
         for i in np.flatnonzero(lost(step, after) | [n in ahead for n in at.tolist()]):
             one = step
-            if step.parameters:  # whose numbers may never return: nothing is compiled for them
+            if step.parameters:  # new values each time would compile a program each time
                 one = replace(step.at(more[-1][at[i]].tolist()), backend="numpy")
             _lead(one, rows[at[i], t], forces[i], h, after[i], ahead, int(at[i]))
         rows[at, t + 1] = after
@@ -316,9 +317,9 @@ def _lead(
     step: FixedStep, before: Array, force: Array, h: float, after: Array, ahead: dict[int, Ahead],
     n: int,
 ) -> None:  # fmt: skip
-    """Replace the result of a step: in parts, or past a change point; nan where it cannot be.
+    """Replace the result of a step by one in parts, or past a change point; nan if neither works.
 
-    What is told of linkages remains that of the step as a whole.
+    Checks of linkages stay those of the step as a whole.
     """
     model, nv = step.model, step.model.nv
 
@@ -331,7 +332,7 @@ def _lead(
     inputs = Inputs.of(model, tau, None, hold=False)
     steps = Steps(inputs, LimitMargins(model), replace(step, servo=None))
     steps.ahead = ahead.pop(n, None)
-    state = before[: step.size].copy()  # which a lead keeps
+    state = before[: step.size].copy()  # a lead keeps it
     result = np.full(step.results, np.nan, after.dtype)
     if h > 0.0 and step.dtype == "float64" and np.all(np.isfinite(state)):
         q, v = state[: model.nq], state[model.nq : model.nq + nv]
@@ -352,7 +353,7 @@ def _lead(
 
 
 def _tell(step: FixedStep, rows: Array) -> None:
-    """A RuntimeWarning where motions are lost, and where linkages turn fast."""
+    """Warn (RuntimeWarning) of motions that are lost, and of linkages that turn too fast."""
     times = rows.shape[1] - 1
     finite: Any = np.isfinite(rows[..., : step.size]).all(axis=-1)
     lost = finite[:, :1] & ~finite

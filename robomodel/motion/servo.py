@@ -15,7 +15,7 @@ from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, added, dot
 
 Servo: TypeAlias = Literal["joints", "motors"]
-"""Where the loops are: at the independent velocities (nv), or at the actuators (nu)."""
+"""Place of the loops: the independent velocities (nv), or the actuators (nu)."""
 
 
 def size(model: Model, servo: Servo | None) -> int:
@@ -26,7 +26,7 @@ def size(model: Model, servo: Servo | None) -> int:
 
 
 def measured(model: Model) -> list[int | None]:
-    """Where in q the position of each independent velocity stands; None: it has no single one."""
+    """The index in q of the position of each independent velocity; None: it has no single one."""
     result: list[int | None] = [None] * model.nv
     for cluster in model.clusters:
         columns = list(cluster.columns)
@@ -44,7 +44,7 @@ def measured(model: Model) -> list[int | None]:
 def servo_forces(model: Model, servo: Servo, q: Vector, v: Vector, numbers: Vector) -> list[Scalar]:
     """Forces (nv) on the independent joints; ``numbers``: tau (nv), then kp, kd and targets.
 
-    At joints kp (target - q) - kd v, at motors B (kp (target - position) - kd rate), beside tau.
+    At joints kp (target - q) - kd v, at motors B (kp (target - position) - kd rate), added to tau.
     """
     n = size(model, servo)
     tau = list(numbers[: model.nv])
@@ -67,7 +67,7 @@ def servo_forces(model: Model, servo: Servo, q: Vector, v: Vector, numbers: Vect
 
 
 def settings(model: Model, n: int, pd: Any) -> tuple[Servo | None, Array, Array, Array]:
-    """Where the loops of ``pd`` are, kp, kd and targets (n, k); ValueError for what is none."""
+    """Place, kp, kd and targets (n, k) of the loops of ``pd``; raises ValueError if unfit."""
     if pd is None:
         return None, *np.zeros((3, n, 0))
     if not isinstance(pd, tuple | list) or len(pd) not in (3, 4):
@@ -97,7 +97,7 @@ def settings(model: Model, n: int, pd: Any) -> tuple[Servo | None, Array, Array,
         for i, place in enumerate(measured(model)):
             if place is None and np.any(kp[:, i]):
                 if np.ndim(pd[0]) == 0:
-                    kp[:, i] = 0.0  # one number for all that have a position
+                    kp[:, i] = 0.0  # a single number is for all velocities that have a position
                 else:
                     raise ValueError(
                         f"'{model.dof_names[i]}' has no single position: its kp is 0, got "

@@ -1,13 +1,12 @@
 """Simulation: one motion, on the configuration manifold, under controllers and external forces.
 
-Steps adapted to tolerances: SciPy's solvers move x = (q, z) in tangent coordinates of linkages,
-whose bases are renewed where the linkages have turned on by much; each step is followed by a return
-to closed loops.
+Adaptive steps: SciPy's solvers move x = (q, z) in tangent coordinates of linkages, whose bases are
+renewed when linkages have turned by much; loops are closed after each step.
 
-A step over a change point (:mod:`robomodel.motion.tangent`) is as long as puts the point into the
-middle of the widest gap between the times at which the method evaluates rates. States within this
-gap are those of a polynomial through states of the same step outside of it. Where the motion ends,
-or forces change, within the gap the step leads beyond, and the state there is the polynomial's.
+A step over a change point (:mod:`robomodel.motion.tangent`) has a length that puts the point into
+the middle of the widest gap between the times at which the method evaluates rates. States within
+this gap are interpolated by a polynomial through states of the same step outside of it. If the
+motion ends, or forces change, within the gap, the step leads beyond, and the state is interpolated.
 """
 
 from __future__ import annotations
@@ -51,16 +50,16 @@ from robomodel.tolerances import SAME
 
 ADAPTIVE = ("dop853", "radau")
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
-RENEWED = 1.2  # growth of ‖G‖² from which on bases are renewed
-TOO_LONG = 4.0  # growth of ‖G‖² that steps are too long for
-REACH = 3.0  # K turns by no more than this much of what the joints do
-PLACED = 0.01  # share of a step to which it is placed: it keeps a tenth and more from change points
-AROUND = 4  # states on each side of a gap: their polynomial is of the order of DOP853's interpolant
+RENEWED = 1.2  # growth of ‖G‖² above which bases are renewed
+TOO_LONG = 4.0  # growth of ‖G‖² for which a step is too long
+REACH = 3.0  # K turns by at most this multiple of the joints' motion
+PLACED = 0.01  # share of a step to which its end is placed; stages stay a tenth from change points
+AROUND = 4  # states on each side of a gap: their polynomial has the order of DOP853's interpolant
 
 
 @cache
 def stages(method: str) -> Array:
-    """When a method evaluates rates, for its interpolant too, as shares of a step."""
+    """Times of a method's evaluations of rates, as shares of a step; also for its interpolant."""
     from scipy.integrate import DOP853
 
     root = math.sqrt(6.0)
@@ -69,12 +68,12 @@ def stages(method: str) -> Array:
 
 
 class NearError(StepError):
-    """A stage that is too near to a change point."""
+    """A stage is too near to a change point."""
 
 
 @dataclass(frozen=True)
 class Equations:
-    """The equations of motion in such coordinates, under forces up to ``end``.
+    """The equations of motion in tangent coordinates, under forces that hold up to ``end``.
 
     ``least``: the distance from change points that stages must keep, with loops closed at each;
     None: any. ``start``: a time and x at a change point, and the rate there.
@@ -113,7 +112,7 @@ class Equations:
 
 @dataclass(frozen=True)
 class Interpolant:
-    """A step's interpolant; called, (q, v).
+    """A step's interpolant; a call returns (q, v).
 
     ``hidden``: the times between which a change point may be.
     """
@@ -131,7 +130,7 @@ class Interpolant:
         return np.concatenate([state[: model.nq], speeds[independent_columns(model)]])
 
     def at(self, t: float) -> Array:
-        """q, with loops closed, z, the bases and the velocities of all joints."""
+        """q, with loops closed; z, the bases and the velocities of all joints."""
         x, nq = self.dense(t), self.coordinates.model.nq
         if not self.hides(t):
             x, _ = self.coordinates.closed(x)
@@ -147,7 +146,7 @@ class Interpolant:
         return self.hidden is not None and self.hidden[0] < t < self.hidden[1]
 
     def rate(self, equations: Equations, t: float) -> Array:
-        """ẋ under other forces at a time at which a change point may be."""
+        """ẋ under other forces, at a time at which a change point may be."""
         return self._polynomial(t, [equations.rate(equations.end, x) for x in self._around[1]])
 
     @cached_property
@@ -169,8 +168,8 @@ class Interpolant:
 class Adaptive(Run):
     """DOP853 or Radau, step by step.
 
-    States are q, z, the bases and the velocities of all joints, one after the other. ``every``: the
-    time between states that are kept; None: at the method's own steps.
+    States are q, z, the bases and the velocities of all joints, in one array. ``every``: the time
+    between states that are recorded; None: at the method's own steps.
     """
 
     every: float | None = None
@@ -260,11 +259,11 @@ class Adaptive(Run):
         self, equations: Equations, span: tuple[float, float], x: Array, length: float | None,
         method: str | None = None,
     ) -> Any:  # fmt: skip
-        """A solver over a span of time, with a first step of this length."""
+        """A solver over a span of time, whose first step has this length."""
         from scipy.integrate import DOP853, Radau
 
         (t, end), (rtol, atol) = span, self.tolerances
-        if equations.least and length is not None:  # below that all errors are rounding's
+        if equations.least and length is not None:  # in shorter steps errors are rounding
             turned = length * self._speed(x, equations) ** 2 / equations.least**2
             atol = max(atol, float(np.finfo(float).eps) * turned)
         first = None if length is None or t == end else min(length, end - t)
@@ -278,9 +277,10 @@ class Adaptive(Run):
     def _step(self, solver: Any, equations: Equations) -> tuple[Any, Interpolant]:
         """One step: the solver after it, and its interpolant.
 
-        Steps in which linkages turn by too much, or come nearer to change points than was foreseen,
-        are repeated with half their length. Near change points Radau's steps, of order five, may be
-        shorter than what stages have to keep away by: where DOP853's are longer, these lead over.
+        Steps in which linkages turn by too much, or come nearer to change points than predicted,
+        are repeated with half their length. Near change points Radau's steps, of order five, may
+        be shorter than the distance that stages must keep; if DOP853's are longer, they lead over
+        it.
         """
         t, x, rate = float(solver.t), solver.y, solver.f
         h, method = self._length, self.step.method
@@ -330,7 +330,7 @@ class Adaptive(Run):
         hidden = (t + low * (now - t), t + high * (now - t)) if over else None
         self._leading = 0.0 if method == self.step.method else h
         if method == self.step.method:
-            # the length that errors allow: a step to an end that is set says nothing of longer ones
+            # the length that errors allow; a step cut to an end says nothing about longer ones
             self._length = solver.h_abs if now < end else max(h, solver.h_abs)
         if near and now < equations.end:
             equations = replace(equations, start=None)
@@ -340,10 +340,10 @@ class Adaptive(Run):
     def _placed(
         self, x: Array, rate: Array, h: float, equations: Equations, gap: tuple[float, float]
     ) -> tuple[float, bool, float]:
-        """A step of length h or less from x: how long, whether over a change point, how near to it.
+        """A step of length h or less from x: length, whether it crosses a change point, distance.
 
-        ``gap``: the widest between the method's stages. The motion is foreseen along its tangent. A
-        step that is not over a change point ends where the next one of length h leads over it.
+        ``gap``: the widest between the method's stages. The motion is predicted along its tangent.
+        A step that does not cross a change point ends where the next one of length h crosses it.
         """
         from scipy.optimize import minimize_scalar
 
@@ -374,7 +374,7 @@ class Adaptive(Run):
         return float(np.max(np.abs(equations.coordinates.joint_rates(x)), initial=0.0))
 
     def _keep_between(self, signals: Signals, t: float, now: float, piece: Interpolant) -> None:
-        """Record the states that are asked for in a step, its beginning left out."""
+        """Record the states of a step at the times asked for, its start excepted."""
         every = self.every
         assert every is not None
         k = math.floor(t / every + SAME) + 1
@@ -418,80 +418,78 @@ def simulate(
 ) -> Trajectory:
     """The motion from q and v over ``duration``.
 
-    The methods:
+    Choose ``method`` among
 
-    * "time_stepping": velocities and impulses (:mod:`robomodel.motion.time_stepping`), so that
-      contacts, stops and dry friction stick and slip exactly; of second order between collisions,
-      of first in these. Springs act by the trapezoidal rule, which keeps their energy, dampers are
-      implicit, so that none is too stiff for ``step`` (default 1 ms). Contact forces and the
-      residuals of their equations are in the trajectory. It is the default where dry friction,
-      contact or stops take part, which need it;
-    * "dop853": Dormand and Prince's eighth order with steps adapted to ``rtol`` and ``atol``.
-      States are kept every ``step``, without it at the method's own steps, and
-      :meth:`Trajectory.at` gives any others;
-    * "radau": fifth order, implicit, with steps adapted as those of "dop853": however stiff dampers
-      are, steps are as long as the motion is smooth. It is the default where the file's dampers
-      would make "dop853" take more than ten thousand or so;
+    * "time_stepping": on velocities and impulses (:mod:`robomodel.motion.time_stepping`), so that
+      contacts, stops and dry friction stick and slip exactly. Second order between collisions,
+      first order in them. Springs act by the trapezoidal rule, which keeps their energy, and
+      dampers are implicit, so no stiffness is too large for ``step`` (default 1 ms). The
+      trajectory has contact forces and the residuals of their equations. It is the default with
+      dry friction, contact or stops, which need it;
+    * "dop853": Dormand and Prince's method of eighth order, with steps adapted to ``rtol`` and
+      ``atol``. States are recorded every ``step``, or without it at the method's own steps;
+      :meth:`Trajectory.at` returns any others;
+    * "radau": fifth order, implicit, with steps adapted in the same way: steps are as long as the
+      motion is smooth, however stiff dampers are. It is the default if dampers of the file would
+      make "dop853" take more than some ten thousand steps;
     * "rk4": fourth order, steps of ``step`` (default 1 ms);
     * "semi_implicit_euler": first order; implicit in the file's springs and dampers.
 
-    All of them leave loops closed to rounding. Steps of "rk4", "semi_implicit_euler" and
-    "time_stepping" are those of :func:`robomodel.rollout`. Linkages are moved in tangent
-    coordinates, which pass dead points of independent joints; tau and v are those of the model's
-    independent joints everywhere. Through change points, where branches of a linkage's motion
-    cross, a motion keeps to its branch.
+    All leave loops closed to rounding. Steps of "rk4", "semi_implicit_euler" and "time_stepping"
+    are those of :func:`robomodel.rollout`. Linkages move in tangent coordinates, which pass dead
+    points of independent joints; tau and v are always those of the model's independent joints. At
+    a change point, where branches of a linkage's motion cross, the motion stays on its branch.
 
     Args:
         model: The robot.
         q: Configuration (nq,) at the start.
         v: Velocities (nv,) at the start; default at rest.
         tau: Forces (nv,), constant; a row for each step (T, nv), held over it, where ``duration``
-            may be left out; or a controller, ``tau(t, q, v)``. Default none. Controllers see q and
-            v and cannot write on them. They are asked several times a step, at the method's stages,
-            where quaternions and loops are exact to the step's truncation only.
+            may be left out; or a controller, ``tau(t, q, v)``. Default none. Controllers cannot
+            write on q and v. They are called several times a step, at the method's stages, where
+            quaternions and loops are exact to the step's truncation only.
         duration: How long the motion lasts [s].
         step: Time between states [s].
         method: One of those above.
-        f_ext: Link name → wrench (6,) or (T, 6) on that link, moment first, in its own axes, or a
-            function of t, q, v that gives such a mapping; links that it does not name feel nothing.
-        hold: Ask controllers once a step, at its beginning, as a digital one is.
+        f_ext: Link name → wrench (6,) or (T, 6) on that link, moment first, in its own axes; or a
+            function of t, q, v that returns such a mapping, in which links may be left out.
+        hold: Call controllers once a step, at its beginning, as a digital one is.
         passive: The file's springs and damping act.
         friction: The dry friction of the file's joints acts.
-        ground: What ``contacts`` stand on and push against; several are a list.
+        ground: The ground that ``contacts`` stand on and push against; several as a list.
         contacts: Points of the robot: links, (link, offset), or (link, offset, radius) for spheres;
-            default :func:`robomodel.contact_points`. Or a function of q and v that gives
-            :class:`robomodel.Contact` pairs.
+            default :func:`robomodel.contact_points`. Or a function of q and v that returns
+            a list of :class:`robomodel.Contact`.
         collisions: Links whose convex collision shapes touch each other: True, or pairs of links.
-            Links that a joint ties do not collide unless they are named. Shapes other than spheres
-            and capsules need the extra ``collision``. Friction and restitution are the ground's,
-            0.8 and 0 without one.
+            Links that a joint connects do not collide unless they are named. Shapes other than
+            spheres and capsules need the extra ``collision``. Friction and restitution are the
+            ground's, 0.8 and 0 without one.
         stops: Joints (True: all) that do not leave their position limits, dependent ones too.
-        stop_restitution: How they rebound from these.
-        saturate: Motors give of tau what their effort limits, torque-speed curves and velocity
-            limits leave them, through gears and linkages, see :func:`robomodel.saturate`; the
-            trajectory has the torques that act, and which actuators are saturated. Without it
-            limits act only if ``tau`` keeps them.
+        stop_restitution: Coefficient of restitution at stops, from 0 to 1.
+        saturate: Motors give tau within their effort limits, torque-speed curves and velocity
+            limits, through gears and linkages, see :func:`robomodel.saturate`; the trajectory has
+            the torques that act, and the actuators that are saturated. Without it forces are not
+            limited.
         stop_at_limits: End where a joint (any of the tree, or those named) meets its position
-            limit; :attr:`Trajectory.stop` says which.
-        rtol: Of numbers in q and v, for adaptive methods; one below 2e-14 is taken as that, where
+            limit; :attr:`Trajectory.stop` names it.
+        rtol: Relative tolerance of numbers in q and v, for adaptive methods; at least 2e-14, where
             rounding begins.
-        atol: The same, absolute.
-        parameters: Other values of some of the robot's parameters, as of
-            :func:`robomodel.with_parameters`, whose model is the trajectory's; of geometry q is
-            closed for them.
-        progress: Show a bar, on a terminal, where it takes more than a second.
+        atol: Absolute tolerance.
+        parameters: Other values of some of the robot's parameters, see
+            :func:`robomodel.with_parameters`, whose model the trajectory has. For parameters of
+            geometry q is closed.
+        progress: Show a bar, on a terminal, if it takes more than a second.
 
     Returns:
         trajectory: The states over time.
 
     Raises:
         UnknownNameError: A name that is no parameter's.
-        ValueError: Arguments that do not fit, loops open at q and quaternions that are not of unit
-            length included; a v that does not say how a linkage moves that stands at a dead point.
+        ValueError: Arguments that do not fit; open loops at q, quaternions that are not of unit
+            length; at a dead point, a v that does not determine the linkage's motion.
         SimulationError: The motion cannot be continued: a start at a change point, numbers that are
-            not finite, a step that does not converge or leads over to another way to close the
-            loops. It names the time, the loops and their condition, and holds the trajectory up to
-            there.
+            not finite, a step that does not converge or leads to another way of closing the loops.
+            It has the time, the loops and their condition, and the trajectory up to there.
 
     Examples:
         >>> model = rm.robots.load("four_bar")
@@ -509,7 +507,7 @@ def simulate(
     )  # fmt: skip
     chosen = options.method
     if chosen is None and not model.nv:
-        chosen = "rk4"  # adapted steps have nothing to go by
+        chosen = "rk4"  # adaptive steps have no error to adapt to
     step = None if step is None else as_real(step, "step")
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise ValueError(f"step must be a positive number of seconds, got {step!r}")
@@ -555,7 +553,7 @@ def _start(model: Model, q: ArrayLike, v: ArrayLike | None) -> Array:
 
 
 def _tolerances(rtol: float, atol: float) -> tuple[float, float]:
-    """What the adaptive method can keep to: no relative error below rounding."""
+    """Tolerances that the adaptive method can keep: no relative error below rounding."""
     if not (math.isfinite(atol) and atol > 0.0):
         raise ValueError(
             f"atol must be a positive number, got {atol!r}: numbers that are zero have no other "
@@ -567,7 +565,7 @@ def _tolerances(rtol: float, atol: float) -> tuple[float, float]:
 
 
 def _duration(duration: float | None, step: float | None, rows: int | None) -> float:
-    """How long, agreeing with the number of steps that held inputs are given for."""
+    """The duration; raises ValueError if it disagrees with the number of rows of inputs."""
     if rows is None:
         if duration is None or not (math.isfinite(duration) and duration >= 0.0):
             raise ValueError(f"duration must be a number of seconds, got {duration!r}")

@@ -32,23 +32,23 @@ from robomodel.scalars import stack, unstack
 
 LINE = 64  # bytes
 SINGLE = 1e-3  # contact residual from which on there is a warning in single precision
-ALONE = 1024  # robots up to which one thread writes the state: waking others costs more
+ALONE = 1024  # most robots whose state one thread writes: waking others costs more
 
 
 @dataclass(frozen=True, eq=False)
 class SimulationState:
-    """All that a simulation goes on from, of :meth:`Simulation.save`; it pickles.
+    """The complete state of a simulation, from :meth:`Simulation.save`; it can be pickled.
 
     Attributes:
-        kind: What the numbers are of: another simulation has to be of this kind.
-        rows: States with what a step hands to the next one (n, numbers).
+        kind: Identifies the simulations that can restore it.
+        rows: States, with the data for the next step (n, numbers).
         before: q and v (n, nq + nv) one substep ago.
         steps: Substeps since each robot's start (n,).
         forces: Contact forces (n, k, 3) [N].
         residual: Residual of the contact equations (n,).
         loops: kp, kd and targets (n, 3 k) of PD loops.
         parameters: Values (n, p) of parameters.
-        ahead: Robots that are led over change points.
+        ahead: Robots that a step has led beyond its end, over change points.
     """
 
     kind: tuple[Any, ...]
@@ -65,27 +65,27 @@ class SimulationState:
 class Simulation:
     """N robots of one model, moved in place: an environment for control and learning.
 
-    A call of :meth:`step` takes ``substeps`` steps of :func:`robomodel.rollout` inside of one
-    compiled program: T calls are one rollout of all their steps, to the bit. All robots start at
+    A call of :meth:`step` takes ``substeps`` steps of :func:`robomodel.rollout` in one compiled
+    program: T calls equal one rollout of all their steps, to the bit. All robots start at
     ``model.neutral()``, at rest. A robot whose motion cannot be continued (steps too long for its
-    linkages, numbers that are not finite) is not-a-number from there on, for itself alone, until it
-    is reset; a RuntimeWarning names it once.
+    linkages, numbers that are not finite) is not-a-number from there on until it is reset, with one
+    RuntimeWarning; other robots are not affected.
 
     Attributes:
-        q: Configurations (n, nq): the same array all the time, as all that follow. They are to be
-            read; :meth:`reset` writes.
+        q: Configurations (n, nq). This and the following arrays are always the same objects; read
+            them, and write by :meth:`reset`.
         v: Velocities (n, nv).
-        time: Since each robot's start (n,) [s].
+        time: Time since each robot's start (n,) [s].
         contact_forces: Mean forces over the last call (n, k, 3) [N], world axes, in the order of
             ``contacts``, then of spheres and capsules that touch.
-        contact_residual: What the contact equations failed by at most in the last call (n,).
-        kp: Gains (n, k) of the PD loops. They are written to change them, as those that follow.
+        contact_residual: Largest residual of the contact equations in the last call (n,).
+        kp: Gains (n, k) of the PD loops. Write to this and the following arrays to change them.
         kd: Gains (n, k) of velocities.
-        targets: Positions (n, k) that the PD loops pull to.
+        targets: Target positions (n, k) of the PD loops.
         parameters: Values (n,) by the names of the parameters; after a change of geometry
-            :meth:`reset` closes loops by it.
+            :meth:`reset` closes loops for it.
         model: The robot.
-        n: How many there are.
+        n: Number of robots.
         method: The integrator.
     """
 
@@ -113,26 +113,26 @@ class Simulation:
 
         Args:
             model: The robot.
-            n: How many.
+            n: Number of robots.
             step: Length of a substep [s].
             substeps: Steps of each call of :meth:`step`.
-            method: As of :func:`robomodel.rollout`, like all that follow up to ``saturate``.
-            ground: What they stand on.
+            method: See :func:`robomodel.rollout`, as for the following up to ``saturate``.
+            ground: The ground that they stand on.
             contacts: Points that may touch it.
             collisions: Links whose spheres and capsules touch each other.
             stops: Joints that do not leave their position limits.
             passive: The file's springs and damping act.
             friction: The file's dry friction acts.
-            saturate: Motors give of all forces what they can.
-            parameters: Values of some of the robot's parameters, as of :func:`robomodel.rollout`:
+            saturate: Motors give all forces within their limits.
+            parameters: Values of some of the robot's parameters, see :func:`robomodel.rollout`:
                 numbers, or arrays (n,), a number for each robot.
             pd: (kp, kd, targets): PD loops, evaluated in every substep (by "rk4" at its stages),
                 beside ``tau``. Numbers, or arrays that broadcast to (n, nv) for loops at joints,
                 kp (target - q) - kd v, or to (n, nu) for loops at motors, by their positions
                 (:func:`robomodel.actuator_positions`). A fourth entry, "joints" or "motors", says
                 which where nv = nu (default joints). Joints of several freedoms have no kp.
-            threads: They spread the robots (0: one for each processor); results do not depend on
-                them.
+            threads: Number of threads that share the robots (0: one for each processor); results
+                do not depend on it.
             dtype: "float64", or "float32" for all arithmetic.
 
         Raises:
@@ -176,7 +176,7 @@ class Simulation:
         self.reset()
 
     def _make(self, loops: Sequence[Array]) -> None:
-        """The arrays."""
+        """Allocate the arrays."""
         n, model, one, number = self.n, self.model, self._step, self._dtype
         self._rows = np.zeros((n, self.substeps + 1, one.results), number)
         self._states = np.zeros((n, one.size), number)
@@ -202,7 +202,7 @@ class Simulation:
     # ---- in time
 
     def step(self, tau: ArrayLike | None = None) -> None:
-        """All robots by ``substeps`` steps.
+        """Move all robots by ``substeps`` steps.
 
         Args:
             tau: Forces (nv,) or (n, nv) on the independent joints, held over the call, beside those
@@ -228,7 +228,7 @@ class Simulation:
         self._tell()
 
     def _collect(self, piece: slice) -> None:
-        """Where a call has led some robots, and the contacts in it."""
+        """Compute results of a call for robots led beyond their steps, and contact results."""
         one, rows, count = self._step, self._rows[piece], self._before.shape[1]
         self._before[piece] = rows[:, -2, :count]
         self._states[piece] = rows[:, -1, : one.size]
@@ -239,14 +239,14 @@ class Simulation:
             np.max(rows[:, 1:, one.residual], axis=1, out=self.contact_residual[piece])
 
     def _show(self, rows: Any) -> None:
-        """Bring q and v of some robots up to date, and whether they are finite."""
+        """Update q and v of some robots, and whether they are finite."""
         nq, nv = self.model.nq, self.model.nv
         states = self._states[rows, : nq + nv]
         self.q[rows], self.v[rows] = states[:, :nq], states[:, nq:]
         self._well[rows] = np.isfinite(states).all(axis=1)
 
     def _tell(self) -> None:
-        """Warn of robots that have failed in this step, and of contacts that are not solved."""
+        """Warn of robots that have failed in this step, and of unsolved contacts."""
         lost = np.flatnonzero(self._alive > self._well)
         self._alive[:] = self._well
         if len(lost):
@@ -275,14 +275,14 @@ class Simulation:
         """Start some robots anew; their time begins at zero.
 
         Args:
-            rows: Which: numbers, a mask (n,) or a slice; default all.
+            rows: Rows of the robots: indices, a mask (n,) or a slice; default all.
             q: Configurations (nq,) or (rows, nq); default ``model.neutral()``.
             v: Velocities (nv,) or (rows, nv); default at rest.
 
         Raises:
-            ValueError: States of other shapes, that are not finite, with open loops, quaternions
-                not of unit length, or a v that does not say how a linkage moves at a dead point;
-                rows that there are not (an IndexError, too). Nothing has changed then.
+            ValueError: States that have other shapes, are not finite, have open loops or
+                quaternions not of unit length; at a dead point a v that does not determine the
+                motion; rows that do not exist (also an IndexError). Nothing has changed then.
         """
         model = self.model
         numbers = self._numbers(rows)
@@ -320,7 +320,7 @@ class Simulation:
         self._show(numbers)
 
     def _neutral(self, numbers: Any) -> Array:
-        """Where robots start: the model's neutral configuration, closed by their parameters."""
+        """Default starts: the model's neutral configuration, closed for their parameters."""
         neutral = self.model.neutral()
         if not self._geometry(numbers) or not any(c.implicit for c in self.model.clusters):
             return neutral
@@ -332,7 +332,7 @@ class Simulation:
         return {name: self.parameters[name][numbers] for name in names}
 
     def _numbers(self, rows: ArrayLike | slice | None) -> Any:
-        """Rows as numbers."""
+        """Rows as indices."""
         if rows is None or isinstance(rows, slice):
             return np.arange(self.n)[rows if rows is not None else slice(None)]
         given = np.asarray(rows)
@@ -352,10 +352,10 @@ class Simulation:
     # ---- saved
 
     def save(self) -> SimulationState:
-        """A copy of all that it goes on from.
+        """A copy of everything that the simulation continues from.
 
         Returns:
-            state: To be given to :meth:`restore`, of this simulation or of another one like it.
+            state: For :meth:`restore`, of this simulation or of another one with the same options.
         """
         return SimulationState(
             self._kind, self._states.copy(), self._before.copy(), self._steps.copy(),
@@ -364,10 +364,10 @@ class Simulation:
         )  # fmt: skip
 
     def restore(self, state: SimulationState) -> None:
-        """Go on from a saved state, bit by bit as it went on then.
+        """Continue from a saved state, to the bit.
 
         Args:
-            state: Of :meth:`save`.
+            state: From :meth:`save`.
 
         Raises:
             ValueError: It is of another robot, number of robots, method or other options.
@@ -395,10 +395,10 @@ class Simulation:
     # ---- sensors
 
     def joints(self) -> tuple[Array, Array]:
-        """Positions and velocities of all joints, dependent ones too; at dead points, too.
+        """Positions and velocities of all joints, dependent ones too, also at dead points.
 
         Returns:
-            positions: (n, numbers) of the spanning tree, the base first.
+            positions: Spanning positions (n, numbers), the base first.
             velocities: (n, n_joint_velocities) in ``joint_names`` order, the base first.
         """
         model, one, states = self.model, self._step, self._states
@@ -416,7 +416,7 @@ class Simulation:
         return positions, stack(rates, (self.n,))
 
     def motors(self) -> tuple[Array, Array]:
-        """Positions and rates of the actuators, as encoders at motors read them.
+        """Positions and rates of the actuators, as encoders at the motors measure them.
 
         Returns:
             positions: (n, nu).
@@ -442,10 +442,10 @@ class Simulation:
         return pose
 
     def imu(self, link: str) -> tuple[Array, Array]:
-        """What an inertial sensor at a link's origin reads, in the link's axes.
+        """Readings of an inertial sensor at a link's origin, in the link's axes.
 
         Args:
-            link: Where it is.
+            link: The link's name.
 
         Returns:
             gyroscope: Angular velocity (n, 3) [rad/s].
@@ -474,7 +474,7 @@ class Simulation:
 
 
 def _aligned(shape: tuple[int, ...], dtype: str) -> Array:
-    """Zeros that JAX takes without a copy: they begin where lines of the cache do."""
+    """Zeros that start at a cache line, which JAX takes without a copy."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(size + LINE, np.uint8)
     first = -memory.ctypes.data % LINE
@@ -482,4 +482,4 @@ def _aligned(shape: tuple[int, ...], dtype: str) -> Array:
 
 
 class RowError(IndexError, ValueError):
-    """Rows that there are not."""
+    """Rows that do not exist."""

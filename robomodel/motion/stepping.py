@@ -1,6 +1,6 @@
-"""One motion under way: the loop over the instants at which inputs change, fixed steps, records.
+"""A running motion: the loop over instants at which inputs change, fixed steps, records.
 
-Fixed steps go past change points, with contacts that a callable gives.
+Fixed steps pass change points, and take contacts from a callable.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
 from robomodel.running import Progress
 from robomodel.tolerances import CLOSED, SAME, WRITTEN
 
-MOST_STEPS = 2**53  # steps, beyond which their times are not told apart
+MOST_STEPS = 2**53  # more steps cannot be told apart in time
 
 
 def count_steps(duration: float, step: float) -> int:
-    """Steps in a duration, the last one perhaps shorter."""
+    """Number of steps in a duration, the last one perhaps shorter."""
     steps = duration / step
     if not steps < MOST_STEPS:
         raise ValueError(f"a step of {step:g} s is too short for a duration of {duration:g} s")
@@ -70,18 +70,18 @@ class Grid:
         return Grid(step, duration, count_steps(duration, step) if duration else 0)
 
     def at(self, k: int) -> float:
-        """When step k begins."""
+        """Start time of step k."""
         return self.duration if k >= self.count else k * self.step
 
     def length(self, k: int) -> float:
-        """How long step k takes: the same number for all but a last one that is shorter."""
+        """Length of step k: the same number for all but a shorter last one."""
         rest = self.duration - k * self.step
         return rest if rest < (1.0 - SAME) * self.step else self.step
 
 
 @dataclass
 class Run(ABC):
-    """A simulation under way, in states of ``step``, by a method that :meth:`_through` has."""
+    """A running simulation, on states of ``step``, by the method of :meth:`_through`."""
 
     inputs: Inputs
     limits: LimitMargins
@@ -116,7 +116,7 @@ class Run(ABC):
         return self._trajectory()
 
     def progress(self, t: float) -> None:
-        """Show how far it is."""
+        """Update the progress bar."""
         if self.bar is not None:
             self.bar.at(t)
 
@@ -175,7 +175,7 @@ class Run(ABC):
         )  # fmt: skip
 
     def _failed(self, t: float, state: Array, what: str) -> SimulationError:
-        """The error of a motion that cannot go on from a state, with loops that may be why."""
+        """The error of a motion that cannot continue, with the loops that may be why."""
         worst, cluster = condition(self.model, state[: self.model.nq])
         return self._error(t, what, worst, cluster, state if worst > NEARLY else None)
 
@@ -183,7 +183,7 @@ class Run(ABC):
         self, t: float, what: str, worst: float = 1.0, cluster: Cluster | None = None,
         singular: Array | None = None,
     ) -> SimulationError:  # fmt: skip
-        """The error of a motion that cannot be continued, ``singular`` at or near a state."""
+        """The error of a motion that cannot continue; ``singular``: a state near the fault."""
         message = f"the motion of '{self.model.name}' cannot be continued at {t:.6g} s: {what}"
         if cluster is None:
             return SimulationError(message, t, trajectory=self._trajectory())
@@ -199,15 +199,16 @@ class Run(ABC):
 # ---- fixed steps ---------------------------------------------------------------------------------
 
 AT_CHANGE_POINT = "ends too near to a change point"
-IRREGULAR = 1e-10  # regularity, a square, of K below which steps do not end: six digits are left
-# of the next step: far from both its ends, where others may end too; or steps further on
+IRREGULAR = 1e-10  # least regularity of K (a square) at which steps end: six digits are left
+# shares of the next step: far from both its ends, where others may end too; or steps further on
 BEYOND = (1 / 2, 1 / 3, 2 / 3, 3 / 2, 7 / 2, 15 / 2, 31 / 2, 63 / 2, 127 / 2)
-PARTS = (1, 2, 3, 5, 7, 11, 13)  # of a step, equal ones: primes, which have no ends in common
+PARTS = (1, 2, 3, 5, 7, 11, 13)  # equal parts of a step: primes, which share no ends
 
 
 class Record(NamedTuple):
-    """A step of time stepping: q at its beginning, contacts that are given, forces on all contacts,
-    impulses and velocities along their axes, the residual of their equations.
+    """The record of a step of time stepping: q at its beginning, contacts from the callable,
+    forces on all contacts, impulses and velocities along their axes, the residual of their
+    equations.
     """
 
     q: Array
@@ -221,8 +222,8 @@ class Ahead(NamedTuple):
     """A motion that a step has led beyond its end, over a change point.
 
     ``start``, ``since``: the state where that step began, and how long ago [s]. ``state``, ``by``:
-    where the motion is, and how much later that is [s]. ``acting``: forces and wrenches of the
-    step, ``record`` what is recorded of it. ``speeds``: velocities of all joints between, now.
+    the state that it led to, and how much later that is [s]. ``acting``: forces and wrenches of the
+    step, ``record`` its record. ``speeds``: velocities of all joints now, between both.
     """
 
     start: Array
@@ -236,10 +237,10 @@ class Ahead(NamedTuple):
 
 @dataclass
 class Steps(Run):
-    """Fixed steps of one motion, with what is recorded of contacts.
+    """Fixed steps of one motion, with records of contacts.
 
-    ``touching`` gives contacts of pairs of links at a state. ``ahead``: where the motion is, if not
-    at the end of the step before.
+    ``touching`` returns contacts of pairs of links at a state. ``ahead``: set if the motion is
+    beyond the end of the last step.
     """
 
     touching: Contacts | None = None
@@ -272,11 +273,11 @@ class Steps(Run):
     def advance(
         self, signals: Signals, t: float, h: float, state: Array, following: float
     ) -> tuple[Array, Record | None]:
-        """The state after a step, and what is recorded of it; :class:`StepError`.
+        """The state after a step, and its record; raises :class:`StepError`.
 
-        A step that would end at a change point ends beyond it, within the step that follows (of
-        length ``following``), which begins from there, or later, where the motion is slow. States
-        at the ends of steps are interpolated then.
+        A step that would end at a change point ends beyond it, within the following step (of length
+        ``following``), which continues from there, or later if the motion is slow. States at the
+        ends of steps are then interpolated.
         """
         first, start, length = 0.0, state, h
         if self.ahead is not None:
@@ -301,7 +302,7 @@ class Steps(Run):
         return after
 
     def _pushed_on(self, lead: Ahead, signals: Signals, t: float, h: float) -> Ahead:
-        """A lead over a time h of this step: what its forces differ by acts on where that led."""
+        """A lead after a time h of this step; the difference of forces acts on the state led to."""
         step, nq = self.step, self.model.nq
         if step.method == "rk4" and callable(self.inputs.tau) and not self.inputs.hold:
             return lead  # whose stages have asked for them
@@ -328,7 +329,7 @@ class Steps(Run):
     def _between(
         self, lead: Ahead, signals: Signals, t: float, h: float
     ) -> tuple[Array, Record | None]:
-        """The state at t + h of a motion that is led over it, by cubics; the motion is ahead then.
+        """The state at t + h of a motion that is led over it, by cubics.
 
         Impulses may have changed velocities anywhere in between: these are interpolated linearly.
         """
@@ -357,10 +358,10 @@ class Steps(Run):
     def _parts(
         self, signals: Signals, t: float, h: float, state: Array
     ) -> tuple[Array, Record | None]:
-        """The state after a step, and what is recorded of it.
+        """The state after a step, and its record.
 
-        A step that leaves loops open, or leads over to another way to close them, is taken in
-        parts, of which others end elsewhere: a change point is in the way, or it is too long.
+        A step that leaves loops open, or leads to another way of closing them, is taken in parts:
+        it is too long, or a change point is in the way, which other parts do not end at.
         """
         last = None
         for count in PARTS:
@@ -372,7 +373,7 @@ class Steps(Run):
             last = parts[-1]
             if not last.fault:
                 return last.state, _joined(parts)
-            if last.fault == AT_CHANGE_POINT:  # where others would end, too
+            if last.fault == AT_CHANGE_POINT:  # other parts would end there, too
                 break
         assert last is not None
         raise StepError(last.fault)
@@ -380,7 +381,7 @@ class Steps(Run):
     def _in_parts(
         self, signals: Signals, t: float, h: float, state: Array, count: int
     ) -> list[StepShare]:
-        """A step in equal parts, halved where these are too long, up to the first that fails."""
+        """A step in equal parts, halved if they are too long, up to the first that fails."""
 
         def part(x: Array, first: float, share: float) -> StepShare:
             try:
@@ -389,7 +390,7 @@ class Steps(Run):
                 return StepShare(x, share, False, f"fails ({error})", None)
             too_long = bool(self.step.too_long(result))
             after = result[: self.step.size]
-            if len(result) > self.step.results:  # what is kept of contacts
+            if len(result) > self.step.results:  # the data of contacts
                 after = np.concatenate([after, result[self.step.results :]])
             return StepShare(after, share, too_long, self._failure(result), record)
 
@@ -401,7 +402,7 @@ class Steps(Run):
         return parts
 
     def _failure(self, result: Array) -> str:
-        """What is wrong with the result of a step; nothing where all is well."""
+        """What is wrong with the result of a step; empty if nothing is."""
         step = self.step
         if not np.all(np.isfinite(result[: step.size])):
             return "fails: the state is not finite"
@@ -442,7 +443,7 @@ class Steps(Run):
     def _touching(
         self, state: Array, tau: Array, h: float, wrenches: Sequence[Array]
     ) -> tuple[Array, Record]:
-        """A step with contacts that are given, as data."""
+        """A step with the callable's contacts, as data."""
         q, v = self._independent(state)
         touches = self._contacts(q, v, h)
         names = _named(touches)
@@ -454,7 +455,7 @@ class Steps(Run):
         taken = ContactStep(self.step).take(state, tau, h, given, wrenches)
         impulses = np.zeros((first + len(self.pairs), 3))
         along = np.zeros((2, *impulses.shape))
-        along[1, :, 2] = ABSENT  # pairs that are not given are apart
+        along[1, :, 2] = ABSENT  # pairs without a contact are apart
         for number, velocity in taken.far.items():
             along[1, number] = velocity
         impulses[taken.numbers], along[:, taken.numbers] = taken.impulses, taken.along
@@ -463,7 +464,7 @@ class Steps(Run):
         return taken.result, Record(q, touches, forces, along, residual)
 
     def _touch_bodies(self, links: set[str]) -> None:
-        """Steps in which these links may touch something, too."""
+        """Include these links among those that may touch something."""
         setting = self.step.contact
         bodies = {self.model.frame(link).body for link in links} - {WORLD, *(setting.bodies or ())}
         if bodies:
@@ -487,14 +488,14 @@ class Steps(Run):
         return result
 
     def _pushed(self, links: tuple[str, ...]) -> None:
-        """Steps with wrenches on these links."""
+        """Include wrenches on these links."""
         if links != self.step.links:
             self.step = replace(self.step, links=links)
 
     def _contacts(self, q: Array, v: Array, h: float) -> list[Contact]:
         """The contacts at the middle of the step, where its rows are taken.
 
-        Points that stay in links from its beginning lag behind on bodies that roll, and win energy.
+        Points fixed in links at its beginning lag behind on rolling bodies, which then gain energy.
         """
         if self.touching is None:
             return []
@@ -528,9 +529,9 @@ class Steps(Run):
     def _contact_record(
         self, points: Sequence[GroundPoint], pairs: Sequence[Pair]
     ) -> ContactRecord:
-        """What events are read from; contacts that came later had no force before.
+        """The record that events are computed from; contacts that came later had no force before.
 
-        Of a point's planes the one that bears most counts, where none does the nearest.
+        Of a point's planes the one with the largest force counts, or without forces the nearest.
         """
         count = len(self.step.contact.points)
         record = np.zeros((2, len(self._records), count + len(pairs), 3))
@@ -557,7 +558,7 @@ class Steps(Run):
 
 
 def _joined(parts: Sequence[StepShare]) -> Record | None:
-    """What is recorded of a step in parts: mean forces, the worst residual."""
+    """The record of a step in parts: mean forces, the worst residual."""
     records: list[Record] = [part.record for part in parts if part.record is not None]
     if len(parts) < 2 or not records:
         return records[0] if records else None
@@ -569,7 +570,7 @@ def _joined(parts: Sequence[StepShare]) -> Record | None:
 
 
 def _named(touches: Sequence[Contact]) -> list[Pair]:
-    """The pairs of contacts; their numbers name those without names."""
+    """The pairs of contacts; those without names are named by their index."""
     return [
         Pair(each.link, each.other, n if each.name is None else each.name)
         for n, each in enumerate(touches)
@@ -577,7 +578,7 @@ def _named(touches: Sequence[Contact]) -> list[Pair]:
 
 
 def _checked(model: Model, contact: Contact) -> Contact:
-    """A contact that a callable gives, with numbers in its places."""
+    """A contact from a callable, with its numbers checked and converted."""
     if not isinstance(contact, Contact):
         raise TypeError(f"contacts gives robomodel.Contact pairs, got {contact!r}")
     normal = as_numbers(contact.normal, "normal")

@@ -1,12 +1,13 @@
-"""Fixed steps in time, each written once over scalars of any kind: what rollouts iterate.
+"""Fixed steps in time, each written once over scalars of any kind: the steps of rollouts.
 
 Time stepping (:mod:`robomodel.motion.time_stepping`) is one compiled function with a fixed number
-of sweeps; where they have not solved its contact problem, that goes on to
-:func:`robomodel.dynamics.contact.complementarity.solve` and the step is finished with its impulses.
+of sweeps. If they do not solve its contact problem,
+:func:`robomodel.dynamics.contact.complementarity.solve` does, and the step is finished with its
+impulses.
 
-A state is one row of numbers: q, v, then what a step hands to the next one: z and the bases of the
-linkages (:mod:`robomodel.motion.tangent`), and the memory of time stepping. v is that of the
-model's independent joints; linkages are moved by their z.
+A state is one row of numbers: q, v, and the data for the next step: z and the bases of the linkages
+(:mod:`robomodel.motion.tangent`), and the memory of time stepping. v is that of the model's
+independent joints; linkages move by z.
 """
 
 from __future__ import annotations
@@ -66,10 +67,10 @@ from robomodel.motion.time_stepping import (
 from robomodel.scalars import Scalar, Vector, added, advanced, div, dot, select, sqrt
 from robomodel.spatial import ZERO, inner
 
-SWEEPS = 4  # of Gauss-Seidel on a contact problem, from the last step's impulses on
-POLISH = 2  # steps of Newton's method after these: 4 + 2 solve what 8 sweeps leave at 1e-10
-FEW_ROWS = 16  # rows (of five points) beyond which two steps of Newton cost more than the rest
-SOLVED = 1e-11  # residual of contact problems, relative to their velocities, that is asked for
+SWEEPS = 4  # of Gauss-Seidel on a contact problem, starting from the last step's impulses
+POLISH = 2  # Newton steps after them: 4 + 2 solve what 8 sweeps leave at 1e-10
+FEW_ROWS = 16  # rows (of five points) above which two Newton steps cost more than the rest
+SOLVED = 1e-11  # wanted residual of contact problems, relative to their velocities
 
 NEWTON_STEPS = 8  # steps of Newton's method where these have not solved a contact problem
 # growth of ‖G‖² that a step is too long for: tangents turn by 0.6, of which rk4 misses 0.6⁵/120
@@ -78,17 +79,16 @@ BENT = 0.3  # share of a way by which its curve is followed: tangents turn by 0.
 NONE = np.zeros(0)
 Length: TypeAlias = float | Array
 LEAST = float(np.finfo(float).tiny)
-ABSENT = 1e3  # m: the gap of a contact that is not there
+ABSENT = 1e3  # m: the gap that stands for no contact
 
-# what a step of time stepping is halved for: where contacts end, against what their rows say [m],
-# and growth of ‖G‖², tangents that turn by 0.1. Of 400 landings of a leg with a four-bar at up to
-# 8 m/s, with steps of 1 ms, energy rises by 3.6e-4 of itself then, without halves by 1.9e-2
+# a step of time stepping is halved above these: distance of contacts at the end from that of their
+# rows [m], and growth of ‖G‖² (tangents turn by 0.1). Of 400 landings of a leg with a four-bar at
+# up to 8 m/s, with steps of 1 ms, energy rises by 3.6e-4 of itself then, without halves by 1.9e-2
 MISS = 2e-4
 TURNED = 1.0 / math.cos(0.1) ** 2
-FINEST = 2.0**-12  # share of a step that is not halved again
+FINEST = 2.0**-12  # share of a step that is not halved any more
 
-# stage by stage: the share of a step at which it stands, its weight, whether it is the first, the
-# last, of a step
+# for each stage: its share of the step, its weight, whether it is the first, whether the last
 RUNGE_KUTTA = (
     (0.0, 1 / 6, 1.0, 0.0),
     (0.5, 1 / 3, 0.0, 0.0),
@@ -100,7 +100,7 @@ RUNGE_KUTTA = (
 def on_ground(
     acting: Any, grounds: Sequence[Ground], points: Sequence[GroundPoint], **options: Any
 ) -> Setting:
-    """The setting of steps with points on grounds: a contact for each plane that one may touch."""
+    """The setting of steps on grounds: a contact for each plane that a point may touch."""
     if not grounds:
         return Setting(acting, **options)
     planes = [ground for ground in grounds for _ in range(ground.planes)]
@@ -116,17 +116,17 @@ def on_ground(
 
 @dataclass(frozen=True)
 class FixedStep:
-    """One step of a method on one robot: (state, tau, step) → state, what tells of it.
+    """One step of a method on one robot: (state, tau, step) → state, checks.
 
-    ``servo``: behind tau stand gains and targets of PD loops (:mod:`robomodel.motion.servo`).
-    ``newton``: steps of Newton's method on contact problems, None: as their size suggests.
-    ``careful``: loops are closed at each stage, too, as near change points they must be.
+    ``servo``: gains and targets of PD loops (:mod:`robomodel.motion.servo`) follow tau.
+    ``newton``: Newton steps on contact problems; None: as their size suggests.
+    ``careful``: loops are closed at each stage, as is necessary near change points.
     ``parameters``: names of those whose values are the last argument of a step.
 
-    Behind the state stand, where there are linkages, Σ of the squares of the loops' gaps, by how
-    much ‖G‖² has grown within the step (1: not at all), and the regularity of K (0 at change
-    points); after time stepping by how much contacts end elsewhere than their rows say, the
-    residual of the contact equations and the impulses of the contacts in world axes.
+    With linkages the state is followed by Σ of the squared gaps of loops, the growth of ‖G‖² within
+    the step (1: none), and the regularity of K (0 at change points). After time stepping follow the
+    distance of contacts at the end from that of their rows, the residual of the contact equations,
+    and the impulses of the contacts in world axes.
     """
 
     model: Model
@@ -147,7 +147,7 @@ class FixedStep:
 
     @property
     def name(self) -> str:
-        """All that makes it what it is on this robot."""
+        """All that identifies it on this robot."""
         options = (
             self.closing,
             self.careful,
@@ -165,9 +165,10 @@ class FixedStep:
     # ---- parameters
 
     def at(self, values: Vector) -> FixedStep:
-        """The step by these values of its parameters, scalars of any kind.
+        """The step with these values of its parameters, scalars of any kind.
 
-        Friction of zero is the least number: its row in states and contact problems stays.
+        Zero friction becomes the least positive number, so that its row in states and problems
+        stays.
         """
         given = {
             name: LEAST if name.endswith(".friction") and is_absent(value) else value
@@ -177,13 +178,13 @@ class FixedStep:
         return replace(self, model=at, parameters=())
 
     def robots(self, p: Array) -> Model:
-        """The model by values (..., count) of its geometry, whose numbers are arrays (...)."""
+        """The model with values (..., count) of its geometry, whose numbers are arrays (...)."""
         names = of_geometry(self.model, self.parameters)
         given = {name: p[..., self.parameters.index(name)] for name in names}
         return parameterized(self.model, given) if given else self.model
 
     def of_each(self, p: Array, batch: tuple[int, ...]) -> tuple[Array, ...]:
-        """The last argument of a batch's steps, where there are parameters p (..., count)."""
+        """The last argument of a batch's steps, if there are parameters p (..., count)."""
         if not self.parameters:
             return ()
         count = len(self.parameters)
@@ -191,14 +192,14 @@ class FixedStep:
 
     @cached_property
     def sized(self) -> Model:
-        """The model on which all parameters count, as where friction is one that the file lacks."""
+        """The model on which all parameters count, also friction that the file lacks."""
         return counted(self.model, self.parameters)
 
     def _program(
         self, name: str, sizes: Sequence[int], build: Callable[..., list[Scalar]], behind: int = 0,
         **options: Any,
     ) -> TracedFunction:  # fmt: skip
-        """What ``build`` writes of a step. Behind parameters stand so many other arguments."""
+        """The program of ``build``; ``behind``: number of arguments that follow the parameters."""
 
         def by_values(*inputs: Vector) -> list[Scalar]:
             if not self.parameters:
@@ -212,7 +213,7 @@ class FixedStep:
 
     @cached_property
     def columns(self) -> tuple[slice, ...]:
-        """Where q, v, z (where there are linkages), their bases and the memory stand in a state."""
+        """Slices of q, v, z (with linkages), their bases and the memory in a state."""
         model = self.model
         ends = [0]
         memory = 0 if self.setting is None else self.setting.memory(self.sized)
@@ -228,7 +229,7 @@ class FixedStep:
 
     @property
     def checks(self) -> int:
-        """Numbers that tell of linkages: three where there are any."""
+        """Number of checks of linkages: three if there are any."""
         return 3 if linkages(self.model) else 0
 
     @property
@@ -239,16 +240,16 @@ class FixedStep:
 
     @property
     def miss(self) -> int:
-        """Where in a result stands by how much contacts miss their rows."""
+        """Index in a result of the distance of contacts from that of their rows."""
         return self.size + self.checks
 
     @property
     def residual(self) -> int:
-        """Where the residual of a contact problem stands in a result; impulses follow."""
+        """Index in a result of the residual of the contact problem; impulses follow."""
         return self.miss + 1
 
     def start(self, q: Array, v: Array, p: Array = NONE) -> tuple[Array, tangent.Start]:
-        """States (..., size) at the beginning, by parameters p (..., count), and how they stand."""
+        """States (..., size) at the start, with parameters p (..., count), and their regularity."""
         at = tangent.start(self.robots(p), q, v)
         states = np.zeros((*at.z.shape[:-1], self.size), self.dtype)
         for part, numbers in zip(self.columns, (q, v, at.z, at.bases), strict=False):
@@ -272,7 +273,7 @@ class FixedStep:
         return self.state_row(Moving(q, z, tangent.flat(bases)), v)
 
     def moving(self, state: Vector) -> Moving:
-        """A state in tangent coordinates."""
+        """The tangent coordinates of a state."""
         q, v, z, bases, _ = (list(state[part]) for part in self.columns)
         return Moving(q, z or v, bases)
 
@@ -282,7 +283,7 @@ class FixedStep:
         return np.concatenate([q, z if self.checks else v, bases])
 
     def independent(self, x: Array) -> tuple[Array, Array]:
-        """q and v of q, z and bases."""
+        """q and v from q, z and bases."""
         model = self.model
         q = x[: model.nq]
         if not self.checks:
@@ -294,12 +295,12 @@ class FixedStep:
         return np.asarray(joint_rates(self.model)(self.tangent_row(state)))
 
     def state_row(self, at: Moving, v: Vector, memory: Vector = ()) -> list[Scalar]:
-        """A state, from its parts."""
+        """A state from its parts."""
         return [*at.q, *v, *(at.z if self.checks else ()), *at.bases, *memory]
 
     @cached_property
     def stage(self) -> TracedFunction:
-        """(state, step, what is carried, row) → q and v of a stage of "rk4"."""
+        """(state, step, carried numbers, row) → q and v at a stage of "rk4"."""
 
         def build(state: Vector, step: Vector, carried: Vector, row: Vector) -> list[Scalar]:
             start = self.moving(state)
@@ -321,7 +322,7 @@ class FixedStep:
 
     @property
     def iteration(self) -> Iteration:
-        """How it is run over time."""
+        """How the step is run over time."""
         if self.method != "rk4":
             return Iteration((1,))
         carried = 2 * (self.model.nq + self.model.nv)
@@ -329,23 +330,23 @@ class FixedStep:
 
     @property
     def commands(self) -> int:
-        """Numbers of tau, with gains and targets."""
+        """Length of tau, with gains and targets."""
         return self.model.nv + 3 * servos.size(self.model, self.servo)
 
     def demanded(self, q: Vector, v: Vector, tau: Vector) -> Vector:
-        """Forces on the independent joints: given ones and those of loops, as motors can."""
+        """Forces on the independent joints: tau and those of PD loops, within motors' limits."""
         if self.servo is not None:
             tau = servos.servo_forces(self.model, self.servo, q, v, tau)
         return saturated(self.model, q, v, tau)[0] if self.saturate else tau
 
     @property
     def more(self) -> tuple[int, ...]:
-        """Sizes of the arguments that a step has besides (state, tau, step), those that it has."""
+        """Sizes of the further arguments that a step has, besides (state, tau, step)."""
         others = (6 * len(self.links),) if self.setting is None else self.setting.arguments
         return tuple(filter(None, (*others, len(self.parameters))))
 
     def build(self, state: Vector, tau: Vector, step: Vector, *more: Vector) -> list[Scalar]:
-        """The step; of "rk4" one stage of it."""
+        """The step; for "rk4" one stage of it."""
         if self.method == "rk4":
             return self._runge_kutta(state, tau, step[0], *more)
         if self.method == "semi_implicit_euler":
@@ -354,7 +355,7 @@ class FixedStep:
 
     @cached_property
     def over_time(self) -> TracedFunction:
-        """(states at the beginning, tau at each instant, step) → results at each instant."""
+        """(states at the start, tau at each instant, step) → results at each instant."""
         sizes = (self.size, self.commands, 1, *self.more, self.results)
         behind = 2 if self.iteration.carried else 0
         return self._program(f"{self.name} over time", sizes, FixedStep.build, behind,
@@ -362,32 +363,32 @@ class FixedStep:
 
     @cached_property
     def after_stage(self) -> TracedFunction:
-        """(state, tau, step, …, what is carried, row) → result and what is carried: of "rk4"."""
+        """For "rk4": (state, tau, step, …, carried numbers, row) → result and carried numbers."""
         carried = self.iteration.carried
         sizes = (self.size, self.commands, 1, *self.more, carried, len(RUNGE_KUTTA[0]),
                  self.results + carried)  # fmt: skip
         return self._program(self.name, sizes, FixedStep.build, 2, dtype=self.dtype)
 
     def _acting(self, here: Model, q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
-        """Forces over tangent coordinates of those on the independent joints."""
+        """Forces in tangent coordinates, from those on the independent joints."""
         return tangent.tangent_forces(self.model, Configuration(here, q), self.demanded(q, v, tau))
 
     def wrenches(self, numbers: Vector) -> Forces:
-        """Wrenches on the links, as numbers one after the other, on the bodies."""
+        """Wrenches on bodies, from numbers of the wrenches on links."""
         by_link = {link: numbers[6 * n : 6 * n + 6] for n, link in enumerate(self.links)}
         return frames.body_wrenches(self.model, by_link)
 
     def accelerations(
         self, here: Model, q: Vector, v: Vector, z: Vector, tau: Vector, wrenches: Vector
     ) -> list[Scalar]:
-        """ż under forces on the independent joints, whose velocities motors' limits look at."""
+        """ż under forces on the independent joints, whose velocities limit motors."""
         acting = self._acting(here, q, v, tau)
         if self.passive:
             acting = added(acting, passive_force(here, q, z))
         return aba(here, q, z, acting, self.wrenches(wrenches))
 
     def here(self, bases: Vector, *, refined: bool = False) -> Model:
-        """The model on which forward dynamics takes the fewest operations, in tangents."""
+        """The model in tangent coordinates with the fewest operations of forward dynamics."""
         return in_tangents(reduced(self.model, "aba"), bases, refined=refined)
 
     def _velocities(self, here: Model, q: Vector, z: Vector) -> list[Scalar]:
@@ -404,13 +405,13 @@ class FixedStep:
         return tangent.closed(here, q, self.closings, careful=self.careful)
 
     def _ended(self, here: Model, q: Vector, z: Vector) -> list[Scalar]:
-        """The state at closed positions q where velocities in the chart of ``here`` are z."""
+        """The state at closed positions q, with velocities z in the chart of ``here``."""
         bases, after, checks = tangent.renewed(self.model, here, q, z)
         v = tangent.independent_velocities(self.model, q, after, bases)
         return [*self.state_row(Moving(q, after, bases), v), *checks]
 
     def _runge_kutta(self, state: Vector, tau: Vector, h: Scalar, *more: Vector) -> list[Scalar]:
-        """One of four stages; the state moves at the last one."""
+        """One of four stages; the last one moves the state."""
         *arguments, carried, row = more
         share, weight, first, last = row
         start = self.moving(state)
@@ -457,7 +458,7 @@ class FixedStep:
 
     @property
     def passes(self) -> int:
-        """How often a step is computed: where G varies, the second time about a better middle."""
+        """Computations of a step: if G varies, a second one about a better middle."""
         return 2 if linkages(self.model) else 1
 
     def _time_stepping(self, state: Vector, inputs: StepInputs) -> list[Scalar]:
@@ -482,7 +483,7 @@ class FixedStep:
     def _swept(
         self, problem: Sweeps, x: Vector, slips: Vector, goal: Scalar
     ) -> tuple[list[Scalar], list[Scalar]]:
-        """Impulses and slips after the sweeps of a step, and Newton's method."""
+        """Impulses and slips after the step's sweeps and Newton steps."""
         x, slips = list(x), list(slips)
         for _ in range(self.sweeps):
             x, slips = problem.sweep(x, slips)
@@ -491,7 +492,7 @@ class FixedStep:
 
     @property
     def newton_steps(self) -> int:
-        """Steps of Newton's method after the sweeps: those asked for, or as the size suggests."""
+        """Newton steps after the sweeps: those asked for, or as the size suggests."""
         if self.newton is not None or self.setting is None:
             return self.newton or 0
         return POLISH if self.rows.size <= FEW_ROWS else 0
@@ -505,7 +506,7 @@ class FixedStep:
     def contact_problem(self) -> TracedFunction:
         """(state, tau, step, mean velocity, …) → matrix, b, friction, bounds, scale of velocities.
 
-        For problems that the sweeps of the step have not solved: they are solved elsewhere.
+        For problems that the step's sweeps have not solved.
         """
 
         def build(
@@ -544,7 +545,7 @@ class FixedStep:
         return self._program(f"with impulses {self.name}", sizes, build)
 
     def inputs(self, tau: Vector, h: Scalar, more: Sequence[Vector]) -> StepInputs:
-        """What acts in a step, from its arguments."""
+        """The inputs of a step, from its arguments."""
         rest = list(more)
         return StepInputs(tau, h, *[rest.pop(0) if size else () for size in self.contact.arguments])
 
@@ -572,7 +573,7 @@ class FixedStep:
 
     @cached_property
     def contact(self) -> Setting:
-        """What steps of time stepping depend on."""
+        """The setting of steps of time stepping."""
         assert self.setting is not None
         return replace(self.setting, careful=self.careful)
 
@@ -583,12 +584,12 @@ class FixedStep:
 
     @property
     def points(self) -> tuple[GroundPoint, ...]:
-        """What may touch the ground, each point once."""
+        """The points that may touch the ground, each once."""
         return self.contact.points[:: self.stride or 1]
 
     @property
     def stride(self) -> int:
-        """How many planes each point may touch."""
+        """Number of planes that each point may touch."""
         return sum(ground.planes for ground in self.grounds)
 
     @cached_property
@@ -602,7 +603,7 @@ class FixedStep:
 
     @cached_property
     def _places(self) -> TracedFunction:
-        """q → places of the contacts in the world, each point's once."""
+        """q → positions of the contacts in the world, each point's once."""
         rounds = self.contact.rounds
         points = self.points
         links = {p.link for p in points}.union(*(pair.links for pair in rounds))
@@ -624,7 +625,7 @@ class FixedStep:
         return self._program(name, (self.model.nq, *given, size), build)
 
     def places(self, q: Array, *more: Array) -> Array:
-        """Places (..., k, 3) of the contacts, each point's once; ``more``: parameters."""
+        """Positions (..., k, 3) of the contacts, each point's once; ``more``: parameters."""
         if not self.points and not self.pairs:
             return np.zeros((*q.shape[:-1], 0, 3))
         return np.asarray(self._places(q, *more)).reshape(*q.shape[:-1], -1, 3)
@@ -651,7 +652,7 @@ class FixedStep:
         return self._program(name, (self.columns[3].stop, *given, 4 * len(points)), build)
 
     def planes_of(self, states: Array, h: Length, *more: Array) -> tuple[Array, ...]:
-        """The planes that a step from states (..., size) takes, where it takes some."""
+        """The planes that a step from states (..., size) takes, if it takes some."""
         if self.setting is None or not self.setting.arguments[0]:
             return ()
         return (self.planes(states, h, *more).astype(self.dtype),)
@@ -659,7 +660,7 @@ class FixedStep:
     def planes(self, states: Array, h: Length, *more: Array) -> Array:
         """Planes (..., 4 k) that points may touch in a step, of all grounds; ``more``: parameters.
 
-        What a point comes to at twice its speed, and twice what counts as near.
+        Those within twice the point's way in a step plus twice the distance that counts as near.
         """
         spheres = np.asarray(self._spheres(states[..., : self.columns[3].stop], *more))
         centres, speeds = np.split(spheres.reshape(*states.shape[:-1], -1, 4), [3], axis=-1)
@@ -699,28 +700,28 @@ class FixedStep:
 
     @cached_property
     def harder(self) -> FixedStep:
-        """Steps with more done for their contact problems."""
+        """The step with more sweeps and Newton steps for its contact problems."""
         return replace(self, newton=NEWTON_STEPS)
 
     def too_long(self, result: Array) -> Any:
-        """Whether steps (..., results) of time stepping are too long for what turns in them."""
+        """Whether steps (..., results) of time stepping turn linkages or contacts by too much."""
         if self.setting is None:
             return np.zeros(result.shape[:-1], dtype=bool)
         turned = result[..., self.size + 1] > TURNED if self.checks else False
         return (result[..., self.miss] > MISS) | turned
 
     def unfinished(self, results: Array) -> Any:
-        """Which results (..., results) of the compiled steps are not those of :meth:`advance`.
+        """Whether results (..., results) of compiled steps differ from those of :meth:`advance`.
 
-        Contact problems are left over, or steps are too long. In single precision all are taken as
-        they are.
+        They do if contact problems are not solved or steps are too long. In single precision all
+        are taken as they are.
         """
         if self.setting is None or self.dtype != "float64":
             return np.zeros(results.shape[:-1], dtype=bool)
         return ~(results[..., self.residual] <= SOLVED) | self.too_long(results)
 
     def advance(self, states: Array, tau: Array, h: float, *more: Array) -> Array:
-        """Results (..., results) of a step from states (..., size), halved where it is too long."""
+        """Results (..., results) of a step from states (..., size), halved if it is too long."""
         result = self.whole(states, tau, h, *self.planes_of(states, h, *more), *more)
         if self.dtype == "float64":
             self.refine(states, tau, h, result, more)
@@ -729,7 +730,7 @@ class FixedStep:
     def refine(
         self, states: Array, tau: Array, h: float, result: Array, more: Sequence[Array] = ()
     ) -> None:
-        """Replace results of steps that are too long by those in parts, of all side by side."""
+        """Replace results of steps that are too long by those in parts, all of them together."""
         at = np.nonzero(self.too_long(result))
         batch = result.shape[:-1]
         force, *arguments = [np.broadcast_to(x, (*batch, x.shape[-1]))[at] for x in (tau, *more)]
@@ -765,7 +766,7 @@ class FixedStep:
         return whole
 
     def whole(self, states: Array, tau: Array, h: Length, *more: Array) -> Array:
-        """Results (..., results) of a step from states (..., size), taken at once."""
+        """Results (..., results) of an undivided step from states (..., size)."""
         result = self._once(states, tau, h, more)
         if self.setting is None or self.dtype != "float64":
             return result
@@ -802,7 +803,7 @@ class FixedStep:
         result[at] = np.where(taken[:, None], better, result[at])
 
     def _solved(self, states: Array, tau: Array, length: Array, *more: Array) -> Array:
-        """Results (n, results) of steps whose contact problems are solved to the end."""
+        """Results (n, results) of steps whose contact problems are solved by the full method."""
         rows = self.rows
         n, k = rows.size, rows.contacts
         memory = states[:, self.columns[4]]
@@ -820,7 +821,7 @@ class FixedStep:
         return result
 
     def _impulses(self, numbers: Array, start: Array) -> tuple[Array, float]:
-        """Impulses and residual of a contact problem as :attr:`contact_problem` has it."""
+        """Impulses and residual of a contact problem from :attr:`contact_problem`."""
         rows = self.rows
         n, k = rows.size, rows.contacts
         parts = np.split(numbers, np.cumsum([n * n, n, k, rows.boxes, n, n]))
@@ -847,15 +848,15 @@ class StepShare:
 
 
 Wanted: TypeAlias = tuple[Array, float, float]
-"""The state at which a part of a step begins, the shares of the step that lie before, and in it."""
+"""The state at which a part of a step begins, its first share, and its length as a share."""
 
 
 def halving(
     state: Array, first: float = 0.0, share: float = 1.0
 ) -> Generator[Wanted, StepShare, list[StepShare]]:
-    """A step, or where it is too long its halves one after the other; where these fail, the step.
+    """A step; if it is too long, its halves one after the other; if these fail, the step.
 
-    Asks for one part after the other.
+    A generator: it yields the parts wanted, and is sent each part's :class:`StepShare`.
     """
     whole = yield state, first, share
     if not whole.too_long or share <= FINEST:
@@ -872,7 +873,7 @@ def halving(
 def halved(
     take: Callable[[Array, float, float], StepShare], state: Array, first: float, share: float
 ) -> list[StepShare]:
-    """The parts of one :func:`halving`, as ``take`` makes them."""
+    """The parts of one :func:`halving`, computed by ``take``."""
     steps = halving(state, first, share)
     wanted = next(steps)
     while True:
@@ -883,7 +884,7 @@ def halved(
             return parts
 
 
-# ---- equations of motion, for methods whose steps are not written here ---------------------------
+# ---- equations of motion, for adaptive methods ---------------------------------------------------
 
 
 @cached_on_model
