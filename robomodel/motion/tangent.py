@@ -1,21 +1,20 @@
 """Tangent coordinates: velocities of linkages that stay regular through dead points.
 
-The independent joints of a linkage come to rest at dead points while the linkage moves on, so that
-their velocities do not determine the motion there. Within one step of time a linkage is described
-instead by z = N₀ᵀ y, with y its joint velocities and N₀ an orthonormal basis of its motions at the
+The independent joints of a linkage come to rest at dead points while the linkage moves on, so their
+velocities do not determine the motion there. Within one time step a linkage is described instead
+by z = N₀ᵀ y, with y its joint velocities and N₀ an orthonormal basis of its motions at the
 beginning of the step. With K the Jacobian of the loops and k their velocity products,
 
     y = G z,  ẏ = G ż + g,   G = [K; N₀ᵀ]⁻¹ [0; 1],  g = [K; N₀ᵀ]⁻¹ [k; 0],
 
-and the recursions over clusters run with this G and g as they do with those of independent joints.
-‖G‖ remains close to 1 within a step. N₀ is data: one compiled program serves all positions. Only at
-change points, where K loses rank and branches of a linkage's motion cross, is G singular. On its
-own branch a motion goes smoothly through such a point (a parallelogram that lies flat), but G has
-errors of about rounding / σ² at a distance at which K's least singular value is the share σ of its
-greatest. So steps are laid so that no stage of theirs comes too near: shortening them would do the
-opposite. Close by, each stage is brought to closed loops before it is evaluated, since what the
-truncation error leaves open there would be divided by σ too; its branch is that of the step's own
-prediction, that is, of the momentum.
+and the recursions over clusters run with this G and g as with those of independent joints. ‖G‖
+remains close to 1 within a step. N₀ is data: one compiled program serves all positions. G is
+singular only at change points, where K loses rank and branches of a linkage's motion cross. On its
+branch a motion passes such a point smoothly (a parallelogram that lies flat), but G has errors of
+about rounding / σ², with σ the least singular value of K as a share of its greatest. So steps are
+placed such that no stage comes too near: shortening them would do the opposite. Near a change
+point each stage is closed before it is evaluated, because the truncation error in its loops would
+be divided by σ too; it stays on the branch of the step's own prediction, that is, of the momentum.
 
 Here y are the velocities that the couplings of a cluster leave, in units that make metres and
 radians comparable; joint velocities are ``expand`` y. All velocities of a robot in tangent
@@ -71,15 +70,15 @@ from robomodel.tolerances import CLOSED, ROUNDING, TINY
 
 Table: TypeAlias = tuple[tuple[Scalar, ...], ...]
 
-UNDETERMINED = 1e-9  # least share of a linkage's motion that v has to determine at the start
+UNDETERMINED = 1e-9  # share of a linkage's motion below which v does not determine it at the start
 
 
 @dataclass(frozen=True, slots=True)
 class Linkage:
     """A cluster with loops that can move: ``size`` velocities y, of which ``mobility`` are free.
 
-    ``expand``: joint velocities by y; ``reduce``: y by joint velocities. ``weights`` make the rows
-    of the loops comparable. ``first``: where its basis begins among the numbers of all bases.
+    ``expand`` gives joint velocities from y, ``reduce`` y from joint velocities. ``weights`` make
+    the rows of the loops comparable. ``first``: index of its basis among the numbers of all bases.
     """
 
     index: int
@@ -97,7 +96,7 @@ class Linkage:
 
     @property
     def numbers(self) -> slice:
-        """Its basis, by rows, among the numbers of all bases."""
+        """Slice of its basis, by rows, among the numbers of all bases."""
         return slice(self.first, self.first + self.size * self.mobility)
 
     def rows(self, positions: Vector) -> tuple[list[list[Scalar]], list[Scalar]]:
@@ -112,13 +111,13 @@ class Linkage:
         return rows, [w * x for w, x in zip(self.weights, at.values, strict=True)]
 
     def products(self, positions: Vector, velocities: Vector) -> list[Scalar]:
-        """k: what velocities alone ask of the rows' accelerations."""
+        """k: the velocity products of the rows."""
         loop = self.loop
         at = evaluate_loops(loop.links, loop.loops, positions, velocities, keep=loop.keep)
         return [-(w * x) for w, x in zip(self.weights, at.bias, strict=True)]
 
     def spanning(self, y: Vector) -> list[Scalar]:
-        """Joint velocities."""
+        """Joint velocities from y."""
         return [dot(row, y) for row in self.expand]
 
 
@@ -131,7 +130,7 @@ def linkages(model: Model) -> tuple[Linkage, ...]:
         loop = cluster.constraint
         if not (isinstance(loop, LoopConstraint) and cluster.nv):
             continue
-        usual = nominal(model)  # whose size makes numbers comparable, whatever the parameters are
+        usual = nominal(model)  # sizes that make numbers comparable, whatever the parameters
         before = usual.clusters[cluster.index]
         scale, unit = before.geometry.scale, velocity_units(usual, before).tolist()
         columns = zip(*loop.expand, strict=True)
@@ -157,7 +156,7 @@ def _table(matrix: Sequence[Vector]) -> Table:
 
 
 def _inverse(matrix: list[list[Scalar]]) -> list[list[Scalar]]:
-    """(EᵀE)⁻¹ Eᵀ of independent columns, scalars of any kind."""
+    """(EᵀE)⁻¹ Eᵀ for independent columns, scalars of any kind."""
     if all(is_number(x) for row in matrix for x in row):
         inverse = np.linalg.pinv(np.array(matrix, dtype=float))
         inverse[np.abs(inverse) <= ROUNDING * np.abs(inverse).max()] = 0.0
@@ -168,7 +167,7 @@ def _inverse(matrix: list[list[Scalar]]) -> list[list[Scalar]]:
 
 
 def numbers(model: Model) -> int:
-    """How many numbers the bases of all linkages have."""
+    """Number of numbers in the bases of all linkages."""
     every = linkages(model)
     return every[-1].numbers.stop if every else 0
 
@@ -177,9 +176,9 @@ def numbers(model: Model) -> int:
 class _Loops:
     """The rows K of a linkage's loops and a basis N₀, by columns, with factors that solve for y.
 
-    Of K Kᵀ, which is as sparse as loops share joints; where rows are redundant of KᵀK + N₀N₀ᵀ, by
-    least squares. They lose digits as the square of K's condition: of what is small, as what
-    closes loops, that is little; ``refined`` ones solve for what is left once more.
+    The factors are of K Kᵀ, which is as sparse as loops share joints; with redundant rows of
+    KᵀK + N₀N₀ᵀ, by least squares. They lose digits as the square of K's condition, which is little
+    for small results, as those that close loops; with ``refined`` the residual is solved again.
     """
 
     rows: list[list[Scalar]]
@@ -191,7 +190,7 @@ class _Loops:
 
     @staticmethod
     def of(rows: list[list[Scalar]], basis: Sequence[Vector], refined: bool) -> _Loops:
-        """The equations by rows of K and by N₀."""
+        """The equations of the rows of K and of N₀."""
         redundant = len(rows) + len(basis) > len(basis[0])
         vectors = list(zip(*rows, *basis, strict=True)) if redundant else rows
         square: list[list[Scalar]] = [[0.0] * len(vectors) for _ in vectors]
@@ -226,7 +225,7 @@ class _Loops:
         return div(reduce(minimum, pivots), reduce(maximum, squares)) if pivots else 1.0
 
     def _least(self, right: Vector) -> list[Scalar]:
-        """y of K y = right: the least one, or that with z = 0."""
+        """y with K y = right: the least one, or the one with z = 0."""
         columns = zip(*self.rows, strict=True)
         if self.redundant:
             return self.factors.solve([dot(column, right) for column in columns])
@@ -242,7 +241,7 @@ class _Loops:
 class TangentConstraint:
     """The constraint of a linkage in tangent coordinates, over scalars of any kind.
 
-    ``basis``: N₀ by columns. ``refined``: G and g to more digits near change points.
+    ``basis``: N₀ by columns. ``refined``: more digits of G and g near change points.
     """
 
     linkage: Linkage
@@ -250,7 +249,7 @@ class TangentConstraint:
     refined: bool = False
 
     def positions(self, q: Vector) -> list[Scalar]:
-        """The positions themselves."""
+        """The positions, unchanged."""
         return list(q)
 
     def jacobian(self, positions: Vector) -> list[list[Scalar]]:
@@ -264,19 +263,19 @@ class TangentConstraint:
         return self.linkage.spanning(self.loops(positions).held(products))
 
     def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
-        """As of the constraint in independent joints."""
+        """The conditions of the constraint in independent joints."""
         return self.linkage.loop.conditions(positions, velocities)
 
     def loops(self, positions: Vector) -> _Loops:
-        """K and N₀, to be solved for velocities y."""
+        """K and N₀ at these positions, to be solved for y."""
         return _Loops.of(self.linkage.rows(positions)[0], self.basis, self.refined)
 
     def closing(
         self, positions: Vector, loops: _Loops | None = None
     ) -> tuple[list[Scalar], list[Scalar]]:
-        """Newton's step to closed loops at z = 0, as joint motion for unit time; and the gaps.
+        """A Newton step that closes loops at z = 0, as joint motion in unit time; and the gaps.
 
-        ``loops``: K and N₀ elsewhere, whose factors do.
+        ``loops``: K and N₀ at another position, whose factors are used instead.
         """
         values = self.linkage.rows(positions)[1]
         y = (loops or self.loops(positions)).held([-x for x in values])
@@ -284,16 +283,16 @@ class TangentConstraint:
 
 
 class Simplified:
-    """z stays where it is, by one step of Newton's method and others with the factors of the first.
+    """Closing at constant z: one Newton step, then steps with the factors of the first.
 
-    Of a gap ε the first leaves what is of order ε², the second ε³.
+    A gap ε becomes of order ε² after the first, ε³ after the second.
     """
 
     def __init__(self) -> None:
         self._loops: dict[int, _Loops] = {}
 
     def steps(self, model: Model, q: Vector, n: int) -> dict[int, Step]:
-        """Those of all clusters with loops."""
+        """The n-th steps of all clusters with loops."""
         result: dict[int, Step] = {}
         for cluster in model.clusters:
             constraint, at = cluster.constraint, q[cluster.q]
@@ -308,12 +307,12 @@ class Simplified:
 
 
 def closed(model: Model, q: Vector, times: int, *, careful: bool = False) -> list[Scalar]:
-    """q with loops closed by so many steps at z = 0; ``careful``: all of them Newton's."""
+    """q with loops closed by ``times`` steps at z = 0; ``careful``: Newton steps only."""
     return settled(model, q, times, INDEPENDENT if careful else Simplified())[0]
 
 
 def in_tangents(model: Model, bases: Vector, *, refined: bool = False) -> Model:
-    """The model whose v has tangent coordinates; ``bases``: N₀ of all linkages, as numbers.
+    """The model with tangent coordinates in v; ``bases``: N₀ of all linkages, as numbers.
 
     ``refined``: see :class:`TangentConstraint`.
     """
@@ -335,7 +334,7 @@ def constraint_of(model: Model, each: Linkage) -> TangentConstraint:
 
 
 def transported(columns: Sequence[Vector]) -> list[list[Scalar]]:
-    """An orthonormal basis, by columns, of the motions at another position (Gram and Schmidt)."""
+    """An orthonormal basis, by columns, of the motions at another position (Gram-Schmidt)."""
     result: list[list[Scalar]] = []
     for column in columns:
         x = list(column)
@@ -353,7 +352,7 @@ def flat(bases: Iterable[Sequence[Vector]]) -> list[Scalar]:
 
 
 def independent_velocities(model: Model, q: Vector, z: Vector, bases: Vector) -> list[Scalar]:
-    """The v (nv) that the model's independent joints have, at a position where y = N₀ z."""
+    """v (nv) of the model's independent joints at a position where y = N₀ z."""
     v = list(z)
     for each in linkages(model):
         cluster = model.clusters[each.index]
@@ -365,7 +364,7 @@ def independent_velocities(model: Model, q: Vector, z: Vector, bases: Vector) ->
 
 
 def tangent_forces(model: Model, state: Configuration, tau: Vector) -> list[Scalar]:
-    """Forces over tangent coordinates that do what ``tau`` does on the independent joints.
+    """Forces in tangent coordinates that are equivalent to ``tau`` on the independent joints.
 
     ``state``: of the model in tangent coordinates.
     """
@@ -379,7 +378,7 @@ def tangent_forces(model: Model, state: Configuration, tau: Vector) -> list[Scal
 
 
 def regularity(model: Model, here: Model, q: Vector) -> Scalar:
-    """How far the linkages are from change points at q: near zero where K loses rank."""
+    """The distance of the linkages from change points at q: 0 where K loses rank."""
     least: Scalar = 1.0
     for each in linkages(model):
         constraint = constraint_of(here, each)
@@ -390,10 +389,10 @@ def regularity(model: Model, here: Model, q: Vector) -> Scalar:
 def renewed(
     model: Model, here: Model, q: Vector, z: Vector
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-    """Bases at closed positions q, the velocities there of z in the bases of ``here``, and checks.
+    """Bases at closed positions q; the velocities z of the bases of ``here`` in them; checks.
 
-    The checks, where there are linkages: Σ of the squares of the loops' gaps, the greatest ‖G‖² of
-    a linkage by Frobenius, as a share of its mobility, and the least :func:`regularity`.
+    With linkages the checks are Σ of the squared gaps of loops, the greatest ‖G‖² (Frobenius) of a
+    linkage divided by its mobility, and the least :func:`regularity`.
     """
     bases: list[Sequence[Vector]] = []
     after, gaps = list(z), list[Scalar]()
@@ -414,7 +413,7 @@ def renewed(
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where motions begin, in tangent coordinates.
+    """Starts of motions in tangent coordinates.
 
     Attributes:
         z: Velocities (..., nv).
@@ -434,7 +433,7 @@ class Start:
 def kernel(each: Linkage, q: Array) -> tuple[Array, Array]:
     """An orthonormal basis (..., size, mobility) of a linkage's motions at its positions q.
 
-    And the least singular value (...) of K there as a share of the largest.
+    Second, the least singular value (...) of K there as a share of the largest.
     """
     batch = q.shape[:-1]
     rows = each.rows(unstack(q.astype(float)))[0]
@@ -449,7 +448,7 @@ def kernel(each: Linkage, q: Array) -> tuple[Array, Array]:
 
 
 def start(model: Model, q: Array, v: Array) -> Start:
-    """States (..., nq), (..., nv) in tangent coordinates."""
+    """Starts at states (..., nq), (..., nv)."""
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     q, v = np.broadcast_to(q, (*batch, model.nq)), np.broadcast_to(v, (*batch, model.nv))
     z, bases = v.astype(float), np.zeros((*batch, numbers(model)))
@@ -476,8 +475,8 @@ def displaced(model: Model, q: Vector, displacement: Vector) -> list[Scalar]:
     """q moved by the velocities ``displacement`` of a model in tangent coordinates in unit time.
 
     Linkages move along their bases, which leaves their loops open to second order. Linear
-    velocities of free and planar joints stand in the axes of the beginning. Quaternions are turned
-    by the exponential to seventh order and not normalised.
+    velocities of free and planar joints are in their axes at the start. Quaternions are turned by
+    the exponential to seventh order and not normalised.
     """
     result = list(q)
     for cluster in model.clusters:
@@ -493,7 +492,7 @@ def displaced(model: Model, q: Vector, displacement: Vector) -> list[Scalar]:
 
 
 def _joint_speeds(cluster: Cluster, z: Vector) -> list[Scalar]:
-    """Velocities of the joints whose positions q holds, where linkages move along their bases."""
+    """Velocities of the joints whose positions are in q; linkages move along their bases."""
     constraint = cluster.constraint
     if isinstance(constraint, TangentConstraint):
         y = [dot(row, z) for row in zip(*constraint.basis, strict=True)]
@@ -504,7 +503,7 @@ def _joint_speeds(cluster: Cluster, z: Vector) -> list[Scalar]:
 
 
 def _exponential(joint: JointModel, motion: Vector) -> Vector:
-    """The motion whose q̇ leads a quaternion, once normalised, to the exponential's end."""
+    """The rotation whose q̇, added to a quaternion, gives the exponential's end once normalised."""
     if not isinstance(joint, Spherical | Floating):
         return motion
     square = dot(motion[:3], motion[:3])
@@ -514,7 +513,7 @@ def _exponential(joint: JointModel, motion: Vector) -> Vector:
 
 
 def free_joints(model: Model) -> list[tuple[JointModel, slice]]:
-    """Free and planar joints that are clusters of their own, with their places in v."""
+    """Free and planar joints that are clusters of their own, with their slices of v."""
     return [
         (model.nodes[cluster.bodies[0]].joint, cluster.v)
         for cluster in model.clusters
@@ -526,9 +525,9 @@ def free_joints(model: Model) -> list[tuple[JointModel, slice]]:
 def in_turned_axes(
     model: Model, v: Vector, displacement: Vector, *, back: bool = False
 ) -> list[Scalar]:
-    """Velocities in the axes of free and planar joints as they stand after a displacement.
+    """Velocities in the axes of free and planar joints after a displacement.
 
-    ``back``: of velocities after it in the axes before.
+    ``back``: from the axes after it to those before.
     """
     result = list(v)
     for joint, at in free_joints(model):
@@ -556,8 +555,8 @@ def _turn(rotation_vector: Sequence[Scalar]) -> Rotation:
 
 
 def axes_rates(model: Model, v: Vector) -> list[Scalar]:
-    """ω x v of free and planar joints: by how much the rates of v's components in moving axes are
-    less than those in axes that do not turn.
+    """ω x v of free and planar joints: the rates of v in axes that do not turn, less those in
+    moving axes.
     """
     rates: list[Scalar] = [0.0] * model.nv
     for joint, at in free_joints(model):
@@ -578,12 +577,12 @@ def axes_rates(model: Model, v: Vector) -> list[Scalar]:
 
 
 class StepError(Exception):
-    """A step that comes to nothing, and why."""
+    """A step that fails, with the reason."""
 
 
-START_CONDITION = 1e6  # condition of loops beyond which a start counts as singular
-NEARLY = 30.0  # condition of loops from which on a step that fails may fail for them
-VANISHES = 1e-7  # singular values of K below this share are zero
+START_CONDITION = 1e6  # condition of loops above which a start counts as singular
+NEARLY = 30.0  # condition of loops above which they may be why a step fails
+VANISHES = 1e-7  # share below which singular values of K count as zero
 
 
 def condition(model: Model, q: Array) -> tuple[float, Cluster | None]:
@@ -601,7 +600,7 @@ def condition(model: Model, q: Array) -> tuple[float, Cluster | None]:
 
 
 def closed_by_least_squares(model: Model, q: Array) -> Array:
-    """Q with closed loops where K has lost rank: what the lost rows would say is left as it is."""
+    """q with closed loops where K has lost rank; lost directions are left as they are."""
     q = q.copy()
     for cluster in model.clusters:
         q[cluster.q] = normalized(model, cluster, q[cluster.q].tolist())
@@ -616,7 +615,7 @@ def closed_by_least_squares(model: Model, q: Array) -> Array:
 
 
 def advice(cluster: Cluster, q: Array) -> str:
-    """What to do about a motion that cannot go on from q (nq,), which is near a change point."""
+    """Advice on a motion that cannot continue from q (nq,), near a change point."""
     at, ways = q[cluster.q], ""
     geometry = cluster.geometry
     singular = np.linalg.svd(geometry.evaluate(at)[1][list(cluster.closing_rows)])[1]
@@ -634,9 +633,9 @@ def advice(cluster: Cluster, q: Array) -> str:
 def branches(cluster: Cluster, q: Array) -> Array:
     """Tangents (n, cluster's joint velocities) of the branches that cross at a change point.
 
-    Of a cluster with one freedom elsewhere. A direction N y of the larger kernel is a tangent where
-    what K has lost of its rank allows it to second order: yᵀ Q y = 0 for each of the left null
-    vectors z of K, Q = Nᵀ (z · ∂²φ) N. Each is scaled to a largest component of 1.
+    For a cluster with one freedom elsewhere. A direction N y of the larger kernel is a tangent if
+    it satisfies, to second order, the rows that K has lost: yᵀ Q y = 0 for each left null vector z
+    of K, Q = Nᵀ (z · ∂²φ) N. Each is scaled to a largest component of 1.
     """
     geometry = cluster.geometry
     rows = list(cluster.closing_rows)

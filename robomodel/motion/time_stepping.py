@@ -6,25 +6,25 @@ the step, a step of length h is
     u⁺ = G z⁺ - w,   M̂ z⁺ = Gᵀ (H u + h (τ - c(q_m, ū))) - h Σ Jᵀ k (x̄ - x₀) + Rᵀ λ,
     ū = (u + u⁺)/2,  q⁺ = q + h ū, loops closed,
 
-in the tangent coordinates z of linkages (:mod:`robomodel.motion.tangent`): w is the part of u that
-is no motion of the linkages at q_m, H-orthogonal to these. u and u⁺ contain it with opposite signs,
-so that K(q_m) ū = 0: forces of the loops do no work, and what changes is ½ zᵀ M z by the work of
-forces and impulses on ū. Bias forces c are those of the mean velocity, springs (J their rows) act
-by their mean force on the way between both ends (the trapezoidal rule, where they have no play),
-dampers by u⁺. So free motions keep their energy to second order, springs to rounding, and none is
-too stiff for h. At the end u⁺ is brought to motions of the linkages at q⁺, H-orthogonally, which
-loses what is of fourth order in h.
+in the tangent coordinates z of linkages (:mod:`robomodel.motion.tangent`). w is the part of u that
+is no motion of the linkages at q_m, H-orthogonal to their motions. u and u⁺ contain it with
+opposite signs, so K(q_m) ū = 0: the forces of the loops do no work, and ½ zᵀ M z changes by the
+work of forces and impulses on ū. Bias forces c are those of the mean velocity. Springs (rows J)
+act by their mean force between both ends (the trapezoidal rule, if they have no play), dampers by
+u⁺. So free motions keep their energy to second order, springs to rounding, and no stiffness is too
+large for h. At the end u⁺ is projected, H-orthogonally, to motions of the linkages at q⁺, which
+loses terms of fourth order in h.
 
 R has the rows of contacts, stops and dry friction, λ their impulses (Acary and Brogliato; Moreau).
 Their velocities are those at the end of the step, to second order: the row of a contact that
-persists turns within a step by what it turned by before. Where contacts close so fast that they
-collide, q⁺ is q + h u⁺, such that they end at the surface. A contact counts where its gap would
-close within the step; it may close, but no further. What penetration is left is taken out of q⁺ by
-the least motion, which adds no momentum.
+persists is assumed to turn as in the step before. If contacts close so fast that they collide, q⁺
+is q + h u⁺, such that they end at the surface. A contact is included if its gap would close within
+the step; it may close, but no further. Remaining penetration is removed from q⁺ by the least
+motion, which adds no momentum.
 
-Compliant contacts are springs that act by their mean force, which wins no energy where they begin
-to touch or part within the step, and dampers by the velocity at its end; contacts that stick have
-static friction until they slide.
+Compliant contacts are springs that act by their mean force, which adds no energy if they begin to
+touch or part within the step, and dampers by the velocity at its end. Sticking contacts have static
+friction until they slide.
 """
 
 from __future__ import annotations
@@ -74,28 +74,28 @@ from robomodel.scalars import (
 from robomodel.spatial import ZERO, Vec, Wrench, apply, inner, minus, scale, transpose
 
 # A block of 3 kg that tumbles, slides to rest or breaks loose moves the same to 1e-10 m with a
-# third and three times each of these (CORRECTIONS: half and twice), one that begins 4 mm deep to
+# third and three times each of these (CORRECTIONS: half and twice); one that begins 4 mm deep to
 # 1e-8 m if TAKES_PART is more than that.
-TAKES_PART = 0.01  # m (rad at joints): contacts that are expected to end farther apart do not
-SLOP = 1e-4  # m: contacts with larger gaps take no part in the correction of positions
-COLLIDES_WITH = 1e-5  # m: contacts with smaller gaps collide at once where one of them does
-LATER = 1.0  # m: what stands for a miss where collisions follow each other in a step
+TAKES_PART = 0.01  # m (rad at joints): contacts predicted to end farther apart are left out
+SLOP = 1e-4  # m: contacts with larger gaps are not corrected
+COLLIDES_WITH = 1e-5  # m: contacts with smaller gaps collide together with others
+LATER = 1.0  # m: the miss that stands for collisions one after the other within a step
 CORRECTIONS = 6  # sweeps of the correction of positions
 STICKING = 1e-4  # m/s: slower contacts have static friction
 CLOSING = 2  # steps that close loops at the middle; one more at the end
-CAREFUL = 8  # of Newton's method, near change points
-IMMOVABLE = 1e-20  # 1/kg: trace of a contact's block of G up to which nothing moves it
+CAREFUL = 8  # Newton steps instead, near change points
+IMMOVABLE = 1e-20  # 1/kg: trace of a contact's block of G up to which impulses cannot move it
 PLANE = 4  # numbers of a plane: normal, offset
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a step depends on besides its state and its arguments.
+    """All that a step depends on besides its state and its arguments.
 
-    ``points`` touch a level plane at ``height`` (None: each has a plane of its own, an argument),
+    ``points`` touch a horizontal plane at ``height`` (None: each has its own plane, an argument),
     by ``laws``. ``rounds`` are spheres and capsules of links that touch each other. Wrenches act on
-    ``links``. ``bodies``: those whose contacts, points' included, are none of the step's program,
-    but data (:mod:`robomodel.motion.contact_steps`); None: the program has all contacts.
+    ``links``. ``bodies``: bodies whose contacts, those of points included, are not in the step's
+    program, but data (:mod:`robomodel.motion.contact_steps`); None: the program has all contacts.
     """
 
     acting: Acting
@@ -117,7 +117,7 @@ class Setting:
 
     @property
     def rebounds(self) -> bool:
-        """Whether something may rebound."""
+        """Whether contacts or stops may rebound."""
         restitutions = [each.restitution for each in self.laws]
         restitutions += [each.restitution for each in self.rounds]
         return any(restitutions) or self.stop_restitution > 0.0
@@ -129,27 +129,27 @@ class Setting:
         return planes, 6 * len(self.links)
 
     def closed(self, here: Model, q: Vector, more: int = 0) -> list[Scalar]:
-        """q with loops closed, by so many steps ``more`` than at the middle."""
+        """q with loops closed, by ``more`` steps than at the middle."""
         times = CAREFUL if self.careful else CLOSING
         return tangent.closed(here, q, times + more, careful=self.careful)
 
     def rows(self, model: Model) -> RowKinds:
-        """The rows of a step: every stop has one for each limit."""
+        """The rows of a step: each stopped joint has one for each limit."""
         acting = self.acting
         return RowKinds(self.contacts, len(acting.bounds(model)), len(acting.rubbing(model)))
 
     def memory(self, model: Model) -> int:
-        """How many numbers a step hands on: impulses, slips, row velocities, ż, its length."""
+        """Numbers for the next step: impulses, slips, row velocities, ż, the step's length."""
         rows = self.rows(model)
         return rows.size + rows.contacts + 3 * rows.contacts + rows.stops + model.nv + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a step hands to the next one, beside its state.
+    """Data of a step for the next one, besides its state.
 
-    ``rates``: velocities of the rows that keep distances; ``acceleration``: the mean one of z;
-    ``length``: of the step.
+    ``rates``: velocities of the rows that keep distances; ``acceleration``: the mean ż; ``length``:
+    the step's.
     """
 
     impulses: list[Scalar]
@@ -160,7 +160,7 @@ class Memory:
 
     @staticmethod
     def of(setting: Setting, model: Model, numbers: Vector) -> Memory:
-        """The memory whose :meth:`numbers` these are."""
+        """The memory with these :meth:`numbers`."""
         rows = setting.rows(model)
         kept = 3 * rows.contacts + rows.stops
         ends = [0]
@@ -169,7 +169,7 @@ class Memory:
         return Memory(*(list(numbers[a:b]) for a, b in itertools.pairwise(ends)))
 
     def numbers(self) -> list[Scalar]:
-        """One after the other."""
+        """All numbers, one after the other."""
         return [*self.impulses, *self.slips, *self.rates, *self.acceleration, *self.length]
 
 
@@ -184,10 +184,10 @@ class Moving:
 
 @dataclass(frozen=True, slots=True)
 class StepInputs:
-    """What acts in a step: forces on the independent joints, the step's length h, and arguments.
+    """Inputs of a step: forces on the independent joints, its length h, and arguments.
 
-    ``planes``: normal and offset of the plane at each point, where it has its own. ``wrenches``: on
-    links.
+    ``planes``: normal and offset of the plane at each point, if points have their own.
+    ``wrenches``: on links.
     """
 
     tau: Vector
@@ -198,12 +198,12 @@ class StepInputs:
 
 @dataclass(frozen=True, slots=True)
 class GapRows:
-    """Rows that keep a distance: of a contact two tangents' and the normal's, of a stop one.
+    """Rows that keep a distance: two tangents and the normal of a contact, one row of a stop.
 
-    ``leaving``: their velocities by w; ``surface``: those of what they touch. ``gap`` is that at
-    the beginning of the step. ``axes``: tangents and normal of a contact; stops have none, and no
-    friction. ``jumps``: from one place to another, so that the row of the step before tells
-    nothing.
+    ``leaving``: their velocities by w; ``surface``: those of the touched surface. ``gap`` is that
+    at the beginning of the step. ``axes``: tangents and normal of a contact; stops have none, and
+    no friction. ``jumps``: the contact may jump from one place to another, so that its row in the
+    step before is not used.
     """
 
     rows: list[list[Scalar]]
@@ -219,12 +219,12 @@ class GapRows:
 class Assembly:
     """The terms of a step, before impulses: see the module's formulas.
 
-    ``plain``: b without restitution; ``work``: velocities of the rows before
-    the step, over which a collision does its work.
-    ``middle``: displacement of the axes until the middle, ``expected`` the mean velocity there;
-    ``z``: that at the beginning, ``a``: z of u, both at the middle; ``mass``, ``right``: M̂ z⁺ =
-    right; ``rest``: w over independent joints outside of linkages; ``slow``: velocities of the rows
-    that keep distances beside those by z; ``collides``: negative where such a row collides.
+    ``plain``: b without restitution; ``work``: velocities of the rows before the step, over which a
+    collision does its work. ``middle``: displacement of the axes until the middle; ``expected``:
+    the mean velocity there; ``z``: that at the beginning; ``a``: z of u, both at the middle;
+    ``mass``, ``right``: M̂ z⁺ = right; ``rest``: w over independent joints outside of linkages;
+    ``slow``: velocities of the rows that keep distances, besides those by z; ``collides``:
+    negative if such a row collides.
     """
 
     start: Moving
@@ -258,7 +258,7 @@ class Assembly:
         return Sweeps(rows, self.delassus, self.b, self.friction, self.bounds)
 
     def without_restitution(self, rows: RowKinds) -> Sweeps:
-        """The contact problem if nothing rebounded."""
+        """The contact problem without restitution."""
         return Sweeps(rows, self.delassus, self.plain, self.friction, self.bounds)
 
     def in_world(self, impulses: Vector) -> list[Scalar]:
@@ -275,10 +275,10 @@ class Assembly:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """After a step: the state, v of the independent joints, memory, and what tells of the step.
+    """Results of a step: the state, v of the independent joints, memory, checks.
 
-    ``checks`` as of :func:`robomodel.motion.tangent.renewed`; ``miss``: by how much contacts that
-    act end elsewhere than their rows say, see :func:`_correction`; ``residual`` of the contact
+    ``checks``: see :func:`robomodel.motion.tangent.renewed`; ``miss``: distance of the contacts
+    that act from where their rows end, see :func:`_correction`; ``residual`` of the contact
     problem.
     """
 
@@ -303,8 +303,8 @@ def assemble(
 ) -> Assembly:
     """The terms of a step.
 
-    ``mean``: the mean velocity that the middle is predicted with, in the axes of the beginning; by
-    default as the acceleration in the step before tells.
+    ``mean``: the mean velocity that predicts the middle, in the axes of the beginning; by default
+    from the acceleration in the step before.
     """
     h, nv = inputs.h, model.nv
     here = in_tangents(model, start.bases)
@@ -369,7 +369,7 @@ def _with_passive(
     acting: Sequence[Element], h: Scalar, a: Vector, expected: Vector, mass: list[list[Scalar]],
     right: list[Scalar],
 ) -> Factorization | None:  # fmt: skip
-    """M̂, where there are springs or dampers; the forces on the right get what these add."""
+    """The factors of M̂ with springs and dampers, whose forces are added to the right-hand side."""
     half, ways = 0.5 * h, list[Way]()
     dampers = [each for each in acting if not is_absent(each.damping)]
     for each in dampers:
@@ -391,7 +391,7 @@ def _spanning(state: Configuration, z: Vector) -> list[Scalar]:
 
 
 def _joint_velocities(model: Model, state: State, z: Vector) -> list[Scalar]:
-    """u at the beginning: linkages move along their bases."""
+    """u at the beginning; linkages move along their bases."""
     result = _spanning(state, z)
     for each in linkages(model):
         cluster = model.clusters[each.index]
@@ -404,7 +404,7 @@ def _joint_velocities(model: Model, state: State, z: Vector) -> list[Scalar]:
 def _bias(
     model: Model, state: State, v: Vector, wrenches: Vector, setting: Setting
 ) -> list[Scalar]:
-    """Gᵀ c: bias forces of all joints at G v, without what the turning of linkages' G adds."""
+    """Gᵀ c: bias forces of all joints at G v, without the terms of the turning of linkages' G."""
     f_ext = frames.body_wrenches(
         model, {link: wrenches[6 * n : 6 * n + 6] for n, link in enumerate(setting.links)}
     )
@@ -444,7 +444,7 @@ def _contacts(
 ) -> list[GapRows]:
     """Contacts of points with their planes, and of links' spheres and capsules."""
     result: list[GapRows] = []
-    moving = None  # all joints by w, where there is such
+    moving = None  # motion of all joints by w, if there is any
     if leaving:
         moving = State(spanning_tree(model), state.positions, state.turned, leaving)
 
@@ -452,7 +452,7 @@ def _contacts(
         sides: Sequence[tuple[str, Vec]], normal: Vec, gap: Scalar, law: ContactLaw,
         jumps: bool = False,
     ) -> None:  # fmt: skip
-        """Adds a contact of links at offsets in their axes, with its ``gap`` at the middle."""
+        """Add a contact of links at offsets in their axes, with its ``gap`` at the middle."""
         axes = basis(normal)
         rows, slow = _velocity_rows(model, state, moving, sides, axes)
         gap = gap - 0.5 * inputs.h * dot(rows[2], expected)
@@ -471,13 +471,13 @@ def _contacts(
         law = ContactLaw(pair.friction, pair.friction, pair.restitution)
         for n, (gap, normal, point) in enumerate(between(model, state, pair)):
             sides = [offset(link, point) for link in pair.links]
-            # the nearest points of two capsules jump
+            # the nearest points of two capsules may jump
             contact(sides, normal, gap, law, pair.count > 1 and n == 0)
     return result
 
 
 def along_surface(axes: Sequence[Vec], law: ContactLaw) -> list[Scalar]:
-    """The velocities of what a contact touches, along its axes."""
+    """Velocities of the touched surface, along a contact's axes."""
     return [*(inner(axis, law.velocity) for axis in axes[:2]), 0.0]
 
 
@@ -488,7 +488,7 @@ def _velocity_rows(
     sides: Sequence[tuple[str, Vec]],
     axes: Sequence[Vec],
 ) -> tuple[list[list[Scalar]], list[Scalar]]:
-    """The velocity of a link's point along axes, relative to another's: by z, and by w."""
+    """Velocity rows of a link's point along axes, relative to another's: by z, and by w."""
     rows: list[list[Scalar]] = [[0.0] * model.nv for _ in axes]
     slow: list[Scalar] = [0.0] * len(axes)
     for side, sign in zip(sides, (1.0, -1.0), strict=False):
@@ -507,7 +507,7 @@ def _velocity_rows(
 def _stops(
     model: Model, state: State, h: Scalar, setting: Setting, leaving: Vector, expected: Vector
 ) -> list[GapRows]:
-    """Limits of joints that stop them."""
+    """Rows of joint limits that stop joints."""
     result = []
     stopped = setting.acting.stopped(model)
     for n, side, bound in setting.acting.bounds(model):
@@ -528,7 +528,7 @@ def _vec(x: Sequence[Scalar]) -> Vec:
 
 
 def _plane(inputs: StepInputs, setting: Setting, n: int, origin: Vec) -> tuple[Vec, Scalar]:
-    """The normal of the plane that a point touches, and how far above it a place is."""
+    """The normal of the plane that a point touches, and the height of a place above it."""
     plane: Vector = (0.0, 0.0, 1.0, setting.height)
     if setting.height is None:
         plane = inputs.planes[PLANE * n : PLANE * n + PLANE]
@@ -547,13 +547,13 @@ def laws(
     gaps: Sequence[GapRows],
     delassus: list[list[Scalar]],
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar], list[Scalar], Scalar]:
-    """Returns velocities beside those by z, collisions, b, b without restitution, friction, scale.
+    """Velocities besides those by z, collisions, b, b without restitution, friction, scale.
 
-    They are those of the rows that keep distances, in their order.
+    All for the rows that keep distances, in their order.
     """
     weight = dot(model.gravity, model.gravity)
     slowest = 2.0 * select(-weight, sqrt(weight), 9.81) * h
-    since = div(h, h + memory.length[0])  # of the time between the middles, what is after the last
+    since = div(h, h + memory.length[0])  # share of the time between middles after the last step
     size: Scalar = 1e-12
     slow: list[Scalar] = []
     collides: list[Scalar] = []
@@ -566,7 +566,7 @@ def laws(
         trace: Scalar = 0.0
         for i in range(at.start, at.stop):
             trace = trace + delassus[i][i]
-        moves = IMMOVABLE - trace  # negative where impulses move it
+        moves = IMMOVABLE - trace  # negative if impulses move it
         for i in range(at.start, at.stop):
             delassus[i][i] = delassus[i][i] + select(moves, 0.0, 1.0)
         block = [line[at] for line in delassus[at]]
@@ -576,7 +576,7 @@ def laws(
             for row, w, v in zip(each.rows, each.leaving, each.surface, strict=True)
         ]
         change: list[Scalar] = [0.0] * len(speeds)
-        if not each.jumps:  # of what the rows have turned by since the step before
+        if not each.jumps:  # the row turns as it did since the step before
             change = [since * x for x in subtracted(speeds, memory.rates[at])]
         if each.axes:
             change = within_reach(block, change)
@@ -658,7 +658,7 @@ def finish(
 
 
 def strikes(impulses: Vector, collides: Vector) -> Scalar:
-    """Negative where a row collides, of rows that keep distances."""
+    """Negative if a row that keeps a distance collides."""
     struck: Scalar = 0.0
     for impulse, each in zip(impulses, collides, strict=True):
         struck = minimum(struck, select(-impulse, minimum(each, 0.0), 0.0))
@@ -666,7 +666,7 @@ def strikes(impulses: Vector, collides: Vector) -> Scalar:
 
 
 def in_sequence(impulses: Vector, gaps: Sequence[GapRows], collides: Vector) -> Scalar:
-    """:data:`LATER` where others' collisions close an open contact that rebounds, else 0.
+    """:data:`LATER` if collisions of others close an open contact that rebounds, else 0.
 
     Its own collision comes after these, not at once.
     """
@@ -698,7 +698,7 @@ def ended(
 ) -> tuple[Moving, list[Scalar], list[Scalar]]:  # fmt: skip
     """The state after a step, v of the independent joints, and checks.
 
-    ``q``: where ``travel`` leads; ``correction``: the displacement that takes penetration out.
+    ``q``: the end of ``travel``; ``correction``: the displacement that removes penetration.
     """
     here = terms.state.model
     end = in_turned_axes(model, subtracted(after, terms.rest), terms.middle, back=True)
@@ -742,11 +742,11 @@ def _correction(
     inputs: StepInputs,
     setting: Setting,
 ) -> tuple[list[Scalar], Scalar]:
-    """The least motion in M̂'s norm that takes penetration out, by the step's own rows.
+    """The least motion in M̂'s norm that removes penetration, by the step's own rows.
 
-    Contacts come out by at most :data:`TAKES_PART` at once, so that their rows keep their
-    directions. Also returns by how much the gaps of contacts that act or that end in the ground
-    miss those of the rows: the rows turn.
+    Contacts are corrected by at most :data:`TAKES_PART` at once, so that their rows keep their
+    directions. Second, the distance of contacts that act or end in the ground from where their rows
+    end: the rows turn.
     """
     here = terms.state.model
     state = Configuration(here, q, terms.state.turned)
@@ -767,7 +767,7 @@ def _correction(
         else:
             gaps.append(gap.gap + dot(gap.rows[2], moved_))
         off = gap.gap + dot(gap.rows[2], moved_) - gaps[-1]
-        acts = minimum(gaps[-1], -impulses[3 * n + 2])  # negative where it does
+        acts = minimum(gaps[-1], -impulses[3 * n + 2])  # negative if it does
         miss = maximum(select(acts, _magnitude(off), 0.0), miss)
         gaps[-1] = maximum(gaps[-1], -TAKES_PART)
         normal.append(3 * n + 2)
@@ -783,7 +783,7 @@ def _correction(
 
 
 def corrections(matrix: Sequence[Vector], gaps: Vector) -> list[Scalar]:
-    """Impulses of rows, whose block of G is ``matrix``, that take penetrations out."""
+    """Impulses of rows, with ``matrix`` their block of G, that remove penetrations."""
     y: list[Scalar] = [0.0] * len(gaps)
     for _ in range(CORRECTIONS):
         for i, (row, gap) in enumerate(zip(matrix, gaps, strict=True)):

@@ -1,4 +1,4 @@
-"""What a simulation gives: the states over time, what is measured of them, ways out to files."""
+"""Trajectories: the states of a simulation over time, quantities from them, export to files."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a simulation ended early: ``joint`` met its "lower" or "upper" ``limit`` at ``time``.
+    """Early end of a simulation: ``joint`` met its "lower" or "upper" ``limit`` at ``time``.
 
     Attributes:
-        time: When [s].
+        time: Time [s].
         joint: The joint's name.
         limit: "lower" or "upper".
         position: The limit, which the joint met [rad or m].
@@ -49,11 +49,11 @@ class Stop:
 class Trajectory:
     """States of a model over time.
 
-    ``contact_forces``, ``contact_residual`` and ``contact_places`` are there after time stepping.
-    The first of their k are ``contact_points``, then come ``contact_pairs``.
+    ``contact_forces``, ``contact_residual`` and ``contact_places`` are set after time stepping. The
+    first of their k are ``contact_points``, then come ``contact_pairs``.
 
-    ``v`` and ``tau`` are of the model's independent joints; where these rest at a dead point while
-    others move, ``v`` does not say how, and :attr:`joint_velocities` does.
+    ``v`` and ``tau`` are of the model's independent joints. Where these rest at a dead point while
+    others move, ``v`` does not determine the motion; :attr:`joint_velocities` does.
 
     Attributes:
         model: The robot.
@@ -63,19 +63,19 @@ class Trajectory:
         v: Velocities (T+1, nv).
         tau: Forces (T+1, nv) at these states (those held over a step stand at its beginning); with
             ``saturate=True`` what the motors gave.
-        stop: Why the motion ended before its time.
-        dense: There after an adaptive method, see :meth:`at`.
+        stop: The reason for an early end, or None.
+        dense: Interpolant of an adaptive method, see :meth:`at`.
         contact_forces: Mean force (T, k, 3) [N] on each contact point over each step, in world
             axes.
-        contact_residual: What each step's contact equations fail by (T,), relative to the
-            velocities in them: above 1e-10 they were not solved to rounding.
+        contact_residual: Residual (T,) of each step's contact equations, relative to the velocities
+            in them: above 1e-10 they were not solved to rounding.
         saturated: With ``saturate=True``, which of ``model.actuators`` were asked for more than
             they can (T+1, nu).
         contact_points: The points that may touch the ground.
-        contact_pairs: Links that a callable given as ``contacts=`` has found near each other
-            (``link``, ``other``, ``name``), the force being that on ``link``.
-        contact_places: Where the forces act in the world (T, k, 3) [m], at the steps' beginnings;
-            a callable's at their middles, nan for a pair while it does not name it.
+        contact_pairs: Links that a callable given as ``contacts=`` has named (``link``, ``other``,
+            ``name``); the force is on ``link``.
+        contact_places: Positions of the forces in the world (T, k, 3) [m], at the steps'
+            beginnings; a callable's at their middles, nan for a pair that it does not name.
     """
 
     model: Model
@@ -104,13 +104,13 @@ class Trajectory:
             f"0 to {self.times[-1]:.6g} s>"
         )
 
-    # ---- measured
+    # ---- quantities
 
     @cached_property
     def joint_velocities(self) -> Array:
         """Velocities of all joints of the spanning tree (T+1, n_joint_velocities).
 
-        In ``joint_names`` order, the base first; defined at dead points and change points too.
+        In ``joint_names`` order, the base first; also defined at dead points and change points.
         """
         if self._rates is not None:
             return self._rates
@@ -151,8 +151,8 @@ class Trajectory:
     def events(self) -> tuple[Event, ...]:
         """Touch-downs, lift-offs, slips and sticks: (time, kind, link), in the order of time.
 
-        Of contacts between two links ``link`` is the pair of their names. Points of one link on the
-        ground count as one contact, as do those between the same two links. See
+        For contacts between two links ``link`` is the pair of their names. Points of one link on
+        the ground count as one contact, as do those between the same two links. See
         :func:`robomodel.motion.events.contact_events`. Empty without time stepping.
         """
         return () if self._touching is None else self._touching.events(self.times)
@@ -160,7 +160,7 @@ class Trajectory:
     def at(self, times: ArrayLike) -> tuple[Array, Array]:
         """States at any times of the simulation, by the adaptive method's interpolant.
 
-        Loops are closed there too.
+        Loops are closed there, too.
 
         Args:
             times: Times (...) [s].
@@ -170,7 +170,7 @@ class Trajectory:
             v: Velocities (..., nv).
 
         Raises:
-            ValueError: After other methods, and outside of the times.
+            ValueError: Another method, or times outside of the simulation.
         """
         if self.dense is None:
             raise ValueError(f"method '{self.method}' has no states between steps; use 'dop853'")
@@ -184,7 +184,7 @@ class Trajectory:
             q[index], v[index] = state[:nq], state[nq:]
         return q, v
 
-    # ---- out
+    # ---- export
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -201,12 +201,12 @@ class Trajectory:
         )
 
     def to_numpy(self) -> Array:
-        """One row a state, (T+1, len(columns))."""
+        """The table (T+1, len(columns)), one row a state."""
         measured = [x[:, None] for x in (self.kinetic, self.potential, self.residual)]
         return np.concatenate([self.times[:, None], self.q, self.v, self.tau, *measured], axis=1)
 
     def to_dict(self) -> dict[str, Array]:
-        """Column by name."""
+        """The columns by name."""
         return dict(zip(self.columns, self.to_numpy().T, strict=True))
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -280,9 +280,9 @@ class Trajectory:
         host: str = "127.0.0.1",
         port: int = 8080,
     ) -> Any:
-        """Play the motion: in the viewer's page, or as one HTML file that needs nothing.
+        """Play the motion in the viewer's page, or write it as one HTML file without dependencies.
 
-        Contact forces are arrows; that of the robot's weight is as long as the robot.
+        Contact forces are arrows; the robot's weight would be as long as the robot.
 
         Args:
             path: A file for any browser. Without it the page of :func:`robomodel.views.view`, with
@@ -301,7 +301,7 @@ class Trajectory:
 
 
 def _animation() -> Any:
-    """What plays motions, which stands above them: by its name."""
+    """The module that plays motions, imported by name because it is in a higher layer."""
     return import_module("robomodel.views.animation")
 
 
@@ -309,10 +309,10 @@ class SimulationError(RuntimeError):
     """A motion that cannot be continued.
 
     Attributes:
-        time: Up to when it went [s].
-        trajectory: The states up to there.
-        loops: Where loops are why, their names.
-        condition: How singular their position is as seen from the independent joints.
+        time: Time at which it ended [s].
+        trajectory: The states until then.
+        loops: Names of the loops that are why, if any.
+        condition: Condition of their position as seen from the independent joints.
     """
 
     def __init__(
