@@ -41,10 +41,10 @@ from robomodel.errors import (
 )
 from robomodel.reports.document import Document, plain
 
-FITS = 61  # characters beside the names of commands, in 80 columns, and ", …"
-READABLE = 100  # columns of a message, however wide the terminal is
+FITS = 61  # characters for sentences beside the names of commands, in 80 columns
+READABLE = 100  # most columns of a message, however wide the terminal is
 LOADING = "Loading options"
-NUMBERS = "NUMBERS"  # the value of options that take several numbers in one word
+NUMBERS = "NUMBERS"  # stands for the value of options that take several numbers in one word
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?,?", re.IGNORECASE)
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -62,10 +62,10 @@ Html: TypeAlias = Annotated[
 class Result:
     """The result of a command.
 
-    ``document`` is printed as text or, for ``--json``, as its data; ``text`` stands for its text.
-    ``output`` is the file for either, else they are printed. ``status`` is the exit status,
-    ``complaint`` why it is not 0; a report on the screen states it itself. ``then`` is called when
-    all is printed.
+    ``document`` is printed as text or, with ``--json``, as its data; ``text`` replaces its text.
+    ``output`` is the file for either, else it is printed. ``status`` is the exit status,
+    ``complaint`` why it is not 0; a report on the screen says it itself. ``then`` is called after
+    printing.
     """
 
     document: Document
@@ -77,14 +77,14 @@ class Result:
 
 
 class HasPage(Result):
-    """A result whose document is a page, too, for ``--html``."""
+    """A result whose document can be written as a page (``--html``)."""
 
 
 # ---- errors --------------------------------------------------------------------------------------
 
 
 class UserError(Exception):
-    """An error of the user: the line to print, its source, and the exit status."""
+    """An error that the user can correct: the line to print, its source, the exit status."""
 
     def __init__(self, message: str, status: int = 2, source: Source = NOWHERE) -> None:
         super().__init__(message)
@@ -94,7 +94,7 @@ class UserError(Exception):
 
     @classmethod
     def of(cls, error: Exception, file: str, status: int = 2) -> UserError:
-        """From an error that the user of ``file`` can correct."""
+        """An error that the user of ``file`` can correct, from an exception."""
         match error:
             case UserError():
                 return error
@@ -129,7 +129,7 @@ _USER_ERRORS = (UserError, DescriptionError, ClosureError, ImportError, OSError)
 
 @contextmanager
 def blaming(where: str, status: int = 2) -> Iterator[None]:
-    """Errors of values and names are the user's, in this file or option."""
+    """Turn errors of values and names into the user's, in this file or option."""
     try:
         yield
     except (ClosureError, DescriptionError):
@@ -143,7 +143,7 @@ _OFF = {"floating_base": "--fixed-base", "mend": "--no-mend"}
 
 
 def as_option(name: str, value: object = None, of: str = "") -> str:
-    """The option that is this argument of Python, as messages write it."""
+    """The option for an argument of Python, as messages write it."""
     if value is False:
         return _OFF[name]
     option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
@@ -155,9 +155,9 @@ def as_option(name: str, value: object = None, of: str = "") -> str:
 
 
 def named_number(option: str, text: str, form: str) -> tuple[str, float]:
-    """The name and the number of an option; a UserError that says the form, as "JOINT=NUMBER".
+    """The name and the number of an option; raises UserError with the form, as "JOINT=NUMBER".
 
-    A form in brackets, "[JOINT=]NUMBER", goes without a name; one with a dot has one in the name.
+    A form in brackets, "[JOINT=]NUMBER", allows no name; one with a dot has a dot in the name.
     """
     name, _, number = text.rpartition("=")
     with suppress(ValueError):
@@ -172,7 +172,7 @@ SUFFIXES = (".urdf", ".sdf", ".world", ".xml", ".mjcf", ".xacro", *STAGES)
 
 
 def complete_robots(incomplete: str) -> list[str]:
-    """Shipped robots, robot files, and folders where some may be."""
+    """Shipped robots, robot files, and folders."""
     names = [name for name in shipped.names() if name.startswith(incomplete)]
     paths = sorted(glob.glob(glob.escape(incomplete) + "*"))
     files = [path for path in paths if path.endswith(SUFFIXES)]
@@ -180,7 +180,7 @@ def complete_robots(incomplete: str) -> list[str]:
 
 
 def complete_joints(ending: str = "") -> Callable[[typer.Context, str], list[str]]:
-    """Completes joints that move, of the robot that the command line names before."""
+    """Completes joints that move, of the robot named on the command line."""
     return _names(lambda robot: [j.name for j in robot.joints if j.type != "fixed"], ending)
 
 
@@ -190,9 +190,9 @@ def complete_links() -> Callable[[typer.Context, str], list[str]]:
 
 
 def _second_word() -> str:
-    """The word after the command, where an option without its value ends what is parsed.
+    """The word after the command, where parsing has ended at an option without its value.
 
-    The shells' scripts hand over the whole line, in one of these variables.
+    The shells' scripts pass the whole line in one of these variables.
     """
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
     words = [word for word in line.split()[2:] if not word.startswith("-")]
@@ -210,7 +210,7 @@ def _names(
                 warnings.simplefilter("ignore")
                 candidates = of(parsers.read(path))
         except (OSError, ValueError, ImportError):
-            return []  # a shell has no place for errors
+            return []  # completion cannot report errors
         return [f"{name}{ending}" for name in candidates if name.startswith(incomplete)]
 
     return complete
@@ -220,10 +220,10 @@ def _names(
 
 
 class Grouped(TyperCommand):
-    """A command whose ``--help`` lists the command's own options first, then those of loading."""
+    """A command whose ``--help`` lists its own options first, then those of loading."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse; a UserError with what to write for numbers of one option that are separate."""
+        """Parse; raises UserError if numbers of one option are separate words."""
         lists = {name for each in self.params if each.metavar == NUMBERS for name in each.opts}
         for at, option in enumerate(args):
             if option in lists:
@@ -290,7 +290,7 @@ def runnable(command: Callable[..., Result | Document]) -> Callable[..., int]:
             arguments[group.name] = group.annotation(**{x: arguments.pop(x) for x in fields})
         with arguments_written(as_option), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", DescriptionWarning)
-            warnings.simplefilter("ignore", DeprecationWarning)  # other packages', for developers
+            warnings.simplefilter("ignore", DeprecationWarning)  # of other packages, for developers
             try:
                 result = command(**arguments)
                 result = Result(document=result) if isinstance(result, Document) else result
@@ -386,7 +386,7 @@ def examples_of(command: Callable[..., Any]) -> list[str]:
 
 
 def _type(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """What the shell's word becomes: the default's type, or that which the annotation names."""
+    """The type of an option's value: the default's, or the one that the annotation names."""
     annotation: Any = parameter.annotation
     if isinstance(annotation, str):
         annotation = eval(annotation, getattr(function, "__globals__", {}))
@@ -402,7 +402,7 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 
 def in_short(text: str) -> str:
-    """The part of a command's first sentence that fits a line of the list of commands."""
+    """The part of a command's first sentence that fits the list of commands."""
     sentence = whole = text.partition("\n\n")[0].strip().rstrip(".")
     while len(sentence) > FITS and (cut := max(sentence.rfind(mark) for mark in ":;,")) > 0:
         sentence = sentence[:cut]
@@ -434,12 +434,12 @@ def _print(result: Result, output: Path | None, warned: list[str] | None) -> Non
 
 
 def print_json(report: object, to: TextIO | None = None) -> None:
-    """The report as one JSON document, on standard output if not elsewhere."""
+    """Print the report as one JSON document, by default on standard output."""
     typer.echo(json.dumps(plain(report), indent=2, allow_nan=False), file=to)
 
 
 def complain(text: str) -> None:
-    """One line on standard error; in a terminal, lines that fit it, broken between words."""
+    """Print a line on standard error; in a terminal broken between words."""
     line = " ".join(text.split())
     if sys.stderr.isatty():
         width = min(shutil.get_terminal_size().columns, READABLE)

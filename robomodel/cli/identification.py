@@ -31,7 +31,7 @@ from robomodel.model import Model
 from robomodel.reports.document import Bullets, Document, Section, Table
 from robomodel.reports.identification import by_owner, document
 
-NARROW = 1e4  # a gap between singular values that leaves a doubt
+NARROW = 1e4  # ratio of the gap between singular values below which the rank is in doubt
 
 
 READING = "topic velocities"
@@ -132,7 +132,7 @@ def identify(
 
 
 def _renaming(text: str) -> tuple[str, str]:
-    """The two names of ``--rename``."""
+    """The two names in a value of ``--rename``."""
     old, _, new = text.rpartition("=")
     if not old or not new:
         raise UserError(f"--rename {text}: write it as OLD=NEW")
@@ -231,7 +231,7 @@ def _base_document(model: Model, base: BaseParameters, forces: str) -> Document:
 
 # ---- calibrate -----------------------------------------------------------------------------------
 
-DRAWN_CONFIGURATIONS = 60  # configurations of which --what computes readings
+DRAWN_CONFIGURATIONS = 60  # configurations for which --what computes readings
 
 
 def calibrate(

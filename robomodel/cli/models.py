@@ -26,7 +26,7 @@ from robomodel.reports.document import (
 )
 from robomodel.reports.validation.context import CheckContext
 
-DEEPEST = 16  # deeper levels of the tree are drawn at this one
+DEEPEST = 16  # deepest level of the tree that is indented
 
 
 def info(robot: Robot) -> Document:
@@ -89,7 +89,7 @@ def _transmission(transmission: Transmission) -> dict[str, Any]:
 
 
 def _fixed_links(model: Model) -> list[Link]:
-    """Links that fixed joints hold to the world."""
+    """Links that fixed joints connect to the world."""
     held = {frame.name for frame in model.frames if frame.body < 0}
     return [link for link in model.description.links if link.name in held]
 
@@ -99,7 +99,7 @@ def _mass(link: Link) -> float:
 
 
 def _assumptions(model: Model, floating_base: bool | None) -> list[str]:
-    """What neither the file nor the notes of the model say."""
+    """Assumptions that neither the file nor the notes of the model state."""
     x, y, z = model.gravity
     notes = [f"gravity is {x:g} {y:g} {z:g} m/s²"]
     links, joints = model.description.links, model.description.joints
@@ -207,9 +207,9 @@ def _rotors(model: Model) -> Table:
 
 
 def _tree(model: Model) -> list[str]:
-    """The clusters, each below the one on which it hangs; deeper ones at the deepest level."""
+    """The clusters, each below its parent; those below the deepest level at that level."""
     children: dict[int, list[int]] = {}
-    hooks: list[tuple[int, int]] = []  # what hangs on a cluster hangs there, and how deep
+    hooks: list[tuple[int, int]] = []  # for each cluster: where its children are drawn, and depth
     for n, cluster in enumerate(model.clusters):
         above, depth = (-1, 0) if cluster.parent < 0 else hooks[cluster.parent]
         children.setdefault(above, []).append(n)

@@ -33,7 +33,7 @@ from robomodel.reports.document import Cell, Document, Section, Table, count
 from robomodel.running import track
 from robomodel.tolerances import CLOSED, SAME
 
-ROUND_TRIP = 1e-6  # relative; forward dynamics of a regular state returns a far better than this
+ROUND_TRIP = 1e-6  # relative; at regular states forward dynamics returns a far more exactly
 
 
 def dynamics(
@@ -204,7 +204,7 @@ def _sections(model: Model, state: StateInput, data: Mapping[str, Any]) -> Itera
 # ---- states: read from options and a state file, and completed -----------------------------------
 
 
-ROUNDED_INPUT = 1e-3  # by less than this: one that was rounded when it was typed
+ROUNDED_INPUT = 1e-3  # largest change of a number that was only rounded when typed
 MAX_BYTES = 2**26  # of a state file
 
 _VECTORS = ("q", "v", "a", "tau")
@@ -213,20 +213,20 @@ _KEYS = (*_VECTORS, "positions")
 
 @dataclass(frozen=True)
 class UserNumbers:
-    """Numbers of the user, and where they stand, for messages."""
+    """Numbers from the user, and their place, for messages."""
 
     where: str
     numbers: list[float]
 
     @classmethod
     def typed(cls, where: str, text: str) -> UserNumbers:
-        """Numbers separated by commas or spaces, in brackets or not."""
+        """Numbers separated by commas or spaces, with or without brackets."""
         words = text.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()
         return cls(where, [_finite(word, f"'{word}'", where) for word in words])
 
     @classmethod
     def listed(cls, where: str, value: object) -> UserNumbers:
-        """Numbers in a list, as JSON has them."""
+        """Numbers in a list, from JSON."""
         if not isinstance(value, list):
             raise UserError(f"{where}: a list of numbers is needed")
         for item in value:
@@ -235,7 +235,7 @@ class UserNumbers:
         return cls(where, [_finite(item, str(item), where) for item in value])
 
     def sized(self, size: int, name: str) -> Array:
-        """An array, if there are as many numbers as there shall be."""
+        """An array; raises UserError for another number of numbers than ``size``."""
         if len(self.numbers) != size:
             raise UserError(f"{self.where}: needs {name} = {size} numbers, got {len(self.numbers)}")
         return np.array(self.numbers, dtype=float)
@@ -332,9 +332,9 @@ def _read(file: Path) -> tuple[dict[str, UserNumbers], dict[str, UserNumbers]]:
 
 @dataclass(frozen=True)
 class StateInput:
-    """A state, with the forces of ``--tau`` or None, and notes on what was drawn, zero or closed.
+    """A state, the forces of ``--tau`` or None, and notes on numbers drawn, zero or closed.
 
-    ``findings``: how it differs from the requested one, or is none that the robot may be in.
+    ``findings``: how it differs from the requested one, or why the robot cannot be in it.
     """
 
     q: Array
@@ -402,7 +402,7 @@ def _configuration(model: Model, request: Request) -> tuple[Array, list[str], li
 
 
 def _moved_along(model: Model, positions: Mapping[str, UserNumbers], q: Array) -> list[str]:
-    """Findings on independent joints that move although the request does not name them."""
+    """Findings on independent joints that move though the request does not name them."""
     way = model.difference(model.neutral(), q)
     at = model.joint_positions(q)
     findings = []
@@ -517,7 +517,7 @@ def _measure(model: Model, algorithm: str, states: int, threads: int) -> dict[st
 
 
 def _median(action: Callable[[], object]) -> float:
-    """Seconds that one call takes."""
+    """Median time [s] of a call."""
     action()
     start = time.perf_counter()
     action()

@@ -1,4 +1,4 @@
-"""What controllers share: a robot, tasks, dampings, a solver, and what they refuse."""
+"""The base of controllers: robot, tasks, damping, solver, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from robomodel.model.elements import position_names
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
-MISFIT = 1e-10  # squares of what a target's axes may fail by
+MISFIT = 1e-10  # squared error of a target's axes up to which they count as orthonormal
 UNDETERMINED = 1e8
-"""Σ G² from which on programmes are in tangent coordinates: independent ones do not tell how a
-linkage moves, and rounding in what follows from them grows by as much."""
+"""Σ G² above which programmes are in tangent coordinates: near a dead point independent coordinates
+do not determine a linkage's motion, and amplify rounding by that factor."""
 COMMON = CommonDocumentation(
     {},
     """
     model: The robot.
-    tasks: What to follow.
+    tasks: The tasks to follow.
     solver: "daqp", or a solver of the package qpsolvers.
 """,
     raises="""Raises:
@@ -39,10 +39,10 @@ COMMON = CommonDocumentation(
 
 
 class Controller:
-    """Tasks of a robot, of which every call makes a quadratic programme."""
+    """Tasks of a robot; each call makes and solves a quadratic programme."""
 
     def __init_subclass__(cls) -> None:
-        """Document what all controllers take and raise."""
+        """Add the documentation of common arguments and errors."""
         cls.__doc__ = completed(cls.__doc__ or "", inspect.signature(cls), COMMON)
 
     def __init__(
@@ -64,13 +64,13 @@ class Controller:
         self._solver = solver_of(solver)
 
     def compile(self) -> None:
-        """Compile all that calls may need, at dead points too: before a loop in real time."""
+        """Compile all functions of calls, those for dead points too: before a loop in real time."""
         for function in self._functions():
             with suppress(NoCompilerError):
                 function.kernel()
 
     def _functions(self) -> list[TracedFunction]:
-        """What calls evaluate."""
+        """The functions that calls evaluate."""
         return []
 
     @property
@@ -86,7 +86,7 @@ class Controller:
         return f"<{type(self).__name__} of '{self.model.name}': {names}>"
 
     def _refuse(self, q: Array, targets: Array, v: Array | None = None) -> None:
-        """Raise a ValueError for what is not finite, or no pose."""
+        """Raises ValueError for numbers that are not finite, and for targets that are no poses."""
         check_finite(q, "q", position_names(self.model))
         if v is not None:
             check_finite(v, "v", self.model.dof_names)

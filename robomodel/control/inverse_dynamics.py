@@ -1,9 +1,9 @@
 """Inverse dynamics with tasks: accelerations, motor forces and contact forces (whole-body control).
 
 The unknowns x of the quadratic programme are the forces u of the actuators and the contact forces,
-as shares of the actuators' limits and of the robot's weight. Accelerations follow from them,
-a = M⁻¹ (B u + Σ Jᵀ f - h), so that the equations of motion hold by construction and are no rows.
-One traced function makes the whole programme.
+divided by the actuators' limits and by the robot's weight. Accelerations follow from them, a = M⁻¹
+(B u + Σ Jᵀ f - h), so the equations of motion hold by construction and are no rows. One traced
+function computes the whole programme.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ from robomodel.spatial import Vec, cross
 
 KINDS = ("actuator", "position", "velocity")
 RATE = 20.0  # ω of the barriers [1/s]
-TOUCHING = 1e-3  # [m] from the ground within which a point stands on it
-MOST_FRICTION = 1e6  # coefficient of friction that stands for more
+TOUCHING = 1e-3  # [m] largest distance from the ground of a point that stands on it
+MOST_FRICTION = 1e6  # replaces larger coefficients of friction
 Result: TypeAlias = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicLayout:
-    """What a programme consists of; ``tangents`` as of :class:`~.programme.Layout`.
+    """The parts of a programme; ``tangents``: see :class:`~.programme.ProgrammeLayout`.
 
-    ``points`` (link, offset, radius) may touch; ``scales`` are of the unknowns: actuators' forces,
-    and the last one of contact forces [N].
+    ``points`` (link, offset, radius) may touch; ``scales`` are those of the unknowns: the
+    actuators' forces, and last the contact forces [N].
     """
 
     pieces: tuple[TaskPiece, ...]
@@ -82,17 +82,17 @@ class DynamicLayout:
 
     @property
     def equalities(self) -> int:
-        """Rows of points that stand, and of hard tasks."""
+        """Rows of standing points and of hard tasks."""
         hard = sum(len(piece.kept) for piece in self.pieces if piece.task.hard)
         return 3 * len(self.points) + hard
 
     @property
     def unknowns(self) -> int:
-        """Forces of actuators and of contacts."""
+        """Number of forces of actuators and of contacts."""
         return len(self.scales) - 1 + 3 * len(self.points)
 
     def sizes(self, model: Model) -> dict[str, int]:
-        """Arguments of its traced function."""
+        """Lengths of the arguments of its traced function."""
         numbers = max((p.weights + 2 + len(p.kept) for p in self.pieces), default=0)
         targets = max((p.first + p.size for p in self.pieces), default=0)
         sizes = {"q": model.nq, "v": model.nv, "targets": targets, "weights": numbers}
@@ -103,7 +103,7 @@ class DynamicLayout:
         return sizes
 
     def results(self, model: Model) -> dict[str, tuple[int, ...]]:
-        """Results of its traced function."""
+        """Shapes of the results of its traced function."""
         n, k = self.unknowns, len(self.points)
         m = len(self.limits.slots) + 4 * k + self.equalities
         shapes: dict[str, tuple[int, ...]] = {
@@ -116,10 +116,10 @@ class DynamicLayout:
 
 @traced
 def id_program(model: Model, layout: DynamicLayout) -> TracedFunction:
-    """(q, v, targets, …) → the quadratic programme of shares x of forces, and a = a0 + P x.
+    """(q, v, targets, …) → the quadratic programme of scaled forces x, and a = a0 + P x.
 
-    Rows are those of limits, of friction, of standing points and of hard tasks. ``axes``: of each
-    contact's unknowns, the normal last. ``checks``: Σ G² of linkages, by how much poses are none.
+    Rows are those of limits, friction, standing points and hard tasks. ``axes``: of each contact's
+    unknowns, the normal last. ``checks``: Σ G² of linkages, and the squared error of poses.
     """
     sizes = layout.sizes(model)
 
@@ -132,7 +132,7 @@ def id_program(model: Model, layout: DynamicLayout) -> TracedFunction:
 
 
 class _Programme:
-    """The numbers of a programme, over scalars of any kind."""
+    """The terms of a programme, over scalars of any kind."""
 
     def __init__(self, model: Model, layout: DynamicLayout, x: Mapping[str, Vector]) -> None:
         self.layout, self.x = layout, x
@@ -143,7 +143,7 @@ class _Programme:
         self._respond()
 
     def _respond(self) -> None:
-        """a = a0 + P x; the rows and accelerations J̇ v of points in their axes."""
+        """Compute a = a0 + P x, and the rows and accelerations J̇ v of points in their axes."""
         at, layout = self.at, self.layout
         model, q, v = at.model, at.q, at.v
         mass = crba(model if layout.tangents else reduced(model, "crba"), q)
@@ -168,11 +168,11 @@ class _Programme:
         self.columns = [factors.solve(column) for column in columns]
 
     def over_forces(self, row: Vector) -> list[Scalar]:
-        """A row over accelerations as one over x."""
+        """A row over x, from one over accelerations."""
         return [dot(row, column) for column in self.columns]
 
     def numbers(self) -> list[Scalar]:
-        """All results."""
+        """All results, one after the other."""
         layout, at, x = self.layout, self.at, self.x
         n = layout.unknowns
         rows: Matrix = []
@@ -220,7 +220,7 @@ class _Programme:
         ]  # fmt: skip
 
     def _actuators(self) -> list[tuple[Scalar, Scalar]]:
-        """Between what the shares of the actuators' forces stay at their rates."""
+        """Bounds of the actuators' scaled forces at their rates."""
         at, layout = self.at, self.layout
         actuators = at.model.actuators
         if not layout.bounded:
@@ -270,7 +270,7 @@ class _Programme:
         return matrix, between, ends
 
     def _cones(self) -> tuple[Matrix, list[tuple[Scalar, Scalar]]]:
-        """The inscribed pyramid: |t| <= μ/√2 n along each of two directions."""
+        """Friction as an inscribed pyramid: |t| <= μ/√2 n along each of two directions."""
         layout = self.layout
         first = len(layout.scales) - 1
         rows: Matrix = []
@@ -288,7 +288,7 @@ class _Programme:
         return rows, between
 
     def _independent(self) -> tuple[list[Scalar], Matrix]:
-        """a0 and P of the model's v, of what they are over its coordinates here."""
+        """a0 and P over the model's v, from those over its coordinates here."""
         a0, columns, at = list(self.a0), [list(column) for column in self.columns], self.at
         if self.layout.tangents:
             for each in tangent.linkages(at.model):
@@ -307,7 +307,7 @@ class _Programme:
 def _point(
     at: Instant, point: tuple[str, tuple[float, float, float], float], normal: Vec
 ) -> tuple[Matrix, list[Scalar]]:
-    """J and J̇ v of what touches: a point, or the lowest one of a sphere that rolls."""
+    """J and J̇ v of a contact: a point, or the lowest one of a rolling sphere."""
     link, offset, radius = point
     place = frames.place(at.model, (link, offset), "local_world_aligned")
     rows = frames.jacobian(at.model, at.q, place)
@@ -323,7 +323,7 @@ def _point(
 
 
 def contact_axes(normal: Vector) -> tuple[Vec, Vec, Vec]:
-    """Two directions across a unit normal, and the normal; x and y of the world for one upwards.
+    """Two directions across a unit normal, and the normal; the world's x and y for one upwards.
 
     Duff et al., *Building an orthonormal basis, revisited*, 2017.
     """
@@ -337,25 +337,24 @@ def contact_axes(normal: Vector) -> tuple[Vec, Vec, Vec]:
 class InverseDynamics(Controller):
     """Accelerations, motor forces and contact forces that follow tasks within limits.
 
-    Each task wants ẍ = gain e - 2 √gain ẋ, frames' origins as points; Σ ½ |W (J a + J̇ v - ẍ)|² is
-    least, plus ½ (damping + Σ lm |gain W e|²) of the squares of the forces as shares of the
-    actuators' limits and of the robot's weight. Hard tasks hold exactly. Points that stand do not
-    accelerate, or several of a link that turns as little as they can; their forces push, within
-    the four-sided pyramid in the cone of friction, two of whose sides face along x of the world.
-    Positions and velocities of joints, dependent joints and rotors too, are kept by barriers,
-    ẍ <= ω² (upper - x) - 2 ω ẋ and ẍ <= ω (limit - ẋ), with ω = 20/s; forces of actuators by
-    their torque-speed curves.
+    Each task demands ẍ = gain e - 2 √gain ẋ, at frames' origins as points; minimised is
+    Σ ½ |W (J a + J̇ v - ẍ)|² plus ½ (damping + Σ lm |gain W e|²) times the squared scaled forces.
+    Hard tasks hold exactly. Points that stand do not accelerate; several on a link that turns do so
+    as little as possible. Their forces push, within the four-sided pyramid in the cone of friction,
+    two of whose sides face along x of the world. Positions and velocities of joints, also of
+    dependent joints and rotors, are limited by barriers, ẍ <= ω² (upper - x) - 2 ω ẋ and
+    ẍ <= ω (limit - ẋ), with ω = 20/s; forces of actuators by their torque-speed curves.
 
     Args:
         contacts: Points that may stand: links, (link, offset), or (link, offset, radius) of
             spheres.
-        friction: Coulomb's coefficient, one or one for each of them; inf for none.
+        friction: Coulomb's coefficient, one or one for each of them; inf for unlimited friction.
         limits: Kinds of limits, "actuator", "position" and "velocity", and :class:`HalfSpace` and
             :class:`AccelerationLimit`.
         passive: Count the file's springs and damping among the forces.
-        ground: What the points stand on, whose friction and normals count; points within 1 mm of it
-            stand by default. Without ``contacts`` they are those of the collision shapes.
-        damping: Damping of all forces, beside that of the tasks.
+        ground: The ground of the points, with its friction and normals; points within 1 mm of it
+            stand by default. Without ``contacts`` the points are those of the collision shapes.
+        damping: Damping of all forces, in addition to that of the tasks.
     """
 
     def __init__(
@@ -440,9 +439,9 @@ class InverseDynamics(Controller):
         Args:
             q: Configuration (..., nq), closed.
             v: Velocities (..., nv).
-            targets: Task, or its name, → what the task's class says; batch axes broadcast.
-            standing: Which contacts stand (k,), all by default, or with a ground those on it; the
-                others have no force.
+            targets: Task, or its name, → its target, see the task's class; batch axes broadcast.
+            standing: Whether each contact stands (k,); default all, or with a ground those on it.
+                The others have no force.
 
         Returns:
             a: Accelerations of the independent coordinates.
@@ -451,7 +450,7 @@ class InverseDynamics(Controller):
 
         Raises:
             InfeasibleError: Limits, contacts and hard tasks contradict each other; its message
-                names them. In a batch the state's rows are not-a-number, with a RuntimeWarning.
+                names them. In a batch that row is not-a-number, with a RuntimeWarning.
             ValueError: Arrays that do not fit, or are not finite; targets that are missing, or are
                 no poses.
         """
@@ -485,7 +484,7 @@ class InverseDynamics(Controller):
         return results[0], results[1], results[2]
 
     def _standing(self, q: Array, standing: ArrayLike | None) -> tuple[Mask, Array]:
-        """Which contacts stand, and the normals (k, 3)."""
+        """Whether each contact stands, and the normals (k, 3)."""
         k = len(self.contacts)
         touching, normals = self._upright
         if self.ground is not None and k:
@@ -530,7 +529,7 @@ class InverseDynamics(Controller):
         return a, forces[:nu], pushed
 
     def _undetermined(self) -> Result:
-        """Not-a-number, at a change point of a linkage."""
+        """Not-a-number with a RuntimeWarning, at a change point of a linkage."""
         warn(
             RuntimeWarning(
                 f"inverse dynamics of '{self.model.name}' is not-a-number: a linkage is at a "
@@ -541,7 +540,7 @@ class InverseDynamics(Controller):
         return np.full(self.model.nv, np.nan), np.full(nu, np.nan), np.full((k, 3), np.nan)
 
     def _solved(self, parts: Mapping[str, Array], standing: Mask) -> Array:
-        """x of the programme with the contacts that stand."""
+        """The solution x of the programme with the standing contacts."""
         columns, bounds = self._selection(standing)
         n, x = len(columns), np.zeros(len(self._scales))
         if not n:
@@ -565,7 +564,7 @@ class InverseDynamics(Controller):
         return x
 
     def _minimum(self, programme: QuadraticProgram, held: int) -> Array:
-        """Its minimum; points of a link that turns keep as still as they can together."""
+        """Its minimum; several points of a link that turns accelerate as little as possible."""
         try:
             return quadratic.solve(programme, self._solver)
         except IncompatibleBoundsError:
@@ -593,7 +592,7 @@ class InverseDynamics(Controller):
         return self._selections[key]
 
     def _labels(self, bounds: Indices, parts: Mapping[str, Array]) -> tuple[str, ...]:
-        """What bounds are of, in words."""
+        """Names of the bounds, for messages."""
         layout, limits = self._layout, self._layout.limits
         links = [point[0] for point in layout.points]
         names = [f"force of actuator '{each.name}'" for each in self.model.actuators]
@@ -621,7 +620,7 @@ class InverseDynamics(Controller):
 def _with_rows(
     programme: QuadraticProgram, rows: slice, equal: Array, right: Array
 ) -> QuadraticProgram:
-    """The programme with other equalities in the place of some."""
+    """The programme with other equalities in place of some of its rows."""
     n = len(programme.gradient)
     lower, upper = (
         np.concatenate([x[: n + rows.start], right, x[n + rows.stop :]])

@@ -33,25 +33,25 @@ from robomodel.tolerances import EXACTLY_CLOSED, NOTHING
 
 KINDS = ("position", "velocity")
 LIMIT_SHARE = 0.5  # of the way to a position limit that a step may go, as in pink
-HALVINGS = 6  # of a step that loops cannot follow at once
-RESTARTS = 6  # of a search that does not reach its targets, from random configurations
+HALVINGS = 6  # of a step that loops cannot follow
+RESTARTS = 6  # from random configurations, of a search that does not reach its targets
 
 
 class InverseKinematics(Controller):
-    """Velocities that follow tasks within limits, loops closed by the coordinates.
+    """Velocities that follow tasks within limits, in coordinates in which loops stay closed.
 
     The step d = v dt minimises Σ ½ |W (J d - gain e)|² + ½ (damping + Σ lm |gain W e|²) |d|² over
     the tasks' errors e, costs W and Jacobians J, as pink's ``solve_ik``. Hard tasks hold exactly,
     J d = gain e. Limits hold for dependent joints and rotors too: ½ (lower - x) <= Δx <= ½ (upper -
     x) and |Δx| <= dt · velocity limit, with Δx their first-order change.
 
-    Where independent coordinates do not tell how a linkage moves, as at dead points, steps are in
-    tangent coordinates.
+    Where independent coordinates do not determine a linkage's motion, as at dead points, steps are
+    in tangent coordinates.
 
     Args:
         limits: Kinds of limits, "position" and "velocity", and :class:`HalfSpace` and
-            :class:`AccelerationLimit`, with which calls need v.
-        damping: Damping of all steps, beside that of the tasks.
+            :class:`AccelerationLimit`; the latter needs v in calls.
+        damping: Damping of all steps, in addition to that of the tasks.
     """
 
     def __init__(
@@ -91,18 +91,18 @@ class InverseKinematics(Controller):
         *,
         v: ArrayLike | None = None,
     ) -> Array:
-        """Velocities (..., nv) with which a step of dt [s] goes towards the targets.
+        """Velocities (..., nv) whose step of dt [s] goes towards the targets.
 
         Args:
             q: Configuration (..., nq), closed.
             dt: Length of the step [s].
-            targets: Task, or its name, → what the task's class says; batch axes broadcast with
-                q's.
+            targets: Task, or its name, → its target, see the task's class; batch axes broadcast
+                with q's.
             v: Velocities (..., nv) before the step, with an :class:`AccelerationLimit`.
 
         Raises:
-            InfeasibleError: Limits and hard tasks contradict each other; its message names them. In
-                a batch the state's row is not-a-number, with a RuntimeWarning.
+            InfeasibleError: Limits and hard tasks contradict each other; its message names them.
+                In a batch that row is not-a-number, with a RuntimeWarning.
             ValueError: Arrays that do not fit, or are not finite; targets that are missing, or are
                 no poses.
         """
@@ -117,7 +117,7 @@ class InverseKinematics(Controller):
         return velocities
 
     def _before(self, v: ArrayLike | None) -> tuple[Array, ...]:
-        """The velocity before a step, where limits depend on it."""
+        """The velocity before a step, if limits depend on it."""
         if not self._layout.limits.moving:
             return ()
         if v is None:
@@ -136,19 +136,19 @@ class InverseKinematics(Controller):
     ) -> Array:
         """The configuration (nq,) after a step of dt [s], loops closed to 1e-12.
 
-        As ``model.integrate(q, ik(q, dt, targets) * dt)``, and through dead points, where the
-        velocities of independent joints do not tell how a linkage moves on.
+        It is ``model.integrate(q, ik(q, dt, targets) * dt)``, but also passes dead points, where
+        velocities of independent joints do not determine how a linkage moves on.
 
         Args:
             q: One configuration (nq,), closed.
             dt: Length of the step [s].
-            targets: As of a call.
-            v: As of a call.
+            targets: As in a call.
+            v: As in a call.
 
         Raises:
             ClosureError: Loops cannot follow the step.
-            InfeasibleError: As of a call.
-            ValueError: Likewise.
+            InfeasibleError: As in a call.
+            ValueError: As in a call.
         """
         at = as_array(q, self.model.nq, "q", "nq")
         check_one_configuration(at, "q")
@@ -183,24 +183,25 @@ class InverseKinematics(Controller):
     ) -> Array:
         """Configurations that reach the targets, within position limits, loops closed to 1e-12.
 
-        Gains and the tasks' dampings do not matter here. A :class:`PostureTask` beside other tasks
-        chooses between configurations that reach the others' targets. Where a search from q ends
-        elsewhere, others start from random configurations with q's floating base; the result may
-        then be on another branch of loops.
+        Gains and the tasks' damping have no effect. A :class:`PostureTask` beside other tasks
+        chooses among configurations that reach the others' targets. If a search from q fails,
+        others start from random configurations with q's floating base; the result may then be on
+        another branch of the loops.
 
         Args:
-            q: Where to begin (..., nq).
-            targets: As of a call.
-            tolerance: Largest component of errors [m, rad] that counts as reached.
-            iterations: Of a search, at most.
-            restarts: From how many random configurations, at most.
+            q: Start of the search (..., nq).
+            targets: As in a call.
+            tolerance: Largest component of errors [m, rad] of a target that counts as reached.
+            iterations: Most iterations of a search.
+            restarts: Most searches from random configurations.
 
         Returns:
             q: Configurations (..., nq). Where targets are not reached the nearest by the tasks'
-                costs, with a RuntimeWarning that says by how much, and which limits are met there.
+                costs, with a RuntimeWarning that tells the errors and the limits that are met
+                there.
 
         Raises:
-            ClosureError: q does not close.
+            ClosureError: The loops of q cannot be closed.
             ValueError: Arrays that do not fit or are not finite, targets that are no poses.
         """
         model = self.model
@@ -302,7 +303,7 @@ class InverseKinematics(Controller):
         further: tuple[Array, ...],
         results: Array,
     ) -> Array:
-        """The step of one state whose minimum without limits exceeds some, or is none."""
+        """The step of one state whose minimum without limits exceeds some, or is undefined."""
         excess, growth, unfit = results[-3:].tolist()
         if not (excess < math.inf and growth < UNDETERMINED and unfit < MISFIT):
             self._refuse(q, targets)
@@ -322,14 +323,14 @@ class InverseKinematics(Controller):
             ) from None
 
     def _named(self, labels: Sequence[str]) -> tuple[str, ...]:
-        """Labels with tasks by name, whose numbers programmes have."""
+        """Labels with the names of tasks in place of their indices."""
         names = {f"hard task '{i}'": f"hard task '{t.name}'" for i, t in enumerate(self.tasks)}
         return tuple(names.get(label, label) for label in labels)
 
     def _singular(
         self, q: Array, targets: Array, settings: Array, further: tuple[Array, ...]
     ) -> Array:
-        """The step where independent coordinates do not tell the motion: in tangent coordinates."""
+        """The step in tangent coordinates, where independent ones do not determine the motion."""
         bases = bases_of(self.model, q)
         z = self._tangent_step(q, targets, settings, further, bases)
         model = self.model
@@ -361,7 +362,7 @@ def inverse_kinematics(
     targets: Mapping[FrameLike, ArrayLike],
     guess: ArrayLike | None = None,
 ) -> Array:
-    """The configuration with these poses of frames, points and joints, within all joints' limits.
+    """A configuration with these poses of frames, points and joints, within joint limits.
 
     :class:`robomodel.control.InverseKinematics` has costs, hard tasks, and steps in time.
 
@@ -369,11 +370,11 @@ def inverse_kinematics(
         model: The robot.
         targets: A link's name, or (link, offset), → its pose (..., 4, 4) or the position (..., 3)
             of its origin in the world; a joint's name → its position, a number.
-        guess: Where to begin (..., nq), :meth:`Model.neutral` by default.
+        guess: Start of the search (..., nq), :meth:`Model.neutral` by default.
 
     Returns:
-        q: Configuration (..., nq), loops closed. Where the targets are out of reach the nearest,
-            with a RuntimeWarning that says by how much, and which limits are met there.
+        q: Configuration (..., nq), loops closed. Where targets are out of reach the nearest, with
+            a RuntimeWarning that tells the errors and the limits that are met there.
 
     Raises:
         UnknownNameError: A link or a joint that is not known.

@@ -1,7 +1,7 @@
-"""Limits of a controller: rows over velocities or accelerations, and between what they stay.
+"""Limits of a controller: rows over velocities or accelerations, and their bounds.
 
-Every joint with one freedom has them, dependent joints and rotors too, as rows of G. What limits
-the same row, or constant multiples of it as a motor and the joint that it drives, is one row.
+Every joint with one freedom has limits, dependent joints and rotors too, by its row of G. Limits of
+the same row, or of multiples of it as for a motor and the joint that it drives, share one row.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Slot: TypeAlias = tuple[Literal["column", "row", "half-space"], int]
 
 @dataclass(frozen=True)
 class HalfSpace:
-    """A point stays where normal · p <= offset, in world axes: a wall, a floor, a plane between.
+    """A point stays where normal · p <= offset, in world axes: behind a wall, above a floor.
 
     Attributes:
         frame: A link's name, for its origin, or (link, offset).
-        normal: Direction (3,) that points out of what is allowed; of any length.
+        normal: Direction (3,) out of the allowed half-space; of any length.
         offset: Distance of the plane from the world's origin along the normal [m].
     """
 
@@ -57,7 +57,7 @@ class HalfSpace:
 
 @dataclass(frozen=True)
 class AccelerationLimit:
-    """Joints with one freedom accelerate by no more than this, dependent ones and rotors too.
+    """A bound on accelerations of joints with one freedom, dependent ones and rotors too.
 
     Attributes:
         most: Largest acceleration [rad/s², m/s²], one number or one for each joint.
@@ -84,10 +84,9 @@ LimitLike: TypeAlias = str | HalfSpace | AccelerationLimit
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What has limits: a joint's position, velocity or acceleration, or a point's distance from a
-    plane.
+    """A limited quantity: position, velocity or acceleration of a joint, or distance from a plane.
 
-    ``slot``: the row that it bounds, ``factor`` times which its rate is.
+    ``slot``: the row that it bounds; its rate is ``factor`` times that row's.
     """
 
     label: str
@@ -108,26 +107,26 @@ class ControlLimits:
 
     @property
     def moving(self) -> bool:
-        """Whether they depend on the velocity."""
+        """Whether some depend on the velocity."""
         return any(q.kind == "acceleration" for q in self.quantities)
 
     @property
     def columns(self) -> list[int]:
-        """The independent velocities that are bounded themselves."""
+        """The independent velocities that have bounds themselves."""
         return sorted({q.slot[1] for q in self.quantities if q.slot[0] == "column"})
 
     @property
     def rows(self) -> list[Slot]:
-        """What else is bounded."""
+        """Other rows that have bounds."""
         return list(dict.fromkeys(q.slot for q in self.quantities if q.slot[0] != "column"))
 
     @property
     def slots(self) -> list[Slot]:
-        """Everything that is bounded."""
+        """All that have bounds: columns, then rows."""
         return list(dict.fromkeys(q.slot for q in self.quantities))
 
     def row(self, at: Instant, slot: Slot) -> tuple[list[Scalar], Scalar]:
-        """J of a slot's rate J v, and J̇ v."""
+        """J and J̇ v of a slot, whose rate is J v."""
         kind, index = slot
         if kind == "row":
             return at.jacobian[index], at.bias(index)
@@ -142,7 +141,7 @@ class ControlLimits:
         return row, dot(plane.normal, point.bias)
 
     def value(self, at: Instant, quantity: Quantity) -> Scalar:
-        """A position, or -distance from a plane (at most 0)."""
+        """A position, or minus the distance from a plane (at most 0)."""
         if quantity.kind == "half-space":
             plane = self.half_spaces[quantity.index]
             return -dot(plane.normal, self._point(at, plane).error)
@@ -155,9 +154,9 @@ class ControlLimits:
     def bounds(
         self, at: Instant, interval: Callable[[Quantity], tuple[Scalar, Scalar]]
     ) -> tuple[dict[Slot, tuple[Scalar, Scalar]], list[Scalar]]:
-        """Between what each slot's row stays; and the same of each quantity, as if alone.
+        """The bounds of each slot's row; and the bounds by each quantity alone.
 
-        ``interval``: between what a quantity's rate (or step, or acceleration) stays.
+        ``interval``: returns the bounds of a quantity's rate (or step, or acceleration).
         """
         result: dict[Slot, tuple[Scalar, Scalar]] = {}
         ends: list[Scalar] = []
@@ -173,7 +172,7 @@ class ControlLimits:
         return result, ends
 
     def responsible(self, slot: Slot, ends: Array, bounds: tuple[float, float]) -> list[str]:
-        """Which quantities' bounds are a slot's bounds; ``ends`` of all quantities."""
+        """Labels of the quantities whose bounds are a slot's; ``ends``: all bounds."""
         result = []
         for quantity, (low, high) in zip(self.quantities, ends.reshape(-1, 2), strict=True):
             if quantity.slot == slot and (low >= bounds[0] or high <= bounds[1]):
@@ -188,7 +187,7 @@ def limits_of(
     *,
     tangent: bool = False,
 ) -> ControlLimits:
-    """The limits that a controller names: kinds among ``allowed``, and others.
+    """The limits that a controller names: kinds among ``allowed``, and objects.
 
     ``tangent``: rows of linkages are over tangent coordinates.
     """
@@ -240,14 +239,14 @@ def as_limits(limits: LimitLike | Iterable[LimitLike]) -> tuple[LimitLike, ...]:
 
 
 def one_freedom(model: Model, limit: AccelerationLimit) -> dict[str, float]:
-    """The largest acceleration of each joint; joints that are known, with one freedom each."""
+    """The largest acceleration of each joint; raises an error unless joints have one freedom."""
     check_joints(model, limit.names)
     most = np.broadcast_to(limit.most, (len(limit.names),)).tolist()
     return dict(zip(limit.names, most, strict=True))
 
 
 def _slot(cluster: Cluster, row: int, *, tangent: bool) -> tuple[Slot, float]:
-    """What a joint's row of G bounds: an independent velocity, where it is a multiple of one."""
+    """The slot that a joint's row of G bounds: an independent velocity, if a multiple of one."""
     constraint = cluster.constraint
     i = row - cluster.spanning_v.start
     if isinstance(constraint, LoopConstraint):

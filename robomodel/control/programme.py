@@ -1,7 +1,7 @@
-"""Differential inverse kinematics as a quadratic programme: the traced function of it.
+"""Differential inverse kinematics as a quadratic programme, in one traced function.
 
-One traced function makes the whole programme of all tasks and limits, and its minimum where no
-limit is met.
+It computes the programme of all tasks and limits, and the minimum for the case that no limit is
+met.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from robomodel.scalars import (
 )
 from robomodel.tolerances import HUGE
 
-EXCHANGES = 4  # of active bounds in a kernel
-EXCHANGED = 1e-11  # by how much a minimum within bounds may fail
-INDEPENDENT_ROWS = 1e-8  # square of the sine between hard rows from which on they are independent
+EXCHANGES = 4  # iterations on active bounds in a kernel
+EXCHANGED = 1e-11  # largest error of a minimum within bounds
+INDEPENDENT_ROWS = 1e-8  # squared sine between hard rows above which they are independent
 
 
 @dataclass(frozen=True, slots=True)
 class ProgrammeLayout:
-    """What a programme consists of: pieces of tasks and limits, all of a model.
+    """The parts of a programme: pieces of tasks and limits, all of a model.
 
     ``tangents``: in tangent coordinates of linkages, whose bases are a further argument.
     """
@@ -55,21 +55,21 @@ class ProgrammeLayout:
 
     @property
     def soft(self) -> list[TaskPiece]:
-        """Those that are weighed."""
+        """The pieces of tasks that are not hard."""
         return [piece for piece in self.pieces if not piece.task.hard]
 
     @property
     def equalities(self) -> int:
-        """Rows of hard tasks."""
+        """Number of rows of hard tasks."""
         return sum(len(piece.kept) for piece in self.pieces if piece.task.hard)
 
     @property
     def errors(self) -> int:
-        """Rows of all tasks."""
+        """Number of rows of all tasks."""
         return sum(len(piece.kept) for piece in self.pieces)
 
     def sizes(self, model: Model) -> dict[str, int]:
-        """Arguments of its traced function."""
+        """Lengths of the arguments of its traced function."""
         numbers = max((p.weights + 2 + len(p.kept) for p in self.pieces), default=0)
         targets = max((p.first + p.size for p in self.pieces), default=0)
         sizes = {"q": model.nq, "targets": targets, "weights": numbers, "settings": 3}
@@ -80,7 +80,7 @@ class ProgrammeLayout:
         return sizes
 
     def results(self, model: Model) -> dict[str, tuple[int, ...]]:
-        """Results of its traced function."""
+        """Shapes of the results of its traced function."""
         n, m = model.nv, len(self.limits.rows) + self.equalities
         return {
             "H": (n, n), "c": (n,), "A": (m, n), "lower": (n + m,), "upper": (n + m,),
@@ -91,13 +91,14 @@ class ProgrammeLayout:
 
 @traced
 def ik_program(model: Model, layout: ProgrammeLayout) -> TracedFunction:
-    """(q, targets, weights, settings, …) → the quadratic programme of a step d, and more.
+    """(q, targets, weights, settings, …) → the quadratic programme of a step d, its minimum,
+    checks.
 
     ½ dᵀ H d + c · d, lower <= [d; A d] <= upper, hard tasks last. ``settings``: the time step, the
-    damping, the share of the way to position limits. Further arguments are the velocity before,
-    where limits depend on it, and bases of tangents. ``error``: of all tasks, without weights.
+    damping, the share of the way to position limits. Further arguments are the velocity before the
+    step, if limits depend on it, and bases of tangents. ``error``: of all tasks, without weights.
     ``ends``: bounds by each limited quantity alone. ``step``: the minimum without bounds.
-    ``checks``: by how much the step exceeds bounds, Σ G² of linkages, by how much poses are none.
+    ``checks``: excess of the step over bounds, Σ G² of linkages, squared error of poses.
     """
     sizes = layout.sizes(model)
 
@@ -181,7 +182,7 @@ def _programme(
     lower, upper = ([*part, *right] for part in transposed(between) or ([], []))
     excess = select(regular - INDEPENDENT_ROWS, 1.0, excess)
     sizes = dot(step, step) + dot(right, right)
-    excess = select(sizes - HUGE, excess, math.inf)  # where it is no number, too
+    excess = select(sizes - HUGE, excess, math.inf)  # infinite also where it is not-a-number
     checks = [excess, at.growth, unfit(layout.pieces, targets)]
     return [
         *(x for row in hessian for x in row), *gradient,
@@ -200,9 +201,9 @@ def _minimum(
 ) -> tuple[list[Scalar], Scalar]:
     """The minimum of ½ |J d - e|² + ½ damping |d|² where hard rows hold, without bounds.
 
-    Hard rows are made orthonormal, which gives the shortest d that meets them; what remains is
-    least squares of the rest of J, in whose normal equations they take part so that these are
-    regular. Beside it the least square of a sine between a hard row and those before it.
+    Hard rows are made orthonormal, which gives the shortest d that meets them. The rest is least
+    squares over the rest of J; hard rows are added to its normal equations to make them regular.
+    Second, the least squared sine between a hard row and those before it.
     """  # fmt: skip
     basis: list[list[Scalar]] = []
     held: list[Scalar] = []
@@ -233,8 +234,8 @@ def _minimum(
 
 
 def _least(rows: Sequence[Vector], pulls: Vector, damping: Scalar) -> list[Scalar]:
-    """Least squares with a damping: of few rows J, Jᵀ (J Jᵀ + damping)⁻¹ e, which has no rounding
-    in the directions that no row sees.
+    """Damped least squares: with few rows J by Jᵀ (J Jᵀ + damping)⁻¹ e, which has no rounding in
+    directions that no row has.
     """
     columns = transposed(rows)
     few = len(rows) < len(columns)
@@ -250,11 +251,11 @@ def _least(rows: Sequence[Vector], pulls: Vector, damping: Scalar) -> list[Scala
 
 @traced
 def bounded_minimum(model: Model) -> TracedFunction:
-    """(H, c, lower, upper) → x of least ½ xᵀ H x + c · x within bounds, and how far it fails.
+    """(H, c, lower, upper) → x of least ½ xᵀ H x + c · x within bounds, and its error.
 
     A primal-dual active-set method with a fixed number of steps (Hintermüller, Ito and Kunisch,
-    *The primal-dual active set strategy as a semismooth Newton method*, 2002). What x fails by is
-    its distance from x - (H x + c)_i / H_ii clipped to the bounds, zero at the minimum alone.
+    *The primal-dual active set strategy as a semismooth Newton method*, 2002). The error is the
+    distance of x from x - (H x + c)_i / H_ii clipped to the bounds, zero only at the minimum.
     """
     n = model.nv
 
@@ -297,7 +298,7 @@ def _descended(hessian: Sequence[Vector], c: Vector, x: Vector) -> list[Scalar]:
 
 
 class ProgrammeResults:
-    """What a traced programme gives, by name: views of its numbers (..., size)."""
+    """Results of a traced programme by name, as views of its numbers (..., size)."""
 
     def __init__(self, layout: ProgrammeLayout, model: Model) -> None:
         self.layout, self.size, self.equalities = layout, model.nv, layout.equalities
@@ -308,7 +309,7 @@ class ProgrammeResults:
             at += math.prod(shape)
 
     def get(self, name: str, numbers: Array) -> Array:
-        """One of the results."""
+        """The array of one result."""
         first, last, shape = self.places[name]
         part: Array = numbers[..., first:last]
         return part if len(shape) == 1 else part.reshape(*part.shape[:-1], *shape)
@@ -319,7 +320,7 @@ class ProgrammeResults:
         return QuadraticProgram(h, c, a, lower, upper, self.equalities)
 
     def within_bounds(self, model: Model, numbers: Array) -> tuple[Array, Mask]:
-        """Minima (m, nv) with bounds of single velocities alone, and which of them meet all."""
+        """Minima (m, nv) with bounds of single velocities alone; whether each meets all bounds."""
         if self.equalities:
             return np.zeros((len(numbers), self.size)), np.zeros(len(numbers), bool)
         n = self.size
@@ -331,7 +332,7 @@ class ProgrammeResults:
         return x, (results[:, n] <= EXCHANGED) & (np.max(beyond, axis=1, initial=0.0) <= EXCHANGED)
 
     def labels(self, rows: Iterable[int], numbers: Array) -> tuple[str, ...]:
-        """What bounds and rows are of, in words."""
+        """Names of bounds and rows, for messages."""
         limits, ends = self.layout.limits, self.get("ends", numbers)
         lower, upper = self.get("lower", numbers), self.get("upper", numbers)
         hard = [

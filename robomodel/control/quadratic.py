@@ -1,9 +1,10 @@
-"""Small dense quadratic programmes: minimise ½ xᵀ H x + c · x with bounds and rows between bounds.
+"""Small dense quadratic programmes: minimise ½ xᵀ H x + c · x with bounds on x and on rows.
 
 By daqp (Arnström, Bemporad and Axehill, *A dual active-set solver for embedded quadratic
-programming using recursive LDLᵀ updates*, 2022), or another solver of the package qpsolvers. What
-the solver calls infeasible is looked at again: with variables and rows scaled and the equalities
-reduced to independent ones, and with a linear programme that says which bounds contradict.
+programming using recursive LDLᵀ updates*, 2022), or another solver of the package qpsolvers. If the
+solver calls a programme infeasible, it is solved again with variables and rows scaled and
+equalities reduced to independent ones; a linear programme then tells which bounds contradict each
+other.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from robomodel.errors import MissingPackageError
 from robomodel.model.joints import Array
 from robomodel.tolerances import NOTHING, SINGULAR
 
-UNBOUNDED = 1e30  # what daqp takes for no bound
-PRIMAL = 1e-11  # by how much a bound may be exceeded, in the solver
+UNBOUNDED = 1e30  # stands for no bound in daqp
+PRIMAL = 1e-11  # largest violation of a bound, in the solver
 EQUALITY = 5  # daqp's sense of an equality
 FEASIBLE = 1e-8  # violation of scaled rows up to which bounds count as compatible
 
@@ -41,7 +42,7 @@ class InfeasibleError(ValueError):
 
 
 class IncompatibleBoundsError(Exception):
-    """Bounds that no x meets, by their numbers: those of variables first, then those of rows."""
+    """Bounds that no x meets, by their indices: those of variables first, then those of rows."""
 
     def __init__(self, rows: list[int]) -> None:
         self.rows = rows
@@ -60,12 +61,12 @@ class QuadraticProgram:
     equalities: int = 0
 
     def cost(self, x: Array) -> float:
-        """Its value."""
+        """The value of the objective at x."""
         return float(0.5 * x @ self.hessian @ x + self.gradient @ x)
 
     @property
     def sense(self) -> NDArray[np.int32]:
-        """Which bounds are equalities, as daqp has it."""
+        """The kind of each bound, equality or not, in daqp's code."""
         result = np.zeros(len(self.upper), np.int32)
         if self.equalities:
             result[-self.equalities :] = EQUALITY
@@ -76,7 +77,7 @@ Solver = Callable[[QuadraticProgram], "Array | None"]
 
 
 def solver_of(name: str) -> Solver:
-    """The solver of a name; MissingPackageError where it is not installed."""
+    """The solver with this name; raises MissingPackageError if it is not installed."""
     if name == "daqp":
         try:
             import daqp
@@ -121,13 +122,13 @@ def solver_of(name: str) -> Solver:
 
 
 def solve(problem: QuadraticProgram, solver: Solver) -> Array:
-    """The minimum; ContradictionError where there is none."""
+    """The minimum; raises :class:`IncompatibleBoundsError` if there is none."""
     x = solver(problem)
     return x if x is not None else _again(problem, solver)
 
 
 def _again(problem: QuadraticProgram, solver: Solver) -> Array:
-    """What was not solved at first, scaled."""
+    """Solve again with scaled variables and rows."""
     count = len(problem.gradient)
     scale = 1.0 / np.sqrt(np.maximum(np.diagonal(problem.hessian), NOTHING))
     scale = np.minimum(scale, 1e3 * scale.min())
@@ -167,7 +168,7 @@ def _again(problem: QuadraticProgram, solver: Solver) -> Array:
 
 
 def independent(rows: Array, right: Array) -> tuple[Array, Array]:
-    """Orthonormal rows that say the same; those that repeat others are left out."""
+    """Orthonormal rows equivalent to these, without redundant ones."""
     if not len(rows):
         return rows, right
     left, values, vectors = np.linalg.svd(rows, full_matrices=False)
@@ -193,7 +194,7 @@ def _elastic(rows: Array, lower: Array, upper: Array) -> Any:
 
 
 def _violations(rows: Array, lower: Array, upper: Array) -> Array:
-    """By how much bounds have to be exceeded."""
+    """The violations of that least sum."""
     solution = _elastic(rows, lower, upper)
     if solution.status != 0:
         return np.full(len(upper), np.inf)

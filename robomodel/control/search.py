@@ -1,8 +1,8 @@
 """Configurations that reach targets: Levenberg and Marquardt's method within limits, on batches.
 
-A step minimises what a differential step does, with all of each error at once and positions within
+A step minimises the same as a differential step, with the whole of each error and positions within
 their limits, in tangent coordinates of linkages, which stay regular through dead points; then loops
-are closed. A step that makes the errors larger is tried again with more damping. The damping is a
+are closed. A step that makes the errors larger is repeated with more damping. The damping is a
 share of the squared error, so that convergence is quadratic where targets are reached (Yamashita
 and Fukushima, *On the rate of convergence of the Levenberg-Marquardt method*, 2001).
 """
@@ -29,23 +29,23 @@ from robomodel.tolerances import CONVERGED, EXACTLY_CLOSED, NOTHING, ROUNDING, W
 
 Indices: TypeAlias = NDArray[np.intp]
 
-CLOSINGS = 5  # Newton steps after a step
-LONGEST_STEP = 0.5  # [rad, m] of a step
+CLOSINGS = 5  # Newton steps that close loops after a step
+LONGEST_STEP = 0.5  # [rad, m]
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = (
     1e-2,
     1e-9,
     1e9,
 )  # damping as a share of the squared error
-MET_LIMIT = 1e-6  # [rad, m] from a limit at which a result counts as at it
-PRICE = 10.0  # of hard tasks and limits beside the root of the others' squares
-SHARES = (0.3, 0.1, 0.01, 0.0)  # of hard tasks' errors, where all at once is not possible
+MET_LIMIT = 1e-6  # [rad, m] distance from a limit at which a result is at it
+PRICE = 10.0  # of violations of hard tasks and limits, relative to the root of the other squares
+SHARES = (0.3, 0.1, 0.01, 0.0)  # of hard tasks' errors that a step takes if not all at once
 
 
 @traced
 def retraction(model: Model) -> TracedFunction:
     """(q, step, bases) → q moved along a step in tangent coordinates, loops closed; Σ gaps².
 
-    And the bases of linkages' motions there.
+    Third, the bases of linkages' motions there.
     """
     numbers = tangent.numbers(model)
 
@@ -61,7 +61,7 @@ def retraction(model: Model) -> TracedFunction:
 
 
 def bases_of(model: Model, q: Array) -> Array:
-    """Bases of linkages' motions at q (..., nq); no numbers without linkages."""
+    """Bases of linkages' motions at q (..., nq); an empty array without linkages."""
     if not tangent.numbers(model):
         return np.zeros((*q.shape[:-1], 0))
     return tangent.start(model, q, np.zeros(model.nv)).bases
@@ -77,7 +77,7 @@ def retracted(model: Model, q: Array, step: Array, bases: Array) -> tuple[Array,
 
 
 def closed(model: Model, q: Array) -> Array:
-    """Configurations (n, nq) with loops closed: the nearest, where they are open."""
+    """Configurations (n, nq) with loops closed; open ones by the nearest closed."""
     result, gap, _ = retracted(model, q, np.zeros((len(q), model.nv)), bases_of(model, q))
     bad = ~(gap <= EXACTLY_CLOSED**2)
     if bad.any():
@@ -87,13 +87,12 @@ def closed(model: Model, q: Array) -> Array:
 
 @dataclass
 class Search:
-    """The search of a batch of rows.
+    """A search for the configurations of a batch of rows.
 
     Attributes:
-        q: Where they are (n, nq).
-        merit: What decreases: weighted squares of errors, and by how much limits and hard tasks
-            fail (n,).
-        reached: Which of them reach their targets, postures beside other tasks left out.
+        q: Configurations (n, nq).
+        merit: Weighted squares of errors, plus the price of violated hard tasks and limits (n,).
+        reached: Whether targets are reached (n,), without those of postures beside other tasks.
     """
 
     model: Model
@@ -119,7 +118,7 @@ class Search:
         self.bases = bases_of(self.model, self.q)
 
     def finish(self, iterations: int, tolerance: float) -> None:
-        """Go on until targets are reached, or nothing brings them nearer.
+        """Iterate until targets are reached, or nothing brings the rows nearer.
 
         First with postures, then from there without.
         """
@@ -130,7 +129,7 @@ class Search:
         self._restore(tolerance, costs)
 
     def replace(self, rows: Indices, other: Search) -> None:
-        """Take over what another search of these rows does better."""
+        """Take the rows that another search has solved better."""
         better = other.reached | (other.merit < (1.0 - 1e-6) * self.merit[rows])
         self.q[rows[better]] = other.q[better]
         self.merit[rows[better]] = other.merit[better]
@@ -168,7 +167,7 @@ class Search:
         self._judge(active, results, costs, tolerance)
 
     def _restore(self, tolerance: float, costs: Array) -> None:
-        """Least steps of rows that are not where they should, to hard tasks and limits."""
+        """Least steps of rows that violate hard tasks or limits, until they do not."""
         weights = self._weights(0.0 * costs)
         for _ in range(CLOSINGS):
             rows = np.flatnonzero(~self.reached & np.isfinite(self.merit))
@@ -186,7 +185,7 @@ class Search:
             self._judge(rows[less], trial[less], costs, tolerance)
 
     def _judge(self, rows: Indices, results: Array, costs: Array, tolerance: float) -> None:
-        """Note the merit of rows, and which reach their targets."""
+        """Update the merit of rows, and whether they reach their targets."""
         self.merit[rows], fault = self._merit(results, costs, 1e3 * self.scale)
         error = np.abs(self.outcome.get("error", results)[:, ~self.postures])
         reached = np.max(error, axis=1, initial=0.0) <= tolerance
@@ -204,9 +203,9 @@ class Search:
         return results
 
     def _merit(self, results: Array, costs: Array, price: Array | float) -> tuple[Array, Array]:
-        """Weighted squares of errors, and the price of what hard tasks and limits fail by.
+        """Weighted squares of errors plus the price of violated hard tasks and limits.
 
-        Beside it the largest that they fail by.
+        Second, the largest violation.
         """
         error = self.outcome.get("error", results)
         soft = np.sum((costs * error)[:, ~self.hard] ** 2, axis=1)
@@ -227,7 +226,9 @@ class Search:
             pending[pending] = ~met
         for row in np.flatnonzero(pending).tolist():
             step[row] = self._constrained(self.outcome.programme(results[row]))
-        base = 3 if self.model.floating_base else 0  # its turns count, its way does not
+        base = (
+            3 if self.model.floating_base else 0
+        )  # a base's rotation counts, its translation does not
         sizes = np.concatenate([np.abs(step[:, :base]), np.abs(step[:, 2 * base :])], axis=1)
         longest = np.max(sizes, axis=1, initial=0.0)
         shortened: Array = (
@@ -236,7 +237,7 @@ class Search:
         return shortened
 
     def _constrained(self, programme: QuadraticProgram) -> Array:
-        """A step within limits; where hard tasks cannot be met at once, a share of the way."""
+        """A step within limits; if hard tasks cannot be met at once, a share of the way."""
         if not all(np.isfinite(x).all() for x in (programme.hessian, programme.rows)):
             return np.zeros(self.model.nv)
         x = self.solver(programme)
@@ -259,7 +260,7 @@ class Search:
         return costs if postures else np.where(self.postures, 0.0, costs)
 
     def _weights(self, costs: Array) -> Array:
-        """The programme's, with whole gains and these costs."""
+        """Weights of the programme, with gain 1 and these costs."""
         weights, first = self.weights.copy(), 0
         for piece in self.layout.pieces:
             last, at = first + len(piece.kept), piece.weights
@@ -275,11 +276,11 @@ class Search:
         return first
 
     def errors_of(self, row: int) -> Array:
-        """The errors of a row's tasks, 0 of postures beside others."""
+        """The errors of a row's tasks, 0 for postures beside others."""
         return np.where(self.postures, 0.0, self.outcome.get("error", self._row(row)))
 
     def limits_met(self, row: int) -> list[str]:
-        """The limits that a row stands at, in words."""
+        """The limits at which a row is, in words."""
         words = []
         ends = self.outcome.get("ends", self._row(row)).reshape(-1, 2)
         for quantity, (low, high) in zip(self.layout.limits.quantities, ends, strict=True):

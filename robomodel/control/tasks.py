@@ -1,8 +1,9 @@
-"""Tasks: what a controller follows, as errors and their Jacobians over scalars of any kind.
+"""Tasks of controllers: errors and their Jacobians, over scalars of any kind.
 
-A task is a piece of a traced function: of a state and a target it makes its error e, the rows J of
-the velocity ẋ = J v by which e is reduced, and J̇ v. All tasks of a controller are traced together.
-Names, weights and errors are those of pink (Caron et al., https://github.com/stephane-caron/pink).
+A task is a part of a traced function: from a state and a target it computes its error e, the rows
+J of the velocity ẋ = J v by which e is reduced, and J̇ v. All tasks of a controller are traced
+together. Names, weights and errors are those of pink (Caron et al.,
+https://github.com/stephane-caron/pink).
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ from robomodel.spatial.logarithms import jlog6, log6
 from robomodel.tolerances import WRITTEN
 
 Cost: TypeAlias = float | Sequence[float]
-POSE = (4, 4)  # a target's homogeneous matrix
+POSE = (4, 4)  # shape of a target that is a homogeneous matrix
 
 
 @dataclass(frozen=True)
 class Instant:
-    """A state at which tasks and limits are evaluated; without v, one at rest.
+    """A state at which tasks and limits are evaluated; without v it is at rest.
 
     The model may be in tangent coordinates: rows are then over these.
     """
@@ -61,17 +62,17 @@ class Instant:
 
     @cached_property
     def configuration(self) -> Configuration:
-        """Positions and G."""
+        """The positions and G."""
         return Configuration(self.model, self.q)
 
     @cached_property
     def state(self) -> State:
-        """Positions and velocities."""
+        """The positions and velocities."""
         return State(self.model, self.q, (), self.v)
 
     @property
     def still(self) -> list[Scalar]:
-        """No acceleration."""
+        """Zero acceleration."""
         return [0.0] * self.model.nv
 
     @cached_property
@@ -101,7 +102,7 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
-    """A task at a state: its error e, J of ẋ = J v, J̇ v, and -∂e/∂q, which is J where None."""
+    """A task at a state: error e, J with ẋ = J v, J̇ v, and -∂e/∂q, which is J if None."""
 
     error: Sequence[Scalar]
     jacobian: Matrix
@@ -116,15 +117,15 @@ class TaskRows:
 
 @dataclass(frozen=True, kw_only=True)
 class Task(ABC):
-    """What every task has.
+    """Base of tasks.
 
     Attributes:
-        gain: In inverse kinematics the share of the error that a step takes away; in inverse
-            dynamics [1/s²] of ẍ = gain e - 2 √gain ẋ.
+        gain: In inverse kinematics the share of the error that a step removes; in inverse dynamics
+            the gain [1/s²] in ẍ = gain e - 2 √gain ẋ.
         lm_damping: Levenberg and Marquardt's damping, a factor of the weighted error's square.
-        hard: It holds exactly, and goes before all that are not hard. Directions whose cost is zero
-            are left out; costs do not matter otherwise.
-        name: Its name among the targets; by default that of what it follows.
+        hard: Holds exactly, with priority over tasks that are not hard. Directions with zero cost
+            are left out; costs have no other effect.
+        name: Its key among the targets; default the name of its frame or joints.
     """
 
     gain: float = 1.0
@@ -162,7 +163,7 @@ class Task(ABC):
         return [each.name for each in fields(self) if each.name.endswith("cost")]
 
     def _spread(self, which: str, size: int) -> list[float]:
-        """A cost for each of so many directions."""
+        """A cost for each of ``size`` directions."""
         cost: Cost = getattr(self, which)
         if isinstance(cost, Sequence):
             if len(cost) != size:
@@ -173,12 +174,12 @@ class Task(ABC):
         return [cost] * size
 
     def structure(self) -> Self:
-        """The same without numbers: what its program depends on."""
+        """The task without numbers, on which its program depends."""
         costs: dict[str, Any] = dict.fromkeys(self._cost_names(), 1.0)
         return replace(self, gain=1.0, lm_damping=0.0, name="task", **costs)
 
     def check(self, model: Model) -> None:
-        """Raise an UnknownNameError, or a ValueError, where it does not fit the model."""
+        """Raises UnknownNameError or ValueError if it does not fit the model."""
         for each in ("frame", "root"):
             if hasattr(self, each):
                 frames.place(model, getattr(self, each))
@@ -189,15 +190,15 @@ class Task(ABC):
 
     @abstractmethod
     def costs(self, model: Model) -> list[float]:
-        """A cost for each of its rows."""
+        """The cost of each row."""
 
     @abstractmethod
     def target(self, model: Model) -> tuple[int, ...]:
-        """The shape of its target."""
+        """The shape of the target."""
 
     @abstractmethod
     def rows(self, at: Instant, target: Vector) -> TaskRows:
-        """Its error and rows; scalars of any kind."""
+        """The error and rows at a state; scalars of any kind."""
 
 
 # ---- frames and points ---------------------------------------------------------------------------
@@ -208,12 +209,12 @@ class _PoseTask(Task):
     """A task whose target is a pose, with costs of its positions and orientations."""
 
     def costs(self, model: Model) -> list[float]:
-        """Three of the orientation, three of the position."""
+        """Costs of three rotations, then of three translations."""
         turn = self._spread("orientation_cost", 3)
         return turn + self._spread("position_cost", 3)
 
     def target(self, model: Model) -> tuple[int, ...]:
-        """A pose."""
+        """The shape of a pose."""
         return POSE
 
 
@@ -236,7 +237,7 @@ class FrameTask(_PoseTask):
     orientation_cost: Cost = 1.0
 
     def rows(self, at: Instant, target: Vector) -> TaskRows:
-        """The logarithm of the way to the target."""
+        """The logarithm of the motion to the target."""
         place = placed(at, self.frame)
         error, log = _way(frames.pose(at.model, at.q, place), target)
         bias: Sequence[Scalar] = [0.0] * 6
@@ -248,7 +249,7 @@ class FrameTask(_PoseTask):
 
 @dataclass(frozen=True)
 class RelativeFrameTask(_PoseTask):
-    """A frame's pose as another frame sees it; otherwise a :class:`FrameTask`.
+    """A frame's pose relative to another frame; otherwise a :class:`FrameTask`.
 
     Target: the pose (..., 4, 4) of ``frame`` in ``root``. ẋ and ẍ are the velocity and the
     acceleration of the frame relative to the other one.
@@ -266,7 +267,7 @@ class RelativeFrameTask(_PoseTask):
     orientation_cost: Cost = 1.0
 
     def rows(self, at: Instant, target: Vector) -> TaskRows:
-        """The logarithm of the way to the target."""
+        """The logarithm of the motion to the target."""
         place, base = (placed(at, x) for x in (self.frame, self.root))
         (turn, origin), (base_turn, base_origin) = (
             frames.pose(at.model, at.q, each) for each in (place, base)
@@ -290,7 +291,7 @@ class RelativeFrameTask(_PoseTask):
 
 
 def _relative_bias(at: Instant, jacobian: Matrix) -> list[Scalar]:
-    """J̇ v of a relative motion in the moving frame's axes; its linear part as of a point."""
+    """J̇ v of a relative motion in the moving frame's axes, its linear part that of a point."""
     if not at.v:
         return [0.0] * 6
     rates: dict[Traced, Scalar] = {}
@@ -315,21 +316,21 @@ class PointTask(Task):
     cost: Cost = 1.0
 
     def costs(self, model: Model) -> list[float]:
-        """Three."""
+        """The costs of three directions."""
         return self._spread("cost", 3)
 
     def target(self, model: Model) -> tuple[int, ...]:
-        """A point."""
+        """The shape of a point."""
         return (3,)
 
     def rows(self, at: Instant, target: Vector) -> TaskRows:
-        """The way to the target."""
+        """The vector to the target."""
         place = placed(at, self.frame, "local_world_aligned")
         return point_rows(at, place, target)
 
 
 def point_rows(at: Instant, place: frames.FramePlacement, target: Vector) -> TaskRows:
-    """The way from a frame's origin to a point, and how the origin moves, in world axes."""
+    """The vector from a frame's origin to a point, and the origin's J and J̇ v, in world axes."""
     origin = frames.pose(at.model, at.q, place)[1]
     bias: Sequence[Scalar] = [0.0] * 3
     if at.v:
@@ -339,18 +340,18 @@ def point_rows(at: Instant, place: frames.FramePlacement, target: Vector) -> Tas
 
 
 def product(a: Sequence[Vector], b: Sequence[Vector]) -> Matrix:
-    """A b."""
+    """The matrix product A B."""
     columns = transposed(b)
     return [[dot(row, column) for column in columns] for row in a]
 
 
 def placed(at: Instant, frame: FrameLike, reference: Reference = "local") -> frames.FramePlacement:
-    """The place of a frame."""
+    """The placement of a frame on its body."""
     return frames.place(at.model, frame_key(frame), reference)
 
 
 def _way(pose: tuple[Mat, Vec], target: Vector) -> tuple[list[Scalar], Sequence[Vector]]:
-    """log6(X⁻¹ X*), and the derivative by which motions of X in its own axes reduce it."""
+    """log6(X⁻¹ X*), and its derivative by motions of X in its own axes, with opposite sign."""
     rotation, origin = pose
     wanted: Mat = (
         (target[0], target[1], target[2]),
@@ -380,20 +381,20 @@ class CenterOfMassTask(Task):
         return "center_of_mass"
 
     def check(self, model: Model) -> None:
-        """The robot has mass."""
+        """Raises ValueError if the robot has no mass."""
         if not model.mass:
             raise ValueError(f"'{model.name}' has no mass, and so no centre of mass")
 
     def costs(self, model: Model) -> list[float]:
-        """Three."""
+        """The costs of three directions."""
         return self._spread("cost", 3)
 
     def target(self, model: Model) -> tuple[int, ...]:
-        """A point."""
+        """The shape of a point."""
         return (3,)
 
     def rows(self, at: Instant, target: Vector) -> TaskRows:
-        """The way to the target."""
+        """The vector to the target."""
         center = momentum.center_of_mass(at.model, at.q)
         bias: Sequence[Scalar] = [0.0] * 3
         if at.v:
@@ -416,15 +417,15 @@ class PostureTask(Task):
         return "posture"
 
     def costs(self, model: Model) -> list[float]:
-        """One for each velocity but a floating base's."""
+        """A cost for each velocity except a floating base's."""
         return self._spread("cost", model.nv - _base(model))
 
     def target(self, model: Model) -> tuple[int, ...]:
-        """A configuration."""
+        """The shape of a configuration."""
         return (model.nq,)
 
     def rows(self, at: Instant, target: Vector) -> TaskRows:
-        """Displacements of the independent joints."""
+        """The differences of the independent joints."""
         model, base = at.model, _base(at.model)
         error, jacobian, bias = at.still, [at.still for _ in range(model.nv)], at.still
         for cluster in model.clusters:
@@ -441,7 +442,7 @@ class PostureTask(Task):
 
 
 def _base(model: Model) -> int:
-    """How many velocities a floating base has."""
+    """Number of velocities of a floating base."""
     return 6 if model.floating_base else 0
 
 
@@ -463,19 +464,19 @@ class JointTask(Task):
         return self.names[0] if len(self.names) == 1 else "joints"
 
     def check(self, model: Model) -> None:
-        """The joints are known, and have one freedom each."""
+        """Raises an error for unknown joints, and for joints with several freedoms."""
         check_joints(model, self.names)
 
     def costs(self, model: Model) -> list[float]:
-        """One for each joint."""
+        """A cost for each joint."""
         return self._spread("cost", len(self.names))
 
     def target(self, model: Model) -> tuple[int, ...]:
-        """Their positions."""
+        """The shape of the joints' positions."""
         return (len(self.names),)
 
     def rows(self, at: Instant, target: Vector) -> TaskRows:
-        """Differences of positions."""
+        """The differences of positions."""
         nodes = [at.model.nodes[at.model.joint_names.index(name)] for name in self.names]
         return TaskRows(
             [x - at.configuration.positions[node.q] for x, node in zip(target, nodes, strict=True)],
@@ -485,7 +486,7 @@ class JointTask(Task):
 
 
 def check_joints(model: Model, names: Sequence[str]) -> None:
-    """Raise an UnknownNameError, or a ValueError for joints with several freedoms."""
+    """Raises UnknownNameError, or ValueError for joints with several freedoms."""
     what = f" of '{model.name}' is not known"
     check_names(names, model.joint_names, "joint ", what, error=UnknownNameError)
     for name in names:
@@ -498,7 +499,7 @@ def check_joints(model: Model, names: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class ActuatorTask(Task):
-    """Motors' positions, as :func:`robomodel.actuator_positions` has them. Target: (..., number).
+    """Motors' positions, see :func:`robomodel.actuator_positions`. Target: (..., number).
 
     Attributes:
         names: Actuators' names; none for all of them.
@@ -516,7 +517,7 @@ class ActuatorTask(Task):
         return [names.index(name) for name in self.names] if self.names else [*range(len(names))]
 
     def check(self, model: Model) -> None:
-        """The actuators are known."""
+        """Raises UnknownNameError for unknown actuators."""
         names = [each.name for each in model.actuators]
         what = f" of '{model.name}' is not known"
         check_names(self.names, names, "actuator ", what, error=UnknownNameError)
@@ -524,15 +525,15 @@ class ActuatorTask(Task):
             raise ValueError(f"'{model.name}' has no actuators")
 
     def costs(self, model: Model) -> list[float]:
-        """One for each."""
+        """A cost for each actuator."""
         return self._spread("cost", len(self._indices(model)))
 
     def target(self, model: Model) -> tuple[int, ...]:
-        """Their positions."""
+        """The shape of the actuators' positions."""
         return (len(self._indices(model)),)
 
     def rows(self, at: Instant, target: Vector) -> TaskRows:
-        """Differences of positions; rows of Bᵀ."""
+        """The differences of positions, and rows of Bᵀ."""
         indices = self._indices(at.model)
         positions = maps.positions(at.model, at.q)
         columns = transposed(maps.actuator_map(at.model, at.q))
@@ -547,10 +548,10 @@ class ActuatorTask(Task):
 
 @dataclass(frozen=True, slots=True)
 class TaskPiece:
-    """A task without its numbers, as a program has it.
+    """A task without its numbers, in a program.
 
-    ``kept``: its rows that have a cost. ``first``, ``size``: where its target is among the numbers
-    of all targets. ``weights``: where its gain, its damping and its costs are among all weights.
+    ``kept``: its rows that have a cost. ``first``, ``size``: slice of its target in the numbers of
+    all targets. ``weights``: index of its gain, damping and costs among all weights.
     """
 
     task: Task
@@ -560,7 +561,7 @@ class TaskPiece:
     weights: int
 
     def rows(self, at: Instant, targets: Vector) -> TaskRows:
-        """The rows that have a cost; J of steps among them."""
+        """The rows that have a cost, and J of steps for them."""
         every = self.task.rows(at, targets[self.first : self.first + self.size])
         return TaskRows(
             [every.error[i] for i in self.kept],
@@ -660,7 +661,7 @@ class TaskSet:
         return array
 
     def refuse(self, targets: Array) -> None:
-        """Raise a ValueError for targets that are not finite, and for poses that are none."""
+        """Raises ValueError for targets that are not finite, or are no poses."""
         for task, shape, piece in zip(self.tasks, self.shapes, self.pieces, strict=True):
             x = targets[..., piece.first : piece.first + piece.size]
             if not np.isfinite(x).all():
@@ -677,7 +678,7 @@ class TaskSet:
 
 
 def unfit(pieces: Iterable[TaskPiece], targets: Vector) -> Scalar:
-    """By how much axes of target poses fail to be orthonormal and right-handed, squared."""
+    """The squared error by which axes of target poses are not orthonormal and right-handed."""
     worst: Scalar = 0.0
     for piece in pieces:
         if isinstance(piece.task, _PoseTask):

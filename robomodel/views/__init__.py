@@ -1,7 +1,7 @@
-"""Pictures and pages: a robot's graphs, its clusters over a range, itself, and its motions.
+"""Pictures and pages: graphs of a robot, clusters over a range, the robot, its motions.
 
-Graphs and plots need matplotlib, the viewer viser (the extra ``views``), imported when they are
-asked for; pages, motions as HTML and stills need neither.
+Graphs and plots need matplotlib, the viewer viser (the extra ``views``), imported when used. Pages,
+motions as HTML and stills need neither.
 """
 
 from robomodel.views.animation import Player, play, write_html

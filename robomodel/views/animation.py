@@ -1,7 +1,7 @@
-"""Motions on the viewer's page, and as one HTML file that needs nothing besides.
+"""Motions on the viewer's page, and as one HTML file without dependencies.
 
-In the file every shape is a convex polyhedron: what boxes, spheres and cylinders are nearly, and
-meshes by their hulls. Robots without shapes are drawn as solids by joints and inertias.
+In the file every shape is a convex polyhedron: boxes, spheres and cylinders approximately, meshes
+by their hulls. Robots without shapes are drawn as solids from joints and inertias.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from robomodel.trajectory import Trajectory
 
 MOST_FRAMES = 6000
-FORCE = 1.0  # of the robot's size: the arrow of its weight
+FORCE = 1.0  # length of the arrow of the robot's weight, divided by the robot's size
 
 
 @dataclass(frozen=True)
 class AnimationFrames:
-    """What is drawn over time: configurations, poses, forces [N] and where they act."""
+    """Data drawn over time: configurations, poses, forces [N] and their points."""
 
     times: Array
     q: Array
@@ -41,7 +41,7 @@ class AnimationFrames:
 
 
 def frames(trajectory: Trajectory, rate: float) -> AnimationFrames:
-    """States ``rate`` times a second of motion; forces are means over the time between them."""
+    """States at ``rate`` per second of motion; forces are means over the time between them."""
     if not rate > 0.0:
         raise ValueError(f"fps must be a positive number, got {rate!r}")
     times = trajectory.times
@@ -52,7 +52,7 @@ def frames(trajectory: Trajectory, rate: float) -> AnimationFrames:
             "a lower fps"
         )
     indices = np.unique(np.clip(np.searchsorted(times, grid - 1e-9), 0, len(times) - 1))
-    if trajectory.dense is not None:  # its steps are few and uneven
+    if trajectory.dense is not None:  # states at the method's steps are few and uneven
         shown = grid[grid <= times[-1]]
         q, indices = trajectory.at(shown)[0], np.zeros(len(shown), dtype=int)
     else:
@@ -81,14 +81,14 @@ def frames(trajectory: Trajectory, rate: float) -> AnimationFrames:
 
 
 def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float = 30.0) -> None:
-    """An HTML file that plays the motion: a slider for time, dragging turns, the wheel zooms."""
+    """Write an HTML file that plays the motion: a slider for time; drag to turn, wheel to zoom."""
     text = motion_page(trajectory, rate)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def in_notebooks(trajectory: Trajectory) -> str:
-    """The page of a motion as an element; of long ones with as many frames as fit."""
+    """The page of a motion as an element; a long one with as many frames as fit."""
     duration = float(trajectory.times[-1])
     return framed(motion_page(trajectory, min(30.0, 0.99 * MOST_FRAMES / max(duration, 1e-9))))
 
@@ -165,7 +165,7 @@ def _corners_of(shown: AnimationFrames, solids: list[Solid]) -> Array:
 class Player:
     """A motion on the viewer's page: a slider for its time, and a box to run it.
 
-    ``viewer`` is the page, ``url`` where it is; :meth:`show` goes to a time, :meth:`stop` ends it.
+    ``viewer`` is the page, ``url`` its address; :meth:`show` sets the time, :meth:`stop` ends it.
     """
 
     def __init__(

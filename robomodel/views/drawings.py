@@ -1,7 +1,7 @@
 """Pictures by Matplotlib: a robot's graphs, a cluster over a joint's range, forces of a fit.
 
-Graphs are connectivity, spanning tree and clusters (002, figure 4), beside each other where a page
-is wide enough.
+Graphs are connectivity, spanning tree and clusters (002, figure 4), side by side if the page is
+wide enough.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#e
            "#ff9da7", "#9c755f")  # fmt: skip
 PLAIN, INK = "#f4f4f4", "#333333"
 MARGIN, TITLE, BULGE, POINTS = 0.25, 0.35, 0.6, 9.5
-PAGE = 7.4  # inches: wider graphs stand below each other
+PAGE = 7.4  # inches: wider graphs are placed below each other
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def draw_graph(model: Model, path: str | os.PathLike[str]) -> None:
 
 
 def _placed(trees: Sequence[TreeLayout]) -> tuple[list[tuple[float, float]], float, float]:
-    """Where each begins, in rows of at most a page, and the width and height of all."""
+    """The position of each graph, in rows that fit a page, and the width and height of all."""
     places: list[tuple[float, float]] = []
     x = y = MARGIN
     tallest = widest = 0.0
@@ -111,7 +111,7 @@ def _placed(trees: Sequence[TreeLayout]) -> tuple[list[tuple[float, float]], flo
 
 
 def colours_of(model: Model) -> list[str]:
-    """A colour for each cluster; those of one body have the plain one."""
+    """A colour for each cluster; clusters of one body have the plain one."""
     several = [c.index for c in model.clusters if len(c.bodies) > 1]
     colours = {index: COLOURS[k % len(COLOURS)] for k, index in enumerate(several)}
     return [colours.get(c.index, PLAIN) for c in model.clusters]
@@ -157,7 +157,7 @@ class _Panel:
             self._line([start, (half, start[1]), (half, end[1]), end], INK, arrow=True)
 
     def tie(self, tree: TreeLayout, tie: Tie, colour: str) -> None:
-        """A line that leaves both boxes to the right, with its name where it turns."""
+        """A line that leaves both boxes to the right, with its name at its outermost point."""
         a, b = (tree.box(i) for i in tie.ends)
         colour = INK if colour == PLAIN else colour
         side = max(a.right, b.right) + BULGE
@@ -207,7 +207,7 @@ class _Panel:
 
 
 # ---- layout ------------------------------------------------------------------------------------
-# columns by depth, rows by branch, nothing upon anything else
+# columns by depth, rows by branch, without overlaps
 
 LETTER, LINE = 0.088, 0.19  # inches: the width of a letter, the height of a line
 PADDING, GAP, COLUMN_GAP = 0.10, 0.10, 0.45
@@ -231,7 +231,7 @@ class Box:
 
 @dataclass(frozen=True)
 class TreeLayout:
-    """The root's box, the others in the order of nodes, and the room that all of them take."""
+    """The root's box, the others in the order of nodes, and the width and height of all."""
 
     root: Box
     boxes: tuple[Box, ...]
@@ -283,21 +283,21 @@ def draw_cluster(
 ) -> Sweep:
     """Draw positions, transmission ratios (G) and inertias over the range of a joint.
 
-    Three plots: where the other joints of its cluster go; their velocities for unit velocity of
-    this joint (its column of G); and its entry of the mass matrix beside the reflected inertia,
-    as ``robomodel actuation`` has it. They go as far as :func:`robomodel.joint_range` has it; lines
-    mark these ends, dead points and change points. A dependent joint becomes independent for it, in
-    the place of the one of its cluster that moves it most at the neutral configuration; q of the
-    result is then that of this other model. Errors as of :func:`sweep`.
+    Three plots: positions of the other joints of its cluster; their velocities at unit velocity of
+    this joint (its column of G); and its entry of the mass matrix beside the reflected inertia, as
+    ``robomodel actuation`` computes it. Curves end where :func:`robomodel.joint_range` does; lines
+    mark these ends, dead points and change points. A dependent joint becomes independent for it,
+    instead of the joint of its cluster that moves it most at neutral; q of the result is then that
+    of this other model. Errors are those of :func:`sweep`.
 
     Args:
         model: The robot.
         joint: The joint's name.
         path: The picture; its format is the suffix: .svg, .png or .pdf.
-        steps: Into about how many steps the range is divided.
+        steps: About how many steps the range is divided into.
 
     Returns:
-        sweep: What is drawn.
+        sweep: The curves that are drawn.
 
     Raises:
         ImportError: Matplotlib is not installed.
@@ -352,7 +352,7 @@ def draw_cluster(
 
 
 def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
-    """Draw measured and predicted forces of each coordinate, and what is left, over time.
+    """Draw measured and predicted forces of each coordinate, and their difference, over time.
 
     Coordinates without measured forces are left out.
 
@@ -368,7 +368,7 @@ def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
 
 
 def _marks(model: Model, joint: str, ends: Sequence[JointEnvelope]) -> Iterator[tuple[float, str]]:
-    """Position and name of what ends the range, and of singular positions within."""
+    """Position and name of the ends of a range, and of singular positions within."""
     for each in ends:
         for position, by in ((each.lower, each.lower_by), (each.upper, each.upper_by)):
             if math.isfinite(position) and by:

@@ -1,6 +1,6 @@
-"""The text of an extension file by other numbers of a robot, which a page fills in.
+"""Extension files for other values of a robot's parameters, as templates that a page fills in.
 
-``rm.load(file, extend=text)`` reads it, so that the model is that of
+``rm.load(file, extend=text)`` reads the text; the model is that of
 :func:`robomodel.with_parameters`.
 """
 
@@ -46,17 +46,17 @@ from robomodel.scalars import Scalar, Vector, div, select
 from robomodel.spatial import matmul, transpose
 from robomodel.spatial.logarithms import log3, quaternion, turned
 
-SLOT = "\ue000"  # about the index of a number in a text: of private use, in no name
+SLOT = "\ue000"  # encloses the index of a number in a text; private use, so in no name
 
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """An extension with room for numbers.
+    """An extension with slots for numbers.
 
     Attributes:
-        pieces: Texts and, in turns, indices of the numbers between them.
-        numbers: The numbers by values of the parameters.
-        unsaid: Of parameters that no element of an extension has, why.
+        pieces: Texts, and between them indices of the numbers.
+        numbers: The numbers, from values of the parameters.
+        unsaid: Parameters that no element of an extension has, with the reason.
     """
 
     pieces: tuple[str | int, ...]
@@ -65,7 +65,7 @@ class Extension:
 
 
 def extension(model: Model, names: Sequence[str], given: Sequence[str]) -> Extension:
-    """The extension by values of ``names``; its numbers are a function of ``given``'s."""
+    """The extension for values of ``names``; its numbers are a function of the values ``given``."""
     writing = _Writing(model, frozenset(names))
     places = {name: i for i, name in enumerate(given)}
 
@@ -85,14 +85,14 @@ def extension(model: Model, names: Sequence[str], given: Sequence[str]) -> Exten
 
 
 class _Numbers:
-    """Numbers of elements by values of some parameters."""
+    """Numbers of elements from values of some parameters."""
 
     def __init__(self, model: Model, values: Mapping[str, Scalar]) -> None:
         self.model, self.values = model, values
         self.listed = parameters(model, geometry=True)
 
     def of(self, what: str, owner: str) -> list[Scalar]:
-        """Those of one kind, of a joint, loop, coupling or link."""
+        """The numbers of one kind of a joint, loop, coupling or link."""
         match what:
             case "inertial":
                 return self._inertial(owner)
@@ -104,7 +104,7 @@ class _Numbers:
                 return [*self._vector(owner), *turned([x / size for x in held], turn)]
             case "vector":
                 return self._vector(owner)
-            case "ratio":  # of a coupling of links: minus the coefficient of what leads
+            case "ratio":  # of a coupling of links: minus the coefficient of the leading joint
                 return [-self[owner]]
             case "mimic":
                 (coupling,) = (x for x in self.model.couplings if _is_mimic(x, owner))
@@ -120,7 +120,7 @@ class _Numbers:
         return [self[f"{owner}.{axis}"] for axis in AXES]
 
     def _inertial(self, link: str) -> list[Scalar]:
-        """Mass, centre of mass, and the inertia about it; of no mass the centre is the origin."""
+        """Mass, centre of mass, and the inertia about it; without mass the centre is the origin."""
         mass, *rest = (self[f"{link}.{each}"] for each in INERTIAL)
         h, about = rest[:3], rest[3:]
         centre = [select(-mass, div(x, mass), 0.0) for x in h]
@@ -134,7 +134,7 @@ class _Numbers:
 
 @dataclass
 class _Writing:
-    """The elements that parameters change, with slots, and which numbers are in them."""
+    """The elements that parameters change, with slots, and the numbers in them."""
 
     model: Model
     names: frozenset[str]
@@ -179,7 +179,7 @@ class _Writing:
             add(inertial, "mass", value=mass)
             keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
             add(inertial, "inertia", **dict(zip(keys, rest[3:], strict=True)))
-            for name in body.links:  # what is fixed to it counts with it
+            for name in body.links:  # links fixed to it belong to its inertia
                 if name != body.name and links[name].inertial is not None:
                     inertial = add(add(self.root, "link", name=name), "inertial")
                     add(inertial, "mass", value="0")
@@ -215,7 +215,7 @@ class _Writing:
             yield from {*origin, *kinds, *mimic, *([ratio] if ratio else [])}
 
     def _rotor(self, joint: Joint) -> str:
-        """The parameter that is the ratio of a joint's <rotor>, if it varies."""
+        """The parameter of the ratio of a joint's <rotor>, if it varies."""
         name = f"{rotor_name(joint.name)}.{joint.name}"
         return name if joint.rotor is not None and name in self.names else ""
 
@@ -307,7 +307,7 @@ class _Writing:
             yield from varying.values()
 
     def _sprung(self, owner: str, kinds: Sequence[str]) -> dict[str, str]:
-        """The kinds of a spring's numbers that vary, and the names of their parameters."""
+        """The kinds of a spring's numbers that vary, with the names of their parameters."""
         taken = owner in {joint.name for joint in self.model.joints}
         names = {kind: f"{owner}{'.spring' * taken}.{kind}" for kind in kinds}
         return {kind: name for kind, name in names.items() if name in self.names}
@@ -318,9 +318,9 @@ _WORDS = {"stiffness": "spring_stiffness", "reference": "spring_reference"}  # i
 
 
 def differences(model: Model, other: Model) -> dict[str, float]:
-    """The parameters by which another model of the same links and joints differs, and its values.
+    """The parameters in which another model of the same links and joints differs, with its values.
 
-    Raises ValueError where it differs by more: at random states the two must then agree.
+    Raises ValueError if it differs in more: with these values both must agree at random states.
     """
     mine, its = (parameters(each, geometry=True) for each in (model, other))
     alike = mine.names == its.names and model.dof_names == other.dof_names

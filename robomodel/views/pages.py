@@ -1,7 +1,7 @@
 """A robot as one HTML file that computes: sliders, loops closed in the page, curves of a joint.
 
-The page has the robot's functions as JavaScript, written from the same programs as its machine
-code, so that what it shows is exact and needs no server.
+The page has the robot's functions as JavaScript, written from the programs of its machine code, so
+it is exact and needs no server.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from robomodel.views.viewer import freedoms
 
 Segment: TypeAlias = "tuple[str, float, str | tuple[str, str], str | tuple[str, str]]"
 """A bar: colour, radius, and its ends: links' origins, or anchors (loop, "" or ".successor")."""
-LOADS = 8  # links that may carry a load, unless some are named
+LOADS = 8  # most links that may carry a load, unless some are named
 
 
 class Page(str):
@@ -88,37 +88,36 @@ def page(
     compare: Model | None = None,
     compact: bool = False,
 ) -> Page:
-    """A page that shows the robot and computes in the browser, as HTML that needs nothing else.
+    """A page that shows the robot and computes in the browser, as HTML without dependencies.
 
-    A slider for each freedom; loops close as it moves, to rounding, by the robot's own functions.
-    Bodies can be dragged. Beside it stand curves over the range of the chosen joint, all others
-    where they are: velocities of the joints of its cluster (G), the force that holds it under
-    gravity and a load, its inertia and what rotors and linkages reflect of it, and transmission
+    It has a slider for each freedom; loops close to rounding, by the robot's own functions. Bodies
+    can be dragged. Beside it are curves over the range of the chosen joint, all others at their
+    present positions: velocities of the joints of its cluster (G), the force that holds it under
+    gravity and a load, its inertia and the part reflected by rotors and linkages, and transmission
     angles of four-bars. The address keeps the pose.
 
     Args:
         model: The robot.
-        q: The pose at first (nq,); default :meth:`Model.neutral`.
-        joint: The joint chosen at first, an independent one; default one that moves a linkage.
+        q: The pose at the start (nq,); default :meth:`Model.neutral`.
+        joint: The independent joint chosen at the start; default one that moves a linkage.
         loads: Links, or (link, offset), that may carry a load; default ends of the tree.
-        vary: Names of parameters (:func:`robomodel.parameters`, those of geometry too), and
-            between which values sliders move them: the loops close anew and all curves follow, with
-            the designs that are kept beside them. Links are then drawn as bars between their
-            joints. What the page saves is an extension for :func:`robomodel.load`.
-        compare: Another design, whose curves are beside those of the page with broken lines: a
-            robot of the same links and joints whose numbers, those of :func:`robomodel.parameters`,
-            may be any.
-        compact: A figure alone with its sliders, which moves until it is touched unless the reader
-            has asked for less motion.
+        vary: Names of parameters (:func:`robomodel.parameters`, those of geometry too) with the
+            least and the greatest value of their sliders: loops close anew and all curves follow,
+            beside those of designs that are kept. Links are then drawn as bars between their
+            joints. The page saves an extension for :func:`robomodel.load`.
+        compare: Another design, whose curves are drawn with broken lines: a robot of the same
+            links and joints, whose parameters (:func:`robomodel.parameters`) may differ.
+        compact: Show the figure and its sliders only; it moves until it is touched, unless the
+            reader has asked for less motion.
 
     Returns:
-        html: The text of the page, which notebooks show as such.
+        html: The text of the page, which notebooks display.
 
     Raises:
-        ValueError: ``q`` is not a closed configuration; nothing moves; ends of ``vary`` that are no
-            range; ``compare`` differs by more than parameters.
-        UnknownNameError: No such link or parameter, or no independent joint of one freedom of this
-            name.
+        ValueError: ``q`` is not a closed configuration; nothing moves; values of ``vary`` that are
+            no range; ``compare`` differs in more than parameters.
+        UnknownNameError: No such link or parameter, or no independent joint of one freedom with
+            this name.
     """
     if not model.nv:
         raise ValueError(f"'{model.name}' has nothing that moves: write_png draws it")
@@ -184,7 +183,7 @@ def write_page(model: Model, path: str | os.PathLike[str], **options: Any) -> No
 
 
 def filled(template: str, title: str, data: object, code: str = "") -> str:
-    """A page of this package with its data, the drawing of solids and a module's code."""
+    """A page of this package, filled with its data, the drawing of solids and a module's code."""
     folder = files("robomodel.views")
     text = folder.joinpath(template).read_text(encoding="utf-8")
     numbers = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
@@ -199,7 +198,7 @@ def filled(template: str, title: str, data: object, code: str = "") -> str:
     return text
 
 
-# ---- what the page has to draw -------------------------------------------------------------------
+# ---- data that the page draws --------------------------------------------------------------------
 
 
 def _ranges(
@@ -222,7 +221,7 @@ def _ranges(
 def _beside(
     model: Model, compare: Model, names: Sequence[str], others: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Another design as the page keeps it: its name, numbers, a closed pose and its motors."""
+    """Another design in the page's data: its name, numbers, a closed pose and its motors."""
     listed = parameters(model, geometry=True)
     at = closed_anew(parameterized(model, others), model)
     return {
@@ -234,7 +233,7 @@ def _beside(
 
 
 def _segments(model: Model) -> tuple[list[Segment], list[tuple[str, Solid]]]:
-    """Links as bars from their origin to what hangs on them; solids of hinges and rotors alone."""
+    """Links as bars from their origin to the bodies on them; solids of hinges and rotors only."""
     size, colours = size_of(model), link_colours(model)
     segments: list[Segment] = []
     for link in model.description.links:
@@ -257,7 +256,7 @@ def _segments(model: Model) -> tuple[list[Segment], list[tuple[str, Solid]]]:
 
 
 def _drawn(model: Model, solids: Sequence[Solid], carried: Sequence[FrameKey]) -> list[Frame]:
-    """Links with solids, and those at which rods end and loads hang."""
+    """Links with solids, and those at which rods end and loads act."""
     names = {solid.link for solid in solids}
     names |= {key if isinstance(key, str) else key[0] for key in carried}
     for loop in model.description.loops:
@@ -317,7 +316,7 @@ def _data(
 
 
 def _camera(model: Model, start: Array, solids: Sequence[tuple[str, Solid]]) -> dict[str, Any]:
-    """Where the camera is, so that these solids fill the picture, and the ground."""
+    """The camera's position, from which these solids fill the picture, and the ground."""
     poses = link_poses(model, start)
     corners = [
         solid.corners @ poses[solid.link][:3, :3].T + poses[solid.link][:3, 3]
@@ -338,14 +337,14 @@ def _camera(model: Model, start: Array, solids: Sequence[tuple[str, Solid]]) -> 
 
 
 def _told(bars: Sequence[FourBar]) -> list[dict[str, Any]]:
-    """Where the page finds transmission angles."""
+    """The indices at which the page reads transmission angles."""
     return [
         {"joint": each.joints[2], "cluster": each.cluster, "at": n} for n, each in enumerate(bars)
     ]
 
 
 def _freedoms(model: Model) -> list[dict[str, Any]]:
-    """What sliders move, their ends and what ends them, and joints that follow."""
+    """Freedoms that sliders move, their ends and the causes of these, joints that follow."""
     joints = {joint.name: joint for joint in model.joints}
     places = {name: n for n, name in enumerate(position_names(model))}
     result, at = [], 0
@@ -390,7 +389,7 @@ def _freedoms(model: Model) -> list[dict[str, Any]]:
 
 
 def _ended(end: RangeEnd, joint: str) -> str:
-    """What ends a range, as the page says it."""
+    """The cause of the end of a range, in the page's words."""
     return "its limit" if end.by == joint else str(end) if end.by else ""
 
 
@@ -401,14 +400,14 @@ def _is_output(model: Model, cluster: Cluster, body: int, joint: Joint) -> bool:
 
 
 def _followers(model: Model, index: int) -> list[int]:
-    """Bodies whose joints, of one freedom, move with an independent velocity, but its own."""
+    """Bodies whose joints, of one freedom, move with an independent velocity; not its own."""
     cluster = next(c for c in model.clusters if c.v.start <= index < c.v.stop)
     bodies = [body for body in cluster.bodies if model.joints[body].nv == 1]
     return [body for body in bodies if model.joints[body].name != model.dof_names[index]]
 
 
 def _dependent(model: Model) -> list[dict[str, Any]]:
-    """Joints without a slider, and where they stand among the positions of all joints."""
+    """Joints without a slider, and their indices among the positions of all joints."""
     moved, at, result = {*model.dof_names}, 0, []
     for joint in model.joints:
         if joint.name == model.floating_base:
@@ -420,7 +419,7 @@ def _dependent(model: Model) -> list[dict[str, Any]]:
 
 
 def _loads(model: Model) -> tuple[FrameKey, ...]:
-    """Ends of the tree: frames where feet and hands are, else centres of mass of last links."""
+    """Ends of the tree: frames at feet and hands, else centres of mass of last links."""
     parents = {joint.parent for joint in model.description.joints}
     loads: list[tuple[int, FrameKey]] = []
     for link in model.description.links:
@@ -435,11 +434,11 @@ def _loads(model: Model) -> tuple[FrameKey, ...]:
     return tuple(key for _, key in sorted(loads, key=lambda each: -each[0])[:LOADS])
 
 
-# ---- what the page computes ----------------------------------------------------------------------
+# ---- functions of the page -----------------------------------------------------------------------
 
 
 def _changed(model: Model, names: Sequence[str], given: Sequence[Vector]) -> Model:
-    """The model by the values of its parameters that functions take last."""
+    """The model with the values of its parameters that functions take last."""
     return parameterized(model, dict(zip(names, given[0], strict=True))) if names else model
 
 
@@ -487,7 +486,7 @@ def _points(model: Model, segments: Sequence[Segment], names: Sequence[str]) -> 
 
 
 def _bodies(model: Model) -> dict[int, int]:
-    """By freedom of a joint with one, the body that it moves."""
+    """The body that each freedom moves, for joints with one freedom."""
     joints = {joint.name: body for body, joint in enumerate(model.joints)}
     return {i: joints[name] for i, name in enumerate(model.dof_names) if name in joints}
 
@@ -499,7 +498,7 @@ def _quantities(
     carried: Sequence[FrameKey],
     names: Sequence[str],
 ) -> TracedFunction:
-    """What is plotted, of all freedoms at once."""
+    """The plotted quantities of all freedoms at once."""
     nv, options = model.nv, {"parameters": names} if names else {}
     places = [(i, body) for i in range(nv) for body in _followers(model, i)]
     crba = routine(model, "crba", **options)

@@ -12,13 +12,13 @@ from robomodel.motion.trajectory import Trajectory
 
 
 def read_motion(model: Model, source: object, *, topic: str | None = None) -> Trajectory:
-    """A recorded motion, to be played: its times and configurations, and what is between them.
+    """A recorded motion as a trajectory to be played, with interpolated states between its rows.
 
     Args:
         model: The robot.
         source: A log as :func:`robomodel.read_log` takes it, of which only ``time`` and positions
             are needed, or what :meth:`Trajectory.to_csv` wrote.
-        topic: Of a bag, that of the joints, if there are several.
+        topic: The topic of joints in a bag, if there are several.
 
     Returns:
         motion: Its velocities and forces are nan; :meth:`Trajectory.at` goes from sample to sample
