@@ -328,13 +328,14 @@ def _lead(
         numbers = (x.tolist() for x in (q, v, force))
         return np.array(servos.servo_forces(model, step.servo, *numbers), dtype=float)
 
-    tau = force if step.servo is None else served
-    inputs = Inputs.of(model, tau, None, hold=False)
-    steps = Steps(inputs, LimitMargins(model), replace(step, servo=None))
-    steps.ahead = ahead.pop(n, None)
+    led = ahead.pop(n, None)
     state = before[: step.size].copy()  # a lead keeps it
     result = np.full(step.results, np.nan, after.dtype)
-    if h > 0.0 and step.dtype == "float64" and np.all(np.isfinite(state)):
+    if h > 0.0 and step.dtype == "float64" and np.isfinite([*state, *force]).all():
+        tau = force if step.servo is None else served
+        inputs = Inputs.of(model, tau, None, hold=False)
+        steps = Steps(inputs, LimitMargins(model), replace(step, servo=None))
+        steps.ahead = led
         q, v = state[: model.nq], state[model.nq : model.nq + nv]
         try:
             with np.errstate(all="ignore"):
