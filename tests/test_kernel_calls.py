@@ -434,6 +434,45 @@ def test_tiles_that_take_turns_keep_apart(count: int, monkeypatch: pytest.Monkey
         np.testing.assert_allclose(out, expected, rtol=1e-14, atol=1e-300)
 
 
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("count", [1, 9, 37])
+def test_shared_arguments_are_used_once_or_row_by_row(
+    count: int, cut: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if cut:  # two tiles take turns
+        monkeypatch.setattr(plan, "CHUNK", 2)
+        monkeypatch.setattr(plan, "PIECE", 1)
+    trace = Trace()
+    x, y, p, r = trace.inputs(4)
+    s, c = sincos(p)
+    other, _ = sincos(r)
+    size = s * c + other
+    chain = size * x + c
+    for k in range(5):
+        chain = chain * y + size * float(k + 1)
+    program = trace.program([chain, size, p, s * 2.0 + y, 3.0, x])
+    compiled = compile_program(program, [2, 2, 6], shared=[1])
+    steps, first = plan.hoist(program, [2, 3])
+    assert first > 3
+    assert len(steps.steps) == len(program.steps)
+    rng = np.random.default_rng(count)
+    q = rng.normal(size=(count, 2))
+    for parameters in (rng.normal(size=2) * 1e7, rng.normal(size=(1, 2)),
+                       rng.normal(size=(count, 2))):  # fmt: skip
+        rows = np.broadcast_to(parameters, (count, 2))
+        expected = np.stack([np.broadcast_to(z, count) for z in program([*q.T, *rows.T])], axis=1)
+        np.testing.assert_allclose(compiled.ufunc(q, parameters), expected, rtol=1e-13, atol=1e-14)
+    forward = trace.program([x + size * y, chain])  # over time all but y is shared
+    sizes, timed = [1, 1, 2, 2], Iteration((1,))
+    over = compile_program(forward, sizes, iteration=timed)
+    ys, parameters = rng.normal(size=(count, 4, 1)), rng.normal(size=(count, 2)) * 1e7
+    numbers, at = over.ufunc(q[:, :1], ys, parameters), q[:, 0]
+    for t in range(4):
+        expected = np.stack(forward([at, ys[:, t, 0], *parameters.T]), axis=1)
+        np.testing.assert_allclose(numbers[:, t], expected, rtol=1e-12, atol=1e-13)
+        at = expected[:, 0]
+
+
 @pytest.mark.parametrize("threads", [2, 3, 16])
 @pytest.mark.parametrize("count", [1, 8, 9, 1000, 100_003])
 def test_pieces_cover_a_batch_once_and_begin_with_tiles(count: int, threads: int) -> None:

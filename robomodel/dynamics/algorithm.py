@@ -334,7 +334,9 @@ def traced_algorithm(model: Model, spec: AlgorithmSpec) -> TracedFunction:
         return spec.run(spec.tree(model, named.pop(PARAMETERS, ())), named)
 
     label = spec.name if spec.method == "cluster" else f"{spec.name}:{spec.method}"
-    return TracedFunction(spec.name, sizes, spec.results(model), build, label=label)
+    return TracedFunction(
+        spec.name, sizes, spec.results(model), build, shared=(PARAMETERS,), label=label
+    )
 
 
 # ---- options and their documentation -------------------------------------------------------------

@@ -56,7 +56,7 @@ def of_algorithm(model: Model, spec: AlgorithmSpec, wanted: tuple[int, ...]) -> 
         return _by_parameters(at, named["q"], outputs, [p[i] for i in wanted])
 
     results = {name: (*shape, count) for name, shape in spec.results(model).items()}
-    return TracedFunction(f"{spec.name}_sensitivity", sizes, results, build)
+    return TracedFunction(f"{spec.name}_sensitivity", sizes, results, build, shared=(PARAMETERS,))
 
 
 @traced
@@ -80,7 +80,7 @@ def of_configuration(
 
     shapes = {result: (*shape, len(wanted)) for result, shape in results.items()}
     sizes = {**sizes, PARAMETERS: len(names)}
-    return TracedFunction(f"{name}_sensitivity", sizes, shapes, build)
+    return TracedFunction(f"{name}_sensitivity", sizes, shapes, build, shared=(PARAMETERS,))
 
 
 def _by_parameters(

@@ -46,6 +46,7 @@ def compile_program(
     *,
     name: str | None = None,
     iteration: Iteration | None = None,
+    shared: Sequence[int] = (),
     label: str = "compiling",
     dtype: Dtype = "float64",
 ) -> CompiledUfunc:
@@ -56,8 +57,9 @@ def compile_program(
     program, which may then be a function; it is called only if the cache has no code.
 
     With an ``iteration`` the program runs over time: some arguments, and the result, have one row
-    for each instant, (..., T, size). ``label``: the text of a progress bar. ``dtype``: of all
-    numbers.
+    for each instant, (..., T, size). ``shared``: numbers of arguments that often have one row for
+    all states; what depends on them alone is then computed once. ``label``: the text of a progress
+    bar. ``dtype``: of all numbers.
     """
     result = len(sizes) - 1
     rows: set[int] = set()
@@ -67,7 +69,7 @@ def compile_program(
         if not inputs or len(inputs) < len(iteration.timed) or sizes[0] > sizes[-1]:
             raise ValueError(f"sizes {tuple(sizes)} cannot be iterated over {iteration}")
     with _LOCK:
-        codes = _machine_code(program, sizes, name, iteration, label, dtype)
+        codes = _machine_code(program, sizes, name, iteration, tuple(shared), label, dtype)
     engine, loop = machine.load(codes, "loop")
     *arguments, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
     signature = ",".join(arguments) + f"->{output}"
@@ -163,6 +165,7 @@ def _machine_code(
     sizes: Sequence[int],
     name: str | None,
     iteration: Iteration | None,
+    shared: tuple[int, ...],
     label: str,
     dtype: Dtype,
 ) -> list[bytes]:
@@ -174,7 +177,7 @@ def _machine_code(
         circumstances = (*_compiler(), *machine.processor())
     except (ImportError, OSError, RuntimeError):
         raise NoCompilerError(_cannot()) from None
-    key = cache.digest((*circumstances, repr((tuple(sizes), iteration, dtype)), name))
+    key = cache.digest((*circumstances, repr((tuple(sizes), iteration, shared, dtype)), name))
     content = cache.load(key)
     if content is not None:
         return cache.parted(content)
@@ -183,7 +186,7 @@ def _machine_code(
     with Progress(label, 1.0, after=PATIENCE) as bar:
         program = _fitting(program, sizes, iteration)
         bar.at(0.0)
-        text = emit(program, sizes, machine.lanes(dtype), iteration, dtype)
+        text = emit(program, sizes, machine.lanes(dtype), iteration, dtype, shared)
         bar.at(0.0)
         codes = machine.object_codes(cut(text), bar.at)
     cache.store(key, cache.joined(codes))

@@ -72,6 +72,8 @@ class TracedFunction:
         iteration: Makes it run over time (:class:`~robomodel.kernels.plan.Iteration`). Carried
             arguments and a row of the table are then further arguments of ``build``, and carried
             values follow the results.
+        shared: Names of arguments that most calls give once for all states: what depends on them
+            alone is then computed once. Over time that is so of all that have no row an instant.
         dtype: Type of numbers in calls; :meth:`kernel` makes kernels of the other, too.
         compiles: Whether calls compile it.
         owner: The object it belongs to, whose ``name`` is in messages.
@@ -86,6 +88,7 @@ class TracedFunction:
     results: Mapping[str, Shape]
     build: Build
     iteration: Iteration | None = None
+    shared: tuple[str, ...] = ()
     dtype: Dtype = "float64"
     compiles: bool = True
     owner: Any = None
@@ -239,6 +242,7 @@ def _compiled(function: TracedFunction, dtype: Dtype) -> CompiledUfunc:
         function.sizes,
         name=function.key,
         iteration=function.iteration,
+        shared=[n for n, name in enumerate(function.arguments) if name in function.shared],
         label=f"compiling {function.title}",
         dtype=dtype,
     )

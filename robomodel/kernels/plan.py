@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -57,7 +57,8 @@ class KernelPlan:
 
     With an ``iteration``, carried inputs and outputs follow those of the arguments and the result,
     and a stage's constants follow the inputs. A program of up to ``longest`` steps (None:
-    :data:`CHUNK`) is one piece, a longer one has pieces of ``piece`` steps.
+    :data:`CHUNK`) is one piece, a longer one has pieces of ``piece`` steps. The first ``hoisted``
+    steps, in pieces of their own, depend on the arguments numbered ``shared`` alone.
     """
 
     program: Program
@@ -66,6 +67,8 @@ class KernelPlan:
     iteration: Iteration | None = None
     longest: int | None = None
     piece: int | None = None
+    shared: tuple[int, ...] = ()
+    hoisted: int = 0
 
     @property
     def precision(self) -> Precision:
@@ -75,11 +78,17 @@ class KernelPlan:
     @cached_property
     def pieces(self) -> tuple[range, ...]:
         """The steps, cut into pieces, so that compile time grows linearly."""
-        count = len(self.program.steps)
-        longest = CHUNK if self.longest is None else self.longest
-        size = max(count, 1) if count <= longest else self.piece or PIECE
-        cuts = range(0, max(count, 1), size)
-        return tuple(range(i, min(i + size, count)) for i in cuts)
+        longest, pieces = CHUNK if self.longest is None else self.longest, []
+        every = range(len(self.program.steps))
+        for steps in (every[: self.hoisted], every[self.hoisted :]):
+            size = len(steps) if len(steps) <= longest else self.piece or PIECE
+            pieces += [steps[i : i + size] for i in range(0, len(steps), size or 1)]
+        return tuple(pieces) or (every,)
+
+    @cached_property
+    def prologue(self) -> int:
+        """The number of first pieces, of steps that are hoisted."""
+        return sum(piece.start < self.hoisted for piece in self.pieces)
 
     @cached_property
     def slots(self) -> dict[int, int]:
@@ -98,7 +107,8 @@ class KernelPlan:
                     and x not in self.columns
                     and piece_of[x - program.inputs] < piece_of[i]
                 ):
-                    last[x] = piece_of[i]
+                    kept = x - program.inputs < self.hoisted  # for all later states
+                    last[x] = len(self.pieces) if kept else piece_of[i]
         slots: dict[int, int] = {}
         free: list[int] = []
         ending: dict[int, list[int]] = {}
@@ -161,11 +171,11 @@ class KernelPlan:
 
     @cached_property
     def angles(self) -> frozenset[int]:
-        """The inputs that are used as angles only."""
+        """The inputs that are used as angles only, and not by steps that are hoisted."""
         angles: set[Reference] = set()
         others: set[Reference] = set(self.program.outputs)
-        for step in self.program.steps:
-            kind = angles if step.operation in (SIN, COS) else others
+        for i, step in enumerate(self.program.steps):
+            kind = angles if step.operation in (SIN, COS) and i >= self.hoisted else others
             kind.update(x for x in step.operands if type(x) is int)
         return frozenset(int(x) for x in angles - others if x < self.program.inputs)
 
@@ -256,6 +266,23 @@ def permuted(program: Program, order: list[int]) -> Program:
     )
 
 
+def hoist(program: Program, shared: Collection[int]) -> tuple[Program, int]:
+    """The program with those steps first that depend on ``shared`` inputs alone, and their number.
+
+    Results are not hoisted: they are stored for each state.
+    """
+    known, results = set(shared), set(program.outputs)
+    first, others = list[int](), list[int]()
+    for i, step in enumerate(program.steps):
+        x, operands = program.inputs + i, {y for y in step.operands if type(y) is int}
+        if x not in results and operands <= known:
+            known.add(x)
+            first.append(i)
+        else:
+            others.append(i)
+    return (permuted(program, first + others), len(first)) if others else (program, 0)
+
+
 # ---- writing a piece -----------------------------------------------------------------------------
 
 Memory: TypeAlias = Literal["input", "result", "work"]
@@ -285,7 +312,9 @@ class Target(ABC):
 def write(
     plan: KernelPlan, number: int, target: Target, between: Callable[[int], None] | None = None
 ) -> None:
-    """Write one piece. The first also stores results that are inputs; constant ones are not stored.
+    """Write one piece. Constant results are not stored.
+
+    The first piece that is not hoisted also stores results that are inputs.
 
     ``between`` is called before each step, and for step 0 if there are none.
     """
@@ -315,7 +344,7 @@ def write(
             target.store(names[x], "result", plan.columns[x])
     if not program.steps and between is not None:
         between(0)
-    if number == 0:
+    if number == plan.prologue:
         for x, column in plan.columns.items():
             if x < program.inputs:
                 target.store(operand(x), "result", column)

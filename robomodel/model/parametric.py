@@ -50,8 +50,9 @@ def parametric(
     what = canonical((make.__module__, make.__qualname__, arguments, names))
     result = model.derived[key] = TracedFunction(
         plain.name, {**plain.arguments, PARAMETERS: len(names)}, plain.results, build,
-        plain.iteration, compiles=plain.compiles and 0 < len(model.nodes) <= LARGE, owner=model,
-        label=plain.label, key=cache_key(model, what),
+        plain.iteration, (PARAMETERS,),
+        compiles=plain.compiles and 0 < len(model.nodes) <= LARGE, owner=model, label=plain.label,
+        key=cache_key(model, what),
         origin=(parametric, (make, model, names, *arguments)),
     )  # fmt: skip
     return result

@@ -20,7 +20,7 @@ from functools import partial
 
 from robomodel.kernels.llvm import tiles
 from robomodel.kernels.llvm.assembly import Function, Instructions, LaneVectors, flushing
-from robomodel.kernels.plan import Iteration, KernelPlan, Memory, ordered, write
+from robomodel.kernels.plan import Iteration, KernelPlan, Memory, hoist, ordered, write
 from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
 
 TILES: Mapping[Memory, str] = {"input": "%in", "result": "%out", "work": "%work"}
@@ -40,6 +40,7 @@ def emit(
     lanes: int,
     iteration: Iteration | None = None,
     dtype: Dtype = "float64",
+    shared: tuple[int, ...] = (),
 ) -> str:
     """IR of ``loop(char **args, npy_intp *dims, npy_intp *steps, void *data)``.
 
@@ -47,7 +48,7 @@ def emit(
     the last one the result's. Any strides, any number of states. ``lanes``: numbers in a vector.
     """
     vectors = LaneVectors(PRECISIONS[dtype], lanes)
-    plan = _plan(program, tuple(sizes), dtype, iteration, vectors)
+    plan = _plan(program, tuple(sizes), dtype, iteration, shared, vectors)
     text = [*vectors.declarations(), tiles.stage(vectors), *tiles.settle(vectors, sizes[-1])]
     text += _angle_reduction(plan, vectors)
     if dtype == "float32":
@@ -72,6 +73,7 @@ def _plan(
     sizes: tuple[int, ...],
     dtype: Dtype,
     iteration: Iteration | None,
+    shared: tuple[int, ...],
     vectors: LaneVectors,
 ) -> KernelPlan:
     """How the program is cut.
@@ -83,11 +85,17 @@ def _plan(
     programs, and those with many results, would take up to a quarter more.
     """
     results = len(program.distinct)
+    if iteration is not None:  # over time every argument but these is the same
+        shared = tuple({*range(1, len(sizes) - 1)}.difference(iteration.timed))
+    firsts = [sum(sizes[:k]) for k in shared]
+    inputs = [i for k, at in zip(shared, firsts, strict=True) for i in range(at, at + sizes[k])]
     if iteration is None and len(program.steps) > max(CACHED, STEPS_PER_RESULT * results):
-        plan = KernelPlan(ordered(program, 0), sizes, dtype, longest=CACHED)
+        steps, hoisted = hoist(ordered(program, 0), inputs)
+        plan = KernelPlan(steps, sizes, dtype, longest=CACHED, shared=shared, hoisted=hoisted)
         if _tiles_at_once(plan, vectors) > 1:
             return plan
-    return KernelPlan(ordered(program), sizes, dtype, iteration)
+    steps, hoisted = hoist(ordered(program), inputs)
+    return KernelPlan(steps, sizes, dtype, iteration, shared=shared, hoisted=hoisted)
 
 
 # ---- the program ---------------------------------------------------------------------------------
@@ -133,13 +141,13 @@ def _writing(plan: KernelPlan, vectors: LaneVectors) -> dict[int, list[int]]:
 
     They are written where pieces begin, when registers hold nothing; evenly if there is one piece.
     """
-    parts, pieces = tiles.parts(vectors, plan.sizes[-1]), len(plan.pieces)
+    parts, pieces = tiles.parts(vectors, plan.sizes[-1]), plan.pieces[plan.prologue :]
     before: dict[int, list[int]] = {}
     for part in parts if plan.iteration is None else ():
-        if pieces == 1:
-            at = part * len(plan.program.steps) // len(parts)
+        if len(pieces) == 1:
+            at = pieces[0].start + part * len(pieces[0]) // len(parts)
         else:
-            at = plan.pieces[part * pieces // len(parts)].start
+            at = pieces[part * len(pieces) // len(parts)].start
         before.setdefault(at, []).append(part)
     return before
 
@@ -282,7 +290,8 @@ def _loop(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
 def _tiles_at_once(plan: KernelPlan, vectors: LaneVectors) -> int:
     """The number of tiles in turn: several if instructions cost more than moving numbers."""
     size = (plan.workspace + len(plan.columns)) * vectors.bytes
-    return 1 if plan.iteration or len(plan.pieces) == 1 or size > NEAR_BYTES else TILES_AT_ONCE
+    single = len(plan.pieces) - plan.prologue == 1
+    return 1 if plan.iteration or single or size > NEAR_BYTES else TILES_AT_ONCE
 
 
 # ---- memory --------------------------------------------------------------------------------------
@@ -442,6 +451,12 @@ def _sizes(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
     yield f"%beyond.caches = icmp sgt i64 %bytes.many.results, {STREAMED_BYTES}"
     yield f"%past.caches = select i1 %gaps{result}, i1 false, i1 %beyond.caches"
     yield "%streamed = zext i1 %past.caches to i64"
+    varying = "false"
+    for k in plan.shared:
+        yield f"%varies{k} = icmp ne i64 %step{k}, 0"
+        yield f"%varying{k} = or i1 {varying}, %varies{k}"
+        varying = f"%varying{k}"
+    yield f"%varying = or i1 {varying}, false"
 
 
 def _fence() -> list[str]:
@@ -516,13 +531,25 @@ def _once(plan: KernelPlan, vectors: LaneVectors) -> Iterator[str]:
             yield from _read(plan, k, where)
         yield from _reduced_angles(plan, where)
 
+    def prologue(where: str) -> Iterator[str]:
+        for n in range(plan.prologue):
+            yield from _call_piece(n, where)
+
     def written(where: str) -> Iterator[str]:
         yield f"call void @settle(ptr %{where}.context)"
         yield from _context_pointers(where)
         yield from _to_write(plan, where)
 
     yield from _each(plan, vectors, "read", read)
-    for n in range(len(plan.pieces)):
+    if plan.prologue:
+        yield "%first.tile = icmp eq i64 %i, 0"
+        yield "%hoisting = or i1 %first.tile, %varying"
+        yield "br i1 %hoisting, label %hoist, label %hoisted"
+        yield "hoist:"
+        yield from _each(plan, vectors, "prologue", prologue)
+        yield "br label %hoisted"
+        yield "hoisted:"
+    for n in range(plan.prologue, len(plan.pieces)):
         yield from _each(plan, vectors, f"at{n}", partial(_call_piece, n))
     yield from _each(plan, vectors, "written", written)
     yield "br label %done"
@@ -542,6 +569,8 @@ def _over_time(plan: KernelPlan, vectors: LaneVectors, where: str) -> Iterator[s
         if k not in timed:
             yield from _read(plan, k, where)
     carried = iteration.carried * vectors.bytes
+    for n in range(plan.prologue):
+        yield from _call_piece(n, where)
     cleared = f"ptr %{where}.carried, i8 0, i64 {carried}, i1 false"
     yield f"call void @llvm.memset.p0.i64({cleared})"
     yield "br label %instant.before"
@@ -559,7 +588,7 @@ def _over_time(plan: KernelPlan, vectors: LaneVectors, where: str) -> Iterator[s
     if iteration.columns:
         yield f"call void @constants(i64 %s, ptr %{where}.constants)"
     yield from _reduced_angles(plan, where)
-    for n in range(len(plan.pieces)):
+    for n in range(plan.prologue, len(plan.pieces)):
         yield from _call_piece(n, where)
     yield f"call void @advance(ptr %{where}.input0, ptr %{where}.results.now)"
     yield "%s.next = add i64 %s, 1"
