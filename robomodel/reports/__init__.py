@@ -1,1 +1,1 @@
-"""Reports on a model: what is wrong with it, what motors can do, what approximation costs."""
+"""Reports on a model: faults, abilities of motors, errors of approximation, comparison."""

@@ -1,9 +1,9 @@
-"""Approximation errors of an open tree with constant armature, and its armatures in files.
+"""Errors of an open tree with constant armature, and its armatures written into files.
 
 Errors are measured in the robot's independent velocities, over random states, against the exact
-model: the mass matrix, the torques of inverse dynamics, the accelerations of forward dynamics.
-Armatures are written into MJCF (the attribute) and URDF (Drake's tags), text in, text out: only
-armatures change; all else stays to the last blank (:class:`Markup`).
+model: in the mass matrix, the torques of inverse dynamics, the accelerations of forward dynamics.
+Armatures are written into MJCF (the attribute) and URDF (Drake's tags), text in, text out: nothing
+else in the text changes (:class:`Markup`).
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ Quantity = Literal["mass_matrix", "torque", "acceleration"]
 
 QUANTITIES: tuple[Quantity, ...] = ("mass_matrix", "torque", "acceleration")
 
-_NAMED = 4  # of the joints that a sentence is about
-WORST = 10.0  # times the tolerance: what RARE errors of mass matrix and torque may be
-RARE = 0.99  # of the states have smaller errors
+_NAMED = 4  # joints that a sentence names
+WORST = 10.0  # times the tolerance: limit of the RARE quantile of errors of mass matrix and torque
+RARE = 0.99  # share of the states with smaller errors
 CONFIDENCE = 2.6  # standard deviations: 99 % of samples have the quantile within them
-REFINED, ROUNDS = 4, 3  # so many times the states, so often, until no error is at its limit
-WORST_SHARE = 0.85  # of the worst cluster's error: clusters that make more may be the cause, too
-CAUSE_STATES = 256  # at which errors are attributed to clusters
+REFINED, ROUNDS = 4, 3  # factor of the states and most rounds, while an error is at its limit
+WORST_SHARE = 0.85  # of the worst cluster's error: clusters with more may be the cause, too
+CAUSE_STATES = 256  # states at which errors are attributed to clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Armature:
 
     ``value`` is that of the open tree: at the neutral configuration, and not below zero. ``low``,
     ``high`` and ``best``, the constant of least mean square error, are over the states within the
-    limits; ``constant`` where they are one number.
+    limits; ``constant`` if they are one number.
     """
 
     joint: str
@@ -88,11 +88,11 @@ class Armature:
 
 @dataclass(frozen=True, slots=True)
 class DofErrors:
-    """The errors at an independent velocity, and what they come from.
+    """The errors at an independent velocity, and their cause.
 
-    ``cause``: where one of them is above its limit, the cluster that alone makes most of it, by the
+    ``cause``: if one of them is above its limit, the cluster that alone makes most of it, by the
     names of its independent velocities. ``keep_exact``: this velocity is of a cluster that is the
-    cause here or elsewhere. ``uncertain``: an error is at its limit, to the accuracy of the states.
+    cause here or elsewhere. ``uncertain``: the states do not decide whether an error is above.
     """
 
     dof: str
@@ -106,10 +106,11 @@ class DofErrors:
 
 @dataclass(frozen=True, slots=True)
 class CarriedRotor:
-    """A rotor on a carrier that moves: what armature leaves out.
+    """A rotor on a moving carrier, whose effect armature leaves out.
 
-    ``inertia`` [kg m²] about its axis, ``ratio`` of its fastest joint, and their product, which
-    stands in the mass matrix between that joint and rotations of the carrier about the axis.
+    ``inertia`` [kg m²] about its axis, ``ratio`` of its fastest joint, and their product
+    ``coupling``, the entry of the mass matrix between that joint and the carrier's rotation about
+    the axis.
     """
 
     rotor: str
@@ -126,14 +127,14 @@ class ApproximationErrors(HasDocument):
 
     Attributes:
         robot: The robot's name.
-        samples: Number of states; more than requested where errors are at the tolerance.
+        samples: Number of states; more than requested if errors are at the tolerance.
         seed: Seed of the states.
         tolerance: The median error above which a joint should not be approximated.
         armatures: The range of each joint's armature.
         rows: The errors at each independent velocity.
         torque: Error of the whole vector, ‖error‖ / ‖exact‖.
-        acceleration: The same of accelerations.
-        tendons: The same of accelerations on the tree that is written, by method="tendons".
+        acceleration: Error of accelerations, likewise.
+        tendons: Error of accelerations by method="tendons", on the tree that is written.
         spins: Rotors on moving carriers, whose effect no armature describes.
         model: The robot itself.
         dof_names: Names of the independent velocities.
@@ -158,7 +159,7 @@ class ApproximationErrors(HasDocument):
 
     @property
     def tree(self) -> WrittenTree | None:
-        """The tree that is written, with its own errors; None where no whole joints make one."""
+        """The tree that is written, with its errors; None if no whole joints make one."""
         try:
             return written_tree(self.model)
         except ValueError:
@@ -171,7 +172,7 @@ class ApproximationErrors(HasDocument):
 
     @property
     def verdict(self) -> str:
-        """One sentence: whether a tree with armature will do, and how far it is off."""
+        """One sentence: whether a tree with armature will do, and how large its errors are."""
         worst = max(self.torque.worst, self.acceleration.worst)
         if worst == 0.0:
             return "Armature is exact: nothing of the robot is approximated"
@@ -198,7 +199,7 @@ class ApproximationErrors(HasDocument):
         return _document(self)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain dicts, lists, numbers and strings; None is not finite."""
+        """Plain dicts, lists, numbers and strings; None stands for not finite."""
         result: dict[str, Any] = plain(_data(self))
         return result
 
@@ -297,20 +298,20 @@ def approximation_errors(
     tolerance: float = 0.1,
     progress: bool = True,
 ) -> ApproximationErrors:
-    """What it costs to approximate a robot by an open tree with constant armature.
+    """Errors of approximating a robot by an open tree with constant armature.
 
     Errors of mass matrix, inverse and forward dynamics (``method="approximate"``) over random
-    states, joint by joint, and the range of each joint's armature there. Where the states do not
-    decide whether an error is above its limit, 4 and then 16 times as many are drawn. Where one may
-    be, each cluster is approximated alone to find the cause. See docs/armature.md.
+    states, joint by joint, and the range of each joint's armature. If the states do not decide
+    whether an error is above its limit, 4 and then 16 times as many are drawn. If one may be, each
+    cluster is approximated alone to locate the cause. See docs/armature.md.
 
     Args:
         model: The robot.
-        samples: How many states, at first.
+        samples: Number of states at the start.
         seed: Seed of the states.
         tolerance: Joints with a median error above it, or ten times that in one of a hundred
-            states, should not be approximated, or others that make the error.
-        progress: Show a bar on a terminal when it takes long.
+            states, should not be approximated, or other joints that cause the error.
+        progress: Show a bar on a terminal if it takes long.
 
     Returns:
         errors: The errors and armatures, and which joints should stay exact.
@@ -378,9 +379,9 @@ def states(
 def _limits(
     values: Sequence[Array], tolerance: float
 ) -> Iterator[tuple[Quantity, float, float, float]]:
-    """What decides of a joint: a quantity, the bounds of a quantile of its error, their limit.
+    """The criteria of a joint: a quantity, bounds of a quantile of its error, its limit.
 
-    Rare errors of accelerations do not count, as other joints' singular states make them.
+    Rare errors of accelerations are no criterion: singular states of other joints cause them.
     """
     for quantity, each in zip(QUANTITIES, values, strict=True):
         yield quantity, *_bounds(each, 0.5), tolerance
@@ -389,7 +390,7 @@ def _limits(
 
 
 def _bounds(values: Array, share: float) -> tuple[float, float]:
-    """A quantile of what the values are drawn from is between these, by the binomial's width."""
+    """Confidence bounds of a quantile of the distribution of values, by the binomial's width."""
     ordered, n = np.sort(np.where(np.isnan(values), np.inf, values)), len(values)
     width = CONFIDENCE * math.sqrt(n * share * (1.0 - share))
     first, last = math.floor(n * share - width), math.ceil(n * share + width)
@@ -397,13 +398,13 @@ def _bounds(values: Array, share: float) -> tuple[float, float]:
 
 
 def _exceeds(limits: Sequence[tuple[Quantity, float, float, float]]) -> Quantity | None:
-    """The quantity that is, or may be, farthest above its limit, as a share of it."""
+    """The quantity that is, or may be, farthest above its limit, relative to the limit."""
     shares = [(high / limit, quantity) for quantity, _, high, limit in limits if high > limit]
     return max(shares)[1] if shares else None
 
 
 def _uncertain(limits: Sequence[tuple[Quantity, float, float, float]]) -> bool:
-    """Whether all that may exceed its limit may as well be below it."""
+    """Whether all quantities that may exceed their limits may also be below."""
     above = [low > limit for _, low, high, limit in limits if high > limit]
     return bool(above) and not any(above)
 
@@ -413,7 +414,7 @@ def _causes(
 ) -> dict[str, tuple[str, ...]]:
     """For joints with an error above its limit, the cluster that alone makes most of it.
 
-    Of several that make nearly as much, the one that makes most elsewhere.
+    Of several with nearly the same share, the one that makes most at other joints.
     """
     if not any(exceeded):
         return {}
@@ -458,9 +459,9 @@ def spins(model: Model) -> Iterator[CarriedRotor]:
 def errors(model: Model, q: Array, v: Array, a: Array) -> dict[str, Array]:
     """Relative errors at each state: (states, nv) by quantity, and (states,) of whole vectors.
 
-    Mass matrix, of joint i: the largest |error of M_ij| / √(M_ii M_jj) over j. Torque of the exact
-    accelerations, and acceleration under the exact torques: |error| over the root mean square of
-    the exact value over the states.
+    Of the mass matrix, at joint i: the largest |error of M_ij| / √(M_ii M_jj) over j. Of torques
+    for the exact accelerations, and of accelerations under the exact torques: |error| over the
+    root mean square of the exact value over the states.
     """
     # a few hundred states are not worth compiling for: backend="numpy" throughout
     exact = dynamics.crba(model, q, backend="numpy")
@@ -501,7 +502,7 @@ def _relative(error: Array, exact: Array) -> Array:
 
 
 def _error(values: Array) -> Error:
-    """Singular states, where nothing is a number, count as infinitely wrong."""
+    """Median and worst; singular states, not-a-number, count as infinite errors."""
     values = np.where(np.isnan(values), np.inf, values)
     return Error(float(np.median(values)), float(np.max(values)))
 
@@ -550,11 +551,11 @@ def _armature(joint: str, value: float, values: Array, unit: str) -> Armature:
 
 # ---- MuJoCo's soft constraints -------------------------------------------------------------------
 #
-# MuJoCo keeps loops and couplings by springs and dampers in all but name. At closed states its
-# accelerations therefore miss those of the mechanism, and that can be measured.
+# MuJoCo enforces loops and couplings by soft constraints, similar to springs and dampers. So its
+# accelerations at closed states differ from those of the mechanism; this measures by how much.
 
 SIMPLE = ("revolute", "continuous", "prismatic", "spherical", "floating")
-"""The joints that are one and the same in both."""
+"""The types of joints that are the same in both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -571,8 +572,8 @@ def soft_constraint_errors(
 ) -> SoftConstraintErrors | None:
     """Errors of the MJCF file at ``path``, written from ``model``; None if they cannot be measured.
 
-    That is without MuJoCo, and for robots with joints that are several of MuJoCo's. Without
-    contacts, limits, friction and damping, as the exact model has none.
+    None without MuJoCo, and for robots with joints that MuJoCo has as several. Measured without
+    contacts, limits, friction and damping, which the exact model does not have.
     """
     if any(loop.type in ("prismatic", "planar") for loop in model.description.loops):
         return None  # MuJoCo's file has an additional body for a sliding loop
@@ -605,7 +606,7 @@ def soft_constraint_errors(
 
 @dataclass(frozen=True, slots=True)
 class DrakeRotor:
-    """A rotor's inertia about its axis, and how far it turns for its joint."""
+    """A rotor's inertia about its axis, and its ratio to its joint."""
 
     inertia: float
     ratio: float
@@ -613,7 +614,7 @@ class DrakeRotor:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """A file's new text, the joints that it has, and those that it lacks."""
+    """The new text of a file, the joints that were written, and those that the file lacks."""
 
     text: str
     written: tuple[str, ...]
@@ -633,7 +634,7 @@ def annotate_mjcf(text: str, file: str, armature: Mapping[str, float]) -> Annota
 
 
 def _in_a_body(tag: Tag) -> bool:
-    """Joints of defaults, equalities and sensors are references or templates."""
+    """Whether a joint is a body's: joints of defaults, equalities and sensors are references."""
     return tag.parent is not None and tag.parent.name in ("body", "frame", "replicate")
 
 
@@ -700,7 +701,7 @@ def _transmission(joint: str, tags: Mapping[str, str], names: set[str | None]) -
 
 
 def drake_rotors(model: Model, armature: Mapping[str, float]) -> dict[str, DrakeRotor]:
-    """The rotor and gear that make these armatures; one of ratio 1 where there is no such one."""
+    """The rotor and gear with these armatures; ratio 1 for joints without a rotor of their own."""
     of_joint: dict[str, list[DrakeRotor]] = {}
     for rotor in CheckContext(model).rotors:
         for joint, ratio in rotor.ratios.items():
@@ -720,7 +721,7 @@ def _annotated(markup: Markup, written: list[str], names: Mapping[str, object]) 
     return Annotated(markup.text(), tuple(written), missing)
 
 
-# --- text that is changed in place ---------------------------------------------------------------
+# --- text that is changed in place ----------------------------------------------------------------
 
 _NAME = re.compile(rb"<[^\s/>]+")
 _ATTRIBUTE = re.compile(rb"\s+([^\s=/>]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
@@ -730,10 +731,10 @@ _ENCODING = re.compile(r"(<\?xml[^>]*?encoding\s*=\s*[\"'])(?!utf-8[\"'])[^\"']*
 
 @dataclass(eq=False)
 class Tag:
-    """An element and where it stands: its start tag ``begin:inner``, its end tag from ``end``.
+    """An element and its place: its start tag ``begin:inner``, its end tag from ``end``.
 
-    An element without content has no end tag; its ``end`` is ``inner``. ``attributes`` have their
-    values' places, quotes included.
+    An element without content has no end tag; its ``end`` is ``inner``. ``places`` are those of the
+    attributes' values, quotes included.
     """
 
     name: str
@@ -759,10 +760,10 @@ class Tag:
 
 
 class Markup:
-    """A document and the changes to it; :meth:`text` is what becomes of it."""
+    """A document and changes to it; :meth:`text` applies them."""
 
     def __init__(self, text: str, file: str, root: str) -> None:
-        """Raises :class:`DescriptionError` for what no robot file may be, or another root."""
+        """Raises :class:`DescriptionError` for text that is no well-formed XML, or another root."""
         tag = xml.parse(text, file, strict=True).root.tag
         if tag != root:
             raise DescriptionError(
@@ -817,7 +818,7 @@ class Markup:
     # ---- changes
 
     def set(self, tag: Tag, name: str, value: str) -> None:
-        """Give an element an attribute, in its place or after the last one."""
+        """Set an attribute of an element, in its place or after the last one."""
         if tag.attributes.get(name) == value:
             return
         if name in tag.places:
@@ -830,7 +831,7 @@ class Markup:
             self._changes.append((at, at, f" {name}={quoteattr(value)}"))
 
     def append(self, tag: Tag, *elements: str) -> None:
-        """Add elements at the end of an element's content, indented as its other content is."""
+        """Add elements at the end of an element's content, with its indentation."""
         outer = self._indent(tag)
         inner = self._indent(tag.children[0]) if tag.children else None
         if inner is None and outer is not None:
@@ -853,18 +854,18 @@ class Markup:
         self._changes.append((at, at, lines + after))
 
     def _indent(self, tag: Tag) -> str | None:
-        """The blanks before an element that begins its line; None for others."""
+        """The indentation of an element that begins its line; None for others."""
         line = self.data.rfind(b"\n", 0, tag.begin) + 1
         before = self.data[line : tag.begin]
         return before.decode() if not before.strip() and (line or not tag.begin) else None
 
     def _step(self) -> str:
-        """What a level of this file is indented by."""
+        """The indentation of one level in this file."""
         first = self._indent(self.root.children[0]) if self.root.children else None
         return first or "  "
 
     def text(self) -> str:
-        """The document with all changes."""
+        """The document with all changes applied."""
         data, changes = self.data, sorted(enumerate(self._changes), key=lambda x: (x[1][:2], x[0]))
         parts, at = [], 0
         for _, (begin, end, replacement) in changes:

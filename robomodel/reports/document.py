@@ -31,7 +31,7 @@ from robomodel.reports.plots import Plot, draw_plots
 
 Cell: TypeAlias = str | float | None
 
-WRAPPED = 36  # characters of a cell: longer ones have several lines on a page
+WRAPPED = 36  # most characters of a line in a cell on a page
 LONG = ' class="long"'
 
 
@@ -39,8 +39,8 @@ LONG = ' class="long"'
 class Table:
     """Rows below column headings, which end in their unit; numbers are aligned to the right.
 
-    ``digits``: significant ones of numbers. None and not-a-number are empty, infinite is unlimited.
-    Columns of which every cell is empty are left out. ``faint``: rows that are shown in grey.
+    ``digits``: significant digits. None and not-a-number are empty, infinity is "unlimited".
+    Columns with empty cells only are left out. ``faint``: rows that are grey.
     """
 
     columns: Sequence[str]
@@ -49,7 +49,7 @@ class Table:
     faint: Collection[int] = ()
 
     def cell(self, value: Cell) -> str:
-        """What stands in a cell."""
+        """The text of a cell."""
         if value is None or isinstance(value, str):
             return value or ""
         if not math.isfinite(value):
@@ -58,14 +58,14 @@ class Table:
 
     @property
     def filled(self) -> Table:
-        """Without the columns that are empty."""
+        """The table without its empty columns."""
         kept = [i for i in range(len(self.columns)) if any(self.cell(row[i]) for row in self.rows)]
         rows = [[row[i] for i in kept] for row in self.rows]
         return Table([self.columns[i] for i in kept], rows, self.digits, self.faint)
 
     @property
     def numeric(self) -> list[bool]:
-        """Which columns hold numbers."""
+        """Whether each column holds numbers."""
         return [
             any(isinstance(x, int | float) for x in column)
             and all(x is None or x == "" or isinstance(x, int | float) for x in column)
@@ -111,7 +111,7 @@ class Bullets:
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """Lines of which each blank counts."""
+    """Lines whose blanks are kept."""
 
     lines: Sequence[str]
 
@@ -119,14 +119,14 @@ class Verbatim:
 Severity = Literal["error", "warning", "note"]
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
-"""From the gravest on."""
+"""The gravest first."""
 
-NAMED = 8  # of the places of further findings
+NAMED = 8  # places of further findings that are named
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong or odd: where it is, what, by how much (``value`` in ``unit``), what to do.
+    """A fault or oddity: its place, message, amount (``value`` in ``unit``) and remedy.
 
     ``check`` is the id of the check in docs/validate.md. A note needs no action.
     """
@@ -159,14 +159,14 @@ note = partial(Finding, "note")
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """A finding, and ``others`` that differ in where they are and by how much."""
+    """A finding, and ``others`` of the same kind at other places or with other amounts."""
 
     first: Finding
     others: Sequence[Finding] = ()
 
     @property
     def likewise(self) -> str:
-        """Where else the same is, and by how much there if not as much."""
+        """Places of the others, with their amounts if they differ."""
         shown = []
         for each in self.others[:NAMED]:
             line = "" if each.source.line is None else f" (line {each.source.line})"
@@ -185,7 +185,7 @@ class Findings:
             yield from _wrapped(line, width, "  ") if line else ()
 
     def html(self) -> str:
-        """A row of a table: kind, where, what."""
+        """A row of a table: kind, place, message."""
         first, source = self.first, self.first.source
         file = source.file.replace("\\", "/").rpartition("/")[2]
         place = file if source.line is None else f"{file}:{source.line}"
@@ -213,9 +213,9 @@ PLAIN, FAINT = "\x1b[0m", "\x1b[2m"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Parts below a title; without a title they follow what is before them.
+    """Parts below a title; without a title they continue the section before.
 
-    ``on_page``: on the page alone, as plots and drawings are. ``folded``: opened by a click there.
+    ``on_page``: shown on the page only, as plots and drawings are. ``folded``: opened by a click.
     """
 
     title: str
@@ -246,7 +246,7 @@ class Section:
                         yield from _wrapped(line, width, indent)
 
     def html(self) -> Iterator[str]:
-        """Elements; plots stand beside each other, those of a group in one place."""
+        """Elements; plots are side by side, those of a group in one place."""
         shown = [part for part in self.parts if not is_empty(part)]
         if self.title and shown:
             heading = f'<h2 id="{self.anchor}">{escape(self.title)}</h2>'
@@ -268,7 +268,7 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """Of links to it on the page."""
+        """The target of links to it on the page."""
         return re.sub(r"\W+", "-", self.title).strip("-").lower()
 
 
@@ -303,12 +303,12 @@ class Document:
     """A report.
 
     Attributes:
-        title: What it is about: the robot's name.
+        title: The robot's name.
         summary: One line.
-        sections: What follows, in order.
+        sections: The sections in order.
         data: The report as plain dicts, lists, numbers and strings, or dataclasses of these.
         file: The robot's file, shown on the page.
-        kind: The report's subject, as "validation"; part of the page's title.
+        kind: The kind of report, as "validation"; part of the page's title.
     """
 
     title: str
@@ -319,7 +319,7 @@ class Document:
     kind: str = ""
 
     def text(self, width: int | None = None, *, coloured: bool = False) -> str:
-        """Lines of at most ``width`` columns, but for tables and names that are longer."""
+        """Lines of at most ``width`` columns; tables and long names may be wider."""
         first = f"{self.title}: {self.summary}" if self.summary else self.title
         lines = _wrapped(first, width, "") if first else []
         for section in self.sections:
@@ -327,7 +327,7 @@ class Document:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
-        """``data`` as JSON has it; what is not finite is None."""
+        """``data`` in JSON's types; None stands for not finite."""
         result: dict[str, Any] = plain(self.data)
         return result
 
@@ -396,7 +396,7 @@ class HasDocument(ABC):
         return self.document.text()
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain dicts, lists, numbers and strings; None is not finite or missing."""
+        """Plain dicts, lists, numbers and strings; None stands for not finite or missing."""
         return self.document.as_dict()
 
     def html(self) -> str:
@@ -418,7 +418,7 @@ def curves(plots: Sequence[Plot]) -> list[dict[str, Any]]:
 
 
 def csv_of(plot: Plot) -> str:
-    """A column for each line beside a common x; else rows of line, x and y."""
+    """A column for each line if all have the same x; else rows of line, x and y."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     first = plot.lines[0].x
@@ -433,13 +433,13 @@ def csv_of(plot: Plot) -> str:
 
 
 def picked(item: object, *names: str, **renamed: str) -> dict[str, Any]:
-    """Attributes of an object by name, for JSON; ``key="attribute"`` gives one another key."""
+    """Attributes of an object by name, for JSON; ``key="attribute"`` renames one."""
     same = {name: name for name in names}
     return {key: getattr(item, name) for key, name in (same | renamed).items()}
 
 
 def plain(value: Any) -> Any:
-    """Arrays, dataclasses and tuples as JSON has them; what is not finite becomes None."""
+    """Arrays, dataclasses and tuples in JSON's types; None stands for not finite."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if is_dataclass(value) and not isinstance(value, type):
@@ -460,7 +460,7 @@ def count(number: int, one: str, many: str = "") -> str:
 
 
 def page(title: str, kind: str, body: Iterable[str]) -> str:
-    """The whole page; ``body`` is HTML, all else text."""
+    """The whole page; ``body`` is HTML, other arguments are text."""
     folder = files("robomodel.reports")
     style, script = (
         folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js")
@@ -477,13 +477,13 @@ def page(title: str, kind: str, body: Iterable[str]) -> str:
 
 
 def framed(html: str, height: int = 560) -> str:
-    """A page as an element of another, as notebooks show it; its height in pixels."""
+    """A page as an element of another one, as notebooks show it; ``height`` in pixels."""
     style = f"width: 100%; height: {height}px; border: 1px solid #8888; border-radius: 6px"
     return f'<iframe srcdoc="{escape(html, quote=True)}" style="{style}" loading="lazy"></iframe>'
 
 
 def figures(drawn: Iterable[str]) -> str:
-    """Elements beside each other, as many as fit."""
+    """Elements side by side, as many as fit."""
     shown = "".join(f"<figure>{each}</figure>\n" for each in drawn)
     return f'<div class="plots">\n{shown}</div>'
 

@@ -1,4 +1,4 @@
-"""Line drawings of a cluster with loops in a pose, as an engineer sketches a mechanism."""
+"""Line drawings of a cluster with loops in a pose, as sketches of a mechanism."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from robomodel.tolerances import PARALLEL
 WIDTH, TALLEST, SHORTEST = 420, 360, 70
 TOP, MARGIN = 22, 34
 LETTER, LINE = 6.6, 13.0  # of a name, in pixels
-LETTERS = 70  # in a drawing; more are numbers with a key
-SAME_POINT = 1e-3  # of the drawing's size: points so near are one
-OBLIQUE = np.array([0.55, -0.75, 0.37])  # from where mechanisms that are not planar are seen
+LETTERS = 70  # most letters of names in a drawing; beyond, numbers with a key
+SAME_POINT = 1e-3  # of the drawing's size: nearer points are one
+OBLIQUE = np.array([0.55, -0.75, 0.37])  # direction of view of mechanisms that are not planar
 CARRIER = -1
 
 Point = tuple[float, float]
@@ -31,7 +31,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A body, by points of it; its number in the cluster, or ``CARRIER`` of what that is on."""
+    """A body, by points of it; its number in the cluster, or ``CARRIER`` for its carrier."""
 
     name: str
     number: int
@@ -40,7 +40,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A joint; ``fixed``: it is on the cluster's carrier; ``loop``: a loop closes there."""
+    """A joint; ``fixed``: it is on the cluster's carrier; ``loop``: it closes a loop."""
 
     name: str
     at: Point
@@ -59,14 +59,14 @@ class Sketch:
 
     @property
     def points(self) -> list[Point]:
-        """All that is drawn."""
+        """All points that are drawn."""
         corners = [point for bar in self.bars for point in bar.points]
         return corners + [pin.at for pin in self.pins] + [end for rod in self.rods for end in rod]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawings:
-    """Sketches beside each other, all to one scale; the ghosts are behind the first, pale."""
+    """Sketches side by side at one scale; the ghosts are drawn pale behind the first."""
 
     sketches: tuple[Sketch, ...]
     ghosts: tuple[Sketch, ...] = ()
@@ -128,9 +128,7 @@ def _poses(model: Model, cluster: Cluster, positions: Sequence[float]) -> dict[s
 
 
 def _plane(model: Model, cluster: Cluster) -> Array:
-    """Two axes (2, 3): across the hinges where all are parallel, with z up; else a view from
-    above.
-    """
+    """Two axes (2, 3) of the view: across hinges that are all parallel, with z up; else oblique."""
     poses = _poses(model, cluster, cluster.start)
     axes = [
         poses[joint.child][:3, :3] @ np.array(joint.axis)
@@ -153,7 +151,7 @@ def _plane(model: Model, cluster: Cluster) -> Array:
 
 
 def svg(drawings: Drawings) -> Iterator[str]:
-    """An SVG element for each sketch, each in the middle of its box; all have one scale."""
+    """An SVG element for each sketch, centred in its box; all have one scale."""
     sketches, ghosts = drawings.sketches, drawings.ghosts
     behind = [ghosts, *((),) * (len(sketches) - 1)]
     corners = [
@@ -181,7 +179,7 @@ def svg(drawings: Drawings) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """From metres to pixels: ``middle`` comes to ``to``."""
+    """A map from metres to pixels: ``middle`` becomes ``to``."""
 
     middle: Array
     scale: float
@@ -226,7 +224,7 @@ def _joints(each: Sketch, place: _Place) -> Iterator[str]:
 
 
 def key(sketches: Sequence[Sketch]) -> Iterator[str]:
-    """What the numbers of the drawings mean, where names are too long to stand in them."""
+    """The names for the numbers in the drawings, if these have numbers."""
     for each in sketches:
         if _numbered(each):
             names = (f"<b>{n}</b> {escape(pin.name)}" for n, pin in enumerate(each.pins, 1))
@@ -293,7 +291,7 @@ def _distinct(points: Sequence[Point]) -> list[Point]:
 
 
 def _around(points: list[Point]) -> list[Point]:
-    """In the order of their directions from the middle, so that the outline does not cross."""
+    """Points ordered by direction from the middle, so that the outline does not cross itself."""
     if len(points) < 3:
         return points
     middle = np.mean(points, axis=0)

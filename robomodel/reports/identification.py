@@ -1,4 +1,4 @@
-"""The report on an identification: forces measured and predicted, changes, unknowns."""
+"""The report on an identification: measured and predicted forces, changes, unknown parameters."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from robomodel.model.joints import Array
 from robomodel.reports.document import Bullets, Cell, Document, Part, Section, Table
 from robomodel.reports.plots import Line, Plot
 
-SHOWN = 600  # samples of a long motion in a picture
+SHOWN = 600  # most samples of a motion in a picture
 BARS = 31  # of a histogram
 COORDINATE = ("name", "residual", "before", "forces", "validation")
 PARAMETER = ("name", "before", "value", "deviation", "information_gain")
-REACH = 4.0  # deviations, of a histogram
+REACH = 4.0  # half width of a histogram, in standard deviations
 MEANING = {
     "mass": "mass", "damping": "viscous friction", "friction": "dry friction",
     "armature": "reflected inertia",
@@ -37,7 +37,7 @@ UNKNOWN = (
 
 
 def document(fit: Identified, model: Model, source: str, unused: Sequence[str] = ()) -> Document:
-    """The report; ``model`` is that with which the fit began, ``source`` the log's name.
+    """The report; ``model`` is the one from which the fit started, ``source`` the log's name.
 
     ``unused``: columns of the log that were not read.
     """
@@ -86,7 +86,7 @@ def by_owner(names: Iterable[str]) -> list[str]:
 
 
 def _summary(fit: Identified, source: str) -> str:
-    """Samples, and what is left of the forces by the file and by the fit."""
+    """Number of samples, and the share of the forces that file and fit leave unexplained."""
     measured = np.isfinite(fit.forces) & np.isfinite(fit.before)
     size = float(np.sum(fit.forces[measured] ** 2))
     summary = f"{fit.samples} samples of {source}"
@@ -99,7 +99,7 @@ def _summary(fit: Identified, source: str) -> str:
 
 
 def _meanings(fit: Identified, before: Array, which: Sequence[int]) -> list[str]:
-    """One line for each body or joint: what changed, from what to what, in words."""
+    """One line for each body or joint: its changed parameters in words, with both values."""
     lines: dict[str, list[str]] = {}
     for i in which:
         owner, _, kind = fit.names[i].rpartition(".")
@@ -111,7 +111,7 @@ def _meanings(fit: Identified, before: Array, which: Sequence[int]) -> list[str]
 
 
 def _groups(groups: Sequence[IdentifiedGroup], before: Mapping[str, float]) -> Table:
-    """What forces tell, beside what the file says of it."""
+    """Identified combinations of parameters, beside the file's values."""
     rows: list[list[Cell]] = [
         [each.name, sum(x * before[name] for name, x in each.coefficients.items()),
          each.value, f"± {each.deviation:.2g}", each.unit, f"{100.0 * each.information_gain:.0f} %"]
@@ -122,7 +122,7 @@ def _groups(groups: Sequence[IdentifiedGroup], before: Mapping[str, float]) -> T
 
 
 def _residuals(fit: Identified, model: Model) -> Table:
-    """Of each coordinate, in its unit."""
+    """Residuals of each coordinate, in its unit."""
     checked = bool(np.any(np.isfinite(fit.validation)))
     columns = ["coordinate", "forces", "left by the file", "left by the fit", "unit", "share"]
     rows: list[list[Cell]] = []
@@ -136,14 +136,14 @@ def _residuals(fit: Identified, model: Model) -> Table:
 
 
 def _force_unit(model: Model, coordinate: str) -> str:
-    """N of what slides, and of a base along its axes."""
+    """N for sliding joints, and for a base along its axes; else N m."""
     joint = next((each for each in model.joints if each.name == coordinate), None)
     units = units_of(coordinate.endswith((".vx", ".vy", ".vz"))) if joint is None else joint.units
     return units.force
 
 
 def _plots(fit: Identified, model: Model) -> Iterator[Plot]:
-    """Of each coordinate whose force was measured: forces, residuals, and how these spread."""
+    """For each coordinate with measured forces: forces, residuals, and their distribution."""
     for force, left in force_plots(fit, model):
         yield from (force, left)
         i = model.dof_names.index(force.name)
@@ -151,7 +151,7 @@ def _plots(fit: Identified, model: Model) -> Iterator[Plot]:
 
 
 def force_plots(fit: Identified, model: Model) -> Iterator[tuple[Plot, Plot]]:
-    """Of each coordinate whose force was measured: forces, and what is left of them."""
+    """For each coordinate with measured forces: the forces, and the residuals."""
     every = max(1, len(fit.measured) // SHOWN)
     at = np.arange(0, len(fit.measured), every)
     x = at.astype(float) if fit.times is None else fit.times[at]
@@ -174,7 +174,7 @@ def force_plots(fit: Identified, model: Model) -> Iterator[tuple[Plot, Plot]]:
 
 
 def _histogram(name: str, error: Array) -> Plot:
-    """How residuals spread, beside a normal distribution of their deviation."""
+    """The distribution of residuals, beside a normal one with their deviation."""
     error = error[np.isfinite(error)]
     size = float(np.sqrt(np.mean(error**2))) or 1.0
     edges = np.linspace(-REACH, REACH, BARS + 1)

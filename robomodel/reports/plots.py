@@ -1,5 +1,5 @@
-"""Line plots as SVG, which follows the page's light or dark colours and needs no package, and as
-pictures by Matplotlib, which is imported when one is drawn, without a window or global state.
+"""Line plots as SVG in the page's light or dark colours, without other packages; and as pictures by
+Matplotlib, imported when one is drawn, without a window or global state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 460, 260
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 30, 40
-SHORT = (1e-2, 1e5)  # numbers between which ticks fit beside the label; others take a power of ten
+SHORT = (1e-2, 1e5)  # magnitudes at which ticks fit; others move a power of ten into the label
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#777777")
 """Distinct for most eyes (Paul Tol's bright scheme)."""
 FORMATS = ("svg", "png", "pdf")
@@ -34,9 +34,9 @@ DPI = 150
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line through points (x, y); what is not finite breaks it.
+    """A line through points (x, y); points that are not finite break it.
 
-    ``colour`` is its number among :data:`COLOURS`, by default its place among the lines; dashed
+    ``colour`` is its index among :data:`COLOURS`, by default its place among the lines; dashed
     lines have no entry in the key.
     """
 
@@ -51,11 +51,11 @@ class Line:
 class Plot:
     """Lines over a coordinate. Labels of axes end in their unit.
 
-    ``marks`` (position and name) are drawn across, the range ``reached`` is on white ground.
-    ``limits`` of y cut off lines that go to infinity; by default those of the lines.
+    ``marks`` (position and name) are vertical lines; the range ``reached`` has a white ground.
+    ``limits`` of y cut off lines that go to infinity; default those of the lines.
     ``log``: of y. ``equal``: one scale for both axes. ``name`` is the stem of a file. On a page
-    plots of one ``group`` that follow each other are in one place.
-    ``empty``: the text in place of a plot without lines.
+    successive plots of one ``group`` are in one place.
+    ``empty``: the text instead of a plot without lines.
     """
 
     title: str
@@ -170,7 +170,7 @@ def _extent(plot: Plot) -> tuple[float, float, float, float]:
 
 
 def bounded(values: Array, steepest: float) -> Array:
-    """Nan for values near singularities, beyond so many medians: they would flatten all others."""
+    """Values with nan above ``steepest`` medians, which near singularities flatten the rest."""
     finite = np.abs(values[np.isfinite(values)])
     most = steepest * float(np.median(finite)) if len(finite) else 0.0
     return np.where(np.abs(values) <= max(most, NOTHING), values, np.nan)
@@ -203,7 +203,7 @@ def _widened(low: float, high: float, size: float) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Some five round numbers."""
+    """About five round numbers."""
     step = 10.0 ** math.floor(math.log10((high - low) / 4))
     for factor in (5.0, 2.0):
         if (high - low) / (factor * step) >= 3:
@@ -242,7 +242,7 @@ def save(drawn: Figure, path: str | os.PathLike[str]) -> None:
 
 
 def draw_plots(plots: Sequence[Plot], path: str | os.PathLike[str], *, columns: int = 1) -> None:
-    """Draw plots beside and below each other; the picture's format is the path's suffix."""
+    """Draw plots in ``columns``; the picture's format is the path's suffix."""
     rows = max(-(-len(plots) // columns), 1)
     tall = 5.0 if plots and plots[0].equal else 4.0
     drawn = figure(6.0 * columns, tall if rows == 1 else 2.7 * rows)

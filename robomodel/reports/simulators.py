@@ -1,8 +1,8 @@
-"""What users of a simulator enter for a robot's open tree: armature, limits, gains, maps to motors.
+"""Settings of a robot's open tree for users of a simulator: armature, limits, gains, motor maps.
 
-Words are those of MuJoCo's MJCF, mjlab 1.6, Isaac Lab (actuator_cfg at commit 0229321), Genesis
-0.3.3, Pinocchio 4.1 and Drake's URDF. All of these armatures are constants of single joints, beside
-the links as they are when what is locked is part of what carries it.
+Names are those of MuJoCo's MJCF, mjlab 1.6, Isaac Lab (actuator_cfg at commit 0229321), Genesis
+0.3.3, Pinocchio 4.1 and Drake's URDF. The armatures are constants of single joints, for links that
+include the bodies locked to them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from robomodel.tolerances import NOTHING, SAME
 Simulator = Literal["mujoco", "mjlab", "isaaclab", "genesis", "pinocchio", "drake"]
 
 ROWS = 9  # of a table over a joint's range
-STEP, TIME = 1e-3, 1.0  # s, of a motion that is compared
-JUMP = 0.35  # rad or m: the most that a joint is asked to move in it
+STEP, TIME = 1e-3, 1.0  # s, of the compared motion
+JUMP = 0.35  # rad or m: largest step of a joint's target in it
 
 Gains = Mapping[str, tuple[float, float]]
 """kp and kd by joint."""
@@ -41,9 +41,9 @@ Gains = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class JointFields:
-    """What is entered for a joint of the tree; ``gains``: kp and kd where a rate was asked for.
+    """Settings of a joint of the tree; ``gains``: kp and kd if a rate was asked for.
 
-    ``low`` and ``high`` are the least and most of the reflected inertia over the range.
+    ``low`` and ``high`` are the least and the greatest reflected inertia over the range.
     """
 
     joint: str
@@ -56,7 +56,7 @@ class JointFields:
 
 
 def joint_fields(made: WrittenTree, gains: Gains | None = None) -> list[JointFields]:
-    """Of each joint of one freedom of a robot's tree.
+    """Settings of each joint of one freedom of a robot's tree.
 
     The armature is that of least mean square error over the range, not below zero.
     """
@@ -101,7 +101,7 @@ def _joint_inertia(model: Model, made: WrittenTree) -> dict[str, float]:
 
 
 def _rows(model: Model, made: WrittenTree) -> tuple[list[str], list[int]]:
-    """The tree's velocities by their joints' names, and the robot's rows of them."""
+    """The joints' names of the tree's velocities, and the robot's rows of these."""
     bodies = sorted(body for each in made.clusters for body in each.bodies)
     names = [model.joints[body].name for body in bodies for _ in model.nodes[body].freedoms]
     return names, [v for body in bodies for v in model.nodes[body].freedoms]
@@ -112,11 +112,11 @@ def _rows(model: Model, made: WrittenTree) -> tuple[list[str], list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class MotorMap:
-    """How far a motor turns for a joint of the tree over its range, the other joints at neutral.
+    """The ratio of a motor to a joint of the tree over its range, the other joints at neutral.
 
-    ``rows``: the joint's position, the motor's rate for the joint's, and the greatest torque that
-    it gives the joint; ``coefficients``: the rate as a polynomial of the position, c0 first, with
-    its worst ``error``.
+    ``rows``: the joint's position, the motor's rate at unit rate of the joint, and the greatest
+    torque that it gives the joint; ``coefficients``: the ratio as a polynomial of the position, c0
+    first, with its worst ``error``.
     """
 
     motor: str
@@ -127,7 +127,7 @@ class MotorMap:
 
 
 def motor_maps(made: WrittenTree) -> list[MotorMap]:
-    """Of motors of linkages of which one joint moves."""
+    """Maps of the motors of linkages in which one joint moves."""
     view, maps = made.view, []
     for each in made.clusters:
         if each.cluster.kind != "loops" or len(each.bodies) != 1 or each.cluster.nv != 1:
@@ -159,7 +159,7 @@ def _motor_map(motor: str, joint: str, x: Array, ratio: Array, effort: float) ->
     return MotorMap(motor, joint, rows, coefficients, error)
 
 
-# ---- a motion ------------------------------------------------------------------------------------
+# ---- a compared motion ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ class PdMotion:
 
     @property
     def errors(self) -> dict[str, float]:
-        """How far the tree's joints get from the robot's [rad or m]."""
+        """Largest distance of each of the tree's joints from the robot's [rad or m]."""
         worst = np.max(np.abs(self.tree - self.robot), axis=0)
         return dict(zip(self.joints, worst.tolist(), strict=True))
 
@@ -185,9 +185,9 @@ class PdMotion:
 class PdLaw:
     """Forces hold + kp (goal - x) - kd ẋ on the joints of one freedom of a robot's tree.
 
-    ``single``: which of the tree's velocities they are; the other joints are free. ``hold`` is what
-    holds the robot at neutral. Goals are a configuration of the tree's range to which no joint goes
-    farther than ``JUMP``, and together they go farthest.
+    ``single``: their indices among the tree's velocities; other joints are free. ``hold`` is the
+    force that holds the robot at neutral. The goal is the configuration in the tree's range that is
+    farthest from neutral with each joint within ``JUMP``.
     """
 
     names: tuple[str, ...]
@@ -200,7 +200,7 @@ class PdLaw:
 
     @classmethod
     def of(cls, made: WrittenTree, gains: Gains) -> PdLaw:
-        """That of these gains by joints."""
+        """The law with these gains by joint."""
         view = made.view
         names, rows = _rows(view, made)
         start = view.neutral()
@@ -219,7 +219,7 @@ class PdLaw:
         return cls(tuple(names), tuple(rows), single, hold * single, kp, kd, np.array(at))
 
     def force(self, x: Array, dx: Array) -> Array:
-        """On each of the tree's velocities, by positions and rates."""
+        """Forces on the tree's velocities, from positions and rates."""
         return self.hold + self.kp * (self.goal - x) - self.kd * dx
 
     def in_robot(self, made: WrittenTree, step: float = STEP) -> tuple[Array, Array]:
@@ -239,12 +239,12 @@ class PdLaw:
 
 
 def motion_errors(made: WrittenTree, gains: Gains) -> dict[str, float]:
-    """How far joints of the tree get from the robot's in a second of PD motion [rad or m]."""
+    """Largest distance of each joint of the tree from the robot's in the motion [rad or m]."""
     return pd_motion(made, gains).errors
 
 
 def pd_motion(made: WrittenTree, gains: Gains) -> PdMotion:
-    """A second of :class:`PdLaw` of the robot and of its tree, by the same steps."""
+    """A second of :class:`PdLaw` on the robot and on its tree, by the same steps."""
     view, tree, law = made.view, made.model, PdLaw.of(made, gains)
     time, robot = law.in_robot(made)
     on = np.flatnonzero(law.single).tolist()
@@ -269,7 +269,7 @@ def pd_motion(made: WrittenTree, gains: Gains) -> PdMotion:
 
 
 def _goals(model: Model, each: ClusterTree) -> dict[str, float]:
-    """Where a cluster's joints of one freedom go."""
+    """Goals of a cluster's joints of one freedom."""
     links = dict(zip(each.cluster.bodies, each.cluster.geometry.links, strict=True))
     bodies = [b for b in each.bodies if links[b].joint.nq == 1]
     at = each.positions[:, [links[b].q for b in bodies]]
@@ -307,7 +307,7 @@ def natural_gains(made: WrittenTree, rate: float, ratio: float) -> Gains:
 
 
 def parse_pd(made: WrittenTree, kp: str, kd: str) -> Gains:
-    """Gains of joints: "40", or "hip=60,knee=40" (a joint that is not named has none)."""
+    """Gains of joints: "40", or "hip=60,knee=40" (joints that are not named have none)."""
     names = [made.view.joints[b].name for c in made.clusters for b in c.bodies
              if made.view.joints[b].nv == 1]  # fmt: skip
     values = []
@@ -337,19 +337,19 @@ def for_simulator(
     gains: tuple[float, float] | None = None,
     pd: tuple[str, str] | None = None,
 ) -> tuple[list[Section], dict[str, Any]]:
-    """What a simulator's user enters, and the same as data.
+    """The settings that a simulator's user enters, as sections and as data.
 
     Args:
         model: The robot.
         simulator: "mujoco", "mjlab", "isaaclab", "genesis", "pinocchio" or "drake".
         joints: Joints that move in the tree before all others.
-        gains: A natural frequency [rad/s] and a damping ratio, for which gains are given and a
+        gains: A natural frequency [rad/s] and a damping ratio, from which gains are computed; a
             second of motion is compared.
-        pd: kp and kd instead, as :func:`parse_pd` reads them.
+        pd: kp and kd instead, read by :func:`parse_pd`.
 
     Returns:
-        sections: Of a document; the first is what is entered.
-        data: Of a JSON document: simulator, text, fields, maps, motion, notes.
+        sections: Sections of a document; the first has the settings.
+        data: Data of a JSON document: simulator, text, fields, maps, motion, notes.
 
     Raises:
         ValueError: Another simulator, or no open tree stands for the robot.
@@ -389,7 +389,7 @@ def for_simulator(
 
 
 def tree_sections(made: WrittenTree) -> list[Section]:
-    """Of the tree that is written: errors by joint, reflected inertia over the range, in words."""
+    """The tree that is written: errors by joint, reflected inertia over the range, notes."""
     if made.errors is None or made.lumped is None:
         return [Section("The open tree that is written", [Bullets(made.notes)])]
     ranges, rows = made.range, list[list[Cell]]()
@@ -410,7 +410,7 @@ def tree_sections(made: WrittenTree) -> list[Section]:
 
 
 def _inertia_plots(made: WrittenTree, each: ClusterTree) -> Iterator[Plot]:
-    """Of the joint of a linkage of one freedom: reflected inertia, and its constant."""
+    """Of a linkage of one freedom: its joint's reflected inertia, and the constant."""
     view = made.view
     (body, *others) = each.bodies
     if others or each.cluster.nv != 1:
@@ -475,7 +475,7 @@ def _mujoco(fields: Sequence[JointFields], lumped: Model) -> list[str]:
 
 
 def _groups(fields: Sequence[JointFields]) -> dict[tuple[Any, ...], list[JointFields]]:
-    """Joints with the same numbers."""
+    """Joints grouped by equal numbers."""
     groups: dict[tuple[Any, ...], list[JointFields]] = {}
     for each in fields:
         groups.setdefault((each.armature, each.effort, each.gains), []).append(each)

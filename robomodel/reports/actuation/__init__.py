@@ -1,1 +1,1 @@
-"""What motors can do through gears and linkages."""
+"""The report on actuators behind gears and linkages."""

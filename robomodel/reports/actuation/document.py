@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     )
     from robomodel.reports.actuation.transmission import Extreme, Transmission
 
-CUT_OFF = 30.0  # times the median: beyond it curves near dead points are cut off
+CUT_OFF = 30.0  # times the median: larger values near dead points are cut off in curves
 LOW = math.radians(40.0)  # transmission angle below which the bars mostly load their hinges
-DIVERGES = 1e4  # times the median: what goes to infinity at dead points
+DIVERGES = 1e4  # times the median: larger values go to infinity at dead points
 LOOK_ALIKE = 0.01  # of the greatest number: curves that differ by less look the same
 SIDES = ("lower", "upper")
 Designs: TypeAlias = "Sequence[tuple[str, Actuation]]"  # with names; that of a single one is empty
@@ -55,9 +55,9 @@ def document(study: Actuation) -> Document:
 
 
 def beside(first: Actuation, second: Actuation) -> Document:
-    """Two designs joint by joint, and their curves over each other.
+    """Two designs joint by joint, with their curves in the same plots.
 
-    Its data are those of the first, and those of the second below ``other``.
+    Its data are those of the first; those of the second are below ``other``.
     """
     designs = list(zip(_names(first, second), (first, second), strict=True))
     return Document(
@@ -69,7 +69,7 @@ def beside(first: Actuation, second: Actuation) -> Document:
 
 
 def _names(first: Actuation, second: Actuation) -> tuple[str, str]:
-    """What tells two designs apart: the robots' names, else the files'."""
+    """Names that distinguish two designs: the robots', else the files'."""
     for one, other in (
         (first.robot, second.robot), (Path(first.file).stem, Path(second.file).stem)
     ):  # fmt: skip
@@ -108,7 +108,7 @@ def _sections(designs: Designs) -> list[Section]:
 
 
 def _sorted(plots: Iterable[Plot]) -> tuple[list[Plot], list[Plot]]:
-    """The plots to look at, and those that add little: curves seen before, and inertia alone."""
+    """The plots to look at, and those that add little: repeated curves, and inertia alone."""
     figures: dict[str, list[Plot]] = {}
     for plot in plots:
         figures.setdefault(plot.group or plot.name, []).append(plot)
@@ -144,7 +144,7 @@ def _near(one: Array, other: Array) -> bool:
 
 
 def summary(study: Actuation) -> str:
-    """In one line."""
+    """The study in one line."""
     parts = [count(len(study.drives), "actuator")]
     if study.four_bars:
         parts.append(count(len(study.four_bars), "four-bar"))
@@ -158,7 +158,7 @@ def summary(study: Actuation) -> str:
 
 
 def _rows(designs: Designs, table_of: Callable[[Actuation], Table], keys: int = 1) -> Table:
-    """A table; of several designs, rows with the same first cells below each other."""
+    """A table; for several designs, rows with the same first cells below each other."""
     if len(designs) == 1:
         return table_of(designs[0][1])
     groups: dict[tuple[Cell, ...], list[Sequence[Cell]]] = {}
@@ -177,7 +177,7 @@ def _lines(designs: Designs, lines_of: Callable[[Actuation], Iterable[str]]) -> 
 
 
 def _of(design: str, text: str) -> str:
-    """With the design's name before it, if there are several."""
+    """The text with the design's name before it, if there are several."""
     return f"{design}: {text}" if design else text
 
 
@@ -228,7 +228,7 @@ def _joints(study: Actuation) -> Table:
 
 
 def _numbers(study: Actuation) -> Table:
-    """What is compared of the joints of two designs."""
+    """The numbers that are compared of the joints of two designs."""
     rows: list[list[Cell]] = []
     for each in study.joints:
         length, force, speed, inertia = units_of(each.slides)
@@ -246,17 +246,17 @@ def _ends(joint: JointEnvelope, unit: str) -> tuple[str, str]:
 
 
 def _reaching(joint: JointEnvelope, values: Array, unit: str) -> str:
-    """The least and the greatest that reach a joint; nothing if no motor drives it."""
+    """The least and the greatest value for a joint; empty if no motor drives it."""
     return _spread(values, unit, always=True) or ("unlimited" if joint.actuators else "")
 
 
 def _limit(joint: JointEnvelope, value: float, unit: str) -> str:
-    """A limit; nothing of a joint that no motor drives, and that has none."""
+    """A limit; empty for a joint without one that no motor drives."""
     return _with(value, unit) if joint.actuators or math.isfinite(value) else ""
 
 
 def _spread(values: Array, unit: str, *, always: bool = False) -> str:
-    """The least and the greatest, where they differ; the least of what has no bound."""
+    """The least and the greatest value if they differ; the least if the greatest is infinite."""
     ends = _range(values)
     if ends is None:
         return ""
@@ -276,7 +276,7 @@ def _range(values: Array) -> tuple[float, float] | None:
 
 
 def _notes(study: Actuation) -> Iterator[str]:
-    """Which limits are others', and what the file promises in vain."""
+    """Notes on limits that come from other joints, and on limits of the file that do not hold."""
     for each in study.joints:
         yield from _joint_notes(each)
 
@@ -376,9 +376,9 @@ def _workspaces(study: Actuation) -> Iterator[str]:
 
 
 def _plots(designs: Designs) -> Iterator[Plot]:
-    """All that changes with the pose; what several designs have is drawn over each other.
+    """Plots of all that changes with the pose; quantities of several designs share a plot.
 
-    The plot of what only one of them has is named after it.
+    A plot of one design only has its name.
     """
     kinds: tuple[tuple[str, Sequence[str], Callable[[Mapping[str, Any]], Iterator[Plot]]], ...] = (
         ("joints", ("joint", "slides"), _of_joint),
@@ -405,7 +405,7 @@ def _plots(designs: Designs) -> Iterator[Plot]:
 
 
 def _of_joint(group: Mapping[str, JointEnvelope]) -> Iterator[Plot]:
-    """Over its positions; what does not vary has a curve beside that of another design only."""
+    """Over its positions; a constant quantity has a curve only beside another design's."""
     places = _places(group)
     joints = {design: group[design] for design in places}
     if not joints:
@@ -434,7 +434,7 @@ def _of_joint(group: Mapping[str, JointEnvelope]) -> Iterator[Plot]:
 def _places(group: Mapping[str, JointEnvelope]) -> dict[str, Array]:
     """Positions (n,) of a joint in each design that has a curve, in order.
 
-    Those of one whose numbers do not vary are the ends of its range, or of the other's.
+    For a design whose numbers are constant they are the ends of its range, or of the other's.
     """
     places = {design: np.sort(each.positions[each.line]) for design, each in group.items()
               if len(each.line) > 1}  # fmt: skip
@@ -454,7 +454,7 @@ def _places(group: Mapping[str, JointEnvelope]) -> dict[str, Array]:
 def _along(
     each: JointEnvelope, values: Array, places: Array, design: str, word: str
 ) -> Iterator[Line]:
-    """Lines over a joint's positions, one for each motor of its ratios."""
+    """Lines over a joint's positions; of its ratios one for each motor."""
     line = each.line if each.varies else np.repeat(each.line, len(places))
     order = line[np.argsort(each.positions[line], kind="stable")]
     columns = values[order].reshape(len(order), len(each.actuators) if word == "ratio" else 1)
@@ -501,7 +501,7 @@ def _of_rod(group: Mapping[str, Transmission]) -> Iterator[Plot]:
 def _angles(
     group: Mapping[str, FourBar] | Mapping[str, Transmission], title: str, label: str, name: str
 ) -> Iterator[Plot]:
-    """Transmission angles over an input's positions, and the angle that is low."""
+    """Transmission angles over an input's positions, and the angle that counts as low."""
     lines = [
         Line(_of(design, "transmission angle"), each.positions, np.degrees(each.angles))
         for design, each in group.items()

@@ -1,8 +1,8 @@
-"""What motors do through gears and linkages: ratios, torque, speed, range, polygons; four-bars.
+"""Motors behind gears and linkages: ratios, torque, speed, range, torque polygons, four-bars.
 
 Four-bars have a class after Grashof and a transmission angle. Any loop of four parallel hinges is
-one: the hinges of the tree from the ends of a loop up to where its branches meet, and the closing
-joint where that can turn. Other rods have transmission angles, too
+one: the hinges of the tree from both ends of a loop up to where its branches meet, and the closing
+joint if it can turn. Other rods have transmission angles, too
 (:mod:`robomodel.reports.actuation.transmission`). A foot's workspace is the set of its positions
 while two joints move, with the curves on which it is singular.
 """
@@ -41,14 +41,14 @@ from robomodel.reports.actuation.transmission import Extreme, Transmission, tran
 from robomodel.reports.document import Document, HasDocument
 from robomodel.tolerances import MOVES, NOTHING, PARALLEL, SAME, WRITTEN
 
-SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
-PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
-SPEEDS = 41  # of a joint, from rest to its greatest
+SHARES = (0.1, 0.9)  # of a joint's range, at which its polygon is drawn
+PAIRS = 3  # most pairs of the coordinates that motors share with a polygon
+SPEEDS = 41  # points from rest to the greatest speed of a joint
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A motor's rate for unit velocity of a joint, all others standing: over the joint's range."""
+    """A motor's rate at unit velocity of a joint, all others at rest, over the joint's range."""
 
     joint: str
     low: float
@@ -79,10 +79,10 @@ class Drive:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Polygon:
-    """What two joints can get together, all others nothing, as it turns with the pose.
+    """The torques that two joints can have together, all others zero, in several poses.
 
     ``positions``: of both joints; ``corners``: for each pose an array (m, 2), counterclockwise.
-    ``unit``: of motors that give 1, as not all have limits; else they are in ``force_units``.
+    ``unit``: for motors of unit effort, if not all have limits; else in ``force_units``.
     """
 
     joints: tuple[str, str]
@@ -96,8 +96,8 @@ class Polygon:
 class SpeedTorque:
     """The greatest torque of a joint over its speed, at the ends of its range and at neutral.
 
-    ``positions`` (k,) of the joint, ``speeds`` and ``torques`` (k, n), all other joints of the open
-    tree standing, and getting nothing.
+    ``positions`` (k,) of the joint, ``speeds`` and ``torques`` (k, n), with all other joints of the
+    open tree at rest and without torque.
     """
 
     joint: str
@@ -115,12 +115,12 @@ class Actuation(HasDocument):
         robot: The robot's name.
         file: Its file.
         drives: Each actuator, with its ratios to the joints that it moves.
-        joints: What reaches each joint of one freedom but rotors', see
+        joints: Envelopes of all joints of one freedom except rotors', see
             :class:`robomodel.dynamics.actuators.envelopes.JointEnvelope`.
         four_bars: The four-bars.
         transmissions: Transmission angles of rods that are no four-bar's, see
             :class:`robomodel.reports.actuation.transmission.Transmission`.
-        polygons: What joints that share motors get together.
+        polygons: Torques of joints that share motors.
         workspaces: The workspace of a foot, with its singular curves.
         speed_torque: The torque of each driven joint over its speed.
     """
@@ -137,7 +137,7 @@ class Actuation(HasDocument):
 
     @property
     def reflected(self) -> dict[str, Array]:
-        """Of each of ``joints`` the reflected inertia (n,) at its configurations [kg m² or kg]."""
+        """The reflected inertia (n,) of each of ``joints`` at its configurations [kg m² or kg]."""
         return {each.joint: each.inertia for each in self.joints}
 
     @property
@@ -151,14 +151,15 @@ class Actuation(HasDocument):
         return actuation_document.document(self)
 
     def beside(self, other: Actuation) -> Document:
-        """Another design joint by joint beside this one, the curves of both over each other.
+        """The report on this design and another, joint by joint, with their curves in the same
+        plots.
 
         Args:
             other: The study of the other design.
 
         Returns:
-            document: Its ``text()``, ``html()`` and ``as_dict()``; the latter are this study's, and
-                the other's below ``other``.
+            document: Its ``text()``, ``html()`` and ``as_dict()``; data are this study's, and the
+                other's below ``other``.
         """
         return actuation_document.beside(self, other)
 
@@ -166,13 +167,12 @@ class Actuation(HasDocument):
 def actuation(
     model: Model, *, foot: FrameLike | None = None, joints: Sequence[str] = ()
 ) -> Actuation:
-    """What motors can do through gears and linkages, over the range of the joints.
+    """Ratios, torques, speeds and ranges of motors behind gears and linkages.
 
-    The ratio of every actuator; torque, speed and range that reach each joint, with the limits that
-    hide behind gears and linkages, and those that a file of the open tree should have (``robomodel
-    convert --approximate`` writes them); class of four-bars; transmission angles of their rods and
-    others; the polygons of what joints that share motors get together. docs/actuation.md explains
-    the numbers.
+    The ratio of every actuator; torque, speed and range of each joint, limited by gears and
+    linkages, and the limits that a file of the open tree should have (``robomodel convert
+    --approximate`` writes them); class of four-bars; transmission angles of their rods and others;
+    torque polygons of joints that share motors. docs/actuation.md explains the numbers.
 
     Args:
         model: The robot.
@@ -181,7 +181,7 @@ def actuation(
         joints: These two, by default the last two that move it.
 
     Returns:
-        actuation: The numbers.
+        actuation: The results.
 
     Raises:
         UnknownNameError: An unknown link.
@@ -234,7 +234,7 @@ def _drives(model: Model, envelopes: Sequence[JointEnvelope]) -> tuple[Drive, ..
 
 
 def _speed_torque(model: Model, joint: JointEnvelope) -> Iterator[SpeedTorque]:
-    """Of a driven joint whose torque and speed are limited."""
+    """The speed-torque curves of a driven joint whose torque and speed are limited."""
     line = joint.line
     along = joint.positions[line]
     neutral = float(model.joint_positions(model.neutral())[joint.joint])
@@ -258,7 +258,7 @@ def _speed_torque(model: Model, joint: JointEnvelope) -> Iterator[SpeedTorque]:
 
 
 def _polygons(model: Model, envelopes: Sequence[JointEnvelope]) -> list[Polygon]:
-    """Of the pairs of joints of the open tree that motors share."""
+    """Polygons of the pairs of joints of the open tree that share motors."""
     if not model.actuators:
         return []
     rows = tree_rows(model)
@@ -309,7 +309,7 @@ def _polygon(
 
 
 def _turned(model: Model, joints: tuple[JointEnvelope, JointEnvelope]) -> Array:
-    """The neutral configuration, then each of two joints towards the ends of its range."""
+    """The neutral configuration, then each of two joints near the ends of its range."""
     neutral = model.neutral()
     poses = [neutral]
     for joint in joints:
@@ -337,8 +337,8 @@ class FourBar:
     [m] are those of the bars between them: ``lengths[i]`` from ``joints[i]`` to the next. ``frame``
     is the number of the bar that carries the others. ``kind`` is the class: crank-rocker,
     double-crank, double-rocker, triple-rocker, parallelogram, or kite; the last two can fold flat.
-    ``margin`` [m]: by how much the longest and the shortest together are less than the others
-    (Grashof's condition; negative where no bar can turn all round).
+    ``margin`` [m]: the sum of the two other bars less that of the longest and the shortest
+    (Grashof's condition; negative if no bar can turn fully).
     ``positions`` and ``angles`` (n,): the input's, and the transmission angle, at the joint
     opposite the input between the bars that meet there, 0 to π/2; ``least``, ``most`` of it.
     """
@@ -362,7 +362,7 @@ class FourBar:
 
 
 def four_bars(model: Model, cluster: Cluster, q: Array) -> list[FourBar]:
-    """Those of a cluster with loops, measured at closed configurations q (n, nq)."""
+    """The four-bars of a cluster, measured at closed configurations q (n, nq)."""
     kinds = {loop.name: loop.type for loop in model.loops}
     bars = []
     for loop in cluster.geometry.loop_joints:
@@ -385,7 +385,7 @@ def _other_rods(model: Model, bars: Sequence[FourBar]) -> Iterator[Transmission]
 
 
 def _hinges(cluster: Cluster, loop: LoopJoint, kind: str) -> tuple[int, ...] | None:
-    """Those of a loop: of the first branch downwards, the closing one (-1), upwards again."""
+    """The hinges of a loop: down the first branch, the closing one (-1), up the second branch."""
     down, up = loop.branches
     hinges = (*down, *((-1,) if kind in TURNING else ()), *reversed(up))
     if len(hinges) != 4 or (kind not in TURNING and kind != "fixed"):
@@ -449,10 +449,10 @@ def _turn(one: Array, other: Array, normal: Array) -> Array:
 def _extremes(
     lengths: tuple[float, ...], turn: Array, at: Array, reach: JointRange
 ) -> list[Extreme]:
-    """Of the transmission angle over an input's range, by the cosine law.
+    """Extremes of the transmission angle over an input's range, by the cosine law.
 
-    They are at the ends, with the input's bar in line with the one before it, and where the angle
-    is right. ``turn``: the angle between these bars, at positions ``at`` of the input in order.
+    They are at the ends, where the input's bar is in line with the one before it, and where the
+    angle is right. ``turn``: the angle between these bars, at ordered positions ``at``.
     """
     a, b, c, d = lengths
     if not at[-1] - at[0] > MOVES:
@@ -499,7 +499,7 @@ def _hinge_lines(model: Model, names: Sequence[str], q: Array) -> tuple[Array, A
 
 
 def _input(model: Model, names: list[str]) -> int:
-    """Which joint drives: an actuator's, else an independent one, else the first."""
+    """The index of the input: an actuator's joint, else an independent one, else the first."""
     pushed = {actuator.joint for actuator in model.actuators}
     pushed |= {name for actuator in model.actuators for name, _ in actuator.terms}
     independent = {joint.name for joint in model.joints if joint.independent}
@@ -535,17 +535,18 @@ def grashof(lengths: tuple[float, ...], frame: int) -> tuple[str, float]:
 
 
 GRID = 25  # configurations along each of two coordinates
-TURN = 3.0  # radians, or metres, either way of coordinates without limits
+TURN = 3.0  # radians or metres either way, of coordinates without limits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workspace:
     """The positions of a link's origin while two coordinates (or one) move, others at neutral.
 
-    In the plane that fits them best: ``points`` (n, m, 2) [m] by the coordinates' positions,
-    not-a-number where loops do not close or limits are left. The plane's origin is the point of it
-    nearest to the base's: ``origin`` + ``points`` @ ``axes`` (2, 3) are in the base's coordinates.
-    ``singular`` (k, 2, 2): segments of the curves where the foot can move in one direction only.
+    They are in the plane that fits them best: ``points`` (n, m, 2) [m] by the coordinates'
+    positions, not-a-number where loops do not close or limits are exceeded. The plane's origin is
+    its point nearest to the base's: ``origin`` + ``points`` @ ``axes`` (2, 3) are in the base's
+    coordinates. ``singular`` (k, 2, 2): segments of the curves on which the foot can move in one
+    direction only.
     """
 
     foot: str
@@ -557,7 +558,7 @@ class Workspace:
 
     @property
     def axis_names(self) -> tuple[str, str]:
-        """Which of the base's axes the plane's are: ``z``, ``-x``, or a direction in them."""
+        """Names of the plane's axes among the base's: ``z``, ``-x``, or a direction in them."""
         first, second = (_axis_name(axis) for axis in self.axes)
         return first, second
 
@@ -578,10 +579,11 @@ def _axis_name(axis: Array) -> str:
 
 
 def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Workspace:
-    """Of a link's origin, or of (link, offset); UnknownNameError for unknown ones.
+    """The workspace of a link's origin, or of (link, offset).
 
     ``joints``: one or two of the joints that move in the open tree, or of linkages of one freedom;
-    by default the last two that move the foot. ValueError where there are none.
+    default the last two that move the foot. Raises UnknownNameError for unknown links, ValueError
+    if no joint moves it.
     """
     envelopes = {each.joint: each for each in joint_envelopes(model)}
     link = foot if isinstance(foot, str) else foot[0]
@@ -629,7 +631,7 @@ def _foot_velocities(model: Model, q: Array, foot: FrameLike, joints: Sequence[s
 
 
 def _upright(plane: Array) -> Array:
-    """Axes of the same plane, the second one as nearly along z as there is one, else along y."""
+    """Axes of the same plane, the second as nearly along z as possible, else along y."""
     z, y = (plane.T @ plane[:, k] for k in (2, 1))
     up = z if np.linalg.norm(z) > PARALLEL else y
     second = up / np.linalg.norm(up)

@@ -1,14 +1,14 @@
 """Transmission angles of rods: of slider-cranks, five- and six-bars, rods between balls.
 
-A rod is a link that two joints and nothing else hold: parallel hinges, or two balls (a ball and a
-universal joint), hinges that cross in one point included; or a loop's rod. It transmits a force
-along the line between them. At its driven end the transmission angle is a right angle less that
-between this line and the velocity of the joint's centre, all other inputs at rest: between the bars
-of a four-bar, the usual one. Sources: Chen & Angeles, "A generalized transmission index and
-transmission quality for spatial linkages", Mech. Mach. Theory 42 (2007); Wang, Wu & Liu,
+A rod is a link held by two joints only: parallel hinges, or two balls (a ball and a universal
+joint; hinges that cross in one point count as one); or a loop's rod. It transmits a force along
+the line between its ends. At its driven end the transmission angle is a right angle less the angle
+between this line and the velocity of the joint's centre, all other inputs at rest; for a four-bar
+this is the usual angle between its bars. Sources: Chen & Angeles, "A generalized transmission
+index and transmission quality for spatial linkages", Mech. Mach. Theory 42 (2007); Wang, Wu & Liu,
 "Performance evaluation of parallel manipulators: motion/force transmissibility and its index",
-Mech. Mach. Theory 45 (2010): their output transmission index is its sine where the joint's centre
-is the point of the output.
+Mech. Mach. Theory 45 (2010), whose output transmission index is its sine if the joint's centre is
+the output point.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from robomodel.spatial import UNIT, ZERO, plus
 from robomodel.tolerances import PARALLEL, SAME
 
 TURNS = {"revolute": 1, "continuous": 1, "universal": 2, "spherical": 3}  # freedoms of loops
-SPATIAL = 5  # freedoms to turn at both ends of a rod that has no moment at either
-RESTS = 1e-9  # of the size: a velocity of a point that rests
+SPATIAL = 5  # freedoms of rotation at both ends of a rod that has no moment at either
+RESTS = 1e-9  # of the size: a slower point rests
 REGULAR = 1e-9  # a singular value of rates of inputs below which they depend on each other
-SEEN = 9  # points of a path at which bodies are looked at: which of them rest
-EXACT = 1e-8  # steps of a path: how exactly extremes are located
-FOLDED = 1e-4  # steps of a path beside a fold of an angle, which is located by lines through these
+SEEN = 9  # points of a path at which resting bodies are determined
+EXACT = 1e-8  # steps of a path: accuracy of extremes
+FOLDED = 1e-4  # steps of a path: distance of the points from which a fold of an angle is located
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class Extreme:
 class Transmission:
     """The transmission angle of a rod at its driven end, while one input moves.
 
-    ``rod``: its link, or its loop; ``joint``: that at the driven end; ``input``: the joint that
-    moves; ``slides``: in metres. ``positions`` and ``angles`` (n,): the input's, and the
-    transmission angle, 0 to π/2, with the other inputs at neutral; ``least`` and ``most`` of it
-    over the input's range, in clusters of up to three inputs with the others at the ends of theirs,
-    too.
+    ``rod``: its link, or its loop; ``joint``: the one at the driven end; ``input``: the joint that
+    moves; ``slides``: it does so in metres. ``positions`` and ``angles`` (n,): the input's
+    positions, and the transmission angle, 0 to π/2, with the other inputs at neutral; ``least``
+    and ``most`` of it over the input's range, in clusters of up to three inputs also with the
+    others at the ends of their ranges.
     """
 
     cluster: str
@@ -78,8 +78,8 @@ class Transmission:
 class _Pin:
     """A joint, or a loop's, between two bodies of a cluster, at a point of one of them.
 
-    ``turns``: how many freedoms it has to turn about that point, 0 of joints that slide; a hinge's
-    axis is the first of the point's axes. ``loaded``: a motor, a coupling or a spring acts there.
+    ``turns``: its freedoms of rotation about that point, 0 for joints that slide; a hinge's axis is
+    the first of the point's axes. ``loaded``: a motor, a coupling or a spring acts on it.
     """
 
     name: str
@@ -95,14 +95,14 @@ class _Pin:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """An end of a rod: its joints, the first at the rod, and the body that they lead to."""
+    """An end of a rod: its joints, the one at the rod first, and the body behind them."""
 
     pins: tuple[_Pin, ...]
     body: int
 
     @property
     def turns(self) -> int:
-        """Its freedoms to turn."""
+        """Its freedoms of rotation."""
         return sum(pin.turns for pin in self.pins)
 
 
@@ -110,8 +110,8 @@ class _End:
 class Rod:
     """A link that transmits a force along the line between its ends.
 
-    ``body`` of its cluster, None of a loop's rod; ``hinge`` has the axis of rods that move in a
-    plane.
+    ``body``: its index in the cluster, None for a loop's rod; ``hinge``: an anchor with the axis of
+    rods that move in a plane.
     """
 
     name: str
@@ -122,7 +122,7 @@ class Rod:
 
 @dataclass(frozen=True)
 class Linkage:
-    """The bodies of a cluster with what connects them."""
+    """The bodies of a cluster and their connections."""
 
     model: Model
     cluster: Cluster
@@ -139,12 +139,12 @@ class Linkage:
 
     @cached_property
     def pushed(self) -> frozenset[str]:
-        """Joints that motors move, at once or by gears and belts."""
+        """Joints that motors move, directly or by gears and belts."""
         return frozenset(name for each in self.model.actuators for name, _ in each.terms)
 
     @cached_property
     def one(self) -> dict[int, int]:
-        """Of each body which one it is with those that it is welded to."""
+        """For each body the representative of the bodies that are welded to it."""
         one = {body: body for body in range(OUTSIDE, len(self.cluster.geometry.links))}
         for loop in self.cluster.geometry.loop_joints:
             if self.kinds.get(loop.name) == "fixed":
@@ -185,7 +185,7 @@ class Linkage:
 
     @cached_property
     def binary(self) -> frozenset[int]:
-        """Bodies that two joints and nothing else hold."""
+        """Bodies held by two joints only."""
         bodies = self.cluster.bodies
         carrying = {self.one[bodies.index(body)] for each in self.model.clusters
                     for body in each.outputs if body in bodies}  # fmt: skip
@@ -194,7 +194,7 @@ class Linkage:
         return frozenset(free - carrying - {OUTSIDE})
 
     def branch(self, body: int) -> tuple[int, ...]:
-        """From below the cluster's parent to a body."""
+        """The bodies from below the cluster's parent to a body."""
         way: list[int] = []
         while body != OUTSIDE:
             way.insert(0, body)
@@ -206,7 +206,7 @@ class Linkage:
         still = BodyAnchor(OUTSIDE, ZERO, UNIT)
         rows = tuple(Coincident(k) for k in range(3))
         probes = [LoopJoint("", rows, still, each, ((), self.branch(each.body))) for each in at]
-        alone = q.size == q.shape[-1]  # as plain floats, ten times quicker than as arrays
+        alone = q.size == q.shape[-1]  # plain floats are ten times quicker than arrays
         place = q.ravel().tolist() if alone else unstack(q)
         found = evaluate_loops(self.cluster.geometry.links, probes, place)
         shape = (*q.shape[:-1], len(at), 3)
@@ -242,7 +242,7 @@ class Linkage:
                 yield Rod(loop.name, None, (one, other), None)
 
     def _end(self, body: int, pin: _Pin) -> _End:
-        """With the joints that turn about the same point: of balls that are written as hinges."""
+        """The end with all joints about the same point, as of balls that are written as hinges."""
         pins, beyond = [pin], pin.beyond(body)
         while pins[-1].turns and beyond in self.binary:
             (following,) = (each for each in self.around[beyond].values() if each != pins[-1])
@@ -279,7 +279,7 @@ class Linkage:
         return tuple(driven or [name for name in single if name in self.cluster.independent])
 
     def _geared(self, name: str) -> set[str]:
-        """Joints that one coupling with a joint relates to it, if there is only one such."""
+        """The joint that a coupling of two joints relates to it, if there is one."""
         joints = self.cluster.joints
         related = [{joints[body] for body, _ in each.terms} for each in
                    self.cluster.geometry.linear]  # fmt: skip
@@ -287,7 +287,7 @@ class Linkage:
         return mine[0] if len(mine) == 1 else set()
 
     def inputs_of(self, rod: Rod) -> tuple[str, ...]:
-        """The inputs that are in a loop with a rod, else all."""
+        """The inputs in a loop with the rod, else all."""
         near: set[str] = set()
         for loop in self.cluster.geometry.loop_joints:
             bodies = {body for branch in loop.branches for body in branch}
@@ -296,7 +296,7 @@ class Linkage:
         return tuple(name for name in self.inputs if name in near) or self.inputs
 
     def held(self, name: str) -> list[int]:
-        """Columns to hold while an input moves: of other inputs, and of joints of the open tree."""
+        """Columns held while an input moves: of other inputs, and of joints of the open tree."""
         cluster = self.cluster
         single = [joint for joint, link in zip(cluster.joints, cluster.geometry.links, strict=True)
                   if link.joint.nv == 1]  # fmt: skip
@@ -342,7 +342,7 @@ class _Drive:
         speeds = rates @ motions[:, None]
         if self.base != OUTSIDE:
             speeds -= self.carried(places, q, motions)
-        if motions.shape[-1] > 1:  # spins, at which neither end moves, beside what does
+        if motions.shape[-1] > 1:  # beside the motion there are spins, which move neither end
             flat = speeds.reshape(len(q), 6, -1)
             first = np.linalg.svd(flat, full_matrices=False)[2][:, 0]
             speeds = np.einsum("nijk,nk->nij", speeds, first)[..., None]
@@ -362,7 +362,7 @@ class _Drive:
         return turned + speeds[:, :1]
 
     def moves(self, path: Path, q: Array) -> bool:
-        """Whether both ends move, and in the plane of a rod with hinges."""
+        """Whether both ends move, and for a rod with hinges in its plane."""
         _, speeds = self.motion(path, q)
         sizes = np.linalg.norm(speeds, axis=-1)
         if np.min(np.max(sizes, axis=0)) <= RESTS * self.linkage.cluster.geometry.scale:
@@ -374,7 +374,7 @@ class _Drive:
 
 
 def transmissions(model: Model, cluster: Cluster) -> list[Transmission]:
-    """Those of a cluster's rods, by each input that moves them."""
+    """The transmissions of a cluster's rods, by each input that moves them."""
     linkage = Linkage(model, cluster)
     found = []
     paths: dict[str, list[Path]] = {}
@@ -389,7 +389,7 @@ def transmissions(model: Model, cluster: Cluster) -> list[Transmission]:
 
 
 def _paths(linkage: Linkage, name: str) -> Iterator[Path]:
-    """Of an input, with the others at neutral and at the ends of their ranges."""
+    """Paths of an input, with the others at neutral and at the ends of their ranges."""
     model, cluster, start = linkage.model, linkage.cluster, linkage.start
     column, held = column_of(cluster, name), linkage.held(name)
     line = path_along(model, cluster, column, held, start)
@@ -404,7 +404,7 @@ def _paths(linkage: Linkage, name: str) -> Iterator[Path]:
 
 
 def _drive(linkage: Linkage, rod: Rod, name: str, path: Path) -> _Drive | None:
-    """Which end of a rod an input drives: that behind it; None where the rod does not move so."""
+    """The end of a rod that an input drives; None if the rod does not move so."""
     n = linkage.cluster.joints.index(name)
     base = linkage.one[linkage.cluster.geometry.links[n].parent]
     drive = _Drive(linkage, rod, base, 0)
@@ -417,7 +417,7 @@ def _drive(linkage: Linkage, rod: Rod, name: str, path: Path) -> _Drive | None:
 
 
 def _resting(drive: _Drive, path: Path, q: Array) -> set[int]:
-    """The bodies that rest relative to the base."""
+    """The bodies at rest relative to the base."""
     linkage, rest = drive.linkage, {drive.base}
     motions = path.part.null(q, path.held) * path.part.unit[:, None]
     for body in {*linkage.one.values()} - rest:
@@ -432,7 +432,7 @@ def _resting(drive: _Drive, path: Path, q: Array) -> set[int]:
 
 
 def _distances(linkage: Linkage, source: int, rod: Rod, out: set[int]) -> dict[int, int]:
-    """How many joints lie between bodies and that which an input moves, not by way of the rod."""
+    """Number of joints between bodies and the one that an input moves, not through the rod."""
     away, queue = {source: 0}, deque([source])
     while queue:
         body = queue.popleft()
@@ -483,7 +483,7 @@ def _extreme(drive: _Drive, paths: Sequence[Path], column: int, sign: float) -> 
 
 
 def _turn(drive: _Drive, path: Path, sign: float, n: int) -> tuple[float, float]:
-    """The least of sign * angle beside a point of a path, and where."""
+    """The least of sign * angle next to a point of a path, and its place."""
     from scipy.optimize import minimize_scalar
 
     low, high = max(n - 1, 0), min(n + 1, len(path.q) - 1)
@@ -499,7 +499,7 @@ def _turn(drive: _Drive, path: Path, sign: float, n: int) -> tuple[float, float]
 
 
 def _fold(function: Callable[[float], float], x: float) -> float:
-    """Where the lines on both sides of a fold meet: angles are folded at right ones and at none."""
+    """The intersection of the lines on both sides of a fold, where an angle is right or zero."""
     a, b, c, d = (function(x + n * FOLDED) for n in (-2.0, -1.0, 1.0, 2.0))
     bend = (d - c) - (b - a)
     return x + FOLDED * ((b - c + (b - a) + (d - c)) / bend if bend > 0.0 else 0.0)

@@ -1,1 +1,1 @@
-"""What differs between two files of one robot."""
+"""Comparison of two files of one robot."""

@@ -1,8 +1,9 @@
 """Differences between two robots, and the export faults that explain them.
 
-A mass, an inertia or a limit that was written wrongly differs from the right one in a way that
-says how: by the factor of a unit, by a parallel-axis term, by signs. The same is tried for two
-files of one robot and for two links that are mirror images.
+A mass, an inertia or a limit that was written wrongly differs from the right one in a recognisable
+way: by the factor of a unit, by a parallel-axis term, by signs. These are tried for two files of
+    one
+robot, and for two links that are mirror images.
 """
 
 from __future__ import annotations
@@ -57,22 +58,22 @@ class Difference:
     """One quantity of one element, in both files.
 
     Attributes:
-        element: The name of a link, joint, loop or actuator, as in ``a`` where that has it; "robot"
-            for what concerns all of it.
+        element: The name of a link, joint, loop or actuator, as in ``a`` if that has it; "robot"
+            for differences of the whole.
         kind: "link", "joint", "loop", "actuator" or "robot".
-        quantity: As the attribute of :mod:`robomodel.model.elements` is called; "missing" where one
-            file lacks the element.
+        quantity: An attribute of :mod:`robomodel.model.elements`; "missing" if one file lacks the
+            element.
         a: Its value in the first file, in SI units and in the axes of ``a``'s link; None if it has
             none.
         b: Its value in the second file, in the same axes.
-        torque: By how much the joint torques of ``a`` change where only this is as in ``b``: the
-            root mean square of the change at random states, over that of the torques, of the
-            coordinate where that is largest. Infinite where ``a`` cannot be changed so (elements
-            that are missing, another mobility); zero for limits.
-        cause: What fault of an export would make ``b`` of ``a``: an id of docs/compare.md, empty
-            if the numbers show none.
+        torque: The change of the joint torques of ``a`` if only this is as in ``b``: root mean
+            square of the change at random states, over that of the torques, at the coordinate where
+            it is largest. Infinite if ``a`` cannot be changed so (missing elements, another
+            mobility); zero for limits.
+        cause: The fault of an export that would turn ``a`` into ``b``: an id of docs/compare.md,
+            empty if the numbers show none.
         explanation: The cause as a phrase.
-        source: Where the element stands in ``b``, in ``a`` if ``b`` lacks it.
+        source: The element's place in ``b``, or in ``a`` if ``b`` lacks it.
     """
 
     element: str
@@ -104,7 +105,7 @@ class Comparison(HasDocument):
         b: The second one's.
         differences: The differences.
         joints: Pairs of joints (and loops) of different names that are matched.
-        tolerance: The relative difference that counts for none.
+        tolerance: The relative difference up to which quantities count as equal.
         links: Pairs of links of different names that are matched.
     """
 
@@ -122,7 +123,7 @@ class Comparison(HasDocument):
 
     @property
     def summary(self) -> str:
-        """How many differences, of which kinds, and by how much torques change at most."""
+        """The number of differences, their kinds, and the largest change of torques."""
         if self.same:
             return "no differences"
         kinds = Counter(
@@ -189,7 +190,7 @@ def _share(torque: float) -> str:
 # ---- causes --------------------------------------------------------------------------------------
 
 
-DIGITS_LEFT = 1e-3  # of a factor or a difference: what the digits of a file leave unexplained
+DIGITS_LEFT = 1e-3  # of a factor or a difference: what a file's digits may leave unexplained
 MASSES = {"kg": 1.0, "g": 1e3, "lb": 1.0 / 0.45359237}
 LENGTHS = {"m": 1.0, "cm": 1e2, "mm": 1e3, "in": 1.0 / 0.0254, "ft": 1.0 / 0.3048}
 INERTIAS = {
@@ -219,7 +220,7 @@ class Cause(NamedTuple):
 
 
 def other_unit(ratio: float, units: Mapping[str, float]) -> Cause | None:
-    """The unit that was mistaken for the base unit, the first, or the reverse, by this ratio."""
+    """The unit taken for the base unit, which is the first, or the reverse, by this ratio."""
     base = next(iter(units))
     for unit, factor in units.items():
         if factor != 1.0:
@@ -243,9 +244,9 @@ def _near(x: float, y: float) -> bool:
 class MassProperties:
     """Mass, centre of mass (3,) from the link's origin, and inertia (3, 3) about that centre.
 
-    ``parts``: those of links that are fixed to each other, where there are several. ``ratios``: how
-    far a rotor turns for its joints, and ``axis`` (3,) that about which it does. ``written``
-    (3, 3): the axes in which the file has the inertia.
+    ``parts``: those of links that are fixed to each other, if there are several. ``ratios``: those
+    of a rotor to its joints, and ``axis`` (3,) its axis. ``written`` (3, 3): the axes in which the
+    file has the inertia.
     """
 
     mass: float
@@ -270,7 +271,7 @@ class MassProperties:
 def mass_cause(
     right: MassProperties, wrong: MassProperties, within: float = DIGITS_LEFT
 ) -> Cause | None:
-    """Why a mass differs: its unit, or it was overwritten and the inertia was not."""
+    """The cause of a different mass: its unit, or a mass overwritten without its inertia."""
     if not (right.mass > 0.0 and wrong.mass > 0.0) or abs(wrong.mass / right.mass - 1.0) < SAME:
         return None
     ratio = wrong.mass / right.mass
@@ -284,7 +285,7 @@ def mass_cause(
 
 
 def com_cause(right: Array, wrong: Array, within: float = DIGITS_LEFT) -> Cause | None:
-    """Why a point differs: its unit, or the sign of a coordinate."""
+    """The cause of a different point: its unit, or the sign of a coordinate."""
     size = float(np.linalg.norm(wrong - right))
     if not right.any() or not size:
         return None
@@ -305,7 +306,7 @@ def com_cause(right: Array, wrong: Array, within: float = DIGITS_LEFT) -> Cause 
 def inertia_cause(
     right: MassProperties, wrong: MassProperties, within: float = DIGITS_LEFT
 ) -> Cause | None:
-    """Why an inertia differs: what explains it best, and leaves ``within`` of the difference."""
+    """The cause of a different inertia: the one that explains all but ``within`` of it best."""
     size = float(np.linalg.norm(wrong.inertia - right.inertia))
     if not size:
         return None
@@ -318,7 +319,7 @@ def inertia_cause(
 
 
 def _inertias(right: MassProperties, wrong: MassProperties) -> Iterator[tuple[Cause, Array]]:
-    """The inertias that faults make of the right one; a cause without id is no fault."""
+    """Inertias that faults make from the right one; a cause without id is no fault."""
     inertia = right.inertia
     ratio = float(np.trace(wrong.inertia) / (np.trace(inertia) or 1.0))
     for axes, sign in itertools.product((np.eye(3), right.written, wrong.written), PATTERNS[1:]):
@@ -356,14 +357,14 @@ def _inertias(right: MassProperties, wrong: MassProperties) -> Iterator[tuple[Ca
 
 
 def _turned(right: MassProperties, wrong: MassProperties) -> tuple[Cause, Array]:
-    """The principal moments of the right inertia about the axes of the wrong one."""
+    """The principal moments of the right inertia, about the axes of the wrong one."""
     moments, (_, axes) = np.linalg.eigvalsh(right.inertia), np.linalg.eigh(wrong.inertia)
     explanation = "the principal moments are the same, but about other axes"
     return Cause("axes", explanation), np.asarray(axes @ np.diag(moments) @ axes.T)
 
 
 def _with_term(right: MassProperties, wrong: MassProperties) -> tuple[Cause, Array]:
-    """With a parallel-axis term about an axis of any direction: x, x and 0 as principal moments."""
+    """The inertia with a parallel-axis term about any axis: principal moments x, x and 0."""
     moments, axes = np.linalg.eigh(wrong.inertia - right.inertia)
     along = int(np.argmin(np.abs(moments)))
     term = float(np.sum(moments) - moments[along]) / 2.0
@@ -478,7 +479,7 @@ class Causes:
 
     @cached_property
     def _rotors(self) -> dict[int, tuple[float, ...]]:
-        """How far each rotor of ``a`` turns for its joints."""
+        """The ratios of each rotor of ``a`` to its joints."""
         rotors = CheckContext(self.match.a.model).rotors
         return {rotor.body: tuple(rotor.ratios.values()) for rotor in rotors}
 
@@ -521,7 +522,7 @@ class Causes:
         }
 
     def _vectors(self, difference: Difference, a: Array, b: Array) -> Cause | None:
-        """Of origin, orientation and axis."""
+        """The cause for an origin, orientation or axis."""
         if difference.quantity == "axis":
             angle = math.degrees(math.atan2(float(np.linalg.norm(np.cross(a, b))), float(a @ b)))
             if abs(angle - 180.0) < 1e-3:

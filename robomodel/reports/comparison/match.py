@@ -1,7 +1,7 @@
-"""Which joints, loops and bodies of two robots correspond, and how these are displaced.
+"""Correspondence of joints, loops and bodies of two robots, and displacements between them.
 
-Robots are compared as they stand with all joints at zero, so that formats that place their frames
-differently can be compared. Joints are matched by name, and by place where names differ.
+Robots are compared with all joints at zero, so that formats may place their frames differently.
+Joints are matched by name, or by place if names differ.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from robomodel.model.graph import WORLD, SpanningTree, spanning_tree
 from robomodel.model.joints import Array
 from robomodel.tolerances import SAME
 
-SAME_PLACE = 1e-2  # of the robot's size: how far apart joints that are the same may be
+SAME_PLACE = 1e-2  # of the robot's size: largest distance of joints that are matched by place
 
 
 # ---- the two robots ------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ SAME_PLACE = 1e-2  # of the robot's size: how far apart joints that are the same
 
 @dataclass(frozen=True)
 class PlacedJoint:
-    """A joint or a loop at zero: where it is and along what, in the axes of the root link."""
+    """A joint or a loop at zero: its point and axis, in the axes of the root link."""
 
     name: str
     type: str
@@ -40,7 +40,7 @@ class PlacedJoint:
     axis: Array
     parent: int
     child: int
-    com: Array | None = None  # of what a joint moves
+    com: Array | None = None  # of the bodies that a joint moves
 
 
 Pairs: TypeAlias = list[tuple[PlacedJoint, PlacedJoint]]
@@ -63,7 +63,7 @@ class RobotAtZero:
 
     @property
     def moves(self) -> bool:
-        """Whether the model is all of the description."""
+        """Whether the model has the whole description, loops included."""
         return self.model.description is self.description
 
     @cached_property
@@ -88,7 +88,7 @@ class RobotAtZero:
 
     @cached_property
     def joints(self) -> list[PlacedJoint]:
-        """The joints that move, but a floating base's."""
+        """The joints that move, except a floating base's."""
         return [
             PlacedJoint(each.name, kind_of(each.type), self.poses[body][:3, 3],
                    direction(self.poses[body], each.axis), self.tree.parents[body], body,
@@ -99,7 +99,7 @@ class RobotAtZero:
 
     @cached_property
     def loops(self) -> list[PlacedJoint]:
-        """The loops, each where its predecessor has it."""
+        """The loops, at the end of each on its predecessor."""
         places = []
         for loop in self.description.loops:
             one, other = loop.predecessor, loop.successor
@@ -184,7 +184,7 @@ def direction(pose: Array, axis: Sequence[float] | Array) -> Array:
 
 
 def _pairs(a: Sequence[PlacedJoint], b: Sequence[PlacedJoint], shift: Array, size: float) -> Pairs:
-    """The places that are the same by name, and of the others those of one kind that are near."""
+    """The pairs of the same name, and of the others those of one kind that are near."""
     by_name = {place.name: place for place in b}
     pairs = [(place, by_name[place.name]) for place in a if place.name in by_name]
     names = {place.name for place, _ in pairs}
@@ -199,7 +199,7 @@ def _pairs(a: Sequence[PlacedJoint], b: Sequence[PlacedJoint], shift: Array, siz
 
 
 def _apart(one: PlacedJoint, other: PlacedJoint, shift: Array, size: float) -> float:
-    """How far two joints are apart, of the size: between their axes where these turn or slide."""
+    """Distance of two joints relative to the size; between their axes if they turn or slide."""
     if one.type != other.type:
         return math.inf
     gap = beside_axis(one.type, other.axis, other.point - moved_point(shift, one.point))
@@ -213,7 +213,7 @@ def _apart(one: PlacedJoint, other: PlacedJoint, shift: Array, size: float) -> f
 
 
 def beside_axis(joint_type: str, axis: Array, gap: Array) -> Array:
-    """The part of a joint's displacement that matters: none along its motion, or its axis."""
+    """The part of a joint's displacement that matters: not along its motion, or its axis."""
     if joint_type in ("prismatic", "floating"):
         return np.zeros(3)
     return np.asarray(gap - axis * (axis @ gap) if joint_type in ONE_DOF else gap)
@@ -223,9 +223,9 @@ def beside_axis(joint_type: str, axis: Array, gap: Array) -> Array:
 class Match:
     """The joints, loops and bodies that correspond.
 
-    ``shift[body]`` is the motion (4, 4) that takes a body of ``a`` to the same of ``b``, both at
-    zero. A joint differs by its child's shift relative to its parent's: so a difference is counted
-    where it is, and not for all that hangs on it.
+    ``shift[body]`` is the motion (4, 4) that takes a body of ``a`` to the same body of ``b``, both
+    at zero. A joint differs by its child's shift relative to its parent's, so that a difference
+    counts where it is, and not for all bodies that the joint carries.
     """
 
     a: RobotAtZero
@@ -233,7 +233,7 @@ class Match:
 
     @cached_property
     def size(self) -> float:
-        """The larger one's size [m]."""
+        """The size of the larger robot [m]."""
         return max(self.a.size, self.b.size)
 
     @cached_property

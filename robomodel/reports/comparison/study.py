@@ -1,4 +1,4 @@
-"""Comparison: every quantity of what corresponds, and what its difference does to torques."""
+"""Comparison of all quantities of corresponding elements, and their effect on torques."""
 
 from __future__ import annotations
 
@@ -61,28 +61,28 @@ JOINT_NUMBERS = (
 ACTS_AS = {name: name for name in ("damping", "armature", "stiffness", "reference", "deadband")} | {
     "friction": "damping"
 }
-"""The attributes that take part in torques, and what their change is computed as."""
+"""The attributes that take part in torques, with the one as which their change is computed."""
 
 UNSUPPORTED = {"mjcf": {"velocity_limit"}, "sdf": {"armature"}}
-"""Quantities that a format cannot express: no difference where either file is of that format."""
+"""Quantities that a format cannot express: no difference if either file is of that format."""
 
 _InertialChange = tuple[str, str, Value, Value, Inertial]
 Change = Callable[[Description], Description]
 
 
 def compare(a: object, b: object, *, tolerance: float = TOLERANCE) -> Comparison:
-    """What differs between two files, or models, of one robot.
+    """The differences between two files, or models, of one robot.
 
-    Compared are links and joints (matched by name, by place where names differ), masses, inertias,
-    axes, origins, limits, dampings, armatures, couplings, loops, mobility and actuators. What a
-    format has no word for (velocity limits in MJCF, armature in SDF), names of fixed joints and
-    a link ``world`` are no differences.
+    Compared are links and joints (matched by name, or by place if names differ), masses, inertias,
+    axes, origins, limits, dampings, armatures, couplings, loops, mobility and actuators. Quantities
+    that a format cannot express (velocity limits in MJCF, armature in SDF), names of fixed joints
+    and a link ``world`` do not count.
 
     Args:
-        a: A :class:`~robomodel.model.Model`, or what :func:`robomodel.load` reads.
+        a: A :class:`~robomodel.model.Model`, or a file that :func:`robomodel.load` reads.
         b: Another one.
-        tolerance: The difference that counts for none: relative for masses, inertias, limits and
-            ratios; times the robot's size for positions; in rad for directions.
+        tolerance: The difference up to which quantities are equal: relative for masses, inertias,
+            limits and ratios; times the robot's size for positions; in rad for directions.
 
     Returns:
         comparison: The differences, those that change joint torques most first.
@@ -120,7 +120,7 @@ def compare_robots(
 
 
 def open_tree(description: Description) -> RobotAtZero | None:
-    """A robot whose loops make no mechanism, with its loops open; None if that is none either."""
+    """A robot whose loops make no mechanism, with its loops open; None if that cannot be built."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -201,14 +201,14 @@ class _Differences:
         if self.formats_differ and whole:
             effect = self.torques.of(partial(_with_inertials, inertials=whole))
             if effect <= SAME:
-                return  # inertials rewritten for the other format, with the same dynamics
+                return  # inertials written differently for the other format, with the same dynamics
         for name, quantity, x, y, inertial in changes:
             if quantity != "all":
                 change = partial(_with_inertials, inertials={name: inertial})
                 yield Difference(name, "link", quantity, x, y, self.torques.of(change))
 
     def _inertial(self, body: int) -> Iterator[_InertialChange]:
-        """What differs in a body's inertial, and all of it, in the axes of the link of ``a``."""
+        """The differences of a body's inertial, and all of it, in the axes of the link of ``a``."""
         a = self.match.a
         one = a.model.bodies[body]
         mass, centre, inertia = self.match.in_axes_of_a(body)
@@ -269,7 +269,7 @@ class _Differences:
         match, element = self.match, self.match.a.tree.joints[one.child]
         parent, child = match.shift[one.parent], match.shift[one.child]
         above, below = match.a.poses[one.parent], match.a.poses[one.child]
-        moved = inverse(parent) @ child  # of the child, as ``a`` has the parent
+        moved = inverse(parent) @ child  # the child's shift relative to its parent's
         axis = direction(inverse(child), other.axis)
         point = moved_point(inverse(child), other.point)
         turn = Rotation.from_matrix(moved[:3, :3]).as_rotvec()
@@ -331,13 +331,13 @@ class _Differences:
             if name in self.unsupported or unused or not self.differ(x, y, scale):
                 continue
             effect = 0.0
-            if name in ACTS_AS:  # dry friction as damping does at 1 rad/s or m/s
+            if name in ACTS_AS:  # dry friction is compared as damping at 1 rad/s or m/s
                 change = {ACTS_AS[name]: y - x + getattr(a, ACTS_AS[name])}
                 effect = self.torques.of(partial(_with_joint, name=a.name, **change))
             yield Difference(a.name, "joint", name, x, y, effect)
 
     def couplings(self) -> Iterator[Difference]:
-        """The ratios by which joints follow others, by any kind of relation."""
+        """The ratios by which joints follow others, from any kind of relation."""
         names = {other.name: one.name for one, other in self.match.joints}
         a, b = self.match.a.model, self.match.b.model
         extra = [name for name in b.joint_names if name not in names]
@@ -419,7 +419,7 @@ class _Differences:
             yield Difference(one.name, "loop", "links", names[0], names[1], math.inf)
             return
         kind = kind_of(one.type)
-        slide = 0.0  # along the axis, which is no difference where both ends are as far
+        slide = 0.0  # along the axis; no difference if both ends slide as far
         for end, frame, anchor_b in zip(("predecessor", "successor"), frames, anchors, strict=True):
             anchor = getattr(one, end)
             link = match.a.poses[frame.body] @ matrix_of(frame.pose)
@@ -452,9 +452,9 @@ class _Differences:
             yield Difference(one.name, "loop", "length", lengths[0], lengths[1], effect)
 
     def actuators(self) -> Iterator[Difference]:
-        """Those in the files, matched by name or by the independent joints that they move."""
+        """Actuators of the files, matched by name or by the independent joints that they move."""
         if not any(s.model.description.transmissions for s in (self.match.a, self.match.b)):
-            return  # they are the joints'
+            return  # without transmissions actuators are the joints'
         names = {other.name: one.name for one, other in self.match.joints}
         in_a, in_b = (
             {each.name: (each, _moved(each.terms, side.model, renamed))
@@ -487,7 +487,7 @@ class _Differences:
 def _moved(
     terms: Sequence[tuple[str, float]], model: Model, names: Mapping[str, str]
 ) -> dict[str, float]:
-    """How fast an actuator moves for each joint that follows no other."""
+    """An actuator's rates at unit rates of the joints that follow no other."""
     order = [joint.name for joint in sorted(model.joints, key=lambda joint: joint.independent)]
     follows = _follows(model, order, {name: name for name in order})
     result: dict[str, float] = defaultdict(float)
@@ -515,9 +515,9 @@ def _missing(kind: str, a: Mapping[str, float], b: Mapping[str, float]) -> Itera
 def _follows(
     model: Model, order: Sequence[str], names: Mapping[str, str]
 ) -> dict[str, dict[str, float]]:
-    """Of joints that follow others, the coefficients of these; of "" the offset.
+    """The coefficients of joints that follow others, by joint; the offset by "".
 
-    The relations are solved for as many joints, the first ones of ``order``.
+    The relations are solved for as many joints as there are relations, the first ones of ``order``.
     """
     column = {name: n for n, name in enumerate(order)}
     linear = [coupling for coupling in model.couplings if not coupling.coefficients]
@@ -551,7 +551,7 @@ def _follows(
 
 
 class _Torques:
-    """Joint torques of a robot at random states, and their change where the robot is changed."""
+    """Joint torques of a robot at random states, and their relative change by changes of it."""
 
     def __init__(self, model: Model) -> None:
         rng = np.random.default_rng(0)
@@ -574,7 +574,7 @@ class _Torques:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 changed = self._torques(build(change(self.description)))
-        except ValueError:  # DescriptionError, ClosureError: not the same robot
+        except ValueError:  # DescriptionError, ClosureError: the changed robot is another mechanism
             return math.inf
         same = changed.shape == self.torques.shape and np.all(np.isfinite(changed))
         if not same:

@@ -1,1 +1,1 @@
-"""Validation: what is wrong or odd in a robot."""
+"""Validation: checks of a robot's file, and the report on their findings."""

@@ -1,4 +1,4 @@
-"""The model as the checks use it: its elements' places in the file and in space."""
+"""The model for the checks: places of elements in the file and in space."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from robomodel.reports.validation.linkage import LinkageStudy, study
 from robomodel.scalars import Scalar
 from robomodel.tolerances import SAME
 
-BALANCED = 1e-3  # m: a centre of mass so near to the axis is on it
-LEVER = 2.0  # the most that a lever turns for the joint that it mimics
+BALANCED = 1e-3  # m: a centre of mass nearer to the axis counts as on it
+LEVER = 2.0  # largest ratio of a lever to the joint that it mimics
 POSES = 8  # besides neutral
 
 
@@ -44,7 +44,7 @@ class BodyPlacements:
 
     @classmethod
     def at(cls, model: Model, spanning: Array) -> BodyPlacements:
-        """At these positions of all joints, whether loops close or not."""
+        """Placements at these positions of all joints, whether loops close or not."""
         positions: list[Scalar] = [float(x) for x in spanning]
         n = len(model.nodes)
         turns, origins = np.zeros((n, 3, 3)), np.zeros((n, 3))
@@ -95,7 +95,7 @@ def steiner(mass: float, offset: Array) -> Array:
 class GearedRotor:
     """A body that a gear or belt turns about its axis, and its ratio to each joint that it drives.
 
-    ``ratios``: joint that moves in the open tree → how far the rotor turns for it.
+    ``ratios``: joint that moves in the open tree → the rotor's ratio to it.
     """
 
     body: int
@@ -128,7 +128,7 @@ class CheckContext:
 
     @cached_property
     def anchors(self) -> dict[str, list[Vec3]]:
-        """Where joints and loops are attached to each link, in its frame."""
+        """Points of each link at which joints and loops are attached, in its frame."""
         points: dict[str, list[Vec3]] = {name: [] for name in self.links}
         for joint in self.model.description.joints:
             points[joint.parent].append(joint.origin.xyz)
@@ -139,17 +139,17 @@ class CheckContext:
 
     @cached_property
     def couplings(self) -> dict[str, Source]:
-        """Where couplings and mimics stand, by name."""
+        """The places of couplings and mimics in the file, by name."""
         sources = {each.name: each.source for each in self.model.description.couplings}
         return {each.name: self.joint_source(each.name) for each in self.model.couplings} | sources
 
     def joint_source(self, joint: str) -> Source:
-        """Where a joint, or the joint of a freedom's label, stands."""
+        """The place in the file of a joint, or of the joint of a freedom's label."""
         name = joint if joint in self.file_joints else joint.rpartition(".")[0]
         return self.file_joints[name].source if name in self.file_joints else NOWHERE
 
     def cluster_source(self, cluster: Cluster) -> Source:
-        """Where the first loop or coupling of a cluster stands."""
+        """The place in the file of a cluster's first loop or coupling."""
         for loop in self.model.loops:
             if loop.cluster == cluster.name:
                 return self.loops[loop.name].source
@@ -191,7 +191,7 @@ class CheckContext:
         return direction
 
     def _direction(self, body: int) -> Array:
-        """That of its joint in the body's internal axes."""
+        """The direction of a one-freedom joint in the body's internal axes."""
         motion = self.model.nodes[body].joint.subspace[0]
         return np.array(motion.angular if any(motion.angular) else motion.linear, dtype=float)
 
@@ -203,7 +203,7 @@ class CheckContext:
     def size(self) -> float:
         """The longest distance from a body's joint to its parent's or its mass [m]; 1 without any.
 
-        The middle one of the longest three, so that one wrong number does not set the scale.
+        The third longest, so that one wrong number does not set the scale.
         """
         nodes = self.model.nodes
         links = [math.hypot(*(float(x) for x in node.offset)) for node in nodes]
@@ -215,12 +215,12 @@ class CheckContext:
 
     @cached_property
     def mass(self) -> float:
-        """That of all bodies that move."""
+        """The mass of all bodies that move."""
         return sum(body.mass for body in self.model.bodies)
 
     @cached_property
     def beyond(self) -> list[list[int]]:
-        """For each body itself and what hangs on it, without rotors."""
+        """For each body the bodies that it carries, itself included, without rotors."""
         rotors = {rotor.body for rotor in self.rotors}
         bodies: list[list[int]] = [[] for _ in self.model.nodes]
         for body in range(len(self.model.nodes)):
@@ -233,7 +233,7 @@ class CheckContext:
 
     @cached_property
     def turning(self) -> list[bool]:
-        """Whether each body can turn: only then its moments of inertia matter."""
+        """Whether each body can turn: otherwise its moments of inertia do not matter."""
         turns: list[bool] = []
         for node in self.model.nodes:
             turns_itself = any(any(motion.angular) for motion in node.joint.subspace)
@@ -241,10 +241,11 @@ class CheckContext:
         return turns
 
     def carried(self, body: int) -> tuple[float, float]:
-        """What the joint of a body moves without rotors [kg m² or kg]: the least and the most.
+        """Inertia [kg m² or kg] that a body's joint moves, without rotors: the least and the
+        greatest.
 
-        That is at neutral and at some other positions of the joints, loops not closed; in a
-        linkage at closed ones, as what resists a torque on the joint.
+        At neutral and at some other positions of the joints with loops open; in a linkage at closed
+        ones, as the inertia that resists a torque on the joint.
         """
         if self.model.clusters[self.model.nodes[body].cluster].kind == "loops":
             inertias = self._effective_inertias[:, self.model.nodes[body].v]
@@ -298,8 +299,8 @@ class CheckContext:
     def rotors(self) -> list[GearedRotor]:
         """Balanced bodies that carry nothing, and that gears or belts turn.
 
-        What turns no farther than twice the joint that it mimics is a finger or a lever, and so it
-        is in formats of simulators, which have one element for all that follows a joint.
+        A body that turns at most twice as far as the joint that it mimics is a finger or a lever;
+        so it is in formats of simulators, which have one element for all that follows a joint.
         """
         model = self.model
         carriers = {node.parent for node in model.nodes}
@@ -322,24 +323,24 @@ class CheckContext:
         return rotors
 
     def _ends(self, loop: str) -> tuple[int, int]:
-        """The bodies that a loop joins."""
+        """The bodies that a loop connects."""
         ends = self.loops[loop]
         first, second = (self.model.frame(end.link).body
                          for end in (ends.predecessor, ends.successor))  # fmt: skip
         return first, second
 
     def _geared(self, cluster: Cluster) -> Iterator[tuple[int, dict[str, float]]]:
-        """Bodies whose joints follow others of the cluster, and how far for each of these.
+        """Bodies whose joints follow others of the cluster, with their ratios to these.
 
-        Among couplings all that do not move in the open tree; in a linkage what one coupling ties
-        to it, the ratios being constant.
+        With couplings these are all that do not move in the open tree; in a linkage those that one
+        coupling relates to the body, the ratios being constant.
         """
         model = self.model
         if cluster.kind == "couplings":
             g = model.constraint_jacobian(model.neutral())
             try:
                 moving = select_in(model, cluster, g[cluster.spanning_v, cluster.v])
-            except ValueError:  # parts of joints lead, which no gear does
+            except ValueError:  # parts of joints are independent, which no gear has
                 return
             leading = [body for body in cluster.bodies if body in moving]
             inverse = np.linalg.inv(

@@ -1,4 +1,4 @@
-"""Measurements of a cluster with loops: ways to close, singularities, coordinates."""
+"""Measurements of a cluster with loops: branches, singularities, coordinates."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from robomodel.reports.drawings import Sketch, sketch
 from robomodel.tolerances import OPEN, SAME
 
 SWEPT_SAMPLES = 400
-FEW_FREEDOMS = 3  # freedoms up to which curves begin at other samples, too
-OTHER_STARTS = 3  # clusters of several freedoms are swept from their worst samples too, so many
-CHOICES = 500  # more choices of independent coordinates than these are not compared
-DRAWN_SINGULARITIES = 4  # singularities
-DRAWN_UP_TO = 1e6  # 1/σ beyond which it is drawn no higher
+FEW_FREEDOMS = 3  # most freedoms with curves from other samples, too
+OTHER_STARTS = 3  # worst samples from which clusters of several freedoms are swept, too
+CHOICES = 500  # most choices of independent coordinates that are compared
+DRAWN_SINGULARITIES = 4  # most singularities that are drawn
+DRAWN_UP_TO = 1e6  # greatest 1/σ in plots
 SEED = 20240611
 
 
@@ -44,13 +44,13 @@ class LinkageStudy:
     """A cluster with loops, as measured.
 
     ``labels`` name its spanning velocities, ``lengths`` says which are in metres.
-    ``start_gap``: what its conditions fail by where the file puts its joints; ``start_condition``:
-    1/σ there, infinite where it is singular, nan where it is open. ``outside``: by how much the
-    neutral configuration is out of the limits. ``branches``: in how many ways it closes
-    where its independent joints are neutral, limits aside. ``chosen`` and ``best``: independent
-    coordinates, the latter the best that there are (None where there are too many to compare).
-    ``other_sweeps``: the same on the nearest other way to close. ``conditions``: 1/σ of the
-    independent coordinates along the sweeps and the other ones, at most :data:`DRAWN_UP_TO`.
+    ``start_gap``: the residual of its conditions at the joint positions of the file;
+    ``start_condition``: 1/σ there, infinite if singular, nan if open. ``outside``: how far the
+    neutral configuration is out of the limits. ``branches``: number of ways in which it closes with
+    its independent joints at neutral, limits aside. ``chosen`` and ``best``: independent
+    coordinates, the latter the best of all (None if there are too many to compare).
+    ``other_sweeps``: sweeps on the nearest other way to close. ``conditions``: 1/σ of the
+    independent coordinates along both, at most :data:`DRAWN_UP_TO`.
     ``sketches``: drawings at neutral, on that other way, and at singularities; ``ghosts``: at the
     ends of the first sweep.
     """
@@ -94,12 +94,12 @@ class LinkageStudy:
 
     @property
     def units(self) -> dict[str, str]:
-        """Those of its joints' positions."""
+        """The units of its joints' positions."""
         lengths = zip(self.labels, self.lengths, strict=True)
         return {label: units_of(length).position for label, length in lengths}
 
     def as_dict(self) -> dict[str, Any]:
-        """Without the curves' points."""
+        """Plain data, without the points of curves."""
         singularity = {"distance": "away", "within_limits": "reached", "positions": "joints"}
         sweeps = [
             picked(sweep, "joint", "held", "range", "gap")
@@ -120,7 +120,7 @@ class LinkageStudy:
 
 
 Turned: TypeAlias = Mapping[str, Mapping[str, float]]
-"""Joints of rotors → how far they turn for each joint that drives them."""
+"""Joints of rotors → their ratios to the joints that drive them."""
 
 
 def study(model: Model, cluster: Cluster, rotors: Turned) -> LinkageStudy:
@@ -194,7 +194,7 @@ def _swept(model: Model, cluster: Cluster) -> list[int]:
 
 def _with_range(model: Model, cluster: Cluster, curve: Curve) -> Curve:
     """A curve with the range of :func:`robomodel.joint_range` from where it starts."""
-    if curve.joint not in cluster.joints:  # one of several freedoms of a joint
+    if curve.joint not in cluster.joints:  # a freedom of a joint with several
         return curve
     q = model.neutral()
     q[cluster.q] = curve.joints[
@@ -207,7 +207,7 @@ def _with_range(model: Model, cluster: Cluster, curve: Curve) -> Curve:
 def _sketches(
     model: Model, cluster: Cluster, start: Array, other: Sequence[Array], sweeps: Sequence[Curve]
 ) -> Iterator[Sketch]:
-    """At neutral, on the other way to close, and at the singularities of the first sweeps."""
+    """Sketches at neutral, on the other way to close, and at singularities of the first sweeps."""
     yield sketch(model, cluster, start.tolist(), "neutral configuration")
     for q in other:
         yield sketch(model, cluster, q.tolist(), "the other way to close")
@@ -220,7 +220,7 @@ def _sketches(
 
 
 def _file_start(model: Model, cluster: Cluster, rotors: Turned) -> Array:
-    """The joints' initial positions in the file, else zero, or by their gears' ratios."""
+    """Joint positions of the file: initial ones, else zero, or by the ratios of gears."""
     joints = {joint.name: joint.initial for joint in model.description.joints}
     q = cluster.geometry.zero()
     for name, link in zip(cluster.joints, cluster.geometry.links, strict=True):
@@ -231,7 +231,7 @@ def _file_start(model: Model, cluster: Cluster, rotors: Turned) -> Array:
 
 
 def _geared(cluster: Cluster, q: Array, rotors: Turned) -> Array:
-    """Configurations with the rotors where their gears turn them to."""
+    """Configurations with rotors at the positions that their gears give."""
     at = {name: link.q for name, link in zip(cluster.joints, cluster.geometry.links, strict=True)}
     for name in at.keys() & rotors.keys():
         q[..., at[name]] = sum(ratio * q[..., at[of]] for of, ratio in rotors[name].items())
@@ -248,9 +248,9 @@ def _start_condition(motion: ClusterMotion, q: Array, leading: _Leading) -> floa
 
 
 def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> list[Array]:
-    """How the loops close where the independent joints are, from the start on outward.
+    """Configurations of other ways to close with the same independent joints, nearest first.
 
-    None where a motion that the independent joints leave free gives any number of them.
+    None if a motion that the independent joints leave free gives infinitely many.
     """
     columns = list(motion.cluster.columns)
     count = 96
@@ -273,9 +273,9 @@ def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> 
 
 
 class _Leading:
-    """How well columns determine a cluster's motion: (configurations, columns) → each σ_min(N_I).
+    """Conditions of independent coordinates: (configurations, columns) → σ_min(N_I) of each.
 
-    Of the motion without rotors that are not independent: these turn so far that they would drown
+    Of the motion without rotors that are not independent: they turn so far that they would dominate
     all others, and their condition is better by their ratios.
     """
 
@@ -321,9 +321,9 @@ def _choices(
 
 
 def _sides(motion: ClusterMotion, q: Array) -> Array:
-    """The sign of det [K; independent rows]: singular configurations lie where it changes.
+    """The sign of det [K; independent rows], which changes at singular configurations.
 
-    Samples of another sign than the start's are on another branch, as seen from there.
+    Samples with another sign than the start are on another branch, as seen from there.
     """
     rows = full_rank_rows(motion.matrix(q[0]), motion.rank)
     unit = np.zeros((motion.cluster.nv, len(motion.columns)))
@@ -335,7 +335,7 @@ def _sides(motion: ClusterMotion, q: Array) -> Array:
 
 
 def _groups(motion: ClusterMotion, samples: Array) -> tuple[tuple[str, ...], ...]:
-    """Joints that no condition relates to each other, though they are in one cluster."""
+    """Groups of joints that no condition relates to each other, though in one cluster."""
     from scipy.sparse.csgraph import connected_components
 
     used = np.max(np.abs(motion.geometry.evaluate(samples[:64])[1]), axis=0) > SAME

@@ -20,12 +20,12 @@ from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import LinkageStudy
 from robomodel.tolerances import CLOSED, PARALLEL, SAME, SINGULAR, WRITTEN
 
-ROUNDED_GAP = 1e-3  # of a cluster's size: files round positions, but not by more
-FIVE_DIGITS = 2e-5  # of the robot's size: what five digits of lengths and angles leave open
-NOT_CLOSED = 5e-3  # of the robot's size: what is farther open is not closed where the file puts it
+ROUNDED_GAP = 1e-3  # of a cluster's size: the largest gap that rounding of a file leaves
+FIVE_DIGITS = 2e-5  # of the robot's size: gap that five digits of lengths and angles leave
+NOT_CLOSED = 5e-3  # of the robot's size: loops farther open are not meant to be closed there
 BEYOND_LIMITS = 0.1  # rad or m: singularities no farther beyond the limits are findings
 BETTER = 10.0  # times better conditioned: other independent coordinates are a finding
-LIMIT_ROUNDED = 0.01  # of a range: a file's limits are the ends, however curves bend near them
+LIMIT_ROUNDED = 0.01  # of a range: a file's limits count as its ends within this
 POOR = 10.0  # times the usual condition: a start that is nearly singular
 
 
@@ -33,7 +33,7 @@ POOR = 10.0  # times the usual condition: a start that is nearly singular
 
 
 def check_redundancy(context: CheckContext) -> Iterator[Finding]:
-    """Loops with conditions that repeat others, and why."""
+    """Loops with redundant conditions, and the reason."""
     for loop in context.model.loops:
         if not loop.redundant or not loop.rank:
             continue  # building the model warns of loops that add nothing
@@ -96,7 +96,7 @@ def _cluster_of(context: CheckContext, loop: Loop) -> str:
 
 
 def _meet(context: CheckContext, bodies: Sequence[int]) -> bool:
-    """Whether the axes of hinges meet in one point, at neutral: the nearest point is on all."""
+    """Whether the axes of hinges meet in one point at neutral: the nearest point is on all."""
     matrix, right = np.zeros((3, 3)), np.zeros(3)
     for body in bodies:
         axis, place = context.axis(body), context.placements.origins[body]
@@ -114,7 +114,7 @@ def _meet(context: CheckContext, bodies: Sequence[int]) -> bool:
 
 
 def check_clusters(context: CheckContext) -> Iterator[Finding]:
-    """Clusters that are larger than what their conditions relate."""
+    """Clusters that are larger than the groups of joints that their conditions relate."""
     model = context.model
     for cluster in model.clusters:
         linkage = context.linkages.get(cluster.name)
@@ -168,7 +168,7 @@ def _needless(context: CheckContext) -> Iterator[Finding]:
 
 
 def check_closing(context: CheckContext) -> Iterator[Finding]:
-    """Where the file puts its joints, and over their ranges: whether the loops close."""
+    """Whether loops close at the joint positions of the file, and over their ranges."""
     for cluster, linkage in _linkages(context):
         source = context.cluster_source(cluster)
         if FIVE_DIGITS * context.size < linkage.start_gap < NOT_CLOSED * context.size and not any(
@@ -287,7 +287,7 @@ def check_singularities(context: CheckContext) -> Iterator[Finding]:
 
 
 def beyond(event: Singularity, sweep: Curve) -> float:
-    """How far a singularity is beyond what the limits allow."""
+    """Distance of a singularity beyond the limits."""
     low, high = sweep.range
     return max(low - event.position, event.position - high, 0.0)
 
@@ -300,7 +300,7 @@ def _singular(
     limited: bool,
 ) -> Finding:
     """The singularity nearest to neutral, and how many more."""
-    # curves from neutral come first, so that the distance is one from there where it can be
+    # curves from neutral come first, so that the distance is from neutral if possible
     neutral = [pair for pair in reached if pair[1] in linkage.first]
     event, sweep = min(neutral or reached, key=lambda pair: pair[0].away)
     limits = "as the limits allow it" if limited else "as no limits keep it away"
@@ -348,7 +348,7 @@ def _names(joints: Sequence[str]) -> str:
 
 
 def check_coordinates(context: CheckContext) -> Iterator[Finding]:
-    """Whether other independent coordinates serve much better over the whole range."""
+    """Whether other independent coordinates are much better over the whole range."""
     for cluster, linkage in _linkages(context):
         chosen, best = linkage.chosen, linkage.best
         if best is None or best.joints == chosen.joints:
@@ -372,7 +372,7 @@ def check_coordinates(context: CheckContext) -> Iterator[Finding]:
 
 
 def check_limits(context: CheckContext) -> Iterator[Finding]:
-    """Joints tied by couplings whose limits cannot be met together, or are not all of use."""
+    """Limits of joints related by couplings that exclude each other, or are never reached."""
     model = context.model
     for cluster in model.clusters:
         if cluster.kind != "couplings":
@@ -420,9 +420,9 @@ def check_limits(context: CheckContext) -> Iterator[Finding]:
 
 
 def _ends(curve: Polynomial, joint: Joint, at: float) -> tuple[float, float] | None:
-    """Between which positions of its leader a joint is within its limits.
+    """Positions of its leader between which a joint is within its limits.
 
-    None where it has none. Of a curve that bends, around the position ``at``.
+    None if there are none. Of a curve that bends, around the position ``at``.
     """
     limits = joint.lower, joint.upper
     if not any(map(math.isfinite, limits)):

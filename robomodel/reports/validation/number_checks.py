@@ -24,35 +24,35 @@ from robomodel.reports.validation.context import CheckContext, GearedRotor
 from robomodel.spatial import apply, plus
 from robomodel.tolerances import SAME, TINY, WRITTEN
 
-FAR_APART = 20.0  # m: a robot's joints are nearer to each other
-ENDLESS = 1e4  # m: limits beyond are those of no slide, but written for none
-TURNS = (4 * math.pi, 3600.0)  # rad: limits beyond two turns; beyond ten turns of degrees: for none
-BROKEN = 1440.0  # rad: four turns in degrees, for limits that are no whole numbers of them
-USUAL = 0.8  # of the other hinges with limits: so many stay below two turns where one does not
+FAR_APART = 20.0  # m: larger distances between joints are in another unit
+ENDLESS = 1e4  # m: larger limits of a slide stand for none
+TURNS = (4 * math.pi, 3600.0)  # rad: limits beyond two turns are odd; beyond the other, none
+BROKEN = 1440.0  # rad: four turns in degrees, for limits that are no whole numbers
+USUAL = 0.8  # share of the other hinges with limits below two turns that makes one beyond odd
 HEAVY = 2000.0  # kg, of one link
 STEEL = 7850.0  # kg/m³: no link is heavier than a cube of it as long as the robot's longest link
 DEGREES = (10, 15, 20, 30, 36, 40, 45, 50, 60, 70, 72, 75, 80, 90, 100, 105, 110, 120, 135, 144,
            150, 160, 165, 180, 270, 360)  # fmt: skip
 
-WARNED = 4 / 3  # beyond this excess over the triangle inequality, files are warned of when read
+WARNED = 4 / 3  # larger excesses over the triangle inequality give a warning when read
 SLIGHT = 0.01  # an excess that is noted, but does no harm
-OUT = 0.5  # of a body's extent: a centre of mass so far outside of it
-MARKER = 0.1  # of the robot's longest link: shapes so small may be there to mark a place
-WIDE = 3.0  # times the robot's longest link: a radius of gyration, or a lonely centre of mass
-POINT_RADIUS = 1e-8  # m: a radius of gyration that is written for none
+OUT = 0.5  # of a body's extent: a centre of mass farther outside is a finding
+MARKER = 0.1  # of the robot's longest link: smaller shapes may only mark a place
+WIDE = 3.0  # times the robot's longest link: limit of radii of gyration, and of centres of mass
+POINT_RADIUS = 1e-8  # m: smaller radii of gyration stand for none
 DENSEST = 22600.0  # kg/m³, osmium
-FELT = 0.1  # of what hangs on a body: a link's share of inertia that matters
-DUMMY = (1e-4, 1e-5)  # of the robot's mass, and of mass times size²: links that only hold a name
+FELT = 0.1  # of the inertia that a body carries: a link's share that matters
+DUMMY = (1e-4, 1e-5)  # of the robot's mass, and of mass times size²: links without real mass
 
-FEWEST = 4  # links with shapes, or rotors, of which one can stand out
+FEWEST = 4  # links with shapes, or rotors, from which one can stand out
 LEAST = math.log(1.7)  # more than the ratio of radii of gyration of a thin shell and its solid
-CORE = math.log(4.0)  # that of a solid and a heavy core in it, a motor in its cover
+CORE = math.log(4.0)  # the ratio for a heavy core in a solid, as of a motor in its cover
 BEYOND = 5.0  # standard deviations
-SMALLEST = 0.03  # the least standard deviation of the logarithms of these ratios
-SIGNS_DIFFER = 0.05  # of the trace of an inertia: the least difference by the signs of its products
-EXPLAINED = 0.4  # of a difference: what its cause leaves at most
-TELLING = 3.0  # times what the shapes of the middle link leave: a difference by signs that tells
-MESHES = 2**23  # bytes of meshes that are read: more take seconds
+SMALLEST = 0.03  # least standard deviation of the logarithms of these ratios
+SIGNS_DIFFER = 0.05  # of the trace of an inertia: least difference by the signs of its products
+EXPLAINED = 0.4  # of a difference: the most that its cause may leave
+TELLING = 3.0  # times the median link's difference from its shapes: a significant one by signs
+MESHES = 2**23  # most bytes of meshes that are read: more take seconds
 
 
 # ---- units ---------------------------------------------------------------------------------------
@@ -141,15 +141,15 @@ def _degrees(context: CheckContext) -> Iterator[Finding]:
 
 
 def _is_round(limits: Limits) -> bool:
-    """Whether they are 10, 20, 50, 100, … either way, as they are written for none."""
+    """Whether limits are ±10, 20, 50, 100, …, which stand for none."""
     first = f"{limits.upper:.0e}"
     return limits.lower == -limits.upper == -float(first) and first[0] in "125"
 
 
 def _turned_in_degrees(pose: Pose, source: Source, what: str) -> Iterator[Finding]:
-    """An angle of so many radians as right angles and their fractions have degrees.
+    """Findings on angles in radians whose numbers are those of right angles in degrees.
 
-    Turned by 90 rad looks like an arbitrary angle, but it is 90 less 28π to the last digit.
+    A turn by 90 rad looks like an arbitrary angle, but it is 90 less 28π to the last digit.
     """
     roll, pitch, yaw = rpy_of(pose.rotation)
     same = (roll + math.pi, math.pi - pitch, yaw + math.pi)  # the other angles of this rotation
@@ -171,7 +171,7 @@ def _turned_in_degrees(pose: Pose, source: Source, what: str) -> Iterator[Findin
 
 
 def check_inertias(context: CheckContext) -> Iterator[Finding]:
-    """Moments that no body has, zeros, and radii of gyration that the robot's size does not fit.
+    """Impossible moments, zeros, and radii of gyration that do not fit the robot's size.
 
     Bodies that cannot turn and dummies are not checked; rotors have separate checks.
     """
@@ -220,7 +220,7 @@ def _triangle(inertial: Inertial, moments: Vec3) -> Iterator[Finding]:
 
 
 def _points_of_mass(context: CheckContext) -> Iterator[Finding]:
-    """Bodies, with what is fixed to them, that are denser than any material."""
+    """Bodies, with links fixed to them, that are denser than any material."""
     rotors = {rotor.body for rotor in context.rotors}
     for body, name in enumerate(each.name for each in context.model.bodies):
         mass, inertia = context.placements.together([body])
@@ -263,13 +263,13 @@ def principal(inertial: Inertial) -> Vec3:
 
 
 def is_dummy(context: CheckContext, mass: float, moment: float) -> bool:
-    """Whether so little is there only because some program wants every link to have a mass."""
+    """Whether mass and moment are so small that they only satisfy some program."""
     whole = context.mass
     return mass < DUMMY[0] * whole and moment < DUMMY[1] * whole * context.size**2
 
 
 def is_felt(context: CheckContext, body: int, moment: float) -> bool:
-    """Whether a moment is a good share of that of its body and what hangs on it."""
+    """Whether a moment is a considerable share of that of its body and the bodies it carries."""
     _, inertia = context.placements.together(context.beyond[body] or [body])
     return moment > FELT * (float(np.linalg.eigvalsh(inertia)[-1]) - moment)
 
@@ -299,7 +299,7 @@ def check_centres(context: CheckContext) -> Iterator[Finding]:
         shaped = any(_corners(shape.kind, shape.size) for shape in link.shapes)
         if shaped and all(shape.kind != "mesh" for shape in link.shapes):
             room = max(OUT * extent, MARKER * context.size)
-        else:  # the file may have few points of it but its joint, as of a foot or a shank
+        else:  # the file may have few points of it besides its joint, as of a foot or a shank
             room = max(longest, extent, (1.0 if extent > 0.0 else WIDE) * context.size)
         centre = _in_body(context, link, inertial.origin.xyz)
         out = float(np.linalg.norm(centre - np.clip(centre, low, high)))
@@ -341,7 +341,7 @@ def _extent(points: Sequence[Vec3]) -> float:
 
 
 def _corners(kind: str, size: tuple[float, ...]) -> list[Vec3]:
-    """The corners of a box around a shape; none for meshes, which are not opened, and planes."""
+    """The corners of a box around a shape; none for meshes, which are not read, and planes."""
     match kind:
         case "box":
             x, y, z = (s / 2 for s in size)
@@ -360,9 +360,9 @@ def _corners(kind: str, size: tuple[float, ...]) -> list[Vec3]:
 
 # ---- inertias against shapes ---------------------------------------------------------------------
 #
-# What a link would have as a solid of one density: no link is that solid, but the radii of gyration
-# of a robot's links are nearly the same multiple of those of their shapes. A link that is far from
-# the others has another inertia, mass or unit.
+# Inertia of a link as a solid of one density: no link is that solid, but the radii of gyration of a
+# robot's links are nearly the same multiple of those of their shapes. A link far from the others
+# has another inertia, mass or unit.
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,7 +381,7 @@ class ShapedLink:
 
 
 def check_shapes(context: CheckContext) -> Iterator[Finding]:
-    """Links whose radii of gyration do not fit their shapes as those of the others do."""
+    """Links whose radii of gyration do not fit their shapes as those of the other links do."""
     solids = _Solids()
     links = list(_shaped(context, solids))
     if solids.unread:
@@ -408,7 +408,7 @@ def check_shapes(context: CheckContext) -> Iterator[Finding]:
         return
     ratios = np.array([each.ratio for each in links])
     weights = np.array([each.inertial.mass for each in links])
-    weights = np.minimum(weights, np.mean(weights))  # placeholders count for little, bases for one
+    weights = np.minimum(weights, np.mean(weights))  # placeholders count little, bases once
     usual = _median(ratios, weights)
     spread = max(1.4826 * _median(np.abs(ratios - usual), weights), SMALLEST)
     misfit = _median(np.array([min(_by_signs(each).values()) for each in links]), weights)
@@ -443,14 +443,14 @@ def check_shapes(context: CheckContext) -> Iterator[Finding]:
 
 
 def _median(values: Array, weights: Array) -> float:
-    """The middle one by weight."""
+    """The weighted median."""
     order = np.argsort(values)
     below = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(below, below[-1] / 2.0)])
 
 
 def _shaped(context: CheckContext, solids: _Solids) -> Iterator[ShapedLink]:
-    """Links with inertia and with shapes that enclose something, visual ones if there are any."""
+    """Links with inertia and with shapes that enclose a volume, visual ones if there are any."""
     shapes = [shape for link in context.model.description.links for shape in link.shapes]
     role = "visual" if any(shape.role == "visual" for shape in shapes) else "collision"
     rotors = {rotor.body for rotor in context.rotors}
@@ -471,12 +471,12 @@ class _Solids:
 
     def __init__(self) -> None:
         self._allowance = Allowance(MESHES)
-        self.unread = 0  # for their size
+        self.unread = 0  # too large
         self.pointers = 0  # of Git LFS
         self._read: dict[tuple[object, ...], Inertial | None] = {}
 
     def of(self, shapes: list[Shape]) -> Inertial | None:
-        """All shapes together; None where they enclose nothing, or one cannot be read."""
+        """All shapes together; None if they enclose no volume, or one cannot be read."""
         parts = []
         for shape in shapes:
             part = self._solid(shape)
@@ -512,7 +512,7 @@ def _ratio(one: Array, other: Array) -> float:
 
 
 def _cause(each: ShapedLink, usual: float, near: float) -> str:
-    """What would make the inertia usual."""
+    """The change that would make the inertia usual, as a phrase."""
     c = np.array(each.inertial.origin.xyz)
     lever = c @ c * np.eye(3) - np.outer(c, c)
     about_com = each.gyration - lever
@@ -525,9 +525,9 @@ def _cause(each: ShapedLink, usual: float, near: float) -> str:
 
 
 def _by_signs(each: ShapedLink) -> dict[tuple[float, float], float]:
-    """Signs of the second and third axis → by how much of its trace a link's inertia is off then.
+    """Signs of the second and third axis → the error of a link's inertia with them, by its trace.
 
-    From that of its shapes, scaled to the same trace.
+    Relative to the inertia of its shapes, scaled to the same trace.
     """
     trace = float(np.trace(each.gyration))
     usual = each.solid * (trace / float(np.trace(each.solid)))
@@ -543,7 +543,7 @@ def _turned(inertia: Array, signs: tuple[float, float]) -> Array:
 
 
 def _mirrored(each: ShapedLink) -> float:
-    """By how much, of its trace, signs of products are off, where other signs fit the shapes."""
+    """The error by signs of products, of the trace, if other signs fit the shapes; else 0."""
     least = SIGNS_DIFFER * float(np.trace(each.gyration))
     by_signs = _by_signs(each)
     off = by_signs.pop((1.0, 1.0))
@@ -557,27 +557,27 @@ def _mirrored(each: ShapedLink) -> float:
 # ---- rotors and gears ----------------------------------------------------------------------------
 
 
-RADIUS = (5e-4, 0.25)  # m: radii of gyration between which rotors of robots are
-LENGTH = (1e-3, 20.0)  # radii: lengths between which a rotor's are, were it a solid of steel
-WEIGHTLESS = 1e-9  # kg: masses up to this are written for simulators that ask for one
+RADIUS = (5e-4, 0.25)  # m: least and greatest radius of gyration of rotors
+LENGTH = (1e-3, 20.0)  # radii: least and greatest length of a rotor as a solid of steel
+WEIGHTLESS = 1e-9  # kg: smaller masses are for simulators that ask for one
 
-# Shares: a rotor's reflected inertia in what its joint carries, and its inertia in the
-# robot's mass times size². Of the robots tried, an iiwa's last joint reflects most, 1200 times what
-# it carries, and JVRC-1's hips least, 1e-4; the belt leg's rotors are the largest part, 2e-3, and
-# those of two iiwas on a table the smallest, 4e-7.
+# Shares: a rotor's reflected inertia in what its joint carries, and its inertia in the robot's mass
+# times size². Of the robots tried, an iiwa's last joint reflects most, 1200 times what it carries,
+# and JVRC-1's hips least, 1e-4; the belt leg's rotors are the largest part, 2e-3, and those of two
+# iiwas on a table the smallest, 4e-7.
 LARGE_SHARE, LARGEST_SHARE, LARGE_PART = 10.0, 1e4, 0.01
 SMALL_SHARE, SMALL_PART = 1e-3, 1e-7
 
-# The same of armatures, which files often choose for the solver's sake: of 866 in 47 MJCF files of
-# public packages the shares are from 1e-3 up, and beyond 1e4 only for what carries next to nothing.
+# The same for armatures, which files often choose for the solver: of 866 in 47 MJCF files of public
+# packages the shares are from 1e-3 up, and above 1e4 only if the joint carries almost nothing.
 LEAST_SHARE, ARMATURE_PART = 1e-6, 1e-5
 UNLIKE = 4.0  # standard deviations of the logarithms of the rotors' inertias
-ROTORS_SPREAD = 0.5  # the least standard deviation of these: rotors of one robot are of few sizes
-PLACEHOLDER = 1.0  # the reduction of transmissions that are there for their names only
+ROTORS_SPREAD = 0.5  # least standard deviation: rotors of one robot are of few sizes
+PLACEHOLDER = 1.0  # the reduction of transmissions that exist for their names only
 
 
 def check_rotors(context: CheckContext) -> Iterator[Finding]:
-    """Ratios against axes and reductions, rotors counted twice, rotors that are none."""
+    """Ratios against axes and reductions, rotors counted twice, rotors that cannot be rotors."""
     model, rotors = context.model, context.rotors
     body_of = {joint.name: body for body, joint in enumerate(model.joints)}
     senses: list[tuple[GearedRotor, str, float]] = []
@@ -632,7 +632,7 @@ def check_rotors(context: CheckContext) -> Iterator[Finding]:
 
 
 def _rotor_masses(context: CheckContext, rotor: GearedRotor) -> Iterator[Finding]:
-    """A rotor as heavy as what carries it, and one whose moment its mass cannot have."""
+    """A rotor as heavy as its carrier, or with a moment of inertia that its mass cannot have."""
     model = context.model
     parent = model.nodes[rotor.body].parent
     if parent >= 0 and rotor.mass > 0.0 and rotor.mass >= model.bodies[parent].mass:
@@ -739,7 +739,7 @@ def _unlike_the_others(context: CheckContext) -> Iterator[Finding]:
 
 
 def _twins(context: CheckContext) -> Iterator[Finding]:
-    """Two rotors that are the same in all numbers on one joint."""
+    """Two rotors on one joint with the same numbers."""
     seen: dict[tuple[object, ...], GearedRotor] = {}
     for rotor in context.rotors:
         if len(rotor.ratios) != 1:
@@ -762,10 +762,10 @@ def _twins(context: CheckContext) -> Iterator[Finding]:
 def _reflected(
     context: CheckContext, rotor: GearedRotor, body_of: Mapping[str, int]
 ) -> Iterator[Finding]:
-    """A rotor that its joints feel far more or far less than what they carry.
+    """A rotor whose reflected inertia is far more or far less than what its joints carry.
 
     Robots have both: strong gears at light wrists, weak ones at heavy hips. So a rotor is also
-    measured by the whole robot, mass times size², of which a wrong unit makes it too large a part.
+    compared with the robot's mass times size², of which a wrong unit makes it too large a part.
     """
     whole = context.mass * context.size**2
     if not (rotor.inertia > 0.0 and whole > 0.0) or max(map(abs, rotor.ratios.values())) < 1.0:
@@ -812,7 +812,7 @@ def _reflected(
 
 
 def _armatures(context: CheckContext) -> Iterator[Finding]:
-    """An armature that is far more, or far less, than what its joint carries."""
+    """An armature far above, or far below, the inertia that its joint carries."""
     whole = context.mass * context.size**2
     for body, joint in enumerate(context.model.joints):
         value = context.model.nodes[body].armature

@@ -62,7 +62,7 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
 
 
 def validate(model: object, *, reference: object = None, **options: Any) -> Report:
-    """Look for what is wrong or odd in a robot.
+    """Check a robot's file for faults and oddities.
 
     Checked are structure, closing of loops, singularities within the joint limits, the choice of
     independent coordinates, transmissions, inertias, limits and units; docs/validate.md lists the
@@ -71,20 +71,20 @@ def validate(model: object, *, reference: object = None, **options: Any) -> Repo
 
     Args:
         model: A :class:`~robomodel.model.Model`, or its file, which is loaded; its warnings are
-            findings, and a file that does not load makes a report of that one error.
+            findings, and a file that does not load gives a report of that one error.
         reference: A model or file of the same robot that is right: last year's, the stock file.
-            Differences from it, as :func:`robomodel.compare` lists them, are findings: warnings
-            where the numbers show the cause, something that moves is missing, a mass is zero or a
-            ratio is another, else notes. The links and joints of a file whose loops make no
-            mechanism are compared, too.
-        **options: Those of :func:`robomodel.load`, for what is not a model.
+            Differences from it, as :func:`robomodel.compare` lists them, are findings: warnings if
+            the numbers show the cause, a moving element is missing, a mass is zero or a ratio
+            differs, else notes. Links and joints of a file whose loops make no mechanism are
+            compared, too.
+        **options: Options of :func:`robomodel.load`, for a file.
 
     Returns:
         report: The findings.
 
     Raises:
         DescriptionError: The reference cannot be loaded.
-        TypeError: Options for a model that is loaded already.
+        TypeError: Options with a model, which is loaded already.
 
     Examples:
         >>> report = rm.validate(rm.robots.load("crank_rocker"))
@@ -125,7 +125,7 @@ def of_model(
 
 
 def of_error(error: DescriptionError, reference: Model | None = None) -> Report:
-    """The report on a file that does not load, with differences from another as far as it was read.
+    """The report on a file that does not load, with differences from a reference, if readable.
 
     A file whose loops make no mechanism is compared with its loops open.
     """
@@ -137,7 +137,7 @@ def of_error(error: DescriptionError, reference: Model | None = None) -> Report:
 
 
 def differences(reference: RobotAtZero, robot: RobotAtZero) -> Iterator[Finding]:
-    """What differs from a reference: warnings where the cause shows, else notes."""
+    """Differences from a reference: warnings if the cause shows, else notes."""
     for each in compare_robots(reference, robot).differences:
         if each.quantity == "missing":
             where = "the reference has it" if each.b is None else "the reference has none"
@@ -168,7 +168,7 @@ GRAVE = 1.5  # times: ratios that differ from a reference's by more are warnings
 
 
 def _grave(each: Difference) -> bool:
-    """Whether a difference from a reference is a fault whatever its cause: no mass, a ratio."""
+    """Whether a difference from a reference is a fault in any case: no mass, another ratio."""
     a, b = each.a, each.b
     if not isinstance(a, float) or not isinstance(b, float):
         return False
@@ -206,13 +206,13 @@ def _as_finding(message: Warning | str) -> Finding:
 # ---- the report ----------------------------------------------------------------------------------
 
 
-CUT_OFF = 1.5  # times the rates' usual size: where plots of G are cut off
-USUAL = 0.9  # the share of points that define the usual size
+CUT_OFF = 1.5  # times the rates' usual size: plots of G are cut off there
+USUAL = 0.9  # share of the points that defines the usual size
 NUMBERS = frozenset(
     ("triangle", "inertia-size", "point-mass", "centre-of-mass", "ratio", "rotor-mass",
      "rotor-inertia", "rotor-twice", "armature", "millimetres", "grams", "degrees")
 )  # fmt: skip
-"""Checks of single numbers, which files have wrong in many places at once."""
+"""Checks of single numbers, which files often have wrong in many places."""
 CONDITION_LABEL = "motion per unit of the inputs, 1/σ"
 NAMES_AND_NUMBERS = re.compile(r"(?<!\w)'[^']*'|-?\d[\d.e+-]*")
 KEY = "Dashed: the other way to close. Red: singular positions. Grey: beyond the limits. "
@@ -253,7 +253,7 @@ class Report(HasDocument):
 
     @cached_property
     def alike(self) -> list[Findings]:
-        """The findings, those together that differ only in where they are, and by how much."""
+        """The findings, grouped if they differ only in place and amount."""
         groups: dict[tuple[object, ...], list[Finding]] = {}
         for each in self.findings:
             text = (each.message, each.remedy)
@@ -314,7 +314,7 @@ def _sections(linkage: LinkageStudy) -> Iterator[Section]:
 
 
 def _summary(linkage: LinkageStudy) -> str:
-    """What the linkage is and does, before the numbers."""
+    """What the linkage is and does, in sentences."""
     independent, n = linkage.independent, linkage.mobility
     others = [name for name in linkage.joints if name not in independent]
     moved = few(others)
@@ -388,7 +388,7 @@ def _plots(
     """Positions and ratios of the dependent joints, and the condition, along a sweep."""
     unit = linkage.units
     along = f"{sweep.joint} [{unit[sweep.joint]}]"
-    # the other freedoms' joints stand still, and rotors turn in proportion to theirs
+    # joints of other freedoms are at rest, and rotors turn in proportion to their joints
     rotors = {rotor_name(name) for name in linkage.labels}
     moving = [
         c for c, name in enumerate(linkage.labels) if name not in {*linkage.independent, *rotors}
@@ -448,13 +448,13 @@ def _lines(
 
 
 def _reached(sweep: Curve) -> tuple[float, float]:
-    """How far the points of a sweep are within its range."""
+    """The least and the greatest point of a sweep within its range."""
     low, high = float(np.min(sweep.position)), float(np.max(sweep.position))
     return max(low, sweep.range[0]), min(high, sweep.range[1])
 
 
 def _steepest(rates: Array) -> tuple[float, float]:
-    """Where ratios that go to infinity are cut off."""
+    """Bounds at which plots of ratios that go to infinity are cut off."""
     finite = rates[np.isfinite(rates)]
     if not len(finite):
         return (-1.0, 1.0)

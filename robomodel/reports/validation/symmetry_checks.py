@@ -1,7 +1,7 @@
-"""Checks by symmetry: what a link has otherwise than its mirror image or its copy.
+"""Checks by symmetry: differences of a link from its mirror image or its copy.
 
-Legs, arms and fingers come in pairs or fours: mirrored, turned or moved. Where two links correspond
-in place and in all numbers but one, that one is wrong on one of the two.
+Legs, arms and fingers come in pairs or fours: mirrored, turned or moved. If two links correspond in
+place and in all numbers but one, that one is wrong on one of them.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.number_checks import DUMMY
 from robomodel.tolerances import SAME
 
-PLACE = 2e-3  # of the robot's size: how far apart corresponding places are at most
-MEASURED_EQUAL = 0.02  # relative: numbers of partners, which may be measured
-DIFFERENT = 0.1  # relative: what partners do not have in common
+PLACE = 2e-3  # of the robot's size: largest distance of corresponding places
+MEASURED_EQUAL = 0.02  # relative difference of partners' numbers, which may be measured
+DIFFERENT = 0.1  # relative difference above which a number of partners differs
 SIGNS = 0.01  # relative: differences that signs of products explain
-FAULTY_PLACE = 0.05  # of the robot's size: how far off one place may be to count as a fault
+FAULTY_PLACE = 0.05  # of the robot's size: largest distance of one place that counts as a fault
 ASPECTS = ("mass", "com", "inertia", "axis", "tips")
 ALIGNED = 0.99  # cosine of the angle between axes
-FEWEST = 3  # pairs of joints of which one can stand out by the sign of its axis
-EXPLAINED = 0.1  # of a difference: what its cause leaves
+FEWEST = 3  # pairs of joints from which one can stand out by the sign of its axis
+EXPLAINED = 0.1  # of a difference: the most that its cause may leave
 MAPS = tuple(np.diag(signs) for signs in itertools.product((1.0, -1.0), repeat=3))
 """Maps of a limb to another, in the root's axes or its link's: moved, turned, mirrored."""
 
@@ -49,10 +49,10 @@ MAPS = tuple(np.diag(signs) for signs in itertools.product((1.0, -1.0), repeat=3
 class Limb:
     """A link with mass and the joint above it, at zero; directions are in the root's axes.
 
-    ``com`` and ``tips`` (the joints and loops that it carries) are from its joint, which is at
-    ``place``; ``turn`` (3, 3) is that of its frame; ``inertia`` is about the centre of mass.
-    ``composed``: the joint is the last of several at a place, as of a ball written as three hinges,
-    whose axes a file may choose.
+    ``com`` and ``tips`` (the joints and loops that it carries) are relative to its joint, at
+    ``place``; ``turn`` (3, 3) is the orientation of its frame; ``inertia`` is about the centre of
+    mass. ``composed``: the joint is the last of several at a place, as of a ball written as three
+    hinges, whose axes a file may choose.
     """
 
     link: Link
@@ -68,12 +68,12 @@ class Limb:
 
     @property
     def name(self) -> str:
-        """Of the link."""
+        """The name of the link."""
         return self.link.name
 
 
 def limbs(context: CheckContext) -> list[list[Limb]]:
-    """Links by their distance from joint to joint on the way from the root, and what they carry."""
+    """Groups of links with like chains of joints from the root, and like carried joints."""
     description = context.model.description
     above = {joint.child: joint for joint in description.joints}
     below = _below(description)
@@ -112,7 +112,7 @@ def limbs(context: CheckContext) -> list[list[Limb]]:
 
 
 def _tips(description: Description) -> dict[str, list[Vec3]]:
-    """Where each link carries joints that move and loops."""
+    """The points at which each link carries moving joints and loops."""
     points: dict[str, list[Vec3]] = {link.name: [] for link in description.links}
     for joint in description.joints:
         if joint.type != "fixed":
@@ -150,10 +150,10 @@ def _below(description: Description) -> dict[str, tuple[object, ...]]:
 class Likeness:
     """Two limbs and a map from one to the other; relative differences of their properties.
 
-    ``axis`` is the sine of the angle between the axes as lines. ``tips``: how far apart
-    corresponding places of what they carry are [sizes of the robot], 0 where they are the same.
-    ``significant``: a small difference of centres of mass is evidence of symmetry; ``placed``: the
-    map takes the position of the one limb to that of the other.
+    ``axis`` is the sine of the angle between the axes as lines. ``tips``: distance of corresponding
+    places of what they carry [sizes of the robot], 0 if they coincide. ``significant``: a small
+    difference of centres of mass is evidence of symmetry; ``placed``: the map takes the position of
+    one limb to that of the other.
     """
 
     one: Limb
@@ -169,11 +169,11 @@ class Likeness:
 
     @property
     def total(self) -> float:
-        """Of all differences, none of which counts for more than different."""
+        """The sum of all differences, each limited to a full difference."""
         return sum(min(float(getattr(self, x)) / DIFFERENT, 1.0) for x in ASPECTS)
 
     def only(self, aspect: str, most: float = DIFFERENT) -> bool:
-        """Whether the limbs differ in this by more, and in nothing else."""
+        """Whether the limbs differ in this aspect by more, and in nothing else."""
         others = set(ASPECTS) - {aspect}
         most = 0.0 if aspect == "tips" else most
         alone = all(getattr(self, x) < MEASURED_EQUAL for x in others)
@@ -187,14 +187,14 @@ class Likeness:
 
     @property
     def mirrored(self) -> bool:
-        """Whether signs of products of inertia are all that differs."""
+        """Whether only signs of products of inertia differ."""
         return (
             self.only("inertia", SIGNS) and self.cause is not None and self.cause.id == "mirrored"
         )
 
     @cached_property
     def cause(self) -> Cause | None:
-        """What makes the inertia of the other of that of the one."""
+        """The fault that turns the inertia of the one into that of the other."""
         return inertia_cause(self.image, _mass_properties(self.other), EXPLAINED)
 
     @property
@@ -210,7 +210,7 @@ def _mass_properties(limb: Limb, by: Array | None = None) -> MassProperties:
 
 
 def likeness(one: Limb, other: Limb, by: Array, size: float) -> Likeness | None:
-    """The likeness of two limbs under a map; None where they carry joints in other places."""
+    """The likeness of two limbs under a map; None if they carry joints at other places."""
     tips = one.tips @ by.T
     far = np.linalg.norm(tips[:, None] - other.tips[None], axis=2)
     if len(tips) != len(other.tips):
@@ -245,7 +245,7 @@ def likeness(one: Limb, other: Limb, by: Array, size: float) -> Likeness | None:
 
 
 def _is_placed(one: Limb, other: Limb, by: Array, size: float) -> bool:
-    """Whether the map takes the place of one limb to that of the other, and these are two."""
+    """Whether the map takes the place of one limb to that of the other, two different ones."""
     apart = float(np.linalg.norm(one.place - other.place))
     return (
         apart > PLACE * size and float(np.linalg.norm(by @ one.place - other.place)) < PLACE * size
@@ -256,7 +256,7 @@ def _is_placed(one: Limb, other: Limb, by: Array, size: float) -> bool:
 
 
 def check_symmetry(context: CheckContext) -> Iterator[Finding]:
-    """Links that differ from their mirror image or copy in their mass, inertia or axis alone."""
+    """Links that differ from their mirror image or copy in mass, inertia or axis alone."""
     groups = [(group, list(_pairs(group, context.size))) for group in limbs(context)]
     votes: dict[frozenset[int], Counter[int]] = defaultdict(Counter)
     for _, candidates in groups:
@@ -293,34 +293,34 @@ def check_symmetry(context: CheckContext) -> Iterator[Finding]:
 
 @dataclass(frozen=True, eq=False)
 class _LimbPair:
-    """Two limbs, and their likeness under each map that takes one's centre to the other's.
+    """Two limbs, and their likeness under each map that takes one centre to the other.
 
-    ``maps``: by their number, those in the root's axes first.
+    ``maps``: by index, those in the root's axes first.
     """
 
     maps: dict[int, Likeness]
 
     @property
     def places(self) -> frozenset[int]:
-        """The maps that take the place of the one to that of the other."""
+        """The maps that take the place of one limb to that of the other."""
         return frozenset(n for n, each in self.maps.items() if each.placed and n < len(MAPS))
 
     @property
     def fitting(self) -> list[int]:
-        """The maps by which nothing differs."""
+        """The maps under which nothing differs."""
         return [n for n, each in self.maps.items() if n < len(MAPS) and not each.differ]
 
     def by_vote(self, votes: Counter[int]) -> Likeness:
-        """By the map of most pairs that lie to one another as this one does.
+        """The likeness under the map of most pairs that are placed as this one.
 
-        Where the limbs are alike neither by this map nor by another, by that which fits best.
+        If the limbs are alike under no map, the one that fits best.
         """
         voted = self.maps[min(self.maps, key=lambda n: (-votes[n], *self._order(n)))]
         return voted if not voted.differ or not self.best.differ else self.best
 
     @property
     def best(self) -> Likeness:
-        """By the map by which least differs."""
+        """The likeness under the map with the least difference."""
         return self.maps[min(self.maps, key=lambda n: (self.maps[n].differ, *self._order(n)))]
 
     def _order(self, number: int) -> tuple[float, bool]:
@@ -328,7 +328,7 @@ class _LimbPair:
 
 
 def _pairs(group: Sequence[Limb], size: float) -> Iterator[_LimbPair]:
-    """The limbs of a group that have something in common, two and two."""
+    """Pairs of limbs of a group that have something in common."""
     for one, other in itertools.combinations(group, 2):
         maps = (*MAPS, *(other.turn @ by @ one.turn.T for by in MAPS))
         candidates = {n: likeness(one, other, by, size) for n, by in enumerate(maps)}
@@ -344,7 +344,7 @@ def _matched(pairs: Iterable[Likeness]) -> set[str]:
 
 
 def _swapped(pair: Likeness) -> Likeness:
-    """The same pair the other way round."""
+    """The pair with its limbs swapped."""
     return replace(pair, one=pair.other, other=pair.one, map=pair.map.T)
 
 
@@ -401,7 +401,7 @@ def _differences(pair: Likeness) -> Iterator[Finding]:
 def _motions(
     context: CheckContext, pairs: Iterable[tuple[Likeness, _LimbPair]]
 ) -> Iterator[Finding]:
-    """What joints have otherwise than all of their counterparts."""
+    """Differences of joints from all of their counterparts."""
     found = [
         ({pair.one.name, pair.other.name}, pair.placed, list(_motion(context, pair, candidate)))
         for pair, candidate in pairs
@@ -446,7 +446,7 @@ def _motion(context: CheckContext, pair: Likeness, candidate: _LimbPair) -> Iter
 def _senses(pairs: Iterable[_LimbPair]) -> Iterator[Finding]:
     """Joints that alone turn against their counterparts' images, or alone with them.
 
-    Left and right axes are written as images of each other or as parallel; a file keeps to one.
+    Left and right axes are written as images of each other or as parallel; a file does one of both.
     """
     senses: dict[tuple[int, float, bool], list[tuple[Likeness, float]]] = defaultdict(list)
     for each in pairs:
@@ -478,7 +478,7 @@ def _senses(pairs: Iterable[_LimbPair]) -> Iterator[Finding]:
 
 
 def _driven(context: CheckContext) -> set[str]:
-    """Joints that mimic, and motors, which carry nothing: their couplings may turn either way."""
+    """Joints that mimic, and motors, which carry nothing: their couplings may have either sign."""
     description = context.model.description
     carrying = {joint.parent for joint in description.joints if joint.type != "fixed"}
     carrying |= {end.link for x in description.loops for end in (x.predecessor, x.successor)}
@@ -491,13 +491,13 @@ def _driven(context: CheckContext) -> set[str]:
 
 
 def _sense(pair: Likeness) -> float:
-    """Whether a joint turns as the image of its counterpart (1) or against it (-1)."""
+    """1 if a joint turns as the image of its counterpart, -1 if against it."""
     turn = float(np.linalg.det(pair.map)) if pair.one.joint.type != "prismatic" else 1.0
     return math.copysign(1.0, turn * float((pair.map @ pair.one.axis) @ pair.other.axis))
 
 
 def _limits_agree(pair: Likeness, sign: float) -> bool:
-    """Whether limits of counterparts correspond, or would with this sign of the axis."""
+    """Whether limits of counterparts correspond, with this sign of the axis."""
     one, other = pair.one.joint.limits, pair.other.joint.limits
     sign *= _sense(pair)
     ends = (one.lower, one.upper) if sign > 0.0 else (-one.upper, -one.lower)
@@ -513,7 +513,7 @@ def _span_text(joint: Joint) -> str:
 
 
 def _ratios(context: CheckContext, pair: Likeness) -> Iterator[Finding]:
-    """Couplings of the one limb's joint that the other's has not, or with other ratios."""
+    """Couplings of one limb's joint that the other's lacks, or that have other ratios."""
     one, other = pair.one.joint, pair.other.joint
     here = _coupled(context, one.name, other.name)
     there = _coupled(context, other.name, one.name)
