@@ -116,6 +116,8 @@ def test_steps_too_long_for_linkages_are_halved(
     np.testing.assert_allclose(made.q[1], motion.q, rtol=0, atol=1e-9)
     forces = motion.contact_forces
     np.testing.assert_allclose(made.contact_forces[0], forces, rtol=1e-6, atol=1e-4)
+    single = rm.rollout(leg, q, v, np.zeros((50, 4)), 1e-3, **options, dtype="float32")
+    np.testing.assert_allclose(single[0], motion.q, rtol=0, atol=5e-3)
     ramp = rm.Ground(friction=0.7, normal=(0.0, 0.0, 1.0), height=0.0), rm.Ground(height=-1.0)
     made = rm.rollout(leg, q, v, np.zeros((50, 4)), 1e-3, ground=ramp, contacts=[FOOT])
     np.testing.assert_allclose(made[0], motion.q, rtol=0, atol=1e-9)

@@ -16,8 +16,7 @@ from robomodel.kernels.compile import compile_ptx
 from robomodel.kernels.function import as_dtype
 from robomodel.model.derived import cache_key, cached_on_model
 from robomodel.model.model import Model
-from robomodel.motion.rollout import LOST
-from robomodel.motion.steps import TORN, FixedStep
+from robomodel.motion.steps import LOST, TORN, FixedStep
 from robomodel.scalars import Scalar, Vector, select
 
 METHODS = ("rk4", "semi_implicit_euler")

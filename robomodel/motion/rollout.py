@@ -21,25 +21,21 @@ from robomodel.motion.collision import Collisions
 from robomodel.motion.ground import Ground, Point
 from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import (
-    SINGLE_GAP,
     LimitMargins,
     closed_start,
     in_single_precision,
     warn_of_starts_beyond,
 )
 from robomodel.motion.options import KERNELS, MotionOptions, as_dynamics, check_step
-from robomodel.motion.stepping import IRREGULAR, Ahead, Steps
-from robomodel.motion.steps import SWEEPS, TORN, FixedStep
+from robomodel.motion.stepping import Ahead, Steps
+from robomodel.motion.steps import SWEEPS, FixedStep
 from robomodel.motion.tangent import UNDETERMINED, StepError, linkages
-from robomodel.tolerances import CLOSED
 
 Method: TypeAlias = Literal["rk4", "semi_implicit_euler", "time_stepping"]
 UNSOLVED = {
     "float64": 1e-6,
     "float32": 1e-3,
 }  # contact residual from which on there is a RuntimeWarning
-LOST = {"float64": CLOSED, "float32": SINGLE_GAP}  # gap of loops above which a motion is lost
-CHANGE = {"float64": IRREGULAR, "float32": 5e-7}  # least regularity at which steps may end
 WHOLE = 64  # steps between checks for contact problems that the kernel has not solved
 CACHED = 1 << 19  # bytes of rows between checks, so that they stay in the processor's cache
 TOO_FAST = 1.0 / 3.0  # growth of ‖G‖² within a step above which a linkage turns too fast for it
@@ -96,9 +92,9 @@ def rollout(
     Linkages move in tangent coordinates, which pass dead points of their independent joints. Steps
     over a change point, where branches of a motion cross, end beyond it. A RuntimeWarning tells if
     linkages turn by so much within a step that it is too long for them. A motion whose loops do not
-    close because ``step`` is too long, or that comes to a change point in "float32" or backwards in
-    time, is not-a-number from there on, with a RuntimeWarning; other motions are not affected. One
-    that starts from numbers that are not finite, or at a dead point where v does not determine the
+    close because ``step`` is too long, or that comes to a change point backwards in time, is
+    not-a-number from there on, with a RuntimeWarning; other motions are not affected. One that
+    starts from numbers that are not finite, or at a dead point where v does not determine the
     motion, is not-a-number from the start.
 
     Contact problems that sweeps have not solved to 1e-11 of the velocities in them are passed to
@@ -267,7 +263,7 @@ def run_over_time(
                     rows[at, first, : step.size], force[at, first:last], length,
                     *(x[at] for x in more), out=results,
                 )  # fmt: skip
-                left[at] = step.unfinished(results) | lost(step, results)
+                left[at] = step.unfinished(results) | step.lost(results)
 
         share(part, len(rows), threads)
         left[list(ahead), 0] = True
@@ -280,15 +276,6 @@ def _cached(piece: slice, size: int) -> Iterator[slice]:
     count = max(TILE, CACHED // size // TILE * TILE)
     for first in range(piece.start, piece.stop, count):
         yield slice(first, min(piece.stop, first + count))
-
-
-def lost(step: FixedStep, results: Array) -> Any:
-    """Whether results (..., results) have open loops, end at change points, or are not-a-number."""
-    if not step.checks:
-        return np.zeros(results.shape[:-1], dtype=bool)
-    gap, growth, regularity = np.moveaxis(results[..., step.size : step.size + 3], -1, 0)
-    closed = (gap <= LOST[step.dtype] ** 2) & (growth < TORN) & (regularity > CHANGE[step.dtype])
-    return ~closed
 
 
 def _go_on(
@@ -305,7 +292,7 @@ def _go_on(
         at = motions[begins <= t]
         states, forces = rows[at, t, : step.size], force[at, t]
         after = step.advance(states, forces, h, *(x[at] for x in more))
-        for i in np.flatnonzero(lost(step, after) | [n in ahead for n in at.tolist()]):
+        for i in np.flatnonzero(step.lost(after) | [n in ahead for n in at.tolist()]):
             one = step
             if step.parameters:  # new values each time would compile a program each time
                 one = replace(step.at(more[-1][at[i]].tolist()), backend="numpy")
@@ -319,7 +306,7 @@ def _lead(
 ) -> None:  # fmt: skip
     """Replace the result of a step by one in parts, or past a change point; nan if neither works.
 
-    Checks of linkages stay those of the step as a whole.
+    In double precision. Checks of linkages stay those of the step as a whole.
     """
     model, nv = step.model, step.model.nv
 
@@ -329,12 +316,13 @@ def _lead(
         return np.array(servos.servo_forces(model, step.servo, *numbers), dtype=float)
 
     led = ahead.pop(n, None)
-    state = before[: step.size].copy()  # a lead keeps it
+    state = before[: step.size].astype(float)  # a copy, which a lead keeps
     result = np.full(step.results, np.nan, after.dtype)
-    if h > 0.0 and step.dtype == "float64" and np.isfinite([*state, *force]).all():
+    if h > 0.0 and np.isfinite([*state, *force]).all():
         tau = force if step.servo is None else served
         inputs = Inputs.of(model, tau, None, hold=False)
-        steps = Steps(inputs, LimitMargins(model), replace(step, servo=None))
+        double = replace(step, servo=None, dtype="float64")
+        steps = Steps(inputs, LimitMargins(model), double, dtype=step.dtype)
         steps.ahead = led
         q, v = state[: model.nq], state[model.nq : model.nq + nv]
         try:

@@ -46,7 +46,7 @@ from robomodel.motion.steps import FixedStep, flow
 from robomodel.motion.tangent import StepError, closed_by_least_squares
 from robomodel.motion.trajectory import Trajectory
 from robomodel.running import Progress
-from robomodel.tolerances import SAME
+from robomodel.tolerances import CLOSED, SAME
 
 ADAPTIVE = ("dop853", "radau")
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
@@ -138,7 +138,7 @@ class Interpolant:
         else:
             around = [np.append(y[:nq], self.coordinates.joint_rates(y)) for y in self._around[1]]
             q, speeds = np.split(self._polynomial(t, around), [nq])
-            x = np.append(closed_by_least_squares(self.coordinates.model, q), x[nq:])
+            x = np.append(closed_by_least_squares(self.coordinates.model, q, CLOSED), x[nq:])
         return np.append(self.coordinates.row(x), speeds)
 
     def hides(self, t: float) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from robomodel.dynamics import saturate
 from robomodel.dynamics.contact.points import UNSOLVED
 from robomodel.errors import as_real
+from robomodel.kernels.program import Dtype
 from robomodel.model.arguments import as_numbers
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
@@ -24,13 +25,21 @@ from robomodel.model.model import Model
 from robomodel.motion.contact_steps import ContactStep
 from robomodel.motion.events import ContactRecord
 from robomodel.motion.ground import Contact, Contacts, GroundPoint, Pair
+from robomodel.motion.halves import StepShare, halved
 from robomodel.motion.inputs import Inputs, Saturated, Signals, stacked
 from robomodel.motion.integrator_functions import (
     independent_columns,
     joint_accelerations,
 )
 from robomodel.motion.limits import LimitMargins
-from robomodel.motion.steps import ABSENT, RUNGE_KUTTA, TORN, FixedStep, StepShare, flow, halved
+from robomodel.motion.steps import (
+    ABSENT,
+    IRREGULAR,
+    LOST,
+    RUNGE_KUTTA,
+    FixedStep,
+    flow,
+)
 from robomodel.motion.tangent import (
     NEARLY,
     START_CONDITION,
@@ -42,7 +51,7 @@ from robomodel.motion.tangent import (
 )
 from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
 from robomodel.running import Progress
-from robomodel.tolerances import CLOSED, SAME, WRITTEN
+from robomodel.tolerances import SAME, WRITTEN
 
 MOST_STEPS = 2**53  # more steps cannot be told apart in time
 
@@ -199,7 +208,6 @@ class Run(ABC):
 # ---- fixed steps ---------------------------------------------------------------------------------
 
 AT_CHANGE_POINT = "ends too near to a change point"
-IRREGULAR = 1e-10  # least regularity of K (a square) at which steps end: six digits are left
 # shares of the next step: far from both its ends, where others may end too; or steps further on
 BEYOND = (1 / 2, 1 / 3, 2 / 3, 3 / 2, 7 / 2, 15 / 2, 31 / 2, 63 / 2, 127 / 2)
 PARTS = (1, 2, 3, 5, 7, 11, 13)  # equal parts of a step: primes, which share no ends
@@ -239,11 +247,13 @@ class Ahead(NamedTuple):
 class Steps(Run):
     """Fixed steps of one motion, with records of contacts.
 
-    ``touching`` returns contacts of pairs of links at a state. ``ahead``: set if the motion is
-    beyond the end of the last step.
+    ``touching`` returns contacts of pairs of links at a state. ``dtype``: of the states between
+    steps, which are taken in double precision. ``ahead``: set if the motion is beyond the end of
+    the last step.
     """
 
     touching: Contacts | None = None
+    dtype: Dtype = "float64"
     pairs: list[Pair] = field(default_factory=list)
     ahead: Ahead | None = None
     _records: list[Record] = field(default_factory=list)
@@ -346,7 +356,7 @@ class Steps(Run):
             values.append(np.concatenate([x[:nq], step.joint_velocities(state)]))
             slopes.append(np.concatenate([rates[:nq], accelerations]))
         row = CubicHermiteSpline(times, values, slopes)(h)
-        q, speeds = closed_by_least_squares(model, row[:nq]), row[nq:]
+        q, speeds = closed_by_least_squares(model, row[:nq], LOST[self.dtype]), row[nq:]
         if step.setting is not None:
             share = (h + lead.since) / (lead.by + lead.since)
             speeds = (1.0 - share) * values[0][nq:] + share * values[1][nq:]
@@ -406,9 +416,9 @@ class Steps(Run):
         step = self.step
         if not np.all(np.isfinite(result[: step.size])):
             return "fails: the state is not finite"
-        if step.checks and not result[step.size + 2] > IRREGULAR:
+        if step.checks and not result[step.size + 2] > IRREGULAR[self.dtype]:
             return AT_CHANGE_POINT
-        if step.checks and not (result[step.size] <= CLOSED**2 and result[step.size + 1] < TORN):
+        if step.lost(result):
             return (
                 "leaves loops open, or leads beyond a singular position, over to another way to "
                 "close them; take shorter ones"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -43,12 +43,14 @@ from robomodel.model.parameters import counted, of_geometry, parameterized
 from robomodel.motion import servo as servos
 from robomodel.motion import tangent
 from robomodel.motion.ground import Ground, GroundPoint, Pair
+from robomodel.motion.halves import StepShare, halving
 from robomodel.motion.implicit import acceleration, is_sprung
 from robomodel.motion.integrator_functions import (
     function,
     independent_columns,
     joint_rates,
 )
+from robomodel.motion.limits import SINGLE_GAP
 from robomodel.motion.servo import Servo
 from robomodel.motion.tangent import in_tangents, linkages
 from robomodel.motion.time_stepping import (
@@ -66,6 +68,7 @@ from robomodel.motion.time_stepping import (
 )
 from robomodel.scalars import Scalar, Vector, added, advanced, div, dot, select, sqrt
 from robomodel.spatial import ZERO, inner
+from robomodel.tolerances import CLOSED
 
 SWEEPS = 4  # of Gauss-Seidel on a contact problem, starting from the last step's impulses
 POLISH = 2  # Newton steps after them: 4 + 2 solve what 8 sweeps leave at 1e-10
@@ -81,12 +84,18 @@ Length: TypeAlias = float | Array
 LEAST = float(np.finfo(float).tiny)
 ABSENT = 1e3  # m: the gap that stands for no contact
 
-# a step of time stepping is halved above these: distance of contacts at the end from that of their
-# rows [m], and growth of ‖G‖² (tangents turn by 0.1). Of 400 landings of a leg with a four-bar at
-# up to 8 m/s, with steps of 1 ms, energy rises by 3.6e-4 of itself then, without halves by 1.9e-2
+LOST = {"float64": CLOSED, "float32": SINGLE_GAP}  # gap of loops above which a step is lost
+IRREGULAR = {
+    "float64": 1e-10,  # six digits are left
+    "float32": 5e-7,
+}  # least regularity of K (a square) at which steps end
+
+# a step of time stepping is halved where loops stay open and above these: distance of contacts at
+# the end from that of their rows [m], and growth of ‖G‖² (tangents turn by 0.1). Of 400 landings of
+# a leg with a four-bar at up to 8 m/s, with steps of 1 ms, energy rises by 3.6e-4 of itself then,
+# without halves by 1.9e-2
 MISS = 2e-4
 TURNED = 1.0 / math.cos(0.1) ** 2
-FINEST = 2.0**-12  # share of a step that is not halved any more
 
 # for each stage: its share of the step, its weight, whether it is the first, whether the last
 RUNGE_KUTTA = (
@@ -704,27 +713,40 @@ class FixedStep:
         return replace(self, newton=NEWTON_STEPS)
 
     def too_long(self, result: Array) -> Any:
-        """Whether steps (..., results) of time stepping turn linkages or contacts by too much."""
+        """Whether steps (..., results) of time stepping turn linkages or contacts by too much.
+
+        Or leave loops open, or are not finite.
+        """
         if self.setting is None:
             return np.zeros(result.shape[:-1], dtype=bool)
-        turned = result[..., self.size + 1] > TURNED if self.checks else False
-        return (result[..., self.miss] > MISS) | turned
+        short = result[..., self.miss] <= MISS
+        if self.checks:
+            gap, growth = result[..., self.size], result[..., self.size + 1]
+            short = short & (growth <= TURNED) & (gap <= LOST[self.dtype] ** 2)
+        return ~short
+
+    def lost(self, results: Array) -> Any:
+        """Which results (..., results) have open loops, or end at change points; nan ones too."""
+        if not self.checks:
+            return np.zeros(results.shape[:-1], dtype=bool)
+        gap, growth, regularity = (results[..., self.size + k] for k in range(self.checks))
+        closed = (gap <= LOST[self.dtype] ** 2) & (growth < TORN)
+        return ~(closed & (regularity > IRREGULAR[self.dtype]))
 
     def unfinished(self, results: Array) -> Any:
         """Whether results (..., results) of compiled steps differ from those of :meth:`advance`.
 
-        They do if contact problems are not solved or steps are too long. In single precision all
-        are taken as they are.
+        They do if steps are too long or, in double precision, contact problems are not solved.
         """
-        if self.setting is None or self.dtype != "float64":
-            return np.zeros(results.shape[:-1], dtype=bool)
-        return ~(results[..., self.residual] <= SOLVED) | self.too_long(results)
+        left = self.too_long(results)
+        if self.setting is not None and self.dtype == "float64":
+            left |= ~(results[..., self.residual] <= SOLVED)
+        return left
 
     def advance(self, states: Array, tau: Array, h: float, *more: Array) -> Array:
         """Results (..., results) of a step from states (..., size), halved if it is too long."""
         result = self.whole(states, tau, h, *self.planes_of(states, h, *more), *more)
-        if self.dtype == "float64":
-            self.refine(states, tau, h, result, more)
+        self.refine(states, tau, h, result, more)
         return result
 
     def refine(
@@ -739,7 +761,7 @@ class FixedStep:
         wanted = {n: next(each) for n, each in enumerate(halvings)}
         while wanted:
             for (n, (_, _, share)), row in zip(list(wanted.items()), rows, strict=True):
-                fault = "" if np.all(np.isfinite(row)) else "is not finite"
+                fault = "is lost" if self.lost(row) or not np.all(np.isfinite(row)) else ""
                 part = StepShare(row[: self.size], share, bool(self.too_long(row)), fault, row)
                 try:
                     wanted[n] = halvings[n].send(part)
@@ -831,57 +853,6 @@ class FixedStep:
             rest, _ = solve(replace(problem, b=parts[4]), start, 0.1 * SOLVED)
             x = problem.without_gain(parts[5], x, rest)
         return x, residual
-
-
-# ---- steps in parts ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class StepShare:
-    """A share of a step: the state after it, whether it is too long, what is wrong, its record."""
-
-    state: Array
-    share: float
-    too_long: bool
-    fault: str
-    record: Any
-
-
-Wanted: TypeAlias = tuple[Array, float, float]
-"""The state at which a part of a step begins, its first share, and its length as a share."""
-
-
-def halving(
-    state: Array, first: float = 0.0, share: float = 1.0
-) -> Generator[Wanted, StepShare, list[StepShare]]:
-    """A step; if it is too long, its halves one after the other; if these fail, the step.
-
-    A generator: it yields the parts wanted, and is sent each part's :class:`StepShare`.
-    """
-    whole = yield state, first, share
-    if not whole.too_long or share <= FINEST:
-        return [whole]
-    parts: list[StepShare] = []
-    for start in (first, first + 0.5 * share):
-        parts += yield from halving(state, start, 0.5 * share)
-        if parts[-1].fault:
-            return [whole]
-        state = parts[-1].state
-    return parts
-
-
-def halved(
-    take: Callable[[Array, float, float], StepShare], state: Array, first: float, share: float
-) -> list[StepShare]:
-    """The parts of one :func:`halving`, computed by ``take``."""
-    steps = halving(state, first, share)
-    wanted = next(steps)
-    while True:
-        try:
-            wanted = steps.send(take(*wanted))
-        except StopIteration as end:
-            parts: list[StepShare] = end.value
-            return parts
 
 
 # ---- equations of motion, for adaptive methods ---------------------------------------------------

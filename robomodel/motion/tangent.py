@@ -66,7 +66,7 @@ from robomodel.scalars import (
     unstack,
 )
 from robomodel.spatial import Rotation, Vec, from_quaternion, inner
-from robomodel.tolerances import CLOSED, ROUNDING, TINY
+from robomodel.tolerances import ROUNDING, TINY
 
 Table: TypeAlias = tuple[tuple[Scalar, ...], ...]
 
@@ -599,8 +599,11 @@ def condition(model: Model, q: Array) -> tuple[float, Cluster | None]:
     return worst, where
 
 
-def closed_by_least_squares(model: Model, q: Array) -> Array:
-    """q with closed loops where K has lost rank; lost directions are left as they are."""
+def closed_by_least_squares(model: Model, q: Array, tolerance: float) -> Array:
+    """q with closed loops where K has lost rank; lost directions are left as they are.
+
+    :class:`StepError` where a gap is larger than the tolerance.
+    """
     q = q.copy()
     for cluster in model.clusters:
         q[cluster.q] = normalized(model, cluster, q[cluster.q].tolist())
@@ -608,7 +611,7 @@ def closed_by_least_squares(model: Model, q: Array) -> Array:
             closed, gap = newton.close(
                 cluster.geometry, q[cluster.q], rows=cluster.closing_rows, iterations=8, rank=1e-3
             )
-            if not gap <= CLOSED:
+            if not gap <= tolerance:
                 raise StepError(f"loops stay open by {float(gap):.3g} at a change point")
             q[cluster.q] = closed
     return q

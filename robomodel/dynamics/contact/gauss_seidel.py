@@ -39,7 +39,7 @@ class CoulombContact:
     """Signorini's and Coulomb's laws at one contact, solved exactly for its own three impulses.
 
     ``inverse`` is of its block of G; S = G_tt - w wᵀ/g, with g = G_nn and w = G_tn, has the
-    eigenvalues ``mean`` ± ``spread`` in axes turned by (``cosine``, ``sine``), in which w is
+    ``eigenvalues``, whose mean is ``mean``, in axes turned by (``cosine``, ``sine``), in which w is
     ``gamma``. While it slides with the ratio ρ of slip speed to friction, x_t = -(S + ρ)⁻¹ (b_t - w
     b_n/g); σ = mean/(mean + ρ) is in (0, 1], 1 where it sticks.
     """
@@ -49,19 +49,25 @@ class CoulombContact:
     normal: Scalar
     cross: tuple[Scalar, Scalar]
     mean: Scalar
-    spread: Scalar
+    eigenvalues: tuple[Scalar, Scalar]
     cosine: Scalar
     sine: Scalar
     gamma: tuple[Scalar, Scalar]
 
     @staticmethod
     def of(block: Sequence[Vector], friction: Scalar) -> CoulombContact:
-        """A contact from its block of G."""
+        """A contact from its block of G, which has the proximal term."""
         (a, b, c), (_, d, e), (_, _, g) = block
         per = div(1.0, g)
         s00, s01, s11 = (x - per * (w * z) for x, w, z in ((a, c, c), (b, c, e), (d, e, e)))
+        half = 0.5 * (s00 - s11)
+        spread = root_of(half * half + s01 * s01)
+        mean = 0.5 * (s00 + s11)
+        large = mean + spread
+        # no eigenvalue of S is below the proximal term, which single precision would round away
+        small = maximum(div(s00 * s11 - s01 * s01, large), PROXIMAL * (a + d + g))
         # the inverse by blocks: with t = S⁻¹, [[t, -t w/g], [., 1/g + wᵀ t w/g²]]
-        per_area = div(1.0, s00 * s11 - s01 * s01)
+        per_area = div(1.0, large * small)
         t00, t01, t11 = per_area * s11, -(per_area * s01), per_area * s00
         u0, u1 = per * c, per * e
         n0 = -(t00 * u0 + t01 * u1)
@@ -71,8 +77,6 @@ class CoulombContact:
             [t01, t11, n1],
             [n0, n1, per - (u0 * n0 + u1 * n1)],
         ]
-        half = 0.5 * (s00 - s11)
-        spread = root_of(half * half + s01 * s01)
         per_spread = div(1.0, maximum(spread, TINY_SINGLE))
         size = per_spread * select(half, -half, half)  # |cos 2θ|
         size = select(spread - TINY_SINGLE, 1.0, size)
@@ -80,7 +84,7 @@ class CoulombContact:
         short = div(0.5 * (s01 * per_spread), long)
         cosine, sine = select(half, short, long), select(half, long, short)
         return CoulombContact(
-            friction, inverse, g, (c, e), 0.5 * (s00 + s11), spread, cosine, sine,
+            friction, inverse, g, (c, e), mean, (large, small), cosine, sine,
             (cosine * c + sine * e, cosine * e - sine * c),
         )  # fmt: skip
 
@@ -135,10 +139,10 @@ class CoulombContact:
     def _tangent(
         self, turned: tuple[Scalar, Scalar], s: Scalar
     ) -> tuple[list[Scalar], list[Scalar]]:
-        """x_t in the turned axes, -B σ/(mean ± σ spread), and its derivative by σ."""
-        y, dy = [], []
-        for t, e in zip(turned, (self.spread, -self.spread), strict=True):
-            q = div(1.0, self.mean + e * s)
+        """x_t in the turned axes, -B σ/(mean (1 - σ) + λ σ), and its derivative by σ."""
+        y, dy, rest = [], [], self.mean * (1.0 - s)
+        for t, eigenvalue in zip(turned, self.eigenvalues, strict=True):
+            q = div(1.0, rest + eigenvalue * s)
             y.append(-(t * s * q))
             dy.append(-(t * self.mean * (q * q)))
         return y, dy
