@@ -1,7 +1,7 @@
 """Readers of robot files: each turns one format into a :class:`~robomodel.description.Description`.
 
-:func:`read` takes whatever holds a robot (a path, text, bytes, an open file), finds the format by
-the root element, and hands over to that format's reader.
+:func:`read` takes a path, text, bytes, an open file or an object, determines the format from the
+root element, and calls that format's reader.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "open_document", "read"]
 
 FORMATS = ("urdf", "sdf", "mjcf", "usd")
-"""The formats that :func:`read` knows; ``urdf`` is URDF and URDF+."""
+"""The formats that :func:`read` reads; ``urdf`` is URDF and URDF+."""
 
 _ROOTS = {"robot": "urdf", "sdf": "sdf", "mujoco": "mjcf"}  # root element → format
 
-_OTHERS = {  # what to call a file where a <robot> is due, or of a format that is not read
+_OTHERS = {  # names of other kinds of files by their root elements, for messages
     "sdf": "an SDF file",
     "gazebo": "a file of Gazebo from before it had SDF's root element <sdf>",
     "mujoco": "an MJCF (MuJoCo) file",
@@ -51,18 +51,18 @@ def read(
     name: str | None = None,
     strict: bool = False,
 ) -> Description:
-    """The description that ``source`` holds: a path, text, bytes, an open file, or an object.
+    """Read a description from ``source``: a path, text, bytes, an open file, or an object.
 
-    ``extend``: one or a list of further sources, in the vocabulary of URDF+ (or in YAML, as beside
-    an extended URDF; by the file's ending), whose elements are added; a ``<link>`` or ``<joint>``
-    whose name is known changes that one. ``rotors``: of joints by name, with ``*`` for any text.
-    ``xacro``: arguments of a xacro file, which is run where its name ends so or arguments are
-    given. ``resources``: see :meth:`robomodel.files.Resources.of`.
+    ``extend``: one source or a list of sources in the vocabulary of URDF+ (or in YAML, by the
+    ending of the file), whose elements are added; a ``<link>`` or ``<joint>`` with the name of an
+    existing one changes it. ``rotors``: rotors by the names of their joints, in which ``*``
+    matches any text. ``xacro``: arguments of a xacro file; files are expanded if they are named
+    ``*.xacro`` or if arguments are given. ``resources``: see :meth:`robomodel.files.Resources.of`.
     A string whose first character other than space is ``<`` is text, any other one a path.
-    ``format`` is found by the root element unless given. ``inertia_from``: "collision" or "visual"
-    gives the links without an inertial one from these shapes, of this ``density`` [kg/m³]. ``name``
-    chooses among the models of an SDF file, or names its world for all of them. What is suspicious
-    is warned of (:class:`~robomodel.errors.DescriptionWarning`), or refused under ``strict``.
+    ``format`` is by default determined from the root element. ``inertia_from``: "collision" or
+    "visual" computes missing inertias of links from these shapes, with this ``density`` [kg/m³].
+    ``name`` selects a model of an SDF file, or its world for all of its models. Suspicious content
+    is warned of (:class:`~robomodel.errors.DescriptionWarning`), or refused if ``strict``.
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
@@ -105,7 +105,7 @@ def read(
 def _read_xml(
     document: xml.Document, kind: str, name: str | None, resources: Resources
 ) -> Description:
-    """The description in a document of this format."""
+    """Read a document of the format ``kind``."""
     match kind:
         case "urdf":
             description = urdf.read_urdf(_extension(document))
@@ -126,7 +126,7 @@ def _read_xml(
 def _extended(
     description: Description, extension: object, resources: Resources, strict: bool
 ) -> Description:
-    """The description extended by a further file, in URDF+ or YAML."""
+    """The description extended by one more source, in URDF+ or YAML."""
     name = extension if isinstance(extension, str | os.PathLike) else getattr(extension, "name", "")
     if isinstance(name, str | os.PathLike) and os.fsdecode(name).endswith((".yaml", ".yml")):
         from robomodel.parsers.urdf.side_files import read_side_file
@@ -149,7 +149,7 @@ def _format_of(document: xml.Document) -> str:
 
 
 def _extension(document: xml.Document) -> xml.Document:
-    """The document if it is in the vocabulary of URDF+, as extensions are for every format."""
+    """Return the document if its root is ``<robot>``, as in extensions of every format."""
     tag = xml.shown(document.root)
     if tag != "robot":
         rule = "URDF, URDF+ and extensions have the root element <robot>"
@@ -163,7 +163,7 @@ def _unlike(document: xml.Document, tag: str, rule: str) -> DescriptionError:
 
 
 def _with_packages(description: Description, resources: Resources) -> Description:
-    """The description with its meshes' packages, as far as these are found."""
+    """The description with the folders of the packages of its meshes, where these exist."""
 
     def of(shape: Shape) -> Shape:
         names = package_path(shape.file or "")

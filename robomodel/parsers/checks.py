@@ -1,7 +1,7 @@
-"""Checks of a description, whatever format it came from: names and tree, masses and limits.
+"""Checks of a description, independent of its format: names and tree, masses and limits.
 
-Wrong names and trees are refused; masses and limits that no real body and no real joint has are
-warned of, each kind once, since all of it can be computed with. No mechanics here.
+Wrong names and trees are refused. Masses and limits that no real body or joint has are warned of,
+each kind once, since the dynamics can still be computed. No mechanics here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _Named = TypeVar("_Named", Link, Joint, Loop, CouplingElement, Spring | JointSpr
 
 
 def check_structure(description: Description, *, strict: bool = False) -> None:
-    """Refuse a description whose names or tree make no sense, whatever format it came from."""
+    """Raise :class:`DescriptionError` for names or trees that make no sense."""
     links = by_name(description.links, "link")
     if not links:
         raise DescriptionError(
@@ -109,14 +109,14 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
         for each in description.transmissions
         if (count := KINDS.get(kind := kind_of(each))) is not None
         and each.actuators
-        and not any(actuator.rotor for actuator in each.actuators)  # refused where it becomes one
+        and not any(actuator.rotor for actuator in each.actuators)  # with_rotors refuses these
         and not len(each.joints) == len(each.actuators) == count
     ]
     warn_of_all(issues, strict=strict)
 
 
 def by_name(elements: Iterable[_Named], kind: str) -> dict[str, _Named]:
-    """Links, joints or the like by name; refuses a name that is given twice."""
+    """Links, joints or other elements by name; raises for a name that is given twice."""
     first_by_name: dict[str, _Named] = {}
     for element in elements:
         first = first_by_name.setdefault(element.name, element)
@@ -129,12 +129,12 @@ def by_name(elements: Iterable[_Named], kind: str) -> dict[str, _Named]:
 
 
 def beside(source: Source) -> str:
-    """Where another element stands, within a message."""
+    """File and line of another element in brackets, for a message; empty without a line."""
     return "" if source.line is None else f" ({source.file}:{source.line})"
 
 
 def look_up(name: str, names: Collection[str], what: str, source: Source) -> None:
-    """Refuse a name that is none of these, of ``what`` as in "the parent link"."""
+    """Raise if ``name`` is not in ``names``; ``what`` is, for example, "the parent link"."""
     if name not in names:
         raise DescriptionError(
             f"{what} '{name}' is not in the robot{did_you_mean(name, names)}", source
@@ -142,7 +142,7 @@ def look_up(name: str, names: Collection[str], what: str, source: Source) -> Non
 
 
 def _check_tree(description: Description, links: dict[str, Link]) -> None:
-    """Every link but one hangs on exactly one joint, and all hang together."""
+    """Raise unless one link is the root and every other one the child of exactly one joint."""
     above: dict[str, Joint] = {}
     for joint in description.joints:
         look_up(joint.parent, links, "the parent link", joint.source)
@@ -173,7 +173,7 @@ def _check_tree(description: Description, links: dict[str, Link]) -> None:
 
 
 def _check_cycles(links: Iterable[Link], above: dict[str, Joint]) -> None:
-    """Refuse joints that lead round in a circle; walks up from each link, over nothing twice."""
+    """Raise for joints that form a circle; visits every link once, from child to parent."""
     seen: set[str] = set()
     for link in links:
         path: dict[str, Joint] = {}
@@ -250,15 +250,15 @@ def _check_terms(
         raise DescriptionError(f"every ratio is zero, so nothing is {done}", tie.source)
 
 
-_EXCESS = 4 / 3  # published robots break the triangle inequality by up to a quarter
+_EXCESS = 4 / 3  # inertias of published robots break the triangle inequality by up to a quarter
 _MOST_SQUARED = 1e50
-_POINT = 1e-12  # m²: a body within a micrometre, whose moments are what rounding left of zero
+_POINT = 1e-12  # m² (moment/mass): within a micrometre, so the moments are rounding errors
 
 
 def check_plausible(description: Description, *, strict: bool = False) -> None:
     """Warn of inertias that no body has, of masses at odds with them, and of locked joints.
 
-    Refused are numbers that arithmetic cannot be done with: their squares are infinite.
+    Raises for numbers that are not finite or whose squares overflow.
     """
     for source, numbers in _sizes(description):
         wrong = [
@@ -286,7 +286,7 @@ def check_plausible(description: Description, *, strict: bool = False) -> None:
 
 
 def _sizes(description: Description) -> Iterator[tuple[Source, tuple[float, ...]]]:
-    """The numbers of every element that are multiplied with each other; limits are not."""
+    """The numbers of every element that enter products in the dynamics; limits do not."""
     for link in description.links:
         if (inertial := link.inertial) is not None:
             yield inertial.source, (inertial.mass, *inertial.inertia, *inertial.origin.xyz)
@@ -309,19 +309,19 @@ def _sizes(description: Description) -> Iterator[tuple[Source, tuple[float, ...]
 
 
 def _moment_issue(inertial: Inertial) -> Issue | None:
-    """What is odd about an inertia.
+    """What is implausible about an inertia; None if nothing is.
 
     The second moments of mass, S = ½ tr(I) 1 − I, are a positive semidefinite matrix. It follows
     that the principal moments a ≤ b ≤ c keep the triangle inequality c ≤ a + b, and that none is
-    negative. A tensor with a single moment is taken as meant: it is how files state the inertia of
-    what turns about one axis only, a rotor or a link of a planar mechanism.
+    negative. A tensor with a single nonzero moment is accepted: files state so the inertia of a
+    body that turns about one axis only, such as a rotor or a link of a planar mechanism.
     """
     xx, xy, xz, yy, yz, zz = inertial.inertia
     half = 0.5 * (xx + yy + zz)
     x, y, z = half - xx, half - yy, half - zz
     minor = x * y - xy * xy
     rest = x * yz * yz + y * xz * xz + 2.0 * xy * yz * xz
-    if x > 0.0 and minor > 0.0 and z * minor > rest:  # Sylvester: the usual case is settled
+    if x > 0.0 and minor > 0.0 and z * minor > rest:  # Sylvester's criterion: S > 0, the usual case
         return None
     if not any(inertial.inertia):
         return None
@@ -338,10 +338,11 @@ def _moment_issue(inertial: Inertial) -> Issue | None:
 
 
 def _mass_issues(description: Description) -> list[Issue]:
-    """Moments of inertia without a mass, and masses without them where the motion needs them.
+    """Moments of inertia without a mass, and missing masses that leave the mass matrix singular.
 
-    What gears and mimic turn and carries nothing may be a rotor, whose mass is often counted in the
-    link that carries it; a point on its axis may move, by any tie, what does resist.
+    Links that a coupling or mimic drives and that carry no other link are not reported as massless:
+    they may be rotors, whose mass is often counted in the carrying link. Point masses on the axis
+    of their joint are reported unless a constraint ties them to what has inertia.
     """
     issues = []
     parents = {joint.parent for joint in description.joints}
@@ -354,7 +355,7 @@ def _mass_issues(description: Description) -> list[Issue]:
             continue
         geared = link.name in tied or bool(joint and joint.name in tied)
         if all(each.type == "fixed" for each in line(moved_by, link.name)):
-            continue  # the root, and what is fixed to it, may have any inertia
+            continue  # the root, and what is fixed to it, does not move: any inertia will do
         if not inertial.mass:
             rotor = (
                 joint is not None
@@ -384,7 +385,7 @@ def _mass_issues(description: Description) -> list[Issue]:
 
 
 def _tied(description: Description) -> set[str]:
-    """Links and joints (names of either) that constraints tie to others."""
+    """Names of the links and joints that couplings, loops or mimic tie to others."""
     tied = {joint.name for joint in description.joints if joint.mimic or joint.armature}
     for coupling in description.couplings:
         if isinstance(coupling, LinkCoupling):
@@ -397,6 +398,6 @@ def _tied(description: Description) -> set[str]:
 
 
 def _rests(joint: Joint, point: Vec3) -> bool:
-    """Whether a point of the child rests however the joint turns."""
+    """Whether a point of the child stays at rest when the joint moves."""
     turns = joint.type in ("revolute", "continuous") and off_axis(point, joint.axis) <= SAME
     return turns or joint.type in ("spherical", "floating")

@@ -1,7 +1,7 @@
-"""Meshes of a robot whose file is written: copied beside it, left where they are, or left out.
+"""Meshes of a robot that is written to a file: copied beside it, left in place, or left out.
 
-Copied are files as they are; what MuJoCo cannot read is converted on the way, without materials, as
-are meshes inside of USD files.
+Files are copied unchanged, except those that MuJoCo cannot read and meshes inside USD files: these
+are converted, without their materials.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ _FEWEST_FACES = 2  # MuJoCo wants four vertices
 
 @dataclass
 class Meshes:
-    """What becomes of the meshes of a robot that is written to the path ``output``.
+    """Places the meshes of a robot that is written to the path ``output``.
 
-    ``output`` is None for a stream, beside which nothing can be. ``mujoco``: only kinds that MuJoCo
-    reads, at plain paths. Copies are staged while the context lasts, until :meth:`commit`.
-    ``originals`` are the shapes as they came, by the files that they have where they are placed.
+    ``output`` is None for a stream, beside which there is no folder. ``mujoco``: write only formats
+    that MuJoCo reads, with plain paths. Copies are made in a temporary folder, which :meth:`commit`
+    moves into place. ``lost`` are messages on what was left out; ``originals`` are the shapes
+    before the change, by the path that is written.
     """
 
     how: How
@@ -53,7 +54,7 @@ class Meshes:
                 + argument("meshes", "keep")
             )
         self._staging: str | None = None
-        self._targets: dict[str, str] = {}  # of each mesh file, its name in the folder of copies
+        self._targets: dict[str, str] = {}  # mesh file → name of its copy
         self._names: set[str] = set()
         self._allowance = Allowance()
 
@@ -70,7 +71,7 @@ class Meshes:
             shutil.rmtree(self._staging, ignore_errors=True)
 
     def placed(self, description: Description) -> Description:
-        """The description with its meshes where the written file has them; adds to ``lost``."""
+        """The description with the meshes' paths in the written file; appends to ``lost``."""
         links = tuple(
             replace(
                 link, shapes=tuple(s for shape in link.shapes for s in self._placed(shape, link))
@@ -80,12 +81,12 @@ class Meshes:
         return replace(description, links=links)
 
     def _noted(self, shape: Shape, file: str) -> Shape:
-        """The shape with another file; notes which it was."""
+        """The shape with another file; records the shape in ``originals``."""
         self.originals[file] = shape
         return replace(shape, file=file)
 
     def commit(self) -> None:
-        """Put the copies beside the file."""
+        """Move the copies to the folder beside the file."""
         if self._staging is None:
             return
         folder = os.path.join(os.path.dirname(self.output or ""), self._folder)
@@ -110,12 +111,12 @@ class Meshes:
             self.lost.append(f"{error.message} (of the link '{link.name}')")
             return []
 
-    # ---- left where they are
+    # ---- left in place
 
     def _kept(self, shape: Shape) -> str:
-        """The path of a mesh from the written file; a name of a package stays what it is.
+        """The path of a mesh relative to the written file; ``package://`` names stay.
 
-        For MuJoCo, which knows no packages, it becomes a path if the mesh is there.
+        MuJoCo does not resolve packages: for it, the name becomes a path if the mesh exists.
         """
         written = shape.file or ""
         file, origin = written.replace("\\", "/"), os.path.abspath(shape.source.file)
@@ -134,8 +135,8 @@ class Meshes:
     # ---- copied
 
     def _copied(self, shape: Shape) -> str:
-        """The name of a mesh's copy."""
-        if in_stage(shape):  # no file of its own
+        """Copy a mesh and return the name of the copy."""
+        if in_stage(shape):  # inside a USD file: no mesh file to copy
             key = shape.file or ""
             if key not in self._targets:
                 data, suffix = self._converted(shape)
@@ -152,7 +153,7 @@ class Meshes:
         return self._targets[key]
 
     def _converted(self, shape: Shape) -> tuple[bytes, str]:
-        """A mesh as STL, or OBJ where it is too large for that; in metres, but not scaled."""
+        """A mesh as STL, or as OBJ if it has too many faces; in metres, not scaled."""
         mesh = load_mesh(replace(shape, size=(1.0, 1.0, 1.0)))
         if len(mesh.faces) < _FEWEST_FACES:
             raise DescriptionError(
@@ -179,12 +180,12 @@ class Meshes:
 
 
 def folder_of(file: str) -> str:
-    """The folder of copies beside a file, called after it."""
+    """The name of the folder of copies, made from the file's name."""
     return os.path.splitext(file)[0] + "_meshes"
 
 
 def _relative(path: str, folder: str) -> str:
-    """A path from a folder, with slashes; as it is where there is none, as between drives."""
+    """A path relative to a folder, with slashes; unchanged if on another drive."""
     try:
         return os.path.relpath(path, folder).replace(os.sep, "/")
     except ValueError:
@@ -196,9 +197,10 @@ _FACE_WITH_NORMALS = re.compile(rb"^f [^/\n]*/", re.MULTILINE)
 
 
 def _is_read_by_mujoco(suffix: str, data: bytes) -> bool:
-    """Whether MuJoCo reads such a file: of STL the binary ones, up to a number of triangles.
+    """Whether MuJoCo reads the file.
 
-    Of OBJ not those of which some faces have normals or textures and some have none.
+    It reads binary STL up to a number of triangles, and OBJ unless only some of its faces have
+    normals or textures.
     """
     if suffix == ".obj":
         return not (_FACE_WITHOUT_NORMALS.search(data) and _FACE_WITH_NORMALS.search(data))

@@ -1,4 +1,4 @@
-"""Elements of robot files that hold numbers: each declared once, for reading and for writing.
+"""Numeric attributes of robot files: each declared once, for reading, writing and documentation.
 
 An :class:`Attribute` is a field of a record of :mod:`robomodel.description` with its unit, default
 and bounds, and what files call it. A :class:`Notation` is where a format keeps such numbers:
@@ -25,7 +25,7 @@ from robomodel.description import IDENTITY, MAX_TOLERANCE, Rows3, Vec3, rotation
 from robomodel.parsers.xml import Document, Element
 
 LARGEST = 1e308
-"""How an infinite number is written for readers of URDF that insist on a number."""
+"""Written in place of infinity, for readers of URDF that require a finite number."""
 
 _BOUNDS: dict[str, tuple[Callable[[float], bool], str]] = {
     "": (lambda value: True, ""),
@@ -39,21 +39,21 @@ _BOUNDS: dict[str, tuple[Callable[[float], bool], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A number of an element.
+    """A numeric attribute of an element.
 
     Attributes:
-        field: The record's field.
+        field: Name of the field in the record.
         unit: SI unit, for the documentation.
-        meaning: For the documentation, in Markdown.
-        word: The name in files, where it differs from the field's.
-        mjcf: The name in MJCF and in the arrays of MuJoCo's model; empty where MJCF has none.
+        meaning: Meaning for the documentation, in Markdown.
+        word: Name in files, if it differs from ``field``.
+        mjcf: Name in MJCF and in the arrays of MuJoCo's model; empty if MJCF has none.
         bound: "≥ 0", "> 0", "not 0", "from 0 to 1" or "from 0 to 0.1".
-        why: What a value beyond its bound would do, for the message.
-        default: The value without the attribute; it is not written.
-        default_text: The default in the documentation, where it is no number.
-        infinite: ``inf`` may be written in files.
-        always: Written at its default, too.
-        needed: Refused where it is missing.
+        why: Consequence of a value out of bounds, for the message.
+        default: Value if the attribute is missing; values equal to it are not written.
+        default_text: Default for the documentation, if it is not a number.
+        infinite: Whether files may give ``inf``.
+        always: Whether to write the value even if it is the default.
+        needed: Whether a missing attribute is refused.
     """
 
     field: str
@@ -75,14 +75,14 @@ class Attribute:
         return self.word or self.field
 
     def fault(self, value: float) -> str:
-        """What is wrong with a value; empty for one within the bound."""
+        """What is wrong with a value, for a message; empty if it is within the bound."""
         accepts, remedy = _BOUNDS[self.bound]
         if accepts(value):
             return ""
         return f"is {value:g}{f', {self.why}' if self.why else ''}; {remedy}"
 
     def row(self, tag: str = "") -> str:
-        """The row of the documentation's table; ``tag`` is that of an element with one number."""
+        """The row of the documentation's table; ``tag``: the element, if it has no other number."""
         kind = f"number{', ' if self.bound == 'not 0' else ' '}{self.bound}".strip()
         shown = self.default_text
         if shown is None:
@@ -95,7 +95,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Declaration:
-    """An element with its numbers; ``texts`` are its other attributes, ``unused`` those ignored."""
+    """An element and its numbers; ``texts``: other attributes; ``unused``: ignored ones."""
 
     tag: str
     attributes: tuple[Attribute, ...]
@@ -108,22 +108,22 @@ class Declaration:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of its numbers in files."""
+        """Names of its numeric attributes in files."""
         return frozenset((*self.by_name, *self.unused))
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """All names of attributes in files."""
+        """Names of all its attributes in files."""
         return self.names | frozenset(self.texts)
 
     @cached_property
     def infinite(self) -> frozenset[str]:
-        """The names of the numbers that may be infinite."""
+        """Names in files of the numbers that may be infinite."""
         return frozenset(each.name for each in self.attributes if each.infinite) | {*self.unused}
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
-        """The names of the numbers that must be there."""
+        """Names in files of the numbers that are required."""
         return tuple(each.name for each in self.attributes if each.needed)
 
     @cached_property
@@ -132,14 +132,14 @@ class Declaration:
         return tuple(each for each in self.attributes if each.bound)
 
     def fault(self, values: Mapping[str, float]) -> str:
-        """What is wrong with numbers, by fields; empty for numbers within their bounds."""
+        """The first fault of numbers given by fields, for a message; empty if there is none."""
         for each in self.bounded:
             if each.field in values and (fault := each.fault(values[each.field])):
                 return f"{each.name} of <{self.tag}> {fault}"
         return ""
 
     def of(self, record: Any, *, always: bool = True) -> dict[Attribute, float]:
-        """The numbers of a record other than their defaults, and those written always."""
+        """The numbers of a record that are written: not at the default, or ``always``."""
         values = {each: getattr(record, each.field, None) for each in self.attributes}
         return {
             each: value
@@ -157,14 +157,14 @@ class Declaration:
 
 
 Fields: TypeAlias = dict[str, Any]
-"""Numbers by the fields of a record, to make one of."""
+"""Numbers by the names of a record's fields, to construct it."""
 
 
 def read(document: Document, element: Element | None, declared: Declaration) -> Fields:
-    """The numbers in attributes of an element, by fields of the record; none if it is None.
+    """The numbers in attributes of an element, by fields of the record; empty if it is None.
 
-    Warns of unknown attributes, raises :class:`robomodel.DescriptionError` for a number beyond its
-    bound and for one that is needed and missing.
+    Warns of unknown attributes; raises :class:`robomodel.DescriptionError` for a number out of
+    bounds and for a missing one that is required.
     """
     if element is None:
         return {}
@@ -184,9 +184,9 @@ def read(document: Document, element: Element | None, declared: Declaration) -> 
 
 
 def read_contents(document: Document, element: Element | None, declared: Declaration) -> Fields:
-    """The numbers that children of an element hold as their texts, as in SDF.
+    """The numbers in the texts of an element's children, as in SDF, by fields of the record.
 
-    Empty ones are left at their defaults, as SDFormat's own reader leaves them.
+    Empty children count as missing, as in SDFormat's own reader.
     """
     if element is None:
         return {}
@@ -205,7 +205,7 @@ def read_contents(document: Document, element: Element | None, declared: Declara
 
 
 def read_by(declared: Declaration, number: Callable[[str, float], float]) -> Fields:
-    """The numbers of an element by fields; ``number`` reads one by its name and its default."""
+    """The numbers of an element by fields; ``number(name, default)`` reads one."""
     return {
         each.field: number(each.name, each.default)
         for each in declared.attributes
@@ -216,7 +216,7 @@ def read_by(declared: Declaration, number: Callable[[str, float], float]) -> Fie
 def checked(
     document: Document, element: Element, declared: Declaration, numbers: Mapping[str, float]
 ) -> Fields:
-    """Numbers by names in files as numbers by fields, each within its bound."""
+    """Numbers by names in files converted to numbers by fields; raises if one is out of bounds."""
     values = {
         declared.by_name[name].field: value
         for name, value in numbers.items()
@@ -228,45 +228,45 @@ def checked(
 
 
 def add(parent: Element, tag: str, **attributes: str) -> Element:
-    """A new element."""
+    """Append a new element with these attributes."""
     return etree.SubElement(parent, tag, attributes)
 
 
 def add_text(parent: Element, tag: str, text: str) -> Element:
-    """A new element that holds a text."""
+    """Append a new element with this text."""
     element = etree.SubElement(parent, tag)
     element.text = text
     return element
 
 
 def text_of(root: Element) -> str:
-    """The text of a document."""
+    """A document as XML text, with declaration and indentation."""
     etree.cleanup_namespaces(root)
     body = etree.tostring(root, pretty_print=True, encoding="unicode")
     return f'<?xml version="1.0"?>\n{body}'
 
 
 def write(element: Element, declared: Declaration, record: Any) -> None:
-    """Give an element the numbers of a record as attributes."""
+    """Write the numbers of a record as attributes of an element."""
     for each, value in declared.of(record).items():
         element.set(each.name, number(min(max(value, -LARGEST), LARGEST)))
 
 
 def add_numbers(parent: Element, declared: Declaration, record: Any) -> None:
-    """A new element with the numbers of a record, unless all are at their defaults."""
+    """Append an element with the numbers of a record, unless all have their defaults."""
     if declared.of(record, always=False):
         write(add(parent, declared.tag), declared, record)
 
 
 def write_contents(element: Element, declared: Declaration, record: Any) -> None:
-    """Give an element the finite numbers of a record as children that hold them as texts."""
+    """Write the finite numbers of a record as children of an element, in their texts."""
     for each, value in declared.of(record).items():
         if math.isfinite(value):
             add_text(element, each.name, number(value))
 
 
 def read_arrays(model: Any, kind: str, row: int, declared: Declaration) -> Fields:
-    """The numbers that the arrays of MuJoCo's model have for an element, such as a tendon."""
+    """The numbers of row ``row`` in the arrays ``kind_*`` of MuJoCo's model, by fields."""
     names = {each.field: f"{kind}_{each.mjcf}" for each in declared.attributes if each.mjcf}
     arrays = {name: getattr(model, array, None) for name, array in names.items()}
     return {name: float(array[row]) for name, array in arrays.items() if array is not None}
@@ -275,7 +275,7 @@ def read_arrays(model: Any, kind: str, row: int, declared: Declaration) -> Field
 def write_mjcf(
     element: Element, declared: Declaration, record: Any, fields: Sequence[str] = ()
 ) -> None:
-    """Give an element the numbers of a record by MJCF's names; all, or those of these fields."""
+    """Write the numbers of a record as attributes by their MJCF names; all, or these fields."""
     for each, value in declared.of(record, always=False).items():
         if each.mjcf and (not fields or each.field in fields):
             element.set(each.mjcf, number(value))
@@ -283,11 +283,11 @@ def write_mjcf(
 
 # --- names, numbers and rotations of writers ------------------------------------------------------
 
-_WHOLE = 2**53  # whole numbers below are written without a point
+_WHOLE = 2**53  # integers below are written without a decimal point
 
 
 class Names:
-    """Names that are in use, and fresh ones like them, numbered from ``first`` on."""
+    """Names in use; makes unique ones by appending a number, counted from ``first``."""
 
     def __init__(self, used: Iterable[str] = (), first: int = 2) -> None:
         self.used = set(used)
@@ -295,7 +295,7 @@ class Names:
         self._counts: dict[str, int] = {}
 
     def fresh(self, name: str, between: str = "_") -> str:
-        """The name, with a number after it if it is in use already; it is in use from now on."""
+        """A unique name: ``name``, with a number appended if it is in use. Marks it as used."""
         fresh, count = name, self._counts.get(name, self.first)
         while fresh in self.used:
             fresh = f"{name}{between}{count}"
@@ -306,20 +306,20 @@ class Names:
 
 
 def number(value: float) -> str:
-    """The shortest decimal that reads back as this very number."""
+    """The shortest decimal that parses to exactly this value."""
     return str(int(value)) if abs(value) < _WHOLE and value == int(value) else repr(float(value))
 
 
 def numbers(values: Iterable[float]) -> str:
-    """Numbers with spaces between."""
+    """Numbers separated by spaces."""
     return " ".join(map(number, values))
 
 
 def rpy_of(rotation: Rows3) -> Vec3:
-    """The roll, pitch and yaw of a rotation matrix (rows), as URDF defines them.
+    """The roll, pitch and yaw [rad] of a rotation matrix (rows), as URDF defines them.
 
-    Returns those with the fewest digits that read back as this very matrix. A matrix that no
-    angles give, because it was computed otherwise, is met to its own rounding, about 1e-16.
+    Returns the angles with the fewest digits that give exactly this matrix. If no angles do,
+    because the matrix was not computed from angles, the error is its own rounding, about 1e-16.
     """
     if rotation == IDENTITY:
         return (0.0, 0.0, 0.0)
@@ -333,12 +333,12 @@ def rpy_of(rotation: Rows3) -> Vec3:
 
 
 def _candidates(rotation: Rows3) -> Iterator[Vec3]:
-    """The triples of angles that give the matrix, rounded to more and more digits."""
+    """Triples of angles for the matrix, rounded to an increasing number of digits."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = rotation
     yaw, pitch = math.atan2(yx, xx), math.atan2(-zx, math.hypot(xx, yx))
     s, c = math.sin(yaw), math.cos(yaw)
     triples = []
-    # near pitch = π/2, zy and zz are rounding; what is left without the yaw always says the roll
+    # Near pitch = ±π/2, zy and zz are rounding errors; the matrix without its yaw gives the roll.
     for roll in (math.atan2(zy, zz), math.atan2(s * xz - c * yz, c * yy - s * xy)):
         triples.append((roll, pitch, yaw))
         triples.append((_turned(roll), _turned(-pitch), _turned(yaw)))
@@ -349,19 +349,19 @@ def _candidates(rotation: Rows3) -> Iterator[Vec3]:
 
 
 def _rounded(angle: float, digits: int) -> float:
-    """To so many digits; what is a right angle to its last digit is the double nearest to it."""
+    """The angle rounded to ``digits`` digits; multiples of π/2 stay exact doubles."""
     angle = float(f"{angle:.{digits}g}")
     right = round(angle / (math.pi / 2)) * (math.pi / 2)
     return right if abs(angle - right) <= 4e-16 * max(1.0, abs(angle)) else angle
 
 
 def _turned(angle: float) -> float:
-    """The angle half a turn on, within [-π, π]."""
+    """The angle plus half a turn, within [-π, π]."""
     return angle - math.pi if angle > 0.0 else angle + math.pi
 
 
 def difference(one: Rows3, other: Rows3) -> float:
-    """How much two rotations differ, in the entry that differs most."""
+    """The largest absolute difference of the entries of two rotation matrices."""
     return max(
         abs(a - b) for u, v in zip(one, other, strict=True) for a, b in zip(u, v, strict=True)
     )
@@ -377,7 +377,7 @@ _DRIVES = "which would drive the motion"
 def _of_one(
     field: str, unit: str, meaning: str, word: str = "value", **options: Any
 ) -> Declaration:
-    """An element that holds one number, and is called as the record's field."""
+    """Declare an element with one number, named after the record's field."""
     return Declaration(field, (Attribute(field, unit, meaning, word, needed=True, **options),))
 
 
@@ -421,7 +421,7 @@ DYNAMICS = Declaration(
                   "has no force", word="spring_deadband", bound="≥ 0"),
     ),
 )  # fmt: skip
-"""Of a joint, and of a loop that leaves one coordinate."""
+"""``<dynamics>`` of a joint, and of a loop that leaves one coordinate."""
 
 PITCH = _of_one(
     "pitch", "m/rad", "lead of a [screw joint](#joint-types)", default_text="", always=True
@@ -511,7 +511,7 @@ MIMIC = Declaration(
 
 RATIO = _of_one("ratio", "", "ratio of the two sums, not 0", default=1.0, always=True)
 OFFSET = _of_one("offset", "rad or m", "the successor's sum where the predecessor's is zero")
-"""Of a coupling, as ``RATIO`` is."""
+"""``<offset>`` of a coupling."""
 
 SURFACE = Declaration(
     "surface",
@@ -529,15 +529,15 @@ DECLARATIONS = {
         OFFSET, SURFACE,
     )
 }  # fmt: skip
-"""By tags; the tables of the documentation are made from them."""
+"""The declarations by tag, from which the tables of the documentation are made."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeSize:
-    """The numbers of a shape's size, in one order.
+    """The numbers of a shape's size, in a fixed order.
 
-    ``urdf`` and ``sdf`` have their names in attributes and elements, with how many numbers each
-    holds; ``mjcf`` what each is multiplied by there, where lengths are halves.
+    ``urdf`` and ``sdf`` map the names of its attributes and elements to how many numbers each
+    holds; ``mjcf`` are the factors to MJCF's sizes, where lengths are halves.
     """
 
     urdf: Mapping[str, int]
@@ -553,4 +553,4 @@ SIZES = {
     "ellipsoid": ShapeSize({"a": 1, "b": 1, "c": 1}, {"radii": 3}, (1.0, 1.0, 1.0)),
     "plane": ShapeSize({}, {}, ()),
 }
-"""By the kinds of :class:`robomodel.description.Shape`; a mesh has a scale instead."""
+"""By the kinds of :class:`robomodel.description.Shape`, except meshes, which have a scale."""

@@ -1,14 +1,14 @@
-"""What robots are read from: paths, texts, open files, xacro files, names and objects of packages.
+"""Sources of robots: paths, text, open files, xacro files, robot names, objects of other packages.
 
-xacro files are programs which write a robot, run by the ``xacro`` package. They may read files and
-environment variables, and compute what they like, so that they are run only where the user asks for
-it: by the name of the file, or by giving arguments.
+xacro files are programs that write a robot description; the ``xacro`` package runs them. They may
+read files and environment variables and compute anything, so they run only if the user asks for
+it, by the name of the file or by giving arguments.
 
-What a ``URDF`` object of urchin, urdfpy and yourdfpy kept of its file becomes URDF again and goes
-through the same reader. The packages' own writers serve less: one cuts numbers to eight digits and
-writes meshes to disk, the other leaves out mimic. What an object did not keep cannot be had: all
-three lose ``independent``, ``<initial>`` and other attributes and elements of joints that URDF does
-not have; yourdfpy keeps no transmissions, loops and couplings either. Neither package is imported.
+The contents of a ``URDF`` object of urchin, urdfpy or yourdfpy are written as URDF and read by the
+same reader. The packages' own writers are not used: one cuts numbers to eight digits and writes
+meshes to disk, the other leaves out mimic. Elements that an object does not keep are lost: in all
+three ``independent``, ``<initial>`` and other attributes and elements of joints that URDF does not
+have; in yourdfpy also transmissions, loops and couplings. Neither package is imported.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from robomodel.parsers import xml
 from robomodel.parsers.schema import LIMIT, MIMIC, SIZES, number, numbers, rpy_of
 from robomodel.running import Lock
 
-TEXT = "<text>"  # how messages call a description that is no file
-_PIECE = 2**18  # bytes asked for at a time
+TEXT = "<text>"  # the file name in messages for a description given as text
+_PIECE = 2**18  # bytes read at a time
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
@@ -55,9 +55,9 @@ def open_document(
     xacro: Mapping[str, object] | None = None,
     resources: Resources | None = None,
 ) -> xml.Document:
-    """The XML document that ``source`` holds, of whatever format; of a xacro file what it writes.
+    """The XML document in ``source``, of any format; xacro files are expanded first.
 
-    Lines of what a xacro file writes are not known.
+    Elements of an expanded xacro file have no line numbers.
     """
     if package_of(source):
         return to_document(source, strict=strict)
@@ -73,7 +73,7 @@ class _Readable(Protocol):
 
 
 def fetch(source: object) -> tuple[str, str]:
-    """The text of ``source`` and the name by which messages call it."""
+    """The text of ``source`` and its name for messages."""
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
         return source, TEXT
     if isinstance(source, bytes | bytearray | memoryview):
@@ -94,7 +94,7 @@ def _read_path(path: str) -> tuple[str, str]:
     try:
         data = files.named(path, xml.MAX_BYTES)
     except (OSError, ValueError) as error:
-        # What holds a null character, or is longer than paths may be, is no path either.
+        # A string with a null character, or longer than a path may be, is no path either.
         if isinstance(error, DescriptionError) or (
             isinstance(error, OSError) and error.errno not in _NO_FILE
         ):
@@ -107,7 +107,7 @@ def _read_path(path: str) -> tuple[str, str]:
 
 
 def _read_stream(stream: _Readable, file: str) -> str:
-    """All that ``stream`` holds, or one piece more than is ever parsed."""
+    """Read ``stream`` up to its end, or just beyond the largest size that is parsed."""
     pieces: list[str | bytes] = []
     missing = xml.MAX_BYTES + 1
     while missing > 0 and (piece := stream.read(min(missing, _PIECE))):
@@ -124,7 +124,7 @@ def _read_stream(stream: _Readable, file: str) -> str:
 
 
 def robot_name(source: object) -> str | None:
-    """The name of a robot of robot_descriptions, if the source is one and no file."""
+    """The name if ``source`` names a robot of robot_descriptions and no file; else None."""
     name = source if isinstance(source, str | os.PathLike) else None
     text = "" if name is None else os.fsdecode(name)
     is_name = re.fullmatch(r"\w+_description", text) is not None
@@ -132,7 +132,7 @@ def robot_name(source: object) -> str | None:
 
 
 def of_robot_descriptions(name: str, format: str | None) -> tuple[str, dict[str, Any]]:
-    """The file of a robot of robot_descriptions, and how it is read."""
+    """The path of a robot of robot_descriptions, and keyword arguments to read it with."""
     place = Source(name)
     if find_spec("robot_descriptions") is None:
         raise DescriptionError(
@@ -170,13 +170,13 @@ def of_robot_descriptions(name: str, format: str | None) -> tuple[str, dict[str,
 
 # --- xacro ----------------------------------------------------------------------------------------
 
-_TURN = Lock()  # the package keeps what it reads in variables of its modules
+_TURN = Lock()  # the package keeps its state in module variables
 
 Arguments = Mapping[str, object]
 
 
 class _Arguments(dict[str, str]):
-    """The arguments, and which names a file asks for."""
+    """Arguments of a xacro file that record which names the file asks for."""
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__({name: str(value) for name, value in arguments.items()})
@@ -194,14 +194,14 @@ class _Arguments(dict[str, str]):
 def expanded(
     text: str, file: str, arguments: Arguments, resources: Resources, *, strict: bool = False
 ) -> str:
-    """What a xacro file writes, with these arguments.
+    """Expand a xacro file with these arguments.
 
-    ``$(find NAME)`` is the package's folder in ``resources``, else a folder NAME that holds the
-    file. Arguments that the file does not have are warned of, as is what the package warns of.
-    Raises :class:`DescriptionError` where the program fails, and
-    :class:`~robomodel.errors.MissingPackageError` where the package is not installed.
+    ``$(find NAME)`` is the package's folder in ``resources``, else a folder NAME that contains the
+    file. Warns of arguments that the file does not declare, and passes on the package's warnings.
+    Raises :class:`DescriptionError` where the expansion fails, and
+    :class:`~robomodel.errors.MissingPackageError` if the package is not installed.
     """
-    xml.parse(text, file)  # refuses what is no XML, and entities, which are not for the package
+    xml.parse(text, file)  # refuses malformed XML, and entities, which the package would expand
     try:
         import xacro
         from xacro import substitution_args
@@ -236,7 +236,7 @@ def expanded(
             xacro.init_stacks(file if os.path.isfile(file) else None)
             document = xacro.parse(text, file)
             xacro.process_doc(document, mappings=mappings)
-        except Exception as error:  # expressions raise whatever Python does
+        except Exception as error:  # Python expressions in the file may raise anything
             inner = (getattr(xacro, "filestack", None) or [None])[-1] or file
             message = " ".join(str(error).split()) or type(error).__name__
             raise DescriptionError(f"xacro cannot expand this: {message}", Source(inner)) from error
@@ -253,7 +253,7 @@ def expanded(
 
 @contextlib.contextmanager
 def _replaced(table: dict[str, Any], **values: Any) -> Iterator[None]:
-    """A table with other values for a while."""
+    """Replace values of a table within a context."""
     before = {name: table[name] for name in values}
     table.update(values)
     try:
@@ -268,7 +268,7 @@ PACKAGES = ("urchin", "urdfpy", "yourdfpy")
 
 
 def package_of(source: object) -> str:
-    """The package of which this is a ``URDF`` object, or of a class derived from it; else none."""
+    """The package whose ``URDF`` class the object is an instance of; empty if it is none."""
     for base in type(source).__mro__:
         package = base.__module__.partition(".")[0]
         if base.__name__ == "URDF" and package in PACKAGES:
@@ -288,7 +288,7 @@ _GEOMETRIES = {
 
 
 def to_document(source: Any, *, strict: bool = False) -> xml.Document:
-    """The URDF document of what the object holds."""
+    """The URDF document with the contents of the object."""
     package = package_of(source)
     robot = source.robot if package == "yourdfpy" else source
     root = etree.Element("robot", name=robot.name)
@@ -338,7 +338,7 @@ def to_document(source: Any, *, strict: bool = False) -> xml.Document:
 
 
 def _add(parent: etree._Element, tag: str, **values: Any) -> etree._Element:
-    """An element with attributes: texts, numbers and vectors, as far as they are not None."""
+    """Append an element with attributes (texts, numbers, vectors); None values are left out."""
     attributes = {name: _text(value) for name, value in values.items() if value is not None}
     return etree.SubElement(parent, tag, attributes)
 
@@ -350,7 +350,7 @@ def _text(value: Any) -> str:
 
 
 def _parts(parent: etree._Element, source: Any, table: dict[str, tuple[str, ...]]) -> None:
-    """Those children of a table's tags that ``source`` has, with their attributes."""
+    """Append the parts of ``source`` that the table names, with their attributes."""
     for tag, names in table.items():
         if (part := getattr(source, tag)) is not None:
             values = {name: getattr(part, name) for name in names}
@@ -360,7 +360,7 @@ def _parts(parent: etree._Element, source: Any, table: dict[str, tuple[str, ...]
 
 
 def _origin(parent: etree._Element, matrix: Any) -> None:
-    """A 4 × 4 matrix as ``<origin>``."""
+    """Append a 4 × 4 matrix as ``<origin>``."""
     if matrix is not None:
         rotation = rows3(row[:3] for row in matrix[:3])
         _add(parent, "origin", xyz=[row[3] for row in matrix[:3]], rpy=rpy_of(rotation))

@@ -1,11 +1,10 @@
-"""XML as the parsers want it: safe, bounded, and with a place for every complaint.
+"""Safe, bounded reading of XML, with the file and the line of every error and warning.
 
-Robot files come from anywhere, so nothing in one may cost more than its size: no entities, no
-external DTD, no network, a bound on the size, and libxml2's own limits on depth and length. What
-cannot be read is refused with the file and the line, as a
-:class:`~robomodel.errors.DescriptionError`. Readers in use accept more than XML allows (``--`` in
-comments, undeclared prefixes, elements after the root); where the meaning is plain it is read here
-too, with a warning.
+Robot files come from anywhere, so none may cost more than its size: no entities, no external DTD,
+no network, a bound on the size, and libxml2's own limits on depth and length. What cannot be read
+raises a :class:`~robomodel.errors.DescriptionError` with the file and the line. Common readers
+accept more than XML allows (``--`` in comments, undeclared prefixes, elements after the root);
+where the meaning is clear, it is read here too, with a warning.
 """
 
 from __future__ import annotations
@@ -42,40 +41,40 @@ _SAFELY: Any = {
 
 
 def shown(element: Element) -> str:
-    """The tag as the file writes it: ``drake:joint``."""
+    """The tag as written in the file, with its prefix: ``drake:joint``."""
     local = element.tag.rpartition("}")[2]
     return f"{element.prefix}:{local}" if element.prefix and "}" in element.tag else local
 
 
 def attribute_names(element: Element) -> Sequence[str]:
-    """The names of an element's attributes."""
+    """Names of an element's attributes."""
     return cast(Sequence[str], element.keys())
 
 
 # --- from bytes to a tree ------------------------------------------------------------------------
 
 _MENDINGS = 8
-"""How often a text may be mended; one pass mends all places of one kind."""
+"""Limit of the number of corrections; each corrects all places of one kind."""
 
 
 def tree_of(
     data: bytes, file: str, *, strict: bool
 ) -> tuple[Element, etree.XMLParser, bytes, list[Issue]]:
-    """The root element, its parser, the text that it was made of, and what was mended there.
+    """The root element, its parser, the corrected text, and warnings of what was corrected.
 
-    Lines stay what they are. Raises :class:`DescriptionError` for what has no plain meaning, and
-    for all that is not well-formed if ``strict``.
+    Line numbers are preserved. Raises :class:`DescriptionError` if the meaning is not clear, and
+    for all text that is not well-formed if ``strict``.
     """
     issues: list[Issue] = []
     data = _EXTERNAL.sub(_without_external, data)
     if b"drake:" in data and b"xmlns:drake" not in data:
-        data = _declared(data, "drake")  # Drake's own reader knows no namespaces, so files for it
+        data = _declared(data, "drake")  # Drake's reader ignores namespaces: files omit it
     while True:
         parser = etree.XMLParser(**_SAFELY)
         try:
             return etree.fromstring(data, parser), parser, data, issues
         except etree.XMLSyntaxError as error:
-            log = list(cast(Any, parser).error_log)  # of which the first is what stopped it
+            log = list(cast(Any, parser).error_log)  # the first stopped the parser
             mend = _MENDS.get(log[0].type_name) if log else None
             retried = mend is not None and not strict and len(issues) < _MENDINGS
             mended = mend(data, parser) if mend and retried else None
@@ -91,7 +90,7 @@ _EXTERNAL = re.compile(
 
 
 def _without_external(doctype: re.Match[bytes]) -> bytes:
-    """A DOCTYPE without the DTD that it names: ``collect_ids=False`` has libxml2 open it."""
+    """A DOCTYPE without its external DTD, which libxml2 would open with ``collect_ids=False``."""
     return doctype[1] + b"\n" * doctype[2].count(b"\n")
 
 
@@ -99,7 +98,7 @@ _OPENING = re.compile(rb"<!--|<!\[CDATA\[")
 
 
 def _without_comments(data: bytes, _: etree.XMLParser) -> tuple[bytes, str] | None:
-    """Comments with ``--`` go with their content; their lines stay."""
+    """Remove comments that contain ``--``; line breaks stay."""
     pieces, position = [], 0
     while opening := _OPENING.search(data, position):
         comment, start = opening[0] == b"<!--", opening.end()
@@ -115,7 +114,7 @@ def _without_comments(data: bytes, _: etree.XMLParser) -> tuple[bytes, str] | No
 
 
 def _with_prefixes(data: bytes, parser: etree.XMLParser) -> tuple[bytes, str] | None:
-    """Prefixes that nobody declares are declared; macros of xacro are another matter."""
+    """Declare undeclared prefixes, except that of xacro's macros."""
     messages = [entry.message for entry in cast(Any, parser).error_log]
     prefixes = sorted({prefixed[1] for each in messages if (prefixed := _PREFIX.match(each))})
     if not prefixes or any("xacro" in prefix for prefix in prefixes):
@@ -138,7 +137,7 @@ _ROOT = re.compile(rb"(?>\s|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*>)*+<[A-Za-z]\w
 
 
 def _declared(data: bytes, prefix: str) -> bytes:
-    """The text with a declaration of this prefix on its root element."""
+    """The text with a declaration of this prefix on the root element."""
     if not (start := _ROOT.match(data)):
         return data
     uri = "http://drake.mit.edu" if prefix == "drake" else f"undeclared:{prefix}"
@@ -146,7 +145,7 @@ def _declared(data: bytes, prefix: str) -> bytes:
 
 
 def _first_root(data: bytes, _: etree.XMLParser) -> tuple[bytes, str] | None:
-    """What follows the root element is left out, but for a second robot."""
+    """Remove what follows the root element, unless it is a second robot."""
     parser = expat.ParserCreate("utf-8")
     try:
         parser.Parse(data, True)
@@ -179,8 +178,8 @@ _PREFIX = re.compile(r"Namespace prefix (\S+)")
 def _explained(
     error: etree.XMLSyntaxError, parser: etree.XMLParser, data: bytes, file: str
 ) -> DescriptionError:
-    """libxml2's complaint in words for someone who wrote a robot file."""
-    log = list(cast(Any, parser).error_log)  # the error's own log is that of the whole process
+    """Explain libxml2's error in terms of the robot file."""
+    log = list(cast(Any, parser).error_log)  # the exception's own log is of the whole process
     line, kind = error.lineno, log[0].type_name if log else ""
     message = log[0].message if log else str(error.msg)
     if match := _PREFIX.match(message):
@@ -221,9 +220,9 @@ def _explained(
 
 
 def _truncated(data: bytes) -> str | None:
-    """The message for a text that merely ends too early; None if something in it is wrong.
+    """The message for a text that ends too early; None if the error lies elsewhere.
 
-    A parser that is fed the text as a stream has nothing to object to until the stream ends.
+    Fed the text as a stream, a parser reports no error before the end if all is well up to there.
     """
     parser = etree.XMLPullParser(("start", "end"), **_SAFELY)
     try:
@@ -256,20 +255,20 @@ XACRO = (
 
 
 CUSTOM = "urn:robomodel"
-"""The namespace of this package's own attributes and elements, which other readers ignore."""
+"""Namespace of this package's own attributes and elements, which other readers ignore."""
 DRAKE = "http://drake.mit.edu"
-"""That of Drake's."""
+"""Namespace of Drake's elements."""
 
 MAX_BYTES = 64 * 2**20
-"""The largest file that is read; the largest robots known are a few MB."""
+"""Limit of a file's size [bytes]; the largest known robot files have a few MB."""
 
 _Value = TypeVar("_Value", float, Vec3)
-_EXACT_LINES = 65_534  # libxml2 keeps a line in 16 bits and guesses beyond
-_SPELLED_LIMIT = 60  # how much of a strange value a message quotes
+_EXACT_LINES = 65_534  # libxml2 stores lines in 16 bits and estimates larger ones
+_SPELLED_LIMIT = 60  # characters of a value that messages quote
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is a prefix of this one
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -279,7 +278,7 @@ _BOMS = (
     (b"\0<", "utf-16-be"),
 )
 _USD = "a USD file; give its path, with the ending .usd, .usda, .usdc or .usdz, or say format='usd'"
-_OTHERS = {  # by how they begin
+_OTHERS = {  # kinds of files by their first bytes
     b"PK\x03\x04": "a zip archive; unpack it, and load the robot's file in it",
     b"\x1f\x8b": "compressed by gzip; unpack it by 'gunzip', and load the file that it gives",
     LFS: LFS_POINTER,
@@ -294,9 +293,9 @@ _CODECS = ("utf-8", "ascii", "iso8859", "cp12", "koi8", "gb", "big5", "euc", "sh
 
 
 def decode(data: bytes, file: str) -> str:
-    """The text of a file: by its byte order mark, else its XML declaration, else UTF-8.
+    """Decode a file by its byte order mark, else its XML declaration, else as UTF-8.
 
-    Decoding happens here and not in libxml2, so that what is checked is what is parsed.
+    Decoded here and not by libxml2, so that the checks see the text that is parsed.
     """
     _refuse_size(len(data), file)
     for mark, what in _OTHERS.items():
@@ -324,7 +323,7 @@ def _codec(declared: str, file: str) -> str:
     except LookupError:
         name = ""
     if name.startswith(("utf-16", "utf-32")):
-        return "utf-8"  # the declaration was readable byte by byte, so it is wrong
+        return "utf-8"  # the declaration was readable as single bytes, so it is wrong
     if not name.startswith(_CODECS):
         raise DescriptionError(
             f"the encoding '{declared}' is not read; save the file as UTF-8", Source(file, 1)
@@ -344,9 +343,9 @@ def _refuse_size(size: int, file: str) -> None:
 def parse(
     text: str, file: str, *, strict: bool = False, issues: list[Issue] | None = None
 ) -> Document:
-    """The document of a text; ``file`` is how messages call it.
+    """Parse a text; ``file`` is its name in messages.
 
-    ``issues``: those of the document that includes this one, which they then share.
+    ``issues``: those of the document that includes this one; they are shared.
     """
     _refuse_size(len(text), file)
     text = _without_declaration(text.removeprefix("\ufeff").rstrip(_PADDING))
@@ -375,16 +374,16 @@ def parse(
     return Document(root, file, strict, lines, issues)
 
 
-_PADDING = "\0\x1a \t\r\n"  # at the end of files: null characters, and DOS's mark of it
+_PADDING = "\0\x1a \t\r\n"  # after the end: null characters, DOS's end-of-file mark, space
 _DEFINITION = re.compile("<!ENTITY|<!ATTLIST")
 _DECLARATION = re.compile(r"((?>\s|<!--.*?-->)*+)<\?xml\s[^>]*\?>", re.DOTALL)
 
 
 def _without_declaration(text: str) -> str:
-    """``<?xml ...?>`` may follow nothing, but texts begin with a line break, files with a comment.
+    """The text without ``<?xml ...?>``, which XML allows at the very beginning only.
 
-    It is needed no longer: the text is decoded, and of versions there is but one,
-    though files write "0.0" and "1.1".
+    Texts begin with a line break and files with a comment. The declaration is not needed: the text
+    is decoded, and only version 1.0 exists in practice (files also write "0.0" and "1.1").
     """
     declaration = _DECLARATION.match(text)
     if not declaration or not (rest := text[declaration.end() :]).strip():
@@ -406,7 +405,7 @@ def _refuse_non_xml(text: str, file: str) -> None:
 
 
 def _refuse_undefined_entities(parser: etree.XMLParser, file: str) -> None:
-    # With a DOCTYPE that names an external DTD, libxml2 only notes a reference it cannot resolve.
+    # With a DOCTYPE that names an external DTD, libxml2 only logs a reference it cannot resolve.
     for entry in cast(Any, parser).error_log:
         if "ENTITY" in entry.type_name:
             raise DescriptionError(
@@ -417,7 +416,7 @@ def _refuse_undefined_entities(parser: etree.XMLParser, file: str) -> None:
 
 
 def _drop_default_namespace(root: Element) -> None:
-    """Old Drake files put every element into a default namespace, which has no meaning."""
+    """Remove the default namespace of old Drake files, which has no meaning."""
     default = root.nsmap.get(None)
     if default:
         prefix = f"{{{default}}}"
@@ -426,7 +425,7 @@ def _drop_default_namespace(root: Element) -> None:
 
 
 def _exact_lines(root: Element, data: bytes) -> dict[Element, int]:
-    """The line of every element by a second pass; only for files too long for libxml2's count."""
+    """Lines of all elements by a second pass, for files with more lines than libxml2 counts."""
     lines: list[int] = []
     counter = expat.ParserCreate("utf-8")
     counter.StartElementHandler = lambda *_: lines.append(counter.CurrentLineNumber)
@@ -438,7 +437,7 @@ def _exact_lines(root: Element, data: bytes) -> dict[Element, int]:
 
 
 def refuse_xacro(document: Document) -> None:
-    """Refuse macros: they are a program that writes a robot, and nothing here runs it."""
+    """Raise for xacro macros in a document that was not expanded."""
     for prefix, uri in document.root.nsmap.items():
         if "xacro" in (prefix or "") or "xacro" in uri:
             for element in document.root.iter(f"{{{uri}}}*"):
@@ -446,21 +445,21 @@ def refuse_xacro(document: Document) -> None:
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text, such as known tags or attributes."""
+    """The set of words of a text, such as tags or attributes."""
     return frozenset(text.split())
 
 
 def spelled(text: str) -> str:
-    """A value of the file in quotes, cut where it is endless."""
+    """A value of the file in quotes, cut if it is long."""
     return repr(text if len(text) <= _SPELLED_LIMIT else text[:_SPELLED_LIMIT] + "…")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed file: its root, how to call it, and whether what is suspicious is refused.
+    """A parsed file: its root, its name in messages, and whether suspicious content is refused.
 
-    The methods read one element each and complain with its line and the thing it belongs to. What
-    is suspicious is gathered, so that :meth:`report` gives one warning of each kind.
+    Methods read one element each and raise errors with its line and the link or joint it belongs
+    to. Warnings are collected, so that :meth:`report` gives one of each kind.
     """
 
     root: Element
@@ -468,15 +467,15 @@ class Document:
     strict: bool = False
     lines: Mapping[Element, int] | None = None
     issues: list[Issue] = field(default_factory=list)
-    vectors: dict[str, Vec3] = field(default_factory=dict)  # files repeat themselves
+    vectors: dict[str, Vec3] = field(default_factory=dict)  # parsed texts: files repeat them
 
     def source(self, element: Element, label: str) -> Source:
-        """Where ``element`` stands, called ``label``."""
+        """The location of ``element``, under the name ``label``."""
         line = element.sourceline if self.lines is None else self.lines.get(element)
         return Source(self.file, cast(int | None, line), label)
 
     def place(self, element: Element) -> Source:
-        """Where ``element`` stands, called after the link, joint, ... that it belongs to."""
+        """The location of ``element``, under the name of the link, joint, ... it belongs to."""
         owner = element
         while (above := owner.getparent()) is not None and above is not self.root:
             owner = above
@@ -485,29 +484,29 @@ class Document:
         return self.source(element, f"{tag} '{name}'" if name else f"<{tag}>")
 
     def error(self, element: Element, message: str) -> DescriptionError:
-        """The error to raise for what is wrong with ``element``."""
+        """The error to raise for a fault of ``element``."""
         return DescriptionError(message, self.place(element))
 
     def missing(self, element: Element, name: str) -> DescriptionError:
-        """The error to raise for an attribute that ``element`` needs."""
+        """The error to raise for a missing attribute of ``element``."""
         return self.error(element, f"<{shown(element)}>: the attribute '{name}' is missing")
 
     def warn_at(self, element: Element, message: str, kind: str = "") -> None:
-        """Note what is suspicious about ``element``; refuse it if the document is strict.
+        """Record a warning about ``element``; raise it if the document is strict.
 
-        Issues of one ``kind`` (by default, of one message) give one warning.
+        Warnings of one ``kind`` (by default, with one message) are reported as one.
         """
         if self.strict:
             raise self.error(element, message)
         self.issues.append(Issue(message, self.place(element), kind))
 
     def report(self) -> None:
-        """Warn of all that was suspicious."""
+        """Give the collected warnings."""
         warn_of_all(self.issues, strict=self.strict)
         self.issues.clear()
 
     def expect(self, element: Element, names: frozenset[str]) -> None:
-        """Warn of attributes that mean nothing here."""
+        """Warn of attributes other than ``names``."""
         for name in attribute_names(element):
             if name not in names:
                 local = name.rpartition("}")[2]
@@ -520,7 +519,7 @@ class Document:
     def parts(
         self, element: Element, tags: frozenset[str], irrelevant: frozenset[str] = frozenset()
     ) -> dict[str, Element]:
-        """The children of ``element`` by tag; warns of unknown ones and of a second of one kind."""
+        """The children of ``element`` by tag; warns of unknown and repeated ones."""
         parts: dict[str, Element] = {}
         for child in element:
             tag = child.tag
@@ -536,14 +535,14 @@ class Document:
         return parts
 
     def unknown(self, element: Element, tags: Iterable[str]) -> None:
-        """Warn of an element that means nothing here; ``tags`` are those that do."""
+        """Warn of an unknown element; ``tags`` are the known ones, to suggest one."""
         tag = shown(element)
         self.warn_at(
             element, f"the element <{tag}> is not known and is ignored{did_you_mean(tag, tags)}"
         )
 
     def text(self, element: Element, name: str) -> str:
-        """The attribute ``name``, which must be there and not empty."""
+        """The attribute ``name``; raises if it is missing or empty."""
         value = element.get(name)
         if not value or value.isspace():
             what = "is missing" if value is None else "is empty"
@@ -558,7 +557,7 @@ class Document:
         *,
         infinite: bool = False,
     ) -> float:
-        """A number, finite unless it may be ``infinite``; without a default it must be there."""
+        """A number, finite unless ``infinite``; raises if it is missing and has no default."""
         if (text := element.get(name)) is None:
             return self._default(element, name, default)
         if infinite and text.strip().lower() in _INFINITE:
@@ -571,8 +570,8 @@ class Document:
     ) -> dict[str, float]:
         """All attributes of an element that has only numbers, by name; some may be infinite.
 
-        The numbers of a file are most of the work of reading it, so the usual case is one pass;
-        whatever is unusual is gone through again, attribute by attribute.
+        Reading numbers takes most of the time for a file, so the usual case is one pass; anything
+        unusual is read again, attribute by attribute.
         """
         names, texts = attribute_names(element), cast(Sequence[str], element.values())
         try:
@@ -590,7 +589,7 @@ class Document:
         }
 
     def content(self, element: Element, *, infinite: bool = False) -> float:
-        """The number that an element holds as its text, finite unless it may be ``infinite``."""
+        """The number in an element's text, finite unless ``infinite``."""
         text = element.text or ""
         if infinite and text.strip().lower() in _INFINITE:
             return float(text)
@@ -598,11 +597,11 @@ class Document:
         return value
 
     def contents(self, element: Element, count: int) -> tuple[float, ...]:
-        """So many finite numbers, which an element holds as its text."""
+        """The ``count`` finite numbers in an element's text."""
         return self._floats(element, "", element.text or "", count)
 
     def vector(self, element: Element, name: str, default: Vec3 | None = None) -> Vec3:
-        """Three finite numbers; without a default the attribute must be there."""
+        """Three finite numbers of an attribute; raises if it is missing and has no default."""
         if (text := element.get(name)) is None:
             return self._default(element, name, default)
         if (vector := self.vectors.get(text)) is None:
@@ -611,28 +610,28 @@ class Document:
         return vector
 
     def quadruple(self, element: Element, name: str) -> tuple[float, float, float, float]:
-        """Four finite numbers, which must be there."""
+        """Four finite numbers of an attribute; raises if it is missing."""
         x, y, z, w = self._floats(element, name, self.text(element, name), 4)
         return x, y, z, w
 
     def series(self, element: Element, name: str, count: int) -> tuple[float, ...]:
-        """So many finite numbers, which must be there."""
+        """The ``count`` finite numbers of an attribute; raises if it is missing."""
         return self._floats(element, name, self.text(element, name), count)
 
     def flag(self, element: Element, text: str, what: str) -> bool:
-        """A text that must be true or false, in letters of either case; ``what`` says so."""
+        """Parse "true" or "false" in either case; ``what`` names it in the error."""
         if (value := _FLAGS.get(text.strip().lower())) is None:
             raise self.error(element, f"{what} must be 'true' or 'false', got {spelled(text)}")
         return value
 
     def _default(self, element: Element, name: str, default: _Value | None) -> _Value:
-        """What an attribute is that is not there; without a default it must be."""
+        """The default of a missing attribute; raises if there is none."""
         if default is None:
             raise self.missing(element, name)
         return default
 
     def _floats(self, element: Element, name: str, text: str, count: int) -> tuple[float, ...]:
-        """So many finite numbers in an attribute's text, or in the element's own if no name."""
+        """The ``count`` finite numbers in an attribute's text, or the element's without a name."""
         try:
             values = tuple(map(float, text.split()))
         except ValueError:
@@ -657,12 +656,12 @@ _COUNTS = (
 
 
 def _is_finite(values: Iterable[float], text: str) -> bool:
-    """Whether numbers are finite, and written as every reader takes them; Python takes more."""
+    """Whether numbers are finite, and written so that every reader parses them, not only Python."""
     return math.isfinite(sum(values)) and "_" not in text and text.isascii()
 
 
 def _without_commas(text: str, count: int) -> str | None:
-    """So many numbers with spaces in place of commas; None where commas do not separate them."""
+    """A text with spaces for the commas that separate numbers; None if they do not."""
     words, numbers = text.split(), text.replace(",", " ").split()
     astray = any(word.startswith(",") or word.endswith(",") for word in words)
     plain = "," in text and count == len(numbers) and (astray or len(words) != count)

@@ -1,1 +1,1 @@
-"""Elements that URDF and SDF have alike: those of Drake and ros_control, and of this package."""
+"""Elements that URDF and SDF share: those of Drake, of ros_control, and of this package."""

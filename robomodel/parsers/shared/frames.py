@@ -1,4 +1,4 @@
-"""Frames, axes, links by name, limits, sensors: what elements of several kinds have."""
+"""Parts that many elements have: frames, axes, names of links, limits, sensors."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _XYZ_RPY = frozenset(("xyz", "rpy"))
 _ORIGIN = _XYZ_RPY | {"quat_xyzw"}
 X: Vec3 = (1.0, 0.0, 0.0)
 WORLD = "world"
-"""What Drake's URDF, SDF and MJCF call the ground."""
-_UNIT_TOLERANCE = 1e-3  # files round 0.57735; more than this is a slip
+"""The ground in Drake's URDF, in SDF and in MJCF."""
+_UNIT_TOLERANCE = 1e-3  # files round 0.57735; a larger error is a mistake
 
 
 # --- placements -----------------------------------------------------------------------------------
 
 
 def read_origin(document: Document, element: Element | None) -> Pose:
-    """``<origin xyz rpy>``; ``quat_xyzw`` (URDF 1.2) in place of rpy."""
+    """Read ``<origin xyz rpy>``; ``quat_xyzw`` (URDF 1.2) in place of rpy."""
     if element is None:
         return AT_ORIGIN
     names = attribute_names(element)
@@ -57,7 +57,7 @@ def read_origin(document: Document, element: Element | None) -> Pose:
 
 
 def add_origin(parent: Element, pose: Pose) -> None:
-    """``<origin>``, unless it is the identity."""
+    """Append ``<origin>``, unless the pose is the identity."""
     both = {"xyz": pose.xyz, "rpy": rpy_of(pose.rotation)}
     if attributes := {name: numbers(values) for name, values in both.items() if any(values)}:
         add(parent, "origin", **attributes)
@@ -66,7 +66,7 @@ def add_origin(parent: Element, pose: Pose) -> None:
 def read_rotation(
     document: Document, element: Element, quaternion: Sequence[float], what: str
 ) -> Rows3:
-    """The rotation of a quaternion x, y, z, w that ``element`` has, called ``what``."""
+    """The rotation matrix of a quaternion x, y, z, w; ``what`` names it in messages."""
     norm = math.hypot(*quaternion)
     if not 0.0 < norm < math.inf:
         raise document.error(element, f"{what} is zero; no rotation is '0 0 0 1'")
@@ -78,9 +78,9 @@ def read_rotation(
 
 
 def read_axis(document: Document, element: Element | None, *, used: bool) -> Vec3 | None:
-    """The axis as written; None where none is given, or none is used (only its numbers are read).
+    """The axis as written; None if there is none, or if the joint does not use one.
 
-    Exporters write a zero axis for fixed joints, which is harmless there and nowhere else.
+    Exporters write a zero axis for fixed joints, which is accepted there only.
     """
     if element is None:
         return None
@@ -97,7 +97,7 @@ def read_axis(document: Document, element: Element | None, *, used: bool) -> Vec
 def check_direction(
     document: Document, element: Element, axis: Vec3, what: str, example: str
 ) -> None:
-    """Refuse an axis, called ``what``, without a direction; warn of one that is not of length 1."""
+    """Raise for a zero axis, warn of one that is not of length 1; ``what`` names it."""
     norm = math.hypot(*axis)
     if not 0.0 < norm < math.inf:
         raise document.error(element, f"{what} is zero; give it a direction, as in {example}")
@@ -112,7 +112,7 @@ def check_direction(
 def read_type(
     document: Document, element: Element, types: Iterable[str], of: str = "", remedy: str = ""
 ) -> str:
-    """The attribute ``type``, which must be one of these; ``of``: what has it, for the message."""
+    """The attribute ``type``, one of ``types``; ``of`` names the element in the message."""
     kind = document.text(element, "type")
     if kind not in types:
         remedy = remedy or f"{did_you_mean(kind, types)}; known: {', '.join(types)}"
@@ -121,14 +121,14 @@ def read_type(
 
 
 def unwritable(joint: Joint, title: str) -> DescriptionError:
-    """The error to raise for a joint of a type that the writer of a format does not know."""
+    """The error to raise for a joint type that the format ``title`` does not have."""
     return DescriptionError(f"{title} has no joint of the type '{joint.type}'", joint.source)
 
 
 def read_linked(
     document: Document, element: Element, parts: Mapping[str, Element], tag: str
 ) -> str:
-    """The link that ``<parent link>``, ``<successor link>`` or the like names."""
+    """The name of the link in ``<parent link>``, ``<successor link>`` or similar."""
     part = parts.get(tag)
     if part is None:
         raise document.error(element, f'<{shown(element)}> needs a {tag} link: <{tag} link="..."/>')
@@ -142,7 +142,7 @@ def read_linked(
 
 
 def read_value(document: Document, element: Element, *, infinite: bool = False) -> float:
-    """The number in ``<... value>``, finite unless it may be ``infinite``."""
+    """The number in ``<... value>``, finite unless ``infinite``."""
     document.expect(element, _VALUE)
     return document.number(element, "value", infinite=infinite)
 
@@ -153,7 +153,7 @@ def read_parts(
     tags: frozenset[str],
     irrelevant: frozenset[str] = frozenset(),
 ) -> dict[str, Element]:
-    """The parts of what has two ends; exporters write ``<sucessor>``, which can mean but one."""
+    """The children of an element with two ends; ``<sucessor>``, as exporters write it, is read."""
     for child in element:
         if child.tag in tags:
             continue
@@ -169,7 +169,7 @@ def read_parts(
 def read_ends(
     document: Document, element: Element, parts: Mapping[str, Element]
 ) -> tuple[Anchor, Anchor]:
-    """``<predecessor link><origin/></predecessor>`` and the successor, of a loop or a spring."""
+    """Both ends ``<predecessor link><origin/></predecessor>`` of a loop or a spring."""
     ends = []
     for tag in ENDS:
         link = read_linked(document, element, parts, tag)
@@ -179,19 +179,19 @@ def read_ends(
 
 
 def add_ends(parent: Element, record: Loop | Spring) -> None:
-    """``<predecessor>`` and ``<successor>``."""
+    """Append ``<predecessor>`` and ``<successor>``."""
     for tag, anchor in zip(ENDS, (record.predecessor, record.successor), strict=True):
         add_origin(add(parent, tag, link=anchor.link), anchor.origin)
 
 
 def read_term(document: Document, element: Element) -> tuple[str, float]:
-    """``<joint name ratio>``, of a coupling or a spring over joints."""
+    """Read ``<joint name ratio>`` of a coupling or a spring over joints."""
     document.expect(element, _TERM)
     return document.text(element, "name"), document.number(element, "ratio", 1.0)
 
 
 def add_terms(parent: Element, terms: Sequence[tuple[str, float]]) -> None:
-    """``<joint name ratio>`` of each joint."""
+    """Append ``<joint name ratio>`` of each joint."""
     for joint, ratio in terms:
         add(parent, "joint", name=joint, ratio=number(ratio))
 
@@ -200,7 +200,7 @@ def add_terms(parent: Element, terms: Sequence[tuple[str, float]]) -> None:
 
 
 def marks_of(words: Sequence[str], freedoms: int) -> bool | tuple[bool, ...] | None:
-    """Which freedoms are independent, by "true" or "false" for all or for each; None for others."""
+    """Flags of independent freedoms: one "true" or "false" for all, or one each; else None."""
     if len(words) not in (1, freedoms) or not {"true", "false"}.issuperset(words):
         return None
     marks = tuple(word == "true" for word in words)
@@ -208,13 +208,13 @@ def marks_of(words: Sequence[str], freedoms: int) -> bool | tuple[bool, ...] | N
 
 
 def independent_text(independent: bool | Iterable[bool]) -> str:
-    """Which freedoms are independent, as a word for all or one for each."""
+    """Flags of independent freedoms as text: one word for all, or one each."""
     marks = (independent,) if isinstance(independent, bool) else independent
     return " ".join("true" if mark else "false" for mark in marks)
 
 
 def as_limit(value: float, most: float) -> float:
-    """A limit; infinite if it is ``most`` or more, as which some formats write infinity."""
+    """A limit; infinite from ``most`` on, as some formats write infinity."""
     return value if abs(value) < most else math.copysign(math.inf, value)
 
 
@@ -226,9 +226,9 @@ def limits_of(
     most: float,
     bounded: bool,
 ) -> Limits:
-    """The limits of ``<limit>``, infinite from ``most`` on; of position only where ``bounded``.
+    """The limits in ``<limit>``, infinite from ``most`` on; those of position if ``bounded``.
 
-    Negative limits of effort and velocity are those of exporters that know none.
+    Negative limits of effort and velocity count as infinite: exporters write them for no limit.
     """
     numbers = {name: as_limit(value, most) for name, value in values.items()}
     lower, upper = numbers.get("lower", -math.inf), numbers.get("upper", math.inf)
@@ -253,7 +253,7 @@ def limits_of(
 
 
 def is_on_joint(kind: str, axis: Vec3, xyz: Vec3, tolerance: float) -> bool:
-    """Whether a link at ``xyz`` in a joint's frame moves as if the joint were at its origin."""
+    """Whether moving the joint's origin to ``xyz``, in the joint's frame, changes no motion."""
     if kind in ("prismatic", "fixed"):
         return True
     if kind in ("spherical", "floating"):
@@ -262,9 +262,9 @@ def is_on_joint(kind: str, axis: Vec3, xyz: Vec3, tolerance: float) -> bool:
 
 
 def path_terms(coupling: LinkCoupling, above: Mapping[str, Joint]) -> list[tuple[Joint, float]]:
-    """A coupling of links as one of joints, Σ k q = offset, where all turn about parallel axes.
+    """A coupling of links as a coupling of joints, Σ k q = offset, if all axes are parallel.
 
-    These are the joints that move, from the common ancestor down to predecessor and successor;
+    Its joints are the moving ones from the common ancestor down to predecessor and successor;
     ``above`` are joints by their children.
     """
     paths = branches(above, coupling.predecessor, coupling.successor)
@@ -277,7 +277,7 @@ def path_terms(coupling: LinkCoupling, above: Mapping[str, Joint]) -> list[tuple
 
 
 def warn_of_limits(document: Document, joint: Element, limits: Limits) -> None:
-    """Warn of limits of position of a joint that closes a loop."""
+    """Warn that position limits of a joint that closes a loop are ignored."""
     if math.isfinite(limits.lower) or math.isfinite(limits.upper):
         document.warn_at(
             joint,
@@ -287,7 +287,7 @@ def warn_of_limits(document: Document, joint: Element, limits: Limits) -> None:
 
 
 def named_sensors(document: Document, element: Element) -> Iterator[Sensor]:
-    """The ``<sensor name type>`` elements of URDF, Gazebo and SDF within an element."""
+    """The ``<sensor name type>`` elements of URDF, Gazebo and SDF in an element."""
     for each in element.iter("sensor"):
         name = each.get("name", "")
         label = f"sensor '{name}'" if name else "<sensor>"

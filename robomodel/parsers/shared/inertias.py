@@ -1,10 +1,10 @@
-"""Inertias as simulators take them: positive in every direction, and such as bodies have.
+"""Inertias that simulators accept: positive definite, with the triangle inequality.
 
-MuJoCo and Gazebo refuse others, and Drake takes what it likes instead. Robots are often stated with
-less, where it makes no difference. A rotor may have its moment about its axis alone, its mass being
-counted in the link that carries it. What lies along the axis of a hinge moves like a part of either
-link, so one can lend it to the other. Of a link that only ever turns about one direction, nothing
-else than the moment about that matters. And what is fixed to a link may as well be a part of it.
+MuJoCo and Gazebo refuse other inertias, and Drake changes them. Many files give less where it makes
+no difference. A rotor may have a moment about its axis only, its mass being counted in the link
+that carries it. A mass on the axis of a hinge moves equally as a part of either link, so that it
+can be shifted from one to the other. A link that only ever turns about one direction needs its
+moment about that direction only. And a link fixed to another may be merged into it.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from robomodel.spatial import symmetric
 from robomodel.tolerances import NOTHING
 
 _Matrix: TypeAlias = NDArray[np.float64]
-_Part: TypeAlias = tuple[str, Inertial, Pose]  # a link, and where it stands
+_Part: TypeAlias = tuple[str, Inertial, Pose]  # link, inertia, pose in its carrier
 
 NEARLY_NOTHING = 1e-12
-"""Mass [kg] and moments [kg m²] that a body is given where it has less than MuJoCo needs."""
+"""Mass [kg] and moments [kg m²] given to a body that has less than MuJoCo requires."""
 _TOO_LITTLE = 1e-15  # mjMINVAL
-_SLACK = 1e-9  # relative: how much larger than needed lent moments are, to be clear of rounding
+_SLACK = 1e-9  # relative margin of lent moments over the needed ones, against rounding
 
 
 def heavy(inertial: Inertial | None) -> bool:
-    """Whether MuJoCo lets a body move that has this inertia."""
+    """Whether MuJoCo accepts the inertia for a moving body."""
     if inertial is None or inertial.mass <= _TOO_LITTLE:
         return False
     return principal(inertial)[0][0] > _TOO_LITTLE
 
 
 def carriers(description: Description) -> set[str]:
-    """The links to which something that is :func:`heavy` is fixed, by however many fixed joints."""
+    """Links that are :func:`heavy`, or to which such links are fixed."""
     above = {joint.child: joint.parent for joint in description.joints if joint.type == "fixed"}
     carrying: set[str] = set()
     for link in description.links:
@@ -51,7 +51,7 @@ def carriers(description: Description) -> set[str]:
 
 
 def principal(inertial: Inertial) -> tuple[Vec3, _Matrix]:
-    """The principal moments, ascending, and their axes (columns of a rotation)."""
+    """The principal moments [kg m²], ascending, and their axes (columns of a rotation)."""
     xx, xy, xz, yy, yz, zz = inertial.inertia
     moments, axes = np.linalg.eigh(symmetric(*inertial.inertia))
     if np.linalg.det(axes) < 0.0:
@@ -61,9 +61,9 @@ def principal(inertial: Inertial) -> tuple[Vec3, _Matrix]:
 
 
 def of_a_body(moments: Vec3, *, moves: bool) -> Vec3:
-    """The moments nearby that MuJoCo takes: not negative, positive if the body moves.
+    """The nearest moments that MuJoCo accepts: not negative, and positive if the body moves.
 
-    The largest is at most the others' sum; to that the two smaller ones are raised alike.
+    If the largest exceeds the sum of the others, both others are raised by the same amount.
     """
     least = NEARLY_NOTHING if moves else 0.0
     a, b, c = (x if x > (_TOO_LITTLE if moves else 0.0) else least for x in moments)
@@ -75,12 +75,11 @@ def of_a_body(moments: Vec3, *, moves: bool) -> Vec3:
 
 
 def physical_inertias(description: Description) -> Description:
-    """The description with inertias that simulators take, as far as its dynamics stay as they are.
+    """The description with inertias that simulators accept, as far as the dynamics stay the same.
 
-    Those of links fixed to others that MuJoCo takes not as they are become part of the others'.
-    Links that turn about one direction get what moments about others they need. Links on hinges are
-    lent what they still need, the outermost first; those to whose carrier too little would
-    remain stay as they are.
+    Fixed links that MuJoCo would refuse are merged into their carriers. Links that turn about one
+    direction get suitable moments about the others. Links on hinges are lent what they lack by
+    their carriers, the outermost links first, unless too little would remain to the carrier.
     """
     moved_by = {joint.child: joint for joint in description.joints}
     inertials = _joined(description, moved_by)
@@ -108,19 +107,19 @@ def physical_inertias(description: Description) -> Description:
 
 
 def _is_accepted(inertial: Inertial, *, moves: bool = True) -> bool:
-    """Whether MuJoCo takes the inertia of a body that moves, or of a fixed one, as it is."""
+    """Whether MuJoCo accepts the inertia of a body that ``moves``, or of a fixed one, unchanged."""
     moments = principal(inertial)[0]
     weighs = inertial.mass > _TOO_LITTLE if moves else inertial.mass >= NEARLY_NOTHING
     return weighs and of_a_body(moments, moves=moves) == moments
 
 
 def _joined(description: Description, moved_by: Mapping[str, Joint]) -> dict[str, Inertial | None]:
-    """The inertias of all links, those of fixed links within their carriers' where that helps."""
+    """The inertias of all links, with those of fixed links merged where needed."""
     inertials = {
         link.name: each if (each := link.inertial) and (each.mass or any(each.inertia)) else None
         for link in description.links
     }
-    fixed: dict[str, list[tuple[str, Pose]]] = {}  # the link that moves → those fixed to it
+    fixed: dict[str, list[tuple[str, Pose]]] = {}  # moving link → links fixed to it
     for link in description.links:
         name, pose = link.name, Pose()
         while (joint := moved_by.get(name)) is not None and joint.type == "fixed":
@@ -131,7 +130,7 @@ def _joined(description: Description, moved_by: Mapping[str, Joint]) -> dict[str
         if name in moved_by:
             fixed.setdefault(name, []).append((link.name, pose))
         elif not _is_accepted(inertial, moves=False):
-            inertials[link.name] = None  # it stands still, so that nothing feels it
+            inertials[link.name] = None  # it is at rest, so its inertia has no effect
     for head, parts in fixed.items():
         odd: list[_Part] = []
         rest: list[_Part] = []
@@ -151,7 +150,7 @@ def _joined(description: Description, moved_by: Mapping[str, Joint]) -> dict[str
 
 
 def _sum(carrier: Inertial | None, parts: Iterable[_Part]) -> Inertial | None:
-    """The inertia of a link with others that are fixed to it, each at its pose."""
+    """The inertia of a link with the inertias of links fixed to it, each at its pose."""
     for _, part, pose in parts:
         whole = placed(part, pose)
         whole = whole if carrier is None else whole + placed(carrier, AT_ORIGIN)
@@ -162,9 +161,9 @@ def _sum(carrier: Inertial | None, parts: Iterable[_Part]) -> Inertial | None:
 def _directions(
     description: Description, moved_by: Mapping[str, Joint]
 ) -> dict[str, _Matrix | None]:
-    """The one direction about which each link ever turns, in its axes; zero if it never does.
+    """The only direction about which each link turns, in its axes; zero if it never turns.
 
-    None for links that turn about more than one.
+    None for links that turn about more than one direction.
     """
     directions: dict[str, _Matrix | None] = {
         link.name: np.zeros(3) for link in description.links if link.name not in moved_by
@@ -193,9 +192,9 @@ def _direction(joint: Joint, above: _Matrix | None) -> _Matrix | None:
 def _round_about(
     inertial: Inertial, axis: _Matrix, directions: Mapping[str, _Matrix | None], joint: Joint
 ) -> Inertial:
-    """An inertia of the same moment about an axis, and of such about others as suit it.
+    """An inertia with the same moment about an axis, and suitable moments about other directions.
 
-    A mass of zero is made a little one where it rests, on an axis that stands still.
+    A zero mass becomes :data:`NEARLY_NOTHING` if it lies at rest on a fixed axis.
     """
     centre, mass, inertia = np.array(inertial.origin.xyz), inertial.mass, _in_link(inertial)
     moment = float(axis @ inertia @ axis) if axis.any() else NEARLY_NOTHING
@@ -211,10 +210,10 @@ def _round_about(
 
 @dataclass(frozen=True, slots=True)
 class _Loan:
-    """A thin rod along a hinge's axis: it moves alike as a part of the link and of its carrier.
+    """A thin rod along a hinge's axis, which moves equally as a part of the link or of its carrier.
 
-    ``mass`` [kg] is at ``point`` on the axis; ``moment`` [kg m²] is that about any direction across
-    the ``axis``, about the link's centre of mass.
+    ``mass`` [kg] is at ``point`` on the axis; ``moment`` [kg m²] is about any direction across the
+    ``axis``, about the link's centre of mass.
     """
 
     mass: float
@@ -224,11 +223,11 @@ class _Loan:
 
 
 def _needed(inertial: Inertial, joint: Joint) -> _Loan | None:
-    """What a link on a hinge lacks; None if it lacks nothing, or no rod along its axis helps.
+    """The rod that a link on a hinge lacks; None if it lacks nothing, or no rod helps.
 
-    An inertia I is that of a body if its second moments of mass ½ tr(I) 1 - I are nowhere negative;
-    the rod adds to those along the axis. With the blocks [s bᵀ; b B] along and across it, B must be
-    positive, and s at least bᵀ B⁻¹ b.
+    A body's inertia I has second moments of mass ½ tr(I) 1 - I that are positive semidefinite. The
+    rod adds to the entry along the axis. With the blocks [s bᵀ; b B] along and across it, B must
+    be positive definite, and s at least bᵀ B⁻¹ b.
     """
     axis = np.array(joint.axis) / math.hypot(*joint.axis)
     inertia = _in_link(inertial)
@@ -251,7 +250,7 @@ def _needed(inertial: Inertial, joint: Joint) -> _Loan | None:
 
 
 def _with(inertial: Inertial, loan: _Loan) -> Inertial:
-    """A link's inertia with a loan; it is lent a mass only if it has none."""
+    """A link's inertia with the rod added; its mass is added only to a massless link."""
     inertia = _in_link(inertial) + loan.moment * _across(loan.axis)
     centre = loan.point if loan.mass else np.array(inertial.origin.xyz)
     return _inertial(inertial, inertial.mass + loan.mass, centre, inertia)
@@ -260,9 +259,9 @@ def _with(inertial: Inertial, loan: _Loan) -> Inertial:
 def _carrier(
     joint: Joint, moved_by: Mapping[str, Joint], inertials: Mapping[str, Inertial | None]
 ) -> tuple[str | None, Pose]:
-    """The link with a mass to which the joint's parent is fixed, and the joint's origin in it.
+    """The link with a mass to which the joint's parent is fixed, and the joint's pose in it.
 
-    None where the joint stands on the world, whose mass nothing feels.
+    None if that is the world, whose mass has no effect.
     """
     name, pose = joint.parent, joint.origin
     massive: tuple[str, Pose] | None = None
@@ -278,7 +277,7 @@ def _carrier(
 
 
 def _without(carrier: Inertial | None, loan: _Loan, pose: Pose) -> Inertial | None:
-    """The carrier's inertia without what it lends; None where MuJoCo would refuse the rest."""
+    """The carrier's inertia less the rod; None if MuJoCo would refuse the rest."""
     if carrier is None or carrier.mass <= loan.mass:
         return None
     turn = np.array(pose.rotation)
@@ -299,18 +298,18 @@ def _without(carrier: Inertial | None, loan: _Loan, pose: Pose) -> Inertial | No
 
 
 def _in_link(inertial: Inertial) -> _Matrix:
-    """The inertia about the centre of mass, in the axes of the link."""
+    """The inertia matrix about the centre of mass, in the link's axes."""
     rotation = np.array(inertial.origin.rotation)
     return np.asarray(rotation @ symmetric(*inertial.inertia) @ rotation.T)
 
 
 def _across(axis: _Matrix) -> _Matrix:
-    """What projects onto the directions across an axis of length 1."""
+    """The projection onto the plane across an axis of length 1."""
     return np.eye(3) - np.outer(axis, axis)
 
 
 def _inertial(like: Inertial, mass: float, centre: _Matrix, inertia: _Matrix) -> Inertial:
-    """An inertia in the axes of its link."""
+    """An inertia from its matrix, in the axes of its link."""
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia.tolist()
     x, y, z = centre.tolist()
     return replace(like, mass=mass, inertia=(xx, xy, xz, yy, yz, zz), origin=Pose((x, y, z)))

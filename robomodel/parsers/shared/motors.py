@@ -1,4 +1,4 @@
-"""Motors, rotors and transmissions (ros_control's, Drake's, PR2's), read and written."""
+"""Motors, rotors and transmissions (ros_control's, Drake's, PR2's): reading and writing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SIMPLE_TYPE = f"transmission_interface/{SIMPLE}"
 
 
 def read_motor(document: Document, element: Element | None) -> Motor | None:
-    """``<motor>`` of a joint or an actuator: every number at the motor's own shaft."""
+    """Read ``<motor>`` of a joint or an actuator; all numbers refer to the motor's shaft."""
     if element is None:
         return None
     values = read(document, element, MOTOR)
@@ -43,7 +43,7 @@ def read_motor(document: Document, element: Element | None) -> Motor | None:
 
 
 def motor_fault(values: Mapping[str, float]) -> str:
-    """What is wrong with the numbers of a motor, by name; empty if they are those of one."""
+    """What is wrong with the numbers of a motor, for a message; empty if nothing is."""
     if fault := MOTOR.fault(values):
         return fault
     for one, other in (("stall_torque", "no_load_speed"), ("no_load_speed", "stall_torque")):
@@ -68,9 +68,9 @@ def add_motor(parent: Element, motor: Motor, tag: str = MOTOR.tag) -> None:
 
 
 def read_rotor(document: Document, element: Element | None) -> Rotor | None:
-    """``<rotor inertia ratio mass transverse>`` or ``<rotor link ratio>``, of joint or actuator.
+    """Read ``<rotor inertia ratio mass transverse>`` or ``<rotor link ratio>``.
 
-    So much hangs on its numbers that a word which may stand for one that is missing is refused.
+    Unknown attributes are refused: a misspelt number would change the dynamics.
     """
     if element is None:
         return None
@@ -90,7 +90,7 @@ def read_rotor(document: Document, element: Element | None) -> Rotor | None:
 
 
 def _checked_rotor(document: Document, element: Element, rotor: Rotor) -> Rotor:
-    """The rotor with its place, if its numbers are those of one."""
+    """The rotor with its location in the file; raises if its numbers are wrong."""
     if fault := rotor_fault(rotor):
         raise document.error(element, fault)
     place = document.place(element)
@@ -98,7 +98,7 @@ def _checked_rotor(document: Document, element: Element, rotor: Rotor) -> Rotor:
 
 
 def rotor_fault(rotor: Rotor) -> str:
-    """What is wrong with the numbers of a rotor; empty if they are those of one."""
+    """What is wrong with the numbers of a rotor, for a message; empty if nothing is."""
     numbers = {each.field: value for each, value in ROTOR.of(rotor).items()}
     if not all(map(math.isfinite, numbers.values())):
         return "a number of the rotor is not finite"
@@ -118,13 +118,13 @@ def add_rotor(parent: Element, rotor: Rotor) -> None:
 
 
 ROTOR_INERTIA, GEAR_RATIO = "drake:rotor_inertia", "drake:gear_ratio"
-"""Drake's words, of an actuator in URDF and of a joint in SDF; files may leave the prefix out."""
+"""Drake's tags, of an actuator in URDF and of a joint in SDF; files may leave the prefix out."""
 
 
 def drake_armature(
     document: Document, parts: Mapping[str, Element], value: Callable[[Element], float]
 ) -> float:
-    """What Drake's words of a joint add to its own inertia: ratio² times the rotor's."""
+    """The armature that Drake's elements of a joint give: ratio² times the rotor inertia."""
     if (part := parts.get(ROTOR_INERTIA)) is None:
         return 0.0
     ratio = value(parts[GEAR_RATIO]) if GEAR_RATIO in parts else 1.0
@@ -134,7 +134,7 @@ def drake_armature(
 
 
 def add_drake_armature(parent: Element, armature: float, *, as_text: bool) -> None:
-    """An armature in Drake's words, with a ratio of 1; numbers as texts in SDF, else as values."""
+    """Append an armature as Drake's elements, with ratio 1; numbers in texts or in ``value``."""
     for name, value in ((ROTOR_INERTIA, armature), (GEAR_RATIO, 1.0)):
         part = etree.SubElement(parent, f"{{{DRAKE}}}{name.removeprefix('drake:')}")
         if as_text:
@@ -147,14 +147,14 @@ def add_drake_armature(parent: Element, armature: float, *, as_text: bool) -> No
 
 
 def read_transmission(document: Document, element: Element) -> Transmission:
-    """A transmission as ros_control, ros2_control, Drake and PR2 write it.
+    """A transmission as ros_control, ros2_control, Drake or PR2 write it.
 
-    Without rotors it changes no dynamics, so nothing in it is refused but what is wrong in a rotor.
+    Only a transmission with rotors changes the dynamics, so only faults of rotors are refused.
     """
     name = element.get("name", "")
     kind = element.findtext("type") or element.findtext("plugin") or element.get("type") or ""
     actuators = tuple(_actuator(document, part) for part in element.iterfind("actuator"))
-    reduction = _amount(document, element, _REDUCTIONS, must=False)  # PR2 writes it here
+    reduction = _amount(document, element, _REDUCTIONS, must=False)  # as PR2's files write it
     if reduction is not None and len(actuators) == 1 and actuators[0].reduction is None:
         actuators = (replace(actuators[0], reduction=reduction),)
     must = any(actuator.rotor for actuator in actuators)
@@ -176,7 +176,7 @@ def read_transmission(document: Document, element: Element) -> Transmission:
 
 
 def _actuator(document: Document, element: Element) -> Actuator:
-    """An actuator; its rotor by ``<rotor>``, ``<motorInertia>`` or Drake's ``<rotor_inertia>``."""
+    """An actuator, with its rotor from ``<rotor>``, ``<motorInertia>`` or ``<rotor_inertia>``."""
     rotor: Rotor | None = None
     gear_ratio: float | None = None
     for part in element:
@@ -211,16 +211,16 @@ _ACTUATOR_IRRELEVANT = frozenset(
 
 
 def _role(element: Element) -> str:
-    """The role: ros_control writes an element, ros2_control an attribute."""
+    """The role: an element in ros_control, an attribute in ros2_control."""
     return (element.get("role") or element.findtext("role") or "").strip()
 
 
 def _amount(
     document: Document, element: Element, tags: tuple[str, ...], *, must: bool, zero: bool = False
 ) -> float | None:
-    """The number in the first element of these tags, if there is one.
+    """The number in the first element with one of these tags; None if there is none.
 
-    One that cannot be is refused if it ``must`` be right, as a rotor depends on it, else warned of.
+    A wrong number is refused if ``must``, because a rotor depends on it, else warned of.
     """
     for tag in tags:
         if (part := element.find(tag)) is None:
@@ -239,7 +239,7 @@ def _amount(
 
 
 def add_transmission(root: Element, transmission: Transmission, lost: list[str]) -> Element:
-    """A transmission in the words of ros_control, where a reduction divides and is never zero."""
+    """Append a transmission as ros_control's, where a reduction divides and is never zero."""
     element = add(root, "transmission", name=transmission.name)
     if transmission.type:
         add_text(element, "type", transmission.type)
@@ -272,9 +272,9 @@ def add_transmission(root: Element, transmission: Transmission, lost: list[str])
 def with_motors(description: Description) -> Description:
     """The description with a simple transmission for each joint that needs one and has none.
 
-    Those are joints with a finite effort or an armature: readers know no other transmissions, and
-    an armature only as that of a motor. A transmission of another type is replaced by a motor on
-    each of its joints, and warned of.
+    A joint needs one if it has a finite effort or an armature: readers of open trees take armatures
+    from motors, and no other type of transmission. A transmission of another type is replaced by a
+    motor on each of its joints, with a warning.
     """
     joints = {joint.name: joint for joint in description.joints}
     transmissions, driven = [], set[str]()

@@ -1,8 +1,8 @@
-"""Rotors: from what readers found on joints and actuators to bodies and couplings.
+"""Rotors: from elements of joints and actuators to bodies and couplings.
 
 A rotor is given by a moment of inertia and a ratio, with neither pose nor axis. It is taken to turn
-about the axis of the joint that it drives, in a bearing on that joint's parent, and becomes a link,
-a joint and a coupling of one name. Any format's reader may use it.
+about the axis of the joint that it drives, in a bearing on that joint's parent. It becomes a link,
+a joint and a coupling of the same name. The readers of all formats use this module.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from robomodel.tolerances import ROUNDING, SAME
 
 
 def matching(pattern: str, names: Iterable[str]) -> dict[str, list[str]]:
-    """The names that a pattern matches, each with what its wildcards stand for, in order.
+    """The names that a pattern matches, each with the texts its wildcards match, in order.
 
-    Where a wildcard could stand for more or less, it stands for less.
+    Wildcards match as little as possible.
     """
     first, *others = map(re.escape, pattern.split("*"))
-    # atomic groups: what a wildcard stands for is never tried again, as a later fit would not help
+    # atomic groups: the text of a wildcard is never tried again, as a later match would not help
     middle = "".join(f"(?>(.*?){piece})" for piece in others[:-1])
     last = "".join(f"(.*){piece}" for piece in others[-1:])
     matches = ((name, re.fullmatch(first + middle + last, name, re.DOTALL)) for name in names)
@@ -60,7 +60,7 @@ def matching(pattern: str, names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def filled(template: str, stands: Iterable[str]) -> str:
-    """The template with its wildcards in turn replaced by what those of a match stand for."""
+    """The template with its wildcards replaced in turn by these texts."""
     first, *others = template.split("*")
     texts = iter(stands)
     return first + "".join(next(texts, "*") + piece for piece in others)
@@ -70,11 +70,11 @@ def filled(template: str, stands: Iterable[str]) -> str:
 
 
 def rotors_on_joints(description: Description, rotors: Mapping[str, Rotor]) -> Description:
-    """The description with rotors on joints, by their names or by names with wildcards.
+    """The description with rotors on joints, by names of joints that may have wildcards.
 
-    Wildcards mean joints of one degree of freedom; those of a rotor's ``link`` stand for what they
-    stand for in the joint's name. The last rotor of a joint counts. Raises
-    :class:`DescriptionError` for names that mean no joint and for numbers that are no rotor's.
+    Wildcards match joints of one degree of freedom; wildcards in a rotor's ``link`` are replaced by
+    the texts that match in the joint's name. The last rotor given for a joint counts. Raises
+    :class:`DescriptionError` for names that match no joint and for wrong numbers of a rotor.
     """
     joints = {joint.name: joint for joint in description.joints}
     for pattern, rotor in rotors.items():
@@ -94,9 +94,9 @@ def rotors_on_joints(description: Description, rotors: Mapping[str, Rotor]) -> D
 
 
 def driven_by(pattern: str, joints: Mapping[str, Joint]) -> dict[str, list[str]]:
-    """The joints that a name means, perhaps with wildcards, and what these stand for.
+    """The joints that a name with or without wildcards matches, and the texts of the wildcards.
 
-    Raises ValueError if there are none.
+    Raises ValueError if there is none.
     """
     if pattern in joints:
         return {pattern: []}
@@ -113,9 +113,9 @@ def driven_by(pattern: str, joints: Mapping[str, Joint]) -> dict[str, list[str]]
 
 
 def with_rotors(description: Description, *, strict: bool = False) -> Description:
-    """The description with its rotors as links, joints and couplings, and no longer as rotors.
+    """The description with its rotors replaced by links, joints and couplings.
 
-    Every name must mean something, as :func:`robomodel.parsers.checks.check_structure` sees to.
+    Names must be valid: :func:`robomodel.parsers.checks.check_structure` checks them.
     """
     if not any(joint.rotor for joint in description.joints) and not any(
         actuator.rotor for each in description.transmissions for actuator in each.actuators
@@ -129,7 +129,7 @@ def with_rotors(description: Description, *, strict: bool = False) -> Descriptio
             added += _of_transmission(transmission, tree, strict)
     _check_names(added, description)
     _check_twice(added, tree.joints, strict)
-    turning = {each.joint.name: each.joint for each in added}  # links that are rotors turn now
+    turning = {each.joint.name: each.joint for each in added}  # joints of links that are rotors
     return replace(
         description,
         links=(*description.links, *(each.link for each in added if each.link)),
@@ -146,9 +146,10 @@ def with_rotors(description: Description, *, strict: bool = False) -> Descriptio
 
 
 def with_rotor_words(description: Description) -> Description:
-    """The description with rotors as words where :func:`with_rotors` makes the same of them again.
+    """The inverse of :func:`with_rotors`: bodies that are rotors become ``<rotor>`` elements.
 
-    As it is where it does not: where a rotor was changed since, or has another name or place.
+    Returns the description unchanged if :func:`with_rotors` would not restore it exactly, because
+    a rotor was changed or has another name or place.
     """
     joints = {joint.name: joint for joint in description.joints}
     links = {link.name: link for link in description.links}
@@ -192,7 +193,7 @@ def with_rotor_words(description: Description) -> Description:
         transmissions=tuple(on_actuators(each) for each in description.transmissions),
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to say was said of the file
+        warnings.simplefilter("ignore")  # reading the file has given these warnings
         try:
             again = with_rotors(plain)
         except DescriptionError:
@@ -201,15 +202,16 @@ def with_rotor_words(description: Description) -> Description:
 
 
 def _short(x: float, size: float = 0.0) -> float:
-    """The number without what rounding made of it, in proportion to its own or another size."""
+    """The number without rounding errors, relative to its own or another ``size``."""
     return float(f"{x:.14g}") if abs(x) > ROUNDING * size else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A rotor as a link, the joint on which it turns, and what ties it to the joints it drives.
+    """A rotor as a link, its joint, and the coupling to the joints it drives.
 
-    ``link`` is None where it is one of the robot's; the joint then stands for the one that held it.
+    ``link`` is None if it is an existing link; ``joint`` then replaces the fixed joint that held
+    it.
     """
 
     link: Link | None
@@ -219,7 +221,7 @@ class _Body:
 
 
 class _Tree:
-    """What hangs on what."""
+    """Links and joints by name, and the joint above each link."""
 
     def __init__(self, description: Description) -> None:
         self.description = description
@@ -228,7 +230,7 @@ class _Tree:
         self.above = {joint.child: joint for joint in description.joints}
 
     def body(self, link: str) -> tuple[str, Rows3]:
-        """The link that carries this one by fixed joints, and how this one stands in it."""
+        """The link that carries this one by fixed joints, and the rotation of this one in it."""
         rotation = IDENTITY
         while link in self.above and self.above[link].type == "fixed":
             rotation = matmul(self.above[link].origin.rotation, rotation)
@@ -237,7 +239,7 @@ class _Tree:
 
 
 def _of_joint(joint: Joint, tree: _Tree) -> _Body:
-    """The rotor that a joint has itself; a simple transmission of the joint may give its ratio."""
+    """The body of a joint's own rotor; a simple transmission may give the ratio."""
     rotor = joint.rotor
     assert rotor is not None
     _one_dof(joint, rotor.source)
@@ -256,17 +258,17 @@ def _of_joint(joint: Joint, tree: _Tree) -> _Body:
 
 
 def _whole(joint: TransmittedJoint, actuators: Iterable[Actuator]) -> float | None:
-    """The reduction of a simple transmission, if either end has one."""
+    """The product of the reductions that a simple transmission states; None if there is none."""
     reductions = [joint.reduction, *(actuator.reduction for actuator in actuators)]
     stated = [reduction for reduction in reductions if reduction is not None]
     return math.prod(stated) if stated else None
 
 
 def _is_armature(transmission: Transmission, joints: Mapping[str, Joint]) -> bool:
-    """Whether the rotor is the joint's armature once more, for readers that know rotors only.
+    """Whether the rotor only repeats the joint's armature, for readers that ignore armatures.
 
-    So are open trees written: ``<armature>`` is for us, and a rotor of this inertia for Drake,
-    which adds ratio² times it to the joint's own motion and to nothing else.
+    Open trees are written so: ``<armature>`` for this package, and for Drake a rotor of this
+    inertia, of which Drake adds ratio² times the inertia to the joint's own and nothing else.
     """
     if kind_of(transmission) != SIMPLE or not (
         len(transmission.actuators) == len(transmission.joints) == 1
@@ -282,7 +284,7 @@ def _is_armature(transmission: Transmission, joints: Mapping[str, Joint]) -> boo
 
 
 def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> list[_Body]:
-    """The rotors of a transmission's actuators."""
+    """The bodies of the rotors of a transmission's actuators."""
     joints = tree.joints
     kind, source = kind_of(transmission), transmission.source
     if kind not in KINDS:
@@ -322,9 +324,9 @@ def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> l
 
 
 def _in_order(ends: tuple[Any, ...], what: str, count: int, transmission: Transmission) -> Any:
-    """The joints or actuators by their roles, ``joint1`` and ``joint2``; without roles as they are.
+    """The joints or actuators in the order of their roles, ``joint1`` and ``joint2``, if any.
 
-    A simple transmission needs none.
+    A simple transmission needs no roles.
     """
     if len(ends) != count:
         raise DescriptionError(
@@ -352,9 +354,10 @@ def _one_dof(joint: Joint, source: Source) -> None:
 
 
 def _turning(rotor: Rotor, name: str, tree: _Tree, base: Joint) -> tuple[Link | None, Joint]:
-    """A rotor's new link, if it has one, and its joint: on the parent of ``base``, about its axis.
+    """A rotor's new link, if it needs one, and its joint: on the parent of ``base``, about its
+    axis.
 
-    ``name`` is that of its actuator or joint.
+    ``name`` is the name of its actuator or joint.
     """
     if rotor.link:
         return None, _declared(rotor, tree, base)
@@ -378,7 +381,7 @@ def _turning(rotor: Rotor, name: str, tree: _Tree, base: Joint) -> tuple[Link | 
 
 
 def _declared(rotor: Rotor, tree: _Tree, base: Joint) -> Joint:
-    """The joint of a link that is the rotor: it turns where a fixed joint held it."""
+    """The joint of an existing link that is a rotor, in place of the fixed joint that held it."""
 
     def refused(message: str) -> DescriptionError:
         return DescriptionError(f"the link '{rotor.link}' {message}", rotor.source)
@@ -420,7 +423,7 @@ def _declared(rotor: Rotor, tree: _Tree, base: Joint) -> Joint:
 def _coupled(
     rotor: Rotor, name: str, tree: _Tree, base: Joint, driven: Joint, ratio: float, offset: float
 ) -> _Body:
-    """A rotor geared to one joint: x = ratio (q − offset)."""
+    """A rotor geared to one joint: rotor angle = ratio (q − offset)."""
     link, joint = _turning(rotor, name, tree, base)
     shift = -ratio * offset if offset else 0.0
     ends = rotor_name(name), driven.child, joint.child
@@ -431,7 +434,7 @@ def _coupled(
 def _combined(
     rotor: Rotor, name: str, tree: _Tree, base: Joint, terms: Mapping[str, float], shift: float
 ) -> _Body:
-    """A rotor that several joints turn: x = Σ terms · q − shift."""
+    """A rotor driven by several joints: rotor angle = Σ terms · q − shift."""
     link, joint = _turning(rotor, name, tree, base)
     relation = ((joint.name, 1.0), *((joint, -factor) for joint, factor in terms.items()))
     offset = -shift if shift else 0.0
@@ -443,7 +446,7 @@ def _combined(
 
 
 def _check_names(added: Iterable[_Body], description: Description) -> None:
-    """Refuse rotors whose names are taken."""
+    """Raise for rotors whose names are in use."""
     sources: dict[tuple[str, str], Source] = {}
     sources |= {("link", each.name): each.source for each in description.links}
     sources |= {("joint", each.name): each.source for each in description.joints}
@@ -468,7 +471,7 @@ def _check_names(added: Iterable[_Body], description: Description) -> None:
 
 
 def _check_twice(added: Iterable[_Body], joints: Mapping[str, Joint], strict: bool) -> None:
-    """Warn of joints whose motor may be counted twice, once as armature or in other words."""
+    """Warn of joints whose motor inertia may be counted twice, as armature and as rotor."""
     seen: set[str] = set()
     for each in added:
         if len(each.drives) > 1:

@@ -1,6 +1,6 @@
 """Springs, damping and friction: of joints, of loops, between links, over several joints; Drake's.
 
-Sources of Drake's elements, which its URDF and SDF write alike: its reference of its extensions,
+Drake's elements, which are alike in its URDF and SDF, follow its reference of extensions,
 ``detail_urdf_parser.cc``, ``detail_common.cc``, ``MultibodyPlant::AddTendonConstraint``.
 """
 
@@ -51,7 +51,7 @@ _SPRING_PARTS = frozenset(ENDS)
 
 
 def loop_dynamics(document: Document, element: Element | None, kind: str) -> Fields:
-    """``<dynamics>`` of a loop, which must leave one coordinate."""
+    """Read ``<dynamics>`` of a loop; raises unless the loop leaves one coordinate."""
     if element is not None and kind not in LOOP_COORDINATES:
         raise document.error(
             element,
@@ -67,7 +67,7 @@ def has_dynamics(record: Joint | Loop) -> bool:
 
 
 def read_spring(document: Document, element: Element) -> Spring | JointSpring:
-    """``<spring>`` between two points of two links, or over a sum of joints."""
+    """Read ``<spring>`` between points of two links, or over a sum of joints."""
     values = read(document, element, SPRING)
     name = document.text(element, "name")
     source = document.source(element, f"spring '{name}'")
@@ -94,7 +94,7 @@ def read_spring(document: Document, element: Element) -> Spring | JointSpring:
 
 
 def add_spring(root: Element, spring: Spring | JointSpring) -> Element:
-    """A spring between two points or over joints."""
+    """Append a spring between two points or over joints."""
     element = add(root, "spring", name=spring.name)
     write(element, SPRING, spring)
     if isinstance(spring, Spring):
@@ -105,7 +105,7 @@ def add_spring(root: Element, spring: Spring | JointSpring) -> Element:
 
 
 def rest_length(element: Spring | Loop, at_zero: dict[str, Pose]) -> float:
-    """The length of a rod or a spring between points, by default their distance at zero."""
+    """The length [m] of a rod or a spring between points, by default their distance at zero."""
     if element.length is not None:
         return element.length
     return distance(element.predecessor, element.successor, at_zero)
@@ -122,7 +122,7 @@ _LINEAR = Declaration(
         Attribute("damping", "N s/m", "damping", bound="≥ 0", always=True),
     ),
 )
-_TENDON_NUMBERS = {  # and what each is where it is not given
+_TENDON_NUMBERS = {  # with their defaults
     "offset": 0.0,
     "lower_limit": -math.inf,
     "upper_limit": math.inf,
@@ -133,19 +133,19 @@ _TENDON_NUMBERS = {  # and what each is where it is not given
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """How a format holds values: in an attribute in URDF, as text in SDF; names of bodies, joints.
+    """Where a format holds values, in attributes (URDF) or texts (SDF), and names.
 
-    Each is a function of the element that holds the value.
+    Each field is a function of the element that holds the value.
     """
 
-    number: Callable[..., float]  # also an infinite one with ``infinite=True``
+    number: Callable[..., float]  # with infinite=True, infinite numbers are allowed
     point: Callable[[Element], Vec3]
     body: Callable[[Element], str]
     joint: Callable[[Element], str]
 
 
 def part_of(document: Document, element: Element, tag: str) -> Element:
-    """The child of this tag, which must be there."""
+    """The child with this tag; raises if it is missing."""
     for child in element:
         if shown(child) == tag:
             return child
@@ -153,7 +153,7 @@ def part_of(document: Document, element: Element, tag: str) -> Element:
 
 
 def _ends(document: Document, element: Element, notation: Notation) -> tuple[Anchor, Anchor]:
-    """A point P of a body A and a point Q of a body B."""
+    """The ends: a point P of a body A and a point Q of a body B."""
     prefix, ends = shown(element), []
     for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
         link, at = (part_of(document, element, f"{prefix}_{word}") for word in (body, point))
@@ -162,7 +162,7 @@ def _ends(document: Document, element: Element, notation: Notation) -> tuple[Anc
 
 
 def ball_constraint(document: Document, element: Element, name: str, notation: Notation) -> Loop:
-    """``<drake:ball_constraint>``: a point of body A stays at a point of body B."""
+    """``<drake:ball_constraint>``: a point of body A coincides with a point of body B."""
     source = document.source(element, f"<{BALL_CONSTRAINT}>")
     return Loop(name, "spherical", *_ends(document, element, notation), source=source)
 
@@ -183,10 +183,10 @@ def linear_spring(document: Document, element: Element, name: str, notation: Not
 def add_linear_spring(
     root: Element, spring: Spring, bodies: Sequence[str], points: Sequence[Vec3], *, as_text: bool
 ) -> None:
-    """``<drake:linear_spring_damper>``; values are attributes in URDF and texts in SDF.
+    """Append ``<drake:linear_spring_damper>``; values are attributes in URDF, texts in SDF.
 
-    ``bodies`` and ``points`` are its ends as the file has them. Its name is an attribute of this
-    package's own.
+    ``bodies`` and ``points`` are the ends in the terms of the file. In SDF, the name is an
+    attribute of this package's own namespace.
     """
     element = etree.SubElement(root, f"{{{DRAKE}}}linear_spring_damper")
     element.set(f"{{{CUSTOM}}}name" if as_text else "name", spring.name)
@@ -208,9 +208,9 @@ def add_linear_spring(
 def tendon(
     document: Document, element: Element, name: str, notation: Notation
 ) -> JointSpring | JointCoupling | None:
-    """``<drake:tendon_constraint>``: lower ≤ Σ a q + offset ≤ upper, held by a spring and damper.
+    """``<drake:tendon_constraint>``: lower ≤ Σ a q + offset ≤ upper, kept by a spring and damper.
 
-    None where the bounds leave room between them: it then acts like a stop, which has no record.
+    Returns None if lower < upper: it then acts like a stop, for which there is no record.
     """
     source = document.source(element, f"<{TENDON}>")
     terms, values = [], dict(_TENDON_NUMBERS)
