@@ -275,6 +275,12 @@ def three_in_a_line(d: Design, rng: np.random.Generator) -> int:
     return 0
 
 
+def shaft_in_bearings(d: Design, rng: np.random.Generator) -> int:
+    """Three hinges on one axis: every condition of the loop repeats what the hinges say."""
+    d.ring([x * Z for x in (0.0, rng.uniform(0.4, 0.6), 1.0)], [Z] * 3)
+    return 2
+
+
 FAMILY: dict[str, Maker] = {
     "spherical four-bar": spherical_four_bar,
     "spherical platform": spherical_platform,
@@ -292,6 +298,7 @@ FAMILY: dict[str, Maker] = {
     "tilted four-bar": tilted_four_bar,
     "shaky ring": shaky_ring,
     "three in a line": three_in_a_line,
+    "shaft in bearings": shaft_in_bearings,
     "parallelograms in series": parallelograms_in_series,
     "parallelogram flat by 1e-2": nearly_flat(1e-2),
     "parallelogram flat by 1e-3": nearly_flat(1e-3),

@@ -48,7 +48,14 @@ def check(name: str, seed: int, noise: float) -> None:
 @pytest.mark.parametrize("noise", [0.0, 1e-8, 1e-6])
 @pytest.mark.parametrize(
     "name",
-    few(FAMILY, "spherical four-bar", "welded parallelogram", "tilted four-bar", "shaky ring"),
+    few(
+        FAMILY,
+        "spherical four-bar",
+        "welded parallelogram",
+        "tilted four-bar",
+        "shaky ring",
+        "shaft in bearings",
+    ),
 )
 def test_linkages_have_the_mobility_that_was_meant(name: str, noise: float) -> None:
     check(name, 0, noise)
@@ -59,6 +66,22 @@ def test_linkages_have_the_mobility_that_was_meant(name: str, noise: float) -> N
 @pytest.mark.parametrize("name", FAMILY)
 def test_all_linkages_have_the_mobility_that_was_meant(name: str, noise: float) -> None:
     check(name, 1, noise)
+
+
+def test_a_shaft_in_two_bearings_moves_as_in_one() -> None:
+    """A loop all of whose conditions repeat what its hinges say changes nothing."""
+    text, _ = instance("shaft in bearings", 3, 0.0)
+    shaft, plain = loaded(text), loaded(text[: text.index("<loop")] + "</robot>")
+    assert shaft is not None
+    assert plain is not None
+    np.testing.assert_array_equal(shaft.neutral(), [0.0, 0.0])
+    np.testing.assert_array_equal(shaft.configuration({"j0": 0.7}), [0.7, 0.0])
+    q, v = np.array([0.3, -0.4]), np.array([0.5, 0.2])
+    close(shaft.close(q), q, 1e-12)
+    for name, arguments in {"aba": (q, v, v), "crba": (q,)}.items():
+        close(getattr(rm, name)(shaft, *arguments), getattr(rm, name)(plain, *arguments), 1e-12)
+    one, other = (rm.simulate(m, q, v, duration=0.05) for m in (shaft, plain))
+    close(one.q[-1], other.q[-1], 1e-10)
 
 
 @pytest.mark.parametrize(("seed", "noise"), [(2, 0.0), (2, 1e-6), (4, 0.0)])

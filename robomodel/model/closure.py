@@ -28,6 +28,8 @@ from robomodel.model.joints import Array, JointModel, Mask, Places, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, SINGULAR, TINY
 
+COUNTS = 0.01  # singular value of a condition that some joint opens by its size, or a radian
+
 
 @dataclass(frozen=True, slots=True)
 class LinearCoupling:
@@ -298,7 +300,7 @@ def close(
         if not len(active):
             break
         away = geometry.difference(q[active], start[active])[:, free] if nearest else None
-        step = _newton_step(values, jacobian, away, rank)
+        step = _newton_step(values, jacobian, away, _shares(geometry, jacobian, rank))
         longest = np.maximum(_largest(step[:, looped]), TINY)
         step *= (damping[active] * np.minimum(1.0, 0.5 / longest))[:, None]
         move = np.zeros((len(active), geometry.nv))
@@ -325,7 +327,18 @@ def close(
     return q.reshape(*batch, q.shape[-1]), worst.reshape(batch)
 
 
-def _newton_step(values: Array, jacobian: Array, away: Array | None, rank: float) -> Array:
+def _shares(geometry: Geometry, jacobian: Array, rank: float) -> Array:
+    """For each K (n, rows, columns) the share of the largest singular value that counts as zero.
+
+    It is ``rank``, but where nothing opens the loops: there the largest itself is rounding.
+    """
+    size = np.linalg.norm(jacobian, axis=(1, 2))
+    least = COUNTS * min(1.0, geometry.scale)
+    shares: Array = rank * np.maximum(1.0, least / np.maximum(size, TINY))
+    return shares
+
+
+def _newton_step(values: Array, jacobian: Array, away: Array | None, rank: Array) -> Array:
     """The step of least norm that meets the linearised conditions.
 
     With ``away``, the motion back to the start, it is the step that ends nearest to the start.

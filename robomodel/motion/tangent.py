@@ -226,7 +226,7 @@ class _Loops:
 
     def _least(self, right: Vector) -> list[Scalar]:
         """y with K y = right: the least one, or the one with z = 0."""
-        columns = zip(*self.rows, strict=True)
+        columns = [[row[i] for row in self.rows] for i in range(len(self.basis[0]))]
         if self.redundant:
             return self.factors.solve([dot(column, right) for column in columns])
         weights = self.factors.solve(right)

@@ -118,7 +118,8 @@ class Nearest:
             along = [dot(direction, away) for direction in basis]
             open_ = added(values, [dot(row, along) for row in rows])
             forces = Factorization(gram(rows, rows)).solve(open_)
-            combined = subtracted(along, [dot(column, forces) for column in transposed(rows)])
+            pulled = [dot([row[i] for row in rows], forces) for i in range(len(basis))]
+            combined = subtracted(along, pulled)
             step = [dot(column, combined) for column in transposed(basis)]
             result[cluster.index] = Step(step, values)
         return result

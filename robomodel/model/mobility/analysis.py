@@ -20,7 +20,7 @@ from numpy.polynomial import Polynomial as Power
 from robomodel.description import Loop, Vec3
 from robomodel.description.poses import sine
 from robomodel.errors import DescriptionError, Source, few
-from robomodel.model.closure import Geometry, close
+from robomodel.model.closure import COUNTS, Geometry, close
 from robomodel.model.constraints import (
     Block,
     Constraint,
@@ -59,6 +59,7 @@ from robomodel.model.mobility.exploration import (
     describe_gaps,
     distances_from_start,
     explore,
+    largest,
     outside_limits,
     regularity,
     sample,
@@ -366,13 +367,11 @@ def added_ranks(problem: ClusterProblem, jacobian: Array) -> tuple[list[int], li
     Ranks are generic: the largest over the samples.
     """
     geometry = problem.geometry
-    size = np.linalg.norm(jacobian, axis=(1, 2))
+    size = largest(np.linalg.norm(jacobian, axis=(1, 2))[:, None])
 
     def rank(rows: list[int]) -> int:
         singular = np.linalg.svd(jacobian[:, rows], compute_uv=False)
-        return int(
-            np.max(np.sum(singular > problem.tolerance.rank * size[:, None], axis=1), initial=0)
-        )
+        return int(np.max(np.sum(singular > problem.tolerance.rank * size, axis=1), initial=0))
 
     of_loops, couplings = _row_numbers(problem)
     repeated = [rank(couplings[: n + 1]) == rank(couplings[:n]) for n in range(len(couplings))]
@@ -406,7 +405,8 @@ def rows_to_keep(problem: ClusterProblem, jacobian: Array, ranks: list[int]) -> 
         right = np.linalg.pinv(jacobian[:, couplings]) @ jacobian[:, couplings]
         reduced = jacobian - jacobian @ right
     stacked = np.concatenate(list(reduced), axis=1)
-    reference = float(np.max(np.linalg.norm(np.concatenate(list(jacobian), axis=1), axis=1)))
+    lengths = np.linalg.norm(np.concatenate(list(jacobian), axis=1), axis=1)
+    reference = float(np.max(lengths, initial=COUNTS))
     candidates = [row for rows, rank in zip(of_loops, ranks, strict=True) if rank for row in rows]
     keep: list[int] = []
     while candidates:

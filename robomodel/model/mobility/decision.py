@@ -24,7 +24,7 @@ from robomodel.model.closure import Geometry
 from robomodel.model.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
 from robomodel.model.joints import Array, Floating, Mask
 from robomodel.model.mobility import ClusterProblem
-from robomodel.model.mobility.exploration import outside_limits
+from robomodel.model.mobility.exploration import largest, outside_limits
 from robomodel.spatial import (
     ZERO,
     Mat,
@@ -527,8 +527,8 @@ def _first_rank(
     at_start = float(Points.at(problem, problem.start[None]).open[0])
     before = at_start if at_start < LARGEST_ROUNDING else float(gap)
     singular = Points.at(problem, q[None]).singular[0]
-    low = int(np.sum(singular > NOT_ROUNDING * singular[0]))
-    high = int(np.sum(singular > ROUNDING * singular[0]))
+    low = int(np.sum(singular > NOT_ROUNDING * largest(singular)))
+    high = int(np.sum(singular > ROUNDING * largest(singular)))
     for rank in range(low, min(high, columns - 1) + 1):
         dropped = float(singular[rank])  # more than rounding is a condition, or a singular start
         shown = max(before, float(gap), dropped if dropped <= LARGEST_ROUNDING else 0.0, NOTHING)

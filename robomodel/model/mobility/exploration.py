@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from robomodel.errors import NOWHERE, argument, few
-from robomodel.model.closure import Geometry, ToNearest, close
+from robomodel.model.closure import COUNTS, Geometry, ToNearest, close
 from robomodel.model.constraints import Distance, LoopJoint, Perpendicular, Polynomial
 from robomodel.model.joints import Array, Mask, Prismatic, Revolute
 from robomodel.model.mobility import (
@@ -162,7 +162,7 @@ class ClosedConfigurations:
     @property
     def off(self) -> float:
         """The largest singular value beyond the rank, as a share of the largest of all."""
-        dropped = self.singular[:, self.rank :] / np.maximum(self.singular[:, :1], TINY)
+        dropped = self.singular[:, self.rank :] / largest(self.singular)
         return float(np.max(dropped, initial=0.0))
 
     @property
@@ -175,14 +175,13 @@ class ClosedConfigurations:
         """The least singular value within the rank, as a share of the largest (median)."""
         if not self.rank or self.rank > self.singular.shape[1]:
             return 1.0
-        share = self.singular[:, self.rank - 1] / np.maximum(self.singular[:, 0], TINY)
+        share = self.singular[:, self.rank - 1 : self.rank] / largest(self.singular)
         return float(np.median(share))
 
     @property
     def weakest(self) -> float:
         """The last singular value, as a share of the largest (the largest over the samples)."""
-        last, largest = self.singular[:, -1], self.singular[:, 0]
-        return float(np.max(last / np.maximum(largest, TINY)))
+        return float(np.max(self.singular[:, -1:] / largest(self.singular)))
 
     @property
     def apart(self) -> bool:
@@ -235,7 +234,16 @@ class ClosedConfigurations:
 def decomposed(problem: ClusterProblem, jacobian: Array) -> tuple[Array, Array, Array]:
     """Singular values, ranks and right singular vectors of the conditions' Jacobians."""
     _, singular, right = np.linalg.svd(jacobian)
-    return singular, np.sum(singular > problem.tolerance.rank * singular[:, :1], axis=1), right
+    return singular, np.sum(singular > problem.tolerance.rank * largest(singular), axis=1), right
+
+
+def largest(singular: Array) -> Array:
+    """The largest singular value (..., 1) of conditions, or a small one of conditions that count.
+
+    Where nothing opens the loops, as in a door on two hinges, the largest itself is rounding.
+    """
+    result: Array = np.maximum(singular[..., :1], COUNTS)
+    return result
 
 
 def _most_mobile(problem: ClusterProblem, q: Array, moving: Array) -> Array:
