@@ -266,6 +266,7 @@ def test_ranges_of_several_freedoms() -> None:
         assert np.min(x) - 0.045 < found.lower < np.min(x) + 1e-6
         assert np.max(x) - 1e-6 < found.upper < np.max(x) + 0.045
     assert rm.joint_range(model, "A").lower_by == "C"
+    assert "rad or less (limit of 'C') to" in str(rm.joint_range(model, "A"))
     assert rm.joint_range(model, "B").upper_by == "D"
 
 

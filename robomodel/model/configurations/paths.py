@@ -47,12 +47,14 @@ class RangeEnd:
     """What ends a joint's range, and at which position of it.
 
     ``kind``: "limit" of the joint ``by``, "dead point" of the loop or coupling ``by``, or "" where
-    nothing ends it.
+    nothing ends it. ``searched``: it is the farthest that searches among several freedoms have
+    reached; the joint may go farther by ways that they have not taken.
     """
 
     position: float
     kind: Kind
     by: str
+    searched: bool = False
 
     def __str__(self) -> str:
         words = {

@@ -88,9 +88,10 @@ class JointRange:
             return f"'{self.joint}' turns fully{held}"
         unit = units_of(self.slides).position
         ends = [
-            f"{end.position:.4g} {unit} ({end})" if math.isfinite(end.position) else "no end"
-            for end in (self.lower_end, self.upper_end)
-        ]
+            f"{end.position:.4g} {unit}{beyond if end.searched else ''} ({end})"
+            if math.isfinite(end.position) else "no end"
+            for end, beyond in ((self.lower_end, " or less"), (self.upper_end, " or more"))
+        ]  # fmt: skip
         return f"'{self.joint}' goes from {ends[0]} to {ends[1]}{held}"
 
 
@@ -101,7 +102,8 @@ def joint_range(model: Model, joint: str, q: ArrayLike | None = None) -> JointRa
     rest while others move, and G is infinite), that ends it; what is beyond is on another branch.
     Joints, dependent and rotor joints too, are looked at with the limits of their cluster, from
     where a limit is exceeded already no further. With several freedoms, the ends are the farthest
-    tops of climbs from neutral and from where random walks lead; they are exact as such.
+    tops of climbs from neutral and from where random walks lead; they are exact as such, but other
+    ways may lead farther: ``str()`` says "or more" (``searched`` of an end).
 
     Args:
         model: The robot.
@@ -228,8 +230,7 @@ def without_spins(
 
     Held, such a hinge makes its ball a universal joint, with dead points that the rod has not.
     """
-    joint_of = {c: name for name, link in zip(cluster.joints, cluster.geometry.links, strict=True)
-                for c in link.freedoms}  # fmt: skip
+    joint_of = _joints_by_column(cluster)
     names = [joint_of[c] for c in held]
     free = {spin.coordinate(names) for spin in find_spins(model)
             if joint_of[column] not in spin.joints}  # fmt: skip
@@ -239,6 +240,12 @@ def without_spins(
 def column_of(cluster: Cluster, joint: str) -> int:
     """Where in a cluster's spanning velocities a joint's first one is."""
     return cluster.geometry.links[cluster.joints.index(joint)].v
+
+
+def _joints_by_column(cluster: Cluster) -> dict[int, str]:
+    """The joint of each of a cluster's spanning velocities."""
+    pairs = zip(cluster.joints, cluster.geometry.links, strict=True)
+    return {c: name for name, link in pairs for c in link.freedoms}
 
 
 def _places(cluster: Cluster) -> dict[int, int]:
@@ -279,10 +286,11 @@ def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = (
         reduced = _reduced(model, cluster.index, wanted)
     at = next(i for i, link in enumerate(links) if column in link.freedoms)
     group = next((group for group in reduced.groups if at in group), frozenset({at}))
-    turning = {name for spin in find_spins(model) for name in spin.joints
-               if cluster.joints[at] not in spin.joints}  # fmt: skip
-    spinning = frozenset(c for name, link in zip(cluster.joints, links, strict=True)
-                         if name in turning for c in link.freedoms)  # fmt: skip
+    joint_of = _joints_by_column(cluster)
+    independent = [joint_of[c] for c in cluster.columns]
+    turning = {name for spin in find_spins(model) if spin.coordinate(independent)
+               for name in spin.joints if cluster.joints[at] not in spin.joints}  # fmt: skip
+    spinning = frozenset(c for c, name in joint_of.items() if name in turning)
     return _part(model, cluster.index, reduced, group, spinning)
 
 
@@ -498,7 +506,8 @@ def _driven(
             parts.append((abs(ratio), ratio * end.position, end))
         total = _offset(body, mine[0]) + sum(x for _, x, _ in parts)
         largest = max(parts, key=lambda each: (math.isinf(each[1]), each[0]))[2]
-        ends.append(RangeEnd(total, largest.kind, largest.by))
+        searched = any(end.searched for _, _, end in parts)
+        ends.append(RangeEnd(total, largest.kind, largest.by, searched))
     return ends[0], ends[1]
 
 

@@ -47,8 +47,6 @@ def extremes(
     that the start has beyond a limit go no further.
     """
     low, high = (_Climb(part, column, sign, start).end(further) for sign in (-1.0, 1.0))
-    if column not in part.limited and high.position - low.position >= part.endless(column):
-        return RangeEnd(-math.inf, "", ""), RangeEnd(math.inf, "", "")
     return low, high
 
 
@@ -85,7 +83,10 @@ class _Climb:
         if best.kind:
             tops = [self._top(q) for q in self._farther(further())]
             best = max(best, *tops, key=lambda top: top.height)
-        return RangeEnd(self.sign * best.height, best.kind, best.by)
+        farthest = not best.kind or (
+            best.kind == "limit" and best.by == self.part.names[self.column]
+        )
+        return RangeEnd(self.sign * best.height, best.kind, best.by, searched=not farthest)
 
     def _top(self, q: Array) -> _Top:
         """Uphill as far as it goes: along the gradient, then by Newton's method."""
