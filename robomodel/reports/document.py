@@ -90,8 +90,9 @@ class Table:
         marks = [' class="number"' if number else "" for number in self.numeric]
         yield '<div class="wide"><table class="numbers">'
         if any(self.columns):
-            heads = zip(marks, self.columns, strict=True)
-            yield f"<tr>{''.join(f'<th{m}>{escape(x)}</th>' for m, x in heads)}</tr>"
+            titles = zip(marks, self.columns, strict=True)
+            heads = "".join(f"<th{mark}>{escape(title)}</th>" for mark, title in titles)
+            yield f"<thead><tr>{heads}</tr></thead>"
         for n, row in enumerate(self.rows):
             cells = [
                 f"<td{mark or (LONG if len(text) > WRAPPED else '')}>{escape(text)}</td>"
@@ -253,7 +254,8 @@ class Section:
             yield f"<details><summary>{escape(self.title)}</summary>" if self.folded else heading
         for kind, parts in groupby(shown, type):
             if kind is Findings:
-                yield '<table class="findings"><tr><th></th><th>where</th><th>what</th></tr>'
+                yield '<table class="findings"><thead><tr>'
+                yield "<th></th><th>where</th><th>what</th></tr></thead>"
                 yield from (each.html() for each in parts if isinstance(each, Findings))
                 yield "</table>"
             elif kind is Plot:
