@@ -30,7 +30,7 @@ from robomodel.parsers.shared.motors import motor_fault
 from robomodel.tolerances import SAME
 
 ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
-"""Beginnings of ``<custom>`` texts with the numbers of an actuator's or a joint's motor."""
+"""Prefixes of ``<custom>`` texts with the numbers of an actuator's or a joint's motor."""
 
 _INTEGRATES = ("mjDYN_INTEGRATOR", "mjDYN_PID", "mjDYN_MUSCLE", "mjDYN_USER")
 _TENDON = 3  # mjtTrn
@@ -41,7 +41,7 @@ class Motors(CompiledSection):
     """The motors of a model's actuators and joints."""
 
     def noted(self, key: str, source: Source) -> Motor | None:
-        """The motor in the ``<custom>`` text of this name."""
+        """The motor in the ``<custom>`` text ``key``; None without such a text."""
         words = self.elements.compiled.custom.get(key, "").split()
         if not words:
             return None
@@ -62,7 +62,7 @@ class Motors(CompiledSection):
     def of_actuator(
         self, number: int, name: str, terms: Terms | None, gear: float, source: Source
     ) -> Motor | None:
-        """What an actuator can do before its gear; None where the file has no limits for it."""
+        """The motor of an actuator, before its gear; None if the file gives no limits for it."""
         if not terms or not gear:
             return None
         noted = self.noted(ACTUATOR_MOTOR + name, source)
@@ -75,7 +75,7 @@ class Motors(CompiledSection):
         return motor if MOTOR.of(motor) else None
 
     def _effort(self, number: int, source: Source) -> float:
-        """The largest force: of a limited force, or of a limited control with a plain gain."""
+        """The largest force: the limit of force, or the limit of control times a plain gain."""
         import mujoco
 
         model = self.model
@@ -108,7 +108,7 @@ class Motors(CompiledSection):
         return max(abs(low), abs(high))
 
     def _let_through(self, number: int, terms: Terms) -> float:
-        """What a joint or tendon takes of its actuator, where that limits it."""
+        """The limit that a joint or tendon puts on its actuator's force; infinite without one."""
         if int(self.model.actuator_trntype[number]) == _TENDON:
             kind, row = "tendon", int(self.model.actuator_trnid[number, 0])
         else:
@@ -118,7 +118,7 @@ class Motors(CompiledSection):
         return float(max(abs(getattr(self.model, f"{kind}_actfrcrange")[row])))
 
     def _dc(self, number: int) -> Motor | None:
-        """A ``<dcmotor>``, of which only some releases know: its constants, and its voltage."""
+        """The constants and voltage of a ``<dcmotor>``, which only some releases have."""
         import mujoco
 
         model = self.model
@@ -136,22 +136,22 @@ _DRIVES_JOINT, _DRIVES_TENDON = (0, 1), 3  # mjtTrn
 _DRIVES_BODIES = {2: "sites by a crank", 4: "a site", 5: "what touches a body"}
 
 _Amount: TypeAlias = tuple[str, Source, Terms, float]
-"""What acts on joints: its name, its place, the joints' coefficients, how much."""
+"""A quantity that acts on joints: name, location, the joints' coefficients, amount."""
 
 
 @dataclass
 class Actuators(CompiledSection):
-    """The actuators of a model, and what of them and of tendons turns as joints do."""
+    """The actuators of a model, and the inertia and damping that they add to joints."""
 
     ties: EqualityConstraints
 
     @cached_property
     def motors(self) -> Motors:
-        """What they can do."""
+        """The motors of actuators and joints."""
         return Motors(self.elements)
 
     def _drives(self, actuator: int) -> tuple[Terms | None, float]:
-        """The joints that an actuator moves and their coefficients, and its gear."""
+        """The joints that an actuator moves, with their coefficients; and its gear."""
         model = self.model
         kind, driven = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
         gear = float(model.actuator_gear[actuator, 0])
@@ -165,7 +165,7 @@ class Actuators(CompiledSection):
         return node.tag if node else ""
 
     def _of_actuators(self, quantity: str) -> Iterator[tuple[str, Source, Terms | None, float]]:
-        """What actuators have of a quantity, of which only some releases of MuJoCo know."""
+        """Armature or damping of actuators, times gear², if the release of MuJoCo has it."""
         for actuator, value in enumerate(getattr(self.model, f"actuator_{quantity}", ())):
             if value:
                 name, source = self.elements.called("actuator", actuator, self._tag(actuator))
@@ -182,7 +182,7 @@ class Actuators(CompiledSection):
     def _applied(
         self, amounts: Iterable[tuple[str, Source, Terms | None, float]], what: str, kind: str
     ) -> list[_Amount]:
-        """Those that act on joints of one freedom, by those of the joints that nothing holds."""
+        """The amounts that act on joints of one freedom, without joints that a constraint locks."""
         applied = []
         for name, source, terms, amount in amounts:
             moved = tuple((joint, k) for joint, k in terms or () if joint not in self.ties.locked)
@@ -209,21 +209,21 @@ class Actuators(CompiledSection):
 
     @cached_property
     def added(self) -> dict[str, dict[int, float]]:
-        """What actuators of single joints add to the armature and the damping of each."""
+        """The armature and damping that actuators of single joints add, by quantity and joint."""
         amounts = {"armature": self._spinning, "damping": self._damped}
         return {quantity: _of_single_joints(each) for quantity, each in amounts.items()}
 
     def dampers(self) -> Iterator[JointSpring]:
-        """The damping of actuators that move several joints by a tendon."""
+        """The damping of actuators that move several joints through a tendon."""
         for actuator, source, terms, damping in self._damped:
             if len(terms) > 1:
                 names = tuple((self.elements.joints[joint], k) for joint, k in terms)
                 yield JointSpring(f"{actuator}_damping", names, damping=damping, source=source)
 
     def rotors(self) -> tuple[list[Link], list[Joint], list[JointCoupling]]:
-        """The armature of a tendon of several joints, as that of a massless rotor's joint.
+        """The armature of tendons over several joints, as armatures of massless rotors' joints.
 
-        The rotor turns as the tendon moves, on the body that carries all of these joints.
+        A rotor turns with the tendon's length, on the body that carries all of these joints.
         """
         links: list[Link] = []
         joints: list[Joint] = []
@@ -254,7 +254,7 @@ class Actuators(CompiledSection):
         return self.elements.bodies[bodies.pop()]
 
     def _why_none(self, actuator: int) -> str:
-        """Why an actuator is not among the robot's; empty for one that is."""
+        """Why an actuator is left out; empty for one that is kept."""
         kind = int(self.model.actuator_trntype[actuator])
         terms, gear = self._drives(actuator)
         if kind in _DRIVES_BODIES:
@@ -270,7 +270,7 @@ class Actuators(CompiledSection):
         return ""
 
     def transmissions(self) -> Iterator[Transmission]:
-        """Every actuator, with the joints of one freedom that it moves, if it moves such."""
+        """Every actuator, with the joints of one freedom that it moves, if any."""
         for number in range(self.model.actuator_trnid.shape[0]):
             tag = self._tag(number)
             name, source = self.elements.called("actuator", number, tag)
@@ -294,7 +294,7 @@ class Actuators(CompiledSection):
 
 
 def _of_single_joints(amounts: Iterable[_Amount]) -> dict[int, float]:
-    """How much acts on each joint, of what acts on one alone."""
+    """The amount on each joint, from those that act on a single joint."""
     added: dict[int, float] = defaultdict(float)
     for _, _, terms, amount in amounts:
         if len(terms) == 1:

@@ -1,4 +1,4 @@
-"""MuJoCo's equality constraints, soft there, as loops, couplings, mimics; tendons, springs."""
+"""MuJoCo's equality constraints as exact loops, couplings and mimics; tendons and springs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from robomodel.tolerances import SAME
 
 Terms: TypeAlias = tuple[tuple[int, float], ...]
 """Joints and coefficients."""
-_Ends: TypeAlias = Sequence[tuple[int, Pose]]  # two bodies, and what is tied in each
+_Ends: TypeAlias = Sequence[tuple[int, Pose]]  # two bodies, and the tied frame in each
 
 _EQUALITY_KINDS = ("connect", "weld", "joint", "tendon")  # by mjtEq
 _WRAP_JOINT, _WRAP_SITE = 1, 3  # mjtWrap
@@ -40,7 +40,7 @@ _OBJECT_SITE = 6  # mjtObj
 
 @dataclass(frozen=True, slots=True)
 class _Tie:
-    """An equality constraint that ties something: its number, its kind, its name and its place."""
+    """An active equality constraint: its number, kind, name and location."""
 
     number: int
     kind: str
@@ -52,8 +52,8 @@ class _Tie:
 class EqualityConstraints(CompiledSection):
     """The equality constraints of a model.
 
-    ``mimics`` are by the name of the joint that follows another. They, ``loops`` and ``couplings``
-    are there once the constraints are :meth:`read`.
+    ``mimics`` are by the name of the following joint. They, ``loops`` and ``couplings`` are filled
+    by :meth:`read`.
     """
 
     loops: list[Loop] = field(default_factory=list)
@@ -62,7 +62,7 @@ class EqualityConstraints(CompiledSection):
 
     @cached_property
     def ties(self) -> list[_Tie]:
-        """The equality constraints that are active."""
+        """The active equality constraints."""
         if self.elements.disabled("EQUALITY", "CONSTRAINT"):
             return []
         ties, names = [], Names()
@@ -79,7 +79,7 @@ class EqualityConstraints(CompiledSection):
 
     @cached_property
     def locked(self) -> dict[int, float]:
-        """Joints that a constraint of nothing else holds in one position: they are fixed there."""
+        """Joints that a constraint on them alone holds, and their positions; read as fixed."""
         held: dict[int, float] = {}
         used: list[int] = []
         for tie in self.ties:
@@ -100,12 +100,12 @@ class EqualityConstraints(CompiledSection):
         return int(self.model.eq_obj1id[tie.number]), int(self.model.eq_obj2id[tie.number])
 
     def _polynomial(self, tie: _Tie) -> list[float]:
-        """The coefficients of ``polycoef``; of what follows nothing only the constant counts."""
+        """The coefficients of ``polycoef``; only the constant if there is no second joint."""
         constant, *powers = (float(x) for x in self.model.eq_data[tie.number, :5])
         return [constant, *powers] if self._ends(tie)[1] >= 0 else [constant, 0.0]
 
     def _line(self, tie: _Tie) -> tuple[float, float]:
-        """The constant and the slope of ``polycoef``; an error if it is no line."""
+        """The constant and the slope of ``polycoef``; raises if it has higher terms."""
         constant, slope, *higher = self._polynomial(tie)
         if any(higher):
             raise DescriptionError(
@@ -124,9 +124,9 @@ class EqualityConstraints(CompiledSection):
         self.loops = _hinged(self.loops)
 
     def _couple(self, tie: _Tie) -> None:
-        """y - y0 = Σ aᵢ (x - x0)ⁱ of two joints.
+        """Read y - y0 = Σ aᵢ (x - x0)ⁱ of two joints.
 
-        Where it is a line, y mimics x, unless it follows another one.
+        If it is linear, y becomes a mimic of x, unless it already follows another joint.
         """
         first, second = self._ends(tie)
         constant, slope, *higher = self._polynomial(tie)
@@ -156,12 +156,12 @@ class EqualityConstraints(CompiledSection):
             self.mimics[y] = Mimic(x, slope, offset)
 
     def _loop(self, tie: _Tie) -> None:
-        """``connect`` and ``weld``, between bodies or sites."""
+        """Read ``connect`` and ``weld``, between bodies or sites."""
         model, data = self.model, self.model.eq_data[tie.number]
         ends = self._ends(tie)
         kind: LoopType = "spherical" if tie.kind == "connect" else "fixed"
         if tie.kind == "weld" and not data[10]:
-            kind = "spherical"  # a torquescale of zero leaves the rotation free
+            kind = "spherical"  # with a torquescale of zero the rotation is free
         if int(model.eq_objtype[tie.number]) == _OBJECT_SITE:
             poses = [pose(model.site_pos[site], model.site_quat[site]) for site in ends]
             ends = int(model.site_bodyid[ends[0]]), int(model.site_bodyid[ends[1]])
@@ -172,7 +172,7 @@ class EqualityConstraints(CompiledSection):
         self._between(tie, kind, tuple(zip(ends, poses, strict=True)))
 
     def _between(self, tie: _Tie, kind: LoopType, ends: _Ends, length: float | None = None) -> None:
-        """A loop between two bodies, unless it ties nothing or what is moved by hand."""
+        """Add a loop between two bodies, unless no joint separates them or one is a mocap body."""
         if any(self.model.body_mocapid[body] >= 0 for body, _ in ends):
             message = "ties to a body that is moved by hand (mocap); it is left out"
             self.elements.warn_at(message, tie.source, "tie to mocap")
@@ -191,7 +191,7 @@ class EqualityConstraints(CompiledSection):
         return range(first, first + count)
 
     def terms(self, tendon: int) -> Terms | None:
-        """The joints and coefficients (none is 0) of a fixed tendon; None for a spatial one."""
+        """The joints and nonzero coefficients of a fixed tendon; None for a spatial one."""
         terms: dict[int, float] = {}
         for wrap in self._wraps(tendon):
             if int(self.model.wrap_type[wrap]) != _WRAP_JOINT:
@@ -209,7 +209,7 @@ class EqualityConstraints(CompiledSection):
         return [(int(model.site_bodyid[site]), Pose(vec(model.site_pos[site]))) for site in sites]
 
     def _tendons(self, tie: _Tie) -> None:
-        """L1 - L1(0) = a0 + a1 (L2 - L2(0)) of fixed tendons, or a constant L1 of two sites."""
+        """Read L1 - L1(0) = a0 + a1 (L2 - L2(0)) of fixed tendons, or a constant distance."""
         model = self.model
         first, second = self._ends(tie)
         constant, slope = self._line(tie)
@@ -254,9 +254,9 @@ class EqualityConstraints(CompiledSection):
 
 
 def _hinged(loops: Sequence[Loop]) -> list[Loop]:
-    """The loops, with those that are one mechanical joint joined.
+    """The loops, with those merged that together form one mechanical joint.
 
-    Two points at which the same two links meet make a hinge; a point and a rod may make a universal
+    Two common points of the same two links form a hinge; a point and a rod may form a universal
     joint.
     """
     joined_loops: list[Loop] = []
@@ -277,7 +277,7 @@ def _hinged(loops: Sequence[Loop]) -> list[Loop]:
 
 
 def _universal(point: Loop, rod: Loop) -> Loop | None:
-    """The universal joint where a rod holds two directions from a point at right angles."""
+    """The universal joint of a point and a rod that keeps two directions perpendicular, or None."""
     axes = []
     squares = 0.0
     for end, other in (
@@ -296,7 +296,7 @@ def _universal(point: Loop, rod: Loop) -> Loop | None:
 
 
 def _hinge(first: Loop, second: Loop) -> Loop | None:
-    """The hinge about the line through the points of two loops; None if they are not so placed."""
+    """The hinge about the line through the points of two loops; None if these do not match."""
     ends = (first.predecessor.origin, first.successor.origin)
     others = (second.predecessor.origin, second.successor.origin)
     arms = [minus(b.xyz, a.xyz) for a, b in zip(ends, others, strict=True)]
@@ -307,7 +307,7 @@ def _hinge(first: Loop, second: Loop) -> Loop | None:
         apply(transpose(end.rotation), (x / length, y / length, z / length))
         for end, (x, y, z) in zip(ends, arms, strict=True)
     ]
-    if math.dist(*axes) <= SAME:  # an axis of the sites that are there
+    if math.dist(*axes) <= SAME:  # both ends give the same axis
         axis = vec(snapped(a) for a in axes[0])
         return replace(first, type="revolute", axis=axis)
     one, other = map(_turned, (first.predecessor, first.successor), axes)
@@ -315,7 +315,7 @@ def _hinge(first: Loop, second: Loop) -> Loop | None:
 
 
 def _turned(end: Anchor, axis: Vec3) -> Anchor:
-    """The anchor in axes of which the first is this one."""
+    """The anchor in axes whose first one is ``axis``."""
     k, images = align(axis)
     columns = transpose(images)
     turned = transpose((columns[k], columns[(k + 1) % 3], columns[(k + 2) % 3]))
@@ -323,7 +323,7 @@ def _turned(end: Anchor, axis: Vec3) -> Anchor:
 
 
 _BALL = 1  # mjtJoint
-_KIND = "spring"  # of what is suspicious
+_KIND = "spring"  # of the warnings
 _BEYOND = "the terms beyond the linear one are"
 
 
@@ -334,7 +334,7 @@ class Springs(CompiledSection):
     ties: EqualityConstraints
 
     def of_joint(self, number: int) -> tuple[float, float]:
-        """Stiffness and reference of a joint: of slides, hinges and balls."""
+        """Stiffness and reference of the spring at a slide, hinge or ball joint."""
         model, elements = self.model, self.elements
         stiffness, source = float(model.jnt_stiffness[number]), elements.joint_source(number)
         if elements.has("jnt_stiffnesspoly", number):

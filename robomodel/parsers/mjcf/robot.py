@@ -1,13 +1,13 @@
-"""MJCF to a description: what MuJoCo compiles, without what it softens.
+"""MJCF to a description: MuJoCo's compiled model with its soft constraints read as exact ones.
 
-MuJoCo resolves defaults, classes, angles, frames and inertias; :mod:`robomodel.parsers.mjcf.source`
-hands it the file. Its bodies and joints become links and joints whose positions are MuJoCo's, the
-rest loops and couplings (:mod:`robomodel.parsers.mjcf.constraints`) and transmissions
-(:mod:`robomodel.parsers.mjcf.actuators`). docs/mjcf.md lists every element.
+MuJoCo resolves defaults, classes, angles, frames and inertias of the file that
+:mod:`robomodel.parsers.mjcf.source` prepares. Bodies and joints become links and joints with
+MuJoCo's positions, the rest becomes loops and couplings (:mod:`robomodel.parsers.mjcf.constraints`)
+and transmissions (:mod:`robomodel.parsers.mjcf.actuators`). docs/mjcf.md lists every element.
 
-In MuJoCo, ``ref`` is the reading of a joint where the file places its body, so the joint displaces
-the body by q - ref; a joint whose ``pos`` is not the body's origin has a link of its own there; the
-joints of a body act one after the other.
+In MuJoCo, ``ref`` is the position of a joint where the file places its body, so that the joint
+displaces the body by q - ref. A joint whose ``pos`` is not the body's origin gets a link of its own
+there. The joints of a body act one after the other.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ from robomodel.tolerances import NO_LIMIT
 
 _BODY_NUMBERS = ("mass", "inertia", "ipos", "iquat", "pos", "quat")
 INDEPENDENT = "robomodel_independent:"
-"""Beginning of a ``<custom>`` text on whether the joint named after it is independent:
-true or false, or a word for each of its freedoms. MJCF has no word for it."""
+"""Prefix of a ``<custom>`` text with the flag ``independent`` of the joint named after it:
+true or false, or one word for each freedom. MJCF has no such attribute."""
 VELOCITY_LIMIT = "robomodel_velocity_limit:"
-"""What a ``<custom>`` number begins with that is the velocity limit of the joint named after it."""
+"""Prefix of a ``<custom>`` number with the velocity limit of the joint named after it."""
 EFFORT_LIMIT = "robomodel_effort_limit:"
-"""The same of an effort limit that MuJoCo does not take: 0, or that of several freedoms."""
+"""The same for an effort limit that MuJoCo does not accept: 0, or of several freedoms."""
 
 ENDS = (".predecessor", ".successor")  # of names of sites at the ends of loops and springs
 _HIDDEN_GROUP = 3  # MuJoCo's viewer shows the geoms of groups 0, 1 and 2
-_RUBBING = 1.0  # the sliding friction of a geom that is given none
-_GREY = (0.5, 0.5, 0.5, 1.0)  # the colour of a geom that is given none
-_JOINTS: dict[str, JointType] = {  # of MuJoCo's those without limits
+_RUBBING = 1.0  # default sliding friction of a geom
+_GREY = (0.5, 0.5, 0.5, 1.0)  # default colour of a geom
+_JOINTS: dict[str, JointType] = {  # of MuJoCo's types; hinges depend on their limits
     "free": "floating",
     "ball": "spherical",
     "slide": "prismatic",
@@ -81,7 +81,7 @@ _SHAPES: dict[int, ShapeKind] = {  # by mjtGeom
 
 @dataclass
 class _Bodies(CompiledSection):
-    """The bodies of a model; of its joints those that a constraint holds are no joints."""
+    """The bodies of a model and their joints, except joints that a constraint locks."""
 
     ties: EqualityConstraints
     actuators: Actuators
@@ -106,9 +106,9 @@ class _Bodies(CompiledSection):
         return Link(self.elements.bodies[body], inertial, source, tuple(shapes))
 
     def _shapes(self, geom: int) -> Iterator[Shape]:
-        """What is seen and what touches: a geom that does both gives two shapes.
+        """Visual and collision shapes of a geom, which may be both.
 
-        A geom that touches nothing is only seen; one of a group that the viewer hides is not.
+        A geom without contacts is a visual, unless it is in a group that the viewer hides.
         """
         model, standing = self.model, self.elements.compiled.standing
         name = self.elements.name("geom", geom)
@@ -130,10 +130,10 @@ class _Bodies(CompiledSection):
                 return
             file, size = self._from_here(mesh.path, geom), mesh.scale
         elif node is not None and "mesh" in node.attributes and model is standing:
-            return  # fitted to a mesh that was not read
+            return  # fitted to a mesh that cannot be read
         material = int(model.geom_matid[geom])
         colour = model.mat_rgba[material] if material >= 0 else model.geom_rgba[geom]
-        a, b, c, d = (round(float(value), 7) for value in colour)  # MuJoCo's is single precision
+        a, b, c, d = (round(float(value), 7) for value in colour)  # MuJoCo has single precision
         rgba = None if (a, b, c, d) == _GREY else (a, b, c, d)
         touches = bool(model.geom_contype[geom] or model.geom_conaffinity[geom])
         seen = not touches or model.geom_group[geom] < _HIDDEN_GROUP
@@ -141,7 +141,7 @@ class _Bodies(CompiledSection):
         source = self.elements.source("geom", geom, f"geom '{written}'" if written else "<geom>")
         rubbing: float | None = float(model.geom_friction[geom][0])
         if rubbing == _RUBBING and (node is None or "friction" not in node.attributes):
-            rubbing = None  # the file leaves MuJoCo's own
+            rubbing = None  # MuJoCo's default is not stated in the file
         roles: tuple[tuple[Literal["visual", "collision"], bool], ...]
         roles = ("visual", seen), ("collision", touches)
         for role in (role for role, is_one in roles if is_one):
@@ -149,7 +149,7 @@ class _Bodies(CompiledSection):
             yield Shape(role, kind, size, origin, file, written, rgba, source, friction=friction)
 
     def _from_here(self, path: str, geom: int) -> str:
-        """A path from the folder of the file that a geom is in; it counts from the main file's."""
+        """A path relative to the main file's folder, made relative to a geom's file's folder."""
         main = os.path.dirname(self.elements.compiled.root.source.file)
         here = os.path.dirname(self.elements.source("geom", geom, "").file)
         if os.path.isabs(path) or main == here:
@@ -157,10 +157,10 @@ class _Bodies(CompiledSection):
         return os.path.relpath(os.path.join(main, path), here).replace(os.sep, "/")
 
     def frames(self) -> Iterator[tuple[Link, Joint]]:
-        """The named sites and cameras: links without mass, fixed to those of their bodies.
+        """Named sites and cameras as massless links fixed to their bodies' links.
 
-        A camera looks along -z of its frame. Sites that the writer makes for ends of loops and of
-        springs are none.
+        A camera looks along -z of its frame. Sites at ends of loops and springs that this package's
+        writer adds are left out.
         """
         model = self.model
         for kind, bodies, xyz, turns in (
@@ -187,8 +187,8 @@ class _Bodies(CompiledSection):
     def chain(self, body: int) -> tuple[list[Joint], list[Link]]:
         """The joints that lead to a body, and the massless links between them.
 
-        The body's frame is carried along: each joint turns it about a point p of it, so a joint's
-        own frame stands at p, and what follows starts from there, at -p.
+        Each joint turns the body about a point p in the body's frame, so the joint's own frame is
+        at p, and what follows is at -p from there.
         """
         if body == 0:
             return [], []
@@ -228,14 +228,14 @@ class _Bodies(CompiledSection):
         return joints, links
 
     def _displacement(self, joint: int, by: float) -> Pose:
-        """How a joint displaces by so much; a ball joint is never displaced."""
+        """The displacement of a joint at a position; the identity for a ball joint."""
         if not by:
             return AT_ORIGIN
         kind = _JOINTS[JOINT_KINDS[int(self.model.jnt_type[joint])]]
         return tidy(displacement(kind, vec(self.model.jnt_axis[joint]), (by,)))
 
     def _joint(self, number: int, parent: str, child: str, origin: Pose) -> Joint:
-        """The joint with its properties; of its freedoms MJCF has all alike."""
+        """The joint with its properties; MJCF gives one value for all freedoms of a joint."""
         model, name = self.model, self.elements.joints[number]
         source = self.elements.joint_source(number)
         kind = JOINT_KINDS[int(model.jnt_type[number])]
@@ -300,7 +300,7 @@ class _Bodies(CompiledSection):
 
 
 def read_mjcf(document: Document) -> Description:
-    """The description of an MJCF document; what is suspicious is added to its issues.
+    """Read an MJCF document; warnings are added to its issues.
 
     Raises :class:`DescriptionError` for what cannot be read, and ImportError without MuJoCo.
     """
@@ -352,7 +352,7 @@ def _description(elements: CompiledElements) -> Description:
 
 
 def _check_finite(elements: CompiledElements) -> None:
-    """Refuse numbers so large that MuJoCo's own arithmetic overflowed."""
+    """Raise if numbers are so large that MuJoCo's arithmetic overflowed."""
     import numpy as np
 
     model = elements.model
@@ -373,7 +373,7 @@ def _check_finite(elements: CompiledElements) -> None:
 
 
 def _warn_of_forces(elements: CompiledElements) -> None:
-    """Note forces of the file that no function applies and that are not kept."""
+    """Warn of forces in the file that are neither kept nor applied."""
     model = elements.model
     for joint in range(model.njnt):
         if elements.has("dof_dampingpoly", int(model.jnt_dofadr[joint])):

@@ -1,10 +1,10 @@
-"""From an MJCF document to MuJoCo's compiled model: files, safety, and a line for every complaint.
+"""From an MJCF document to MuJoCo's compiled model: files, safety, lines of errors.
 
-MuJoCo itself never sees a file or a path. The document and what it includes are read here into one
-tree of :class:`SourceElement`, which keeps what mechanics needs; that is written as a text with one
-element a line, so that a line in MuJoCo's message is an element of the file. Meshes are replaced by
-a small solid; only where the inertia of a body turns out to depend on a mesh is its file read, and
-handed over as bytes.
+MuJoCo itself sees no file and no path. The document and its includes are read here into one tree of
+:class:`SourceElement` with the elements that mechanics needs. The tree is written as text with one
+element a line, so that a line number in MuJoCo's message identifies an element of the file. Meshes
+are replaced by a small solid; a mesh file is read, and passed as bytes, only if the inertia of a
+body depends on it.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _MAX_DEPTH = 250  # of elements: MuJoCo's own readers recurse
 _MODELS = (".xml", ".mjcf")
 
 MARK = "\ue000"
-"""Within the names that are given by the reader; no file has this private character."""
+"""Part of the names that the reader gives; files must not contain this private character."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """Where the files that a model names are: ``within`` its own folder ``path``, None for a text.
+    """The folder ``within`` the main file's folder ``path`` (None for a text), to resolve files.
 
-    Paths count from the folder of the main file, also those in the models that it attaches.
+    Paths are relative to the folder of the main file, also in models that it attaches.
     """
 
     path: str | None
@@ -55,27 +55,27 @@ class Folder:
 
     @staticmethod
     def of(file: str) -> Folder:
-        """The folder of a document's file, if it is one."""
+        """The folder of a document's file; :data:`NO_FOLDER` for a text."""
         return Folder(os.path.dirname(file) if os.path.isfile(file) else None)
 
     def joined(self, *steps: str) -> str:
-        """The path of a file here, from the main folder, with slashes only."""
+        """The path of a file in this folder, relative to the main folder, with slashes only."""
         return posixpath.join(self.within, *(step.replace("\\", "/") for step in steps))
 
     def first(self, *paths: str) -> str:
-        """The first of these paths that leads to a file here, else the first one."""
+        """The first of these paths that exists, else the first one."""
         here = () if self.path is None else paths
         return next((p for p in here if os.path.isfile(os.path.join(self.path or "", p))), paths[0])
 
     def read(
         self, path: str, node: SourceElement, endings: tuple[str, ...], most: int
     ) -> tuple[bytes, str]:
-        """The content of a file and what to call it; refuses what no model needs.
+        """The content and the name of a file; refuses files that no model needs.
 
-        ``most``: bytes that it may have.
+        ``most``: limit of its size [bytes].
 
         Raises :class:`DescriptionError` for paths that are not followed, FileNotFoundError for
-        files that are not there.
+        missing files.
         """
         what = f"the file {spelled(path)}"
 
@@ -106,9 +106,9 @@ NO_FOLDER = Folder(None)
 
 @dataclass(slots=True, eq=False)
 class SourceElement:
-    """An element of the file that MuJoCo is to see, and where it stands.
+    """An element that is passed to MuJoCo, and its location in the file.
 
-    ``folder`` is that of its own file, which the main one may include from elsewhere.
+    ``folder`` is the folder of its own file, which the main file may include from elsewhere.
     """
 
     tag: str
@@ -118,11 +118,11 @@ class SourceElement:
     children: list[SourceElement] = field(default_factory=list)
 
     def error(self, message: str) -> DescriptionError:
-        """The error to raise for what is wrong with it."""
+        """The error to raise for a fault of the element."""
         return DescriptionError(message, self.source)
 
     def walk(self) -> Iterator[SourceElement]:
-        """The element and all below it, in the file's order."""
+        """The element and all below it, in the order of the file."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -130,13 +130,13 @@ class SourceElement:
             stack.extend(reversed(node.children))
 
     def find(self, tag: str) -> Iterator[SourceElement]:
-        """The children of this tag."""
+        """The children with this tag."""
         return (child for child in self.children if child.tag == tag)
 
 
 @dataclass(slots=True)
 class SourceReader:
-    """Reads documents with all that they include; each file once, and not endlessly much."""
+    """Reads documents with their includes, each file once, up to a total size."""
 
     strict: bool
     issues: list[Issue]
@@ -144,7 +144,7 @@ class SourceReader:
     remaining_bytes: int = xml.MAX_BYTES
 
     def tree(self, document: Document, folder: Folder) -> SourceElement:
-        """The document's elements, included ones in the place of their ``<include>``."""
+        """The document's elements, with includes expanded."""
         root = _node(document, document.root, folder)
         self._add(document, document.root, root, (folder, folder), 1)
         return root
@@ -157,7 +157,7 @@ class SourceReader:
         folders: tuple[Folder, Folder],
         depth: int,
     ) -> None:
-        """Add what is in an element; ``folders`` are the model's and this document's own."""
+        """Append the contents of an element; ``folders``: the model's, then this document's."""
         if depth > _MAX_DEPTH:
             raise node.error(f"elements are nested more than {_MAX_DEPTH} deep")
         for below in element:
@@ -170,9 +170,9 @@ class SourceReader:
                 self._add(document, below, child, folders, depth + 1)
 
     def open(self, node: SourceElement, *folders: Folder) -> tuple[Document, Folder]:
-        """The document that ``node`` names in its ``file``, and the folder it stands in.
+        """The document that ``node`` names in its ``file``, and its folder.
 
-        It is looked for in one folder after the other.
+        Tries the folders in turn.
         """
         written = node.attributes.get("file")
         if not written:
@@ -211,14 +211,14 @@ def _node(document: Document, element: xml.Element, folder: Folder) -> SourceEle
 
 
 UNNAMED = "MuJoCo Model"
-"""What MuJoCo calls a model without a name."""
+"""MuJoCo's name for a model without one."""
 MAX_COPIES = 10_000
-"""How many copies the ``replicate`` and ``attach`` elements of a file may make."""
-_MAX_MESH_PARAMETER = 200.0  # of builtin meshes: the size of what they make grows with its square
+"""Limit of the copies that the ``replicate`` and ``attach`` elements of a file make."""
+_MAX_MESH_PARAMETER = 200.0  # of builtin meshes, whose size grows with its square
 
 
 _BODIES = {"worldbody": "body", "frame": "body", "replicate": "body"}
-_IRRELEVANT = {  # what has no mechanics, and may have what size a file likes
+_IRRELEVANT = {  # without mechanics; removed, as their size is not limited
     "mujoco": words("size statistic visual contact sensor keyframe custom extension"),
     "asset": words("texture skin"),
     "default": words("texture light pair"),
@@ -226,12 +226,12 @@ _IRRELEVANT = {  # what has no mechanics, and may have what size a file likes
     "body": words("light"),
     "material": words("layer"),
 }
-_DROPPED = {  # attributes that MuJoCo is not to see
+_DROPPED = {  # attributes that are not passed to MuJoCo
     "compiler": words(
         "meshdir texturedir assetdir strippath discardvisual fusestatic usethread saveinertial "
         "savecompiled savecanonical passthrough"
     ),
-    "option": words(  # of solvers and contacts; some of any version is unknown to others
+    "option": words(  # of solvers and contacts; some exist in some versions only
         "timestep apirate impratio tolerance ls_tolerance noslip_tolerance mpr_tolerance "
         "ccd_tolerance sleep_tolerance o_margin o_solref o_solimp o_friction integrator collision "
         "cone jacobian solver iterations ls_iterations noslip_iterations mpr_iterations "
@@ -243,11 +243,11 @@ _DROPPED = {  # attributes that MuJoCo is not to see
         "fwdinv invdiscrete multiccd sleep"
     ),
 }
-_KEPT = {  # and the only ones that it is to see
+_KEPT = {  # elements of which only these attributes are passed
     "material": words("name class rgba"),
     "hfield": words("name size"),
     "camera": words("name class pos quat axisangle xyaxes zaxis euler"),
-    "plugin": words(  # of an actuator, which drives what any other one does
+    "plugin": words(  # of an actuator, which acts like any other one
         "name class joint jointinparent tendon site refsite body slidersite cranksite cranklength "
         "gear armature"
     ),
@@ -261,22 +261,22 @@ _KINDS = {
     "spatial": "tendon",
     "fixed": "tendon",
 }
-_WORDS = words(  # attributes that hold names or words; in others, "nan" is a number
+_WORDS = words(  # attributes with names or words, in which "nan" is not a number
     "name class childclass model prefix file mesh hfield material body body1 body2 site site1 "
     "site2 geom sidesite joint joint1 joint2 tendon tendon1 tendon2 cranksite slidersite refsite "
     "jointinparent frame target sep meshdir texturedir assetdir plugin instance"
 )
 _NOT_A_NUMBER = re.compile(r"(^|\s)[-+]?nan", re.IGNORECASE)
 _INFINITE = re.compile(r"(^|\s)[-+]?inf", re.IGNORECASE)
-_STAND_IN = "1 0 0 -1 0 0 0 2 0 0 -2 0 0 0 3 0 0 -3"  # an octahedron: centred, its axes principal
+_STAND_IN = "1 0 0 -1 0 0 0 2 0 0 -2 0 0 0 3 0 0 -3"  # octahedron, centred, principal axes
 
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """A mesh asset as the file has it; ``path`` is relative to the model's folder.
+    """A mesh asset of the file; ``path`` is relative to the model's folder.
 
-    ``path`` is None for a mesh that is no file; ``node`` is the element as written, ``stand_in``
-    the one in the tree.
+    ``path`` is None for a mesh without a file; ``node`` is the element as written, ``stand_in`` its
+    replacement in the tree.
     """
 
     node: SourceElement
@@ -286,14 +286,14 @@ class Mesh:
 
     @property
     def moved(self) -> bool:
-        """Whether the coordinates in its file are moved before they are scaled."""
+        """Whether the vertices of its file are translated or rotated before they are scaled."""
         return "refpos" in self.node.attributes or "refquat" in self.node.attributes
 
 
 def element_named(
     names: Mapping[tuple[str, str], SourceElement], kind: str, name: str
 ) -> SourceElement | None:
-    """The element of this name, else the one whose name is most of this one: copies get more."""
+    """The element of this name, else the longest name contained in it: copies get longer ones."""
     if (node := names.get((kind, name))) is not None:
         return node
     contained = [contained for of, contained in names if of == kind and contained in name]
@@ -302,7 +302,7 @@ def element_named(
 
 @dataclass(slots=True)
 class Whole:
-    """What the models of a file share: the main one, and those that it attaches."""
+    """State shared by the models of a file: the main one, and those that it attaches."""
 
     reader: SourceReader
     issues: list[Issue] = field(default_factory=list)
@@ -310,40 +310,40 @@ class Whole:
     meshes: dict[str, Mesh] = field(default_factory=dict)
     attached: list[tuple[SourceElement, SourceElement]] = field(
         default_factory=list
-    )  # a <model> and its tree
+    )  # <model> elements and their trees
     sensors: list[Sensor] = field(default_factory=list)
     serial: int = 0
 
     def named(self, kind: str, name: str) -> SourceElement | None:
-        """The element that the compiled one of this name came from."""
+        """The element of the file from which the compiled element of this name came."""
         return element_named(self.names, kind, name)
 
     def fresh(self) -> str:
-        """A name that no other element has, nor any with something added to it."""
+        """A name that neither equals nor begins any other name."""
         self.serial += 1
         return f"{MARK}{self.serial}_"
 
 
 @dataclass(slots=True)
 class Preparation:
-    """Makes a model's tree what MuJoCo is to see.
+    """Prepares a model's tree for MuJoCo.
 
-    What is irrelevant goes, what is dangerous is refused, what has no name is given one.
+    Removes irrelevant elements, refuses dangerous ones, and names the unnamed.
     """
 
     whole: Whole
     folder: Folder
-    sizes: dict[str, int] = field(default_factory=dict)  # elements of each model that is attached
-    copies: int = 0  # elements that replicate and attach make
+    sizes: dict[str, int] = field(default_factory=dict)  # number of elements of attached models
+    copies: int = 0  # number of elements that replicate and attach make
 
     def prepare(self, root: SourceElement, *, attached: bool = False) -> None:
-        """Change the tree; an attached model's meshes get names of their own."""
+        """Change the tree in place; meshes of an attached model get unique names."""
         for section in root.find("sensor"):
             self.whole.sensors += [
                 Sensor(node.attributes.get("name", ""), node.tag, node.source)
                 for node in section.children
             ]
-        for node in root.walk():  # which goes no further than what is left
+        for node in root.walk():  # visits only what is left
             node.children = [child for child in node.children if not self._drops(node, child)]
         if attached:
             mark = self.whole.fresh()
@@ -359,12 +359,12 @@ class Preparation:
             for model in section.find("model"):
                 self._model(model)
         self._clean(root, "", named=True, copies=1)
-        # what muscles can reach would be found by simulating them
+        # the length range of muscles would be computed by simulation
         none = SourceElement("lengthrange", {"mode": "none"}, root.source)
         root.children.append(SourceElement("compiler", {}, root.source, children=[none]))
 
     def _drops(self, node: SourceElement, child: SourceElement) -> bool:
-        """Whether a child has nothing to do with mechanics."""
+        """Whether a child is irrelevant to mechanics; raises for shapes from plugins."""
         where = _BODIES.get(node.tag, node.tag)
         if child.tag in _IRRELEVANT.get(where, ()):
             return True
@@ -380,7 +380,7 @@ class Preparation:
         return True
 
     def _clean(self, node: SourceElement, section: str, *, named: bool, copies: int) -> None:
-        """Refuse, rewrite and name, element by element; all these stand in ``section``."""
+        """Refuse, rewrite and name the elements of ``section`` one by one."""
         for child in node.children:
             where = section or child.tag
             if child.tag in _SOFT:
@@ -404,7 +404,7 @@ class Preparation:
             self._clean(child, where, named=keeps, copies=below)
 
     def _without_empty(self, node: SourceElement) -> None:
-        """Remove numbers that are empty: of those that it requires MuJoCo takes any."""
+        """Remove empty attributes: for required ones, MuJoCo would take arbitrary numbers."""
         for name, value in list(node.attributes.items()):
             if name not in _WORDS and not value.strip():
                 self.whole.issues.append(
@@ -413,7 +413,7 @@ class Preparation:
                 del node.attributes[name]
 
     def _name(self, node: SourceElement, kind: str) -> None:
-        """Note where an element stands; give it a name if it has none."""
+        """Record the location of an element; give it a name if it has none."""
         name = node.attributes.get("name")
         if not name:
             name = node.attributes["name"] = self.whole.fresh()
@@ -423,7 +423,7 @@ class Preparation:
 
     @staticmethod
     def _assets(root: SourceElement) -> tuple[str, bool]:
-        """The folder of meshes as written, and whether file names lose their own path."""
+        """The folder of meshes as written, and whether the folders of file names are stripped."""
         settings: dict[str, str] = {}
         for compiler in root.find("compiler"):
             settings |= compiler.attributes
@@ -434,7 +434,7 @@ class Preparation:
     def _mesh(
         self, node: SourceElement, assets: tuple[str, bool], scales: Mapping[str, str], mark: str
     ) -> None:
-        """Put a stand-in into the tree, and keep the element of the file."""
+        """Replace a mesh by a stand-in, and keep the element of the file."""
         _name_by_file(node)
         name = mark + node.attributes.get("name", "")
         mesh = SourceElement(node.tag, dict(node.attributes), node.source)
@@ -443,7 +443,7 @@ class Preparation:
             folder, strip = assets
             if strip:
                 path = self.folder.joined(folder, file.replace("\\", "/").rpartition("/")[2])
-            else:  # else beside the file that names it
+            else:  # relative to the file that names it
                 beside = node.folder.joined(file)
                 path = self.folder.first(self.folder.joined(folder, file), beside)
         written = node.attributes.get("scale", scales.get(node.attributes.get("class", "main"), ""))
@@ -459,7 +459,7 @@ class Preparation:
         self.whole.names["mesh", name] = node
 
     def _model(self, node: SourceElement) -> None:
-        """A model that this one attaches parts of is prepared as this one is."""
+        """Prepare a model that this one attaches parts of."""
         document, folder = self.whole.reader.open(node, node.folder, self.folder)
         tree = self.whole.reader.tree(document, folder)
         inner = Preparation(self.whole, folder)
@@ -471,7 +471,7 @@ class Preparation:
 
 
 def _rewrite(node: SourceElement, section: str) -> None:
-    """Attributes that MuJoCo is not to see, or to see otherwise; numbers that are none."""
+    """Remove or rewrite attributes for MuJoCo; raises for numbers that are not finite."""
     attributes, tag = node.attributes, node.tag
     if tag in _DROPPED:
         node.attributes = {k: v for k, v in attributes.items() if k not in _DROPPED[tag]}
@@ -493,14 +493,14 @@ def _rewrite(node: SourceElement, section: str) -> None:
 
 
 def _name_by_file(node: SourceElement) -> None:
-    """An asset without a name is called after its file."""
+    """Name an asset without a name after its file, as MuJoCo does."""
     file = node.attributes.get("file", "").replace("\\", "/")
     if file and not node.attributes.get("name"):
         node.attributes["name"] = file.rpartition("/")[2].rpartition(".")[0]
 
 
 def _mesh_scales(root: SourceElement) -> dict[str, str]:
-    """The scale of meshes, by default class."""
+    """The scales of meshes by default class."""
     scales: dict[str, str] = {}
     stack = [(node, "1 1 1") for node in root.find("default")]
     while stack:
@@ -513,7 +513,7 @@ def _mesh_scales(root: SourceElement) -> dict[str, str]:
 
 
 def _count(node: SourceElement) -> int:
-    """How many copies an element makes of what is in it."""
+    """The number of copies that an element makes of its contents."""
     product = 1
     for value in _numbers(node.attributes.get("count", "1"), node, "count"):
         product *= max(1, int(min(max(value, 1.0), 1e9)))
@@ -532,11 +532,11 @@ _MESH_GEOM = 7  # mjtGeom
 
 @dataclass(frozen=True, slots=True)
 class CompiledFile:
-    """MuJoCo's model, what each of its elements was in the file, and what is suspicious.
+    """MuJoCo's compiled model, and the elements of the file behind it.
 
-    ``standing`` is the same model with stand-ins for all meshes, in which geoms are placed as the
-    file places them. The inertias of the bodies ``unweighed`` depend on meshes that could not be
-    read. ``custom`` are the file's ``<custom>`` texts and numbers.
+    ``standing`` is the same model with stand-ins for all meshes, in which geoms have the poses of
+    the file. The inertias of the bodies ``unweighed`` depend on meshes that could not be read.
+    ``custom`` are the ``<custom>`` texts and numbers of the file.
     """
 
     model: Any
@@ -549,36 +549,36 @@ class CompiledFile:
     sensors: tuple[Sensor, ...] = ()
 
     def node(self, kind: str, name: str) -> SourceElement | None:
-        """The element of the file that the compiled one came from, however renamed by copying."""
+        """The element of the file from which a compiled element came, also if it is a copy."""
         return element_named(self.names, kind, name)
 
     def mesh(self, name: str) -> Mesh | None:
-        """The mesh asset that the compiled one came from."""
+        """The mesh asset from which a compiled mesh came."""
         node = self.node("mesh", name)
         return self.meshes[node.attributes["name"]] if node else None
 
     def source(self, kind: str, name: str, label: str) -> Source:
-        """Where the compiled element stands, called ``label``."""
+        """The location of a compiled element, under the name ``label``."""
         node = self.node(kind, name)
         place = node.source if node else self.root.source
         return Source(place.file, place.line, label)
 
     def written(self, name: str) -> str:
-        """The name, if it is the file's; else nothing."""
+        """The name if the file gives it; else empty."""
         return "" if MARK in name else name
 
 
 _ALONE = Lock()  # MuJoCo has one handler of warnings for all threads
 _LINE = re.compile(r",? line (\d+)")
 _HEAD = re.compile(r"^((XML )?Error: |could not parse model file with error: )+")
-_Parts = tuple[dict[str, str], dict[str, bytes]]  # a mesh's attributes, and the files they name
+_Parts = tuple[dict[str, str], dict[str, bytes]]  # a mesh's attributes, and its files
 
 
 def compile_mjcf(document: Document) -> CompiledFile:
-    """MuJoCo's compiled model of the document.
+    """MuJoCo's compiled model of the document; warnings are added to the document's issues.
 
-    Raises :class:`DescriptionError` for what cannot be read or compiled, and ImportError where
-    MuJoCo is not installed. What is suspicious is added to the document's issues.
+    Raises :class:`DescriptionError` for what cannot be read or compiled, and ImportError if MuJoCo
+    is not installed.
     """
     folder = Folder.of(document.file)
     reader = SourceReader(document.strict, document.issues)
@@ -607,7 +607,7 @@ _NONE: frozenset[int] = frozenset()
 
 
 class _Compiler:
-    """Writes the tree with one element a line, has MuJoCo compile it, and finds what it means."""
+    """Writes the tree with one element a line, compiles it, and explains MuJoCo's errors."""
 
     def __init__(self, root: SourceElement, whole: Whole) -> None:
         try:
@@ -623,7 +623,7 @@ class _Compiler:
         self.issues: list[Issue] = []
 
     def model(self, meshes: Mapping[SourceElement, _Parts]) -> Any:
-        """The compiled model; ``meshes`` are these in place of their stand-ins."""
+        """The compiled model; ``meshes`` replace their stand-ins."""
         lines: list[SourceElement | None] = []
         texts = {
             model.attributes["file"]: _text(tree, meshes, lines).encode()
@@ -651,22 +651,22 @@ class _Compiler:
         self.issues = [
             Issue(f"MuJoCo warns: {what}", source)
             for what, source in (self._explained(warning, lines) for warning in warnings)
-            if "deprecated" not in what  # a matter of words, not of mechanics
+            if "deprecated" not in what  # about syntax, not about mechanics
         ]
         return model
 
     def _explained(self, message: str, lines: Sequence[SourceElement | None]) -> tuple[str, Source]:
-        """What MuJoCo complains of, and the element of the file that it is about."""
+        """MuJoCo's error without the reader's names, and the element that it is about."""
         number = _LINE.search(message)
         node = lines[int(number[1]) - 1] if number and int(number[1]) <= len(lines) else None
         what = _HEAD.sub("", message.strip().splitlines()[0] if message.strip() else "")
         return re.sub(f"'[^']*{MARK}[^']*'", "''", what), (node or self.root).source
 
     def weighed(self, standing: Any, folder: Folder) -> tuple[Any, frozenset[int]]:
-        """The model with those meshes real on which inertias depend.
+        """The model with the actual meshes on which inertias depend.
 
-        Returns the bodies whose inertia remains unknown for want of a file too; only such as are
-        fixed to the world may.
+        Also returns the bodies whose inertia is unknown because a file is missing; these are fixed
+        to the world, others raise.
         """
         meshes = self.whole.meshes
         changed = self._changed(standing, {}, meshes)
@@ -689,7 +689,7 @@ class _Compiler:
     def _changed(
         self, model: Any, real: Mapping[SourceElement, _Parts], names: Iterable[str]
     ) -> list[int]:
-        """The bodies whose inertia changes when the stand-ins of these meshes are made larger."""
+        """The bodies whose inertia changes if the stand-ins of these meshes are enlarged."""
         larger = {}
         for name in names:
             node = self.whole.meshes[name].stand_in
@@ -700,7 +700,7 @@ class _Compiler:
         return [i for i in range(model.nbody) if any((a[i] != b[i]).any() for a, b in pairs)]
 
     def _on(self, standing: Any, bodies: Iterable[int]) -> list[str]:
-        """The meshes on these bodies, and those that no geom of the model has."""
+        """The meshes on these bodies, and those that no geom of the model names."""
         meshes, used = self.whole.meshes, dict[int, set[str]]()
         for geom in range(standing.ngeom):
             number, name = int(standing.geom_dataid[geom]), ""
@@ -709,7 +709,7 @@ class _Compiler:
                 name = str(standing.mesh(number).name)
                 mesh = self.whole.named("mesh", name)
                 name = mesh.attributes["name"] if mesh else ""
-            elif node is not None:  # a box, say, that is fitted to a mesh
+            elif node is not None:  # for example, a box that is fitted to a mesh
                 name = node.attributes.get("mesh", "")
             used.setdefault(int(standing.geom_bodyid[geom]), set()).add(name)
         here = set().union(*(used.get(body, ()) for body in bodies))
@@ -718,7 +718,7 @@ class _Compiler:
 
 
 def _real(mesh: Mesh, folder: Folder, fresh: str, allowance: Allowance) -> _Parts:
-    """A mesh as the file has it, with the content of its own file."""
+    """The attributes of a mesh in the file, with the content of its mesh file."""
     dropped = ("content_type", "material", "file")
     attributes = {k: v for k, v in mesh.node.attributes.items() if k not in dropped}
     attributes["name"] = mesh.stand_in.attributes["name"]
@@ -763,17 +763,17 @@ def _text(
 # --- elements of the compiled model: names, places, poses -----------------------------------------
 
 JOINT_KINDS = ("free", "ball", "slide", "hinge")
-"""MuJoCo's joints, by mjtJoint."""
+"""MuJoCo's types of joints, by mjtJoint."""
 LEAST_SCALAR = 2
-"""The first of them that has one freedom: slides and hinges."""
+"""Index of the first type with one freedom (slides and hinges)."""
 
 
 @dataclass
 class CompiledElements:
-    """A compiled model by names of the file, and what is suspicious in it.
+    """A compiled model with names of the file, and its warnings.
 
-    Bodies are links; unnamed ones are called ``body_3`` after their number, and joints without a
-    name after body and kind, as in ``shin_hinge``.
+    Bodies are links; unnamed ones are named by number (``body_3``), unnamed joints by body and type
+    (``shin_hinge``).
     """
 
     compiled: CompiledFile
@@ -785,19 +785,19 @@ class CompiledElements:
         return self.compiled.model
 
     def name(self, kind: str, number: int) -> str:
-        """The compiled name; unnamed elements have one that the source file does not."""
+        """The compiled name; elements without a name have one from the reader."""
         return str(getattr(self.model, kind)(number).name)
 
     @cached_property
     def bodies(self) -> list[str]:
-        """The link of every body."""
+        """The link names of all bodies."""
         written = [self.compiled.written(self.name("body", i)) for i in range(self.model.nbody)]
         names = Names(written)
         return [name or names.fresh(f"body_{i}") for i, name in enumerate(written)]
 
     @cached_property
     def joints(self) -> list[str]:
-        """The name of every joint."""
+        """The names of all joints."""
         written = [self.compiled.written(self.name("joint", i)) for i in range(self.model.njnt)]
         names = Names(written)
         return [
@@ -809,12 +809,12 @@ class CompiledElements:
 
     @cached_property
     def link_names(self) -> Names:
-        """Names for further links."""
+        """Generator of names of further links."""
         return Names(self.bodies)
 
     @cached_property
     def joint_names(self) -> Names:
-        """Names for further joints."""
+        """Generator of names of further joints."""
         return Names(self.joints)
 
     def node(self, kind: str, number: int) -> SourceElement | None:
@@ -822,35 +822,35 @@ class CompiledElements:
         return self.compiled.node(kind, self.name(kind, number))
 
     def source(self, kind: str, number: int, label: str) -> Source:
-        """Where an element stands in the file, called ``label``."""
+        """The location of an element in the file, under the name ``label``."""
         return self.compiled.source(kind, self.name(kind, number), label)
 
     def body_source(self, body: int) -> Source:
-        """Where the body stands in the file."""
+        """The location of a body in the file."""
         if body == 0:
             return replace(self.compiled.root.source, element="<worldbody>")
         return self.source("body", body, f"body '{self.bodies[body]}'")
 
     def joint_source(self, joint: int) -> Source:
-        """Where the joint stands in the file."""
+        """The location of a joint in the file."""
         return self.source("joint", joint, f"joint '{self.joints[joint]}'")
 
     def called(self, kind: str, number: int, tag: str = "") -> tuple[str, Source]:
-        """The name of an element, of its tag and number if it has none, and its place."""
+        """The name of an element, from tag and number if it has none, and its location."""
         tag = tag or kind
         name = self.compiled.written(self.name(kind, number)) or f"{tag}_{number}"
         return name, self.source(kind, number, f"{tag} '{name}'")
 
     def warn_at(self, message: str, source: Source, kind: str = "") -> None:
-        """Note what is suspicious."""
+        """Record a warning."""
         self.issues.append(Issue(message, source, kind))
 
     def unapplied(self, what: str, source: Source, kind: str) -> None:
-        """Note forces of the file that no function applies and that are not kept."""
+        """Warn of forces in the file that are neither kept nor applied."""
         self.warn_at(f"{what} not kept, and no function applies it", source, kind)
 
     def has(self, array: str, row: int) -> bool:
-        """Whether an array of the model, which only some releases have, is nonzero in a row."""
+        """Whether a row of an array is nonzero; False if the release does not have the array."""
         values = getattr(self.model, array, None)
         return values is not None and bool(values[row].any())
 
@@ -859,13 +859,13 @@ class CompiledElements:
         return int(self.model.jnt_type[joint]) >= LEAST_SCALAR
 
     def reference(self, joint: int) -> float:
-        """The position at which the joint leaves its body where the file places it (``ref``)."""
+        """The position of the joint where the file places its body (``ref``) [m or rad]."""
         if JOINT_KINDS[int(self.model.jnt_type[joint])] == "ball":
             return 0.0
         return float(self.model.qpos0[self.model.jnt_qposadr[joint]])
 
     def disabled(self, *flags: str) -> bool:
-        """Whether the file's ``<flag>`` disables one of these."""
+        """Whether ``<flag>`` disables one of these."""
         import mujoco
 
         bits = (getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}").value for flag in flags)
@@ -874,7 +874,7 @@ class CompiledElements:
 
 @dataclass
 class CompiledSection:
-    """What is read of a compiled model by itself."""
+    """Base of classes that read one part of a compiled model."""
 
     elements: CompiledElements
 
@@ -888,7 +888,7 @@ class CompiledSection:
 
 
 def pose(position: Any, quaternion: Any) -> Pose:
-    """The pose of a position and a quaternion w, x, y, z."""
+    """The pose from a position [m] and a quaternion w, x, y, z."""
     w, x, y, z = (float(each) for each in quaternion)
     rotation = tidy(Pose(rotation=rotation_of_quaternion(x, y, z, w))).rotation
     return Pose(vec(position), rotation)

@@ -1,10 +1,9 @@
-"""A description as MJCF, in the words that MuJoCo has for it.
+"""A description as MJCF.
 
-Positions of joints stay what they are: a joint's ``ref`` is its initial position, and its body is
-placed as it is there. Those of a free joint count from the world, as MuJoCo has no others. What
-MuJoCo has no joint for becomes several joints of one body, and what it has no constraint for
-several of those that it has, between sites. :func:`robomodel.parsers.mjcf.read_mjcf` reads all of
-it back.
+Positions of joints keep their meaning: a joint's ``ref`` is its initial position, and its body is
+placed accordingly. Positions of a free joint are in the world, as always in MuJoCo. A joint that
+MuJoCo does not have becomes several joints of one body, and a loop several constraints between
+sites. :func:`robomodel.parsers.mjcf.read_mjcf` restores all of them.
 """
 
 from __future__ import annotations
@@ -93,9 +92,9 @@ _SECTIONS = ("default", "asset", "worldbody", "tendon", "equality", "actuator", 
 
 @dataclass
 class MjcfDraft:
-    """A document. ``bodies`` are the elements of links, ``refs`` joints' initial positions.
+    """A document. ``bodies`` are the elements of links, ``refs`` the joints' initial positions.
 
-    ``tendons`` are those with armature, by joints and coefficients, which actuators may pull.
+    ``tendons`` are those with armature, as joints and coefficients; actuators may act on them.
     """
 
     name: str
@@ -112,15 +111,15 @@ class MjcfDraft:
         self.sections = {name: add(self.root, name) for name in _SECTIONS}
 
     def add(self, section: str, tag: str, **words: str) -> etree._Element:
-        """A new element in a section."""
+        """Append a new element to a section."""
         return add(self.sections[section], tag, **words)
 
     def unused(self, kind: str, name: str) -> str:
-        """The name, with a number if an element of this kind has it already; it is taken then."""
+        """A unique name for an element of this kind, with a number appended if needed."""
         return self.names[kind].fresh(name)
 
     def text(self) -> str:
-        """The document, without empty sections."""
+        """The document as text, without empty sections."""
         for section in self.sections.values():
             if not len(section) and section.tag != "worldbody":
                 self.root.remove(section)
@@ -129,25 +128,25 @@ class MjcfDraft:
 
 
 def pose_words(pose: Pose) -> dict[str, str]:
-    """The attributes ``pos`` and ``quat`` of a pose, as far as it needs them."""
+    """The attributes ``pos`` and ``quat`` of a pose, without default values."""
     words = {"pos": numbers(pose.xyz)} if any(pose.xyz) else {}
     return words | turn_words(pose.rotation)
 
 
 def turn_words(rotation: Rows3) -> dict[str, str]:
-    """The attribute ``quat`` of a rotation, if it needs one."""
+    """The attribute ``quat`` of a rotation, unless it is the identity."""
     return {} if rotation == IDENTITY else {"quat": numbers(quaternion_of_rotation(rotation))}
 
 
 @dataclass
 class Shapes:
-    """What writes the geoms of a document, and has the meshes that they name."""
+    """Writes the geoms of a document and the meshes that they name."""
 
     draft: MjcfDraft
     meshes: dict[tuple[str, tuple[float, ...]], str] = field(default_factory=dict)
 
     def write(self, link: Link, body: etree._Element, *, moves: bool) -> None:
-        """The link's shapes; one that is seen and touches is a single geom."""
+        """Write the link's shapes; equal visual and collision shapes become one geom."""
         remaining = list(link.shapes)
         while remaining:
             shape = remaining.pop(0)
@@ -178,7 +177,7 @@ class Shapes:
                 geom.set("group", "3")
 
     def _size(self, shape: Shape, link: Link, moves: bool) -> dict[str, str] | None:
-        """The attributes of a shape's size; None for what MuJoCo does not have."""
+        """The attributes of a shape's size; None if MuJoCo cannot have the shape."""
         if shape.kind == "mesh":
             file = (shape.file or "").replace("\\", "/")
             if not file.lower().endswith(MUJOCO) or ":" in file:
@@ -195,14 +194,14 @@ class Shapes:
             return {"size": "0 0 1"}
         size = tuple(a * b for a, b in zip(shape.size, SIZES[shape.kind].mjcf, strict=True))
         if size and not any(size):
-            return None  # a point, as of dummies, is neither seen nor touched
+            return None  # a point, as in dummy links, is neither visible nor in contact
         if not size or min(size) <= 0.0:
             self.draft.lost.append(f"a {shape.kind} of the link '{link.name}' without extent")
             return None
         return {"size": numbers(size)}
 
     def _mesh(self, file: str, scale: tuple[float, ...]) -> str:
-        """The asset of a mesh file at a scale; it may be open or flat, as it weighs nothing."""
+        """The asset of a mesh file at a scale; it may be open or flat, as it has no mass."""
         if not self.meshes:
             self.draft.add("default", "mesh", inertia="shell")
         if (file, scale) not in self.meshes:
@@ -215,7 +214,7 @@ class Shapes:
 
 
 def _alike(shape: Shape, other: Shape) -> bool:
-    """Whether two shapes are one geom, seen and touching."""
+    """Whether a visual and a collision shape are one geom."""
     as_other = replace(
         shape, role=other.role, source=other.source, friction=other.friction,
         restitution=other.restitution,
@@ -224,7 +223,7 @@ def _alike(shape: Shape, other: Shape) -> bool:
 
 
 def with_sliders(description: Description) -> Description:
-    """The description with a body, a joint and a fixed loop for each prismatic and planar loop."""
+    """The description with a body, a joint and a fixed loop for each prismatic or planar loop."""
     links = {link.name: link for link in description.links}
     joints = list(description.joints)
     poses = link_poses(description, initial_positions(joints))
@@ -274,9 +273,9 @@ def with_sliders(description: Description) -> Description:
     )
 
 
-_DEGREE = 4  # of MuJoCo's polynomials
-_ARM = 0.1  # m: how far along an axis the point is that stands for it
-_STIFF = "0.9999 0.9999 0.001 0.5 2"  # solimp: as little as MuJoCo lets its constraints yield
+_DEGREE = 4  # limit of MuJoCo's polynomials
+_ARM = 0.1  # m: distance along an axis of the point that stands for the axis
+_STIFF = "0.9999 0.9999 0.001 0.5 2"  # solimp: the stiffest constraints that MuJoCo allows
 _YIELDS = (
     " Equality constraints of MuJoCo yield. Written as stiff as they can be, these let through a"
     " ten-thousandth or so of what they hold; docs/mjcf.md has the errors of accelerations. "
@@ -288,7 +287,7 @@ _Relation = Sequence[tuple[str, float]]  # joints and coefficients
 def without_tendon_rotors(description: Description) -> tuple[Description, list[JointCoupling]]:
     """The description without massless rotors that turn with joints, and their couplings.
 
-    They are nothing but the armature of a fixed tendon over these joints.
+    In MJCF they are the armature of a fixed tendon over these joints.
     """
     on_links = Counter(joint.parent for joint in description.joints)
     on_joints = Counter(joint.mimic.joint for joint in description.joints if joint.mimic)
@@ -329,7 +328,7 @@ def without_tendon_rotors(description: Description) -> tuple[Description, list[J
 
 @dataclass
 class MjcfTies:
-    """What ties the bodies of a document, once they are written."""
+    """Writes the constraints, tendons and actuators of a document, after its bodies."""
 
     description: Description
     draft: MjcfDraft
@@ -341,7 +340,7 @@ class MjcfTies:
         self.moved_as = {joint.name: joint for joint in self.description.joints}
 
     def write(self) -> None:
-        """Write all of it, and how stiff it is."""
+        """Write all, with the stiffness of constraints."""
         for loop in self.description.loops:
             self._loop(loop)
         self._couplings()
@@ -357,7 +356,7 @@ class MjcfTies:
     # ---- loops
 
     def _loop(self, loop: Loop) -> None:
-        """A loop as the constraints between points that hold its two links alike."""
+        """Write a loop as point and rod constraints with the same freedoms."""
         if loop.damping or loop.friction or loop.stiffness:
             self.draft.lost.append(f"damping, friction and spring of the loop '{loop.name}'")
         name, ends = loop.name, (loop.predecessor, loop.successor)
@@ -371,12 +370,12 @@ class MjcfTies:
             if loop.type in ("revolute", "continuous"):
                 self._tie("connect", f"{name}.axis", *(_along(end, axis) for end in ends))
             elif loop.type == "universal":
-                # axes of one length from one point are at right angles where their ends are so far
+                # equal arms from one point are perpendicular if their ends are √2 arms apart
                 one, other = _along(ends[0], axis), _along(ends[1], unit(second_axis(loop)))
                 self._rod(f"{name}.axes", one, other, math.sqrt(2.0) * _ARM)
 
     def _sites(self, tie: str, one: Anchor, other: Anchor) -> list[str]:
-        """The sites at the ends of what is called so."""
+        """The two new sites at the ends of a constraint."""
         names = []
         for role, end in (("predecessor", one), ("successor", other)):
             names.append(self.draft.unused("site", f"{tie}.{role}"))
@@ -389,14 +388,14 @@ class MjcfTies:
         self.draft.add("equality", tag, name=name, site1=site1, site2=site2)
 
     def _spatial(self, name: str, one: Anchor, other: Anchor) -> etree._Element:
-        """A tendon between two sites."""
+        """A tendon between two new sites."""
         tendon = self.draft.add("tendon", "spatial", name=self.draft.unused("tendon", name))
         for site in self._sites(name, one, other):
             add(tendon, "site", site=site)
         return tendon
 
     def _rod(self, name: str, one: Anchor, other: Anchor, length: float) -> None:
-        """A tendon between two sites keeps its length; MuJoCo counts from that at ``ref``."""
+        """A tendon of constant length; MuJoCo counts from the length at ``ref``."""
         tendon = self._spatial(name, one, other)
         keep(self.draft, name, tendon, length - distance(one, other, self.placed))
 
@@ -432,7 +431,7 @@ class MjcfTies:
                 couple(self.draft, joint.name, relation, joint.mimic.offset)
 
     def _polynomial(self, coupling: PolynomialCoupling) -> None:
-        """``polycoef``, which is of joints' positions as they are away from their ``ref``."""
+        """Write ``polycoef``, a polynomial in the joints' differences from ``ref``."""
         powers = Polynomial(coupling.coefficients).trim()
         if powers.degree() > _DEGREE:
             self.draft.lost.append(
@@ -448,7 +447,7 @@ class MjcfTies:
                        polycoef=numbers(coefficients))  # fmt: skip
 
     def _led(self, relation: _Relation) -> _Relation:
-        """The relation with that joint first that depends on the others: the reader takes it so."""
+        """The relation with the dependent joint first, as the reader expects."""
         marks = {joint.name: joint.independent for joint in self.description.joints}
 
         def order(term: tuple[str, float]) -> tuple[int, float]:
@@ -487,7 +486,7 @@ class MjcfTies:
             self._motor(element, name, actuator, terms)
 
     def _tendon(self, name: str, relation: Mapping[str, float]) -> tuple[str, float]:
-        """A tendon over joints, one with armature if it moves so or in the opposite direction."""
+        """A tendon over joints and the factor to it, one with armature if it is ± the same."""
         for terms, existing in self.draft.tendons:
             for sign in (1.0, -1.0):
                 if terms.keys() == relation.keys() and all(
@@ -500,13 +499,13 @@ class MjcfTies:
     def _motor(
         self, element: etree._Element, name: str, actuator: Actuator, terms: Mapping[str, float]
     ) -> None:
-        """What the motor can do: its effort as its range of control, the rest noted."""
+        """Write a motor: its effort as control range, its other numbers as ``<custom>`` text."""
         first, ratio = next(iter(terms.items()))
         motor = actuator.motor
         if motor is None and (motor := self.moved_as[first].motor) is not None:
             rotors = {rotor_name(actuator.name), rotor_name(first)}
             couplings = {coupling.name for coupling in self.description.couplings}
-            if not rotors & (self.moved_as.keys() | couplings):  # its numbers are the joint's
+            if not rotors & (self.moved_as.keys() | couplings):  # the joint has the motor's numbers
                 motor = carried(motor, 1.0 / abs(ratio))
         effort = math.inf if motor is None else motor.effort
         if len(terms) == 1 and effort == math.inf:
@@ -519,13 +518,13 @@ class MjcfTies:
 
 
 def note_motor(draft: MjcfDraft, key: str, motor: Motor) -> None:
-    """A ``<custom>`` text with the numbers of a motor that MJCF has no word for."""
+    """Write a ``<custom>`` text with numbers of a motor that MJCF has no attributes for."""
     data = " ".join(f"{each.name}={number(x)}" for each, x in MOTOR.of(motor).items())
     draft.add("custom", "text", name=key, data=data)
 
 
 def fixed_tendon(draft: MjcfDraft, name: str, relation: _Relation) -> etree._Element:
-    """A tendon over joints."""
+    """Append a tendon over joints."""
     tendon = draft.add("tendon", "fixed", name=draft.unused("tendon", name))
     for joint, coefficient in relation:
         add(tendon, "joint", joint=joint, coef=number(coefficient))
@@ -533,7 +532,7 @@ def fixed_tendon(draft: MjcfDraft, name: str, relation: _Relation) -> etree._Ele
 
 
 def keep(draft: MjcfDraft, name: str, tendon: etree._Element, constant: float) -> None:
-    """Keep the length of a tendon, so much longer than at ``ref``."""
+    """Keep the length of a tendon at its length at ``ref`` plus ``constant``."""
     equality, line = draft.unused("equality", name), numbers((constant, 0, 0, 0, 0))
     tendon1 = tendon.get("name", "")
     draft.add("equality", "tendon", name=equality, tendon1=tendon1, polycoef=line)
@@ -556,7 +555,7 @@ def couple(draft: MjcfDraft, name: str, relation: _Relation, offset: float) -> N
 
 
 def _along(end: Anchor, axis: Vec3) -> Anchor:
-    """The point on an axis that stands for it."""
+    """The point that stands for an axis, at a fixed distance along it."""
     return replace(end, origin=along(end.origin, axis, _ARM))
 
 
@@ -564,10 +563,10 @@ _MOST_FREEDOMS = 6  # of a body: MuJoCo's own limit
 
 
 def to_mjcf(description: Description) -> tuple[str, list[str]]:
-    """The text of an MJCF file that MuJoCo loads, and what the file leaves out.
+    """The text of an MJCF file, and messages on what the file leaves out.
 
-    Lengths are in metres and angles in radians. docs/mjcf.md lists how each thing is written, and
-    which names MJCF has no place for.
+    Lengths are in metres and angles in radians. docs/mjcf.md lists how each element is written, and
+    which names MJCF cannot keep.
     """
     armature = {joint.name: joint.armature for joint in description.joints}
     description, rotors = without_tendon_rotors(description)
@@ -588,7 +587,7 @@ def to_mjcf(description: Description) -> tuple[str, list[str]]:
 class _Piece:
     """One of MuJoCo's joints, in the frame of the joint's child.
 
-    ``ref`` is its position where the child is placed. It ``leads`` if it has the joint's own name,
+    ``ref`` is its position where the child is placed. ``leads``: it has the joint's own name,
     position and limits.
     """
 
@@ -627,7 +626,7 @@ class _BodyWriter:
             self.children[joint.parent].append(joint)
 
     def write(self) -> None:
-        """A body for every link, but for the world and for massless links in a row of joints."""
+        """Write bodies of all links but the world and massless links within a row of joints."""
         world = self.draft.sections["worldbody"]
         root = next(link for link in self.description.links if link.name not in self.moved_by)
         if root.name == WORLD:
@@ -637,7 +636,7 @@ class _BodyWriter:
                 self.draft.lost.append("the inertia of the link 'world': MuJoCo's world has none")
         else:
             self.draft.bodies[root.name] = self._body(world, root, AT_ORIGIN, [], moves=False)
-        fixed = {root.name: AT_ORIGIN}  # links that do not move, and where they stand
+        fixed = {root.name: AT_ORIGIN}  # poses of links that do not move
         moving: set[str] = set()
         stack = list(reversed(self.children[root.name]))
         while stack:
@@ -669,7 +668,7 @@ class _BodyWriter:
         return reduce(compose, (standing(joint, self.initial) for joint in row), AT_ORIGIN)
 
     def _row(self, joint: Joint) -> list[Joint]:
-        """The joint, and those that follow it over links that need no body of their own."""
+        """The joint, and those that follow it across links that need no body of their own."""
         row = [joint]
         while self._passes(row[-1]):
             following = self.children[row[-1].child][0]
@@ -678,7 +677,7 @@ class _BodyWriter:
                 2 if joint.type == "screw" else FREEDOMS[joint.type] for joint in (*row, following)
             )
             if freedoms > _MOST_FREEDOMS or (balls and following.type != "prismatic"):
-                break  # MuJoCo has no more in one body, and no rotation after a ball
+                break  # MuJoCo's limit for one body, and it allows no rotation after a ball joint
             row.append(following)
         for n, each in enumerate(row):
             if (
@@ -689,7 +688,7 @@ class _BodyWriter:
         return row
 
     def _is_site(self, joint: Joint) -> bool:
-        """Whether a joint leads to a frame: a fixed link of nothing, on which nothing hangs."""
+        """Whether a joint leads to a frame: a fixed massless link without shapes and children."""
         link = self.links[joint.child]
         return (
             joint.type == "fixed"
@@ -700,7 +699,7 @@ class _BodyWriter:
         )
 
     def _passes(self, joint: Joint) -> bool:
-        """Whether a joint leads to a link that is nothing but the place of the next joint."""
+        """Whether a joint leads to a massless link that only carries the next joint."""
         link, below = self.links[joint.child], self.children[joint.child]
         return (
             joint.type != "fixed"
@@ -712,7 +711,7 @@ class _BodyWriter:
         )
 
     def _pieces(self, joint: Joint) -> list[_Piece]:
-        """MuJoCo's joints for one joint: those that add up to it, the first to act first."""
+        """MuJoCo's joints that compose one joint, in the order in which they act."""
         initial = joint.initial or 0.0
 
         def slide(suffix: str, axis: Vec3, ref: float = 0.0) -> _Piece:
@@ -745,7 +744,7 @@ class _BodyWriter:
     def _write_pieces(
         self, body: etree._Element, row: Sequence[Joint], pieces: Sequence[_Piece]
     ) -> None:
-        """The joints of a body, in its frame where it is placed: that of the row's last child."""
+        """Write the joints of a body, in the frame of the row's last child at its initial place."""
         after = {joint.name: self._placed(row[n + 1 :]) for n, joint in enumerate(row)}
         for piece in pieces:
             joint, back = piece.joint, transpose(after[piece.joint.name].rotation)
@@ -782,7 +781,7 @@ class _BodyWriter:
                 couple(self.draft, joint.name, ((slide.name, 1.0), (hinge.name, -joint.pitch)), 0.0)
 
     def _driven_at(self, joint: Joint) -> str:
-        """The joint at which its motor acts: that of a rotor that is a link, which has its name."""
+        """The joint on which its motor acts: the joint of its rotor if that is a link."""
         rotor = rotor_name(joint.name)
         if all(each.name != rotor for each in self.description.joints):
             for coupling in self.description.couplings:
@@ -809,7 +808,7 @@ class _BodyWriter:
             self._custom("numeric", EFFORT_LIMIT + joint.name, number(effort))
 
     def _independent(self, piece: _Piece) -> None:
-        """Which freedoms are independent; of those that several joints stand for, all or none."""
+        """Keep the flags ``independent``; only all or none if several joints stand for one."""
         joint, marks = piece.joint, piece.joint.independent
         several = joint.type in ("planar", "floating") and piece.kind != "free"
         if marks is None or not (piece.leads or several):
@@ -849,7 +848,7 @@ class _BodyWriter:
         return body
 
     def _inertial(self, body: etree._Element, link: Link, *, needed: bool) -> None:
-        """The inertia of a link; where ``needed``, MuJoCo lets it be zero in no direction."""
+        """Write the inertia of a link; if ``needed``, made positive as MuJoCo requires."""
         inertial = link.inertial
         if inertial is None:
             if needed:
@@ -882,7 +881,7 @@ class _BodyWriter:
         if real == moments and not (xy or xz or yz):
             _turn(element, inertial.origin.rotation)
             element.set("diaginertia", numbers((xx, yy, zz)))
-        else:  # rather than fullinertia, of which older versions lose digits
+        else:  # not fullinertia, of which older versions lose digits
             _turn(element, matmul(inertial.origin.rotation, rows3(axes.tolist())))
             element.set("diaginertia", numbers(real))
 

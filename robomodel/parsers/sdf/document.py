@@ -1,7 +1,7 @@
-"""SDF documents: values, poses, the files that they include, and the document that is written.
+"""SDF documents: values, poses, included files, and the document that is written.
 
-SDF writes values as the text of elements where URDF has attributes. Frames are not resolved here:
-:mod:`robomodel.parsers.sdf.frames` knows where things stand.
+SDF writes values as texts of elements where URDF has attributes. Poses of frames are resolved in
+:mod:`robomodel.parsers.sdf.frames`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from robomodel.parsers.xml import CUSTOM, DRAKE, Document, Element, shown, spell
 NEWEST = (1, 12)
 MODEL = "__model__"
 BETWEEN = "::"
-"""What stands between the names of models in one another."""
+"""Separator of the names of nested models."""
 
 _OWNERS = frozenset(("link", "joint", "frame", "model", "include", "world"))
 
@@ -42,12 +42,12 @@ class SdfDocument(Document):
 
     @staticmethod
     def of(document: Document, version: tuple[int, int] = NEWEST) -> SdfDocument:
-        """A document as one of SDF."""
+        """A parsed document as an SDF document."""
         values = {each.name: getattr(document, each.name) for each in fields(Document)}
         return SdfDocument(**values, version=version)
 
     def place(self, element: Element) -> Source:
-        """Where ``element`` stands, called after the link, joint, ... that it belongs to."""
+        """The location of ``element``, under the name of the link, joint, ... it belongs to."""
         owner: Element | None = element
         while owner is not None and (owner.tag not in _OWNERS or not owner.get("name")):
             owner = owner.getparent()
@@ -57,9 +57,9 @@ class SdfDocument(Document):
     def parts(
         self, element: Element, tags: frozenset[str], irrelevant: frozenset[str] = frozenset()
     ) -> dict[str, Element]:
-        """The children of ``element`` by tag; what has a prefix is somebody's own.
+        """The children of ``element`` by tag; those with a foreign prefix are ignored.
 
-        Drake's own words have mechanics, so those that are not read are warned of.
+        Drake's elements have mechanics, so unknown ones are warned of.
         """
         prefixed = [(child.tag, shown(child)) for child in element if child.tag.startswith("{")]
         foreign = {tag for tag, name in prefixed if not name.startswith("drake:") or name in _DRAKE}
@@ -68,38 +68,38 @@ class SdfDocument(Document):
     # ---- values
 
     def word(self, parent: Element, tag: str) -> str | None:
-        """The text of the child ``tag``; None where there is no such child."""
+        """The text of the child ``tag``; None if there is no such child."""
         child = parent.find(tag)
         return None if child is None else (child.text or "").strip()
 
     def required(self, parent: Element, tag: str) -> str:
-        """The text of the child ``tag``, which must be there."""
+        """The text of the child ``tag``; raises if it is missing."""
         text = self.word(parent, tag)
         if not text:
             raise self.error(parent, f"<{shown(parent)}> needs a <{tag}>")
         return text
 
     def truth(self, parent: Element, tag: str, default: bool) -> bool:
-        """True or false, by the child ``tag``."""
+        """The truth value in the child ``tag``."""
         child = parent.find(tag)
         return default if child is None else self.as_truth(child, child.text or "")
 
     def truth_of(self, element: Element, name: str, default: bool) -> bool:
-        """True or false, by the attribute ``name``."""
+        """The truth value in the attribute ``name``."""
         text = element.get(name)
         return default if text is None else self.flag(element, text, name)
 
     def as_truth(self, element: Element, text: str) -> bool:
-        """The truth of an element's text."""
+        """The truth value in an element's text."""
         return self.flag(element, text, f"<{shown(element)}>")
 
     def value(self, parent: Element, tag: str, default: float = 0.0) -> float:
-        """The number that the child ``tag`` holds."""
+        """The number in the child ``tag``."""
         child = parent.find(tag)
         return default if child is None else self.content(child)
 
     def size(self, parent: Element, tag: str, count: int) -> tuple[float, ...]:
-        """So many numbers, not negative, of the child ``tag``; by default 1 each, as in SDF."""
+        """The ``count`` nonnegative numbers in the child ``tag``; by default 1 each, as in SDF."""
         child = parent.find(tag)
         if child is None:
             message = f"<{shown(parent)}> has no <{tag}>; SDF takes {' '.join('1' * count)} m then"
@@ -116,7 +116,7 @@ class SdfDocument(Document):
         return x, y, z
 
 
-_DRAKE = (ROTOR_INERTIA, GEAR_RATIO, "drake:mimic")  # are read by themselves
+_DRAKE = (ROTOR_INERTIA, GEAR_RATIO, "drake:mimic")  # read separately
 
 
 # --- poses ----------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ _POSE = frozenset(("relative_to", "frame", "degrees", "rotation_format"))
 
 
 def read_placed(document: SdfDocument, parent: Element) -> RelativePose:
-    """The ``<pose>`` of an element."""
+    """Read the ``<pose>`` of an element."""
     element = parent.find("pose")
     if element is None:
         return RelativePose()
@@ -174,9 +174,9 @@ def _pose(document: SdfDocument, element: Element) -> Pose:
 # through '..' or a symbolic link.
 
 MAX_INCLUDES = 1000
-"""How many includes are followed, those of included files counted each time."""
+"""Limit of the number of includes; those of included files are counted every time."""
 MAX_DEPTH = 16
-"""How deep includes may be nested."""
+"""Limit of the nesting of includes."""
 
 _OLDEST = (1, 2)
 _VERSION = re.compile(r"\s*(\d{1,3})\.(\d{1,3})(\.\d+)?\s*")
@@ -184,7 +184,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 
 
 def opened(document: Document) -> SdfDocument:
-    """The document as one of SDF, with its version."""
+    """The document as an SDF document, with its version."""
     root = document.root
     sdf = SdfDocument.of(document, _version(document))
     if root.get("version") is None:
@@ -227,7 +227,7 @@ def _shown(version: tuple[int, int]) -> str:
 
 
 class Library:
-    """The files that a document may include, each parsed once."""
+    """The files that a document includes, each parsed once."""
 
     def __init__(self, main: SdfDocument, resources: Resources) -> None:
         self._resources = resources
@@ -237,17 +237,17 @@ class Library:
         self._count = 0
         self._bytes = 0
         self._sizes: dict[str, int] = {}
-        # a name that is no file is what a text or a stream is called
+        # a name that is no file stands for a text or a stream
         place = os.path.realpath(main.file) if _is_file(main.file) else None
         self._places = {main.file: place}
         self.start = (place,) if place else ()
-        """The files in which the document stands: itself."""
+        """The open files at the top level: the main document."""
         self._folder, self._real_folder = os.path.dirname(main.file), os.path.dirname(place or "")
 
     def included(self, document: SdfDocument, include: Element, open_files: tuple[str, ...]) -> str:
-        """The path of what an ``<include>`` of ``document`` names; counts how much that is.
+        """The path of the file that an ``<include>`` of ``document`` names; counts the includes.
 
-        ``open_files`` are the files in which the include stands, the outermost first.
+        ``open_files`` are the files that contain the include, the outermost first.
         """
         uri = document.required(include, "uri")
         path = self._resolved(document, include, uri)
@@ -261,7 +261,7 @@ class Library:
         return path
 
     def read(self, path: str, document: SdfDocument, include: Element) -> SdfDocument:
-        """The document at a path that :meth:`included` gave."""
+        """The document at a path that :meth:`included` returned."""
         if path not in self._documents:
             text, self._sizes[path] = _text(path, document, include)
             name = os.path.join(self._folder, os.path.relpath(path, self._real_folder))
@@ -277,7 +277,7 @@ class Library:
         return self._documents[path]
 
     def has(self, document: SdfDocument, uri: str) -> bool:
-        """Whether a ``model://NAME`` is known, in the folder of the document, or beside it."""
+        """Whether ``model://NAME`` exists in the folder of the document, or beside it."""
         place = self._places[document.file]
         name = uri.removeprefix("model://")
         if self._resources.find(name.partition("/")[0]) is not None:
@@ -313,7 +313,7 @@ class Library:
                 "is not read: includes stay within the folder of the file that names them, so "
                 "write no absolute path and no '..'"
             )
-        homes: dict[str, str] = {}  # where to look, and what must not be left
+        homes: dict[str, str] = {}  # folder to search → folder that must not be left
         if package is not None:
             top = os.path.realpath(package)
             homes[top], parts = top, parts[1:]
@@ -343,7 +343,7 @@ class Library:
         )
 
     def _model_file(self, folder: str, document: SdfDocument, include: Element, uri: str) -> str:
-        """The newest file of a model's folder that model.config lists, else model.sdf."""
+        """The newest file that a model folder's model.config lists, else model.sdf."""
         config = os.path.join(folder, "model.config")
         if not _is_file(config) or os.path.realpath(config) != config:
             return os.path.join(folder, "model.sdf")
@@ -370,20 +370,20 @@ def _is_file(path: str) -> bool:
 
 
 def _text(path: str, document: SdfDocument, include: Element) -> tuple[str, int]:
-    """The text of a file, and its size."""
+    """The text of a file, and its size [bytes]."""
     what = spelled(os.path.basename(path))
     data = contents(path, what, document.place(include), most=xml.MAX_BYTES)
     return xml.decode(data, path), len(data)
 
 
-# --- what a writer makes -------------------------------------------------------------------------
+# --- writing -------------------------------------------------------------------------------------
 
 VERSION = "1.11"
 
 
 @dataclass
 class SdfDraft:
-    """A document. ``links`` and ``joints`` are what links and joints are called in it."""
+    """A document. ``links`` and ``joints`` map names of the description to those in it."""
 
     lost: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
@@ -396,7 +396,7 @@ class SdfDraft:
         self.root = etree.Element("sdf", {"version": VERSION}, nsmap=nsmap)
 
     def model(self, scope: tuple[str, ...]) -> etree._Element:
-        """The model of these names, one in the other; made where it is not there yet."""
+        """The model element of nested models' names; created if it does not exist."""
         if scope not in self.models:
             self.used[scope[:-1]].add(scope[-1])
             self.models[scope] = etree.SubElement(
@@ -405,10 +405,10 @@ class SdfDraft:
         return self.models[scope]
 
     def claim(self, name: str, *others: str, more: str = "") -> str:
-        """The name that an element gets, in the models of its full name.
+        """A unique name for an element, with the models of its full name.
 
-        From there it must reach what it names. A name that SDF does not allow, or that another
-        element has, is changed; ``more`` is then tried first as an ending.
+        From there, the element must reach the elements ``others`` that it names. A name that SDF
+        does not allow, or that is in use, is changed; the ending ``more`` is tried first.
         """
         *models, last = name.split(BETWEEN)
         scope = tuple(models)
@@ -430,7 +430,7 @@ class SdfDraft:
         return BETWEEN.join((*scope, fresh))
 
     def element(self, tag: str, name: str, full_name: str, **attributes: str) -> etree._Element:
-        """A new element, called ``full_name`` in the file; notes the ``name`` where it differs."""
+        """Append an element under ``full_name``; keeps the original ``name`` if it differs."""
         *models, last = full_name.split(BETWEEN)
         element = etree.SubElement(self.model(tuple(models)), tag, {"name": last} | attributes)
         if full_name != name:
@@ -438,7 +438,7 @@ class SdfDraft:
         return element
 
     def reached(self, name: str, other: str) -> str:
-        """How the element of one link names another one; empty if it cannot."""
+        """The name by which the element of one link refers to another; empty if it cannot."""
         if other not in self.links or self.links[other] == WORLD:
             return ""
         within, target = prefix(self.links[name]), self.links[other]
@@ -449,17 +449,17 @@ class SdfDraft:
 
 
 def prefix(full_name: str) -> str:
-    """What the name of an element begins with: the models in which it stands."""
+    """The names of the models that contain an element, as prefix of its name."""
     return full_name[: len(full_name) - len(full_name.rpartition(BETWEEN)[2])]
 
 
 def set_custom(element: etree._Element, name: str, value: str) -> None:
-    """An attribute of this package's own, which other readers pass over."""
+    """Set an attribute in this package's namespace, which other readers ignore."""
     element.set(f"{{{CUSTOM}}}{name}", value)
 
 
 def pose(parent: etree._Element, placement: Pose, relative_to: str = "") -> None:
-    """``<pose>``, unless it is the identity."""
+    """Append ``<pose>``, unless it is the identity."""
     angles = rpy_of(placement.rotation)
     if relative_to or any(placement.xyz) or any(angles):
         element = add_text(parent, "pose", numbers((*placement.xyz, *angles)))
@@ -468,7 +468,7 @@ def pose(parent: etree._Element, placement: Pose, relative_to: str = "") -> None
 
 
 def dynamics(axis: etree._Element, record: Joint | Loop, reference: float) -> None:
-    """``<dynamics>`` of an axis, unless nothing acts on it; the spring rests at ``reference``."""
+    """Append ``<dynamics>`` of an axis, if anything acts on it; ``reference``: rest position."""
     if has_dynamics(record):
         element = etree.SubElement(axis, "dynamics")
         write_contents(element, DYNAMICS, replace(record, reference=reference))

@@ -1,8 +1,8 @@
-"""Frames of an SDF file: which names there are in a model, where each stands and what carries it.
+"""Frames of an SDF file: names in a model, poses, and the links that carry them.
 
-Links, joints, frames and models each are a frame, whose pose is written relative to another one;
-a :class:`Scope` is a model (or the world) with the frames that its elements may name. All poses
-are those of the file, before anything moves.
+Each link, joint, frame or model is a frame, whose pose is relative to another one. A :class:`Scope`
+is a model (or the world) with the frames that its elements can name. All poses are those in the
+file, with all joints at the positions it shows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from robomodel.parsers.shared.frames import WORLD
 from robomodel.parsers.xml import Element, spelled
 
 _KINDS = ("link", "frame", "model", "joint")  # in the order in which names are looked up
-_MOST_STEPS = 32  # more steps than lie between the frames of any joint that a person wrote
+_MOST_STEPS = 32  # a shorter chain of relative poses is composed exactly, not through the world
 
 
 @dataclass(eq=False, slots=True)
@@ -28,24 +28,24 @@ class SdfFrame:
 
     name: str
     kind: Literal["link", "joint", "frame", "model", "world"]
-    scope: Scope | None  # where its names are looked up
+    scope: Scope | None  # resolves its names
     document: SdfDocument
     element: Element
     placed: RelativePose = field(default_factory=RelativePose)
-    inner: Scope | None = None  # of a model: what it holds
-    placement: str = ""  # of a model: the frame in it that its pose places
+    inner: Scope | None = None  # contents of a model
+    placement: str = ""  # the frame of a model to which the model's pose applies
 
 
 def source_of(frame: SdfFrame) -> Source:
-    """Where a frame stands in its file."""
+    """The location of a frame in its file."""
     return frame.document.source(frame.element, f"{frame.kind} '{frame.name}'")
 
 
 @dataclass(eq=False, slots=True)
 class Scope:
-    """A model or the world: what its elements may name, and whether it is static.
+    """A model or the world: the names that its elements can use, and whether it is static.
 
-    A merged model shares the tables of the model that it is merged into, and has its own frame.
+    A merged model shares the tables of the model it is merged into, and keeps its own frame.
     """
 
     name: str
@@ -59,11 +59,11 @@ class Scope:
     first: SdfFrame | None = None  # the first link, else the first model
 
     def full(self, name: str) -> str:
-        """The name as the robot has it: scoped by the models in which it stands."""
+        """The name with the names of the models that contain it as prefix."""
         return f"{self.name}{BETWEEN}{name}" if self.name else name
 
     def add(self, name: str, frame: SdfFrame) -> None:
-        """Add a frame; a second one of a name is found by nobody, and refused elsewhere."""
+        """Add a frame; of two with one name, the first is used, and checks refuse the other."""
         self.tables[frame.kind].setdefault(name, frame)
         if frame.kind in ("link", "model") and (
             self.first is None or (frame.kind == "link" and self.first.kind == "model")
@@ -71,8 +71,8 @@ class Scope:
             self.first = frame
 
     def find(self, name: str) -> SdfFrame | None:
-        """The frame that elements of this scope call ``name``."""
-        if (whole := self._local(name, _KINDS)) is not None:  # old files have such names
+        """The frame that elements of this scope refer to by ``name``; None if there is none."""
+        if (whole := self._local(name, _KINDS)) is not None:  # old files have names with "::"
             return whole
         scope: Scope | None = self
         *models, last = name.split(BETWEEN)
@@ -95,7 +95,7 @@ class Scope:
         return None
 
     def names(self) -> Iterator[str]:
-        """All names that elements of this scope may use."""
+        """All names that elements of this scope can use."""
         for table in self.tables.values():
             for name, frame in table.items():
                 yield name
@@ -104,7 +104,7 @@ class Scope:
 
 
 class SdfFrames:
-    """Where frames stand in each other, looked up once."""
+    """Relative poses of frames, each computed once."""
 
     def __init__(self, world: SdfFrame) -> None:
         self.world = world
@@ -114,7 +114,7 @@ class SdfFrames:
         self._carriers: dict[SdfFrame, SdfFrame] = {world: world}
 
     def named(self, name: str, scope: Scope, document: SdfDocument, element: Element) -> SdfFrame:
-        """The frame of this name; an error at ``element`` where there is none."""
+        """The frame of this name; raises an error at ``element`` if there is none."""
         if name == WORLD and scope.frame.kind == "world":
             return self.world
         frame = scope.find(name)
@@ -127,10 +127,10 @@ class SdfFrames:
             )
         return frame
 
-    # ---- where frames stand
+    # ---- poses
 
     def pose(self, outer: SdfFrame, inner: SdfFrame) -> Pose:
-        """The pose of ``inner`` in ``outer``: what is written, where it is written so."""
+        """The pose of ``inner`` in ``outer``, as written if the file states it."""
         up, down = Pose(), Pose()
         a, b = outer, inner
         depth_a, depth_b = self._depth(a), self._depth(b)
@@ -151,8 +151,8 @@ class SdfFrames:
         return tidy(relative(up, down))
 
     def in_world(self, frame: SdfFrame) -> Pose:
-        """The pose of a frame in the world, computed step by step and once."""
-        self._depth(frame)  # refuses circles
+        """The pose of a frame in the world."""
+        self._depth(frame)  # raises for circular references
         path = []
         while frame not in self._in_world:
             path.append(frame)
@@ -163,7 +163,7 @@ class SdfFrames:
         return pose
 
     def _base(self, frame: SdfFrame) -> tuple[SdfFrame, Pose]:
-        """The frame that this one's pose is written in, and the pose of this one in it."""
+        """The frame to which this one's pose is relative, and the pose."""
         if frame not in self._bases:
             self._bases[frame] = self._written_base(frame)
         return self._bases[frame]
@@ -184,7 +184,7 @@ class SdfFrames:
         return base, tidy(compose(frame.placed.pose, inverse(within)))
 
     def _within(self, model: SdfFrame, placement: SdfFrame) -> Pose:
-        """The pose of a frame in the model that is placed by it."""
+        """The pose in its model of the frame that ``placement_frame`` names."""
         pose, at = Pose(), placement
         path: dict[SdfFrame, None] = {}
         while at is not model:
@@ -199,7 +199,7 @@ class SdfFrames:
         return pose
 
     def _named(self, name: str, frame: SdfFrame) -> SdfFrame:
-        """A frame that ``frame`` names, which must not be itself."""
+        """The frame that ``frame`` refers to; raises if it is the frame itself."""
         assert frame.scope is not None
         named = self.named(name, frame.scope, frame.document, frame.element)
         if named is frame:
@@ -207,7 +207,7 @@ class SdfFrames:
         return named
 
     def _depth(self, frame: SdfFrame) -> int:
-        """How many steps lead from the world to the frame; refuses those that go round."""
+        """The number of steps from the world to the frame; raises for circular references."""
         path: dict[SdfFrame, None] = {}
         while frame not in self._depths:
             _step(path, frame, "placed in")
@@ -218,7 +218,7 @@ class SdfFrames:
             self._depths[below] = depth
         return depth
 
-    # ---- what carries them
+    # ---- attachments
 
     def carrier(self, frame: SdfFrame) -> SdfFrame:
         """The link that a frame is attached to, or the world."""
@@ -233,7 +233,7 @@ class SdfFrames:
         return self._carriers[frame]
 
     def _attached(self, frame: SdfFrame) -> SdfFrame:
-        """What a joint, a frame or a model moves with."""
+        """The frame to which a joint, a frame or a model is attached."""
         scope = frame.scope
         assert scope is not None
         if frame.kind == "joint":
@@ -255,7 +255,7 @@ class SdfFrames:
 
 
 def _is_within(frame: SdfFrame, model: SdfFrame) -> bool:
-    """Whether a frame is one of a model, or of the models in it."""
+    """Whether a frame belongs to a model or to its nested models."""
     scope = frame.scope
     while scope is not None and scope is not model.inner and scope.frame.kind != "world":
         scope = scope.frame.scope
@@ -263,7 +263,7 @@ def _is_within(frame: SdfFrame, model: SdfFrame) -> bool:
 
 
 def _step(path: dict[SdfFrame, None], frame: SdfFrame, how: str) -> None:
-    """Add a frame to a path, which may not lead round in a circle."""
+    """Add a frame to a path; raises if the path is circular."""
     if frame in path:
         circle = list(path)[list(path).index(frame) :]
         names = few([each.name or each.kind for each in circle], 6)

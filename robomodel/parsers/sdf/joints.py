@@ -1,8 +1,8 @@
-"""Joints of an SDF file: axes, types, what they connect, the tree that they span, gearboxes.
+"""Joints of an SDF file: axes, types, connected links, spanning tree, gearboxes.
 
 A link may be the child of several joints, or of none. :func:`span` chooses the joints of the tree;
-the others close loops. A joint that the tree passes from child to parent is reversed: its links
-change places and its axis its sign, so that its position stays what the file means.
+the others close loops. A joint that the tree passes from child to parent is reversed: its links are
+exchanged and its axis is negated, so that its position keeps its meaning.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from robomodel.parsers.shared.frames import WORLD, check_direction, limits_of, r
 from robomodel.parsers.shared.motors import drake_armature, read_motor
 from robomodel.parsers.xml import CUSTOM, Element, shown, spelled, words
 
-_UNBOUNDED = 1e16  # SDF before 1.10 writes infinity so
+_UNBOUNDED = 1e16  # written for infinity before SDF 1.10
 
 
 @dataclass(frozen=True, slots=True)
 class AxisMimic:
-    """A ``<mimic>``: position = multiplier (leader − reference) + offset, with b of all constants.
+    """A ``<mimic>``: position = multiplier · leader + offset; ``offset`` includes ``<reference>``.
 
     ``axis2``: whether the leader is the second axis of its joint.
     """
@@ -71,7 +71,7 @@ _AXIS_MIMIC = MIMIC.names | {"reference"}
 
 
 def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) -> Axis:
-    """An ``<axis>``; of one that is not ``bounded`` the position limits mean nothing."""
+    """Read an ``<axis>``; position limits are ignored unless ``bounded``."""
     parts = document.parts(element, _AXIS)
     limits, initial, mimic = Limits(), None, None
     if (limit := parts.get("limit")) is not None:
@@ -88,10 +88,10 @@ def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) 
 
 
 def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, str | None]:
-    """The axis, and the frame that it is written in.
+    """The axis, and the name of the frame in which it is given.
 
-    Up to 1.4 that is the model's frame, from 1.5 the joint's (unless <use_parent_model_frame>
-    says the model's), from 1.7 what ``expressed_in`` says.
+    Up to 1.4 this is the model's frame, from 1.5 the joint's (the model's with
+    <use_parent_model_frame>), from 1.7 the frame in ``expressed_in``.
     """
     element = parts.get("xyz")
     expressed_in: str | None = None
@@ -128,7 +128,7 @@ def _mimic(document: SdfDocument, element: Element) -> AxisMimic:
 
 
 def drake_mimic(document: SdfDocument, joint: Element) -> AxisMimic | None:
-    """Drake's ``<drake:mimic joint multiplier offset>`` of a joint; None where there is none."""
+    """Read Drake's ``<drake:mimic joint multiplier offset>``; None if there is none."""
     for element in joint:
         if shown(element) == "drake:mimic":
             joint_name = document.text(element, "joint")
@@ -138,7 +138,7 @@ def drake_mimic(document: SdfDocument, joint: Element) -> AxisMimic | None:
 
 
 def pitch(document: SdfDocument, element: Element) -> float:
-    """Metres per radian. ``thread_pitch`` is in radians per metre, of a left-handed thread."""
+    """The pitch of a screw [m/rad]. ``thread_pitch`` is in rad/m, of a left-handed thread."""
     if (new := element.find("screw_thread_pitch")) is not None:
         return document.content(new) / (2.0 * math.pi)
     if (old := element.find("thread_pitch")) is None:
@@ -154,14 +154,14 @@ def pitch(document: SdfDocument, element: Element) -> float:
     return -1.0 / turns
 
 
-_WEIGHTLESS_RANK = 9  # rank of what a link carries that carries nothing
+_WEIGHTLESS_RANK = 9  # of joints to a massless link that carries nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of joints: how many axes it has, and the loop that it is where it closes one.
+    """A type of joint: its number of axes, and the type of loop if it closes one.
 
-    The lower its ``rank``, the rather it is a joint of the tree.
+    Joints of lower ``rank`` are preferred for the tree.
     """
 
     axes: int
@@ -185,11 +185,11 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class SimpleJoint:
-    """One of the simple joints that a joint of the file is made of.
+    """One of the simple joints that make up a joint of the file.
 
-    ``joint`` has no links and no place yet; its axis is in the frame of the file's joint.
-    ``position`` is where it stands in the file's poses: 0 and no turn unless the file says
-    otherwise, as files written from models do whose loops are not closed at zero.
+    ``joint`` has no links and no pose yet; its axis is in the frame of the file's joint.
+    ``position`` is its position in the configuration that the file shows: zero by default, other
+    values in files written from models whose loops are not closed at zero.
     """
 
     joint: Joint
@@ -203,11 +203,11 @@ class SimpleJoint:
 
     @property
     def standing(self) -> float:
-        """Where a joint of one freedom stands in the file's poses."""
+        """The position of a joint of one freedom in the configuration that the file shows."""
         return self.position[0] if self.position else 0.0
 
     def undone(self) -> Pose:
-        """What takes the joint from its position in the file's poses to position zero."""
+        """The displacement from the position in the file to position zero."""
         if self.position is None:
             return Pose()
         back = (*(-p for p in self.position[:3]), *self.position[3:])
@@ -216,7 +216,7 @@ class SimpleJoint:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Connection:
-    """A joint of the file: what it connects, where it stands, and the steps that it is made of."""
+    """A joint of the file: its links, its frame, and the simple joints that make it up."""
 
     name: str
     kind: str
@@ -228,13 +228,13 @@ class Connection:
 
     @property
     def rank(self) -> int:
-        """The lower, the rather it is a joint of the tree."""
+        """Joints of lower rank are preferred for the tree."""
         return KINDS[self.kind].rank
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A spanning tree: its connections (and whether reversed), free links, and what is left."""
+    """A spanning tree: connections (with a flag if reversed), free links, and loops."""
 
     tree: tuple[tuple[Connection, bool], ...]
     free: tuple[SdfFrame, ...]
@@ -247,11 +247,11 @@ def span(
     held: Collection[SdfFrame],
     connections: Sequence[Connection],
 ) -> Span:
-    """A tree over all links that grows from the world and what is ``held`` there, then free links.
+    """A spanning tree that grows from the world and the ``held`` links, then from free links.
 
-    The tree takes fixed joints first, then those of one, two and three freedoms; of joints alike
-    those that lead from parent to child, and then the first in the file. Joints that are ``cut``
-    are loops even where nothing else holds a link, which is then free.
+    The tree takes fixed joints first, then those of one, two and three freedoms; among equals, it
+    prefers joints from parent to child, then the first in the file. Joints that are ``cut`` always
+    close loops, even if their link is then free.
     """
     touching: dict[SdfFrame, list[tuple[int, bool]]] = defaultdict(list)
     for index, each in enumerate(connections):
@@ -295,10 +295,10 @@ def span(
 
 
 def _roots(links: Sequence[SdfFrame], connections: Sequence[Connection]) -> list[SdfFrame]:
-    """The links in the order in which they may be roots: first those that are no joint's child.
+    """The links in the order in which they can be roots: first those that are no joint's child.
 
-    Of these a link that carries others by fixed joints or joints of one freedom comes before rods
-    and the like, which only hang between balls.
+    Among these, links that carry others by fixed joints or joints of one freedom come before rods
+    and the like, which hang between ball joints.
     """
     carries: dict[SdfFrame, int] = {}
     connections = [each for each in connections if not each.cut]
@@ -314,11 +314,11 @@ JOINT = words(
 )
 JOINT_IRRELEVANT = frozenset(("sensor", "plugin"))
 _MOTOR = f"{{{CUSTOM}}}motor"
-"""The tag of a ``<motor>`` of a joint or, where it has two, of an axis: a word of our own."""
+"""Tag of this package's ``<motor>`` in a joint, or in an axis if the joint has two."""
 
 
 def type_of(frame: SdfFrame) -> str:
-    """The type of a joint, which must be one of those known."""
+    """The type of a joint; raises if it is unknown."""
     remedy = ""
     if frame.element.get("type") == "piston":
         remedy = "; write a prismatic and a revolute joint with a link without mass between"
@@ -326,7 +326,7 @@ def type_of(frame: SdfFrame) -> str:
 
 
 def is_world(joint: SdfFrame, name: str) -> bool:
-    """Whether a joint means the world by a name, and no link that old files may call so."""
+    """Whether a joint's ``name`` is the world, and not a link with that name in an old file."""
     return name == WORLD and joint.scope is not None and WORLD not in joint.scope.tables["link"]
 
 
@@ -338,7 +338,7 @@ class Carriers:
     links: Collection[SdfFrame]
 
     def end(self, joint: SdfFrame, tag: str) -> SdfFrame:
-        """The link that a joint's parent or child is, or is attached to."""
+        """The link that is, or that carries, a joint's parent or child."""
         name = joint.document.required(joint.element, tag)
         if is_world(joint, name):
             if tag == "child":
@@ -349,7 +349,7 @@ class Carriers:
         return self.carrier(joint, name, joint.element)
 
     def carrier(self, joint: SdfFrame, name: str, element: Element) -> SdfFrame:
-        """The link that carries what an element of a joint names."""
+        """The link that carries the frame ``name`` of a joint's element."""
         assert joint.scope is not None
         named = self.frames.named(name, joint.scope, joint.document, element)
         if named is joint:
@@ -383,7 +383,7 @@ def read_steps(frames: SdfFrames, frame: SdfFrame, kind: str) -> tuple[SimpleJoi
         return ()
     source = source_of(frame)
     if kind == "ball":
-        part = element.find("axis")  # Drake reads its damping here
+        part = element.find("axis")  # where Drake reads the damping
         dynamics = {} if part is None else read_axis(document, part).dynamics
         free = independent_marks(document, element, 3)
         position = custom_numbers(document, element, "position", 4)
@@ -426,11 +426,11 @@ def read_steps(frames: SdfFrames, frame: SdfFrame, kind: str) -> tuple[SimpleJoi
     return tuple(steps)
 
 
-# --- single words ---------------------------------------------------------------------------------
+# --- attributes of this package -------------------------------------------------------------------
 
 
 def _words(element: Element, name: str, count: int) -> list[str] | None:
-    """The words of one of this package's own attributes, if it has so many."""
+    """The words of an attribute of this package; None unless there are ``count``."""
     words = element.get(f"{{{CUSTOM}}}{name}", "").split()
     return words if len(words) == count else None
 
@@ -438,7 +438,7 @@ def _words(element: Element, name: str, count: int) -> list[str] | None:
 def custom_numbers(
     document: SdfDocument, element: Element, name: str, count: int
 ) -> tuple[float, ...] | None:
-    """The numbers of one of this package's own attributes, if it has so many."""
+    """The numbers of an attribute of this package; None unless there are ``count``."""
     words = _words(element, name, count)
     return None if words is None else tuple(_number(document, element, name, w) for w in words)
 
@@ -456,7 +456,7 @@ def _number(document: SdfDocument, element: Element, name: str, word: str) -> fl
 def independent_marks(
     document: SdfDocument, element: Element, count: int
 ) -> bool | tuple[bool, ...] | None:
-    """Which freedoms are independent: one word for all, or one for each."""
+    """The flags of independent freedoms: one word for all, or one each."""
     if (marks := _words(element, "independent", count)) is not None:
         return tuple(bool(_mark(document, element, word)) for word in marks)
     marks = _words(element, "independent", 1)
@@ -467,17 +467,17 @@ def _mark(document: SdfDocument, element: Element, word: str) -> bool | None:
     return None if word == "-" else document.as_truth(element, word)
 
 
-_ALONG = 1e-5  # sine of the angle by which a gearbox's axis may miss those of its joints: 1.5708
-_NEARLY_ALONG = 2e-3  # and of one that is warned of: 1.57, 3.14
-_MOST_GEARED = 100  # joints that one gearbox may add up
+_ALONG = 1e-5  # accepted sine between the axes of a gearbox and its joint (files round to 1.5708)
+_NEARLY_ALONG = 2e-3  # accepted with a warning (1.57, 3.14)
+_MOST_GEARED = 100  # limit of joints between the links of a gearbox
 
 
 @dataclass(frozen=True, slots=True)
 class Gearboxes:
-    """Reads gearboxes once the tree stands.
+    """Reads gearboxes, after the tree is complete.
 
-    ``above`` are joints by the link that each moves; ``axes`` and ``steps`` are by the names of
-    joints, the axes with the frame that each is in.
+    ``above`` are joints by their children; ``axes`` and ``steps`` are by joint names, each axis
+    with the frame in which it is given.
     """
 
     frames: SdfFrames
@@ -487,7 +487,7 @@ class Gearboxes:
     steps: Mapping[str, SimpleJoint]
 
     def read(self, frame: SdfFrame) -> LinkCoupling | JointCoupling:
-        """θ₂ = −gearbox_ratio θ₁, of the angles of child and parent in the reference body."""
+        """Read θ₂ = −gearbox_ratio θ₁, the angles of child and parent in the reference body."""
         document, element = frame.document, frame.element
         document.parts(element, JOINT, JOINT_IRRELEVANT)
         source = document.source(element, f"joint '{frame.name}'")
@@ -526,7 +526,7 @@ class Gearboxes:
     def _angle(
         self, reference: SdfFrame, end: SdfFrame, direction: Vec3, gearbox: SdfFrame, tag: str
     ) -> dict[str, float]:
-        """By how much each joint turns ``end`` about the direction, as seen from the reference."""
+        """The joints that turn ``end`` in the reference about the direction, with their signs."""
         document = gearbox.document
         up, down = branches(self.above, reference.name, end.name)
         if len(up) + len(down) > _MOST_GEARED:
@@ -563,11 +563,11 @@ class Gearboxes:
         return terms
 
     def _upright(self, frame: SdfFrame, axis: Vec3) -> Vec3:
-        """An axis of a frame in the world."""
+        """An axis of a frame, in the world's axes."""
         return turned(self.frames.in_world(frame).rotation, axis)
 
     def _turns_only(self, reference: SdfFrame, end: SdfFrame, terms: dict[str, float]) -> bool:
-        """Whether these joints are all that moves ``end``, which hangs on the reference body."""
+        """Whether these joints alone move ``end``, on a branch that the reference body carries."""
         up, down = branches(self.above, reference.name, end.name)
         return all(joint.type == "fixed" for joint in up) and all(
             joint.type == "fixed" or joint.name in terms for joint in down
@@ -575,9 +575,6 @@ class Gearboxes:
 
 
 def _alignment(one: Vec3, other: Vec3) -> tuple[float, float]:
-    """1 for nearly the same direction, -1 for nearly the opposite one, and the sine between them.
-
-    0 for none of the two.
-    """
+    """1 if directions nearly agree, -1 if they are nearly opposite, else 0; and their sine."""
     apart = sine(one, other)
     return (math.copysign(1.0, cosine(one, other)) if apart <= _NEARLY_ALONG else 0.0), apart

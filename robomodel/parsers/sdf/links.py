@@ -1,4 +1,4 @@
-"""Links of an SDF file, read and written: inertials, shapes, what a simulator does to them."""
+"""Links of an SDF file, reading and writing: inertials, shapes, simulator settings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LINK_IRRELEVANT = words(
 
 
 def read_link(frames: SdfFrames, link: SdfFrame, grounded: bool) -> Link:
-    """A link with its mass and its shapes; what is fixed to the world needs no inertial."""
+    """Read a link; links fixed to the world need no inertial."""
     document, element = link.document, link.element
     parts = document.parts(element, _LINK, _LINK_IRRELEVANT)
     if not grounded:
@@ -67,7 +67,7 @@ def read_link(frames: SdfFrames, link: SdfFrame, grounded: bool) -> Link:
 
 
 def _stands(frames: SdfFrames, link: SdfFrame, placed: RelativePose, element: Element) -> Pose:
-    """The pose in a link of something whose pose may be written in another frame."""
+    """The pose in its link of an element whose pose may be relative to another frame."""
     if not placed.relative_to:
         return placed.pose
     assert link.scope is not None
@@ -76,7 +76,7 @@ def _stands(frames: SdfFrames, link: SdfFrame, placed: RelativePose, element: El
 
 
 def _warn_of_forces(document: SdfDocument, link: Element, parts: dict[str, Element]) -> None:
-    """Warn of what a simulator would do to a link, and this package does not."""
+    """Warn of simulator settings of a link that have no effect here."""
     if not document.truth(link, "gravity", True):
         document.warn_at(
             parts["gravity"],
@@ -94,14 +94,13 @@ def _warn_of_forces(document: SdfDocument, link: Element, parts: dict[str, Eleme
 # --- inertials ------------------------------------------------------------------------------------
 
 _INERTIAL = frozenset(("mass", "pose", "inertia", "density", "auto_inertia_params"))
-_MASS_DEFAULT, _MOMENT_DEFAULT = 1.0, 1.0  # what SDF takes where nothing is written
+_MASS_DEFAULT, _MOMENT_DEFAULT = 1.0, 1.0  # SDF's defaults [kg, kg m²]
 
 
 def read_inertial(document: SdfDocument, link: Element, pose: Pose) -> Inertial:
-    """The mass of a link, whose ``<inertial>`` stands at ``pose``.
+    """Read the inertial of a link, whose ``<inertial>`` is at ``pose``.
 
-    SDF gives a link without ``<inertial>`` 1 kg and unit moments of inertia; so does this, and
-    warns of it.
+    A link without ``<inertial>`` gets 1 kg and unit moments of inertia, as in SDF, with a warning.
     """
     element = link.find("inertial")
     if element is None:
@@ -152,9 +151,9 @@ def _moments(
 def _from_shapes(
     document: SdfDocument, link: Element, element: Element, mass: float | None
 ) -> Inertial:
-    """``auto="true"``: the inertia of the solid collision shapes, of the density given for each.
+    """The inertia with ``auto="true"``, from solid collision shapes with their densities.
 
-    A mass that is written scales the whole.
+    A mass in the file scales the whole.
     """
     density = document.value(element, "density", 1000.0)
     total, source = NO_INERTIA, document.place(element)
@@ -184,7 +183,7 @@ def _from_shapes(
 def read_shape(
     document: SdfDocument, element: Element, role: Literal["visual", "collision"], pose: Pose
 ) -> Shape | None:
-    """A ``<visual>`` or ``<collision>`` that stands at ``pose``; None for kinds without a name."""
+    """Read ``<visual>`` or ``<collision>`` at ``pose``; None for kinds that have no record."""
     geometry = element.find("geometry")
     for child in () if geometry is None else geometry:
         file: str | None = None
@@ -222,7 +221,7 @@ _FRICTION = {"ode": ("mu", "mu2"), "bullet": ("friction", "friction2")}  # by en
 
 
 def read_surface(document: SdfDocument, element: Element) -> Fields:
-    """Friction and restitution of a ``<collision>``, in ODE's words or else Bullet's."""
+    """Read friction and restitution of a ``<collision>``, from ODE's elements or else Bullet's."""
     surface: Fields = {}
     for engine, tags in _FRICTION.items():
         first, second = (element.find(f"surface/friction/{engine}/{tag}") for tag in tags)
@@ -238,7 +237,7 @@ def read_surface(document: SdfDocument, element: Element) -> Fields:
 
 
 def add_surface(element: Element, shape: Shape) -> None:
-    """``<surface>`` of a collision; each engine has words of its own for friction."""
+    """Append ``<surface>`` of a collision; each engine has its own elements for friction."""
     if shape.friction is None and shape.restitution is None:
         return
     surface = etree.SubElement(element, "surface")
@@ -256,10 +255,10 @@ def add_surface(element: Element, shape: Shape) -> None:
 def read_friction(
     document: SdfDocument, first: Element, second: Element | None
 ) -> dict[str, float]:
-    """The friction that ``first`` holds; warns if ``second``, across it, holds another one.
+    """The friction in ``first``; warns if ``second``, across it, differs.
 
-    An empty element, as old exporters write, is none, and so is infinite friction, since the
-    smaller of two surfaces' counts.
+    An empty element, as old exporters write, and infinite friction count as none: of two surfaces,
+    the smaller friction applies.
     """
     if not (first.text or "").strip():
         document.warn_at(first, f"<{first.tag}> is empty and is ignored")
@@ -280,7 +279,7 @@ def read_friction(
 
 
 def _upright(normal: Vec3) -> Rows3:
-    """The smallest rotation that takes z to the normal of a plane."""
+    """The smallest rotation that turns z to the normal of a plane."""
     size = math.hypot(*normal)
     if size == 0.0:
         return IDENTITY
@@ -296,7 +295,7 @@ def _upright(normal: Vec3) -> Rows3:
 
 
 def _colour(document: SdfDocument, element: Element) -> tuple[float, float, float, float] | None:
-    """A shape's colour; that of a collision, which has none in SDF, is an attribute of our own."""
+    """A shape's colour; a collision's, which SDF does not have, is an attribute of this package."""
     attribute = f"{{{CUSTOM}}}rgba"
     if element.get(attribute) is not None:
         return document.quadruple(element, attribute)
@@ -322,7 +321,7 @@ def add_inertial(link: Element, inertial: Inertial) -> None:
 
 
 def add_shape(link: Element, shape: Shape, names: Names) -> None:
-    """``<visual>`` or ``<collision>``, which has no colour that any reader allows."""
+    """Append ``<visual>`` or ``<collision>``; SDF has no colour for collisions."""
     element = etree.SubElement(link, shape.role, {"name": names.fresh(shape.name or shape.role)})
     add_pose(element, shape.origin)
     geometry = etree.SubElement(etree.SubElement(element, "geometry"), shape.kind)

@@ -1,12 +1,11 @@
 """SDF, versions 1.2 to 1.12: robots as Gazebo and Drake write them.
 
-The reader goes over the file four times: it collects the links, joints and frames of a model with
-those of nested and included ones (:class:`_Reader`), finds where each stands
-(:mod:`robomodel.parsers.sdf.frames`), spans a tree over the joints
-(:mod:`robomodel.parsers.sdf.joints`), and writes it all down as a description
-(:class:`_Describer`): a tree, its loops and its couplings.
+The reader makes four passes: it collects the links, joints and frames of a model and of its nested
+and included models (:class:`_Reader`), resolves their poses (:mod:`robomodel.parsers.sdf.frames`),
+spans a tree over the joints (:mod:`robomodel.parsers.sdf.joints`), and creates the description
+(:class:`_Describer`) with its tree, loops and couplings.
 
-Every word is described in ``docs/sdf.md``.
+``docs/sdf.md`` describes every element.
 """
 
 from __future__ import annotations
@@ -86,19 +85,19 @@ _WORLD_SETTINGS = words(
     "spherical_coordinates population"
 )
 _INCLUDE = frozenset(("uri", "name", "pose", "static", "placement_frame", "plugin", "namespace"))
-_MAX_DEPTH = 64  # of models in models
-_UNNAMED = "default"  # what Gazebo calls a world without a name
+_MAX_DEPTH = 64  # limit of the nesting of models
+_UNNAMED = "default"  # Gazebo's name for a world without one
 _SCENERY = ("model://sun", "model://ground_plane")  # a light, and a plane that never moves
 
 
 def read_sdf(
     document: Document, *, name: str | None = None, resources: Resources | None = None
 ) -> Description:
-    """The description of one model of the file, or of all in its world.
+    """Read one model of the file, or all of its world.
 
-    ``name`` chooses among several models; without it (or by the world's name) all are one robot.
-    Files that ``<include>`` names are read from the folder of the file, and model folders from
-    beside it, or from ``resources``.
+    ``name`` selects one of several models; without it (or with the world's name) all are read as
+    one robot. Included files are read from the folder of the file, model folders from beside it,
+    or from ``resources``.
     """
     main = opened(document)
     for element in main.root:
@@ -107,12 +106,12 @@ def read_sdf(
     return _Reader(main, resources or Resources()).description(name)
 
 
-# --- what there is --------------------------------------------------------------------------------
+# --- collecting -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """How deep in models and in which files an element stands."""
+    """The file, the depth of models, and the open files at an element."""
 
     document: SdfDocument
     depth: int = 0
@@ -120,7 +119,7 @@ class _Place:
 
 
 class _Reader:
-    """Collects the models of a file, those that it includes, and all that they are made of."""
+    """Collects the models of a file and its includes, and their parts."""
 
     def __init__(self, main: SdfDocument, resources: Resources) -> None:
         self.main = main
@@ -129,7 +128,7 @@ class _Reader:
         self.labels = self._labelled()
 
     def description(self, name: str | None) -> Description:
-        """The description of the model (or world) of this name."""
+        """The description of the model (or world) with this name."""
         world_element, model = self._chosen(name)
         holder = self.main.root if world_element is None else world_element
         ground = SdfFrame(WORLD, "world", None, self.main, holder)
@@ -176,7 +175,7 @@ class _Reader:
         )
 
     def _labelled(self) -> dict[Element, str]:
-        """The models that can be chosen, and what each is called; includes only in worlds."""
+        """The models that can be selected and their names; includes only in worlds."""
         root = self.main.root
         labels: dict[Element, str] = {}
         names = Names(first=1)
@@ -195,12 +194,12 @@ class _Reader:
         return labels
 
     def _is_scenery(self, include: Element) -> bool:
-        """Whether an include is of Gazebo's sun or ground, which few files have beside them."""
+        """Whether an include is Gazebo's sun or ground, which are rarely beside the file."""
         uri = self.main.required(include, "uri").rstrip("/")
         return uri in _SCENERY and not self.library.has(self.main, uri)
 
     def _chosen(self, name: str | None) -> tuple[Element | None, Element | None]:
-        """The world, if any, and the model in it; no model stands for all of them."""
+        """The world, if any, and the selected model in it; None stands for all models."""
         root = self.main.root
         worlds = root.findall("world")
         models, labels = list(self.labels), list(self.labels.values())
@@ -242,7 +241,7 @@ class _Reader:
     def _world(
         self, parts: _Parts, here: _Place, element: Element, world: Scope, model: Element | None
     ) -> None:
-        """The frames and joints of a world; of the joints those of the chosen model."""
+        """Collect the frames and joints of a world; only joints of the selected model."""
         called = None if model is None else self.labels[model]
         for each in element:
             if each.tag == "frame":
@@ -275,9 +274,10 @@ class _Reader:
         over: tuple[SdfDocument, Element] | None = None,
         merge: Scope | None = None,
     ) -> SdfFrame:
-        """A model; ``over``: the ``<include>`` that changes it; ``merge``: what it is merged into.
+        """Collect a model; ``over``: the ``<include>`` that changes it; ``merge``: a merge's
+        target.
 
-        ``full`` is its name in the robot, by which its links are called.
+        ``full`` is its name in the robot, the prefix of its links' names.
         """
         document = here.document
         if here.depth > _MAX_DEPTH:
@@ -327,14 +327,14 @@ class _Reader:
         full: str,
         merge: Scope | None = None,
     ) -> SdfFrame:
-        """The model of the file that an ``<include>`` names."""
+        """Collect the model in the file that an ``<include>`` names."""
         document = here.document
         document.parts(element, _INCLUDE)
         path = self.library.included(document, element, here.files)
         included = self.library.read(path, document, element)
         models = included.root.findall("model")
         if not models and any(each.tag in _SDF_IRRELEVANT for each in included.root):
-            frame = SdfFrame(full, "model", outer, document, element)  # of a light there is nothing
+            frame = SdfFrame(full, "model", outer, document, element)  # a light has no parts
             frame.inner = Scope(full, frame, static=True)
             return frame
         if len(models) != 1:
@@ -352,7 +352,7 @@ class _Reader:
         tags: Iterable[str],
         irrelevant: frozenset[str],
     ) -> None:
-        """Warn of what is not known, unless it is somebody's own; Drake's own has mechanics."""
+        """Warn of an unknown element, unless it has a foreign prefix; Drake's are mechanical."""
         tag = shown(element)
         if tag not in irrelevant and (":" not in tag or tag.startswith("drake:")):
             document.unknown(element, tags)
@@ -360,7 +360,7 @@ class _Reader:
     # ---- frames
 
     def _add(self, parts: _Parts, here: _Place, element: Element, scope: Scope) -> None:
-        """A link, a joint or a frame."""
+        """Add a link, a joint or a frame."""
         document, kind = here.document, cast(Literal["link", "joint", "frame"], element.tag)
         name, placed = document.text(element, "name"), read_placed(document, element)
         if name == WORLD and document.version >= (1, 7):
@@ -374,7 +374,7 @@ class _Reader:
         {"link": parts.links, "joint": parts.joints, "frame": parts.frames}[kind].append(frame)
 
     def _unlike_world(self, link: SdfFrame, name: str, scope: Scope) -> None:
-        """Rename a link that is called like the world; its joints' parent 'world' is then it."""
+        """Rename a link named "world"; joints with the parent 'world' then refer to it."""
         if link.name == WORLD:
             link.name = f"{scope.frame.element.get('name')}{BETWEEN}{WORLD}"
         if name == WORLD:
@@ -387,7 +387,7 @@ class _Reader:
 
 
 def _custom(model: Element, tag: str) -> list[Element]:
-    """Elements in words of our own, which SDF has none for; so are names in them, of URDF's."""
+    """Elements of this package's namespace, with the names in them as URDF writes them."""
     elements = list(model.iterchildren(f"{{{CUSTOM}}}{tag}"))
     for each in elements:
         for part in each.iter():
@@ -398,12 +398,12 @@ def _custom(model: Element, tag: str) -> list[Element]:
 
 
 def _full(element: Element, name: str, scope: Scope) -> str:
-    """The name in the robot: as noted by this package's writer, else scoped by the models."""
+    """The name in the robot: as this package's writer noted it, else with the models' names."""
     return element.get(f"{{{CUSTOM}}}name") or scope.full(name)
 
 
 def _label(document: SdfDocument, element: Element) -> str:
-    """The name of a model, or the one by which an include's model can be named."""
+    """The name of a model, or by which the model of an include can be selected."""
     if element.tag == "model":
         return document.text(element, "name")
     if name := document.word(element, "name"):
@@ -417,17 +417,17 @@ def _label(document: SdfDocument, element: Element) -> str:
 
 @dataclass(slots=True)
 class _Parts:
-    """The links, frames and joints of what is read, each in the file's order."""
+    """The links, frames and joints that are read, in the order of the file."""
 
     links: list[SdfFrame] = field(default_factory=list)
     frames: list[SdfFrame] = field(default_factory=list)
     joints: list[SdfFrame] = field(default_factory=list)
-    balls: list[SdfFrame] = field(default_factory=list)  # Drake's ball constraints, as if joints
-    springs: list[SdfFrame] = field(default_factory=list)  # and its springs
+    balls: list[SdfFrame] = field(default_factory=list)  # Drake's ball constraints
+    springs: list[SdfFrame] = field(default_factory=list)  # Drake's springs
 
 
 class _Describer:
-    """Writes the parts of a robot down as a description: a tree, its loops and its couplings."""
+    """Creates the description from the parts: a tree, its loops and its couplings."""
 
     def __init__(self, frames: SdfFrames, parts: _Parts) -> None:
         self.frames = frames
@@ -438,16 +438,16 @@ class _Describer:
         self.joints: list[Joint] = []
         self.loops: list[Loop] = []
         self.carriers = Carriers(frames, frozenset(parts.links))
-        # by the names of the joints that are written down
+        # by the names of the joints of the description
         self.steps: dict[str, SimpleJoint] = {}
         self.makers: dict[str, Connection] = {}
-        self.axes: dict[str, tuple[SdfFrame, Vec3]] = {}  # and the frame that each is in
+        self.axes: dict[str, tuple[SdfFrame, Vec3]] = {}  # with the frame in which each is given
         self.above: dict[str, Joint] = {}  # by the name of the child
         self.link_names = Names((WORLD, *(each.name for each in (*parts.links, *parts.frames))))
         self.joint_names = Names((each.name for each in parts.joints), first=1)
 
     def description(self, name: str, source: Source, gravity: Vec3 | None) -> Description:
-        """All of it."""
+        """The description with this name."""
         for frame in self.parts.joints:
             kind = type_of(frame)
             if kind == "gearbox":
@@ -469,7 +469,7 @@ class _Describer:
         for frame in self.parts.balls:
             notation = self._notation(frame)
             self.loops.append(ball_constraint(frame.document, frame.element, frame.name, notation))
-        for frame in self.parts.frames:  # links without mass
+        for frame in self.parts.frames:  # become massless links
             self.links.append(Link(frame.name, None, source_of(frame)))
             carrier = self.frames.carrier(frame)
             self._fix(self.joint_names.fresh(frame.name), carrier, frame, frame)
@@ -478,7 +478,7 @@ class _Describer:
             read_link(self.frames, link, together(link) is ground) for link in self.parts.links
         ]
         links = [self.links[0], *links, *self.links[1:]]
-        by_name(links, "link")  # or what follows a name up the tree might go round for ever
+        by_name(links, "link")  # refuses repeated names, with which paths might not end
         self.joints = [self._with_mimic(joint) for joint in self.joints]
         self.above = {joint.child: joint for joint in self.joints}
         gearboxes = Gearboxes(self.frames, self.carriers, self.above, self.axes, self.steps)
@@ -501,7 +501,7 @@ class _Describer:
         )
 
     def _leaders(self) -> set[Connection]:
-        """The connections whose positions others are tied to, or that are tied to others."""
+        """The connections that mimic others or that others mimic."""
         tied = set()
         for each in self.connections.values():
             for step in each.steps:
@@ -509,7 +509,7 @@ class _Describer:
                     tied |= {each, self._leader(each, step)[0]}
         return tied
 
-    # ---- joints as they are written
+    # ---- joints of the file
 
     def _connection(self, frame: SdfFrame, kind: str) -> Connection:
         document, element = frame.document, frame.element
@@ -527,7 +527,7 @@ class _Describer:
     # ---- the tree
 
     def _ground(self, spanned: Span, held: Sequence[SdfFrame], source: Source) -> None:
-        """The world as the root link, what is held there, and what is free."""
+        """Create the world as root link, the links held there, and the free links."""
         world = self.frames.world
         self.links.append(Link(WORLD, None, source))
         for link in held:
@@ -544,12 +544,12 @@ class _Describer:
             self.joints[-1] = joint
 
     def _fix(self, name: str, parent: SdfFrame, child: SdfFrame, at: SdfFrame) -> None:
-        """A fixed joint, which the frame ``at`` stands for."""
+        """Add a fixed joint, with the source and pose of the frame ``at``."""
         origin, source = self.frames.pose(parent, child), source_of(at)
         self.joints.append(Joint(name, "fixed", parent.name, child.name, origin, source=source))
 
     def _tree_joint(self, each: Connection, reverse: bool) -> None:
-        """A connection as joints of the tree, one after the other."""
+        """Add a connection as joints of the tree in series."""
         start, end = (each.child, each.parent) if reverse else (each.parent, each.child)
         if each.kind == "fixed":
             self._fix(each.name, start, end, each.frame)
@@ -563,7 +563,7 @@ class _Describer:
             axis = turned(transpose(inner.rotation), step.joint.axis)
             self._add(each, step, at, end.name, tidy(compose(standing, inner)), axis)
             return
-        # the joint's own frame, which SDF calls like the joint, moves; the link is fixed to it
+        # the frame named like the joint moves with the child, so the link is fixed to that frame
         moving = self._between(each, each.name, f"{each.name}{BETWEEN}frame")
         self._add(each, step, at, moving, tidy(standing), step.joint.axis)
         name = self.joint_names.fresh(f"{each.name}{BETWEEN}fixed")
@@ -574,7 +574,7 @@ class _Describer:
     def _chain(
         self, each: Connection, start: SdfFrame, steps: Sequence[SimpleJoint]
     ) -> tuple[str, Pose]:
-        """Steps that each end in a link without mass; the link and the pose of what follows."""
+        """Add simple joints with massless links between; returns the last link and pose."""
         link, pose = start.name, self.frames.pose(start, each.frame)
         for step in steps:
             between = self._between(each, f"{each.name}{BETWEEN}cross")
@@ -584,7 +584,7 @@ class _Describer:
         return link, pose
 
     def _between(self, each: Connection, *names: str) -> str:
-        """A link without mass, of the first of these names that is free, or one like the last."""
+        """Add a massless link with the first of these names that is free, or one like the last."""
         free = (name for name in names if name not in self.link_names.used)
         fresh = self.link_names.fresh(next(free, names[-1]), BETWEEN)
         self.links.append(Link(fresh, None, source_of(each.frame)))
@@ -614,15 +614,15 @@ class _Describer:
     # ---- loops
 
     def _loop(self, each: Connection, tied: set[Connection]) -> None:
-        """A connection that the tree does not hold."""
+        """Add a connection that is not in the tree as a loop."""
         kind, joints = KINDS[each.kind].loop, [step.joint for step in each.steps]
         if kind == "universal" and abs(cosine(joints[0].axis, joints[1].axis)) > PARALLEL:
             kind = None
         document, element, source = each.frame.document, each.frame.element, source_of(each.frame)
         here = self.frames.pose(each.child, each.frame)
         if kind is None or each in tied:
-            # types without a loop, and joints whose position matters: joints to a link
-            # without mass, which is fixed to the child
+            # types without a loop, and joints whose position is tied: add joints to a massless
+            # link, which is fixed to the child by the loop
             link, _ = self._chain(each, each.parent, each.steps)
             name = f"{each.name}{BETWEEN}fixed" if each.steps else each.name
             ends = Anchor(link), Anchor(each.child.name, here)
@@ -664,7 +664,7 @@ class _Describer:
         self.loops.append(loop)
 
     def _springs(self) -> tuple[tuple[Spring | JointSpring, ...], list[JointCoupling]]:
-        """Drake's springs between points and tendons; of these the rigid ones are couplings."""
+        """Read Drake's springs and tendons; rigid tendons become couplings."""
         springs: list[Spring | JointSpring] = []
         couplings = []
         for frame in self.parts.springs:
@@ -677,7 +677,7 @@ class _Describer:
         return tuple(springs), couplings
 
     def _notation(self, frame: SdfFrame) -> Notation:
-        """How an SDF file writes the values of Drake's elements."""
+        """How SDF writes the values of Drake's elements."""
         document = frame.document
 
         def body(element: Element) -> str:
@@ -691,7 +691,7 @@ class _Describer:
         return Notation(document.content, document.three, body, joint)
 
     def _idle(self, each: Connection) -> None:
-        """A joint between links that are fixed to each other already."""
+        """Warn of a joint between links that are fixed to each other."""
         ends = (each.parent, each.child)
         if each.kind == "fixed" or all(_is_held(end) for end in ends):
             return
@@ -701,10 +701,10 @@ class _Describer:
             "to each other; it is left out",
         )
 
-    # ---- what ties joints together
+    # ---- mimic
 
     def _leader(self, each: Connection, step: SimpleJoint) -> tuple[Connection, int]:
-        """The connection that a step mimics, and which of its steps."""
+        """The connection that a simple joint mimics, and the index of its simple joint."""
         mimic, document, element = step.mimic, each.frame.document, each.frame.element
         assert mimic is not None
         assert each.frame.scope is not None
@@ -728,13 +728,13 @@ class _Describer:
 
 
 def _stands_for_world(link: SdfFrame) -> bool:
-    """Whether a link is the world as old files write it: called so, with nothing to it."""
+    """Whether a link is the world of old files: named "world", with nothing in it."""
     tags = ("inertial", "visual", "collision")
     return link.element.get("name") == WORLD and all(link.element.find(t) is None for t in tags)
 
 
 def _is_held(frame: SdfFrame) -> bool:
-    """Whether a frame is the world, or a link of a static model, or one that stands for it."""
+    """Whether a frame is the world, a link of a static model, or a link that is the world."""
     if frame.kind == "world" or (frame.scope is not None and frame.scope.static):
         return True
     return frame.kind == "link" and _stands_for_world(frame)
@@ -743,7 +743,7 @@ def _is_held(frame: SdfFrame) -> bool:
 def _welded(
     spanned: Span, world: SdfFrame, held: Sequence[SdfFrame]
 ) -> Callable[[SdfFrame], SdfFrame]:
-    """A function link → the link that stands for all that are fixed to it."""
+    """A function that maps a link to one representative of all links fixed to it."""
     leader: dict[SdfFrame, SdfFrame] = dict.fromkeys(held, world)
 
     def together(frame: SdfFrame) -> SdfFrame:

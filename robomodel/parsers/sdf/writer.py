@@ -1,11 +1,11 @@
-"""SDF: the inverse of the reader, for a description from any format.
+"""Writing SDF, the inverse of the reader, for a description from any format.
 
-An SDF file shows a robot in one configuration: poses of links, in which every joint is at zero and
-every loop is closed. A robot whose loops are not closed at position zero is shown in its neutral
-configuration, and the positions there are noted in attributes of this package's own. Such
-attributes also keep which joints are independent and where loop closing starts; other readers pass
-them over, and miss nothing mechanical. SDF has no links without mass between joints: what is such a
-link here is the frame of a joint, the middle of a universal joint, or a frame that is attached to
+An SDF file shows a robot in one configuration: the poses of links with every joint at zero and all
+loops closed. A robot whose loops are not closed at position zero is shown in its neutral
+configuration, with the positions there in attributes of this package's namespace. Such attributes
+also keep which joints are independent and where loop closing starts; other readers ignore them and
+lose nothing mechanical. SDF has no massless links between joints: such a link becomes the frame of
+a joint, the middle of a universal joint, or a frame attached to another link.
 another link.
 """
 
@@ -92,14 +92,15 @@ from robomodel.parsers.xml import CUSTOM
 from robomodel.tolerances import NOTHING, SAME
 
 LOOPS = {kind.loop: name for name, kind in KINDS.items() if kind.loop}
-"""The joint of SDF for each type of loop that it has."""
+"""SDF's type of joint for each type of loop that it has."""
 
 
 class WritingPlan:
-    """A description, the configuration in which the file shows it, and the elements of its parts.
+    """A description, the configuration that the file shows, and the SDF elements of its parts.
 
-    ``held`` are the links fixed to the world, ``frames`` those that are frames, ``crosses`` the two
-    joints of each link in the middle of a universal joint, ``carriers`` the link and its pose that
+    ``held`` are the links fixed to the world, ``frames`` those written as frames, ``crosses`` the
+    two joints of each link in the middle of a universal joint, ``carriers`` the link (and pose)
+    that replaces each link that is its joint's frame. ``ground``: whether the root is the world.
     stands for each one that is its joint's frame. ``ground``: whether the root is the world.
     """
 
@@ -125,9 +126,9 @@ class WritingPlan:
         self._decide()
 
     def _decide(self) -> None:
-        """Choose a link for each link, or a frame if it has no mass and is fixed.
+        """Decide for each link whether it becomes a link or, if massless and fixed, a frame.
 
-        A link without mass that a joint moves, and to which another one is fixed, is that joint's
+        A massless link that a joint moves, and to which another one is fixed, is that joint's
         frame; the joint then moves the other one.
         """
         for link in self.description.links:
@@ -152,9 +153,9 @@ class WritingPlan:
         return link.inertial is not None or bool(link.shapes)
 
     def _second(self, joint: Joint) -> Joint | None:
-        """The second joint, where ``joint`` is the first one of a universal joint.
+        """The second joint of the universal joint whose first is ``joint``; None if it is not one.
 
-        So they are read: two revolute joints whose axes meet, with nothing on the link between.
+        A universal joint is read as two revolute joints whose axes meet, with a bare link between.
         """
         below = self.below[joint.child]
         if joint.type != "revolute" or len(below) != 1:
@@ -174,7 +175,7 @@ class WritingPlan:
     # ---- links
 
     def is_frame_of_joint(self, name: str) -> bool:
-        """Whether a link that is fixed to the one it moves is what reading makes of the joint."""
+        """Whether a link is its joint's frame, as the reader creates it, with a fixed child."""
         joint = self.above[name]
         first = self.first(joint).name
         if name != (f"{first}{BETWEEN}frame" if first in self.links and first != name else first):
@@ -183,17 +184,17 @@ class WritingPlan:
         return not is_on_joint(joint.type, joint.axis, inner, NOTHING)
 
     def body(self, link: str) -> str:
-        """The link of the file that carries a link."""
+        """The link in the file that carries a link."""
         while link in self.frames:
             link = self.above[link].parent
         return self.carriers[link][0] if link in self.carriers else link
 
     def standing(self, joint: Joint) -> Pose:
-        """The pose of the child in the parent, as the file shows it."""
+        """The pose of the child in the parent in the configuration shown."""
         return standing(joint, self.positions)
 
     def anchor(self, anchor: Anchor) -> Pose:
-        """Where a loop ends, on the link of the file that is there."""
+        """The pose of a loop's end on the link in the file that carries it."""
         body = self.body(anchor.link)
         if body == anchor.link:
             return anchor.origin
@@ -203,7 +204,7 @@ class WritingPlan:
     # ---- joints
 
     def is_element(self, joint: Joint) -> bool:
-        """Whether a joint has an element: it is no frame, free link or part of the joint above."""
+        """Whether a joint has an element: no frame, free link or second axis of a universal one."""
         return not (
             joint.type == "floating"
             or joint.child in self.frames
@@ -212,31 +213,31 @@ class WritingPlan:
         )
 
     def first(self, joint: Joint) -> Joint:
-        """The joint that the element of a joint is called after."""
+        """The joint whose name the element of a joint has."""
         return self.crosses[joint.parent][0] if joint.parent in self.crosses else joint
 
     def moved(self, joint: Joint) -> str:
-        """The link of the file that the element of a joint moves."""
+        """The link in the file that a joint's element moves."""
         last = self.crosses[joint.child][1] if joint.child in self.crosses else joint
         return self.carriers.get(last.child, (last.child,))[0]
 
     def inner(self, joint: Joint) -> Pose:
-        """The pose of the link that a joint's element moves, in the frame of the joint."""
+        """The pose of the link that a joint's element moves, in the joint's frame."""
         return self.carriers[joint.child][1] if joint.child in self.carriers else AT_ORIGIN
 
     def at(self, joint: str) -> float:
-        """Where a joint of one freedom stands."""
+        """The position of a joint of one freedom in the configuration shown."""
         return self.positions[joint][0] if joint in self.positions else 0.0
 
     def direction(self, joint: Joint) -> Vec3:
-        """A joint's axis in the root link."""
+        """A joint's axis in the root link's frame."""
         return turned(self.poses[joint.child].rotation, joint.axis)
 
 
 class SdfTies:
-    """What ties the links of a document once they have their names.
+    """Writes loops, gearboxes and mimics between the links of a document.
 
-    ``mimics`` are followers with their leader, multiplier and offset.
+    ``mimics`` maps followers to their leader, multiplier and offset.
     """
 
     def __init__(self, plan: WritingPlan, draft: SdfDraft) -> None:
@@ -245,7 +246,7 @@ class SdfTies:
         self.mimics = self._mimics()
 
     def write(self) -> None:
-        """Loops and gearboxes; mimics are written with their joints."""
+        """Write loops and gearboxes; mimics are written with their joints."""
         for loop in self.plan.description.loops:
             self._loop(loop)
         for coupling in self.plan.description.couplings:
@@ -254,7 +255,7 @@ class SdfTies:
     # ---- names
 
     def name_joints(self, joints: Sequence[Joint]) -> None:
-        """Give joints their names, in models from which those that mimic reach their leaders."""
+        """Name the joints so that, within SDF's scopes, a mimic can refer to its leader."""
         called = self.draft.joints
         for joint in joints:
             ends = [self._end(end) for end in (joint.parent, self.plan.moved(joint))]
@@ -271,7 +272,7 @@ class SdfTies:
                     changed = True
 
     def joint(self, kind: str, name: str, parent: str | None, child: str) -> etree._Element:
-        """A joint between two links, called as in the description; None is the world."""
+        """Append a joint between two links given by description names; None is the world."""
         ends = [WORLD if end is None else self._end(end) for end in (parent, child)]
         full_name = self.draft.joints.get(name) or self.draft.claim(name, *ends, more="joint")
         element = self.draft.element("joint", name, full_name, type=kind)
@@ -281,14 +282,14 @@ class SdfTies:
         return element
 
     def _within(self, element: etree._Element, link: str) -> str:
-        """How a joint's element names a link."""
+        """The name by which a joint's element refers to a link."""
         end, model = self._end(link), element.getparent()
         while end != WORLD and model is not None and model is not self.draft.models[()]:
             end, model = end.partition(BETWEEN)[2], model.getparent()
         return end
 
     def _end(self, link: str) -> str:
-        """The name of the link of the file that carries a link."""
+        """The name of the link in the file that carries a link."""
         return self.draft.links[self.plan.body(link)]
 
     # ---- loops
@@ -321,7 +322,7 @@ class SdfTies:
         add_text(engine, "must_be_loop_joint", "true")
 
     def _shown(self, loop: Loop) -> float:
-        """The coordinate of a revolute or prismatic loop as the file shows it."""
+        """The coordinate of a revolute or prismatic loop in the configuration shown."""
         there, here = (placed(end, self.plan.poses) for end in (loop.predecessor, loop.successor))
         between, (x, y, z) = relative(there, here), unit(loop.axis)
         if loop.type == "prismatic":
@@ -333,7 +334,7 @@ class SdfTies:
     # ---- couplings
 
     def _mimics(self) -> dict[str, tuple[str, float, float]]:
-        """Mimics, and couplings that can be written as such."""
+        """Mimics, and couplings that can be written as mimics."""
         description, joints = self.plan.description, self.plan.joints
         mimics = {
             joint.name: (joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
@@ -363,7 +364,7 @@ class SdfTies:
         return mimics
 
     def mimic(self, axis: etree._Element, joint: Joint) -> None:
-        """``<mimic>`` in the axis of a joint, if it is tied to another one so."""
+        """Append ``<mimic>`` to the axis of a joint, if the joint has one."""
         if joint.name not in self.mimics:
             return
         leader, multiplier, offset = self.mimics[joint.name]
@@ -385,7 +386,7 @@ class SdfTies:
         return one, other
 
     def _gears(self, coupling: LinkCoupling) -> bool:
-        """Whether a coupling is one of angles about parallel axes, as a gearbox is."""
+        """Whether a coupling relates angles about parallel axes, as a gearbox does."""
         paths = self._paths(coupling)
         for path in paths:
             if not path or any(j.type not in ("revolute", "continuous") for j in path):
@@ -393,7 +394,7 @@ class SdfTies:
             axes = [self.plan.direction(joint) for joint in path]
             if any(sine(axes[0], axis) > SAME or cosine(axes[0], axis) < 0 for axis in axes):
                 return False
-        if coupling.offset:  # a gearbox has none but that of the configuration that is shown
+        if coupling.offset:  # a gearbox's offset follows from the configuration shown
             one, other = (sum(self.plan.at(joint.name) for joint in path) for path in paths)
             if abs(coupling.ratio * one + coupling.offset - other) > SAME:
                 return False
@@ -421,9 +422,9 @@ _TYPES = {"spherical": "ball", "planar": "fixed", "floating": "fixed"}
 
 
 def to_sdf(description: Description, positions: Positions) -> tuple[str, list[str]]:
-    """The text of an SDF file of the description, and what SDF has no word for.
+    """The text of an SDF file of the description, and messages on what is left out.
 
-    ``positions`` are those of the joints at which the file shows the robot, where not zero.
+    ``positions`` are nonzero positions of joints in the configuration that the file shows.
     """
     plan, draft = (
         WritingPlan(physical_inertias(_beside_the_world(description)), positions),
@@ -434,7 +435,7 @@ def to_sdf(description: Description, positions: Positions) -> tuple[str, list[st
 
 
 def _beside_the_world(description: Description) -> Description:
-    """What a root called ``world`` holds on a link fixed to it: SDF's world has no parts."""
+    """Move the contents of a root named ``world`` to a link fixed to it: SDF's world has none."""
     moved = {joint.child for joint in description.joints}
     (root,) = (link for link in description.links if link.name not in moved)
     empty = root.inertial is None and not root.shapes
@@ -456,7 +457,7 @@ def _beside_the_world(description: Description) -> Description:
 
 
 def _as_custom(element: etree._Element) -> None:
-    """Say an element of ours in SDF, where names within a model must differ from each other."""
+    """Put an element into this package's namespace, as its ``name`` must not clash in SDF."""
     element.tag = f"{{{CUSTOM}}}{element.tag}"
     for part in element.iter():
         if (called := part.get("name")) is not None:
@@ -466,14 +467,14 @@ def _as_custom(element: etree._Element) -> None:
 
 @dataclass
 class _Writer:
-    """Links and joints of a planned document, and all that ties them."""
+    """Writes links, joints and constraints of a planned document."""
 
     plan: WritingPlan
     draft: SdfDraft
     ties: SdfTies
 
     def write(self) -> None:
-        """All of it."""
+        """Write all."""
         plan, draft = self.plan, self.draft
         description = plan.description
         holder = draft.root
@@ -503,7 +504,7 @@ class _Writer:
             _as_custom(add_transmission(draft.models[()], transmission, draft.lost))
 
     def _spring(self, spring: Spring | JointSpring) -> None:
-        """A spring in Drake's words where it has them: between links of one model, not slack."""
+        """Write a spring as Drake's, if it can be one: between links of one model, never slack."""
         model = self.draft.models[()]
         if isinstance(spring, Spring):
             length = rest_length(spring, link_poses(self.plan.description))
@@ -527,7 +528,7 @@ class _Writer:
     # ---- links
 
     def _links(self) -> None:
-        """Every link, or the frame that stands for it."""
+        """Write every link, or the frame in its place."""
         plan, names = self.plan, self.draft.links
         if plan.ground:
             names[plan.root] = WORLD
@@ -560,7 +561,7 @@ class _Writer:
                 start, placement = above.parent, compose(plan.standing(above), placement)
             if base := self.draft.reached(link.name, start):
                 pose(element, placement, base)
-            else:  # in the model, whose frame is that of the root link
+            else:  # relative to the model, whose frame is that of the root link
                 pose(element, tidy(plan.poses[link.name]))
             if joint.type == "floating":
                 self._float(element, joint)
@@ -573,7 +574,7 @@ class _Writer:
             add_shape(element, shape, names)
 
     def _float(self, element: etree._Element, joint: Joint) -> None:
-        """A link that no joint holds; the name of its floating joint is kept."""
+        """Write a free link; the name of its floating joint is kept."""
         if joint.parent not in self.plan.held:
             self.draft.lost.append(
                 f"the floating joint '{joint.name}' on '{joint.parent}', which moves (the link "
@@ -588,7 +589,7 @@ class _Writer:
             set_custom(element, "independent", independent_text(joint.independent))
 
     def _frame(self, name: str) -> None:
-        """A link without mass, fixed to another one."""
+        """Write a massless link that is fixed to another one as a frame."""
         plan = self.plan
         base, placement = plan.above[name].parent, plan.above[name].origin
         if not self.draft.reached(name, base):
@@ -599,9 +600,9 @@ class _Writer:
         pose(element, placement)
 
     def _carrier(self, name: str) -> None:
-        """A link without mass that a joint moves, and to which the real one is fixed."""
+        """Write a massless link that a joint moves, and to which the actual link is fixed."""
         if name not in self.draft.links:
-            return  # the frame of the joint, which SDF has anyway
+            return  # the frame of the joint, which SDF has implicitly
         child, offset = self.plan.carriers[name]
         element = self.draft.element("frame", name, self.draft.links[name])
         element.set("attached_to", self.draft.reached(name, child))
@@ -642,7 +643,7 @@ class _Writer:
         self._custom(element, steps)
 
     def _custom(self, element: etree._Element, steps: Sequence[Joint]) -> None:
-        """What SDF has no words for, and no other reader needs."""
+        """Write what SDF cannot express, and other readers do not need."""
         positions = self.plan.positions
         if any(step.name in positions for step in steps):
             shown = [q for step in steps for q in positions.get(step.name, (0.0,))]

@@ -1,8 +1,8 @@
 """URDF and URDF+: robots as ROS writes them, with loops, gears, belts and rods.
 
-One small function reads each element. What is wrong with a single element is refused where it is
-read; :mod:`robomodel.parsers.checks` then looks at the whole: names that mean nothing, links
-without a place in the tree. No mechanics here: whether loops close is for the model.
+One small function reads each element and raises errors of that element.
+:mod:`robomodel.parsers.checks` then checks the whole description: unknown names, links outside
+the tree. No mechanics here: the model determines whether loops close.
 
 ``docs/format.md`` lists every element, ``docs/formats/`` describes them.
 """

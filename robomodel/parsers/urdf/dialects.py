@@ -1,4 +1,4 @@
-"""Elements of other programs: Drake's, ``<loop_joint>``, frames that coincide."""
+"""Elements of other programs: Drake's, ``<loop_joint>``, pairs of frames that close a loop."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from robomodel.parsers.xml import Document, Element, shown
 _LOOP_JOINTS = ("spherical", "ball", "revolute", "continuous", "prismatic", "fixed")
 _LINKS = ("link1", "link2")
 _END = frozenset(("link", "xyz", "rpy"))
-_MENDED = 1e-3  # m; a rounded loop that was mended is so near the frames of its file
+_MENDED = 1e-3  # m; a loop adjusted for rounding lies within this distance of its file's frames
 _WEIGHTLESS = 1e-6  # kg; frames are written as links of 1e-9 kg or of none
 
 
@@ -58,7 +58,7 @@ _JOINTS = ("ball", "planar", "screw", "universal")
 
 
 def read_drake(document: Document, element: Element, elements: Elements) -> bool:
-    """An element of Drake's under ``<robot>``; whether it is one of those that are read."""
+    """Read an element of Drake's under ``<robot>``; returns whether it was one of these."""
     text = partial(document.text, name="name")
     point = partial(document.vector, name="value")
     notation = Notation(partial(read_value, document), point, text, text)
@@ -84,7 +84,7 @@ def read_drake(document: Document, element: Element, elements: Elements) -> bool
 
 
 def _joint(document: Document, element: Element, elements: Elements) -> None:
-    """``<drake:joint>``: types that URDF does not have."""
+    """Read ``<drake:joint>``, for types that URDF does not have."""
     if element.find("parent") is None and element.find("child") is None:
         document.unknown(element, ())  # it connects nothing
         return
@@ -96,7 +96,7 @@ def _joint(document: Document, element: Element, elements: Elements) -> None:
     elif kind != "planar":
         element.set("type", "spherical")
     elif (dynamics := element.find("dynamics")) is not None:
-        values = (dynamics.get("damping") or "").split()  # one for each of three velocities
+        values = (dynamics.get("damping") or "").split()  # one for each of the three velocities
         if len(values) == 3 and len(set(values)) == 1:
             dynamics.set("damping", values[0])
     joint = read_joint(document, element)
@@ -121,10 +121,11 @@ def _numbered(kind: str, used: set[str]) -> str:
 
 
 def read_loop_joint(document: Document, element: Element) -> Loop:
-    """``<loop_joint name type>`` of Isaac Sim and of old Drake, between frames of two links.
+    """Read ``<loop_joint name type>`` of Isaac Sim and old Drake, between frames of two links.
 
-    ``<link1 link xyz rpy>`` and ``<link2>`` are the frames; ``<axis xyz>`` is in them, 1 0 0 by
-    default. Isaac Sim reads spherical ones only, old Drake all of them as hinges about the axis.
+    ``<link1 link xyz rpy>`` and ``<link2>`` are the frames; ``<axis xyz>`` is given in them, by
+    default 1 0 0. Isaac Sim reads spherical ones only, old Drake reads all as hinges about the
+    axis.
     """
     document.expect(element, NAME_TYPE)
     name = document.text(element, "name")
@@ -155,19 +156,19 @@ def read_loop_joint(document: Document, element: Element) -> Loop:
     )
 
 
-# --- frames that are to coincide ------------------------------------------------------------------
+# --- pairs of frames that close a loop ------------------------------------------------------------
 
 _CLOSING = re.compile(r"(closing_.+)_([12])")
 _PAIR = re.compile(r"(.*closed_?loop.*)([AB])(.*)", re.IGNORECASE)
 
 
 def with_closing_frames(description: Description, *, strict: bool = False) -> Description:
-    """The description with the loops that onshape-to-robot writes as frames.
+    """The description with the loops that onshape-to-robot writes as pairs of frames.
 
-    It closes a mate NAME by links ``closing_NAME_1`` and ``closing_NAME_2`` without mass, whose
-    origins coincide; of a hinge, there are ``closing_NAME_1_z`` and ``closing_NAME_2_z`` further
-    along its axis z too. Loops that name the two links already, or join their places on the links
-    that carry these, stand instead.
+    It closes a mate NAME by massless links ``closing_NAME_1`` and ``closing_NAME_2``, whose origins
+    coincide. For a hinge, ``closing_NAME_1_z`` and ``closing_NAME_2_z`` lie further along its axis
+    z. A pair is ignored if a ``<loop>`` already joins the two frames, or the same points of the
+    links that carry them.
     """
     links = {link.name: link for link in description.links}
     above = {joint.child: joint for joint in description.joints}
@@ -213,11 +214,11 @@ def with_closing_frames(description: Description, *, strict: bool = False) -> De
     return replace(description, loops=(*description.loops, *loops)) if loops else description
 
 
-_Place = tuple[str, Vec3]  # a link, and a point of it
+_Place = tuple[str, Vec3]  # a link, and a point in its frame [m]
 
 
 def _on_carrier(anchor: Anchor, above: Mapping[str, Joint]) -> _Place:
-    """An anchor's link and point; of a frame's, those of the link that carries the frame."""
+    """Link and point of an anchor; for a frame, on the link that carries the frame."""
     link, pose = anchor.link, anchor.origin
     while (held := above.get(link)) is not None and held.type == "fixed":
         link, pose = held.parent, compose(held.origin, pose)
@@ -225,7 +226,7 @@ def _on_carrier(anchor: Anchor, above: Mapping[str, Joint]) -> _Place:
 
 
 def _joins(loop: Loop, places: tuple[_Place, _Place], above: Mapping[str, Joint]) -> bool:
-    """Whether a loop joins two places of two links."""
+    """Whether a loop joins these two points of two links."""
     ends = _on_carrier(loop.predecessor, above), _on_carrier(loop.successor, above)
     return any(
         all(
@@ -237,7 +238,7 @@ def _joins(loop: Loop, places: tuple[_Place, _Place], above: Mapping[str, Joint]
 
 
 def _is_frame(link: Link, held: Joint | None, carriers: set[str]) -> bool:
-    """Whether a link only marks a place on another one."""
+    """Whether a link is only a massless frame fixed to another link."""
     return (
         held is not None
         and held.type == "fixed"

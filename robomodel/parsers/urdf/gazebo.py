@@ -1,8 +1,8 @@
 """Mechanics in ``<gazebo>`` elements: joints in SDF, mimic plugins, springs, friction.
 
-Joints are read as Gazebo reads them since version 11, whose URDF becomes SDF 1.5 or newer: poses
-relative to the child link and axes in the joint's frame, unless the file states others. (Before,
-axes stood in the model's frame, which is the same where the child is not turned at position zero.)
+Joints have the meaning of Gazebo 11 and later, which converts URDF to SDF 1.5 or newer: poses
+relative to the child link and axes in the joint's frame, unless the file states others. (In earlier
+versions axes are in the model's frame, which differs only if the child is rotated at zero.)
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SPRING = ("springStiffness", "springReference")
 def with_gazebo(
     document: Document, elements: Sequence[Element], description: Description
 ) -> Description:
-    """The description with the mechanics in these ``<gazebo>`` elements."""
+    """The description with the joints, springs and surfaces of these ``<gazebo>`` elements."""
     reader = _Reader(document, description)
     mimics = []
     for element in elements:
@@ -60,7 +60,7 @@ def with_gazebo(
 
 
 def _mimic(document: SdfDocument, plugin: Element) -> tuple[str, Mimic, Element]:
-    """A mimic plugin: ``mimicJoint`` follows ``joint``."""
+    """Read a mimic plugin, in which ``mimicJoint`` follows ``joint``."""
     leader = document.required(plugin, "joint")
     mimic = Mimic(leader, **read_by(MIMIC, partial(document.value, plugin)))
     return document.required(plugin, "mimicJoint"), mimic, plugin
@@ -87,7 +87,7 @@ class _Reader:
         self.frames = SdfFrames(world)
 
     def result(self) -> Description:
-        """The description with what was read."""
+        """The description with all that was added."""
         return replace(
             self.description,
             links=tuple(self.links.values()),
@@ -95,10 +95,10 @@ class _Reader:
             loops=(*self.description.loops, *self.loops),
         )
 
-    # ---- what refers to a link or joint
+    # ---- elements that reference a link or joint
 
     def refer(self, name: str, child: Element, within: Element) -> None:
-        """A child of ``<gazebo reference>``: springs of joints; of links friction, gravity."""
+        """Read a child of ``<gazebo reference>``: a joint's spring, a link's friction, gravity."""
         document = self.document
         text = (child.text or "").strip().lower()
         if child.tag in _SPRING and (joint := self.joints.get(name)) is not None:
@@ -123,7 +123,7 @@ class _Reader:
             self._surface(name, child, within)
 
     def _surface(self, name: str, child: Element, within: Element) -> None:
-        """Friction and restitution of all of a link's collision shapes."""
+        """Set friction and restitution of all collision shapes of a link."""
         document, link = self.document, self.links.get(name)
         if child.tag == "collision":
             surface = read_surface(document, child)
@@ -149,7 +149,7 @@ class _Reader:
     # ---- joints
 
     def joint(self, element: Element) -> None:
-        """A joint that closes a loop, or that holds the root in the world."""
+        """Read a joint that closes a loop, or that fixes the root to the world."""
         document = self.document
         name, kind = document.text(element, "name"), document.text(element, "type")
         source = document.source(element, f"joint '{name}'")
@@ -183,7 +183,7 @@ class _Reader:
         if any(step.mimic for step in steps):
             document.warn_at(element, "<mimic> within <gazebo> is not read")
         here = Anchor(child, self.frames.pose(self._link(child), frame))
-        if grounded:  # the root of the robot stands at position zero where the joint does
+        if grounded:  # at position zero, the root of the robot coincides with the joint's child
             self.links[WORLD] = Link(WORLD, source=source)
             link, origin = self._chain(element, steps, Anchor(WORLD, here.origin))
             fixed = name if kind == "fixed" else f"{name}_held"
@@ -209,7 +209,7 @@ class _Reader:
     def _chain(
         self, element: Element, steps: Sequence[SimpleJoint], at: Anchor
     ) -> tuple[str, Pose]:
-        """Joints from a link, each to a link without mass; where the last one leads to."""
+        """Add joints in series with massless links between; returns the last link and pose."""
         link, origin = at.link, at.origin
         for number, step in enumerate(steps, 1):
             joint = step.joint

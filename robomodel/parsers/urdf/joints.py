@@ -1,4 +1,4 @@
-"""Joints, loops and couplings, read and written; what an extension changes of joints."""
+"""Joints, loops and couplings: reading, writing, and changes by extensions."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _AXES: dict[str, Vec3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0,
 
 @dataclass(slots=True)
 class Elements:
-    """The elements of a file, in its order; ``mimics`` are those outside of their joint."""
+    """The elements of a file in order; ``mimics`` are those given outside of their joint."""
 
     links: list[Link] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)
@@ -87,9 +87,9 @@ class Elements:
     mimics: list[tuple[str, Mimic, Element]] = field(default_factory=list)
 
     def added_to(self, base: Description) -> Description:
-        """The description with all this, but for the mimics.
+        """The description ``base`` with these elements, except the mimics.
 
-        Loops, couplings, springs and transmissions take the place of the base's of their names.
+        Loops, couplings, springs and transmissions replace those of the same name.
         """
         return replace(
             base,
@@ -111,7 +111,7 @@ _N = TypeVar("_N", bound=_Named)
 
 
 def _merged(base: Sequence[_N], more: Sequence[_N]) -> tuple[_N, ...]:
-    """The base's elements, or what takes their places, and the others; names may be absent."""
+    """The base's elements, each replaced by one of its name in ``more``, followed by the others."""
     names = {each.name for each in base} - {""}
     others = {each.name: each for each in more if each.name in names}
     added = [each for each in more if others.get(each.name) is not each]
@@ -119,7 +119,7 @@ def _merged(base: Sequence[_N], more: Sequence[_N]) -> tuple[_N, ...]:
 
 
 def has_duplicates(description: Description) -> bool:
-    """Whether two links or two joints have one name."""
+    """Whether two links or two joints have the same name."""
     groups = (description.links, description.joints)
     return any(len(each) != len({record.name for record in each}) for each in groups)
 
@@ -129,9 +129,9 @@ def with_mimics(
     description: Description,
     mimics: Sequence[tuple[str, Mimic, Element]],
 ) -> Description:
-    """The description with mimics of joints by name, where their joints have none themselves.
+    """The description with mimics of joints by name; a ``<mimic>`` in the joint itself precedes.
 
-    They are for a simulator or a controller, so that one that cannot be is only warned of.
+    These mimics are meant for a simulator or a controller, so wrong ones are only warned of.
     """
     if not mimics:
         return description
@@ -152,7 +152,7 @@ def with_mimics(
 
 
 def universal(joint: Joint, axes: str) -> tuple[Link, Joint, Joint]:
-    """A joint as two about coordinate axes of its frame, named as in "XY", and what is between."""
+    """A universal joint as two about axes of its frame, such as "XY", and the link between."""
     first, second = (f"{joint.name}_{axis.lower()}" for axis in axes)
     bare = replace(joint, type="continuous", independent=None, initial=None, mimic=None)
     return (
@@ -163,8 +163,8 @@ def universal(joint: Joint, axes: str) -> tuple[Link, Joint, Joint]:
 
 
 JOINT_TYPES: tuple[str, ...] = get_args(JointType)
-UNIVERSAL = "universal"  # written out as two joints
-BETWEEN = "::"  # in the names of what an element is written out as
+UNIVERSAL = "universal"  # read as two joints
+BETWEEN = "::"  # separates the names of parts of one element
 _JOINTS_WITH_AXIS = ONE_DOF | {"planar"}
 _JOINT_PARTS = words(
     "parent child origin axis limit mimic joint_properties dynamics initial pitch armature rotor "
@@ -179,7 +179,7 @@ _SPRUNG = ONE_DOF | {"spherical"}
 def read_joint(
     document: Document, element: Element, irrelevant: frozenset[str] = _JOINT_IRRELEVANT
 ) -> Joint:
-    """``<joint>`` of the tree."""
+    """Read a ``<joint>`` of the tree."""
     document.expect(element, _JOINT)
     name = document.text(element, "name")
     kind = cast(JointType, read_type(document, element, (*JOINT_TYPES, UNIVERSAL)))
@@ -208,7 +208,7 @@ def read_joint(
 def _properties(
     document: Document, element: Element, parts: Mapping[str, Element], kind: str
 ) -> dict[str, Any]:
-    """The fields of a joint of this type in an element, besides its place in the tree."""
+    """The fields of a joint of type ``kind``, except its place in the tree."""
     properties: dict[str, Any] = {}
     for tag, read_part in _PROPERTIES.items():
         if tag in parts:
@@ -219,10 +219,10 @@ def _properties(
 
 
 def read_universal(document: Document, element: Element) -> tuple[Link, Joint, Joint]:
-    """A ``<joint type="universal">`` as two joints, and the link without mass between, as SDF's.
+    """Read ``<joint type="universal">`` as two joints with a massless link between, as in SDF.
 
-    The second, ``NAME::2``, turns about ``<axis2>``, which is in the child's frame as ``<axis>``
-    is, and has what stands in that element.
+    The second, ``NAME::2``, turns about ``<axis2>``, which like ``<axis>`` is in the child's frame;
+    the contents of ``<axis2>`` are its properties.
     """
     name = document.text(element, "name")
     parts = document.parts(element, _JOINT_PARTS | {"axis2"}, _JOINT_IRRELEVANT)
@@ -258,9 +258,9 @@ def read_universal(document: Document, element: Element) -> tuple[Link, Joint, J
 
 
 def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
-    """A joint as an extension changes it; what it joins, and its axis, stay.
+    """A joint with an extension's changes; its links and its axis stay.
 
-    A continuous joint that gets position limits is a revolute one from then on.
+    A continuous joint becomes revolute if it gets position limits.
     """
     document.expect(element, _JOINT)
     parts = document.parts(element, _JOINT_PARTS, _JOINT_IRRELEVANT)
@@ -279,7 +279,7 @@ def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
 
 
 def _independent(document: Document, element: Element, kind: str) -> bool | tuple[bool, ...] | None:
-    """Whether the joint is independent; of one with several freedoms, perhaps one word for each."""
+    """The flag ``independent`` of a joint, or flags of each of its freedoms."""
     if (text := element.get("independent")) is None:
         return None
     if len(marks := text.lower().split()) < 2:
@@ -296,7 +296,7 @@ def _independent(document: Document, element: Element, kind: str) -> bool | tupl
 
 
 def _limits(document: Document, element: Element, kind: str) -> Fields:
-    """``<limit>``; a continuous joint has no position limits, whatever the file writes."""
+    """Read ``<limit>``; position limits of a continuous joint are ignored."""
     values = read(document, element, LIMIT)
     bounded = kind != "continuous"
     if (
@@ -312,13 +312,13 @@ def _limits(document: Document, element: Element, kind: str) -> Fields:
 
 
 def _mimic(document: Document, element: Element, kind: str) -> Fields:
-    if kind == "fixed":  # as in real files whose gripper was fixed by changing types
+    if kind == "fixed":  # some files fix a gripper by changing its joints' types only
         return _meaningless(document, element, kind)
     return {"mimic": Mimic(document.text(element, "joint"), **read(document, element, MIMIC))}
 
 
 def _dynamics(document: Document, element: Element, kind: str) -> Fields:
-    """``<dynamics>``; a spring needs a joint of one degree of freedom, or a ball joint."""
+    """Read ``<dynamics>``; raises for a spring, except on one degree of freedom or a ball joint."""
     values = read(document, element, DYNAMICS)
     if values.get("stiffness") and kind not in (*_SPRUNG, "fixed"):
         raise document.error(
@@ -367,11 +367,11 @@ _PROPERTIES: dict[str, Callable[[Document, Element, str], Fields]] = {
     "joint_properties": _dynamics,  # as onshape-to-robot writes it
     "dynamics": _dynamics,
 }
-"""By the parts of a joint: readers of fields, which take the joint's type."""
+"""Readers of the parts of a joint; each takes the joint's type and returns fields."""
 
 
 def add_joint(root: Element, joint: Joint) -> None:
-    """``<joint>``, with what readers of URDF insist on."""
+    """Append ``<joint>``, with the attributes that readers of URDF require."""
     element = add(root, "joint", name=joint.name, type=joint.type)
     if joint.independent is not None:
         element.set("independent", independent_text(joint.independent))
@@ -412,7 +412,7 @@ _POLYNOMIAL = ("joint", "of", "coefficients")
 
 
 def read_loop(document: Document, element: Element) -> Loop:
-    """``<loop>``: a joint that the tree does not contain."""
+    """Read ``<loop>``, a joint that closes a loop of the tree."""
     values = read(document, element, LOOP)
     name = document.text(element, "name")
     kind = cast(LoopType, read_type(document, element, LOOP_TYPES))
@@ -436,7 +436,7 @@ def read_loop(document: Document, element: Element) -> Loop:
 
 
 def _check_length(document: Document, element: Element, kind: str, values: Fields) -> None:
-    """Take the length out of a loop that is no rod; refuse one that is not positive."""
+    """Remove the length of a loop other than a rod; raises if a rod's is not positive."""
     if kind != "rod":
         document.warn_at(element, f"'length' means nothing in a {kind} loop; it is ignored")
         del values["length"]
@@ -464,7 +464,7 @@ def add_loop(root: Element, loop: Loop) -> None:
 
 def read_coupling(document: Document, element: Element) -> CouplingElement:
     """A coupling of links (URDF+: a gear, a belt), a linear one of joints, or a polynomial."""
-    document.expect(element, NAME_TYPE)  # URDF+ files name a type, which changes nothing
+    document.expect(element, NAME_TYPE)  # URDF+ files give a type, which changes nothing
     name = document.text(element, "name")
     terms = [child for child in element if child.tag == "joint"]
     parts = read_parts(document, element, _COUPLING_PARTS, frozenset(("joint",)))
@@ -497,14 +497,14 @@ def read_coupling(document: Document, element: Element) -> CouplingElement:
 
 
 def _polynomial(document: Document, element: Element) -> tuple[str, str, tuple[float, ...]]:
-    """``<polynomial joint of coefficients>``."""
+    """Read ``<polynomial joint of coefficients>``."""
     document.expect(element, frozenset(_POLYNOMIAL))
     joint, of, text = (document.text(element, name) for name in _POLYNOMIAL)
     count = len(text.replace(",", " ").split())
     if count < 2:
         raise document.error(element, "needs two coefficients at least: a constant and a slope")
     coefficients = list(document.series(element, "coefficients", count))
-    while len(coefficients) > 2 and not coefficients[-1]:  # powers that the file does not have
+    while len(coefficients) > 2 and not coefficients[-1]:  # drop zero leading coefficients
         coefficients.pop()
     return joint, of, tuple(coefficients)
 

@@ -1,4 +1,4 @@
-"""Links: inertials, and shapes with their colours and surfaces, read and written."""
+"""Links: inertials and shapes with colours and surfaces, reading and writing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Rgba = tuple[float, float, float, float]
 
 
 def read_link(document: Document, element: Element, colours: Colours) -> Link:
-    """``<link>``; a shape that cannot be read is left out with a warning."""
+    """Read ``<link>``; shapes that cannot be read are left out with a warning."""
     document.expect(element, NAME_TYPE)
     name = document.text(element, "name")
     source = document.source(element, f"link '{name}'")
@@ -48,7 +48,7 @@ def read_link(document: Document, element: Element, colours: Colours) -> Link:
         elif tag in {"visual", "collision"}:
             try:
                 shapes.append(_shape(document, child, source.element, colours))
-            except DescriptionError as error:  # it changes no dynamics
+            except DescriptionError as error:  # shapes do not change the dynamics
                 document.warn_at(child, f"this <{tag}> is left out: {error.message}", f"bad {tag}")
         elif tag not in _LINK_IRRELEVANT:
             document.unknown(child, _LINK_PARTS)
@@ -56,7 +56,7 @@ def read_link(document: Document, element: Element, colours: Colours) -> Link:
 
 
 def changed_link(link: Link, change: Link) -> Link:
-    """A link with what an extension gives it: an inertial in place of its own, further shapes."""
+    """A link with an extension's changes: its inertial is replaced, its shapes are added."""
     return replace(
         link, inertial=change.inertial or link.inertial, shapes=(*link.shapes, *change.shapes)
     )
@@ -80,7 +80,7 @@ def _inertial(document: Document, element: Element, label: str) -> Inertial:
 
 
 def add_link(root: Element, link: Link, colours: dict[Rgba, str]) -> None:
-    """``<link>``; ``colours`` are the names of those written before."""
+    """Append ``<link>``; ``colours`` maps the colours written before to their names."""
     element = add(root, "link", name=link.name)
     if (inertial := link.inertial) is not None:
         part = add(element, "inertial")
@@ -94,7 +94,7 @@ def add_link(root: Element, link: Link, colours: dict[Rgba, str]) -> None:
 
 
 def add_link_friction(root: Element, link: Link) -> None:
-    """``<gazebo reference>``, which has the friction of all collision shapes of a link."""
+    """Append ``<gazebo reference>`` with the friction that all shapes of a link share."""
     if (friction := _common_friction(link)) is not None:
         element = add(root, "gazebo", reference=link.name)
         for tag in ("mu1", "mu2"):
@@ -102,7 +102,7 @@ def add_link_friction(root: Element, link: Link) -> None:
 
 
 def _common_friction(link: Link) -> float | None:
-    """The friction of all of a link's collision shapes; None where they differ."""
+    """The friction of all of a link's collision shapes; None if they differ."""
     values = {shape.friction for shape in link.shapes if shape.role == "collision"}
     return values.pop() if len(values) == 1 else None
 
@@ -121,7 +121,7 @@ class Colours(dict[str, Rgba]):
                     self[material.get("name", "")] = document.quadruple(color, "rgba")
 
     def of(self, document: Document, material: Element | None) -> Rgba | None:
-        """A shape's colour; one that is given with a name is remembered under it."""
+        """A shape's colour; a colour with a name is stored under it."""
         if material is None:
             return None
         name = material.get("name", "")
@@ -155,7 +155,7 @@ def _shape(document: Document, element: Element, label: str, colours: Colours) -
 def _geometry(
     document: Document, element: Element
 ) -> tuple[ShapeKind, tuple[float, ...], str | None]:
-    """Kind, size and file of the shape; Drake's capsule and ellipsoid have a prefix."""
+    """Kind, size and file of a shape; Drake's capsule and ellipsoid have a prefix."""
     for shape in element:
         kind = cast(ShapeKind, shape.tag.rpartition("}")[2])
         if kind == "mesh":
@@ -173,7 +173,7 @@ def _geometry(
 
 
 def _add_shape(link: Element, shape: Shape, colours: dict[Rgba, str], *, friction: bool) -> None:
-    """``<visual>`` or ``<collision>``; its ``friction`` unless all of the link have it."""
+    """Append ``<visual>`` or ``<collision>``, with ``friction`` unless the link states it."""
     element = add(link, shape.role, **({"name": shape.name} if shape.name else {}))
     add_origin(element, shape.origin)
     geometry = add(add(element, "geometry"), shape.kind)

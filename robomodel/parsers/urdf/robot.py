@@ -1,8 +1,8 @@
-"""URDF and URDF+ as a whole: the elements under ``<robot>``, read and written in order.
+"""URDF and URDF+ as a whole: reading and writing the elements under ``<robot>``.
 
-Open trees are written with words of Drake and MuJoCo. Drake takes the armature of a joint as the
-rotor of the motor that drives it. MuJoCo has no word for it in URDF; of its own ``<mujoco>`` it
-reads ``<compiler>``, ``<option>`` and ``<size>`` only. Sources: ``ParseTransmission`` in Drake's
+Open trees are written with elements of Drake and MuJoCo. Drake reads the armature of a joint as the
+rotor inertia of its motor. MuJoCo's URDF has no armature; of its ``<mujoco>`` element, it reads
+``<compiler>``, ``<option>`` and ``<size>`` only. Sources: ``ParseTransmission`` in Drake's
 ``detail_urdf_parser.cc``, ``Parse`` in MuJoCo's ``xml_urdf.cc``.
 """
 
@@ -65,13 +65,13 @@ _ROBOT_IRRELEVANT = frozenset(("material", "sensor", "mujoco", "plugin"))
 
 
 def read_urdf(document: Document, base: Description | None = None) -> Description:
-    """The description in ``<robot>``, element by element; names are not looked up yet.
+    """Read ``<robot>`` element by element; names are not resolved yet.
 
-    With ``base``, the document extends it: elements are added, and a ``<link>`` or ``<joint>`` of a
-    name that the base has changes that one (an inertial; origin, limits, mimic, dynamics, initial
-    position, rotor and independence; not what the tree is made of). A ``<loop>``, ``<coupling>``,
-    ``<spring>`` or ``<transmission>`` takes its place.
-    A joint's name may have wildcards.
+    With ``base``, the document extends it: elements are added, and a ``<link>`` or ``<joint>`` with
+    the name of an existing one changes that (inertial; origin, limits, mimic, dynamics, initial
+    position, rotor and independence; not the links it joins). A ``<loop>``, ``<coupling>``,
+    ``<spring>`` or ``<transmission>`` replaces the one of its name. A joint's name may have
+    wildcards.
     """
     root = document.root
     refuse_xacro(document)
@@ -133,7 +133,7 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
     )
     description = elements.added_to(changed)
     if has_duplicates(description):
-        return description  # which is refused when the whole is looked at
+        return description  # check_structure refuses it
     description = with_mimics(document, description, elements.mimics)
     if any(len(element) for element in gazebo):
         from robomodel.parsers.urdf.gazebo import with_gazebo
@@ -143,7 +143,7 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
 
 
 def _empty(document: Document) -> Description:
-    """A robot of the document's name."""
+    """A robot without elements, with the document's name."""
     if not (name := document.root.get("name")):
         name = "robot"
         document.warn_at(document.root, "the robot has no name; it is called 'robot'")
@@ -151,7 +151,7 @@ def _empty(document: Document) -> Description:
 
 
 def _ros2_control(document: Document, element: Element, elements: Elements) -> None:
-    """Transmissions, and joints that a controller makes mimic others by their parameters."""
+    """Read transmissions of ``<ros2_control>``, and mimics in its parameters of joints."""
     for child in element.iterfind("transmission"):
         elements.transmissions.append(read_transmission(document, child))
     for joint in element.iterfind("joint"):
@@ -167,7 +167,7 @@ def _ros2_control(document: Document, element: Element, elements: Elements) -> N
 
 
 def _changed(document: Document, element: Element, joints: Mapping[str, Joint]) -> dict[str, Joint]:
-    """The joints that an extension's ``<joint>`` changes, as it does; none for a new one."""
+    """The joints that an extension's ``<joint>`` changes, changed; empty if it is a new joint."""
     name = document.text(element, "name")
     placed = any(element.find(tag) is not None for tag in ("parent", "child"))
     if name not in joints and (placed or element.get("type") is not None):
@@ -189,7 +189,7 @@ def _changed(document: Document, element: Element, joints: Mapping[str, Joint]) 
 
 
 def _ground(document: Document, joints: Sequence[Joint], links: Set[str]) -> list[Link]:
-    """The link ``world`` if joints hang on it and nobody declares it: Drake's convention."""
+    """The link ``world`` if it is a joint's parent and not declared, by Drake's convention."""
     if WORLD in links or all(joint.parent != WORLD for joint in joints):
         return []
     for element in document.root.iterfind(f"joint/parent[@link='{WORLD}']"):
@@ -201,16 +201,16 @@ def _ground(document: Document, joints: Sequence[Joint], links: Set[str]) -> lis
 
 
 def to_urdf(description: Description) -> tuple[str, list[str]]:
-    """The text of a URDF+ file of the description, and what URDF+ has no word for.
+    """The text of a URDF+ file of the description, and messages on what is left out.
 
-    A robot without loops, couplings and the like is plain URDF.
+    A robot without loops, couplings and the like gives plain URDF.
     """
     lost: list[str] = []
     return text_of(to_tree(with_rotor_words(description), lost)), lost
 
 
 def to_tree(description: Description, lost: list[str]) -> Element:
-    """``<robot>``; adds to ``lost`` what it has no word for."""
+    """The ``<robot>`` element; appends to ``lost`` what URDF+ cannot express."""
     root = etree.Element("robot", {"name": description.name}, nsmap={"drake": DRAKE})
     if description.gravity is not None:
         add(root, "gravity", xyz=numbers(description.gravity))
@@ -232,12 +232,12 @@ def to_tree(description: Description, lost: list[str]) -> Element:
     return root
 
 
-_TRACE = 2e-14  # kg and kg m²: twice the least moment that MuJoCo takes (mjEPS)
-_REFUSED = ("plane", "ellipsoid")  # shapes for which the one or the other refuses a file
+_TRACE = 2e-14  # kg and kg m²: twice the least mass and moment that MuJoCo accepts (mjEPS)
+_REFUSED = ("plane", "ellipsoid")  # shapes for which Drake or MuJoCo refuses a file
 
 
 def to_open_urdf(description: Description) -> tuple[str, list[str]]:
-    """The text of an open tree as URDF, in words that Drake and MuJoCo read, too."""
+    """The text of an open tree as URDF that Drake and MuJoCo read with all its dynamics."""
     lost: list[str] = []
     description = _for_simulators(description, lost)
     root = to_tree(description, lost)
@@ -246,7 +246,7 @@ def to_open_urdf(description: Description) -> tuple[str, list[str]]:
 
 
 def _for_simulators(description: Description, lost: list[str]) -> Description:
-    """An open tree with motors and inertias as they take them, without shapes of other formats."""
+    """An open tree with the motors, inertias and shapes that the simulators accept."""
     links = []
     for link in description.links:
         shapes = []
@@ -266,7 +266,7 @@ def _for_simulators(description: Description, lost: list[str]) -> Description:
 
 
 def _with_some_mass(description: Description) -> Description:
-    """A trace of mass for each link that moves without one: MuJoCo refuses a file with less."""
+    """A tiny mass for each massless moving link: MuJoCo refuses a file otherwise."""
     light = {joint.child for joint in description.joints if joint.type != "fixed"}
     light -= carriers(description)
     links = []
@@ -283,7 +283,7 @@ def _with_some_mass(description: Description) -> Description:
 
 
 def _add_words(root: etree._Element, description: Description) -> None:
-    """Drake's words in the motors of joints, and MuJoCo's in the robot."""
+    """Add Drake's elements to the motors of joints, and MuJoCo's to the robot."""
     armature = {
         joint.name: joint.armature
         for joint in description.joints
@@ -309,7 +309,7 @@ def _add_words(root: etree._Element, description: Description) -> None:
 
 
 def _mujoco(description: Description) -> etree._Element:
-    """Options for MuJoCo: shapes weigh nothing, visuals are shown, paths of meshes are kept."""
+    """MuJoCo's options: shapes have no mass, visuals are shown, mesh paths are kept."""
     element = etree.Element("mujoco")
     compiler = etree.SubElement(element, "compiler", inertiafromgeom="false", discardvisual="false")
     meshes = [s.file or "" for link in description.links for s in link.shapes if s.kind == "mesh"]

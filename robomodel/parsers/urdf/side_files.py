@@ -1,4 +1,4 @@
-"""YAML files beside a URDF: what its exporter says of loops, which URDF cannot.
+"""YAML files beside a URDF, in which exporters describe loops that URDF cannot express.
 
 Three kinds, by their keys: ``closed_loop`` as in example-parallel-robots, ``closing_joints`` of
 fusion2URDF (its ``robot_data.yaml``), ``closures`` of the SolidWorks exporter 2
@@ -52,17 +52,17 @@ _CLOSING: dict[str, LoopType] = {
 }  # fmt: skip
 _JOINTS: dict[str, JointType] = {"SPHERICAL": "spherical", "FIXED": "fixed"}
 _MAX_CHARACTERS = 2**20
-"""The longest file that is read; those known have a few kB, and YAML is read slowly."""
+"""The longest file that is read; known ones have a few kB, and parsing YAML is slow."""
 
 Nodes = Mapping[str, Any]
-"""PyYAML's nodes of a mapping by their keys."""
+"""PyYAML's nodes of a mapping, by key."""
 
 
 def read_side_file(text: str, file: str, base: Description, *, strict: bool = False) -> Description:
-    """The description with the loops, and joint types and motors, of a YAML file.
+    """The description with the loops, joint types and motors of a YAML file.
 
-    Raises :class:`DescriptionError` with the line of what is wrong, and
-    :class:`MissingPackageError` where PyYAML is not installed.
+    Raises :class:`DescriptionError` with the line of an error, and :class:`MissingPackageError` if
+    PyYAML is not installed.
     """
     root = _root(text, file)
     keys = {str(key.value) for key, _ in root.value}
@@ -81,7 +81,7 @@ def read_side_file(text: str, file: str, base: Description, *, strict: bool = Fa
 
 
 def _extended(contents: Nodes, base: Description, file: str, issues: list[Issue]) -> Description:
-    """Names are those of links, or of joints for their child links."""
+    """Read a file of example-parallel-robots, with names of links, or joints for their children."""
     joints, more = _typed_joints(contents, base, file, issues)
     frames = {joint.name: joint.child for joint in base.joints}
     frames |= {link.name: link.name for link in base.links}
@@ -93,7 +93,7 @@ def _extended(contents: Nodes, base: Description, file: str, issues: list[Issue]
 def _driven(
     contents: Nodes, base: Description, more: Elements, file: str, issues: list[Issue]
 ) -> Description:
-    """The robot with the motors that the file names: new ones, and those of its own on them."""
+    """The robot with the motors that the file names, new or existing."""
     if "name_mot" not in contents:
         return base
     names = {joint.name for joint in base.joints}
@@ -121,7 +121,7 @@ def _driven(
 
 
 def _missing(name: str, names: Iterable[str], source: Source) -> Issue:
-    """A joint that is not there, which the files' own reader passes over."""
+    """The warning for an unknown joint, which the exporter's own reader ignores too."""
     message = f"no such joint in the robot{did_you_mean(name, names)}; the entry is ignored"
     return Issue(message, source)
 
@@ -129,7 +129,7 @@ def _missing(name: str, names: Iterable[str], source: Source) -> Issue:
 def _typed_joints(
     contents: Nodes, base: Description, file: str, issues: list[Issue]
 ) -> tuple[list[Joint], Elements]:
-    """The robot's joints, some of other types, and the links between those of universal ones."""
+    """The robot's joints with the types of the file, and new links of universal joints."""
     kinds: dict[str, tuple[str, int]] = {}
     joints = {joint.name: joint for joint in base.joints}
     for (name, line), (kind, at) in _typed(contents, "joint_name", "joint_type", "joint", file):
@@ -181,9 +181,9 @@ def _loops(contents: Nodes, frames: Mapping[str, str], file: str) -> Iterator[Lo
 def _typed(
     contents: Nodes, key: str, types: str, what: str, file: str
 ) -> Iterator[tuple[tuple[Any, int], tuple[str, int]]]:
-    """The entries of a list with those of the list of their types, each with its line.
+    """The entries of a list with their types from a second list, each with its line.
 
-    Loops without any types are all fixed.
+    Loops without any types are fixed.
     """
     entries: list[tuple[Any, int]] = []
     if what == "joint":
@@ -206,9 +206,9 @@ def _typed(
 
 
 def _fusion(contents: Nodes, base: Description, file: str, issues: list[Issue]) -> Description:
-    """Joints that the exporter leaves out of the tree, in the frame of the parent link.
+    """Read joints of fusion2URDF that are not in the tree, given in the frame of the parent link.
 
-    The loops are closed where the file puts the joints at zero, as the design is drawn.
+    The loops are closed with these joints at zero, as the design is drawn.
     """
     at_zero, loops, limited = link_poses(base), [], []
     for entry in _list(contents["closing_joints"], file, "closing_joints"):
@@ -254,7 +254,7 @@ def _hinge(
     at_zero: Mapping[str, Pose],
     source: Source,
 ) -> Loop:
-    """The loop whose frame is at ``joint`` in the world while all joints are at zero."""
+    """The loop whose frame is at ``joint`` in the world with all joints at zero."""
     first, second = (Anchor(link, tidy(relative(at_zero[link], joint))) for link in links)
     return Loop(name, kind, first, second, axis, source=source)
 
@@ -263,7 +263,7 @@ def _hinge(
 
 
 def _solidworks(contents: Nodes, base: Description, file: str) -> Description:
-    """Hinges that were cut, in the frame of the root link; their joints' mimics are estimates."""
+    """Read cut hinges, in the root link's frame; the mimics of their joints are estimates."""
     at_zero, loops = link_poses(base), []
     for entry in _list(contents["closures"], file, "closures"):
         fields = dict(_pairs(entry, file))
@@ -289,7 +289,7 @@ def _solidworks(contents: Nodes, base: Description, file: str) -> Description:
 
 
 def _root(text: str, file: str) -> Any:
-    """The file's mapping."""
+    """The root mapping of the file."""
     try:
         import yaml
     except ImportError as error:
@@ -315,7 +315,7 @@ def _root(text: str, file: str) -> Any:
 
 
 def _mapping(root: Any, known: tuple[str, ...], file: str, issues: list[Issue]) -> dict[str, Any]:
-    """The nodes by their keys, without empty ones; unknown keys are warned of."""
+    """The nodes by key, without empty ones; warns of unknown keys."""
     nodes: dict[str, Any] = {}
     for name, node, line in _entries(root, file):
         source = Source(file, line, name)
@@ -330,7 +330,7 @@ def _mapping(root: Any, known: tuple[str, ...], file: str, issues: list[Issue]) 
 
 
 def _entries(mapping: Any, file: str) -> Iterator[tuple[str, Any, int]]:
-    """Keys, nodes and lines of a mapping, each once."""
+    """Key, node and line of the entries of a mapping; raises for a repeated key."""
     seen = set()
     for key, node in mapping.value:
         name, line = str(key.value), _line(key)

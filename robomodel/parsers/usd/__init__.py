@@ -1,6 +1,6 @@
 """USD: robots as Isaac Sim, Newton and MuJoCo's converter write them, read and written.
 
-Every word is described in ``docs/usd.md``.
+``docs/usd.md`` describes every attribute.
 """
 
 from robomodel.parsers.usd.robot import read_usd

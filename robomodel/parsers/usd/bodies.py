@@ -1,4 +1,4 @@
-"""Bodies of a stage: where they stand, their masses, and the shapes on them."""
+"""Bodies of a stage: poses, masses and shapes."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from robomodel.spatial import minus
 from robomodel.tolerances import WRITTEN
 
 DENSITY = 1000.0
-"""Of colliders without one [kg/m³]."""
-_SHEAR = 1e-3  # the cosine between axes from which on they are not at right angles
-_UPRIGHT: dict[str, Rows3] = {  # what turns z to an axis
+"""Default density of colliders [kg/m³]."""
+_SHEAR = 1e-3  # cosine between axes from which on a transform counts as sheared
+_UPRIGHT: dict[str, Rows3] = {  # rotations from z to an axis
     "X": ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)),
     "Y": ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, -1.0, 0.0)),
     "Z": IDENTITY,
@@ -49,9 +49,9 @@ _UPRIGHT: dict[str, Rows3] = {  # what turns z to an axis
 
 @dataclass
 class LinkPrim:
-    """A prim that is a link: its pose in the world [m], and the scale of what is on it.
+    """A prim that is a link: its pose in the world [m], and the scale of its contents.
 
-    ``urdf`` is the element of URDF+ that it stands for, if it has one.
+    ``urdf`` is the URDF+ element that this package's writer attached, or None.
     """
 
     prim: Any
@@ -65,17 +65,17 @@ class LinkPrim:
 
 @dataclass
 class Placements:
-    """Where prims stand in the world."""
+    """Poses of prims in the world."""
 
     reader: StageReader
 
     def __post_init__(self) -> None:
         from pxr import Usd, UsdGeom
 
-        self.cache = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())  # of recorded motions, too
+        self.cache = UsdGeom.XformCache(Usd.TimeCode.EarliestTime())  # of motions
 
     def of(self, prim: Any) -> tuple[Pose, Vec3]:
-        """The pose [m] and the scale of a prim; of a mirrored one the scale is negative."""
+        """The pose [m] and the scale of a prim; the scale of a mirrored prim is negative."""
         matrix = self.cache.GetLocalToWorldTransform(prim)
         rows = [[float(matrix[i][j]) for j in range(3)] for i in range(3)]
         xyz = [float(matrix[3][j]) * self.reader.units.length for j in range(3)]
@@ -103,7 +103,7 @@ class Placements:
 
 
 def add_shapes(reader: StageReader, placements: Placements, prim: Any, body: LinkPrim) -> None:
-    """Add the shapes of a geometric prim to its body: what is seen, what touches, or both."""
+    """Add the shapes of a geometric prim to its body: visual, collision, or both."""
     from pxr import UsdGeom
 
     collides = _collides(prim, body.prim)
@@ -143,7 +143,7 @@ def add_shapes(reader: StageReader, placements: Placements, prim: Any, body: Lin
 
 
 def _collides(prim: Any, body: Any) -> bool:
-    """Whether a prim is a collider, by itself or by what holds it on its body."""
+    """Whether a prim, or an ancestor of it within its body, is a collider."""
     from pxr import UsdPhysics
 
     while prim and not prim.IsPseudoRoot() and prim != body:
@@ -156,7 +156,7 @@ def _collides(prim: Any, body: Any) -> bool:
 def _form(
     reader: StageReader, prim: Any, scale: Vec3
 ) -> tuple[ShapeKind, tuple[float, ...], Rows3] | None:
-    """The kind, size [m] and rotation of a shape; None for kinds without a name."""
+    """The kind, size [m] and rotation of a shape; None for kinds that have no record."""
     unit = reader.units.length
     x, y, z = (abs(each) * unit for each in scale)
 
@@ -202,7 +202,7 @@ def _form(
 
 
 def _colour(reader: StageReader, prim: Any) -> tuple[float, float, float, float] | None:
-    """The colour of a shape: its own, or its material's."""
+    """The colour of a shape, of its own or of its material."""
     from pxr import UsdShade
 
     colour = reader.array(prim, "primvars:displayColor")
@@ -219,7 +219,7 @@ def _colour(reader: StageReader, prim: Any) -> tuple[float, float, float, float]
 
 
 def _physics_material(prim: Any) -> Any:
-    """The material that a collider is of; None where it has none."""
+    """The physics material of a collider; None if it has none."""
     from pxr import UsdPhysics, UsdShade
 
     material = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial("physics")[0]
@@ -228,7 +228,7 @@ def _physics_material(prim: Any) -> Any:
 
 
 def _surface(reader: StageReader, prim: Any) -> Fields:
-    """Friction and restitution of a collider."""
+    """Friction and restitution of a collider, from its material."""
     if (material := _physics_material(prim)) is None:
         return {}
     words = {"friction": "physics:dynamicFriction", "restitution": "physics:restitution"}
@@ -246,13 +246,13 @@ def _surface(reader: StageReader, prim: Any) -> Fields:
 
 @dataclass
 class Masses:
-    """What weighs bodies: by what their prims say, else by their colliders and densities."""
+    """Inertias of bodies, from their prims' attributes, else from colliders and densities."""
 
     reader: StageReader
     allowance: Allowance = field(default_factory=Allowance)
 
     def of(self, body: LinkPrim) -> Inertial | None:
-        """The inertial of a body; None for one without mass."""
+        """The inertial of a body; None if it is massless."""
         reader, prim, units = self.reader, body.prim, self.reader.units
         mass = self._positive(prim, "physics:mass", units.mass)
         moments = reader.numbers(prim, "physics:diagonalInertia", 3)
@@ -295,22 +295,22 @@ class Masses:
         return Inertial(mass, (a, 0.0, 0.0, b, 0.0, c), origin, reader.source(prim))
 
     def _positive(self, prim: Any, name: str, unit: float) -> float | None:
-        """A number that USD ignores where it is zero."""
+        """A positive number; None if it is zero, which USD ignores."""
         value = self.reader.number(prim, name)
         if value is not None and value < 0.0:
             raise self.reader.error(prim, f"{name} is negative; zero leaves it to the colliders")
         return value * unit if value else None
 
     def _centre(self, body: LinkPrim) -> Vec3 | None:
-        """The centre of mass in the link, where the prim says it."""
+        """The centre of mass in the link's frame, if the prim gives it."""
         centre = self.reader.numbers(body.prim, "physics:centerOfMass", 3, infinite=True)
         if centre is None or any(map(math.isinf, centre)):
-            return None  # minus infinity is how the schema leaves it out
+            return None  # minus infinity is the schema's default
         length = self.reader.units.length
         return vec(c * s * length for c, s in zip(centre, body.scale, strict=True))
 
     def _of_colliders(self, body: LinkPrim) -> Inertial | None:
-        """What the colliders of a body weigh together, in the axes of the link."""
+        """The inertial of all colliders of a body, in the axes of the link."""
         density = self._positive(body.prim, "physics:density", self.reader.units.density)
         parts = []
         for prim, shape in body.colliders:
@@ -325,7 +325,7 @@ class Masses:
         return masses.inertial_of(reduce(add, parts), self.reader.source(body.prim))
 
     def _density(self, prim: Any, of_body: float | None) -> float:
-        """The density of a collider: its own, its body's, or its material's."""
+        """The density of a collider [kg/m³]: its own, its body's, or its material's."""
         unit = self.reader.units.density
         of_collider = self._positive(prim, "physics:density", unit) or of_body
         material = _physics_material(prim)
@@ -335,7 +335,7 @@ class Masses:
 
 
 def _about(whole: Inertial, centre: Vec3) -> Inertial:
-    """An inertial with a stated centre of mass: its moments are those about that, as in USD."""
+    """An inertial with a given centre of mass, about which its moments are taken, as in USD."""
     there = masses.placed(replace(whole, origin=Pose(minus(whole.origin.xyz, centre))), AT_ORIGIN)
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = there.inertia
     return replace(whole, inertia=(xx, xy, xz, yy, yz, zz), origin=Pose(centre))

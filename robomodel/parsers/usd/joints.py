@@ -1,4 +1,4 @@
-"""Joints of a stage: the freedoms that each leaves, and the joints or the loop that it becomes."""
+"""Joints of a stage: their freedoms, and the joints or the loop that they become."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ from robomodel.spatial import transpose
 from robomodel.tolerances import NO_LIMIT, SAME, WRITTEN
 
 End = tuple[LinkPrim, Pose]
-"""A body, or the ground, and the frame of a joint in it."""
+"""A body, or the ground, and the pose of a joint's frame in it."""
 
 
 @dataclass
 class Edge:
-    """A joint of a stage between two bodies, as it may become one of the tree, or a loop.
+    """A joint of a stage between two bodies, which becomes a joint of the tree or a loop.
 
-    ``free`` are its freedoms, ``limits`` theirs. ``length`` is that of a rod. ``urdf`` is the
-    element of URDF+ that it stands for. ``series``: joints of MuJoCo that act one after the other.
+    ``free`` are its freedoms, ``limits`` their limits. ``length`` is the length of a rod. ``urdf``
+    is the URDF+ element that this package's writer attached. ``series``: joints of MuJoCo that act
+    one after the other.
     """
 
     prim: Any
@@ -57,14 +58,14 @@ class Edge:
 
 @dataclass
 class Edges:
-    """What reads the joints of a stage."""
+    """Reads the joints of a stage."""
 
     reader: StageReader
     placements: Placements
     body_of: Callable[[Any], LinkPrim]
 
     def read(self, prim: Any, name: str) -> Edge | None:
-        """A joint; None for one that holds nothing."""
+        """Read a joint; None if it has no effect."""
         from pxr import UsdPhysics
 
         reader = self.reader
@@ -95,7 +96,7 @@ class Edges:
         return edge
 
     def _end(self, prim: Any, which: str) -> End:
-        """Where a joint ends: a body, and the frame there."""
+        """One end of a joint: a body, and the joint's frame in it."""
         reader = self.reader
         frame = reader.pose(prim, f"physics:localPos{which}", f"physics:localRot{which}")
         targets = prim.GetRelationship(f"physics:body{which}").GetTargets()
@@ -121,7 +122,7 @@ class Edges:
         return body, compose(relative(body.pose, pose), frame)
 
     def _rod(self, edge: Edge) -> Edge | None:
-        """A distance joint; as a rod where it leaves one distance."""
+        """A distance joint as a rod; None unless it keeps one distance."""
         reader, prim = self.reader, edge.prim
         least, most = (
             reader.number(prim, f"physics:{word}Distance", infinite=True) for word in ("min", "max")
@@ -144,7 +145,7 @@ class Edges:
         return edge
 
     def _freedoms(self, prim: Any) -> tuple[tuple[str, ...], dict[str, Limits]]:
-        """The freedoms that a joint leaves, and the limits of those that have some."""
+        """The freedoms of a joint, and their limits."""
         from pxr import UsdPhysics
 
         reader = self.reader
@@ -188,7 +189,7 @@ class Edges:
     def _limits(
         self, prim: Any, freedom: str, low: float | None, high: float | None
     ) -> Limits | None:
-        """The limits of a freedom; None for one that is locked, as where low is above high."""
+        """The limits of a freedom; None if it is locked, as when low is above high."""
         unit = DEGREE if freedom.startswith("rot") else self.reader.units.length
         lower = -math.inf if low is None else as_limit(low, NO_LIMIT) * unit
         upper = math.inf if high is None else as_limit(high, NO_LIMIT) * unit
@@ -199,7 +200,7 @@ class Edges:
         return Limits(lower, upper)
 
     def _numbers(self, prim: Any, freedom: str) -> dict[str, float]:
-        """The numbers of joints that a prim says for a freedom, by their fields."""
+        """The numbers that a prim gives for a freedom, by fields of joints."""
         turns = freedom.startswith("rot")
         numbers: dict[str, float] = {}
         if self.reader.number(prim, "mjc:ref"):
@@ -240,7 +241,7 @@ class Edges:
 
 @dataclass(frozen=True)
 class _Step:
-    """One of the joints that an edge becomes; ``before``: its frame after the one before it."""
+    """One of the joints of an edge; ``before``: the pose of its frame after the previous one."""
 
     name: str
     kind: JointType
@@ -251,7 +252,7 @@ class _Step:
 
 
 def chain(edge: Edge, parent: str, child: str, *, backward: bool) -> tuple[list[Link], list[Joint]]:
-    """The joints from one end of an edge to the other, and the massless links between."""
+    """The joints from one end of an edge to the other, and the massless links between them."""
     steps, after = _steps(edge)
     if backward:
         placements = [inverse(pose) for pose in (*(s.before for s in steps), after)][::-1]
@@ -281,7 +282,7 @@ def chain(edge: Edge, parent: str, child: str, *, backward: bool) -> tuple[list[
 
 
 def _steps(edge: Edge) -> tuple[list[_Step], Pose]:
-    """The joints that an edge becomes, and the pose of the child in the last one's frame."""
+    """The joints of an edge in order, and the pose of the child in the last one's frame."""
     steps: list[_Step] = []
     back = AT_ORIGIN
     for part in edge.series or (edge,):
@@ -298,7 +299,7 @@ def _steps(edge: Edge) -> tuple[list[_Step], Pose]:
 
 
 def _kinds(free: Sequence[str]) -> list[tuple[str, JointType]]:
-    """The joints that leave these freedoms, the first to act first."""
+    """Joint types with these freedoms in order, the first one at the parent."""
     slides = [each for each in free if each.startswith("trans")]
     turns = [each for each in free if each.startswith("rot")]
     if not free:
@@ -340,7 +341,7 @@ def _joint(step: _Step, parent: str, child: str, origin: Pose, axis: Vec3) -> Jo
 
 
 def _shown(step: _Step, limits: Limits) -> float | None:
-    """Where a joint of one freedom stands in the stage; None where that is zero."""
+    """The position of a joint of one freedom in the stage; None if it is zero."""
     edge = step.edge
     if len(edge.free) != 1:
         return None
@@ -359,7 +360,7 @@ def _shown(step: _Step, limits: Limits) -> float | None:
 
 
 def loop(reader: StageReader, edge: Edge) -> tuple[list[Link], list[Joint], Loop]:
-    """The loop that an edge closes; with a chain of joints where no type of loop leaves as much."""
+    """The loop that an edge closes, with a chain of joints if no type of loop has its freedoms."""
     one, other = (Anchor(body.name, frame) for body, frame in edge.ends)
     if edge.length is not None:
         return [], [], Loop(edge.name, "rod", one, other, length=edge.length, source=edge.source)

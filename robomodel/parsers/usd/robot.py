@@ -1,8 +1,8 @@
 """USD with UsdPhysics: a stage's bodies and joints as a tree, its loops and its couplings.
 
-The reader goes over the stage once for bodies, once for all else: joints, shapes, what moves them.
-Then it spans a tree. A prim that :func:`robomodel.parsers.usd.to_usd` wrote stands for its element
-of URDF+, unless its words of physics were changed since: then these count.
+The reader visits the stage once for bodies and once for joints, shapes and actuators; then it spans
+a tree. A prim that :func:`robomodel.parsers.usd.to_usd` wrote is read from its attached URDF+
+element, unless its USD attributes were changed later: then these count.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ from robomodel.parsers.usd.schema import (
     digest,
 )
 
-_UNREAD = ("Physx", "Mjc", "Newton")  # beginnings of types of prims that are not read
+_UNREAD = ("Physx", "Mjc", "Newton")  # prefixes of types of prims that are warned of
 _IRRELEVANT = ("MjcKeyframe", "MjcSite")
 
 
 def read_usd(source: object, *, strict: bool = False) -> Description:
-    """The description of the robot in a USD file or text; what is suspicious is warned of."""
+    """Read the robot in a USD file or text; warns of suspicious content."""
     content, file = _opened(source)
     reader = StageReader(file, StageUnits())
     try:
@@ -84,17 +84,17 @@ def read_usd(source: object, *, strict: bool = False) -> Description:
 
 
 def _read(stage: Any, reader: StageReader) -> Description:
-    """The description of the robot on a stage."""
+    """Read the robot on a stage."""
     from pxr import Tf
 
     try:
         return _Robot(stage, reader).description()
-    except Tf.ErrorException as error:  # as where an attribute stands for a relationship
+    except Tf.ErrorException as error:  # for example, an attribute in place of a relationship
         raise explained(str(error), Source(reader.file)) from error
 
 
 def _opened(source: object) -> tuple[str, str]:
-    """The path of a file or a text, and how messages call it."""
+    """The path of a file or the text, and its name in messages."""
     if hasattr(source, "read"):
         name = getattr(source, "name", None)
         source = name if isinstance(name, str) and os.path.isfile(name) else source.read()
@@ -118,7 +118,7 @@ def _opened(source: object) -> tuple[str, str]:
 
 @dataclass
 class _Robot:
-    """A stage, and what was read of it so far."""
+    """A stage, and its parts collected so far."""
 
     stage: Any
     reader: StageReader
@@ -148,11 +148,11 @@ class _Robot:
 
     @property
     def source(self) -> Source:
-        """The file."""
+        """The location of the file."""
         return Source(self.reader.file)
 
     def description(self) -> Description:
-        """The whole robot."""
+        """The description of the whole robot."""
         prims = list(self._prims())
         for prim in prims:
             self._body(prim)
@@ -182,7 +182,7 @@ class _Robot:
         return tree.description(name, orders)
 
     def _prims(self) -> Iterator[Any]:
-        """The prims of the stage, those of instances at each of their places."""
+        """The prims of the stage; prims of instances once for each instance."""
         from pxr import Usd
 
         predicate = Usd.PrimIsActive & Usd.PrimIsDefined & ~Usd.PrimIsAbstract
@@ -199,7 +199,7 @@ class _Robot:
     # ---- elements of URDF+ on prims
 
     def element(self, prim: Any, tag: str, name: str = ELEMENT) -> xml.Document | None:
-        """The element of URDF+ on a prim, if the prim is as it was written."""
+        """The URDF+ element attached to a prim; None if the prim was changed later."""
         text = self.reader.written(prim, name)
         if not isinstance(text, str):
             return None
@@ -223,7 +223,7 @@ class _Robot:
     # ---- bodies
 
     def _body(self, prim: Any) -> None:
-        """Add the body of a prim, if it is one."""
+        """Collect the body of a prim, if it is one."""
         from pxr import UsdPhysics
 
         urdf = self.element(prim, "link") if _begins(self.reader, prim, "<link") else None
@@ -248,17 +248,17 @@ class _Robot:
         self.bodies[prim.GetPath()] = LinkPrim(prim, fresh, pose, scale, urdf)
 
     def body_of(self, prim: Any) -> LinkPrim:
-        """The body that a prim belongs to, or the ground."""
+        """The body that contains a prim, or the ground."""
         while prim and not prim.IsPseudoRoot():
             if (body := self.bodies.get(prim.GetPath())) is not None:
                 return body
             prim = prim.GetParent()
         return self.ground
 
-    # ---- all else
+    # ---- other prims
 
     def _other(self, prim: Any, edges: Edges) -> None:
-        """Add what a prim is besides a body."""
+        """Collect what a prim is other than a body."""
         from pxr import UsdGeom, UsdPhysics
 
         kind = str(prim.GetTypeName())
@@ -293,7 +293,7 @@ class _Robot:
                 self.elements.append((prim, document))
 
     def _gravity(self, prim: Any) -> Vec3:
-        """The gravity of a scene; without numbers the earth's, against the axis that is up."""
+        """The gravity [m/s²] of a scene; by default the earth's, opposite to the up axis."""
         if (urdf := self.element(prim, "gravity")) is not None:
             return urdf.vector(urdf.root, "xyz")
         direction = self.reader.numbers(prim, "physics:gravityDirection", 3) or (0.0, 0.0, 0.0)
@@ -310,7 +310,7 @@ class _Robot:
 
     @property
     def up(self) -> Vec3:
-        """The axis that is up."""
+        """The stage's up axis."""
         from pxr import UsdGeom
 
         upright = str(UsdGeom.GetStageUpAxis(self.stage)) == "Z"
@@ -318,13 +318,13 @@ class _Robot:
 
 
 def _begins(reader: StageReader, prim: Any, text: str) -> bool:
-    """Whether a prim has an element of ours that begins so."""
+    """Whether a prim has an attached URDF+ element that begins with ``text``."""
     element = reader.written(prim, ELEMENT)
     return isinstance(element, str) and element.startswith(text)
 
 
 def _label(prim: Any) -> str:
-    """What a prim is called: as it is shown, else by its path."""
+    """The display name of a prim, else its path."""
     return str(prim.GetMetadata("displayName") or prim.GetName() or "robot")
 
 
@@ -334,7 +334,7 @@ _Step = tuple[Edge, LinkPrim, LinkPrim, bool]
 
 
 class _JointTree:
-    """A tree over the joints of a robot; those that close loops are left over."""
+    """A spanning tree over the joints of a robot; the other joints close loops."""
 
     def __init__(self, robot: _Robot) -> None:
         self.robot, self.reader, self.ground = robot, robot.reader, robot.ground
@@ -353,7 +353,7 @@ class _JointTree:
         self._span()
 
     def _written_on_links(self) -> Iterator[Edge]:
-        """The joints of links of ours that have no prim of their own."""
+        """The joints of written links that have no prim of their own."""
         names = {body.name: body for body in self.bodies}
         for body in self.bodies:
             urdf = self.robot.element(body.prim, "joint", JOINT) if body.urdf else None
@@ -367,10 +367,10 @@ class _JointTree:
                 yield Edge(body.prim, joint.name, self.reader.source(body.prim), ends, urdf=urdf)
 
     def _span(self) -> None:
-        """Grow from the world, then from the root of each part that is not joined to it.
+        """Span the tree from the world, then from the root of each part not connected to it.
 
-        Joints that are excluded from articulations close loops, but where nothing else holds a
-        part that has no articulation root.
+        Joints that are excluded from articulations close loops, unless nothing else holds a part
+        that has no articulation root.
         """
         for body in (self.ground, *filter(self._is_root_link, self.bodies)):
             self.reached.add(id(body))
@@ -387,7 +387,7 @@ class _JointTree:
                 self._float(self._root(body))
 
     def _is_root_link(self, body: LinkPrim) -> bool:
-        """Whether a body is the root link of a robot of ours, which no joint of its own moves."""
+        """Whether a body is the root link of a written robot, moved by no joint of its own."""
         if self.robot.grounded is not None:
             targets = self.robot.grounded.GetRelationship("physics:body1").GetTargets()
             return bool(targets) and bool(targets[0] == body.prim.GetPath())
@@ -396,7 +396,7 @@ class _JointTree:
         )
 
     def _part(self, body: LinkPrim) -> list[LinkPrim]:
-        """The bodies that hang together with one by joints that are not excluded."""
+        """The bodies connected to one by joints that are not excluded."""
         part, seen = [body], {id(body), id(self.ground)}
         for each in part:
             for edge in self.at[id(each)]:
@@ -407,7 +407,7 @@ class _JointTree:
         return part
 
     def _root(self, body: LinkPrim) -> LinkPrim:
-        """The root of the part of a body: an articulation's, else one that no joint moves."""
+        """The root of a body's part: the articulation's root, else a body that no joint moves."""
         from pxr import UsdPhysics
 
         among = {id(each) for each in self._part(body)}
@@ -417,13 +417,13 @@ class _JointTree:
         return next((each for each in marked or part if id(each) not in moved), (marked or part)[0])
 
     def _float(self, body: LinkPrim) -> None:
-        """A part that nothing holds in the world."""
+        """Add a part that nothing holds in the world as floating."""
         self.free.append(body)
         self.reached.add(id(body))
         self._grow(body, excluded=False)
 
     def _grow(self, start: LinkPrim, *, excluded: bool) -> None:
-        """Add the joints that lead from a body to bodies that no joint leads to yet."""
+        """Add the joints from a body to bodies that are not in the tree yet."""
         queue = deque([start])
         while queue:
             body = queue.popleft()
@@ -438,12 +438,12 @@ class _JointTree:
                     self.steps[id(edge)] = edge, body, beyond, backward
                     queue.append(beyond)
 
-    # ---- writing it down
+    # ---- the description
 
     def description(self, name: str, orders: list[list[str]]) -> Description:
-        """The links and joints of the tree, the loops that are left, and what ties joints.
+        """The links and joints of the tree, the loops, and couplings.
 
-        ``orders``: the names of links and joints in the order that they are to have.
+        ``orders``: names of links and of joints in the order to be kept.
         """
         robot = self.robot
         links = [self._link(body) for body in self.bodies]
@@ -488,7 +488,7 @@ class _JointTree:
         return self._tied(replace(description, joints=tuple(joints), loops=tuple(loops)), of_prim)
 
     def _gravity(self) -> Vec3 | None:
-        """The scene's; without one none, or the earth's along an axis that is up other than z."""
+        """The scene's gravity; without a scene None, or the earth's for an up axis other than z."""
         if self.robot.gravity is not None or self.robot.up[2]:
             return self.robot.gravity
         return vec(GRAVITY[2] * x for x in self.robot.up)
@@ -503,7 +503,7 @@ class _JointTree:
         return Link(body.name, inertial, source, tuple(body.shapes))
 
     def _floating(self, body: LinkPrim) -> Joint:
-        """The joint of a part that floats; what loops tie elsewhere starts where it is shown."""
+        """The joint of a floating part; its origin is the pose shown if loops tie the part."""
         part = {id(each) for each in self._part(body)}
         tied = any(len({id(end) in part for end, _ in each.ends}) > 1 for each in self.edges)
         name = "floating_base" if len(self.free) == 1 else f"{body.name}_floating"
@@ -517,7 +517,7 @@ class _JointTree:
         )
 
     def _frame(self, prim: Any) -> tuple[Link, Joint]:
-        """A camera, or a transform that holds nothing: a link without mass on its body."""
+        """A camera or an empty transform, as a massless link on its body."""
         robot, source = self.robot, self.reader.source(prim)
         body, (pose, _) = robot.body_of(prim), robot.placements.of(prim)
         name = robot.link_names.fresh(_label(prim))
@@ -528,7 +528,7 @@ class _JointTree:
     def _chained(
         self, edge: Edge, parent: str, child: str, *, backward: bool
     ) -> tuple[list[Link], list[Joint]]:
-        """The joints of an edge: its own element, or as USD's words say."""
+        """The joints of an edge: its attached element, or from the USD attributes."""
         if edge.urdf is None:
             return chain(edge, parent, child, backward=backward)
         return [], [replace(read_joint(edge.urdf, edge.urdf.root), source=edge.source)]
@@ -539,7 +539,7 @@ class _JointTree:
             return loop(self.reader, edge)
         return [], [], replace(read_loop(edge.urdf, edge.urdf.root), source=edge.source)
 
-    # ---- what ties joints
+    # ---- couplings, springs and transmissions
 
     def _tied(self, description: Description, of_prim: Mapping[Any, str]) -> Description:
         """The description with couplings, springs and transmissions."""
@@ -578,10 +578,10 @@ class _JointTree:
         )
 
     def _follows(self, edge: Edge, of_prim: Mapping[Any, str]) -> Mimic | PolynomialCoupling | None:
-        """What a joint follows: q = c0 + c1 q', or in PhysX's words q + g q' + o = 0.
+        """What a joint follows: q = c0 + c1 q', or with PhysX's attributes q + g q' + o = 0.
 
-        Offsets are in degrees; so are PhysX's factors between an angle and a length. MuJoCo has
-        higher powers, too, in its own units.
+        Offsets are in degrees, as are PhysX's factors between an angle and a length. MuJoCo also
+        has higher powers, in its own units.
         """
         reader, prim = self.reader, edge.prim
         for each in ("newton", *FREEDOMS, "angular", "linear"):
@@ -651,7 +651,7 @@ class _JointTree:
                 yield Transmission(edge.name, SIMPLE, (end,), (drive,), edge.source)
 
     def _force(self, prim: Any) -> float | None:
-        """The largest force of an actuator of MuJoCo: its own, or of its control."""
+        """The largest force of a MuJoCo actuator: its limit of force, or from its control range."""
         reader = self.reader
         force = reader.number(prim, "mjc:forceRange:max")
         if force or str(reader.written(prim, "mjc:biasType") or "none") != "none":
@@ -668,12 +668,12 @@ def _turns(edge: Edge) -> bool:
 
 
 def _is(edge: Edge, tag: str) -> bool:
-    """Whether an edge stands for an element of this tag."""
+    """Whether an edge has an attached element with this tag."""
     return edge.urdf is not None and edge.urdf.root.tag == tag
 
 
 def _has_root(prim: Any) -> bool:
-    """Whether a prim, or one that holds it, is the root of an articulation."""
+    """Whether a prim or an ancestor of it is an articulation root."""
     from pxr import UsdPhysics
 
     while prim and not prim.IsPseudoRoot():
@@ -684,7 +684,7 @@ def _has_root(prim: Any) -> bool:
 
 
 def _in_series(edges: list[Edge]) -> list[Edge]:
-    """The edges, with joints of MuJoCo between the same two bodies as one: they act in series."""
+    """The edges, with MuJoCo's joints between the same two bodies merged, which act in series."""
     whole: dict[tuple[int, int], Edge] = {}
     result = []
     for edge in edges:

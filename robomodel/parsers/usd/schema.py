@@ -1,9 +1,9 @@
-"""Words of USD: numbers of joints with their units, declared once; this package's own attributes.
+"""Attributes of USD: numbers of joints with their units, and this package's own attributes.
 
-A stage has units of its own for lengths and masses, and angles in degrees. A :class:`Word` is an
-attribute that holds a number of a joint, with what makes it SI; it is read and written by that.
-What USD has no word for is in attributes of this package: on each prim the element of URDF+ that it
-stands for, with a digest of the prim's other words. Where these were changed since, they count.
+A stage has its own units of length and mass, and angles in degrees. A :class:`Word` is an attribute
+that holds a number of a joint, with its factor to SI units, for reading and writing. What USD
+cannot express is in attributes of this package: on each prim the URDF+ element it represents, with
+a digest of the prim's other attributes. If these were changed later, they count.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ DEGREE = math.pi / 180.0
 
 AXES: dict[str, Vec3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 FREEDOMS = ("transX", "transY", "transZ", "rotX", "rotY", "rotZ")
-"""What a joint may leave free: instances of LimitAPI."""
+"""Freedoms that a joint may leave: instances of LimitAPI."""
 
 NO_VELOCITY_LIMIT = 1e6
-"""From this on a velocity limit is none, as PhysX writes it."""
+"""Velocity limits from this value on are infinite, as PhysX writes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageUnits:
-    """What a stage's lengths and masses are in metres and kilograms, and MuJoCo's angles."""
+    """Factors from a stage's units of length and mass, and MuJoCo's of angle, to SI units."""
 
     length: float = 1.0
     mass: float = 1.0
@@ -41,16 +41,16 @@ class StageUnits:
 
     @property
     def inertia(self) -> float:
-        """The unit of moments of inertia, torques and rotational stiffness."""
+        """The factor of moments of inertia, torques and rotational stiffness."""
         return self.mass * self.length**2
 
     def angle(self, name: str) -> float:
-        """The unit of angles in an attribute of this name [rad]."""
+        """The factor of angles in an attribute of this name, to rad."""
         return self.mujoco_angle if name.startswith("mjc") else DEGREE
 
     @property
     def density(self) -> float:
-        """The unit of densities."""
+        """The factor of densities, to kg/m³."""
         return self.mass / self.length**3
 
 
@@ -58,15 +58,14 @@ class StageUnits:
 class Word:
     """An attribute that holds a number of a joint.
 
-    ``axis`` stands in ``name`` for the instance (angular, linear, rotX, …) of a schema that is
-    applied several times. Attributes:
-
-        field: The field of a joint, or of its limits.
-        mass: Whether the unit has a mass in it.
-        degrees: The power of degrees in the unit, of rotations.
-        length: The power of lengths in the unit, of translations; rotations have 2 with a mass.
-        most: From this on it is infinite.
-        schema: The schema that is applied where it is written; none: it is only read.
+    ``{axis}`` in ``name`` is replaced by the instance (angular, linear, rotX, …) of a schema that
+    is applied several times. Attributes:
+        field: Field of a joint, or of its limits.
+        mass: Whether the unit contains a mass.
+        degrees: Power of degrees in the unit, for rotations.
+        length: Power of lengths in the unit, for translations; rotations with a mass have 2.
+        most: Values from this one on are infinite.
+        schema: Schema that is applied when the attribute is written; empty: it is only read.
     """
 
     name: str
@@ -78,7 +77,7 @@ class Word:
     schema: str = ""
 
     def factor(self, units: StageUnits, *, turns: bool) -> float:
-        """What makes the number SI."""
+        """The factor to SI units; ``turns``: of a rotation."""
         power = (2 if self.mass else 0) if turns else self.length
         of_mass = units.mass if self.mass else 1.0
         return (
@@ -121,25 +120,25 @@ WORDS = (
     Word("mjc:stiffness", "stiffness", mass=True, schema=_MUJOCO),
     Word("mjc:springref", "reference", degrees=1, length=1, schema=_MUJOCO),
 )
-"""The first of a field that is there counts; ``mjc`` has per radian what others have per degree."""
+"""The first one that a prim has counts for a field; ``mjc`` has rad where others have degrees."""
 
 DRIVE = Word("drive:{axis}:physics:maxForce", "effort", mass=True, length=1, most=NO_LIMIT)
 
 
-# --- attributes of our own ------------------------------------------------------------------------
+# --- this package's attributes --------------------------------------------------------------------
 
 ELEMENT = "robomodel:urdf"
-"""The element of URDF+ that a prim stands for."""
+"""The URDF+ element that a prim represents."""
 JOINT = "robomodel:joint"
-"""On a link: the element of its joint, which has no prim, as it floats or is fixed and massless."""
+"""On a link: the element of its joint if that has no prim (floating, or fixed and massless)."""
 DIGEST = "robomodel:digest"
-"""Hash of the attributes of other schemas on the prim, as they were written."""
+"""Hash of the attributes of other schemas on the prim when it was written."""
 LINKS, JOINTS = "robomodel:links", "robomodel:joints"
 """On the robot: the names of its links and joints, in order."""
 GROUND = "robomodel:ground"
-"""On a joint: it holds the root link, and is none of the robot's."""
+"""On a joint: it holds the root link and is not a joint of the robot."""
 MESH = "robomodel:file"
-"""On a mesh: the file that it is from, with its scale."""
+"""On a mesh: its file, with the scale."""
 SCALE = "robomodel:scale"
 NAME = "robomodel:name"
 """On a shape: its name."""
@@ -148,7 +147,7 @@ _COUNTED = ("physics", "newton", "physxJoint", "physxMimicJoint", "mjc", "drive"
 
 
 def digest(prim: Any) -> str:
-    """A hash of the words of physics on a prim, by which a later change is seen."""
+    """A hash of the physics attributes of a prim, to detect later changes."""
     words = [str(prim.GetTypeName())]
     for each in sorted(prim.GetAuthoredProperties(), key=lambda one: str(one.GetName())):
         name = str(each.GetName())
@@ -163,23 +162,23 @@ def digest(prim: Any) -> str:
 
 
 def _spelled(value: Any) -> Iterator[str]:
-    """The numbers of a value, or its text."""
+    """The numbers in a value, or its text."""
     if hasattr(value, "imaginary"):
         yield from _spelled((value.real, *value.imaginary))
     elif isinstance(value, str | bool) or value is None:
         yield str(value)
     elif hasattr(value, "__len__"):
-        for n in range(len(value)):  # vectors of USD are no iterables
+        for n in range(len(value)):  # USD's vectors are not iterable
             yield from _spelled(value[n])
     else:
         yield repr(float(value)) if hasattr(value, "__float__") else str(value)
 
 
-_SINGLE = ("float", "float2", "float3", "float4", "3f", "4f", "quatf")  # ends of names of types
+_SINGLE = ("float", "float2", "float3", "float4", "3f", "4f", "quatf")  # suffixes of type names
 
 
 def _shortest(value: Any) -> float:
-    """The shortest decimal that single precision holds as this number: what was meant by it."""
+    """The shortest decimal that rounds to this number in single precision."""
     return float(str(np.float32(value)))
 
 
@@ -188,43 +187,43 @@ def _shortest(value: Any) -> float:
 
 @dataclass
 class StageReader:
-    """What reads values of prims: finite numbers, or an error that names the prim."""
+    """Reads values of prims: finite numbers, or an error that names the prim."""
 
     file: str
     units: StageUnits
     issues: list[Issue] = field(default_factory=list)
 
     def source(self, prim: Any) -> Source:
-        """Where a prim stands."""
+        """The location of a prim."""
         return Source(self.file, element=f"prim <{prim.GetPath()}>")
 
     def error(self, prim: Any, message: str) -> DescriptionError:
-        """The error to raise for what is wrong with a prim."""
+        """The error to raise for a fault of a prim."""
         return DescriptionError(message, self.source(prim))
 
     def warn(self, prim: Any, message: str, kind: str = "") -> None:
-        """Note what is suspicious about a prim."""
+        """Record a warning about a prim."""
         self.issues.append(Issue(message, self.source(prim), kind))
 
     def written(self, prim: Any, name: str) -> Any:
-        """The value of an attribute that the file says itself; None where it does not."""
+        """The value of an attribute that the file sets; None if it does not."""
         attribute = prim.GetAttribute(name)
         return attribute.Get() if attribute and attribute.HasAuthoredValue() else None
 
     def array(self, prim: Any, name: str) -> list[Any]:
-        """What an array holds that the file says; nothing for other values."""
+        """The entries of an array that the file sets; empty for other values."""
         value = self.written(prim, name)
         return list(value) if hasattr(value, "__len__") and not isinstance(value, str) else []
 
     def number(self, prim: Any, name: str, *, infinite: bool = False) -> float | None:
-        """A number that the file says, finite unless it may be ``infinite``."""
+        """A number that the file sets, finite unless ``infinite``."""
         numbers = self.numbers(prim, name, 1, infinite=infinite)
         return None if numbers is None else numbers[0]
 
     def numbers(
         self, prim: Any, name: str, count: int, *, infinite: bool = False
     ) -> tuple[float, ...] | None:
-        """So many numbers that the file says; quaternions as x, y, z, w."""
+        """The ``count`` numbers that the file sets; quaternions as x, y, z, w."""
         if (value := self.written(prim, name)) is None:
             return None
         single = str(prim.GetAttribute(name).GetTypeName()).removesuffix("[]").endswith(_SINGLE)
@@ -244,7 +243,7 @@ class StageReader:
         return numbers
 
     def pose(self, prim: Any, position: str, rotation: str) -> Pose:
-        """A frame, in the units of the stage; without scale."""
+        """The pose in two attributes, in the stage's units, without scale."""
         xyz = self.numbers(prim, position, 3) or (0.0, 0.0, 0.0)
         turn = self.numbers(prim, rotation, 4) or (0.0, 0.0, 0.0, 1.0)
         if not math.hypot(*turn) > 0.0:
@@ -255,6 +254,6 @@ class StageReader:
 
 
 def quaternion(pose: Pose, kind: Any) -> Any:
-    """The rotation of a pose as a quaternion of this kind."""
+    """The rotation of a pose as a quaternion of USD's type ``kind``."""
     w, x, y, z = quaternion_of_rotation(pose.rotation)
     return kind(w, x, y, z)

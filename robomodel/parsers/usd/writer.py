@@ -1,8 +1,9 @@
-"""A description as USD: rigid bodies, joints and shapes, and each prim's element of URDF+.
+"""A description as USD: rigid bodies, joints and shapes, each prim with its URDF+ element.
 
-Links are prims below the robot's, joints and loops prims in a scope each. Poses are those of a
-closed configuration; positions of joints count from their frames. What a prim's own words cannot
-say, or only in single precision, its element does (:mod:`robomodel.parsers.usd.schema`).
+Links are prims below the robot's prim, joints and loops prims in one scope each. Poses are of a
+closed configuration; positions of joints count from their frames. What a prim's own attributes
+cannot express, or only in single precision, is in its URDF+ element
+(:mod:`robomodel.parsers.usd.schema`).
 """
 
 from __future__ import annotations
@@ -74,17 +75,17 @@ from robomodel.parsers.usd.schema import (
 from robomodel.parsers.xml import Element
 from robomodel.spatial import matmul, transpose
 
-_LOCKED = (1.0, -1.0)  # low above high
+_LOCKED = (1.0, -1.0)  # limits of a locked freedom: low above high
 _TURNING = ("revolute", "continuous")
 
 
 def to_usd(
     description: Description, positions: Positions, originals: Mapping[str, Shape]
 ) -> tuple[str, list[str]]:
-    """The text of a USD file of the description, and what it leaves out.
+    """The text of a USD file of the description, and messages on what is left out.
 
-    ``positions`` are those of the joints where the file shows the robot, where not zero;
-    ``originals`` are shapes as they came, by the files of their meshes as written.
+    ``positions`` are nonzero positions of joints in the configuration that the file shows;
+    ``originals`` are the shapes before their meshes were placed, by the path that is written.
     """
     pxr(description.source)
     writer = _Writer(description, positions, originals)
@@ -117,7 +118,7 @@ def save(text: str, path: str) -> None:
 
 @dataclass
 class _Writer:
-    """A stage, and the prims of links and joints by their names."""
+    """Writes a stage; keeps the prims of links and joints by name."""
 
     description: Description
     positions: Positions
@@ -144,7 +145,7 @@ class _Writer:
         self.moved_as = {joint.name: joint for joint in self.description.joints}
 
     def write(self) -> None:
-        """All of it."""
+        """Write all."""
         from pxr import Sdf, UsdPhysics
 
         description = self.description
@@ -192,7 +193,7 @@ class _Writer:
     # ---- prims
 
     def define(self, parent: str, name: str, kind: str) -> Any:
-        """A new prim; its name is made one that USD takes, and shown as it is."""
+        """Define a prim; its name is made valid for USD, with the original as display name."""
         from pxr import Tf
 
         label = Tf.MakeValidIdentifier(name) if name else "unnamed"
@@ -203,7 +204,7 @@ class _Writer:
         return prim
 
     def set_element(self, prim: Any, element: Element, name: str = ELEMENT) -> None:
-        """Give a prim its element of URDF+."""
+        """Attach the URDF+ element to a prim."""
         from pxr import Sdf
 
         etree.cleanup_namespaces(element)
@@ -212,14 +213,14 @@ class _Writer:
         self.sign(prim)
 
     def sign(self, prim: Any) -> None:
-        """Note a digest of a prim's words beside its element."""
+        """Store a digest of a prim's attributes beside its element."""
         from pxr import Sdf
 
         if prim.GetAttribute(ELEMENT):
             prim.CreateAttribute(DIGEST, Sdf.ValueTypeNames.String).Set(digest(prim))
 
     def _place(self, prim: Any, pose: Pose, scale: Vec3 | None = None) -> None:
-        """Place a prim in the one that holds it."""
+        """Set the pose of a prim in its parent."""
         from pxr import Gf, UsdGeom
 
         form, double = UsdGeom.Xformable(prim), UsdGeom.XformOp.PrecisionDouble
@@ -242,7 +243,7 @@ class _Writer:
     # ---- links
 
     def _link(self, link: Link, physical: Link) -> None:
-        """A rigid body; a transform, if it has no mass and is fixed, or what floats is below it."""
+        """Write a rigid body; a massless link that is fixed or carries free ones has none."""
         from pxr import UsdPhysics
 
         joint = self.moved_by.get(link.name)
@@ -273,7 +274,7 @@ class _Writer:
             hold.GetPrim().CreateAttribute(GROUND, Sdf.ValueTypeNames.Bool).Set(True)
 
     def _mass(self, api: Any, inertial: Inertial | None) -> None:
-        """The mass of a body, none of whose numbers is zero: USD would compute it."""
+        """Write the mass of a body; no number may be zero, as USD would compute it."""
         from pxr import Gf
 
         if inertial is None:
@@ -291,7 +292,7 @@ class _Writer:
     # ---- shapes
 
     def _shape(self, link: Any, shape: Shape) -> None:
-        """A shape of a link, of the type that USD has for it."""
+        """Write a shape of a link as USD's type of it."""
         from pxr import Sdf, UsdGeom, UsdPhysics
 
         kind = {"box": "Cube", "ellipsoid": "Sphere"}.get(shape.kind, shape.kind.title())
@@ -302,7 +303,7 @@ class _Writer:
         scale: Vec3 | None = None
         match shape.kind:
             case "box" | "ellipsoid":
-                x, y, z = (max(each, NEARLY_NOTHING) for each in shape.size)  # a flat one's, too
+                x, y, z = (max(each, NEARLY_NOTHING) for each in shape.size)  # also if it is flat
                 scale = x, y, z
                 prim.GetAttribute("size" if shape.kind == "box" else "radius").Set(1.0)
             case "sphere":
@@ -330,7 +331,7 @@ class _Writer:
             self._surface(prim, shape)
 
     def _mesh(self, prim: Any, shape: Shape, scale: Vec3) -> None:
-        """The points and faces of a mesh, and the file that it is from."""
+        """Write the points and faces of a mesh, and the name of its file."""
         from pxr import Sdf, UsdGeom, Vt
 
         prim.CreateAttribute(MESH, Sdf.ValueTypeNames.String).Set(shape.file or "")
@@ -358,7 +359,7 @@ class _Writer:
         form.CreateExtentAttr(UsdGeom.PointBased.ComputeExtent(points))
 
     def _surface(self, prim: Any, shape: Shape) -> None:
-        """The material of a collider: one for each pair of friction and restitution."""
+        """Write the material of a collider: one for each pair of friction and restitution."""
         from pxr import UsdPhysics, UsdShade
 
         key = shape.friction, shape.restitution
@@ -381,7 +382,7 @@ class _Writer:
     # ---- joints
 
     def _joint(self, joint: Joint, scope: Any) -> None:
-        """A joint of the tree; one that floats at the root, or holds a bare link, has no prim."""
+        """Write a joint of the tree; floating roots and holders of massless links have no prim."""
         from pxr import UsdPhysics
 
         child, element = self.links[joint.child], _written(add_joint, joint)
@@ -407,7 +408,7 @@ class _Writer:
         self._numbers(prim, joint, "rot" if joint.type != "prismatic" else "trans", "XYZ"[k])
 
     def _is_held(self, link: str) -> bool:
-        """Whether a link stands still in the world."""
+        """Whether a link is fixed to the world."""
         while (joint := self.moved_by.get(link)) is not None:
             if joint.type != "fixed":
                 return False
@@ -423,7 +424,7 @@ class _Writer:
         turns: tuple[Rows3, Rows3],
         k: int,
     ) -> Any:
-        """A joint between two links; ``turns``: of its frames, whose axis ``k`` is the joint's."""
+        """Write a joint between two links; ``turns``: rotations of its frames, with axis ``k``."""
         from pxr import Gf, Sdf, UsdPhysics
 
         title = _TYPES.get(kind, "PhysicsJoint")
@@ -451,7 +452,7 @@ class _Writer:
         return prim
 
     def _numbers(self, prim: Any, joint: Joint, kind: str, axis: str) -> None:
-        """Armature, damping and the like of a joint, in the words that say them."""
+        """Write armature, damping and the like of a joint, in the schemas that have them."""
         from pxr import Sdf, UsdPhysics
 
         turns, limits = kind == "rot", joint.limits
@@ -478,7 +479,7 @@ class _Writer:
     def _mimic(
         self, follower: Joint | None, leader: Joint | None, factor: float, offset: float
     ) -> None:
-        """Newton's words for a joint that follows another one of its kind."""
+        """Write Newton's attributes of a joint that follows another one of its kind."""
         from pxr import Sdf
 
         if follower is None or leader is None:
@@ -497,7 +498,7 @@ class _Writer:
     # ---- loops
 
     def _loop(self, loop: Loop, scope: Any) -> None:
-        """A joint that is excluded from the articulation."""
+        """Write a loop as a joint excluded from the articulation."""
         from pxr import UsdPhysics
 
         ends, kind = (loop.predecessor, loop.successor), loop.type
@@ -531,11 +532,11 @@ _TYPES = {
     "fixed": "PhysicsFixedJoint",
     "rod": "PhysicsDistanceJoint",
 }
-"""By types of joints and loops; others are a joint whose freedoms are locked one by one."""
+"""By types of joints and loops; other types lock the freedoms of a generic joint."""
 
 
 def _freedoms(kind: str, k: int) -> tuple[str, ...]:
-    """What a joint of no type of its own leaves free, about (along) its axis ``k``."""
+    """The freedoms of a generic joint, about (along) its axis ``k``."""
     i, j, axis = "XYZ"[(k + 1) % 3], "XYZ"[(k + 2) % 3], "XYZ"[k]
     match kind:
         case "floating":
@@ -550,7 +551,7 @@ def _freedoms(kind: str, k: int) -> tuple[str, ...]:
 
 
 def _frame(k: int, axis: Vec3) -> Rows3:
-    """A rotation that takes the coordinate axis ``k`` to an axis."""
+    """A rotation that turns the coordinate axis ``k`` to ``axis``."""
     nearest, columns = align(unit(axis))
     images = transpose(columns)
     a, b, c = (images[(nearest + n - k) % 3] for n in range(3))
@@ -562,7 +563,7 @@ def _element(tag: str, **words: str) -> Element:
 
 
 def _written(write: Any, record: Any, *more: Any) -> Element:
-    """The element that a writer of URDF+ adds for a record."""
+    """The element that a URDF+ writer appends for a record."""
     root = add(etree.Element("all"), "robot")
     write(root, record, *more)
     return root[0]
