@@ -57,6 +57,9 @@ def test_a_held_root_is_fixed_and_stays_where_it_was() -> None:
     assert build(held).nv == 12
     arm = read(fan())
     assert with_options(arm, floating_base=False) == arm
+    plate = robot(link("a"), joint("j", "base", "a", kind="floating"))
+    plate = read(plate.replace('<link name="base"/>', link("base")))  # a root with mass is held
+    assert with_options(plate, floating_base=False) == plate
 
 
 def test_independent_joints_replace_the_marks_of_their_cluster_only() -> None:

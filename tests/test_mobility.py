@@ -9,6 +9,7 @@ import pytest
 from agreement import close
 from cases import few
 from linkage_family import FAMILY, instance
+from texts import joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.model.closure import close as closed
@@ -43,6 +44,20 @@ def check(name: str, seed: int, noise: float) -> None:
     assert np.max(np.ptp(q, axis=0)) > 0.05
     gap = 30.0 * noise if (name, noise) in SINGULAR else 0.0
     assert np.max(np.abs(model.residual(q))) <= max(1e-9, gap)
+
+
+def test_samples_near_change_points_do_not_say_that_a_linkage_is_rounded(recwarn) -> None:
+    """Three equal cranks of millimetres, some of whose samples are nearly flat."""
+    at = {"0": "0 0 0", "1": "3e-3 0 0", "2": "7e-3 0 0"}
+    model = rm.load(
+        robot(
+            *(link(f"crank{i}") + joint(f"j{i}", "base", f"crank{i}", at[i]) for i in at),
+            link("plate"), joint("coupler", "crank0", "plate", "1e-3 2e-3 0"),
+            *(loop(f"p{i}", "revolute", f"crank{i}", "plate", "1e-3 2e-3 0", at[i]) for i in "12"),
+        )
+    )  # fmt: skip
+    assert model.nv == 1
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-8, 1e-6])

@@ -99,8 +99,11 @@ def _unused(name: str, names: Iterable[str]) -> str:
 
 
 def _held(description: Description) -> Description:
-    """The description with the root link's floating joints fixed."""
-    root = graph.root_link(description).name
+    """The description with the root link's floating joints fixed; a root with mass is held anyway."""
+    link = graph.root_link(description)
+    if link.inertial is not None and link.inertial.mass > 0.0:
+        return description
+    root = link.name
     return replace(
         description,
         joints=tuple(

@@ -34,6 +34,7 @@ from robomodel.tolerances import CLOSED, MOVES, NOTHING, SAME, TINY, WITHIN
 GUESSES = 24
 MOST_ROUNDED = 0.02  # of the cluster's size: a gap that may be put down to rounding
 FEW_OFF, ONE = 4, 1e-3  # as many samples that are no further apart [rad, sizes] are one
+REGULAR = 0.01  # of the median of the least singular values: less is near a singular configuration
 NEAR_START = 0.01  # of the cluster's size: a start as near to closing says where to close
 
 
@@ -161,8 +162,14 @@ class ClosedConfigurations:
 
     @property
     def off(self) -> float:
-        """The largest singular value beyond the rank, as a share of the largest of all."""
-        dropped = self.singular[:, self.rank :] / largest(self.singular)
+        """The largest singular value beyond the rank, as a share of the largest of all.
+
+        Samples near singular configurations do not count: Newton's method ends there at a distance
+        that is the root of the gap.
+        """
+        regular = self._least_shares >= REGULAR * self.kept
+        singular = self.singular[regular]
+        dropped = singular[:, self.rank :] / largest(singular)
         return float(np.max(dropped, initial=0.0))
 
     @property
@@ -173,10 +180,15 @@ class ClosedConfigurations:
     @property
     def kept(self) -> float:
         """The least singular value within the rank, as a share of the largest (median)."""
+        return float(np.median(self._least_shares))
+
+    @property
+    def _least_shares(self) -> Array:
+        """The least singular value within the rank of each sample, as a share of its largest."""
         if not self.rank or self.rank > self.singular.shape[1]:
-            return 1.0
-        share = self.singular[:, self.rank - 1 : self.rank] / largest(self.singular)
-        return float(np.median(share))
+            return np.ones(len(self.singular))
+        least: Array = self.singular[:, self.rank - 1] / largest(self.singular)[:, 0]
+        return least
 
     @property
     def weakest(self) -> float:
