@@ -99,7 +99,7 @@ def _unused(name: str, names: Iterable[str]) -> str:
 
 
 def _held(description: Description) -> Description:
-    """The description with the root link's floating joints fixed; a root with mass is held anyway."""
+    """The description with a root without mass held: its floating joints fixed."""
     link = graph.root_link(description)
     if link.inertial is not None and link.inertial.mass > 0.0:
         return description
