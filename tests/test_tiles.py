@@ -80,6 +80,31 @@ def test_results_beyond_caches_are_the_same_as_small_ones(dtype: Dtype) -> None:
     np.testing.assert_array_equal(apart, expected)
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (6, 1), (2, 3), (7, 9)])
+def test_matrices_go_where_they_shall(shape: tuple[int, int]) -> None:
+    """Into arrays of any strides, as their batches lie in any order."""
+    size = shape[0] * shape[1]
+    compiled = compile_program(
+        Program(size, (), tuple(range(size - 1, -1, -1))), [size, size], shape=shape
+    )
+    rng = np.random.default_rng(size)
+    for batch in ((), (1,), (11,), (3, 5)):
+        x = rng.normal(size=(*batch, size))
+        expected = x[..., ::-1].reshape(*batch, *shape)
+        for given in (x, np.asfortranarray(x), x[..., ::-1][..., ::-1]):
+            numbers = compiled.shaped(given)
+            np.testing.assert_array_equal(numbers, expected)
+            assert numbers[(0,) * len(batch)].flags.c_contiguous
+        wide = np.zeros((*batch, shape[0] + 1, 2 * shape[1]))
+        outs = [np.asfortranarray(expected * 0.0), wide[..., 1:, ::2], wide[..., :0:-1, ::-2],
+                np.zeros((*batch, *shape[::-1])).swapaxes(-1, -2)]  # fmt: skip
+        for out in outs:
+            assert compiled.shaped(x, out) is out
+            np.testing.assert_array_equal(out, expected)
+        with pytest.raises(ValueError, match="mismatch"):
+            compiled.shaped(x, np.zeros((*batch, size + 1, 1)))
+
+
 def test_constants_keep_their_signs_and_unused_arguments_are_not_read() -> None:
     outputs = [0.0, -0.0, float("nan"), float("inf"), 2, 2, -0.0]
     compiled = compile_program(Program(3, (), tuple(outputs)), [1, 2, 7])

@@ -484,9 +484,10 @@ def algorithm(
         body: Callable[..., object] = function
 
         def call(*arguments: Any, **options: Any) -> Any:
-            if not (options or framed) and len(arguments) == count:
+            if not options and len(arguments) == count + framed:
                 try:  # a compiled kernel is tried first; ``run`` reports errors
-                    return arguments[0].derived[name](*arguments[1:])
+                    key = (name, arguments[-1]) if framed else name
+                    return arguments[0].derived[key](*arguments[1:count])
                 except (AttributeError, KeyError, TypeError, ValueError):
                     pass
             if len(arguments) != count + framed or not options.keys() <= keywords:
@@ -637,8 +638,9 @@ def run(
         )  # fmt: skip
     if check:
         check_arguments(model, arguments, forces)
-    usual = method == "cluster" and not (frames or known or passive)  # its name alone is the key
-    key = algorithm if usual else (algorithm, frames, method, known, passive, reference)
+    key: object = (algorithm, *frames) if frames else algorithm
+    if method != "cluster" or known or passive or reference != "local":
+        key = (algorithm, frames, method, known, passive, reference)
     if backend == "compiled" and not forces:
         try:
             return model.derived[key](*arguments.values())

@@ -32,9 +32,10 @@ class NoCompilerError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class CompiledUfunc:
-    """A ufunc, and the objects that own its memory."""
+    """A ufunc, and the objects that own its memory; ``shaped`` gives matrices as matrices."""
 
     ufunc: np.ufunc
+    shaped: np.ufunc
     signature: str
     alive: tuple[object, ...]
     loop: int  # address of the ufunc's inner loop
@@ -46,6 +47,7 @@ def compile_program(
     *,
     name: str | None = None,
     iteration: Iteration | None = None,
+    shape: tuple[int, ...] = (),
     shared: Sequence[int] = (),
     label: str = "compiling",
     dtype: Dtype = "float64",
@@ -57,9 +59,9 @@ def compile_program(
     program, which may then be a function; it is called only if the cache has no code.
 
     With an ``iteration`` the program runs over time: some arguments, and the result, have one row
-    for each instant, (..., T, size). ``shared``: numbers of arguments that often have one row for
-    all states; what depends on them alone is then computed once. ``label``: the text of a progress
-    bar. ``dtype``: of all numbers.
+    for each instant, (..., T, size). ``shape``: of a result that is a matrix. ``shared``: numbers
+    of arguments that often have one row for all states; what depends on them alone is then computed
+    once. ``label``: the text of a progress bar. ``dtype``: of all numbers.
     """
     result = len(sizes) - 1
     rows: set[int] = set()
@@ -74,26 +76,35 @@ def compile_program(
     *arguments, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
     signature = ",".join(arguments) + f"->{output}"
     ufunc, memory = _ufunc(loop, len(arguments), signature, dtype)
-    return CompiledUfunc(ufunc, signature, (engine, *memory), loop)
+    shaped, more = ufunc, tuple[object, ...]()
+    if len(shape) == 2 and iteration is None:
+        matrix = f"{','.join(arguments)}->({shape[0]},{shape[1]})"
+        shaped, more = _ufunc(loop, len(arguments), matrix, dtype, columns=shape[1])
+    return CompiledUfunc(ufunc, shaped, signature, (engine, *memory, *more), loop)
 
 
 def _ufunc(
-    loop: int, inputs: int, signature: str, dtype: Dtype
+    loop: int, inputs: int, signature: str, dtype: Dtype, columns: int = 0
 ) -> tuple[np.ufunc, tuple[object, ...]]:
-    """A ufunc (PyUFunc_FromFuncAndDataAndSignature) from a loop, and the memory that it uses."""
+    """A ufunc (PyUFunc_FromFuncAndDataAndSignature) from a loop, and the memory that it uses.
+
+    ``columns``: of a result that is a matrix, which the loop reads from its data.
+    """
     text, number = ctypes.c_char_p, ctypes.c_int
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, text, number, number, number, number,
         text, text, number, text,
     )(numpy_functions("_UFUNC_API")[31])  # fmt: skip
-    loops, data = (ctypes.c_void_p * 1)(loop), (ctypes.c_void_p * 1)(None)
+    matrix = ctypes.c_int64(columns)
+    loops = (ctypes.c_void_p * 1)(loop)
+    data = (ctypes.c_void_p * 1)(ctypes.addressof(matrix) if columns else None)
     types = ctypes.create_string_buffer(bytes([np.dtype(dtype).num] * (inputs + 1)))
     name, doc, signs = b"kernel", b"A compiled kernel.", signature.encode()
     ufunc = make(
         ctypes.addressof(loops), ctypes.addressof(data), ctypes.cast(types, text), 1, inputs, 1, -1,
         name, doc, 0, signs,
     )  # fmt: skip
-    return ufunc, (loops, data, types, name, doc, signs)
+    return ufunc, (loops, data, matrix, types, name, doc, signs)
 
 
 @functools.cache

@@ -242,6 +242,7 @@ def _compiled(function: TracedFunction, dtype: Dtype) -> CompiledUfunc:
         function.sizes,
         name=function.key,
         iteration=function.iteration,
+        shape=function.shapes[0] if len(function.shapes) == 1 else (),
         shared=[n for n, name in enumerate(function.arguments) if name in function.shared],
         label=f"compiling {function.title}",
         dtype=dtype,
@@ -299,8 +300,8 @@ class Kernel(_CompiledFunction):
         self.ufunc: Callable[..., Array] = compiled.ufunc
         self._results = Results(compiled, function.name, tuple(self.sizes), self.shapes)
         # looked up once for calls with out=
-        self._count, shape = len(self.sizes), self._results.shape
-        self._vector = shape if shape is not None and len(shape) == 1 else None
+        self._count, self._shaped = len(self.sizes), compiled.shaped
+        self._whole, self._vector = self._results.whole, self._results.whole == 1
 
     @property
     def fast(self) -> Callable[..., Any]:
@@ -322,13 +323,15 @@ class Kernel(_CompiledFunction):
                 if out is None:
                     return self._results(*arguments)
                 if len(arguments) == self._count:
+                    if self._vector or (
+                        self._whole and type(out) is np.ndarray and out.flags.c_contiguous
+                    ):
+                        return self._shaped(*arguments, out)
                     shape = self._results.shape
-                    if type(out) is np.ndarray and out.shape == self._vector:
-                        return self.ufunc(*arguments, out)
                     self.ufunc(*arguments, _flattened(out, shape, self.shapes))
                     return out if shape is not None else split(out, self.shapes)
-            except TypeError:
-                if not self._lossy(arguments):
+            except (TypeError, ValueError):  # of ``out`` below, with its shape
+                if out is None and not self._lossy(arguments):
                     raise
         self._results.count(arguments)
         if self._lossy(arguments):
@@ -372,7 +375,7 @@ class Results:
     robot's kernel takes little longer than the kernel.
     """
 
-    __slots__ = ("arguments", "compiled", "name", "quiet", "shape", "shapes", "ufunc")
+    __slots__ = ("arguments", "compiled", "name", "quiet", "shape", "shapes", "ufunc", "whole")
 
     def __init__(
         self,
@@ -384,11 +387,13 @@ class Results:
         quiet: bool = False,
     ) -> None:
         self.compiled = compiled
-        self.ufunc: Callable[..., Array] = compiled.ufunc
+        self.ufunc: Callable[..., Array] = compiled.shaped
         self.name = name
         self.arguments = arguments
         self.shapes = shapes
         self.shape = shapes[0] if len(shapes) == 1 else None  # None: several results
+        # axes of the only result if the ufunc gives it as it is
+        self.whole = len(shapes[0]) if len(shapes) == 1 and len(shapes[0]) <= 2 else 0
         self.quiet = quiet
 
     def __call__(self, *arguments: ArrayLike) -> Any:
@@ -406,11 +411,11 @@ class Results:
             if masked or not isinstance(numbers, np.ndarray):
                 raise TypeError(f"{self.name} takes plain arrays, not arguments whose "
                                 f"result is a {type(numbers).__name__}")  # fmt: skip
+        if self.whole:
+            return numbers
         shape = self.shape
         if shape is None:
             return split(numbers, self.shapes)
-        if len(shape) == 1:
-            return numbers
         return numbers.reshape(shape if numbers.ndim == 1 else (*numbers.shape[:-1], *shape))
 
     def count(self, arguments: Sequence[ArrayLike]) -> None:

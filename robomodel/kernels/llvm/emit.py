@@ -236,6 +236,7 @@ def _loop(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
     several, over_time = _tiles_at_once(plan, vectors), plan.iteration
     allocation, release = _memory(several * total, vectors.bytes)
     return [
+        f"@columns = internal constant i64 {plan.sizes[-1]}",
         "define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {",
         "entry:",
         "%n = load i64, ptr %dims",
@@ -409,10 +410,33 @@ def _arguments(plan: KernelPlan) -> Iterator[str]:
             yield f"%later{k} = load i64, ptr %later.at{k}"
             inner += 1
         yield f"%inner.at{k} = getelementptr i64, ptr %steps, i64 {inner}"
-        yield f"%inner{k} = load i64, ptr %inner.at{k}"
-        yield f"%gaps{k} = icmp ne i64 %inner{k}, {size}"
+        if k == len(plan.sizes) - 1:
+            yield from _matrix(plan, k)
+        else:
+            yield f"%inner{k} = load i64, ptr %inner.at{k}"
+            yield f"%gaps{k} = icmp ne i64 %inner{k}, {size}"
         yield f"%stride{k} = select i1 %gaps{k}, i64 {plan.sizes[k] * size}, i64 %step{k}"
         inner += 1
+
+
+def _matrix(plan: KernelPlan, k: int) -> Iterator[str]:
+    """Strides of a result that is a matrix if the ufunc's data is its number of columns.
+
+    Any other result is the one row of a matrix.
+    """
+    size = plan.precision.bytes
+    yield "%shaped = icmp ne ptr %data, null"
+    yield "%layout = select i1 %shaped, ptr %data, ptr @columns"
+    yield f"%columns{k} = load i64, ptr %layout"
+    yield "%axis = zext i1 %shaped to i64"
+    yield f"%along.columns = getelementptr i64, ptr %inner.at{k}, i64 %axis"
+    yield f"%outer{k} = load i64, ptr %inner.at{k}"
+    yield f"%inner{k} = load i64, ptr %along.columns"
+    yield f"%line.bytes = mul i64 %columns{k}, {size}"
+    yield f"%gaps.lines = icmp ne i64 %outer{k}, %line.bytes"
+    yield "%split = and i1 %shaped, %gaps.lines"
+    yield f"%spread = icmp ne i64 %inner{k}, {size}"
+    yield f"%gaps{k} = or i1 %split, %spread"
 
 
 def _from(plan: KernelPlan, k: int, where: str) -> Iterator[str]:
@@ -431,8 +455,9 @@ def _read(plan: KernelPlan, k: int, where: str) -> Iterator[str]:
     yield f"%rows{k} = select i1 %gaps{k}, ptr %{where}.stage, ptr %from{k}"
     yield f"br i1 %gaps{k}, label %stage{k}, label %moved{k}"
     yield f"stage{k}:"
-    rows = f"ptr %from{k}, i64 %step{k}, i64 %inner{k}, i64 {plan.sizes[k]}, i64 %{where}.count"
-    yield f"call void @gather({rows}, ptr %{where}.stage)"
+    size = plan.sizes[k]
+    rows = f"ptr %from{k}, i64 %step{k}, i64 %inner{k}, i64 {size}, i64 %{where}.count"
+    yield f"call void @gather({rows}, ptr %{where}.stage, i64 {size})"
     yield f"br label %moved{k}"
     yield f"moved{k}:"
     rows = f"ptr %rows{k}, i64 %stride{k}, i64 %{where}.last"
@@ -482,7 +507,7 @@ def _context(plan: KernelPlan, where: str) -> Iterator[str]:
     yield from _context_pointers(where)
     for name in ("ahead", "streamed"):
         yield f"store i64 %{name}, ptr %{where}.to.{name}"
-    for name in ("stride", "step", "inner"):
+    for name in ("stride", "step", "outer", "columns", "inner"):
         yield f"store i64 %{name}{result}, ptr %{where}.to.{name}"
     for name in ("rows", "from"):
         yield f"store ptr null, ptr %{where}.to.{name}"

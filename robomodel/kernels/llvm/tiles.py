@@ -121,11 +121,12 @@ def _prefetch(f: Function, count: int) -> None:
 
 # ---- results -------------------------------------------------------------------------------------
 
-CONTEXT = ("rows", "stride", "last", "tile", "ahead", "streamed", "from", "step", "inner")
+CONTEXT = ("rows", "stride", "last", "tile", "ahead", "streamed", "from", "step", "outer",
+           "columns", "inner")  # fmt: skip
 """Fields of the context of writing, eight bytes each: the rows to write (null: none yet), their
 stride in bytes and the index of the last one; the tile; how far ahead lines are prefetched; whether
 whole lines are written past the caches; and for staged rows, whose numbers are not contiguous,
-their final address and strides."""
+their final address, the strides of states and of a matrix's rows, its columns and their stride."""
 
 LINES = 96  # cache lines that are written at a time
 
@@ -437,18 +438,27 @@ class _Expansion:
 def settle(vectors: LaneVectors, count: int) -> list[str]:
     """A function that copies staged rows of results to their final address."""
     f, fields = Function(vectors), []
-    for name in ("from", "step", "inner", "last", "rows"):
+    for name in ("from", "step", "outer", "columns", "inner", "last", "rows"):
         kind = "ptr" if name in ("from", "rows") else "i64"
         at = f.bytes_on("%context", 8 * CONTEXT.index(name))
-        fields.append(f"{kind} {f.value(f'load {kind}, ptr {at}')}")
-    target, step, inner, last, rows = fields
-    none = f.value(f"icmp eq {target}, null")
+        fields.append(f.value(f"load {kind}, ptr {at}"))
+    target, step, outer, columns, inner, last, rows = fields
+    none = f.value(f"icmp eq ptr {target}, null")
+    several = f.value(f"add i64 {last}, 1")
     f.lines += [f"br i1 {none}, label %settled, label %staged", "staged:"]
-    several = f.value(f"add {last}, 1")
-    f.lines.append(
-        f"call void @scatter({target}, {step}, {inner}, i64 {count}, i64 {several}, {rows})"
-    )
-    f.label("settled")
+    f.label("line")
+    entry = f.value("phi i64 [0, %staged], [%following, %line]")
+    line = f.value(f"phi ptr [{target}, %staged], [%beyond, %line]")
+    dense = f.value(f"getelementptr {vectors.scalar}, ptr {rows}, i64 {entry}")
+    strides = f"ptr {line}, i64 {step}, i64 {inner}, i64 {columns}"
+    f.lines += [
+        f"call void @scatter({strides}, i64 {several}, ptr {dense}, i64 {count})",
+        f"%following = add i64 {entry}, {columns}",
+        f"%beyond = getelementptr i8, ptr {line}, i64 {outer}",
+        f"%lines = icmp slt i64 %following, {count}",
+        "br i1 %lines, label %line, label %settled",
+        "settled:",
+    ]
     return f.text("void @settle(ptr %context) noinline")
 
 
@@ -458,14 +468,14 @@ def stage(vectors: LaneVectors) -> str:
     for name, source, target in (("gather", "%far", "%near"), ("scatter", "%near", "%far")):
         text += f"""
 define internal void @{name}(ptr %outside, i64 %stride, i64 %step, i64 %size, i64 %count,
-                             ptr %dense) noinline {{
+                             ptr %dense, i64 %row.size) noinline {{
 entry:
 br label %row
 row:
 %r = phi i64 [0, %entry], [%r.next, %row.done]
 %offset = mul i64 %r, %stride
 %start = getelementptr i8, ptr %outside, i64 %offset
-%position = mul i64 %r, %size
+%position = mul i64 %r, %row.size
 %place = getelementptr {scalar}, ptr %dense, i64 %position
 br label %number
 number:
