@@ -1,8 +1,8 @@
-"""Problems as programs: solvers with planned pivots (003, V-D).
+"""Problems as compiled programs: solvers with pivots chosen in advance (Nori, section V-D).
 
-The order, and which row eliminates what, are chosen once: at random states, whose values they must
-serve together, and checked at others. Traced and compiled, a solver is a program like those of the
-recursions: it branches on nothing.
+The elimination order and the pivots are chosen once, at random states at which they must all be
+numerically safe, and checked at others. The solver is then traced and compiled without branches,
+like the programs of the recursions.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from robomodel.tolerances import TINY
 if TYPE_CHECKING:
     from robomodel.estimation.instant import Problem
 
-PLANNED, CHECKED = 16, 64  # random states: at which pivots are chosen, and tried
-SAFE = 1e-11  # backward error of a solver that is allowed at the latter
+PLANNED, CHECKED = 16, 64  # numbers of random states to choose pivots at, and to check them at
+SAFE = 1e-11  # largest accepted backward error at the latter
 Named: TypeAlias = Mapping[str, Sequence[Scalar]]
 
 
 @dataclass(frozen=True)
 class SolverEstimate(Mapping[str, Array]):
-    """Values of the requested variables, by name, (..., size), wrenches in link axes.
+    """Values (..., size) of the requested variables, by name; wrenches in link axes.
 
-    ``covariances``: (..., size, size) of those requested.
+    ``covariances``: (..., size, size) of the requested ones.
     """
 
     numbers: Mapping[str, Array]
@@ -69,7 +69,7 @@ class SolverEstimate(Mapping[str, Array]):
 
 @dataclass(frozen=True, slots=True)
 class EliminationPlan:
-    """The order of a system's elimination, and which rows eliminate what."""
+    """The elimination order of a system, and its pivots."""
 
     order: tuple[Group, ...]
     pivots: elimination.PivotSequence
@@ -78,10 +78,10 @@ class EliminationPlan:
 class Solver:
     """A problem's program: ``solver(q, v, values, readings) -> SolverEstimate``.
 
-    Arguments as of :meth:`Problem.solve`, with leading batch axes that broadcast. Made by
-    :meth:`Problem.compile`, which documents its arguments. ``plan`` is the order and the pivots;
-    ``backward_error`` the largest at random states, as fractions of the terms: of exact rows, and
-    of the conditions of least squares.
+    Arguments as in :meth:`Problem.solve`, with leading batch axes that broadcast. Created by
+    :meth:`Problem.compile`, which documents its arguments. ``plan``: the order and the pivots.
+    ``backward_error``: the largest one at random states, relative to the sizes of the terms, of
+    exact rows and of the optimality conditions of least squares.
     """
 
     def __init__(
@@ -131,11 +131,11 @@ class Solver:
         return self.kernel(()).function.program
 
     def kernel(self, optional: Sequence[str] = ()) -> SolverKernel:
-        """The kernel with these known variables besides the required ones.
+        """The kernel for the required known variables and these optional ones.
 
-        Its ``ufunc`` takes flat arrays: q, v, the variables ``known`` one after the other, the
-        readings of all ``sensors``, and one number for each of ``masked``; those that have no
-        numbers are left out.
+        Its ``ufunc`` takes flat arrays: q, v, the values of the variables ``known`` concatenated,
+        the readings of all ``sensors``, and one number for each of ``masked``; empty ones are left
+        out.
         """
         key = tuple(sorted(set(optional)))
         result = self._kernels.get(key)
@@ -153,14 +153,14 @@ class Solver:
         mask: Mapping[str, ArrayLike] | None = None,
         threads: int = 1,
     ) -> SolverEstimate:
-        """The unknowns at a state, or a batch of states.
+        """Solve for the unknowns at a state, or a batch of states.
 
-        ``values`` (..., size) of known variables, ``readings`` (..., size) of sensors, by name.
-        ``mask`` (...): of a solver that is ``masked``, which measurements there are; sensors
-        without a reading are missing too. What the others do not determine is not a number.
-        ``threads``: spread a batch over so many (0: one a processor).
+        ``values`` (..., size) of known variables and ``readings`` (..., size) of sensors, by name.
+        ``mask`` (...) of a solver compiled with ``masked``: true where a sensor's measurement is
+        present; sensors without a reading are missing, too. Unknowns that the present measurements
+        do not determine are nan. ``threads``: number of threads for a batch (0: one per processor).
 
-        Raises ValueError where exact rows contradict each other, as :meth:`Problem.solve`.
+        Raises ValueError if exact rows contradict each other, as :meth:`Problem.solve` does.
         """
         problem, model = self.problem, self.problem.model
         values, readings = by_name(values, "values"), by_name(readings, "readings")
@@ -183,7 +183,7 @@ class Solver:
         parts.append([self._reading(s, readings, mask) for s in kernel.sensors])
         parts.append([self._presence(labels[n], readings, mask) for n in self.masked])
         arrays = [_joined(part) for part in parts if part]
-        # where measurements may be missing, nothing left to divide by is no error
+        # with missing measurements, a division by zero marks an undetermined unknown
         quiet: Literal["ignore"] | None = "ignore" if self.masked else None
         with np.errstate(divide=quiet, invalid=quiet):
             flat = kernel.function.kernel()(*arrays, threads=threads)
@@ -214,7 +214,7 @@ class Solver:
 
 
 class SolverKernel:
-    """The compiled program for one choice of known variables."""
+    """The compiled program for one set of known variables."""
 
     def __init__(self, solver: Solver, known: tuple[str, ...]) -> None:
         problem = solver.problem
@@ -228,7 +228,7 @@ class SolverKernel:
         self.ufunc = self.function.kernel().ufunc
 
     def _turned(self) -> frozenset[int] | None:
-        """The bodies whose axes matter; None: all."""
+        """The bodies whose axes must turn with them; None: all."""
         problem, model = self.solver.problem, self.solver.problem.model
         if problem.view == "tree" or problem.split == "steps":
             return None
@@ -246,7 +246,7 @@ class SolverKernel:
     def _written(
         self, q: Sequence[Scalar], v: Sequence[Scalar], values: Named, readings: Named
     ) -> tuple[System, dict[str, LinearFactor]]:
-        """The system with rows for covariances, and the rows that take variables to link axes."""
+        """The system with rows for covariances, and the rows that give variables in link axes."""
         problem, model = self.solver.problem, self.solver.problem.model
         inside = in_internal_axes(model, values)
         system = problem.system(q, v, inside, readings, turned=self.turned)
@@ -268,7 +268,7 @@ class SolverKernel:
         return result.solution(refine=refine), result
 
     def _written_out(self, plan: EliminationPlan) -> TracedFunction:
-        """The function of q, v, known variables, readings and mask, those that have numbers."""
+        """The function of q, v, known variables, readings and mask, without empty ones."""
         problem, solver = self.solver.problem, self.solver
         readings = {s.name: s.size for s in self.sensors}
         masked = dict.fromkeys(solver.masked, 1)
@@ -310,7 +310,7 @@ class SolverKernel:
         )
 
     def estimate(self, flat: Array) -> SolverEstimate:
-        """The program's numbers by name."""
+        """The program's outputs by name."""
         batch, at = flat.shape[:-1], 0
         sizes = self.solver.problem.sizes
         values, covariances = {}, {}
@@ -329,7 +329,7 @@ class SolverKernel:
     # ---- the choice
 
     def _states(self, count: int, seed: int) -> System:
-        """The system at random states with random values, as batches."""
+        """The system at a batch of random states with random values."""
         problem, rng = self.solver.problem, np.random.default_rng(seed)
         q = np.array([problem.model.random_configuration(rng) for _ in range(count)])
         v = rng.normal(size=(count, problem.model.nv))
@@ -338,7 +338,7 @@ class SolverKernel:
         return self._written([*q.T], [*v.T], values, readings)[0]
 
     def _chosen(self) -> tuple[EliminationPlan, TracedFunction, float]:
-        """The plan of the fewest operations that is safe at random states."""
+        """The safe plan with the fewest operations, its function, and its backward error."""
         system = self._states(PLANNED, 2)
         plans: list[tuple[EliminationPlan, TracedFunction]] = []
         refused: Exception | None = None
@@ -346,7 +346,7 @@ class SolverKernel:
             try:
                 plan = EliminationPlan(order, elimination.plan_pivots(system, order))
                 function = self._written_out(plan)
-                _ = function.program  # traced here, so that what cannot be is refused here
+                _ = function.program  # trace now, so that errors are raised here
                 plans.append((plan, function))
             except (ValueError, SingularError) as problem:
                 refused = problem
@@ -356,7 +356,7 @@ class SolverKernel:
         worst = math.inf
         other = self._states(CHECKED, 3)
         plans.sort(key=lambda one: one[1].program.flops)
-        if self.solver.covariances:  # refinement does nothing for these
+        if self.solver.covariances:  # refinement does not change these
             plans.sort(key=lambda one: max(SAFE, self._error(one[0], other, refine=0)))
         for plan, function in plans:
             error = self._error(plan, other, refine=self.solver.refine)
@@ -373,7 +373,7 @@ class SolverKernel:
         )
 
     def _orders(self) -> Iterator[tuple[Group, ...]]:
-        """Orders to try."""
+        """Elimination orders to compare."""
         problem, requested = self.solver.problem, self.solver.requested_order
         if requested is not None:
             yield problem.groups(requested)
@@ -381,9 +381,9 @@ class SolverKernel:
         yield from (problem.order("rnea"), problem.order("aba"), tips(problem.sizes, problem.model))
 
     def _error(self, plan: EliminationPlan, system: System, *, refine: int) -> float:
-        """The largest backward error: of the exact rows, and of the conditions of least squares.
+        """The largest backward error, of exact rows and of the conditions of least squares.
 
-        By these, weighted residuals are orthogonal to the null space of the exact rows.
+        Those are: weighted residuals are orthogonal to the null space of the exact rows.
         """
         with np.errstate(all="ignore"):
             present = {name: [1.0] for name in self.solver.masked}
@@ -427,7 +427,7 @@ def _joined(parts: Sequence[Array]) -> Array:
 
 
 def _named(numbers: Sequence[Scalar], sizes: Mapping[str, int]) -> dict[str, list[Scalar]]:
-    """Numbers that stand one after the other, by name."""
+    """Split concatenated numbers by name."""
     result, at = {}, 0
     for name, size in sizes.items():
         result[name] = list(numbers[at : at + size])
@@ -436,6 +436,6 @@ def _named(numbers: Sequence[Scalar], sizes: Mapping[str, int]) -> dict[str, lis
 
 
 def _number(x: Any) -> float:
-    """A float, infinite where it is not a number."""
+    """Convert to float; nan becomes infinite."""
     result = float(x)
     return math.inf if math.isnan(result) else result

@@ -1,15 +1,15 @@
-"""Elimination by QR: exact rows first, then weighted ones; along time, or in an order of variables.
+"""Elimination by QR, exact rows before weighted ones, along time or in an order of variables.
 
-:func:`eliminate` is the one step (document 001, IV-C): the rows in which some unknowns x occur give
-x as a linear function of the other unknowns in them plus unit noise, and leave rows on those: first
-the conditions, by a rank-revealing QR with exact substitution into the rest, then the weighted rows
-by QR. No normal equations are formed, so that no digits are lost to their squared condition number.
+:func:`eliminate` is the elementary step (Xie and Dellaert, section IV-C). The rows that contain
+some unknowns x give x as a linear function of the other unknowns in them plus unit noise, and leave
+rows on those. Exact rows are eliminated first, by rank-revealing QR and substitution into the rest,
+then weighted rows, by QR. Normal equations are avoided, as they square the condition number.
 
-Along time, x is all of time t and the others are x_t+1. The rows that remain after time t are also
-the marginal of a fixed-lag smoother; and the chain of conditionals, run backwards, gives solution
-and covariances (the square-root form of the smoother of Rauch, Tung and Striebel). At an instant, x
-is one variable of a sparse system after the other. :func:`eliminate_scalars` is how such a system
-is eliminated over scalars of any kind, and compiled.
+Along time, x is the state at t and the others are the state at t + 1. The rows that remain after
+time t are also the marginal of a fixed-lag smoother; back substitution gives solution and
+covariances (the square-root form of the Rauch-Tung-Striebel smoother). At an instant, x is one
+variable of a sparse system after the other. :func:`eliminate_scalars` eliminates such a system over
+scalars of any kind, so that it can be compiled.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Factorization, Scalar, div, dot, is_zero
 from robomodel.tolerances import RANK, ROUNDING
 
-WHOLE = 32  # columns that LAPACK takes one by one, and in one call
-PANEL, BLOCK = 16, 32  # columns factored together here, and reflectors that LAPACK takes together
-CONTRADICTION = 1e-7  # of the largest entry: what exact rows may fail by
-REFLECTED, SOLVED = 100_000, 1000  # sizes of products, and of solves, that OpenBLAS does not share
+WHOLE = 32  # up to this many columns, LAPACK is called once for all
+PANEL, BLOCK = 16, 32  # columns factored per panel, and reflectors that LAPACK applies as a block
+CONTRADICTION = 1e-7  # residual of exact rows, relative to their largest entry, that is refused
+REFLECTED, SOLVED = 100_000, 1000  # sizes up to which OpenBLAS uses one thread (products, solves)
 
 
 @cache
@@ -44,7 +44,7 @@ def _routines() -> tuple[Any, Any]:
 
 
 class ContradictionError(ValueError):
-    """Exact rows contradict each other; a ``residual`` of one of them remains."""
+    """Exact rows contradict each other; ``residual`` is the residual of one of them."""
 
     def __init__(self, residual: float) -> None:
         super().__init__(
@@ -58,7 +58,7 @@ class ContradictionError(ValueError):
 
 
 class UndeterminedError(ValueError):
-    """The factors leave the unknown ``.label`` of time ``.time`` free (None: at some time)."""
+    """The factors leave the unknown ``.label`` at ``.time`` free (None: at an unknown time)."""
 
     def __init__(self, time: int | None, label: str) -> None:
         when = "" if time is None else f" at time {time}"
@@ -80,10 +80,10 @@ class Conditional:
 
 @dataclass(frozen=True, eq=False)
 class RemainingRows:
-    """Rows [C d] (…, m + 1): conditions, and weighted rows of unit noise.
+    """Rows [C d] (…, m + 1) on the remaining unknowns: exact, and weighted with unit noise.
 
-    ``contradiction``: the largest right-hand side of conditions, scaled to length 1, in which no
-    unknown is left.
+    ``contradiction``: the largest residual, relative to the row's scale, of exact rows without
+    unknowns.
     """
 
     hard: Array
@@ -94,9 +94,10 @@ class RemainingRows:
 def eliminate(
     hard: Array, soft: Array, labels: Sequence[str], time: int | None = 0
 ) -> tuple[Conditional, RemainingRows]:
-    """Eliminate x from rows [A B b] (…, n + m + 1), by x and m others; with rows on these.
+    """Eliminate x from rows [A B b] (…, n + m + 1) on x (n) and m other unknowns.
 
-    Raises UndeterminedError with one of the ``labels`` (n) of x.
+    Returns x given the others, and the rows that remain on these. Raises UndeterminedError with one
+    of the ``labels`` (n) of x.
     """
     lapack, _ = _routines()
     n = len(labels)
@@ -114,7 +115,7 @@ def eliminate(
         rank = int(np.count_nonzero(np.abs(np.diagonal(triangle)) > RANK))
         reflectors = triangle[:, : len(tau)]
         turned = _reflected(reflectors, tau, hard[:, n:])
-        # the columns of the other unknowns, of those that stay, and b, solved for the first
+        # columns of the other unknowns, of free ones in x, and b, solved for the pivots
         mixed = np.concatenate([triangle[:rank, rank:], turned[:rank]], axis=1)
         solved = _solved(triangle[:rank, :rank], mixed) if rank else mixed
         reduced = turned[rank:]
@@ -131,7 +132,7 @@ def eliminate(
         sizes += np.einsum("ij,ij->j", through[:, :free], through[:, :free])
         work -= through
     np.sqrt(sizes, out=sizes)
-    # heavy rows first, as Householder's method wants them where weights differ much
+    # Householder's method needs the largest rows first if weights differ much
     work = work[np.argsort(-np.abs(work).max(axis=1, initial=0.0))]
     r = triangle_of(work)
     pivots = np.zeros(free)
@@ -140,7 +141,7 @@ def eliminate(
     loose = ~(pivots > ROUNDING * sizes)
     if loose.any():
         raise UndeterminedError(time, labels[free_at[int(np.argmax(loose))]])
-    # gain, offset and root side by side: first of the free unknowns, then of the pivots by them
+    # gain, offset and root side by side: of the free unknowns, then of the pivots
     parts = np.zeros((n, m + 1 + free))
     if free:
         right = np.concatenate([r[:free, free:], _unit(free)], axis=1)
@@ -154,13 +155,13 @@ def eliminate(
     return conditional, RemainingRows(reduced, r[free : free + m, free:], contradiction)
 
 
-# LAPACK's own blocks become large enough for BLAS to share each among threads, which wait for one
-# another hundreds of times in one call, and for their turn on a busy machine. The pieces here are
-# small enough for one thread.
+# LAPACK's own blocks are large enough for BLAS to share each among threads, which then wait for
+# each other hundreds of times per call, and longer on a busy machine. The pieces here are small
+# enough for one thread.
 
 
 def triangle_of(rows: Array) -> Array:
-    """R of rows = Q R, without Q, (as many rows as it takes, columns); Householder's, by panels."""
+    """R (min(m, n), n) of rows (m, n) = Q R, by Householder's method in panels, without Q."""
     lapack, _ = _routines()
     work = np.asfortranarray(rows)
     most = min(work.shape)
@@ -188,13 +189,13 @@ def _upper(rows: int, columns: int) -> Mask:
 
 
 def _reflected(reflectors: Array, tau: Array, columns: Array) -> Array:
-    """Qᵀ columns."""
+    """Qᵀ columns, from the reflectors of Q."""
     lapack, _ = _routines()
     result = np.empty_like(columns, order="F")
     step = max(1, REFLECTED // (min(len(tau), BLOCK) * len(columns)))
     for at in range(0, columns.shape[1], step):
         part = columns[:, at : at + step]
-        # few reflectors are applied one by one: blocks of them would only allocate memory
+        # few reflectors are applied one by one, since blocks of them would allocate memory
         room = BLOCK * step if len(tau) >= BLOCK else part.shape[1]
         turned, _, _ = lapack.dormqr("L", "T", reflectors, tau, part, room)
         result[:, at : at + step] = turned
@@ -215,7 +216,7 @@ def _solved(triangle: Array, columns: Array) -> Array:
 
 
 def chain(linear: Linear, damping: Array | None = None) -> list[Conditional]:
-    """The conditionals of all times; ``damping`` (count, n) adds a row damping · x = 0 for each."""
+    """The conditionals of all times; ``damping`` (count, n) adds rows damping · x = 0."""
     n, left, result = linear.n, None, []
     for t in range(linear.count):
         soft = linear.soft[t]
@@ -230,7 +231,7 @@ def chain(linear: Linear, damping: Array | None = None) -> list[Conditional]:
 def eliminate_next(
     left: RemainingRows | None, hard: Array, soft: Array, labels: Sequence[str], time: int
 ) -> tuple[Conditional, RemainingRows]:
-    """Eliminate a time of a chain, with the rows left of the time before."""
+    """Eliminate one time of a chain together with the rows remaining from the previous time."""
     if left is not None:
         hard = np.concatenate([_widened(left.hard, len(labels)), hard])
         soft = np.concatenate([_widened(left.soft, len(labels)), soft])
@@ -238,7 +239,7 @@ def eliminate_next(
 
 
 def _widened(rows: Array, n: int) -> Array:
-    """Rows on x_t as rows on x_t and x_t+1."""
+    """Pad rows on x_t to rows on x_t and x_t+1."""
     return np.concatenate([rows[:, :n], np.zeros((len(rows), n)), rows[:, n:]], axis=1)
 
 
@@ -254,7 +255,7 @@ def back_substitute(conditionals: Sequence[Conditional]) -> Array:
 
 
 def covariances(conditionals: Sequence[Conditional]) -> Array:
-    """Σ (count, n, n) of x at each time, exactly determined directions with zeros."""
+    """Σ (count, n, n) of x at each time; zero in exactly determined directions."""
     n = len(conditionals[0].offset)
     result = np.zeros((len(conditionals), n, n))
     sigma = np.zeros((n, n))
@@ -270,7 +271,7 @@ def covariances(conditionals: Sequence[Conditional]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _RowBlock:
-    """Rows [matrix | right] over some variables: conditions, or whitened ones (``soft``)."""
+    """Rows [matrix | right] over some variables: exact, or weighted and whitened (``soft``)."""
 
     names: tuple[str, ...]
     matrix: Array
@@ -278,12 +279,11 @@ class _RowBlock:
 
 
 def solve_in_order(graph: Graph, order: Sequence[str], *, refine: int = 0) -> dict[str, Array]:
-    """The values (size,) of a graph of one time that minimise its cost under its conditions.
+    """The values (size,) of a graph of one time that minimise its cost under its exact factors.
 
-    Its factors are affine. ``order``: all variables, eliminated one after the other. ``refine``:
-    steps of iterative refinement. Redundant conditions vanish by themselves. Raises
-    :class:`SingularError` where a variable is not determined, ValueError where conditions
-    contradict each other.
+    Factors must be affine. ``order``: all variables in elimination order. ``refine``: number of
+    steps of iterative refinement. Redundant exact rows are allowed. Raises :class:`SingularError`
+    if a variable is not determined, ValueError if exact rows contradict each other.
     """
     values = {name: np.zeros((1, space.size)) for name, space in graph.spaces.items()}
     for _ in range(1 + refine):
@@ -328,7 +328,7 @@ def _step_in_order(graph: Graph, values: Values, order: Sequence[str]) -> dict[s
 
 
 def _linear_rows(graph: Graph, values: Values) -> Iterator[_RowBlock]:
-    """The factors' rows, linearised at these values."""
+    """The rows of all factors, linearised at these values."""
     for term in graph.terms:
         e, jacobians = term.errors(values)
         matrix = term.noise.whiten(np.concatenate([*jacobians, -e[..., np.newaxis]], axis=-1))[0]
@@ -339,7 +339,7 @@ def _linear_rows(graph: Graph, values: Values) -> Iterator[_RowBlock]:
 
 
 def _stacked(parts: Sequence[_RowBlock], names: Sequence[str], sizes: Mapping[str, int]) -> Array:
-    """All rows over these variables and the right-hand side."""
+    """All rows as one matrix over these variables and the right-hand side."""
     stops = np.cumsum([0, *(sizes[n] for n in names)]).tolist()
     columns = {n: range(a, b) for n, a, b in zip(names, stops, stops[1:], strict=False)}
     result = np.zeros((sum(len(rows.matrix) for rows in parts), stops[-1] + 1))
@@ -353,21 +353,23 @@ def _stacked(parts: Sequence[_RowBlock], names: Sequence[str], sizes: Mapping[st
 
 # ---- planned, over scalars of any kind -----------------------------------------------------------
 #
-# Gaussian elimination of sparse rows, which is how a system becomes code: structural zeros are not
-# in them, pivots of ±1 cost nothing. Which row eliminates which column is decided on values, before
-# (plan_pivots) or on the way (eliminate_scalars); the arithmetic that follows branches on nothing,
-# so that it runs on floats, on NumPy batches, and on traced handles.
+# Gaussian elimination of sparse rows turns a system into code: structural zeros are absent and
+# pivots of ±1 need no division. Pivots are chosen on values, in advance (plan_pivots) or during
+# elimination (eliminate_scalars); the arithmetic that follows does not branch, so it runs on
+# floats, on NumPy batches, and on traced handles.
 #
-# Measurements, rows with a deviation, are carried along but give no pivots; columns that the exact
-# rows leave without one are free, and what remains of the measurements is a small dense problem in
-# these, z: min Σ w (r z - b)². Its normal matrix N has one safe sequence of pivots; the digits that
+# Measurements, rows with a deviation, are reduced but give no pivots. Columns without a pivot in
+# exact rows are free; the reduced measurements are a small dense problem in them,
+# z: min Σ w (r z - b)². Its normal matrix N is positive definite, so any order of pivots is safe;
+# the
+# digits that forming N loses are restored by refinement of the whole system.
 # it loses are restored by refinement of the whole system.
 
 
-THRESHOLD = 0.1  # a pivot is no smaller than this share of the largest in its column
-RELAXED = (THRESHOLD, 1e-2, 1e-4)  # for columns that had to wait: the share at last
-MANY_COLUMNS = 12  # columns at once that are worth sorting
-REMAINDER = 1e-11  # of a column's first size: what remains is rounding
+THRESHOLD = 0.1  # least size of a pivot, relative to the largest entry in its column
+RELAXED = (THRESHOLD, 1e-2, 1e-4)  # the same for postponed columns, in successive attempts
+MANY_COLUMNS = 12  # number of candidate columns from which on sorting them pays
+REMAINDER = 1e-11  # relative to a column's original size: smaller remainders are rounding errors
 
 Row = dict[int, Scalar]
 Pivot = tuple[int, int]
@@ -375,9 +377,9 @@ Pivot = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class PivotSequence:
-    """Pivots (row, column) in sequence, for any state of the same problem.
+    """Pivots (row, column) in order, valid for any state of the same problem.
 
-    ``free``: the columns that exact rows do not determine, where there are measurements.
+    ``free``: columns that exact rows do not determine and measurements do.
     """
 
     order: tuple[Group, ...]
@@ -387,11 +389,11 @@ class PivotSequence:
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """A factorisation: the rows when they were pivots, and the rows they were subtracted from.
+    """A factorisation: the pivot rows, and the rows from which they were subtracted.
 
-    ``lost[k]``: the rows from which pivot row k was subtracted, and with which factors. ``left``:
-    exact rows that remain without columns, redundant where the system is consistent. ``carried``:
-    what remains of measurements, over free columns.
+    ``lost[k]``: the rows from which pivot row k was subtracted, with the factors. ``left``: exact
+    rows that became empty, redundant if the system is consistent. ``carried``: the reduced
+    measurements, over free columns.
     """
 
     system: System
@@ -403,12 +405,12 @@ class Elimination:
 
     @property
     def entries(self) -> int:
-        """Entries of the triangular factor."""
+        """Number of entries of the triangular factor."""
         return sum(len(row) for row in self.rows)
 
     @property
     def fill(self) -> int:
-        """Entries of both triangular factors that the matrix does not have."""
+        """Number of entries of both triangular factors that are zero in the matrix."""
         lower = sum(len(steps) for steps in self.lost) + sum(map(len, self.carried.values()))
         return self.entries + lower - len(self.system.pattern())
 
@@ -416,19 +418,19 @@ class Elimination:
     def operations(self) -> int:
         """Multiplications, additions and divisions of the factorisation and of one solution.
 
-        Of a sparse LU on numbers; nothing is merged, and fill counts an addition. Products with ±1
-        are free.
+        Counted as a sparse LU on numbers without fused operations; fill counts an addition.
+        Products with ±1 are free.
         """
         each = zip(self.plan.pivots, self.rows, self.lost, strict=True)
         return sum(operations(row, c, steps) for (_, c), row, steps in each)
 
     def solve(self, right: Sequence[Scalar]) -> tuple[dict[str, list[Scalar]], list[Scalar]]:
-        """D d = right: every variable by name; and the residuals of redundant rows."""
+        """Solve D d = right: variables by name, and the residuals of redundant rows."""
         reduced = self.reduce(right)
         return self.restore(reduced, ()), [reduced[r] for r in self.left]
 
     def reduce(self, right: Sequence[Scalar]) -> list[Scalar]:
-        """Right-hand sides as the elimination leaves them, row by row."""
+        """Apply the elimination to right-hand sides, row by row."""
         reduced = list(right)
         for (r, _), steps in zip(self.plan.pivots, self.lost, strict=True):
             for target, factor in steps:
@@ -436,7 +438,7 @@ class Elimination:
         return reduced
 
     def restore(self, reduced: Sequence[Scalar], free: Sequence[Scalar]) -> dict[str, list[Scalar]]:
-        """Every variable by name, from reduced right-hand sides and the free columns' values."""
+        """Variables by name, from reduced right-hand sides and values of the free columns."""
         value: dict[int, Scalar] = dict(zip(self.plan.free, free, strict=True))
         for (r, column), row in zip(reversed(self.plan.pivots), reversed(self.rows), strict=True):
             total = reduced[r]
@@ -447,12 +449,12 @@ class Elimination:
         return {name: [value[c] for c in at] for name, at in self.system.columns.items()}
 
     def solution(self, *, refine: int = 0) -> dict[str, list[Scalar]]:
-        """D d + b = 0, with so many steps of iterative refinement; every variable by name."""
+        """Solve D d + b = 0 with ``refine`` steps of iterative refinement; variables by name."""
         return refined(self.system, lambda right: self.solve(right)[0], refine)
 
 
 def operations(row: Row, column: int, steps: Sequence[tuple[int, Scalar]]) -> int:
-    """Operations of one pivot: its row, and the rows it is subtracted from with the factors."""
+    """Number of operations of one pivot: its row, and subtractions with these factors."""
     left = [is_unit(x) for _, x in steps]
     right = [is_unit(x) for o, x in row.items() if o != column]
     both = (len(left) - sum(left)) * (len(right) - sum(right))
@@ -460,13 +462,13 @@ def operations(row: Row, column: int, steps: Sequence[tuple[int, Scalar]]) -> in
 
 
 def single_operations(left: Collection[bool], right: Collection[bool], pivot: Scalar) -> int:
-    """Divisions by a pivot, and its part of one solution, forwards and backwards."""
+    """Number of divisions by a pivot, plus its operations in one solution."""
     result = 0 if is_unit(pivot) else len(left) + 1
     return result + 2 * (len(left) + len(right)) - sum(left) - sum(right)
 
 
 def matrix_of(system: System) -> tuple[dict[int, Row], dict[int, set[int]], list[bool]]:
-    """Rows without zeros, the rows that touch each column, and which rows are measurements."""
+    """Rows without zeros, the rows with an entry in each column, and a flag for measurements."""
     matrix, _ = system.matrix()
     soft = [f.deviation is not None for f in system.factors for _ in range(f.rows)]
     rows: dict[int, Row] = {
@@ -482,7 +484,7 @@ def matrix_of(system: System) -> tuple[dict[int, Row], dict[int, set[int]], list
 def take(
     rows: dict[int, Row], touching: dict[int, set[int]], pivot: Pivot
 ) -> tuple[Row, list[tuple[int, Scalar]]]:
-    """Remove a pivot's row and subtract it from all that touch its column, with these factors."""
+    """Remove a pivot's row and subtract it from all rows with its column; returns the factors."""
     r, c = pivot
     row = rows.pop(r)
     for other in row:
@@ -512,10 +514,11 @@ def take(
 def eliminate_scalars(
     system: System, order: Sequence[Group], plan: PivotSequence | None = None
 ) -> Elimination:
-    """Eliminate in this order, with the pivots of a plan, or chosen here on values.
+    """Eliminate in this order, with the pivots of a plan, or with pivots chosen on the values.
 
-    ``order``: variables, or groups of columns; within each pivots go by Markowitz's count. Values
-    may be batches: a pivot must then do for all of them. A column without one waits.
+    ``order``: variables, or groups of columns; within each, pivots are in Markowitz's order. Values
+    may be batches: a pivot must then be safe at all states. A column without a safe pivot is
+    postponed.
     """
     rows, touching, soft = matrix_of(system)
     sequence = PivotChoice(system, order, rows, touching, soft) if plan is None else None
@@ -544,15 +547,15 @@ def eliminate_scalars(
 
 
 def plan_pivots(system: System, order: Sequence[Group]) -> PivotSequence:
-    """Pivots that are safe at all the states whose values, as batches, the system holds."""
+    """Choose pivots that are safe at all states of the batch in the system."""
     return eliminate_scalars(system, order).plan
 
 
 class PivotChoice:
-    """Pivots by Markowitz's count within each variable, among those that are large enough.
+    """Chooses pivots by Markowitz's count within each group, among the sufficiently large ones.
 
-    Columns of which no entry is large enough at all states wait until the others have gone, and
-    then take what is best. Those that nothing touches are free if there are measurements.
+    Columns without a sufficiently large entry at all states are postponed to the end, and then take
+    the largest entry. Empty columns are free if there are measurements.
     """
 
     def __init__(
@@ -571,7 +574,7 @@ class PivotChoice:
     def begin(
         self, groups: Iterable[Iterable[int]], rows: dict[int, Row], touching: dict[int, set[int]]
     ) -> None:
-        """Go through groups of columns, from the first."""
+        """Start with groups of columns."""
         self.rows, self.touching = rows, touching
         self.queue = [list(columns) for columns in groups]
         self.share = THRESHOLD
@@ -599,7 +602,7 @@ class PivotChoice:
             columns.clear()
 
     def _again(self) -> bool:
-        """Queue postponed columns again, free ones removed; False if there are none."""
+        """Queue postponed columns again without free ones; False if there are none."""
         for c in list(self.waiting):
             entries = [self.rows[i][c] for i in self._candidates(c)]
             if not np.any(_size(entries) > REMAINDER * self.scale[c]):
@@ -623,10 +626,10 @@ class PivotChoice:
         return [i for i in sorted(self.touching[column]) if not self.soft[i]]
 
     def best(self, columns: Sequence[int]) -> Pivot | None:
-        """The cheapest large enough pivot of these columns; None where there is none."""
+        """The cheapest sufficiently large pivot of these columns; None if there is none."""
         best: tuple[tuple[float, float], Pivot] | None = None
         shortest = 0
-        if len(columns) > MANY_COLUMNS:  # the shortest first, as long as they can be cheaper
+        if len(columns) > MANY_COLUMNS:  # by length, until longer ones cannot be cheaper
             columns = sorted(columns, key=lambda c: len(self.touching[c]))
             shortest = min(len(row) for i, row in self.rows.items() if not self.soft[i])
         for c in columns:
@@ -649,7 +652,7 @@ class PivotChoice:
         return None if best is None else best[1]
 
     def _shares(self, entries: Sequence[Scalar], column: int) -> Sequence[float]:
-        """Entries relative to the largest, at the worst state; empty where all are rounding."""
+        """Entries relative to the largest, at the worst state; empty if all are rounding errors."""
         least = REMAINDER * self.scale[column]
         if np.ndim(least) == 0 and all(type(x) is float for x in entries):
             sizes = [abs(x) for x in entries]
@@ -670,7 +673,7 @@ class PivotChoice:
 
 
 def is_unit(x: Scalar) -> bool:
-    """Whether a scalar is 1 or -1, with which products are free."""
+    """Whether a scalar is 1 or -1, so that products with it are free."""
     return abs(x) == 1.0 if type(x) is float else bool(np.all(np.abs(x) == 1.0))
 
 
@@ -685,11 +688,11 @@ def _size(values: Sequence[Scalar]) -> Any:
 
 
 class WeightedElimination:
-    """A system eliminated, with the normal equations that its measurements leave.
+    """An eliminated system, with the normal equations of its measurements.
 
-    ``present``: by the measurements' names, 1 where they count, 0 where they are missing, or any
-    factor of their weight; 1 by default. Rows of infinite deviation have no weight: their
-    covariances can be computed. Unknowns that are not determined are not a number.
+    ``present``: factors of the measurements' weights by name, 1 (the default) for present ones and
+    0 for missing ones. Rows of infinite deviation have no weight; they serve to compute
+    covariances. Undetermined unknowns are nan.
     """
 
     def __init__(
@@ -702,7 +705,7 @@ class WeightedElimination:
         self.system = system
         self.done = eliminate_scalars(system, order, plan)
         self.at: dict[str, range] = {}
-        self.weighted: list[tuple[int, list[Scalar]]] = []  # row, and its entries times the weight
+        self.weighted: list[tuple[int, list[Scalar]]] = []  # row, and its entries times its weight
         free = self.done.plan.free
         normal: Matrix = [[0.0] * len(free) for _ in free]
         first = 0
@@ -726,12 +729,12 @@ class WeightedElimination:
         self.factors = Factorization(normal, floor=ROUNDING)
 
     def _row(self, r: int) -> list[Scalar]:
-        """A row as it was carried, over the free columns."""
+        """A reduced row over the free columns."""
         row = self.done.carried[r]
         return [row.get(c, 0.0) for c in self.done.plan.free]
 
     def solve(self, right: Sequence[Scalar]) -> dict[str, list[Scalar]]:
-        """The d that meets the exact rows of D d = right and fits the others best."""
+        """The d that satisfies D d = right in exact rows and minimises weighted residuals."""
         reduced = self.done.reduce(right)
         pull: list[Scalar] = [0.0] * len(self.done.plan.free)
         for r, scaled in self.weighted:
@@ -743,12 +746,12 @@ class WeightedElimination:
         return refined(self.system, self.solve, refine)
 
     def failing(self) -> list[Scalar]:
-        """Residuals of the redundant exact rows: zero, but where rows contradict."""
+        """Residuals of redundant exact rows: zero unless rows contradict each other."""
         reduced = self.done.reduce([-x for f in self.system.factors for x in f.constant])
         return [reduced[r] for r in self.done.left]
 
     def covariance(self, name: str) -> Matrix:
-        """The posterior covariance of the rows of a factor of infinite deviation."""
+        """The posterior covariance of the rows of a factor with infinite deviation."""
         halves = [self.factors.reduce(self._row(r)) for r in self.at[name]]
         scaled = [self.factors.weighted(half) for half in halves]
         result: Matrix = [[0.0] * len(halves) for _ in halves]

@@ -1,15 +1,15 @@
-"""The equations of motion as one sparse linear system over named variables (document 003).
+"""The equations of motion as one sparse linear system over named variables (after Nori).
 
-D d + b = 0, with d every acceleration, wrench, torque and multiplier of the robot at a state. Body
-by body, with λ(i) the body that i hangs on:
+D d + b = 0, where d contains every acceleration, wrench, torque and multiplier of the robot at a
+state. For body i with parent λ(i):
 
     acceleration   -a_i + X a_λ + S q̈ + c = 0
     wrench         I a_i + ν - f_i - fx_i + Σ Xᵀ f_child - Σ Wᵀ λ = 0
     torque         Sᵀ f + armature · q̈ - τ - Kᵀ λ = 0
     loop           -W a - k = 0  (couplings: -K q̈ + k = 0)
 
-Rows and columns that belong together (wrench and a, acceleration and f, torque and q̈, loop and λ)
-make a symmetric matrix. Scalars of any kind; a structural zero is not an entry.
+With each equation in the row of its dual variable (wrench and a, acceleration and f, torque and q̈,
+loop and λ) the matrix is symmetric. Scalars of any kind; structural zeros are not stored.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ from robomodel.spatial import (
 )
 
 Group: TypeAlias = str | tuple[int, ...]
-"""A group of an order: a variable by name, or columns by number."""
+"""An element of an elimination order: a variable by name, or columns by index."""
 
 
 class SingularError(ArithmeticError):
-    """A variable that the equations do not determine, or not in this order; its name first."""
+    """A variable is not determined by the equations, or not in this order; its name is first."""
 
     def __init__(self, variable: str, message: str) -> None:
         super().__init__(f"'{variable}' {message}")
@@ -75,7 +75,7 @@ class SingularError(ArithmeticError):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A named unknown or known quantity: ``kind`` in words, ``owner`` the link, joint or loop."""
+    """A named quantity: ``kind`` describes it, ``owner`` is its link, joint or loop."""
 
     name: str
     kind: str
@@ -85,11 +85,11 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class LinearFactor:
-    """A few rows of D d + b = 0: ``blocks`` (rows by the variable's size) by variable name.
+    """Rows of D d + b = 0: ``blocks`` (rows, size of the variable) by variable name.
 
-    ``deviation``: standard deviations of the rows where they are measurements; None: exact.
+    ``deviation``: standard deviations of rows that are measurements; None: exact rows.
     ``twin``: the variable whose columns mirror these rows in a symmetric system. ``carried``: the
-    variable whose block is the transform ``carry``, for products cheaper than the block's.
+    variable whose block is the transform ``carry``, with which products are cheaper.
     """
 
     name: str
@@ -108,11 +108,11 @@ class LinearFactor:
 
     @property
     def variables(self) -> tuple[tuple[str, int], ...]:
-        """The variables of its blocks, all at its time."""
+        """Its variables as (name, 0): all at its own time."""
         return tuple((name, 0) for name in self.blocks)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> tuple[Array, Sequence[Array]]:
-        """Rows of D d + b (1, rows), less data, and the blocks; of rows that are numbers."""
+        """D d + b (1, rows) less data, and the blocks; entries must be numbers."""
         e = np.array(self.constant, dtype=float) - (0.0 if data is None else data)
         jacobians = [
             np.array(block, dtype=float).reshape(self.rows, -1) for block in self.blocks.values()
@@ -124,7 +124,7 @@ class LinearFactor:
 
 @dataclass(frozen=True)
 class System:
-    """Variables and factors, in the order in which they were written down."""
+    """Variables and factors, in a fixed order."""
 
     variables: tuple[Variable, ...]
     factors: tuple[LinearFactor, ...]
@@ -136,7 +136,7 @@ class System:
 
     @cached_property
     def columns(self) -> dict[str, range]:
-        """The columns of each variable."""
+        """The range of columns of each variable."""
         result, at = {}, 0
         for variable in self.variables:
             result[variable.name] = range(at, at + variable.size)
@@ -181,7 +181,7 @@ class System:
         return result
 
     def graph(self) -> Graph:
-        """The graph of one time whose factors these are; of a system of numbers."""
+        """The factor graph of one time with these factors; entries must be numbers."""
         terms = [
             Term(
                 factor,
@@ -194,7 +194,7 @@ class System:
         return Graph({v.name: Vectors(v.size) for v in self.variables}, 1, tuple(terms))
 
     def checked(self, groups: Sequence[Group]) -> tuple[Group, ...]:
-        """Variables and groups of columns, if they have every column once."""
+        """An order of variables and groups of columns; raises unless every column occurs once."""
         columns = [
             c for group in groups
             for c in (self.columns.get(group, ()) if isinstance(group, str) else group)
@@ -211,7 +211,7 @@ class System:
         return System(self.variables, (*self.factors, *more))
 
     def substituted(self, values: Mapping[str, Vector]) -> System:
-        """The system with values of variables: their columns go into b; empty rows are removed."""
+        """The system with these variables' values moved into b; empty rows are removed."""
         factors = []
         for factor in self.factors:
             constant, blocks = list(factor.constant), {}
@@ -234,9 +234,9 @@ def refined(
     steps: int,
     result: dict[str, list[Scalar]] | None = None,
 ) -> dict[str, list[Scalar]]:
-    """The d of D d + b = 0 from what solves D d = right, with steps of iterative refinement.
+    """Solve D d + b = 0 with ``steps`` of iterative refinement; ``solve`` solves D d = right.
 
-    ``result``: a first solution, if there is one already.
+    ``result``: an initial solution, if there is one.
     """
     if result is None:
         result = solve([-x for f in system.factors for x in f.constant])
@@ -264,8 +264,8 @@ def backward_error(
 ) -> Any:
     """The componentwise backward error of d as a solution of D d + b = 0 (batched).
 
-    max |D d + b| / (|D| |d| + |b|) over the exact rows ``but`` these; where that denominator is but
-    rounding, |D| |d|max is added to it (Arioli, Demmel and Duff 1989).
+    max |D d + b| / (|D| |d| + |b|) over exact rows other than ``but``. Where the denominator is a
+    rounding error, |D| |d|max is added to it (Arioli, Demmel and Duff 1989).
     """
     largest: Any = 0.0
     for values in solution.values():
@@ -303,18 +303,19 @@ def equations(
     net_forces: bool = False,
     turned: Container[int] | None = None,
 ) -> System:
-    """D d + b = 0 of the robot at a state; scalars of any kind.
+    """The equations of motion D d + b = 0 at a state; scalars of any kind.
 
-    Variables: ``a[link]`` (conventional acceleration of the body's origin, less gravity, angular
-    first), ``f[link]`` (wrench through the body's joint on it), ``fx[link]`` (external wrench),
-    ``tau[joint]``, ``qdd[joint]``, and ``lambda[loop]``; bodies' quantities in their internal axes.
+    Variables: ``a[link]`` (conventional acceleration of the body's origin less gravity, angular
+    first), ``f[link]`` (wrench on the body through its joint), ``fx[link]`` (external wrench),
+    ``tau[joint]``, ``qdd[joint]``, and ``lambda[loop]``; quantities of bodies in their internal
+    axes.
 
-    ``view`` "tree": every joint of the spanning tree, with multipliers for loops and couplings.
-    "cluster": the joint accelerations are the independent ones and each body moves with its rows of
-    G; there are no multipliers, and inside a cluster f is not what the joint carries, for the
-    loops' wrenches are left out. ``net_forces`` adds ``net[link]``, the resultant on each body.
-    ``turned``: bodies whose axes turn with them even where they spin symmetrically, as external
-    wrenches on them require (default: all).
+    ``view`` "tree": all joints of the spanning tree, with multipliers for loops and couplings.
+    "cluster": joint accelerations are the independent ones, and each body moves with its rows of
+    G. There are no multipliers, and f of a body in a cluster lacks the loop wrenches, so it is not
+    the joint's load. ``net_forces`` adds ``net[link]``, the resultant on each body. ``turned``:
+    bodies whose axes must turn with them even if they are rotationally symmetric rotors, as
+    external wrenches on them require (default: all).
     """
     state = State(model, q, range(len(model.nodes)) if turned is None else turned, v)
     chain, segment_of = segments(model, state, view, split)
@@ -359,7 +360,7 @@ def equations(
         multiplier = f"lambda[{condition.name}]"
         variables.append(Variable(multiplier, "multiplier", condition.name, len(condition.bias)))
         factors.append(_loop_factor(model, condition, [chain[n].name for n in segment_of]))
-        for name, block in factors[-1].blocks.items():  # what closes it pushes as it is moved
+        for name, block in factors[-1].blocks.items():  # multipliers act by the transpose
             pushed.setdefault(name, {})[multiplier] = transposed(block)
     for part, blocks, constant in zip(chain, wrench_blocks, wrench_constants, strict=True):
         a = f"a[{part.name}]"
@@ -378,13 +379,13 @@ def equations(
 
 @cached_on_model
 def general_position(model: Model) -> tuple[list[float], list[float]]:
-    """A configuration and velocity in general position, the same every time."""
+    """A fixed, reproducible configuration and velocity without special symmetries."""
     rng = np.random.default_rng(0)
     return model.random_configuration(rng).tolist(), rng.normal(size=model.nv).tolist()
 
 
 def _acceleration_factor(model: Model, part: Segment, chain: Sequence[Segment]) -> LinearFactor:
-    """The acceleration of a segment: that of the one above, and what joints add."""
+    """The acceleration of a segment: its predecessor's, plus the joint's terms."""
     blocks = {f"a[{part.name}]": diagonal_block(-1.0, 6)}
     bias, carried = part.bias, ""
     if part.above == WORLD:
@@ -402,7 +403,7 @@ def _acceleration_factor(model: Model, part: Segment, chain: Sequence[Segment]) 
 
 
 def _loop_factor(model: Model, condition: LoopConditions, names: Sequence[str]) -> LinearFactor:
-    """The rows of a loop or coupling on accelerations of bodies, whose ``names`` these are."""
+    """The rows of a loop or coupling on the accelerations of bodies called ``names``."""
     constants = [-x for x in condition.bias]
     blocks = {}
     for body in sorted({b for row in condition.wrenches for b in row if b != WORLD}):
@@ -427,7 +428,7 @@ def _torque_factor(
     wrenches: Mapping[str, Matrix],
     multipliers: Mapping[str, Matrix],
 ) -> LinearFactor:
-    """The torque of joints: what wrenches and multipliers do to them, and their armature."""
+    """The balance of torques at joints: wrenches, multipliers and armature."""
     size, qdd = len(piece.freedoms), f"qdd[{piece.name}]"
     blocks = {f"tau[{piece.name}]": diagonal_block(-1.0, size), **wrenches}
     constant: list[Scalar] = [0.0] * size
@@ -440,7 +441,7 @@ def _torque_factor(
 
 
 def _reflected(state: State, piece: Piece, blocks: dict[str, Matrix]) -> list[Scalar]:
-    """Gᵀ diag(armature) G's rows of a piece, into ``blocks``; Gᵀ diag(armature) g."""
+    """Add a piece's rows of Gᵀ diag(armature) G to ``blocks``; returns its Gᵀ diag(armature) g."""
     model = state.model
     cluster = model.clusters[model.nodes[piece.body].cluster]
     first = cluster.v.start
@@ -455,7 +456,7 @@ def _reflected(state: State, piece: Piece, blocks: dict[str, Matrix]) -> list[Sc
 
 
 def diagonal_block(x: float, size: int) -> Matrix:
-    """The matrix x 1."""
+    """x times the identity matrix."""
     return [[x if i == j else 0.0 for j in range(size)] for i in range(size)]
 
 
@@ -474,11 +475,10 @@ Split: TypeAlias = Literal["none", "joint", "steps"]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A frame that accelerates with a = X a_above + Σ motion · q̈ + bias, and may carry mass.
+    """A frame with acceleration a = X a_above + Σ motion · q̈ + bias, with or without mass.
 
-    ``motions``: the columns of each joint acceleration. ``above`` is a segment's number or WORLD;
-    ``gyroscopic`` is the wrench that velocities alone require. ``body`` is the body that it is, or
-    leads to.
+    ``motions``: the columns of each joint acceleration. ``above``: index of a segment, or WORLD.
+    ``gyroscopic``: the wrench due to velocities. ``body``: the body that the frame is, or leads to.
     """
 
     name: str
@@ -493,9 +493,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A joint's velocities that are independent together or not: a joint acceleration's variable.
+    """Velocities of a joint that are all independent or all dependent; one acceleration variable.
 
-    ``freedoms`` count spanning velocities, ``dofs`` independent ones (none for dependent joints).
+    ``freedoms``: indices of spanning velocities; ``dofs``: of independent ones (dependent joints
+    have none).
     """
 
     name: str
@@ -506,7 +507,7 @@ class Piece:
 
 @cached_on_model
 def pieces(model: Model) -> tuple[Piece, ...]:
-    """The joints as variables: one each, or one a component where only some are independent."""
+    """The joints as variables: one each, or one per component if only some are independent."""
     result = []
     for cluster in model.clusters:
         first = cluster.spanning_v.start
@@ -527,11 +528,11 @@ def pieces(model: Model) -> tuple[Piece, ...]:
 def segments(
     model: Model, state: State, view: View, split: Split = "none"
 ) -> tuple[list[Segment], list[int]]:
-    """The frames from the base outwards, and the number of each body's segment.
+    """The frames from the base outwards, and the index of each body's segment.
 
-    ``split``: "joint" gives every body, but those on the base, a frame before its joint's
-    acceleration, so that this can be eliminated in the body's axes; "steps" gives all bodies one
-    after every elementary rotation and shift.
+    ``split``: "joint" adds a frame before the joint's acceleration to every body not on the base,
+    so that this acceleration can be eliminated in the body's axes; "steps" adds one to all bodies
+    after every elementary rotation and translation.
     """
     moving = state if view == "cluster" else tree_state(state)
     parts: dict[int, list[tuple[str, tuple[Motion, ...]]]] = {}
@@ -580,7 +581,7 @@ def segments(
 
 
 def tree_state(state: State) -> State:
-    """The state of the spanning tree: loops and couplings cut, every joint independent."""
+    """The state of the spanning tree, without loops and couplings: all joints are independent."""
     tree = spanning_tree(state.model)
     return State(tree, state.positions, state.turned, state.velocities)
 
@@ -593,9 +594,10 @@ LoopRowsKept: TypeAlias = Literal["independent", "all"]
 
 @dataclass(frozen=True, slots=True)
 class LoopConditions:
-    """Conditions of a cluster, with their multipliers: Σ W a + k = 0 on bodies, or on joints.
+    """Conditions Σ W a + k = 0 of a cluster on bodies, or on joints, with multipliers.
 
-    ``wrenches[r]`` are row r's on each body; ``joints[r]`` are row r's on the spanning velocities.
+    ``wrenches[r]``: those of row r on each body; ``joints[r]``: coefficients of spanning
+    velocities.
     """
 
     name: str
@@ -605,10 +607,10 @@ class LoopConditions:
 
 
 def loop_conditions(state: State, selection: LoopRowsKept) -> list[LoopConditions]:
-    """The loops as wrenches on bodies, couplings as torques at joints.
+    """Conditions of loops as wrenches on bodies, of couplings as torques at joints.
 
-    ``selection`` "independent": rows that are not redundant. "all": each loop's rows, redundant
-    ones included; their multipliers are then not determined.
+    ``selection`` "independent": without redundant rows. "all": all rows of each loop; multipliers
+    of redundant rows are not determined.
     """
     result: list[LoopConditions] = []
     for cluster in state.model.clusters:
@@ -678,17 +680,17 @@ def _loops(
 
 
 def polynomial_name(name: str) -> str:
-    """The name of the condition of a coupling by a polynomial."""
+    """The name of the condition of a polynomial coupling."""
     return f"{name} polynomial"
 
 
 def loop_wrenches(
     state: State, cluster: Cluster, loop: LoopJoint, rows: Sequence[int]
 ) -> tuple[list[dict[int, Wrench]], list[Scalar]]:
-    """For each row φ: the W of φ̈ = Σ W a + k on the ends' bodies, in their axes, and k.
+    """For each row φ, the W and k of φ̈ = Σ W a + k on the ends' bodies, in their axes.
 
-    The same wrenches, times a multiplier, are what the loop joint exerts. At closed loops, where
-    the rows' derivatives are those of absolute motions.
+    The loop joint exerts these wrenches times the multipliers. The loop must be closed: then the
+    derivatives of the rows are those of absolute motions.
     """
     top = next(branch[0] for branch in loop.branches if branch)
     ancestor = state.model.nodes[cluster.bodies[top]].parent
@@ -717,9 +719,9 @@ def loop_wrenches(
 def _end(
     state: State, ancestor: int, anchor: BodyAnchor, bodies: Sequence[int]
 ) -> tuple[LoopEnd, int, Mat, Vec]:
-    """An end in motion, in the common ancestor's axes; its body with rotation and origin there.
+    """The motion of a loop's end in the common ancestor's axes; its body, with rotation and origin.
 
-    Velocities are absolute, accelerations those of the body's rotation alone.
+    Velocities are absolute; accelerations only those due to the body's angular velocity.
     """
     body = bodies[-1] if bodies else ancestor
 

@@ -1,7 +1,7 @@
-"""Factors of trajectories: priors, integrators, dynamics, sensors (000, section 6).
+"""Factors of trajectories: priors, integrators, dynamics, sensors (Blanco-Claraco et al., 6).
 
-All are on a model's independent coordinates: configurations q on their manifold, velocities v,
-accelerations a, forces tau. Loops are closed by how q moves, so there are no factors for them.
+All act on a model's independent coordinates: configurations q on their manifold, velocities v,
+accelerations a, forces tau. Loops stay closed by how q is updated, so they need no factors.
 :mod:`robomodel.papers.natural_coordinates.planar` has those of dependent coordinates.
 """
 
@@ -39,18 +39,18 @@ States: TypeAlias = Mapping[str | tuple[str, int], Space]
 
 
 def subtracted_data(e: Array, data: Array | None) -> Array:
-    """An error less data, where there are any."""
+    """The error less data, if there are any."""
     return e if data is None else e - data
 
 
 def _flat(space: Space, *names: str) -> tuple[str, ...]:
-    """The names, if differences in the space are those of vectors."""
+    """The names if the space is a vector space, so that differences are linear; else empty."""
     return names if isinstance(space, Vectors) else ()
 
 
 @lru_cache(maxsize=256)
 def _ones(count: int, dim: int, scale: float = 1.0) -> Array:
-    return np.broadcast_to(scale * np.eye(dim), (count, dim, dim))  # which is not written to
+    return np.broadcast_to(scale * np.eye(dim), (count, dim, dim))  # read-only
 
 
 @dataclass(frozen=True)
@@ -70,27 +70,27 @@ class FactorBase(ABC):
     def _describe(
         self, variables: Sequence[str | tuple[str, int]], rows: int, affine: Sequence[str] = ()
     ) -> None:
-        """``variables``: names alone stand for those at the factor's time."""
+        """Set the attributes; a name alone in ``variables`` is at the factor's time."""
         pairs = tuple((x, 0) if isinstance(x, str) else x for x in variables)
         for name, value in (("variables", pairs), ("rows", rows), ("affine", tuple(affine))):
             object.__setattr__(self, name, value)
 
     @abstractmethod
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """As of :meth:`.graph.Factor.evaluate`."""
+        """See :meth:`.graph.Factor.evaluate`."""
 
 
 @dataclass(frozen=True, eq=False)
 class TracedFactor(FactorBase):
-    """A factor whose error is written over scalars: traced with its derivatives, and compiled.
+    """A factor whose error is written over scalars; traced with its derivatives and compiled.
 
     Attributes:
-        model: The robot; it keeps the program.
-        label: What makes the program what it is on this robot; begins with a name.
+        model: The robot, which caches the program.
+        label: Key of the program on this robot; begins with a name.
         states: The spaces of the variables, by name or by (name, offset in time).
         size: Number of components of the error.
-        build: The error from the variables, then the data if there are any.
-        data: How many numbers the error is computed from; of none, data are subtracted from it.
+        build: The error from the variables, followed by the data if there are any.
+        data: Number of data that ``build`` takes; with 0, data are subtracted from the error.
         linear: Variables in which the error is affine while the others stay.
     """
 
@@ -111,7 +111,7 @@ class TracedFactor(FactorBase):
 
     @cached_property
     def _function(self) -> Function:
-        """Errors, then their derivatives along each variable's directions, by rows."""
+        """Errors, followed by their derivatives in each variable's directions, by rows."""
 
         def build(*x: Sequence[Traced]) -> list[Scalar]:
             errors: list[Operand] = self.build(*x)
@@ -126,7 +126,7 @@ class TracedFactor(FactorBase):
         return function(self.model, self.label, (*sizes, count), build)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """The error; data are needed where it is computed from them."""
+        """The error; data are required if ``build`` takes them."""
         if not self.data:
             e, *slopes = split(self._function(*x), self._shapes)
             return subtracted_data(e, data), slopes
@@ -137,7 +137,7 @@ class TracedFactor(FactorBase):
 
 @dataclass(frozen=True, eq=False)
 class Combination(FactorBase):
-    """Linear combinations of another factor's error e (m,): ``matrix`` (rows, m) e - ``offset``."""
+    """Linear combination ``matrix`` (rows, m) e - ``offset`` of another factor's error e (m,)."""
 
     factor: FactorBase
     matrix: Array
@@ -155,7 +155,7 @@ class Combination(FactorBase):
 
 @dataclass(frozen=True)
 class Prior(FactorBase):
-    """A variable is ``data``: e = local(data, x) (000, 6.1)."""
+    """A variable equals ``data``: e = local(data, x) (Blanco-Claraco et al., 6.1)."""
 
     name: str
     space: Space
@@ -164,14 +164,14 @@ class Prior(FactorBase):
         self._describe((self.name,), self.space.dim, _flat(self.space, self.name))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Zero where there is no data."""
+        """The error; without data, x is zero."""
         target = np.zeros_like(x[0]) if data is None else data
         return self.space.local(target, x[0]), [self.space.local_jacobians(target, x[0])[1]]
 
 
 @dataclass(frozen=True)
 class Equal(FactorBase):
-    """A variable stays as it is from one time to the next: e = local(x_t, x_t+1)."""
+    """A variable does not change between times: e = local(x_t, x_t+1)."""
 
     name: str
     space: Space
@@ -181,7 +181,7 @@ class Equal(FactorBase):
         self._describe(both, self.space.dim, _flat(self.space, self.name))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """With data: it changes by so much."""
+        """The error; data, if given, are the change."""
         return subtracted_data(self.space.local(x[0], x[1]), data), self.space.local_jacobians(
             x[0], x[1]
         )
@@ -189,7 +189,7 @@ class Equal(FactorBase):
 
 @dataclass(frozen=True)
 class _Integrator(FactorBase):
-    """x_t+1 from x_t and rates, in the space of x."""
+    """Base of integrators from x_t and rates to x_t+1, in the space of x."""
 
     name: str
     rate: str
@@ -203,7 +203,7 @@ class _Integrator(FactorBase):
 
 @dataclass(frozen=True)
 class Euler(_Integrator):
-    """x_t+1 follows x_t along ``step`` times its rate at t, in the space of x (000, 6.2)."""
+    """Explicit Euler: x_t+1 is x_t moved by ``step`` times its rate at t (Blanco-Claraco, 6.2)."""
 
     def __post_init__(self) -> None:
         self._integrate((self.rate, 0))
@@ -217,7 +217,7 @@ class Euler(_Integrator):
 
 @dataclass(frozen=True)
 class Trapezoid(_Integrator):
-    """x_t+1 follows x_t along ``step`` times the mean of its rates at both times (000, 6.3)."""
+    """Trapezoidal rule, with the mean of the rates at both times (Blanco-Claraco et al., 6.3)."""
 
     def __post_init__(self) -> None:
         self._integrate((self.rate, 0), (self.rate, 1))
@@ -232,10 +232,11 @@ class Trapezoid(_Integrator):
 
 @dataclass(frozen=True)
 class ConstantVelocity(_Integrator):
-    """Rates change by white accelerations alone: a Gaussian process prior over motions.
+    """Constant rates disturbed by white accelerations: a Gaussian process prior over motions.
 
-    Exactly sparse in time (Barfoot, Tong and Särkkä 2014; GPMP2, Mukadam et al. 2018). Goes with
-    the noise of :meth:`noise`. In spaces that are no vectors, rates are those of local coordinates.
+    Exactly sparse in time (Barfoot, Tong and Särkkä 2014; GPMP2, Mukadam et al. 2018). Use with the
+    noise of :meth:`noise`. In spaces other than vector spaces, rates are those of local
+    coordinates.
     """
 
     def __post_init__(self) -> None:
@@ -267,9 +268,9 @@ class ConstantVelocity(_Integrator):
     def between(
         self, share: float, first: Array, second: Array, rate: Array, after: Array
     ) -> tuple[Array, Array]:
-        """The mean of x and ẋ a ``share`` of the step after its first time, by both its ends.
+        """The mean of x and ẋ at a ``share`` of the step after its first time, given both ends.
 
-        Hermite's cubic polynomial, whatever the densities.
+        The cubic Hermite polynomial, for any densities.
         """
         s, h = share, self.step
         way = self.space.local(first, second)
@@ -281,11 +282,11 @@ class ConstantVelocity(_Integrator):
 
 @dataclass(frozen=True)
 class Dynamics(FactorBase):
-    """The equations of motion of a model; ``data`` are known forces (nv).
+    """The equations of motion of a model; ``data`` are known forces (nv,).
 
-    ``tau``: the variable of unknown forces, or None. ``form``: "force", e = rnea(q, v, a) - tau
-    [N m, N]; "acceleration", e = aba(q, v, tau) - a, which is the paper's. ``q``, ``v``, ``a`` name
-    the variables. ``passive``: the file's springs and damping are among the forces.
+    ``tau``: the variable of unknown forces, or None. ``form``: "force" for e = rnea(q, v, a) - tau
+    [N m, N]; "acceleration" for e = aba(q, v, tau) - a, as in the paper. ``q``, ``v``, ``a``: names
+    of the variables. ``passive``: whether springs and damping of the file act.
     """
 
     model: Model
@@ -303,7 +304,7 @@ class Dynamics(FactorBase):
         self._describe((self.q, self.v, self.a, *forces), self.model.nv, (self.a, *forces))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Data are added to a variable tau."""
+        """The error; data are added to the variable tau."""
         model, (q, v, a) = self.model, x[:3]
         tau = np.zeros_like(a) if data is None else data
         if self.tau is not None:
@@ -324,7 +325,7 @@ class Dynamics(FactorBase):
 
 @dataclass(frozen=True)
 class Reading(FactorBase):
-    """Components of a variable are measured: a tachometer's v, a torque sensor's tau (000, 4)."""
+    """Measured components of a variable, such as v by a tachometer or tau by a torque sensor."""
 
     name: str
     indices: tuple[int, ...]
@@ -341,7 +342,7 @@ class Reading(FactorBase):
 
 
 def readings(model: Model, name: str, dofs: Sequence[str]) -> Reading:
-    """A reading of v, a or tau at some of ``model.dof_names``."""
+    """A measurement of v, a or tau at some of ``model.dof_names``."""
     index = {dof: i for i, dof in enumerate(model.dof_names)}
     for dof in dofs:
         if dof not in index:
@@ -353,7 +354,7 @@ def readings(model: Model, name: str, dofs: Sequence[str]) -> Reading:
 
 @dataclass(frozen=True)
 class Encoders(FactorBase):
-    """Positions of joints of one freedom are measured, dependent joints' and rotors' included."""
+    """Measured positions of joints of one freedom, including dependent joints and rotors."""
 
     model: Model
     joints: tuple[str, ...]
@@ -386,7 +387,7 @@ class Encoders(FactorBase):
 
 @dataclass(frozen=True)
 class _Instrument(FactorBase):
-    """Three numbers in a link's axes, and what a bias adds to them."""
+    """Base of instruments with three outputs in a link's axes, plus a bias."""
 
     model: Model
     frame: FrameLike
@@ -396,12 +397,12 @@ class _Instrument(FactorBase):
 
     @property
     def _state(self) -> tuple[str, ...]:
-        """The variables of the state that it depends on, in the order of its algorithm."""
+        """The variables of the state on which it depends, in the order of its algorithm."""
         return (self.q, self.v)
 
     @property
     def _algorithm(self) -> str:
-        """The algorithm of the three numbers and their derivatives by the state."""
+        """The algorithm of the three outputs and of their derivatives by the state."""
         return "gyroscope_derivatives"
 
     def __post_init__(self) -> None:
@@ -420,18 +421,18 @@ class _Instrument(FactorBase):
 
 @dataclass(frozen=True)
 class Gyroscope(_Instrument):
-    """Angular velocity of a link in its axes is measured [rad/s].
+    """Measured angular velocity of a link, in its axes [rad/s].
 
-    ``bias``: a variable of three numbers that the instrument adds. ``frame``: a link, or (link,
-    offset).
+    ``bias``: a variable of three numbers that the instrument adds, or None. ``frame``: a link, or
+    (link, offset).
     """
 
 
 @dataclass(frozen=True)
 class Accelerometer(_Instrument):
-    """Acceleration of a point minus gravity, in its link's axes, is measured [m/s²].
+    """Measured acceleration of a point minus gravity, in its link's axes [m/s²].
 
-    ``frame``: a link, or (link, offset), which is where it sits. ``bias`` as of a gyroscope.
+    ``frame``: a link, or (link, offset) for its position. ``bias``: see :class:`Gyroscope`.
     """
 
     a: str = "a"
@@ -447,7 +448,7 @@ class Accelerometer(_Instrument):
 
 @dataclass(frozen=True)
 class Marker(FactorBase):
-    """World position of a link's origin, or of a point (link, offset), is measured [m]."""
+    """Measured world position of a link's origin, or of a point (link, offset) [m]."""
 
     model: Model
     frame: FrameLike

@@ -1,8 +1,8 @@
 """Factor graphs over time.
 
-Variables, each present at every time of the trajectory; factors, each a function of variables at
-one time or at two neighbouring ones, placed at any number of times. A factor is evaluated at all
-its times in one call, so arrays carry time as their first axis.
+Each variable exists at every time of the trajectory. A factor is a function of variables at one
+time or at two neighbouring ones, and can be used at any number of times. It is evaluated at all
+its times in one call, so time is the first axis of arrays.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ NoiseLike: TypeAlias = "Noise | ArrayLike"
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """Standard deviations (rows,), zero for exact components; or ``root``, L of Σ = L Lᵀ."""
+    """Standard deviations (rows,), zero for exact rows; or ``root``, L of Σ = L Lᵀ."""
 
     sigmas: Array
     root: Array | None = None
 
     @cached_property
     def hard(self) -> Mask:
-        """A mask (rows,) of exact components."""
+        """A mask (rows,) of exact rows."""
         result: Mask = self.sigmas == 0.0
         return result
 
     @cached_property
     def parts(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The numbers of the exact rows, and of the weighted ones."""
+        """The indices of the exact rows, and of the weighted ones."""
         return np.flatnonzero(self.hard), np.flatnonzero(~self.hard)
 
     @cached_property
     def _weights(self) -> Array:
-        """1/σ (rows, 1), 1 for exact rows."""
+        """Weights (rows, 1): reciprocal standard deviations, 1 for exact rows."""
         weights: Array = 1.0 / np.where(self.hard, 1.0, self.sigmas)[:, np.newaxis]
         return weights
 
     def whiten(self, x: Array) -> Array:
-        """L⁻¹ x for x (..., rows, m); exact rows stay as they are."""
+        """L⁻¹ x (unit covariance) of x (..., rows, m); exact rows are unchanged."""
         if self.root is not None:
             solved: Array = np.linalg.solve(self.root, x).astype(float, copy=False)
             return solved
@@ -67,12 +67,12 @@ class Noise:
 
 
 def exact(rows: int) -> Noise:
-    """Every component holds exactly."""
+    """A noise by which all rows hold exactly."""
     return Noise(np.zeros(rows))
 
 
 def diagonal(sigmas: ArrayLike) -> Noise:
-    """Independent components of these standard deviations; zero is exact."""
+    """Independent rows with these standard deviations; zero makes a row exact."""
     sigmas = as_numbers(sigmas, "sigmas")
     if sigmas.ndim != 1 or not np.all(np.isfinite(sigmas)) or np.any(sigmas < 0.0):
         raise ValueError("standard deviations are a vector of finite numbers from zero up")
@@ -96,7 +96,7 @@ def gaussian(covariance: ArrayLike) -> Noise:
 
 
 def as_noise(noise: NoiseLike, rows: int) -> Noise:
-    """A noise of so many rows from one, or from a standard deviation for all or for each."""
+    """A noise of ``rows`` rows from a noise, or from one standard deviation for all or for each."""
     if not isinstance(noise, Noise):
         noise = diagonal(np.broadcast_to(np.asarray(noise, dtype=float), (rows,)))
     if len(noise.sigmas) != rows:
@@ -115,8 +115,8 @@ Times: TypeAlias = NDArray[np.intp]
 class Factor(Protocol):
     """An error e of some variables, with its Jacobians.
 
-    An attribute ``affine`` may name those in which e is affine while the others stay: these never
-    require a new linearisation.
+    An optional attribute ``affine`` names variables in which e is affine while the others stay, so
+    that their changes require no new linearisation.
     """
 
     @property
@@ -130,17 +130,17 @@ class Factor(Protocol):
         ...
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> tuple[Array, Sequence[Array]]:
-        """E (K, rows), and its Jacobian (K, rows, dim) by each variable, at K times.
+        """E (K, rows) and its Jacobian (K, rows, dim) by each variable, at K times.
 
         ``x``: the variables' values (K, size) in the order of ``variables``; ``data`` (K, m):
-        measurements or targets there.
+        measurements or targets at these times.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """A factor with its noise, the times (K,) it stands at, ascending, and its data (K, m)."""
+    """A factor with its noise, its times (K,) in ascending order, and its data (K, m)."""
 
     factor: Factor
     noise: Noise
@@ -158,7 +158,7 @@ class Term:
         return self.factor.evaluate(x, self.data)
 
     def rows(self, block: Array, kind: int) -> Iterator[tuple[int, Array]]:
-        """Exact rows (``kind`` 0) or weighted ones (1) of a block (K, rows, ·), by time."""
+        """Pairs of time and exact (``kind`` 0) or weighted (1) rows of a block (K, rows, ·)."""
         chosen = self.noise.parts[kind]
         if len(chosen):
             some = block if len(chosen) == block.shape[1] else block[:, chosen]
@@ -166,12 +166,12 @@ class Term:
 
 
 def beside_next(x: Array) -> Array:
-    """Each time's x (count, n) and the next one's beside it (count, 2n), zero after the last."""
+    """x (count, n) of each time and of the next one as (count, 2n), zero after the last."""
     return np.hstack([x, np.vstack([x[1:], np.zeros_like(x[:1])])])
 
 
 def linearized(term: Term, values: Values, slices: Mapping[str, slice], n: int) -> Array:
-    """A term's whitened rows [A B b] (K, rows, 2n + 1) at values."""
+    """A term's whitened rows [A B b] (K, rows, 2n + 1) at these values."""
     e, jacobians = term.errors(values)
     block = np.zeros((len(term.times), term.factor.rows, 2 * n + 1))
     for (name, offset), jacobian in zip(term.factor.variables, jacobians, strict=True):
@@ -183,10 +183,10 @@ def linearized(term: Term, values: Values, slices: Mapping[str, slice], n: int) 
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A graph linearised: A_t x_t + B_t x_t+1 = b, whitened, row by row.
+    """A linearised graph: rows A_t x_t + B_t x_t+1 = b, whitened.
 
-    ``blocks``: for each term its rows [A B b] (K, rows, 2n + 1). ``hard[t]`` and ``soft[t]``: the
-    rows of time t, conditions and weighted equations. ``labels`` name the n unknowns of a time.
+    ``blocks``: the rows [A B b] (K, rows, 2n + 1) of each term. ``hard[t]`` and ``soft[t]``: exact
+    and weighted rows of time t. ``labels``: names of the n unknowns of a time.
     """
 
     labels: tuple[str, ...]
@@ -195,12 +195,12 @@ class Linear:
 
     @property
     def n(self) -> int:
-        """Unknowns of one time."""
+        """Number of unknowns of one time."""
         return len(self.labels)
 
     @cached_property
     def hard(self) -> list[Array]:
-        """Rows (h, 2n + 1) of each time that must hold exactly."""
+        """Exact rows (h, 2n + 1) of each time."""
         return self._rows(0)
 
     @cached_property
@@ -217,7 +217,7 @@ class Linear:
         return [np.concatenate(rows) if rows else none for rows in result]
 
     def residuals(self, step: Array | None = None) -> tuple[float, float]:
-        """(½ ‖soft errors‖², ‖hard errors‖), after a step (count, n) as linearised."""
+        """(½ ‖soft errors‖², ‖hard errors‖), predicted after a step (count, n)."""
         hard, soft = 0.0, 0.0
         both = np.zeros((self.count, 2 * self.n + 1, 1))
         both[:, -1] = -1.0
@@ -231,10 +231,10 @@ class Linear:
         return 0.5 * soft, math.sqrt(hard)
 
     def corrected(self, step: Array, there: Linear) -> Linear:
-        """Rows A x = A step - e, e what they fail by at ``there``, where ``step`` has led.
+        """Rows A x = A step - e, with the errors e of the graph ``there``, to which ``step`` leads.
 
         The second-order correction of sequential quadratic programming (Nocedal and Wright, 18.3),
-        of the exact rows and of the weighted ones.
+        for exact and weighted rows.
         """
         both = beside_next(step)
         blocks = []
@@ -247,7 +247,7 @@ class Linear:
 
     @cached_property
     def scales(self) -> Array:
-        """Norm (count, n) of each unknown's column, 1 where it has none."""
+        """Norm (count, n) of each unknown's column, 1 for empty columns."""
         squares = np.zeros((self.count + 1, self.n))
         for term, block in self.blocks:
             columns = np.sum(block[..., :-1] ** 2, axis=1)
@@ -259,7 +259,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Variables by name with the space each lives in, ``count`` times, and terms."""
+    """Variables by name with their spaces, the number ``count`` of times, and terms."""
 
     spaces: Mapping[str, Space]
     count: int
@@ -267,7 +267,7 @@ class Graph:
 
     @cached_property
     def slices(self) -> dict[str, slice]:
-        """Each variable's part of the n directions of one time."""
+        """The range of each variable in the n directions of one time."""
         stops = np.cumsum([space.dim for space in self.spaces.values()]).tolist()
         return {
             name: slice(stop - space.dim, stop)
@@ -281,7 +281,7 @@ class Graph:
 
     @property
     def n(self) -> int:
-        """Directions of all variables at one time."""
+        """Number of directions of all variables at one time."""
         return len(self.labels)
 
     def add(
@@ -292,10 +292,10 @@ class Graph:
         times: ArrayLike | None = None,
         data: ArrayLike | None = None,
     ) -> Graph:
-        """The graph with one more factor at some times (default: wherever it fits).
+        """The graph with one more factor at some times (default: all at which it fits).
 
         ``noise``: a :class:`Noise`, or standard deviations, one for all rows or one for each; zero
-        means exactly. ``data``: (m,) for all times alike, or (K, m).
+        makes rows exact. ``data``: (m,) for all times, or (K, m).
         """
         reach = max(offset for _, offset in factor.variables)
         for name, offset in factor.variables:
@@ -316,7 +316,7 @@ class Graph:
         return replace(self, terms=(*self.terms, term))
 
     def window(self, first: int, stop: int) -> Graph:
-        """The times from first to stop - 1 with the factors wholly inside, renumbered from 0."""
+        """The times from ``first`` to ``stop`` - 1 with the factors inside, renumbered from 0."""
         terms = []
         for term in self.terms:
             a, b = np.searchsorted(term.times, (first, stop - term.reach)).tolist()
@@ -326,7 +326,7 @@ class Graph:
         return replace(self, count=stop - first, terms=tuple(terms))
 
     def linearize(self, values: Values) -> Linear:
-        """All terms at these values."""
+        """Linearise all terms at these values."""
         blocks = ((term, linearized(term, values, self.slices, self.n)) for term in self.terms)
         return Linear(self.labels, self.count, tuple(blocks))
 
@@ -338,9 +338,9 @@ class Graph:
         }
 
     def checked(self, values: Values, *, alone: bool = False) -> dict[str, Array]:
-        """Values as arrays of the right shapes; raises a ValueError for others.
+        """Values as arrays; raises a ValueError for wrong names or shapes.
 
-        ``alone``: those (size,) of one time.
+        ``alone``: values (size,) of one time.
         """
         result = {}
         for name, space in self.spaces.items():

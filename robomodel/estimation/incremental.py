@@ -1,10 +1,10 @@
-"""Smoothing while time goes on: only what moved is linearised anew (Kaess et al., iSAM2).
+"""Incremental smoothing: only what changed is linearised again (Kaess et al., iSAM2).
 
-The Bayes tree of a chain that is eliminated from its first time is a path: x_0 given x_1, …, the
-newest at its root. A new time, or a factor, changes the conditionals from its time to the root
-only; times whose estimate has moved far from where they were linearised are linearised anew, and
-with them the conditionals from there on. Corrections go back from the root for as long as they
-could cause that, and to the first time when an estimate is read.
+If a chain is eliminated from its first time on, its Bayes tree is a path x_0 given x_1, …, with the
+newest time as root. A new time or factor changes only the conditionals from its time to the root.
+Times whose estimate has moved far from their linearisation are linearised again, and the
+conditionals from there on recomputed. Corrections are propagated back from the root while they are
+large enough to cause this, and to the first time when an estimate is read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from robomodel.estimation.spaces import Space
 from robomodel.model.joints import Array
 
 THRESHOLD, PASSED_ON = 1e-2, 0.1
-"""Motion from the linearisation that asks for a new one; share of it that is passed on at once."""
+"""Change that requires a new linearisation; fraction of it that is propagated at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +46,13 @@ class _Placed:
 
     @property
     def key(self) -> tuple[int, int, bool]:
-        """A key of the factors that one call evaluates together."""
+        """Factors with equal keys are evaluated together."""
         return id(self.factor), id(self.noise), self.data is None
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Numbers of instants that one update linearised anew, eliminated, and corrected."""
+    """Numbers of times that one update linearised again, eliminated, and corrected."""
 
     relinearized: int
     eliminated: int
@@ -60,17 +60,17 @@ class Update:
 
 
 class Incremental:
-    """A smoother over all times so far, which grows at its end.
+    """A smoother over all times so far, to which times are appended.
 
-    ``advance`` adds a time, ``add`` a factor at any time, ``update`` brings the estimate up to
-    date: one Gauss-Newton step of the whole graph, of which only what changed is computed.
+    ``advance`` appends a time, ``add`` adds a factor at any time, ``update`` updates the estimate:
+    one Gauss-Newton step of the whole graph, of which only what changed is computed.
 
-    ``threshold``: how far a variable may be from where its factors were linearised, in its tangent
-    space, for all or by variable; variables in which all factors are affine (accelerations, forces,
-    biases) may be anywhere. Zero linearises anew whatever moved, so that an update is a step of the
-    batch solver. ``lag``: times further back than so many are no longer linearised anew, so that a
-    step's time is bounded; they are still smoothed. Exact factors hold as linearised, so up to the
-    threshold's square.
+    ``threshold``: largest change of a variable from its linearisation, in its tangent space, for
+    all or by variable; variables in which all factors are affine (accelerations, forces, biases)
+    have none. With zero, everything that moved is linearised again, so that an update is a step of
+    the batch solver. ``lag``: times further back are not linearised again, which bounds the time
+    of an update; they are still smoothed. Exact factors hold as linearised, so with errors of the
+    order of the threshold squared.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Incremental:
             if not one >= 0.0:
                 raise ValueError(f"the threshold of '{name}' is {one}, not zero or more")
             self._thresholds[name] = one
-        self._limits = np.full(self.n, np.inf)  # of variables that are not seen to be affine
+        self._limits = np.full(self.n, np.inf)  # until a factor is not affine
         if lag is not None and lag < 1:
             raise ValueError(f"a lag is one time or more, not {lag}")
         self._lag = lag
@@ -100,16 +100,16 @@ class Incremental:
         self._rows: list[RemainingRows] = []
         self._left: list[RemainingRows] = []
         self._conditionals: list[Conditional] = []
-        self._stale: set[int] = set()  # whose factors are not linearised where they should be
-        self._first = 0  # from here on conditionals are to be computed
-        self._behind = 0  # before this time corrections are not up to date
+        self._stale: set[int] = set()  # times whose factors must be linearised
+        self._first = 0  # first time whose conditional must be computed
+        self._behind = 0  # corrections of earlier times are out of date
         self._seen: dict[int, tuple[Factor, int]] = {}
         self._noises: dict[tuple[float, int], Noise] = {}
 
-    # ---- what grows ----
+    # ---- growth ----
 
     def advance(self, start: Mapping[str, ArrayLike]) -> int:
-        """Add a time whose variables (size,) are first linearised at ``start``; its index."""
+        """Append a time with variables (size,) linearised at ``start``; returns its index."""
         t = self.count
         if t == len(self._delta):
             self._at = {name: np.concatenate([x, x]) for name, x in self._at.items()}
@@ -139,9 +139,9 @@ class Incremental:
         *,
         time: int | None = None,
     ) -> None:
-        """Add a factor at a time, by default the last at which it fits; ``data`` (m,).
+        """Add a factor at a time, by default the last one at which it fits; ``data`` (m,).
 
-        ``noise`` as in ``Graph.add``; the same ``Noise`` for many times is quicker.
+        ``noise`` as in ``Graph.add``; reusing one ``Noise`` object for many times is faster.
         """
         seen = self._seen.get(id(factor))
         if seen is None:
@@ -150,7 +150,7 @@ class Incremental:
         at = last if time is None else time
         if not 0 <= at <= last:
             raise ValueError(f"a factor stands outside the times 0 … {self.count - 1}")
-        if isinstance(noise, float | int):  # those used before are cached
+        if isinstance(noise, float | int):  # cached by value
             key = (float(noise), factor.rows)
             if key not in self._noises:
                 self._noises[key] = as_noise(noise, factor.rows)
@@ -160,7 +160,7 @@ class Incremental:
         self._stale.add(at)
 
     def _reach(self, factor: Factor) -> int:
-        """The reach of a new factor; sets the thresholds of its variables."""
+        """The reach of a new factor; updates the thresholds of its variables."""
         reach, affine = 0, getattr(factor, "affine", ())
         for name, offset in factor.variables:
             if name not in self.spaces:
@@ -175,7 +175,7 @@ class Incremental:
     # ---- the estimate ----
 
     def update(self, *, threshold: float | None = None) -> Update:
-        """One step; ``threshold``: in the place of the smoother's, for this step only."""
+        """Perform one step; ``threshold`` replaces the smoother's for this step."""
         if not self.count:
             return Update(0, 0, 0)
         limits = self._limits if threshold is None else np.full(self.n, threshold)
@@ -199,10 +199,11 @@ class Incremental:
         return Update(relinearized, self.count - first, corrected)
 
     def settle(self, *, tolerance: float = 1e-9, max_iterations: int = 50) -> bool:
-        """Whole steps of all times until one is below ``tolerance``; whether it ended.
+        """Perform whole steps of all times until one is small; returns whether they converged.
 
-        Below it in every variable, relative to 1 + its largest value, as of the batch solver, whose
-        minimum this is. Raises a RuntimeWarning where none is.
+        A step is small if it is below ``tolerance`` in every variable, relative to 1 + its largest
+        value. The result is the minimum that the batch solver computes. Warns (RuntimeWarning) if
+        ``max_iterations`` are not enough.
         """
         lag, self._lag = self._lag, None
         try:
@@ -222,7 +223,7 @@ class Incremental:
         return False
 
     def _relinearize(self, limits: Array) -> int:
-        """Move linearisations to the estimate where it is far from them."""
+        """Linearise again at the estimate where it is far from the linearisation."""
         begin = 0 if self._lag is None else max(0, self.count - 1 - self._lag)
         far = np.abs(self._delta[begin : self.count]) > limits
         moved = begin + np.flatnonzero(far.any(axis=1))
@@ -234,12 +235,12 @@ class Incremental:
         self._delta[moved] = 0.0
         for t in moved.tolist():
             self._stale.add(t)
-            if t > 0:  # its conditional is on the motion from where this one was linearised
+            if t > 0:  # the previous conditional is relative to this time's linearisation
                 self._stale.add(t - 1)
         return len(moved)
 
     def _linearize(self, times: Sequence[int]) -> None:
-        """The rows of these times, each factor evaluated once for all of them."""
+        """Compute the rows of these times; each factor is evaluated once for all of them."""
         n = self.n
         groups: dict[tuple[int, int, bool], list[tuple[int, _Placed]]] = {}
         for t in times:
@@ -263,9 +264,9 @@ class Incremental:
             self._rows[t] = RemainingRows(hard, soft)
 
     def _back_substitute(self, first: int, stop: int, small: Array) -> int:
-        """Corrections from the newest time back: to ``first``, and on while they are not small.
+        """Propagate corrections back from the newest time to ``first``, and on while not small.
 
-        Compared are the values last passed on to the time before. Not beyond ``stop``.
+        Small is relative to the values that were last propagated. Ends at ``stop``.
         """
         after, delta, passed = np.zeros(self.n), self._delta, self._passed
         t = self.count
@@ -282,7 +283,7 @@ class Incremental:
         return self.count - t
 
     def _complete(self) -> None:
-        """Corrections of all times."""
+        """Propagate corrections to all times."""
         if self._behind > 0:
             self._passed[self._behind] = after = self._delta[self._behind]
             for t in range(self._behind - 1, -1, -1):
@@ -333,12 +334,12 @@ class Incremental:
 
     @property
     def graph(self) -> Graph:
-        """The whole graph so far: for the batch solver, for a drawing."""
+        """The whole graph so far, for the batch solver or for a drawing."""
         groups: dict[tuple[tuple[int, int, bool], int], list[tuple[int, _Placed]]] = {}
         for t, placed in enumerate(self._placed):
             keys = [one.key for one in placed]
             for i, (key, one) in enumerate(zip(keys, placed, strict=True)):
-                # two of a kind at one time are two terms
+                # two equal factors at one time become two terms
                 groups.setdefault((key, keys[:i].count(key)), []).append((t, one))
         graph = Graph(self.spaces, self.count)
         for members in groups.values():
@@ -362,10 +363,10 @@ def follow(
     lag: int | None = None,
     covariances: bool = False,
 ) -> FixedLagResult:
-    """Go through a graph time by time with one update each; arguments as of ``fixed_lag``.
+    """Process a graph time by time with one update each; arguments as of ``fixed_lag``.
 
-    ``smoothed`` are the estimates after the last time; ``iterations`` how many times each update
-    linearised anew.
+    ``smoothed``: the estimates after the last time; ``iterations``: numbers of times that each
+    update linearised again.
     """
     smoother = Incremental(graph.spaces, threshold=threshold, lag=lag)
     at: list[list[tuple[Factor, Noise, Array | None, int]]] = [[] for _ in range(graph.count)]

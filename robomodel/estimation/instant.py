@@ -1,7 +1,7 @@
 """Problems: known variables and measurements; well-posedness and solutions.
 
-Inverse, forward and hybrid dynamics are three choices of known variables; any other, and any
-sensors, make a problem in the same way (documents 003 and 001).
+Inverse, forward and hybrid dynamics are three choices of known variables. Any other choice, with
+any sensors, is a problem of the same form (Nori; Xie and Dellaert).
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ Method = Literal["gauss", "qr"]
 
 @dataclass(frozen=True)
 class Problem:
-    """Known variables, measurements, and how the equations are written.
+    """Known variables, measurements, and the form of the equations.
 
     ``known``: names of known variables (``tau[joint]``, ``qdd[joint]``, ``fx[link]``); their values
-    come with the state, zero where they are left out and may be (external wrenches, torques of
-    dependent joints and of a floating base). All others are unknown. ``view``, ``split``, ``loops``
-    and ``net_forces`` as in :func:`robomodel.estimation.equations.equations`.
+    are given with the state. External wrenches, torques of dependent joints and of a floating base
+    may be left out and are then zero. All other variables are unknown. ``view``, ``split``,
+    ``loops`` and ``net_forces``: see :func:`robomodel.estimation.equations.equations`.
     """
 
     model: Model
@@ -89,21 +89,21 @@ class Problem:
             if labels.count(label) > 1:
                 raise ValueError(f"two sensors are named '{label}'; give them names of their own")
 
-    # ---- the usual three
+    # ---- the usual problems
 
     @classmethod
     def inverse(cls, model: Model, **how: Any) -> Problem:
-        """Joint accelerations known, torques unknown; no torque at dependent joints."""
+        """Inverse dynamics: joint accelerations known; torques of dependent joints are zero."""
         return cls.hybrid(model, a=[p.name for p in pieces(model) if p.dofs], **how)
 
     @classmethod
     def forward(cls, model: Model, **how: Any) -> Problem:
-        """Torques known, joint accelerations unknown; no torque at dependent joints."""
+        """Forward dynamics: torques known; torques of dependent joints are zero."""
         return cls.hybrid(model, **how)
 
     @classmethod
     def hybrid(cls, model: Model, a: Iterable[str] = (), **how: Any) -> Problem:
-        """Accelerations of these independent joints known, and torques of all others."""
+        """Hybrid dynamics: accelerations of these independent joints known, else torques."""
         accelerated = set(a)
         view = how.get("view", "tree")
         free = {piece.name for piece in pieces(model) if piece.dofs}
@@ -121,7 +121,7 @@ class Problem:
         return replace(self, sensors=(*self.sensors, *sensors))
 
     def knowing(self, *names: str) -> Problem:
-        """The problem with these variables known too, as a floating base's zero force."""
+        """The problem with these variables known, too, such as a floating base's zero force."""
         return replace(self, known=self.known | set(names))
 
     def unknown(self, *names: str) -> Problem:
@@ -141,17 +141,17 @@ class Problem:
 
     @cached_property
     def _sample(self) -> tuple[list[float], list[float]]:
-        """A configuration and velocity in general position, the same every time."""
+        """A fixed, reproducible configuration and velocity without special symmetries."""
         return general_position(self.model)
 
     @cached_property
     def written(self) -> System:
-        """The equations at a state in general position, all variables unknown."""
+        """The equations at a state without special symmetries, with all variables unknown."""
         return self._written(*self._sample)
 
     @cached_property
     def structure(self) -> System:
-        """The system at a state in general position, all values zero: the worst-case pattern."""
+        """The worst-case pattern: the system at a state without symmetries, with zero values."""
         return self.system(*self._sample, {}, {}, zero=True)
 
     @cached_property
@@ -160,7 +160,7 @@ class Problem:
         return {variable.name: variable.size for variable in self.structure.variables}
 
     def order(self, name: str | Sequence[str] = "aba") -> tuple[str, ...]:
-        """An elimination order of the unknowns: "rnea", "crba", "aba", or a list, checked."""
+        """An elimination order of the unknowns: "rnea", "crba", "aba", or a list (checked)."""
         if isinstance(name, str):
             return classical(self.sizes, self.model, name)
         return checked_order(self.sizes, name)
@@ -168,7 +168,7 @@ class Problem:
     def groups(self, order: str | Sequence[Group] = "aba") -> tuple[Group, ...]:
         """An order for Gaussian elimination, of variables or of scalars.
 
-        A name of :meth:`order`, or a list of all variables, or of all columns in groups, as
+        A name as for :meth:`order`, or a list of all variables, or of all columns in groups, as
         :func:`robomodel.papers.elimination_orders.named_order` returns them for further names.
         """
         if isinstance(order, str) or all(isinstance(group, str) for group in order):
@@ -176,7 +176,7 @@ class Problem:
         return self.structure.checked(order)
 
     def factorize(self, order: str | Sequence[Group] = "aba") -> elimination.Elimination:
-        """Gaussian elimination in general position: its ``fill``, ``entries``, ``operations``."""
+        """Eliminate at a generic state, to read ``fill``, ``entries`` and ``operations``."""
         return elimination.eliminate_scalars(self.structure, self.groups(order))
 
     def system(
@@ -191,8 +191,8 @@ class Problem:
     ) -> System:
         """The equations at a state with the known variables in b; scalars of any kind.
 
-        ``values`` in the bodies' internal axes; ``readings`` by the sensors' names. ``zero``: those
-        left out are zero, for the structure alone. ``turned`` as of
+        ``values`` are in the bodies' internal axes, ``readings`` by the sensors' names. ``zero``:
+        missing ones are zero, for the structure alone. ``turned``: see
         :func:`robomodel.estimation.equations.equations`.
         """
         model = self.model
@@ -229,8 +229,8 @@ class Problem:
     ) -> tuple[dict[tuple[str, str], Array], dict[str, Array]]:
         """(D, b) at a state as arrays: D[equation, variable] and b[equation].
 
-        ``values`` and ``readings`` as of
-        :meth:`solve`, one state. Blocks that are zero at this state only are there as zeros.
+        ``values`` and ``readings`` as in :meth:`solve`, of one state. Blocks that are zero only at
+        this state are included.
         """
         at, speed, arrays, reads = self._arrays(q, v, values, readings)
         system = self.system(*self._at(at, speed, arrays, reads, (), ()))
@@ -254,12 +254,12 @@ class Problem:
     # ---- well-posedness
 
     def determinacy(self, q: ArrayLike | None = None) -> Determinacy:
-        """Whether the unknowns are determined, and which are not, at q (default: in general)."""
+        """Which unknowns are determined at q (default: at a generic state)."""
         at = self._sample[0] if q is None else [float(x) for x in np.asarray(q)]
         system = self.system(at, self._sample[1], {}, {}, zero=True)
         rows, _ = system.matrix()
         matrix = np.array(rows, dtype=float).reshape(system.rows, system.unknowns)
-        for _ in range(3):  # equilibrate: units are mixed
+        for _ in range(3):  # equilibrate, as units are mixed
             matrix = matrix / _sizes(matrix, 1)[:, None]
             scale = _sizes(matrix, 0)
             matrix = matrix / scale[None, :]
@@ -286,16 +286,16 @@ class Problem:
         method: Method | None = None,
         refine: int = 1,
     ) -> Solution:
-        """All unknowns at a state, or a batch of states.
+        """Solve for all unknowns at a state, or a batch of states.
 
         ``values``: known variables (..., size), wrenches about the link's origin in its axes.
-        ``readings``: (..., size) by the sensors' names. ``order``: a name, or all unknowns in a
-        list. ``method``: "gauss" (any square or consistent system; pivots chosen on the values,
-        ``refine`` steps of iterative refinement), "qr" (measurements with covariances, redundant
-        rows); default "qr" where there are such, else "gauss".
+        ``readings``: (..., size) by the sensors' names. ``order``: a name, or a list of all
+        unknowns. ``method``: "gauss" (any square or consistent system; pivots chosen on the
+        values, ``refine`` steps of iterative refinement) or "qr" (measurements with covariances,
+        redundant rows); by default "qr" for those, else "gauss".
 
-        Raises SingularError with the variable's name where something is not determined, ValueError
-        where exact rows contradict each other.
+        Raises SingularError with the name of a variable that is not determined, ValueError if exact
+        rows contradict each other.
         """
         chosen = self.order(order)
         way = method or ("qr" if any(s.covariance is not None for s in self.sensors) else "gauss")
@@ -311,7 +311,7 @@ class Problem:
         values: Mapping[str, ArrayLike] | None = None,
         readings: Mapping[str, ArrayLike] | None = None,
     ) -> Solution:
-        """All unknowns as :meth:`solve`, by a function of the system of each state."""
+        """Solve for all unknowns as :meth:`solve`, but by ``solved`` of each state's system."""
         at, speed, arrays, reads = self._arrays(q, v, values, readings)
         everything = [at, speed, *arrays.values(), *reads.values()]
         batch = np.broadcast_shapes(*(x.shape[:-1] for x in everything))
@@ -337,14 +337,13 @@ class Problem:
         masked: bool = False,
         refine: int | None = None,
     ) -> Solver:
-        """A compiled solver: ``solver(q, v, values, readings) -> {name: (..., size)}``.
+        """Compile a solver: ``solver(q, v, values, readings) -> {name: (..., size)}``.
 
-        ``variables``: what it gives (default: all unknowns). ``covariances``: the unknowns whose
-        covariance it gives too. ``order``: as of :meth:`groups`; default, the one of the
-        fewest operations among a few.
-        ``masked``: single measurements may be missing. ``refine``: steps of iterative refinement
-        (default: one where there are measurements with covariances). See
-        :class:`.compiled.Solver`, and for errors :meth:`solve`; they come now.
+        ``variables``: its outputs (default: all unknowns). ``covariances``: the unknowns whose
+        covariances it returns, too. ``order``: as for :meth:`groups`; by default, the one with the
+        fewest operations among several. ``masked``: single measurements may be missing. ``refine``:
+        number of steps of iterative refinement (default: one with measurements that have
+        covariances). See :class:`.compiled.Solver`; raises the errors of :meth:`solve` now.
         """
         from robomodel.estimation.compiled import Solver
 
@@ -408,7 +407,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Determinacy:
-    """Rank of the system against its unknowns, and the names of unknowns that stay open."""
+    """Rank of the system, and the names of unknowns that it does not determine."""
 
     rank: int
     unknowns: int
@@ -422,20 +421,20 @@ class Determinacy:
 
     @property
     def nullity(self) -> int:
-        """Dimension of what stays open."""
+        """Dimension of the set of solutions."""
         return self.unknowns - self.rank
 
     @property
     def redundant(self) -> int:
-        """Rows that repeat others: more measurements than needed, or loops that repeat."""
+        """Number of redundant rows, from extra measurements or from redundant loop conditions."""
         return self.rows - self.rank
 
 
 @dataclass(frozen=True)
 class Solution(Mapping[str, Any]):
-    """Values of all unknowns by name, (..., size), wrenches and accelerations in link axes.
+    """Values (..., size) of all unknowns by name; wrenches and accelerations in link axes.
 
-    ``raw`` holds them in the bodies' internal axes. ``backward_error``: the largest of all states.
+    ``raw``: the values in the bodies' internal axes. ``backward_error``: the largest of all states.
     """
 
     problem: Problem
@@ -475,12 +474,12 @@ class Solution(Mapping[str, Any]):
 
     @property
     def tau(self) -> Array:
-        """Torques of the independent joints, (..., nv), known ones included."""
+        """Torques (..., nv) of the independent joints, including known ones."""
         return self._by_dof("tau")
 
     @property
     def acceleration(self) -> Array:
-        """Accelerations of the independent joints, (..., nv), known ones included."""
+        """Accelerations (..., nv) of the independent joints, including known ones."""
         return self._by_dof("qdd")
 
 

@@ -1,10 +1,10 @@
-"""State of a walking robot by feet that stand, an inertial unit with biases, and encoders.
+"""State of a walking robot from stance feet, an inertial unit with biases, and encoders.
 
 The state of Bloesch et al. (*State estimation for legged robots: consistent fusion of leg
-kinematics and IMU*, RSS 2012) as a graph over time, smoothed as it grows: rotation, position and
-velocity of the inertial unit, its biases, and where each foot is. Feet that stand stay where they
-are; where each is beside the unit follows from the encoders. Yaw and position are not observed, so
-that they drift; all else does not.
+kinematics and IMU*, RSS 2012) as a graph over time, smoothed incrementally: rotation, position and
+velocity of the inertial unit, its biases, and the positions of the feet. Stance feet do not move;
+their positions relative to the unit follow from the encoders. Yaw and position are not observable
+and drift; everything else is observable.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from robomodel.motion.integrator_functions import function
 from robomodel.scalars import Scalar, Vector, added, dot, subtracted
 from robomodel.spatial.rotations import from_quaternion
 
-LAG = 20  # times that are linearised anew
-MOVED = {"rotation": 5e-3, "bias": 0.1}  # from where they were linearised [rad; rad/s, m/s²]
-SWING = 1.0  # [m/√s]: a foot in the air may be anywhere soon
+LAG = 20  # number of times that may be linearised again
+MOVED = {"rotation": 5e-3, "bias": 0.1}  # thresholds of relinearisation [rad; rad/s, m/s²]
+SWING = 1.0  # [m/√s]: random walk of a swing foot, so that it may soon be anywhere
 TURN = Spherical()
 
 
 @dataclass(frozen=True, slots=True)
 class LegNoise:
-    """Standard deviations of the measurements of :func:`leg_odometry`.
+    """Standard deviations of the sensors and models of :func:`leg_odometry`.
 
     Attributes:
         gyroscope: Of a sample [rad/s].
         accelerometer: Of a sample [m/s²].
         gyroscope_bias: Initial deviation of the bias [rad/s].
         accelerometer_bias: Initial deviation of the bias [m/s²].
-        drift: By which share of the latter two biases change in 1000 s, at random.
+        drift: Random change of the biases in 1000 s, as a fraction of the latter two.
         encoders: Of a sample [rad, m].
-        kinematics: Deviation of a foot's position in the inertial unit's axes by model errors [m].
-        slip: Random creep of a foot that stands [m/√s].
-        slipping: So many deviations from its place mean that a foot slips.
+        kinematics: Of a foot's position in the inertial unit's axes, by model errors [m].
+        slip: Random walk of a stance foot [m/√s].
+        slipping: Number of deviations by which a foot must move to count as slipping.
     """
 
     gyroscope: float = 2e-3
@@ -75,7 +75,7 @@ class LegOdometry:
             in the world (T, 9, 9).
         gyroscope_bias: Bias of the gyroscope at the end (3,) [rad/s].
         accelerometer_bias: Bias of the accelerometer at the end (3,) [m/s²].
-        slipping: Feet (T, k) that were to stand, and slipped.
+        slipping: Feet (T, k) that should stand, by ``standing``, and slipped.
     """
 
     model: Model
@@ -100,33 +100,33 @@ def leg_odometry(
     standing: ArrayLike,
     noise: LegNoise | Mapping[str, float] | None = None,
 ) -> LegOdometry:
-    """The state over time of a walking robot, from its sensors.
+    """Estimate the motion of a walking robot from its sensors.
 
-    Samples are ``step`` seconds apart. In between, angular velocities and accelerations are linear.
-    A foot that stands, by ``standing``, and moves counts as one in the air for that step, and is
-    marked in ``slipping``.
+    Samples are ``step`` seconds apart; in between, angular velocities and accelerations are linear.
+    A stance foot that moves counts as a swing foot for that step, and is marked in ``slipping``.
 
     Args:
         model: The robot, with a floating base.
         step: Time between samples [s].
-        q: Configuration (nq,) where it starts, at rest.
+        q: Configuration (nq,) at the start, at rest.
         imu: The inertial unit's link.
         gyroscope: Angular velocities (T, 3) in the link's axes, with an unknown constant bias
             [rad/s].
         accelerometer: Accelerations less gravity (T, 3) of the link's origin in its axes, with an
             unknown constant bias [m/s²].
         encoders: Positions (T, nv - 6) in the order of ``dof_names[6:]``.
-        feet: Links, or (link, offset), which stand.
-        standing: Which of them stand when (T, k).
-        noise: Standard deviations, :class:`LegNoise` or those of its numbers that differ, by name.
+        feet: The feet: links, or (link, offset).
+        standing: Whether each foot stands (T, k).
+        noise: Standard deviations: :class:`LegNoise`, or by name those that differ from its
+            defaults.
 
     Returns:
         motion: q and v, covariances, biases, and which feet slipped.
 
     Raises:
-        ValueError: Robots without a floating base, joints with several freedoms, arrays that do not
-            fit, names that are none of the noise's.
-        UnknownNameError: Links that are none of the model's.
+        ValueError: The robot has no floating base, joints have several freedoms, arrays do not fit,
+            or a name of the noise is unknown.
+        UnknownNameError: A link is not in the model.
     """
     if not isinstance(model, Model):
         raise no_model(model)
@@ -174,10 +174,10 @@ def _shaped(x: ArrayLike, name: str, shape: tuple[int | None, int]) -> Array:
 
 
 def inertial_step(model: Model, step: float) -> TracedFactor:
-    """The motion over a step of ``step`` seconds by gyroscope and accelerometer.
+    """The motion during a ``step`` [s] from gyroscope and accelerometer.
 
     Data: the mean angular velocity (3,), and both ends' accelerations less gravity (3,), (3,).
-    Errors of rotation, position and velocity; integration by the trapezoidal rule.
+    Errors of rotation, position and velocity by the trapezoidal rule.
     """
 
     def build(r0: Vector, r1: Vector, p0: Vector, p1: Vector, v0: Vector, v1: Vector,
@@ -210,7 +210,7 @@ def _ahead(
     end: Vector | None = None,
     velocity_end: Vector | None = None,
 ) -> list[Scalar]:
-    """Rotation, position and velocity after a step, whose ``end`` may be known."""
+    """Rotation, position and velocity after a step; ``end``: the rotation there, if known."""
     turn = [step * x for x in subtracted(data[:3], bias[:3])]
     turned = TURN.moved(rotation, turn)
     total: list[Scalar] = [2.0 * g for g in model.gravity]
@@ -225,8 +225,8 @@ def _ahead(
 def feet_beside(model: Model, count: int) -> TracedFactor:
     """Positions of ``count`` feet relative to the inertial unit, in its axes: Rᵀ (foot - position).
 
-    Data: their positions by the encoders (3k,), and for each L⁻¹ (9,) of its covariance L Lᵀ, with
-    which errors are multiplied.
+    Data: the positions from the encoders (3k,), and for each foot the whitening L⁻¹ (9,) of its
+    covariance L Lᵀ.
     """
 
     def build(q: Vector, position: Vector, feet: Vector, data: Vector) -> list[Scalar]:
@@ -251,7 +251,7 @@ def feet_beside(model: Model, count: int) -> TracedFactor:
 
 @dataclass(frozen=True)
 class FeetStay(FactorBase):
-    """Feet stay where they are from one time to the next; ``data``: weights 1/σ (3k,)."""
+    """Feet do not move between times; ``data``: reciprocal standard deviations (3k,) [1/m]."""
 
     count: int
 
@@ -259,7 +259,7 @@ class FeetStay(FactorBase):
         self._describe((("feet", 0), ("feet", 1)), 3 * self.count, ("feet",))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Data are needed."""
+        """The error, whitened by the data, which are required."""
         assert data is not None
         slope = data[..., None] * np.eye(self.rows)
         return data * (x[1] - x[0]), [-slope, slope]
@@ -274,10 +274,10 @@ def _times(matrix: Array, x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Legs:
-    """Kinematics by the encoders: configurations (T, nq) with the base where it starts, and feet.
+    """Kinematics from the encoders: configurations (T, nq) with the base at its start, and feet.
 
-    ``beside`` (T, 3k) in the inertial unit's axes; ``whiten`` (T, k, 3, 3), ``spread`` (T, k) [m]
-    of their errors. ``rotation`` (4,), ``position`` (3,) of the unit where it starts.
+    ``beside`` (T, 3k): feet in the inertial unit's axes; ``whiten`` (T, k, 3, 3) and ``spread``
+    (T, k) [m] of their errors. ``rotation`` (4,), ``position`` (3,) of the unit at the start.
     """
 
     q: Array
@@ -336,11 +336,11 @@ class _Legs:
         )  # fmt: skip
 
     def data(self, t: int) -> Array:
-        """Data of :func:`feet_beside`."""
+        """The data of :func:`feet_beside` at a time."""
         return np.concatenate([self.beside[t], self.whiten[t].ravel()])
 
     def placed(self, t: int, rotation: Array, position: Array) -> Array:
-        """Positions of the feet (k, 3) in the world, of an inertial unit at this pose."""
+        """Positions of the feet (k, 3) in the world, given the pose of the inertial unit."""
         from scipy.spatial.transform import Rotation
 
         away: Array = Rotation.from_quat(rotation).apply(self.beside[t].reshape(-1, 3))
@@ -356,7 +356,7 @@ def _smoothed(
     standing: Mask,
     noise: LegNoise,
 ) -> tuple[Incremental, Mask]:
-    """The graph, time by time, and which feet slipped."""
+    """Smooth time by time; returns the smoother and which feet slipped."""
     count, k = standing.shape
     spaces: dict[str, Space] = {
         "rotation": Rotations(model), "position": Vectors(3), "velocity": Vectors(3),
@@ -378,7 +378,7 @@ def _smoothed(
     slipping = np.zeros((count, k), dtype=bool)
     placed = legs.placed(0, legs.rotation, legs.position)
     first = {"rotation": legs.rotation, "position": legs.position, "velocity": np.zeros(3)}
-    bias = np.concatenate([rates[0], np.zeros(3)])  # it starts at rest
+    bias = np.concatenate([rates[0], np.zeros(3)])  # at rest, the gyroscope's output is its bias
     smoother.advance({**first, "bias": bias, "feet": placed.ravel()})
     for name, value in first.items():
         smoother.add(Prior(name, spaces[name]), exact(3), value, time=0)
@@ -417,13 +417,13 @@ def _result(
     smoother: Incremental,
     slipping: Mask,
 ) -> LegOdometry:
-    """The base's motion from the inertial unit's, and joints' velocities from the encoders."""
+    """The base's motion from the inertial unit's, with joint velocities from the encoders."""
     from scipy.spatial.transform import Rotation
 
     values = smoother.values
     turn = Rotation.from_quat(values["rotation"])
     unit = frame_pose(model, legs.q, imu)
-    rotation = turn * Rotation.from_matrix(unit[:, :3, :3]).inv()  # of the world, from the start
+    rotation = turn * Rotation.from_matrix(unit[:, :3, :3]).inv()  # of the base, from its start
     shift = values["position"] - rotation.apply(unit[:, :3, 3])
     q = legs.q.copy()
     base = model.joint_names.index(str(model.floating_base))
@@ -434,7 +434,7 @@ def _result(
     quaternions = q[:, part][:, 3:]
     before = np.concatenate([legs.q[:1, part][:, 3:], quaternions[:-1]])
     same = np.where(np.sum(before * quaternions, axis=1) < 0.0, -1.0, 1.0)
-    quaternions *= np.cumprod(same)[:, None]  # the same half of the sphere as before
+    quaternions *= np.cumprod(same)[:, None]  # continuous signs
     change = model.difference(legs.q[:-1], legs.q[1:])[:, 6:] / step
     ends = np.concatenate([change[:1], change, change[-1:]]) if len(change) else np.zeros(
         (2, model.nv - 6)

@@ -1,8 +1,8 @@
 """Elimination orders of the classical algorithms, by the names of a problem's variables.
 
-They are named by what they make: RNEA (torques, wrenches from the base, accelerations from the
-tips), CRBA (all wrenches, all accelerations, then all joint accelerations), ABA (body by body from
-the tips). They name whatever variables a problem leaves unknown.
+RNEA and CRBA are one order for different unknowns: torques, wrenches from the base outwards,
+accelerations from the tips inwards, joint accelerations. ABA goes body by body from the tips. An
+order contains the variables that a problem leaves unknown.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from robomodel.estimation.equations import pieces, polynomial_name
 from robomodel.model.model import Model
 
 CLASSICAL = ("rnea", "crba", "aba")
-LAST_STEP = 1000  # of a body's frame, after the steps that lead to it
+LAST_STEP = 1000  # of a body's own frame, after the frames that lead to it
 
 
 def checked_order(sizes: Mapping[str, int], order: Sequence[str]) -> tuple[str, ...]:
-    """The order, if it names every variable once."""
+    """The order; raises unless it contains every variable once."""
     check_names(order, sizes, "no variable ")
     named = set(order)
     missing = [name for name in sizes if name not in named]
@@ -29,11 +29,11 @@ def checked_order(sizes: Mapping[str, int], order: Sequence[str]) -> tuple[str, 
 
 
 def classical(variables: Iterable[str], model: Model, name: str) -> tuple[str, ...]:
-    """RNEA's, CRBA's or ABA's order of the unknown variables, for any robot.
+    """The order of RNEA, CRBA or ABA over the unknown variables, for any robot.
 
-    Multipliers of loops and couplings go after the joint accelerations of their cluster (ABA) or of
-    all (CRBA, RNEA). What a name does not foresee, as external wrenches, goes first. Raises
-    ValueError for other names.
+    Multipliers of loops and couplings follow the joint accelerations of their cluster (ABA) or of
+    all (CRBA, RNEA). Other variables, such as external wrenches, come first. Raises ValueError for
+    other names.
     """
     if name not in CLASSICAL:
         raise ValueError(
@@ -77,7 +77,7 @@ def classical(variables: Iterable[str], model: Model, name: str) -> tuple[str, .
         return [n for body in sorted(joints[kind], reverse=True) for n in joints[kind][body]]
 
     multipliers = [name for c in sorted(lambdas, reverse=True) for name in lambdas[c]]
-    if name in ("rnea", "crba"):  # one order: they differ in the known variables
+    if name in ("rnea", "crba"):  # the same order; they differ in the known variables
         return (*joint("tau"), *first, *outward("f"), *inward("a"), *joint("qdd"), *multipliers)
     result = [*joint("tau"), *first]
     for cluster in reversed(model.clusters):
@@ -103,8 +103,8 @@ def _of(bodies: dict[str, list[tuple[int, int, str]]], body: int) -> list[tuple[
 def tips(variables: Iterable[str], model: Model) -> tuple[str, ...]:
     """An order for estimation: torques, bodies from the tips, then what measurements determine.
 
-    Multipliers and dependent joints go before the independent ones, a floating base before those,
-    external wrenches last.
+    Multipliers and dependent joints precede independent joints; then a floating base, and external
+    wrenches last.
     """
     kinds: dict[str, list[str]] = {}
     bodies: list[str] = []

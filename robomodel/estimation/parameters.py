@@ -1,8 +1,8 @@
-"""Parameters of a model as unknowns of its graphs: estimated with its motion, with covariances.
+"""Parameters of a model as unknowns of a graph, estimated with the motion, with covariances.
 
-A variable "p" holds the chosen parameters of :func:`robomodel.parameters`, the same at all times.
-Inverse dynamics is linear in them, so that their columns of the regressor Y are all that the
-equations of motion need besides the file's: e = rnea(q, v, a) + Y (p - p₀) - tau.
+A variable "p" holds the chosen parameters of :func:`robomodel.parameters`, constant or slowly
+drifting. Inverse dynamics is linear in them, so the equations of motion need only their columns of
+the regressor Y: e = rnea(q, v, a) + Y (p - p₀) - tau.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from robomodel.scalars import Scalar, Vector, dot
 class ParametricDynamics(FactorBase):
     """The equations of motion of a model whose parameters ``names`` are the variable ``p``.
 
-    As :class:`.factors.Dynamics` in its form "force": e = rnea - tau [N m, N], tau known
+    As :class:`.factors.Dynamics` with the form "force": e = rnea - tau [N m, N], tau known
     (``data``), unknown, or both. Damping and dry friction (with the exact sign of the joint's
-    velocity) count where they are among the names; with ``passive``, springs and the file's other
-    dampers count, too.
+    velocity) act if they are among the names; with ``passive``, springs and the file's other
+    dampers act, too.
     """
 
     model: Model
@@ -47,7 +47,7 @@ class ParametricDynamics(FactorBase):
     def __post_init__(self) -> None:
         listed = parameters(self.model)
         for name in self.names:
-            listed[name]  # an UnknownNameError with a hint for unknown ones
+            listed[name]  # raises UnknownNameError with a hint
         if not self.names or len(set(self.names)) < len(self.names):
             raise ValueError("the names of one parameter or more are needed, each once")
         forces = () if self.tau is None else (self.tau,)
@@ -61,7 +61,7 @@ class ParametricDynamics(FactorBase):
 
     @cached_property
     def _counted(self) -> Array:
-        """The values with which ``rnea`` counts them."""
+        """The values of the parameters that ``rnea`` uses."""
         left_out = ("friction",) if self.passive else ("damping", "friction")
         kinds = [name.rpartition(".")[2] for name in self.names]
         return np.where(np.isin(kinds, left_out), 0.0, self.values)
@@ -85,7 +85,7 @@ class ParametricDynamics(FactorBase):
         return Dynamics(model, self.tau, passive=self.passive), columns
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Data are added to a variable tau."""
+        """The error; data are added to the variable tau."""
         (q, v, a, p), forces = x[:4], x[4:]
         dynamics, columns = self._parts
         e, slopes = dynamics.evaluate((q, v, a, *forces), data)
@@ -102,12 +102,12 @@ def with_unknown_parameters(
     drift: NoiseLike = 0.0,
     passive: bool = False,
 ) -> Graph:
-    """A graph in which parameters are unknown, too: "p", the same at all times.
+    """The graph with unknown parameters "p".
 
-    Takes the place of its :class:`Dynamics` (form "force"). The file's values are what is believed
-    of them, with the standard deviations ``noise`` (one for all, or by parameter, in their units):
-    what no motion determines stays there. ``drift``: by how much they change from one time to the
-    next.
+    Replaces its :class:`Dynamics`, which must have the form "force". The prior of the parameters is
+    the file's values with the standard deviations ``noise`` (one for all, or by parameter, in their
+    units); parameters that no motion determines stay at it. ``drift``: standard deviation of their
+    change from one time to the next.
     """
     chosen, space = tuple(names), Vectors(len(names))
     dynamics: ParametricDynamics | None = None
@@ -131,7 +131,7 @@ def with_unknown_parameters(
 
 @dataclass(frozen=True, eq=False)
 class ParameterEstimate:
-    """Parameters ``names`` of a model as estimated: ``values`` (p,), Σ ``covariance`` (p, p)."""
+    """Estimated ``values`` (p,) of the parameters ``names``, with ``covariance`` Σ (p, p)."""
 
     model: Model
     names: tuple[str, ...]
@@ -143,7 +143,7 @@ class ParameterEstimate:
 
     @property
     def mapping(self) -> Mapping[str, float]:
-        """By name, as :func:`robomodel.with_parameters` takes them."""
+        """Values by name, for :func:`robomodel.with_parameters`."""
         return dict(zip(self.names, self.values.tolist(), strict=True))
 
     @property
@@ -152,12 +152,12 @@ class ParameterEstimate:
         return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
 
     def applied(self) -> Model:
-        """The model with these parameters; with a warning for bodies that cannot exist."""
+        """The model with these parameters; warns of bodies that are physically impossible."""
         return with_parameters(self.model, self.mapping)
 
 
 def estimated(solution: Solution | Incremental) -> ParameterEstimate:
-    """The parameters that a graph was solved for, as estimated at the last time."""
+    """The estimated parameters of a solved graph at the last time; ValueError if it has none."""
     for term in solution.graph.terms:
         factor = term.factor
         if isinstance(factor, ParametricDynamics):

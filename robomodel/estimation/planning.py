@@ -1,8 +1,8 @@
-"""Kinodynamic planning: motions that keep limits and reach goals with the least torque.
+"""Kinodynamic planning: motions within limits that reach goals with the least torque.
 
-A motion over equal time steps as one factor graph (document 001, III-B and its outlook): positions,
+A motion over equal time steps is one factor graph (Xie and Dellaert, section III-B): positions,
 velocities, accelerations, torques and contact forces; trapezoidal integrators, the equations of
-motion and goals as conditions; limits of every joint, dependent ones too, as barriers
+motion and goals as exact factors; limits of all joints, including dependent ones, as barriers
 (:mod:`robomodel.estimation.solve`). The times at which points stand on the ground are arguments.
 """
 
@@ -47,19 +47,19 @@ from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot
 from robomodel.tolerances import NOTHING
 
-BAUMGARTE = 20.0  # 1/s: how fast points return to where they are held
-FORCE = 1e-3  # weight of contact forces beside torques, so that redundant ones are unique
+BAUMGARTE = 20.0  # 1/s: rate at which drift of stance points decays
+FORCE = 1e-3  # weight of contact forces relative to torques, so that redundant ones are unique
 
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """Exact conditions at a time. All but the time are optional.
+    """Exact conditions at a time; all but the time are optional.
 
     Attributes:
         time: An index, negative from the end.
         q: Configuration (nq,).
         v: Velocities (nv,).
-        points: Links, or (link, offset) as keys, to positions (3,) in the world [m].
+        points: Positions (3,) [m] in the world, by links or (link, offset) as keys.
     """
 
     time: int
@@ -70,15 +70,15 @@ class Goal:
 
 @dataclass(frozen=True, eq=False)
 class Stance:
-    """Points that stand on the ground for some time; at other times no forces act on them.
+    """Points that stand on the ground for some time; at other times no force acts on them.
 
     Attributes:
         frames: The points: links, or (link, offset).
-        first: The time from which they stand.
-        stop: The time up to which, but not at which.
-        friction: Coefficient of the friction cone of the contact forces.
-        normal: Direction in which contact forces push [world axes].
-        at: Where they stand (k, 3) [m, world axes]; None: they stay where they are.
+        first: The first time at which they stand.
+        stop: The time after the last one.
+        friction: Coefficient of friction of the contacts.
+        normal: Direction of the contacts' normal forces on the robot (world axes).
+        at: Where they stand (k, 3) [m, world axes]; None: where they are at the start.
     """
 
     frames: Sequence[FrameLike]
@@ -91,11 +91,11 @@ class Stance:
 
 @dataclass(frozen=True, eq=False)
 class Obstacle:
-    """A sphere that points of the robot keep out of, at the plan's times.
+    """A sphere that points of the robot must avoid at all times of the plan.
 
     Attributes:
         center: Its centre (3,) [m, world axes].
-        radius: How far the points stay away from it [m].
+        radius: Least distance of the points from the centre [m].
         frames: The points: links, or (link, offset).
     """
 
@@ -106,7 +106,7 @@ class Obstacle:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A planned motion, one row a time.
+    """A planned motion, one row per time.
 
     Attributes:
         model: The robot.
@@ -115,14 +115,14 @@ class Plan:
         v: Velocities (T, nv).
         a: Accelerations (T, nv).
         tau: Torques (T, nv).
-        points: The points on which forces act.
+        points: The points on which contact forces act.
         forces: Forces on these (T, k, 3) [N, world axes].
         cost: ½ ∫ Σ (tau / weight)² dt, by the trapezoidal rule.
         residual: The largest error of the equations of motion [N m, N].
-        margin: The least of all limits' margins, in their units.
-        violation: Norm of all conditions' errors.
-        iterations: How many it took.
-        converged: Whether it did.
+        margin: The smallest margin of all limits, in their units.
+        violation: Norm of the errors of all exact factors.
+        iterations: Number of iterations.
+        converged: Whether the solver converged.
     """
 
     model: Model
@@ -143,12 +143,14 @@ class Plan:
     def controller(
         self, stiffness: float = 0.0, damping: float = 0.0
     ) -> Callable[[float, Array, Array], Array]:
-        """tau(t, q, v) for :func:`robomodel.simulate`: the plan's torques, linear in between.
+        """Feed-forward torques with feedback, tau(t, q, v), for :func:`robomodel.simulate`.
+
+        Torques are interpolated linearly between the plan's times.
 
         Args:
-            stiffness: What draws the driven coordinates back to the plan besides [N m/rad, N/m], as
-                motions that are unstable need it.
-            damping: What draws their velocities there.
+            stiffness: Feedback on the driven coordinates' deviation from the plan [N m/rad, N/m];
+                needed if the motion is unstable.
+            damping: Feedback on their velocities' deviation [N m s/rad, N s/m].
 
         Returns:
             controller: The function of time, q and v.
@@ -195,36 +197,38 @@ def plan(
     linear_solver: LinearSolver = "augmented",
     progress: Callable[[int, float, float, float], None] | None = None,
 ) -> Plan:
-    """The motion of least torque over ``count`` times, from q and v.
+    """Plan the motion with the least torque over ``count`` times, from q and v.
 
-    Limits are the file's, of every joint, dependent ones too; infinite ones are none. A floating
-    base gets no torque. Torques of actuators behind gears and belts are limited as theirs; where an
-    actuator's map changes with the configuration, limit the coordinates' torques. Springs and
-    damping of the file act. A plan that did not converge is warned of.
+    Limits are the file's, of all joints, including dependent ones; infinite limits do not act. The
+    floating base gets no torque. Torques of actuators that drive through gears and belts are
+    limited at the actuator; if the transmission ratio depends on the configuration, limit the
+    coordinates' torques instead. Springs and damping of the file act. Warns (RuntimeWarning) if
+    the plan did not converge.
 
     Args:
         model: The robot.
-        count: How many times.
+        count: Number of times.
         step: Time between them [s].
         q: Configuration (nq,) at the start.
         v: Velocities (nv,) at the start; default at rest.
-        goals: What shall be at which time.
-        stances: Which points stand on the ground, and when.
-        obstacles: Spheres that points keep out of.
+        goals: Exact conditions at given times.
+        stances: Points that stand on the ground, and when.
+        obstacles: Spheres that points avoid.
         prior: Densities of a Gaussian process prior over the motion, one or (nv,), as of
-            :meth:`.factors.ConstantVelocity.noise`: accelerations cost, too, the more the smaller.
-        positions: (lower, upper) by joint, in the place of the file's.
-        velocities: Limits by joint, in the place of the file's.
-        torques: Limits by joint or by actuator, in the place of the file's.
-        weights: Torques [N m, N] that cost alike, by coordinate (default 1).
-        start: Where to begin ("q", "v", "a", "tau" and, with stances, "f"; default: from q to the
-            last goal with a q).
-        tolerance: Once a step with the last barrier promises less than ``tolerance`` (1 + cost),
-            steps close the conditions and end there.
-        parameter: The barrier's first μ as of :func:`minimize_inside`, relative to the first cost
-            (1 at least) per margin.
-        least: Its last μ, in the same unit.
-        max_iterations: How many at most.
+            :meth:`.factors.ConstantVelocity.noise`: accelerations cost, too, and the more, the
+            smaller the density.
+        positions: (lower, upper) by joint, replacing the file's.
+        velocities: Limits by joint, replacing the file's.
+        torques: Limits by joint or by actuator, replacing the file's.
+        weights: Torques [N m, N] that cost the same, by coordinate (default 1).
+        start: Initial guess ("q", "v", "a", "tau" and, with stances, "f"; default: interpolated
+            from q to the last goal with a q).
+        tolerance: When a step with the last barrier predicts a gain below ``tolerance`` (1 + cost),
+            the solver only closes the exact factors and ends.
+        parameter: Initial μ of the barrier as in :func:`minimize_inside`, relative to the initial
+            cost (at least 1) per margin.
+        least: Final μ, in the same unit.
+        max_iterations: Largest number of iterations.
         linear_solver: As of :func:`minimize_inside`.
         progress: A function that is called with the iteration, μ, cost and violation.
 
@@ -232,7 +236,7 @@ def plan(
         plan: The motion.
 
     Raises:
-        ValueError: Goals, stances and limits that the model does not have.
+        ValueError: Goals, stances or limits do not fit the model.
 
     Examples:
         >>> model = rm.robots.load("four_bar")
@@ -273,7 +277,7 @@ def _rows(graph: Graph) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _PlanningProblem:
-    """A planning problem as two graphs: conditions and costs, and margins."""
+    """A planning problem as two graphs: exact factors and costs, and margins."""
 
     model: Model
     count: int
@@ -324,7 +328,7 @@ class _PlanningProblem:
                 raise ValueError(f"the weight of '{name}' must be positive, got {weight}")
 
     def _reachable(self, goal: Goal) -> None:
-        """Refuse goals that no motion can have: not finite, positions with open loops."""
+        """Raise for goals that no motion can reach: not finite, or with open loops."""
         if goal.q is not None or goal.v is not None:
             self.model.check(self.model.neutral() if goal.q is None else goal.q, goal.v)
         for frame, position in goal.points.items():
@@ -344,12 +348,12 @@ class _PlanningProblem:
         return tuple(dict.fromkeys(keys))
 
     def chosen(self, stance: Stance) -> tuple[int, ...]:
-        """The numbers of a stance's points."""
+        """Indices of a stance's points in ``points``."""
         return tuple(self.points.index(frame_key(frame)) for frame in stance.frames)
 
     @cached_property
     def weight(self) -> Array:
-        """Torques (nv,) that cost alike."""
+        """Torques (nv,) that cost the same."""
         return np.array([self.weights.get(name, 1.0) for name in self.model.dof_names], dtype=float)
 
     @cached_property
@@ -367,7 +371,7 @@ class _PlanningProblem:
         return tuple(range(self.model.nv)[self.model.clusters[node.cluster].v])
 
     def graph(self, q: Array, v: Array) -> Graph:
-        """Conditions and costs."""
+        """The graph of exact factors and costs."""
         model, count, space = self.model, self.count, self.spaces
         graph = Graph(space, count)
         graph = graph.add(Prior("q", space["q"]), 0.0, times=[0], data=q)
@@ -397,7 +401,7 @@ class _PlanningProblem:
         return self._held(graph, q) if self.points else graph
 
     def _held(self, graph: Graph, q: Array) -> Graph:
-        """Points that stand, and forces that are none."""
+        """Add conditions on stance points, and on forces that must be zero."""
         free = np.ones((self.count, len(self.points)), dtype=bool)
         for stance in self.stances:
             chosen = self.chosen(stance)
@@ -406,7 +410,7 @@ class _PlanningProblem:
             times = np.arange(stance.first, stance.stop)
             held = fixed_points(self.model, self.points, chosen, BAUMGARTE)
             graph = graph.add(held, 0.0, times=times, data=BAUMGARTE**2 * where.ravel())
-            if stance.first > 0:  # its points reach their places at rest
+            if stance.first > 0:  # its points reach their places with zero velocity
                 keys = tuple(self.points[i] for i in chosen)
                 for key, here in zip(keys, where, strict=True):
                     graph = graph.add(Marker(self.model, key), 0.0, times=times[:1], data=here)
@@ -432,7 +436,7 @@ class _PlanningProblem:
     def margins(
         self, positions: Bounds, velocities: Mapping[str, float], torques: Mapping[str, float]
     ) -> Graph:
-        """The margins of all limits."""
+        """The graph of the margins of all limits."""
         model = self.model
         single = {joint.name: joint for joint in model.joints if joint.nv == 1}
         for name in (*positions, *velocities):
@@ -449,7 +453,7 @@ class _PlanningProblem:
         speed = {n: j.velocity_limit for n, j in single.items()} | dict(velocities)
         graph = Graph(self.spaces, self.count)
         joints = joint_margins(model, at, {n: (-x, x) for n, x in speed.items()})
-        if joints.rows:  # the first state is fixed
+        if joints.rows:  # not at the first time, whose state is given
             graph = graph.add(joints, 1.0, times=np.arange(1, self.count))
         matrix, bound = self._torques(torques)
         if len(bound):
@@ -469,7 +473,7 @@ class _PlanningProblem:
         return graph
 
     def _torques(self, limits_by_name: Mapping[str, float]) -> tuple[Array, Array]:
-        """Rows on tau (m, nv) and the size each may have (m,)."""
+        """Rows on tau (m, nv) and the limits of their absolute values (m,)."""
         model = self.model
         efforts = {name: joint.effort_limit for joint in model.joints if joint.nv == 1
                    for name in model.dof_names if name == joint.name}  # fmt: skip
@@ -488,7 +492,7 @@ class _PlanningProblem:
 
     @cached_property
     def _motors(self) -> Array:
-        """The forces of actuators by tau (nu, nv), of least norm."""
+        """The matrix from tau to actuator forces of least norm (nu, nv)."""
         q = np.array([self.model.random_configuration(seed) for seed in range(3)])
         maps = actuator_map(self.model, q)
         if np.max(np.abs(maps - maps[0])) > NOTHING * np.max(np.abs(maps)):
@@ -502,7 +506,7 @@ class _PlanningProblem:
     # ---- values
 
     def start(self, q: Array, v: Array) -> dict[str, Array]:
-        """Straight from q to the last goal with a configuration, at the speed that takes."""
+        """Interpolate from q to the last goal with a configuration, at constant speed."""
         model, count = self.model, self.count
         ends = [goal for goal in self.goals if goal.q is not None]
         goal = ends[-1].q if ends else q
@@ -544,11 +548,11 @@ class _PlanningProblem:
 
 
 Bounds: TypeAlias = Mapping[str, tuple[float, float]]
-TIP = 1e-3  # N: what rounds the tip of a friction cone, on the safe side
+TIP = 1e-3  # N: radius by which the tip of a friction cone is rounded, towards the inside
 
 
 def _point_motion(model: Model, frames: tuple[FrameKey, ...]) -> TracedFactor:
-    """Positions, velocities and accelerations (3k,) of points in the world, one after the other."""
+    """Positions, velocities and accelerations (3k,) each of points in the world, concatenated."""
 
     def build(q: Vector, v: Vector, a: Vector) -> list[Scalar]:
         places = [place(model, key) for key in frames]
@@ -577,7 +581,7 @@ def _point_forces(model: Model, frames: tuple[FrameKey, ...]) -> TracedFactor:
 def _joint_motion(model: Model) -> TracedFactor:
     """Positions, then velocities, of all joints.
 
-    Positions of joints with several of them have no limits and are zero here.
+    Positions of joints with several freedoms have no limits and are set to zero.
     """
     n = model.n_joint_velocities
 
@@ -600,8 +604,8 @@ def _joint_motion(model: Model) -> TracedFactor:
 class ContactDynamics(FactorBase):
     """The equations of motion with forces "f" (3k,) [N, world axes] at points of a model.
 
-    e = rnea(q, v, a) - tau - Jᵀ f, the file's springs and damping among the forces. Variables q, v,
-    a, tau and, where there are ``frames``, f.
+    e = rnea(q, v, a) - tau - Jᵀ f, with the file's springs and damping. Variables q, v, a, tau and,
+    with ``frames``, f.
     """
 
     model: Model
@@ -616,7 +620,7 @@ class ContactDynamics(FactorBase):
         return Dynamics(self.model, "tau", passive=True), _point_forces(self.model, self.frames)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Data are forces besides."""
+        """The error; data are additional forces."""
         dynamics, pull = self._parts
         e, slopes = dynamics.evaluate(x[:4], data)
         if not self.frames:
@@ -628,11 +632,11 @@ class ContactDynamics(FactorBase):
 def fixed_points(
     model: Model, frames: tuple[FrameKey, ...], chosen: Sequence[int], rate: float
 ) -> Combination:
-    """Points stay where they are: c̈ + 2 ``rate`` ċ + ``rate``² c - data = 0 (Baumgarte).
+    """Stance points: c̈ + 2 ``rate`` ċ + ``rate``² c - data = 0 (Baumgarte).
 
-    One condition a time, on accelerations, so that integrators are not overdetermined; what they
-    let points drift dies out at ``rate`` [1/s]. ``chosen`` of the ``frames`` are held, where data
-    (3k,) over ``rate``² is.
+    One condition per time, on accelerations, since more would overdetermine the integrators; their
+    drift decays with ``rate`` [1/s]. ``chosen`` are the indices of the ``frames`` that stand, at
+    data (3k,) over ``rate``².
     """
     rows = [3 * i + j for i in chosen for j in range(3)]
     weights = np.array([rate**2, 2.0 * rate, 1.0])
@@ -651,9 +655,9 @@ def point_velocity(model: Model, frames: tuple[FrameKey, ...]) -> Combination:
 
 
 def joint_margins(model: Model, positions: Bounds, speeds: Bounds) -> Combination:
-    """Distances of positions and speeds of all joints, dependent ones too, to their limits.
+    """Margins of positions and speeds of all joints, including dependent ones, to their limits.
 
-    ``positions``, ``speeds``: (lower, upper) by joints' names; infinite ones are left out.
+    ``positions``, ``speeds``: (lower, upper) by joint names; infinite limits are left out.
     """
     n = model.n_joint_velocities
     at = {joint.name: node.v for joint, node in zip(model.joints, model.nodes, strict=True)}
@@ -672,7 +676,7 @@ def joint_margins(model: Model, positions: Bounds, speeds: Bounds) -> Combinatio
 
 @dataclass(frozen=True)
 class Clearance(FactorBase):
-    """Distance of a point to a sphere, to first order [m]: (|p - data|² - r²) / 2r.
+    """Distance of a point from a sphere, to first order [m]: (|p - data|² - r²) / 2r.
 
     ``data``: the centre (3,).
     """
@@ -684,7 +688,7 @@ class Clearance(FactorBase):
         self._describe(("q",), 1)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Margins, positive outside."""
+        """The margin, positive outside the sphere."""
         away, (slope,) = self.point.evaluate(x, data)
         squares = np.sum(away * away, axis=1, keepdims=True)
         e = (squares - self.radius**2) / (2.0 * self.radius)
@@ -693,10 +697,10 @@ class Clearance(FactorBase):
 
 @dataclass(frozen=True)
 class ConeMargins(FactorBase):
-    """Contact forces push, and lie in their friction cones: μ f_n - |f_t|, then f_n [N].
+    """Contact forces push and lie in their friction cones: margins μ f_n - |f_t| and f_n [N].
 
-    ``chosen`` of the points whose forces make up "f" (3k,), all with ``friction`` and ``normal``
-    (3,) in world axes.
+    ``chosen``: indices of the points in "f" (3k,) with this ``friction`` and ``normal`` (3,) [world
+    axes].
     """
 
     count: int
@@ -708,7 +712,7 @@ class ConeMargins(FactorBase):
         self._describe(("f",), 2 * len(self.chosen))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Margins, positive inside; the tip of the cone is rounded inwards."""
+        """The margins, positive inside; the tip of the cone is rounded towards the inside."""
         n = np.array(self.normal)
         across = np.eye(3) - np.outer(n, n)
         f = x[0].reshape(len(x[0]), self.count, 3)[:, list(self.chosen)]

@@ -1,7 +1,7 @@
-"""The usual problems as graphs: forward and inverse dynamics, and estimation from sensors.
+"""Graphs of the usual problems: forward and inverse dynamics, and estimation from sensors.
 
-For any model, in its independent coordinates: variables "q", "v", "a" and, where forces are
-unknown, "tau". The graphs are ordinary ones: what a problem needs besides is added to them.
+For any model in its independent coordinates: variables "q", "v", "a" and, if forces are unknown,
+"tau". Further factors and variables can be added to the graphs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from robomodel.model.model import Model
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """One sensor's measurements: factor, standard deviations, data (K, m), times (K,) (all)."""
+    """Measurements of a sensor: factor, standard deviations, data (K, m), times (K,) or all."""
 
     factor: Factor
     noise: NoiseLike
@@ -33,7 +33,7 @@ class Measurement:
 
 
 def spaces(model: Model, *, forces: bool = False) -> dict[str, Space]:
-    """The spaces of "q", "v", "a" and, with unknown forces, "tau"."""
+    """The spaces of "q", "v", "a" and, with unknown ``forces``, "tau"."""
     vectors = Vectors(model.nv)
     result: dict[str, Space] = {"q": Configurations(model), "v": vectors, "a": vectors}
     return result | {"tau": vectors} if forces else result
@@ -53,13 +53,13 @@ def motion(
     force_noise: NoiseLike = 0.0,
     form: str = "force",
 ) -> Graph:
-    """A model's motion over ``count`` times ``step`` [s] apart, under tau (nv) or (count, nv).
+    """The graph of a model's motion at ``count`` times ``step`` [s] apart, under tau (nv,) or
+    (count, nv).
 
     Trapezoidal integrators from a to v and from v to q, the equations of motion at each time, and
-    priors on the first q and v unless they are None. Noises as standard deviations, zero for
-    exactly: with all of them zero this is forward dynamics, its solution that of the trapezoidal
-    rule. ``force_noise`` [N m, N] is what disturbs the forces, or, with ``form="acceleration"``,
-    the accelerations.
+    priors on the first q and v if given. Noises are standard deviations, zero for exact factors: if
+    all are zero, the solution is forward dynamics by the trapezoidal rule. ``force_noise`` is the
+    disturbance of the forces [N m, N] or, with ``form="acceleration"``, of the accelerations.
     """
     variables = spaces(model)
     forces = np.broadcast_to(as_numbers(tau, "tau"), (count, model.nv))
@@ -78,7 +78,7 @@ def _integrated(graph: Graph, step: float, noise: NoiseLike) -> Graph:
 
 
 def rolled_out(step: float, space: Space) -> Callable[[dict[str, Array]], dict[str, Array]]:
-    """A prediction for :func:`fixed_lag`: the accelerations stay, v and q follow."""
+    """A prediction for :func:`fixed_lag`: constant accelerations, with v and q integrated."""
 
     def predict(last: dict[str, Array]) -> dict[str, Array]:
         v = last["v"] + step * last["a"]
@@ -102,12 +102,12 @@ def estimate(
     tau: ArrayLike = 0.0,
     start: Values | None = None,
 ) -> Solution:
-    """The most likely motion by noisy sensors, all times at once.
+    """The most likely motion given noisy sensors, for all times at once.
 
-    Of a model that starts near q and v (standard deviations ``q_noise``, ``v_noise``, in the
-    tangent space) under forces tau that are disturbed by white ``force_noise``. ``start``: where to
-    begin (default: the motion without disturbances). ``Solution.covariance`` has the uncertainty of
-    each variable. For a fixed lag, or for further unknowns such as biases, build the graph by
+    The model starts near q and v (standard deviations ``q_noise``, ``v_noise`` in the tangent
+    space) and moves under forces tau with white disturbances ``force_noise``. ``start``: initial
+    guess (default: the motion without disturbances). ``Solution.covariance`` gives the uncertainty
+    of each variable. For a fixed lag, or with further unknowns such as biases, build the graph by
     :func:`motion` and :meth:`Graph.add`, and use :func:`fixed_lag`.
     """
     graph = motion(
@@ -142,7 +142,7 @@ def undisturbed(
 
 
 def staged(graphs: Sequence[Graph], start: Values) -> Solution:
-    """Solve graphs one after the other, each from where the last ended; new variables at zero."""
+    """Solve graphs in turn, each starting from the previous solution; new variables are zero."""
     values = dict(start)
     for graph in graphs:
         zeros = {
@@ -158,10 +158,10 @@ def staged(graphs: Sequence[Graph], start: Values) -> Solution:
 def inverse_dynamics(model: Model, q: ArrayLike, step: float) -> Solution:
     """The forces "tau" (count, nv) that move a model through configurations q (count, nq).
 
-    In stages: positions; velocities and accelerations, by trapezoidal integrators; forces. Loops
-    are closed by the configurations themselves. Integrators alone leave motions free that change
-    sign from each time to the next; a soft equality of successive accelerations rules them out, so
-    that neither the first velocity nor the first acceleration need to be known.
+    Solved in stages: positions; velocities and accelerations, by trapezoidal integrators; forces.
+    Loops are closed by the configurations themselves. The integrators do not determine motions that
+    change sign at every time; a soft equality of successive accelerations suppresses them, so that
+    neither the first velocity nor the first acceleration must be known.
     """
     path = as_array(q, model.nq, "q", "nq")
     every = spaces(model, forces=True)

@@ -1,8 +1,8 @@
-"""Measurements: further rows of the system, exact or with covariances (document 003, section VI).
+"""Measurements: further rows of the system, exact or with covariances (Nori, section VI).
 
-A sensor measures components of variables; its reading comes with the state. Components are numbered
-0, 1, 2 for moments or rotations and 3, 4, 5 for forces or translations, in the axes of the frame
-named.
+A sensor measures components of variables; its reading is given with the state. Components are
+numbered 0, 1, 2 for moments or rotations and 3, 4, 5 for forces or translations, in the axes of
+the named frame.
 """
 
 from __future__ import annotations
@@ -43,11 +43,10 @@ SIX = (0, 1, 2, 3, 4, 5)
 
 @dataclass(frozen=True, slots=True)
 class Sensor:
-    """A measurement: its kind and place, components, and covariance.
+    """A measurement: its kind, location, components and covariance.
 
-    ``covariance``: of the components, by rows; None where the reading is exact. ``reads``: whether
-    readings come with the state, rather than being zero by themselves. Made by the functions of
-    this module.
+    ``covariance``: of the components, by rows; None for an exact sensor. ``reads``: whether a
+    reading is given with the state, or is always zero. Created by the functions of this module.
     """
 
     name: str
@@ -63,7 +62,7 @@ class Sensor:
         return len(self.components)
 
     def factor(self, state: State, names: Sequence[str], reading: Sequence[Scalar]) -> LinearFactor:
-        """The rows at a state; ``names`` are the bodies' segments."""
+        """The rows at a state; ``names`` are the names of the bodies' segments."""
         blocks, constant = _READ[self.kind](self, state, names)
         constant = [c + (-x) for c, x in zip(constant, reading, strict=True)]
         if self.covariance is None:
@@ -87,19 +86,19 @@ Covariance = Any  # None, a variance, variances, or a matrix
 
 
 def torque(joint: str, *, covariance: Covariance = None, size: int = 1) -> Sensor:
-    """A joint's torque or force, ``tau[joint]``; variances in (N m)² or N²."""
+    """A joint's torque or force, ``tau[joint]`` [N m, N]."""
     return _sensor(f"torque of {joint}", "tau", joint, tuple(range(size)), covariance)
 
 
 def joint_acceleration(joint: str, *, covariance: Covariance = None, size: int = 1) -> Sensor:
-    """A joint's acceleration, ``qdd[joint]``."""
+    """A joint's acceleration, ``qdd[joint]`` [rad/s², m/s²]."""
     return _sensor(f"acceleration of {joint}", "qdd", joint, tuple(range(size)), covariance)
 
 
 def accelerometer(
     frame: FrameLike, *, components: Sequence[int] = (3, 4, 5), covariance: Covariance = None
 ) -> Sensor:
-    """Acceleration of a frame less gravity [m/s²], in its axes, as accelerometers give it."""
+    """Acceleration of a frame less gravity [m/s²], in its axes, as accelerometers measure it."""
     return _sensor(f"accelerometer on {_label(frame)}", "acceleration", frame_key(frame),
                    components, covariance)  # fmt: skip
 
@@ -107,9 +106,9 @@ def accelerometer(
 def gyroscope(
     frame: FrameLike, *, components: Sequence[int] = (0, 1, 2), covariance: Covariance = None
 ) -> Sensor:
-    """Angular acceleration of a frame [rad/s²], as the differentiated signal of a gyroscope.
+    """Angular acceleration of a frame [rad/s²], the derivative of a gyroscope's signal.
 
-    The signal itself is the angular velocity, which is part of the state.
+    The signal itself, the angular velocity, is part of the state.
     """
     return _sensor(f"gyroscope on {_label(frame)}", "acceleration", frame_key(frame),
                    components, covariance)  # fmt: skip
@@ -118,34 +117,34 @@ def gyroscope(
 def force_torque(
     link: str, *, components: Sequence[int] = SIX, covariance: Covariance = None
 ) -> Sensor:
-    """Components of the wrench through a link's joint on the link, in the link's axes."""
+    """Components of the wrench on a link through its joint [N m, N], in the link's axes."""
     return _sensor(f"force-torque sensor of {link}", "wrench", link, components, covariance)
 
 
 def contact(
     frame: FrameLike, *, components: Sequence[int] = SIX, covariance: Covariance = None
 ) -> Sensor:
-    """Components of the external wrench on a frame's body, about the frame and in its axes.
+    """Components of the external wrench on a frame's body [N m, N], about the frame, in its axes.
 
-    Load cells under a sole of normal z measure (5, 0, 1): the normal force, the moments across it.
+    Load cells under a sole of normal z measure (5, 0, 1): normal force and tangential moments.
     """
     return _sensor(f"contact at {_label(frame)}", "external", frame_key(frame), components,
                    covariance)  # fmt: skip
 
 
 def planar(loop: str) -> Sensor:
-    """No force along a loop joint's axis and no moments across it: a linkage that moves in a plane.
+    """No force along a loop joint's axis and no moment across it, as in a planar linkage.
 
-    The three conditions replace those that the redundant rows of the loop leave open (document 001,
-    section VII); for systems with ``loops="all"``.
+    The three conditions determine the multipliers of the loop's redundant rows (Xie and Dellaert,
+    section VII); for problems with ``loops="all"``.
     """
     return replace(_sensor(f"planar {loop}", "planar", loop, (0, 1, 2), None), reads=False)
 
 
 def minimum_torque(joint: str, *, deviation: float = 1.0, size: int = 1) -> Sensor:
-    """τ = 0 in the sense of least squares: makes redundant actuation unique (document 001).
+    """τ = 0 in the sense of least squares, which makes redundant actuation unique.
 
-    Torques are shared so that Σ (τ / deviation)² is least.
+    Torques are distributed so that Σ (τ / deviation)² is minimal (Xie and Dellaert).
     """
     sensor = _sensor(f"minimum torque of {joint}", "tau", joint, tuple(range(size)), deviation**2)
     return replace(sensor, reads=False)
@@ -177,7 +176,7 @@ def _sensor(
 
 
 def motion_at(motion: Motion, pose: Transform, centripetal: Any = None) -> Motion:
-    """The (conventional) acceleration of a frame placed by ``pose`` on a body, in its axes."""
+    """The conventional acceleration of a frame placed by ``pose`` on a body, in its axes."""
     linear = plus(motion.linear, cross(motion.angular, pose.offset))
     if centripetal is not None:
         linear = plus(linear, apply(centripetal, pose.offset))
@@ -191,7 +190,7 @@ def wrench_at(wrench: Wrench, pose: Transform) -> Wrench:
 
 
 def in_link_axes(name: str, size: int, state: State) -> LinearFactor:
-    """A variable about its link's origin and in the link's axes, as rows on the variable itself."""
+    """A variable about its link's origin, in the link's axes, as rows on the internal variable."""
     kind, _, owner = name.partition("[")
     link = owner[:-1]
     if kind not in ("a", "f", "fx", "net") or ":" in link:
@@ -210,7 +209,7 @@ def in_link_axes(name: str, size: int, state: State) -> LinearFactor:
 
 
 def in_internal_axes(model: Model, values: Mapping[str, Vector]) -> dict[str, Vector]:
-    """Values of variables; external wrenches about bodies' origins in their internal axes."""
+    """Values of variables, with external wrenches about bodies' origins in their internal axes."""
     return {
         name: model.frame(name[3:-1]).pose.to_parent(Wrench.of(x)).entries()
         if name.startswith("fx[")

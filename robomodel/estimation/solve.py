@@ -22,20 +22,20 @@ from robomodel.tolerances import NOTHING
 Method: TypeAlias = Literal["levenberg-marquardt", "gauss-newton"]
 LinearSolver: TypeAlias = Literal["qr", "augmented"]
 
-DAMPING, MOST_DAMPING = 1e-6, 1e12
-FASTER, SLOWER = 0.1, 10.0
-NOISE = 1e-14  # of the merit, below which a predicted improvement means nothing
-SHORTEST = 2.0**-12  # of a step along which the merit must fall
-ARMIJO = 1e-4  # of the predicted improvement, which a share of a step must reach
-PENALTY = 0.5  # share of the conditions' improvement that the merit must at least predict
+DAMPING, MOST_DAMPING = 1e-6, 1e12  # first damping after undamped steps fail, and the largest
+FASTER, SLOWER = 0.1, 10.0  # factors of the damping after a good and a bad step
+NOISE = 1e-14  # predicted improvements below this fraction of the merit are rounding errors
+SHORTEST = 2.0**-12  # smallest fraction of a step in the line search
+ARMIJO = 1e-4  # least improvement in the line search, as a fraction of the predicted one
+PENALTY = 0.5  # least predicted fall of the merit, as a fraction of that of the violation
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Values at the minimum, its cost, and the iterations it took.
+    """Values at the minimum, with cost and number of iterations.
 
     ``cost``: ½ Σ eᵀ Σ⁻¹ e of the weighted factors; ``violation``: norm of the errors of the exact
-    ones; ``iterations``: linear systems solved.
+    ones; ``iterations``: number of linear systems solved.
     """
 
     graph: Graph
@@ -52,8 +52,8 @@ class Solution:
     def covariances(self) -> Array:
         """Σ (count, n, n) of all variables at each time, in their tangent spaces.
 
-        That of the linearised graph, (Jᵀ Λ J)⁻¹ with exact factors as conditions. Raises
-        ``UndeterminedError`` where the factors do not fix some unknown.
+        Of the linearised graph: (Jᵀ Λ J)⁻¹ with exact factors as conditions. Raises
+        ``UndeterminedError`` if the factors leave an unknown free.
         """
         return elimination.covariances(elimination.chain(self.graph.linearize(self.values)))
 
@@ -65,12 +65,13 @@ class Solution:
 
     @cached_property
     def log_evidence(self) -> float:
-        """Log of the probability of the data, up to a constant of the graph: to compare solutions.
+        """Log probability of the data, up to a constant of the graph, to compare solutions.
 
-        Laplace's approximation: of the exact rows A and the whitened rows B of the graph linearised
-        here, -cost - ½ ln det(A Aᵀ) - ½ ln det(Zᵀ Bᵀ B Z), Z a basis of what A leaves free. Exact
-        factors count as delta functions of their errors. Raises ``UndeterminedError`` where the
-        factors do not fix some unknown, ValueError where exact factors repeat each other.
+        Laplace's approximation: with the exact rows A and whitened rows B of the graph linearised
+        at the solution, -cost - ½ ln det(A Aᵀ) - ½ ln det(Zᵀ Bᵀ B Z), where Z is a basis of the
+        null space of A. Exact factors count as delta functions of their errors. Raises
+        ``UndeterminedError`` if the factors leave an unknown free, ValueError if exact factors are
+        redundant.
         """
         from scipy.sparse.linalg import splu
 
@@ -91,23 +92,22 @@ def solve(
     tolerance: float = 1e-9,
     max_iterations: int = 50,
 ) -> Solution:
-    """The values that minimise the graph's cost, from a start (variable → (count, size)).
+    """Minimise the graph's cost, from initial values (variable → (count, size)).
 
     Ends when a step is below ``tolerance`` in every variable, relative to 1 + its largest value, or
-    when no step improves any more; raises a RuntimeWarning where the iteration ends for another
-    reason. Steps that reach where a model's loops cannot close count as no improvement.
-    ``linear_solver``: "qr", elimination along time, linear in ``count``; "augmented", sparse LU of
-    the symmetric indefinite system of multipliers and unknowns, which needs no order and serves as
-    a check.
+    when no step improves; warns (RuntimeWarning) if the iteration ends for another reason. A step
+    after which a model's loops cannot close is no improvement. ``linear_solver``: "qr", elimination
+    along time, linear in ``count``; "augmented", sparse LU of the symmetric indefinite system of
+    multipliers and unknowns, which needs no order and serves as a check.
 
-    Gauss-Newton takes each step whole. Levenberg-Marquardt's steps are Gauss-Newton's while these
-    improve cost and conditions together (an exact penalty weighs them): even little damping holds
-    back long trajectories, whose slow modes hardly any factor resists. A step that does not improve
-    is first tried with a second-order correction of all rows (Nocedal and Wright, section 18.3),
-    for near curved conditions the best of steps raises what it lowers to first order (Maratos
-    effect); then it is halved; a step none of whose shares improves is damped, and so is one that
-    the factors do not determine. If this ends without converging, ``max_iterations`` of
-    Gauss-Newton's from the same start follow.
+    Gauss-Newton takes full steps. Levenberg-Marquardt takes Gauss-Newton's steps without damping
+    while these improve an exact penalty function of cost and violation: even little damping slows
+    the convergence of long trajectories, whose slow modes have small curvature. A step that does
+    not improve is first tried with a second-order correction of all rows (Nocedal and Wright,
+    section 18.3), because near curved conditions even the best step may raise the penalty function
+    (Maratos effect); then it is halved. If no fraction improves, or if the factors do not
+    determine the step, it is damped. If this ends without convergence, up to ``max_iterations``
+    Gauss-Newton steps from the same start follow.
     """
     if method not in ("levenberg-marquardt", "gauss-newton"):
         raise ValueError(f"method '{method}' is not known")
@@ -132,8 +132,8 @@ def minimize(
 ) -> tuple[Solution, Linear]:
     """The solution from checked values, and the graph linearised there.
 
-    Where Levenberg-Marquardt does not converge, Gauss-Newton does it if it can: where conditions
-    are singular, steps that must improve end before them, and whole ones pass.
+    If Levenberg-Marquardt does not converge, Gauss-Newton is tried: where conditions are singular,
+    steps that must improve stop early, but full steps may pass.
     """
     damped = method == "levenberg-marquardt"
     result, linear = _iterate(graph, values, damped, linear_step, tolerance, max_iterations)
@@ -153,7 +153,7 @@ def _iterate(
     tolerance: float,
     max_iterations: int,
 ) -> tuple[Solution, Linear]:
-    """Gauss-Newton's or, ``damped``, Levenberg-Marquardt's iteration."""
+    """Gauss-Newton's or, if ``damped``, Levenberg-Marquardt's iteration."""
     at = _Point.of(graph, values)
     scales: Array | float = 0.0
     damping, least, penalty, iterations, converged = 0.0, 0.0, 1.0, 0, False
@@ -173,20 +173,20 @@ def _iterate(
         small = is_small(graph.slices, at.values, step, tolerance)
         expected_cost, expected_gap = at.linear.residuals(step)
         better_gap = at.gap - expected_gap
-        if better_gap > 0.0:  # an exact penalty, large enough that the step is one downhill
+        if better_gap > 0.0:  # the penalty is exact: large enough for the step to be a descent
             enough = (expected_cost - at.cost) / ((1.0 - PENALTY) * better_gap)
             if enough > penalty and at.gap <= at.rounding:
-                better_gap = 0.0  # rounding alone opens the conditions: no penalty closes them
+                better_gap = 0.0  # the violation is a rounding error, which no penalty reduces
             else:
                 penalty = max(penalty, enough)
         merit = at.merit(penalty)
         predicted = at.cost - expected_cost + penalty * better_gap
         if predicted <= NOISE * merit:
-            converged = True  # rounding is all that is left
+            converged = True  # only rounding errors are left
             break
         trial, share = _moved(graph, at.values, step), 1.0
         if damped and not (small or (trial is not None and trial.merit(penalty) < merit)):
-            if trial is not None:  # a good step's curvature may raise what the step itself lowers
+            if trial is not None:  # try the second-order correction
                 iterations = min(iterations + 1, max_iterations)
                 nearer = linear_step(at.linear.corrected(step, trial.linear), rows)
                 trial = _moved(graph, at.values, nearer)
@@ -198,7 +198,7 @@ def _iterate(
         actual = -np.inf if trial is None else merit - trial.merit(penalty)
         if trial is not None and np.isfinite(actual) and (not damped or actual > 0.0 or small):
             at = trial
-            converged = small and damping <= 1.0  # much damped, every step is small
+            converged = small and damping <= 1.0  # with large damping, every step is small
             damping = damping * FASTER if damping > DAMPING else least
         elif not damped or damping > MOST_DAMPING:
             break
@@ -209,7 +209,7 @@ def _iterate(
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Values, the graph linearised there, its cost and the norm of its conditions' errors."""
+    """Values, the graph linearised there, its cost, and the norm of the exact factors' errors."""
 
     values: dict[str, Array]
     linear: Linear
@@ -226,7 +226,7 @@ class _Point:
 
     @cached_property
     def rounding(self) -> float:
-        """Violation of conditions by rounding: by their slopes, and 1 + each variable's size."""
+        """Violation due to rounding, from the conditions' slopes and 1 + each variable's size."""
         sizes = {name: 1.0 + np.max(np.abs(x), initial=0.0) for name, x in self.values.items()}
         each = [sizes[label.rpartition("[")[0]] for label in self.linear.labels]
         total = 0.0
@@ -246,7 +246,7 @@ def _moved(graph: Graph, values: Values, step: Array) -> _Point | None:
 
 
 def warn_unconverged(what: str, iterations: int, violation: float, remedy: str) -> None:
-    """Raise a RuntimeWarning: a solver has ended without converging."""
+    """Warn (RuntimeWarning) that a solver has ended without converging."""
     warn(
         RuntimeWarning(
             f"{what} did not converge in {iterations} iterations (conditions fail by "
@@ -268,12 +268,12 @@ def is_small(slices: Mapping[str, slice], values: Values, step: Array, tolerance
 
 
 def along_time(linear: Linear, damping: Array | None) -> Array:
-    """The step (count, n) by QR along time."""
+    """Solve for the step (count, n) by QR along time."""
     return elimination.back_substitute(elimination.chain(linear, damping))
 
 
 def augmented(linear: Linear, damping: Array | None) -> Array:
-    """The step (count, n) of ``[E J; Jᵀ 0] [λ; x] = [b; 0]``, E = 1 for weighted rows, else 0.
+    """Solve ``[E J; Jᵀ 0] [λ; x] = [b; 0]`` for the step (count, n); E: 1 in weighted rows, else 0.
 
     Sparse, symmetric and indefinite; by LU with pivoting, refined once. Damping adds rows.
     """
@@ -326,7 +326,7 @@ STEPS: dict[str, Callable[[Linear, Array | None], Array]] = {
 
 
 def step_of(linear_solver: str) -> Callable[[Linear, Array | None], Array]:
-    """A linear solver by its name; ValueError for others."""
+    """A linear solver by its name; raises ValueError for others."""
     if linear_solver not in STEPS:
         raise ValueError(f"linear_solver '{linear_solver}' is not known; {' and '.join(STEPS)} are")
     return STEPS[linear_solver]
@@ -339,9 +339,9 @@ def step_of(linear_solver: str) -> Callable[[Linear, Array | None], Array]:
 class FixedLagResult:
     """The estimates of a fixed-lag smoother.
 
-    ``newest``: each time's values as soon as that time was reached; ``smoothed``: when it left the
-    window, with the measurements of ``window`` - 1 later times. ``covariances`` (count, n, n) of
-    the newest, if requested. ``iterations`` (count,).
+    ``newest``: values of each time computed when it was the newest; ``smoothed``: when it left the
+    window, with the measurements of ``window`` - 1 later times. ``covariances`` (count, n, n): of
+    ``newest``, if requested. ``iterations`` (count,).
     """
 
     graph: Graph
@@ -353,7 +353,7 @@ class FixedLagResult:
 
 @dataclass(frozen=True, eq=False)
 class MarginalFactor(FactorBase):
-    """The marginal of past times: rows [C d] on the motion of variables from ``anchor``."""
+    """The marginal of past times: rows [C d] on the change of variables from ``anchor``."""
 
     graph: Graph
     matrix: Array
@@ -384,14 +384,14 @@ def fixed_lag(
     max_iterations: int = 15,
     covariances: bool = False,
 ) -> FixedLagResult:
-    """Solve the graph time by time, keeping the last ``window`` times as unknowns.
+    """Solve the graph time by time, with the last ``window`` times as unknowns.
 
-    At each time its variables and factors are added and the window is solved anew; then the oldest
-    time is eliminated, and a linear factor on the next one takes the place of its factors.
-    ``start``: the first time's values (variable → (size,)). ``predict``: the next time's values
-    from the last one's (default: the same). Nothing later than a time is used for its ``newest``.
-    No time of a window that does not converge is eliminated: the window grows until it does. A
-    RuntimeWarning names the first such time and the number of them.
+    At each time, its variables and factors are added and the window is solved; then the oldest time
+    is eliminated, and a linear factor on the next one replaces its factors. ``start``: the first
+    time's values (variable → (size,)). ``predict``: maps the values of a time to initial values of
+    the next (default: the same). ``newest`` depends on no later times. While a window does not
+    converge, its times are not eliminated, so the window grows until it does. Warns
+    (RuntimeWarning) of the first such time and their number.
     """
     if window < 2:
         raise ValueError("a window has two times or more")
@@ -425,7 +425,7 @@ def fixed_lag(
             past = _marginal(local, linear, current)
             current = {name: x[1:] for name, x in current.items()}
             first += 1
-            if t + 1 - first >= window:  # windows before this one did not converge
+            if t + 1 - first >= window:  # larger if previous windows did not converge
                 local = _with_past(graph.window(first, t + 1), past)
                 linear = local.linearize(current)
     for name, x in current.items():
@@ -450,7 +450,7 @@ def _with_past(local: Graph, past: Iterable[tuple[MarginalFactor, Array]]) -> Gr
 def _marginal(
     graph: Graph, linear: Linear, values: Values
 ) -> tuple[tuple[MarginalFactor, Array], ...]:
-    """The marginal of the factors of time 0 on time 1, linear at these values."""
+    """The marginal of the factors of time 0 on time 1, linearised at these values."""
     _, rows = elimination.eliminate(linear.hard[0], linear.soft[0], graph.labels)
     anchor = {name: x[1] for name, x in values.items()}
     return tuple(
@@ -462,33 +462,33 @@ def _marginal(
 
 # ---- inequalities --------------------------------------------------------------------------------
 #
-# Minimise a graph's cost subject to its conditions and to margins c(x) >= 0, the errors of a second
-# graph's factors. With slacks s > 0 and multipliers z > 0, c(x) - s = 0 and s z = μ, a Newton step
-# of margins is a weighted row
+# Minimise a graph's cost subject to its exact factors and to margins c(x) >= 0, the errors of a
+# second graph's factors. With slacks s > 0 and multipliers z > 0, where c(x) - s = 0 and s z = μ, a
+# Newton step of a margin is a weighted row
 #
 #     sqrt(z/s) (c' dx - μ/z + c - s),
 #
-# so that each is one more factor of the linearised graph, and one more row of its elimination along
-# time. The barrier parameter μ falls as the steps settle. Costs are sums of squares, whose second
-# derivatives are those of Gauss and Newton; conditions' curvature is left out.
+# that is, one more factor of the linearised graph and one more row of its elimination along time.
+# The barrier parameter μ is reduced as the steps become small. Second derivatives of the cost are
+# those of Gauss-Newton; the curvature of conditions is neglected.
 
-BOUNDARY = 0.995  # share of the way to the boundary that a step may go
-FALL, POWER = 0.2, 1.5  # how μ falls: the less of μ FALL and μ ^ POWER
-MARGIN_SETTLED = 0.1  # a step whose promise is below so many μ a margin ends a μ
-CLOSING = 1e-2  # damping with which conditions are met to the end, once the cost has settled
-CALM = 1e-3  # damping up to which the predicted improvement measures the distance from the minimum
-LEAST_SLACK = 1e-2  # least slack to begin with
-BARRIER_DAMPING, MOST_BARRIER_DAMPING = 1e-8, 1e8  # of the squared norm of an unknown's column
-MULTIPLIERS = 1e10  # how far z may be from μ/s, either way
+BOUNDARY = 0.995  # largest fraction of the way to the boundary that a step may go
+FALL, POWER = 0.2, 1.5  # the next μ is the smaller of μ FALL and μ ^ POWER
+MARGIN_SETTLED = 0.1  # μ is reduced if a step predicts a gain below this multiple of μ a margin
+CLOSING = 1e-2  # damping of the final steps that close the conditions
+CALM = 1e-3  # largest damping with which the predicted gain measures the distance to the minimum
+LEAST_SLACK = 1e-2  # smallest initial slack
+BARRIER_DAMPING, MOST_BARRIER_DAMPING = 1e-8, 1e8  # relative to an unknown's squared column norm
+MULTIPLIERS = 1e10  # largest ratio of z to μ/s, and of μ/s to z
 
 
 @dataclass(frozen=True, eq=False)
 class InteriorPointResult:
-    """Values at the minimum inside the margins.
+    """Values at the minimum within the margins.
 
-    ``cost`` of the weighted factors, ``violation`` the norm of conditions' errors, ``margin`` the
-    least margin, ``parameter`` the last μ: the cost is within ``parameter`` times the number of
-    margins of the least one near by.
+    ``cost``: of the weighted factors; ``violation``: norm of the exact factors' errors; ``margin``:
+    the smallest margin; ``parameter``: the last μ. The cost is within ``parameter`` times the
+    number of margins of the local minimum.
     """
 
     values: dict[str, Array]
@@ -502,7 +502,7 @@ class InteriorPointResult:
 
 @dataclass(frozen=True, eq=False)
 class _InteriorPoint(_Point):
-    """A point with its margins linearised, and slacks, whose errors are part of the gap."""
+    """A point with its linearised margins and their slacks, whose errors are part of the gap."""
 
     margins: list[tuple[Term, Array]]
     slack: list[Array]
@@ -513,12 +513,12 @@ class _InteriorPoint(_Point):
 
 @dataclass(frozen=True, slots=True)
 class _Merit:
-    """Cost, barrier and weighted violation, of which a whole step promises to take so much."""
+    """Cost, barrier and weighted violation; ``promise``: the predicted gain of a full step."""
 
     mu: float
     penalty: float
     promise: float
-    closing: bool  # a smaller violation will do
+    closing: bool  # accept any step that reduces the violation
 
     def accepts(self, at: _InteriorPoint, trial: _InteriorPoint, share: float) -> bool:
         if self.closing and trial.gap <= 0.9 * at.gap:
@@ -542,12 +542,12 @@ def minimize_inside(
     linear_solver: LinearSolver = "qr",
     progress: Callable[[int, float, float, float], None] | None = None,
 ) -> InteriorPointResult:
-    """The least cost of a graph inside the margins of another with the same variables.
+    """Minimise a graph's cost within the margins of another graph with the same variables.
 
-    The start may lie outside of margins. ``parameter`` is the first μ, ``least`` the last, in units
-    of the cost. Once at the last μ a step promises less than ``tolerance`` (1 + cost), steps close
-    the conditions up to ``violation`` and end there, or when none improves. ``progress`` is called
-    with the iteration, μ, cost and violation. Raises a RuntimeWarning without convergence.
+    The start may violate margins. ``parameter``: first μ; ``least``: last μ, in units of the cost.
+    When a step at the last μ predicts a gain below ``tolerance`` (1 + cost), further steps only
+    close the conditions, up to ``violation``, or until none improves. ``progress`` is called with
+    the iteration, μ, cost and violation. Warns (RuntimeWarning) without convergence.
     """
     linear_step = step_of(linear_solver)
     values = graph.checked(start)
@@ -566,13 +566,13 @@ def minimize_inside(
         try:
             step = (along_time if closing else linear_step)(linear, scale)
         except UndeterminedError:
-            if linear_step is not along_time:  # redundant conditions need ranks
+            if linear_step is not along_time:  # with redundant conditions, LU needs damping
                 linear_step, iterations = along_time, iterations - 1
                 continue
             if damping >= MOST_BARRIER_DAMPING:
                 if not moved:
                     raise
-                break  # infeasible, as limits that contradict a goal
+                break  # infeasible, for example limits that contradict a goal
             damping = max(10.0 * damping, BARRIER_DAMPING)
             continue
         ds = [_margins_after(block, term, step) - s for (term, block), s in
@@ -582,7 +582,7 @@ def minimize_inside(
         cost, hard = at.linear.residuals(step)
         slope = sum(float(np.sum(mu * d / s)) for s, d in zip(at.slack, ds, strict=True))
         bend = sum(float(np.sum(m / s * d * d)) for s, m, d in zip(at.slack, z, ds, strict=True))
-        gain = at.cost - cost + slope - 0.5 * bend  # of the quadratic model of cost and barrier
+        gain = at.cost - cost + slope - 0.5 * bend  # predicted by the quadratic model
         closes = at.gap - hard
         if closes > 0.0:
             penalty = max(penalty, -gain / (0.5 * closes))
@@ -639,7 +639,7 @@ def _evaluated(
     margin = [-block[..., -1] for _, block in blocks]
     if slack is None:
         slack = [np.maximum(c, LEAST_SLACK) for c in margin]
-    else:  # what lies further inside than its slack is a margin met
+    else:  # a slack never smaller than its margin
         slack = [np.maximum(c, s) for c, s in zip(margin, slack, strict=True)]
     cost, hard = linear.residuals()
     off = sum(float(np.sum((c - s) ** 2)) for c, s in zip(margin, slack, strict=True))
@@ -655,7 +655,7 @@ def _searched(
     longest: float,
     merit: _Merit,
 ) -> tuple[_InteriorPoint | None, float]:
-    """The first of halved shares of a step at which a point is better; None without any."""
+    """The first point better than ``at`` among halved fractions of a step, or None."""
     share = longest
     if not np.all(np.isfinite(step)):
         return None, share
@@ -670,7 +670,7 @@ def _searched(
 
 
 def _margin_rows(block: Array, s: Array, z: Array, mu: float) -> Array:
-    """The weighted rows of margins: block is [A B -c]."""
+    """The weighted rows of margins from a block [A B -c]."""
     weight = np.sqrt(z / s)
     rows = block * weight[..., None]
     rows[..., -1] = weight * (mu / z + block[..., -1] + s)
@@ -678,14 +678,14 @@ def _margin_rows(block: Array, s: Array, z: Array, mu: float) -> Array:
 
 
 def _margins_after(block: Array, term: Term, step: Array) -> Array:
-    """Margins after a step, as linearised."""
+    """Margins predicted after a step."""
     both = beside_next(step)[term.times]
     result: Array = np.einsum("kij,kj->ki", block[..., :-1], both) - block[..., -1]
     return result
 
 
 def _longest(x: list[Array], dx: list[Array]) -> float:
-    """The share of a step that keeps BOUNDARY of the way to zero."""
+    """The largest fraction of a step that stays within BOUNDARY of the way to zero."""
     share = 1.0
     for value, change in zip(x, dx, strict=True):
         down = change < 0.0

@@ -1,4 +1,4 @@
-"""Spaces that variables live in: vectors, and configurations of a model on their manifold."""
+"""Spaces of variables: vectors, rotations, and configurations of a model on their manifold."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import EXACTLY_CLOSED
 
-SMALL = 0.1  # motions of a loop's independent joints up to which a few Newton steps will close it
+SMALL = 0.1  # largest change of a loop's independent joints for which NEWTON_STEPS close it
 NEWTON_STEPS = 4
 
 
 class Space(Protocol):
-    """The space of a variable: ``size`` numbers, ``dim`` directions."""
+    """The space of a variable: values of ``size`` numbers, with ``dim`` directions."""
 
     @property
     def size(self) -> int:
-        """Numbers of a value."""
+        """Number of numbers in a value."""
         ...
 
     @property
@@ -39,19 +39,19 @@ class Space(Protocol):
         ...
 
     def retract(self, x: Array, dx: Array) -> Array:
-        """The point (..., size) reached from x along dx (..., dim)."""
+        """The point (..., size) reached from x (..., size) along dx (..., dim)."""
         ...
 
     def local(self, x0: Array, x1: Array) -> Array:
-        """The dx (..., dim) that leads from x0 to x1."""
+        """The dx (..., dim) that leads from x0 to x1, the inverse of ``retract``."""
         ...
 
     def local_jacobians(self, x0: Array, x1: Array) -> tuple[Array, Array]:
-        """Derivatives (..., dim, dim) of ``local`` by motions of x0 and of x1."""
+        """Derivatives (..., dim, dim) of ``local`` with respect to motions of x0 and of x1."""
         ...
 
     def directions(self, x: Sequence[Traced]) -> list[Direction]:
-        """Rates of traced numbers of x along each direction."""
+        """Rates of the traced numbers x along each direction."""
         ...
 
 
@@ -79,13 +79,13 @@ class Vectors:
         return _units((*np.broadcast_shapes(x0.shape[:-1], x1.shape[:-1]), self.dim, self.dim))
 
     def directions(self, x: Sequence[Traced]) -> list[Direction]:
-        """One number each."""
+        """The unit vectors."""
         return [{number: 1.0} for number in x]
 
 
 @dataclass(frozen=True)
 class Rotations:
-    """Quaternions x y z w, turned about their axes; ``model`` keeps the compiled programs."""
+    """Quaternions x, y, z, w, updated in their own axes; ``model`` caches the compiled programs."""
 
     model: Model
 
@@ -111,7 +111,7 @@ class Rotations:
         return result
 
     def local_jacobians(self, x0: Array, x1: Array) -> tuple[Array, Array]:
-        """-Jl⁻¹ and Jr⁻¹."""
+        """-Jl⁻¹ and Jr⁻¹, the inverse Jacobians of SO(3)."""
         dx = self.local(x0, x1)
         return -_jlog(Spherical(), -dx), _jlog(Spherical(), dx)
 
@@ -124,12 +124,12 @@ class Rotations:
 @lru_cache(maxsize=256)
 def _units(shape: tuple[int, ...]) -> tuple[Array, Array]:
     one = np.eye(shape[-1])
-    return np.broadcast_to(-one, shape), np.broadcast_to(one, shape)  # which are not written to
+    return np.broadcast_to(-one, shape), np.broadcast_to(one, shape)  # read-only
 
 
 @dataclass(frozen=True)
 class Configurations:
-    """Closed configurations of a model, moved by ``integrate``: loops stay closed."""
+    """Closed configurations of a model, updated by ``integrate``, so that loops stay closed."""
 
     model: Model
 
@@ -144,7 +144,7 @@ class Configurations:
         return self.model.nv
 
     def retract(self, x: Array, dx: Array) -> Array:
-        """``model.integrate``; for small motions of loops by a compiled program."""
+        """``model.integrate``; small changes of loops by a compiled program."""
         loops = [cluster for cluster in self.model.clusters if cluster.implicit]
         largest = max(
             (float(np.max(np.abs(dx[..., c.v]), initial=0.0)) for c in loops), default=1.0
@@ -159,7 +159,7 @@ class Configurations:
 
     @cached_property
     def _steady(self) -> bool:
-        """Whether independent joints of loops have one freedom each, so that they move by dx."""
+        """Whether independent joints of loops have one freedom each, so that they change by dx."""
         return all(
             node.joint.nv == 1 or not self.model.joints[body].independent
             for cluster in self.model.clusters
@@ -172,7 +172,7 @@ class Configurations:
         return self.model.difference(x0, x1)
 
     def local_jacobians(self, x0: Array, x1: Array) -> tuple[Array, Array]:
-        """-1 and 1, but for joints that turn about several axes: -Jl⁻¹ and Jr⁻¹ of their group."""
+        """-1 and 1, or -Jl⁻¹ and Jr⁻¹ for joints that turn about several axes."""
         shape = np.broadcast_shapes(x0.shape[:-1], x1.shape[:-1])
         first, second = map(np.copy, _units((*shape, self.dim, self.dim)))
         for cluster in self._curved:
@@ -185,7 +185,7 @@ class Configurations:
         return first, second
 
     def directions(self, x: Sequence[Traced]) -> list[Direction]:
-        """Along the independent velocities; loops stay closed."""
+        """Along the independent velocities, with loops closed."""
         return position_directions(self.model, x)
 
     @cached_property
@@ -198,7 +198,7 @@ class Configurations:
 
 
 def _following(model: Model) -> Function:
-    """(q, dx) → q moved along dx, loops closed by Newton, then gaps."""
+    """(q, dx) → q changed by dx with loops closed by Newton's method, and the remaining gaps."""
     loops = [
         (cluster, cluster.constraint)
         for cluster in model.clusters
@@ -215,7 +215,7 @@ def _following(model: Model) -> Function:
 
 
 def _slopes(model: Model, cluster: Cluster, x0: Array, x1: Array, sign: float) -> Array:
-    """∂ log(x0⁻¹ x1) by motions of x1 (sign 1) or of the inverse of x0 (-1), joint by joint."""
+    """∂ log(x0⁻¹ x1) by motions of x1 (sign 1) or of x0's inverse (-1), for all joints."""
     batch = np.broadcast_shapes(x0.shape[:-1], x1.shape[:-1])
     freedoms = cluster.spanning_v if cluster.implicit else cluster.v
     dim = freedoms.stop - freedoms.start
@@ -230,6 +230,6 @@ def _slopes(model: Model, cluster: Cluster, x0: Array, x1: Array, sign: float) -
 
 
 def _jlog(joint: JointModel, dx: Array) -> Array:
-    """The derivative (..., nv, nv) of a joint's logarithm where it is dx (..., nv)."""
+    """The derivative (..., nv, nv) of a joint's logarithm at dx (..., nv)."""
     entries = [x for row in joint.jlog(unstack(dx)) for x in row]
     return stack(entries, dx.shape[:-1]).reshape(*dx.shape, joint.nv)
