@@ -12,6 +12,7 @@ from robomodel.dynamics.contact.complementarity import (
     _from_inside,
     _padded,
     solve,
+    solve_each,
 )
 from robomodel.dynamics.contact.gauss_seidel import Sweeps, _eliminated
 from robomodel.dynamics.contact.problem import APART, RowKinds
@@ -199,6 +200,24 @@ def test_the_kernels_sweep_is_numpys() -> None:
             problem.matrix @ got, problem.matrix @ exact, atol=1e-9 + 100 * far
         )
         assert residual[i] == pytest.approx(problem.residual(got), abs=1e-12)
+
+
+def test_problems_side_by_side() -> None:
+    """Each as it is alone, to the bit, redundant ones and one with a contact apart, too."""
+    rng = np.random.default_rng(3)
+    problems = [random_problem(rng, 2, 1, 1, freedoms) for freedoms in (4, 5, 6, 8, 12)]
+    problems[0].b[2] = APART
+    many = ArrayProblem(RowKinds(2, 1, 1), *(np.array([getattr(p, name) for p in problems])
+                        for name in ("matrix", "b", "friction", "bounds")))  # fmt: skip
+    x, residuals = solve_each(many, np.zeros((5, 8)))
+    assert residuals.max() <= 1e-10
+    np.testing.assert_array_equal(x[0, :3], 0.0)
+    for i, problem in enumerate(problems):
+        if i:
+            obeys(problem, x[i], 1e-9)
+        one = ArrayProblem(problem.rows, *(part[i : i + 1] for part in
+                           (many.matrix, many.b, many.friction, many.bounds)))  # fmt: skip
+        np.testing.assert_array_equal(solve_each(one, np.zeros((1, 8)))[0][0], x[i])
 
 
 def test_sizes_that_sweeps_are_compiled_for() -> None:

@@ -23,7 +23,7 @@ class StepShare:
 
 
 Wanted: TypeAlias = tuple[Array, float, float]
-"""The state at which a part of a step begins, its first share, and its length as a share."""
+"""The state at which a part of a step begins, when that is in steps, and its length as a share."""
 
 
 def halving(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -19,6 +19,7 @@ from robomodel.model.parameters import ParametersLike, of_geometry
 from robomodel.motion import servo as servos
 from robomodel.motion.collision import Collisions
 from robomodel.motion.ground import Ground, Point
+from robomodel.motion.halves import StepShare, Wanted, halving
 from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import (
     LimitMargins,
@@ -282,22 +283,45 @@ def _go_on(
     step: FixedStep, rows: Array, force: Array, h: float, left: Any, times: tuple[int, int],
     ahead: dict[int, Ahead], more: Sequence[Array],
 ) -> None:  # fmt: skip
-    """Step motions in Python from where the compiled program has left them unfinished."""
+    """Step motions in Python from where the compiled program has left them unfinished.
+
+    Each goes at its own pace, in steps or parts of them; all that are next are computed together.
+    """
     first, last = times
     motions = np.flatnonzero(np.any(left, axis=1))
     begins = first + np.argmax(left[motions], axis=1)
-    finite = np.isfinite(rows[motions, begins, : step.size]).all(axis=1)
-    motions, begins = motions[finite], begins[finite]
-    for t in range(min(begins, default=last), last):
-        at = motions[begins <= t]
-        states, forces = rows[at, t, : step.size], force[at, t]
-        after = step.advance(states, forces, h, *(x[at] for x in more))
-        for i in np.flatnonzero(step.lost(after) | [n in ahead for n in at.tolist()]):
-            one = step
-            if step.parameters:  # new values each time would compile a program each time
-                one = replace(step.at(more[-1][at[i]].tolist()), backend="numpy")
-            _lead(one, rows[at[i], t], forces[i], h, after[i], ahead, int(at[i]))
-        rows[at, t + 1] = after
+
+    def lead(n: int, t: int, after: Array) -> None:
+        one = step
+        if step.parameters:  # new values each time would compile a program each time
+            one = replace(step.at(more[-1][n].tolist()), backend="numpy")
+        _lead(one, rows[n, t], force[n, t], h, after, ahead, n)
+
+    def motion(n: int, begin: int) -> Generator[Wanted, StepShare, None]:
+        for t in range(begin, last):
+            if not np.all(np.isfinite(rows[n, t, : step.size])):
+                rows[n, t + 1 : last + 1] = np.nan
+                return
+            after = step.joined((yield from halving(rows[n, t, : step.size], t)))
+            if n in ahead or step.lost(after):
+                lead(n, t, after)
+            rows[n, t + 1] = after
+
+    running = {
+        n: motion(n, begin) for n, begin in zip(motions.tolist(), begins.tolist(), strict=True)
+    }
+    wanted = {n: each for n in running if (each := next(running[n], None)) is not None}
+    while wanted:
+        now, (begun, at, shares) = list(wanted), zip(*wanted.values(), strict=True)
+        states, lengths, others = np.array(begun), h * np.array(shares), [x[now] for x in more]
+        acting = force[now, np.array(at, int)]
+        planes = step.planes_of(states, lengths, *others)
+        results = step.whole(states, acting, lengths, *planes, *others)
+        for n, part in zip(now, step.parts(results, shares), strict=True):
+            try:
+                wanted[n] = running[n].send(part)
+            except StopIteration:
+                del wanted[n]
 
 
 def _lead(

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from robomodel.dynamics.actuators.maps import saturated
-from robomodel.dynamics.contact.complementarity import ArrayProblem, solve
+from robomodel.dynamics.contact.complementarity import ArrayProblem, solve_each
 from robomodel.dynamics.contact.gauss_seidel import Sweeps
 from robomodel.dynamics.contact.problem import RowKinds, without_gain
 from robomodel.dynamics.kinematics import frames
@@ -43,7 +43,7 @@ from robomodel.model.parameters import counted, of_geometry, parameterized
 from robomodel.motion import servo as servos
 from robomodel.motion import tangent
 from robomodel.motion.ground import Ground, GroundPoint, Pair
-from robomodel.motion.halves import StepShare, halving
+from robomodel.motion.halves import StepShare
 from robomodel.motion.implicit import acceleration, is_sprung
 from robomodel.motion.integrator_functions import (
     function,
@@ -75,7 +75,6 @@ POLISH = 2  # Newton steps after them: 4 + 2 solve what 8 sweeps leave at 1e-10
 FEW_ROWS = 16  # rows (of five points) above which two Newton steps cost more than the rest
 SOLVED = 1e-11  # wanted residual of contact problems, relative to their velocities
 
-NEWTON_STEPS = 8  # steps of Newton's method where these have not solved a contact problem
 # growth of ‖G‖² that a step is too long for: tangents turn by 0.6, of which rk4 misses 0.6⁵/120
 TORN = 1.0 / math.cos(0.6) ** 2
 BENT = 0.3  # share of a way by which its curve is followed: tangents turn by 0.6 then
@@ -128,7 +127,6 @@ class FixedStep:
     """One step of a method on one robot: (state, tau, step) → state, checks.
 
     ``servo``: gains and targets of PD loops (:mod:`robomodel.motion.servo`) follow tau.
-    ``newton``: Newton steps on contact problems; None: as their size suggests.
     ``careful``: loops are closed at each stage, as is necessary near change points.
     ``parameters``: names of those whose values are the last argument of a step.
 
@@ -145,7 +143,6 @@ class FixedStep:
     setting: Setting | None = None
     links: tuple[str, ...] = ()
     sweeps: int = SWEEPS
-    newton: int | None = None
     passive: bool = True
     saturate: bool = False
     servo: Servo | None = None
@@ -501,10 +498,8 @@ class FixedStep:
 
     @property
     def newton_steps(self) -> int:
-        """Newton steps after the sweeps: those asked for, or as the size suggests."""
-        if self.newton is not None or self.setting is None:
-            return self.newton or 0
-        return POLISH if self.rows.size <= FEW_ROWS else 0
+        """Newton steps after the sweeps."""
+        return POLISH if self.setting is not None and self.rows.size <= FEW_ROWS else 0
 
     @cached_property
     def rows(self) -> RowKinds:
@@ -707,11 +702,6 @@ class FixedStep:
 
     # ---- whole steps
 
-    @cached_property
-    def harder(self) -> FixedStep:
-        """The step with more sweeps and Newton steps for its contact problems."""
-        return replace(self, newton=NEWTON_STEPS)
-
     def too_long(self, result: Array) -> Any:
         """Whether steps (..., results) of time stepping turn linkages or contacts by too much.
 
@@ -734,52 +724,32 @@ class FixedStep:
         return ~(closed & (regularity > IRREGULAR[self.dtype]))
 
     def unfinished(self, results: Array) -> Any:
-        """Whether results (..., results) of compiled steps differ from those of :meth:`advance`.
+        """Whether compiled steps with results (..., results) have to be taken again.
 
-        They do if steps are too long or, in double precision, contact problems are not solved.
+        They have to if they are too long or, in double precision, contact problems are not solved.
         """
         left = self.too_long(results)
         if self.setting is not None and self.dtype == "float64":
             left |= ~(results[..., self.residual] <= SOLVED)
         return left
 
-    def advance(self, states: Array, tau: Array, h: float, *more: Array) -> Array:
-        """Results (..., results) of a step from states (..., size), halved if it is too long."""
-        result = self.whole(states, tau, h, *self.planes_of(states, h, *more), *more)
-        self.refine(states, tau, h, result, more)
-        return result
+    def parts(self, results: Array, shares: Sequence[float]) -> list[StepShare]:
+        """Results (n, results) of shares of steps as parts of them."""
+        lost = self.lost(results) | ~np.all(np.isfinite(results), axis=-1)
+        faults = ["is lost" if each else "" for each in lost.tolist()]
+        return [
+            StepShare(row[: self.size], share, too_long, fault, row)
+            for row, share, too_long, fault in zip(
+                results, shares, self.too_long(results).tolist(), faults, strict=True
+            )
+        ]
 
-    def refine(
-        self, states: Array, tau: Array, h: float, result: Array, more: Sequence[Array] = ()
-    ) -> None:
-        """Replace results of steps that are too long by those in parts, all of them together."""
-        at = np.nonzero(self.too_long(result))
-        batch = result.shape[:-1]
-        force, *arguments = [np.broadcast_to(x, (*batch, x.shape[-1]))[at] for x in (tau, *more)]
-        rows, whole = result[at], result[at]
-        halvings = [halving(state) for state in states[at]]
-        wanted = {n: next(each) for n, each in enumerate(halvings)}
-        while wanted:
-            for (n, (_, _, share)), row in zip(list(wanted.items()), rows, strict=True):
-                fault = "is lost" if self.lost(row) or not np.all(np.isfinite(row)) else ""
-                part = StepShare(row[: self.size], share, bool(self.too_long(row)), fault, row)
-                try:
-                    wanted[n] = halvings[n].send(part)
-                except StopIteration as end:
-                    whole[n] = self._joined(end.value)
-                    del wanted[n]
-            if wanted:
-                now, (begins, _, shares) = list(wanted), zip(*wanted.values(), strict=True)
-                begin, length = np.array(begins), h * np.array(shares)
-                others = [x[now] for x in arguments]
-                planes = self.planes_of(begin, length, *others)
-                rows = self.whole(begin, force[now], length, *planes, *others)
-        result[at] = whole
-
-    def _joined(self, parts: Sequence[StepShare]) -> Array:
+    def joined(self, parts: Sequence[StepShare]) -> Array:
         """The result of a step in parts."""
+        whole: Array = parts[-1].record.copy()
+        if len(parts) == 1:
+            return whole
         rows = np.array([part.record for part in parts])
-        whole: Array = rows[-1].copy()
         checks, impulses = slice(self.size, self.residual + 1), slice(self.residual + 1, None)
         whole[checks] = np.max(rows[:, checks], axis=0)
         whole[impulses] = np.sum(rows[:, impulses], axis=0)
@@ -792,13 +762,7 @@ class FixedStep:
         result = self._once(states, tau, h, more)
         if self.setting is None or self.dtype != "float64":
             return result
-        at = self.residual
-        if not np.all(result[..., at] <= SOLVED):
-            if self.rows.size <= FEW_ROWS:  # of more, the program would take long to compile
-                again = self.harder._once(states, tau, h, more)
-                better = ~(result[..., at] <= SOLVED) & (again[..., at] < result[..., at])
-                result = np.where(better[..., None], again, result)
-            self.finish(states, tau, h, more, result)
+        self.finish(states, tau, h, more, result)
         return result
 
     def _once(self, states: Array, tau: Array, h: Length, more: Sequence[Array]) -> Array:
@@ -836,23 +800,24 @@ class FixedStep:
             numbers = np.asarray(self.contact_problem(states, tau, length, mean, *more))
             impulses = np.full((len(states), n + k + 1), np.nan)
             impulses[:, n : n + k] = 0.0
-            for i in np.flatnonzero(np.all(np.isfinite(numbers), axis=1)):
-                impulses[i, :n], impulses[i, -1] = self._impulses(numbers[i], x[i])
+            fine = np.all(np.isfinite(numbers), axis=1)
+            impulses[fine, :n], impulses[fine, -1] = self._impulses(numbers[fine], x[fine])
             row = np.asarray(self.with_impulses(states, tau, length, mean, impulses, *more))
             x, result, mean = impulses[:, :n], row[:, : self.results], row[:, self.results :]
         return result
 
-    def _impulses(self, numbers: Array, start: Array) -> tuple[Array, float]:
-        """Impulses and residual of a contact problem from :attr:`contact_problem`."""
+    def _impulses(self, numbers: Array, starts: Array) -> tuple[Array, Array]:
+        """Impulses (m, n) and residuals (m,) of contact problems from :attr:`contact_problem`."""
         rows = self.rows
         n, k = rows.size, rows.contacts
-        parts = np.split(numbers, np.cumsum([n * n, n, k, rows.boxes, n, n]))
-        problem = ArrayProblem(rows, parts[0].reshape(n, n), *parts[1:4])
-        x, residual = solve(problem, start, 0.1 * SOLVED)
+        parts = np.split(numbers, np.cumsum([n * n, n, k, rows.boxes, n, n]), axis=1)
+        problems = ArrayProblem(rows, parts[0].reshape(-1, n, n), *parts[1:4])
+        x, residuals = solve_each(problems, starts, 0.1 * SOLVED)
         if self.contact.rebounds:
-            rest, _ = solve(replace(problem, b=parts[4]), start, 0.1 * SOLVED)
-            x = problem.without_gain(parts[5], x, rest)
-        return x, residual
+            rest, _ = solve_each(replace(problems, b=parts[4]), starts, 0.1 * SOLVED)
+            for i, (work, other) in enumerate(zip(parts[5], rest, strict=True)):
+                x[i] = problems.nth(i).without_gain(work, x[i], other)
+        return x, residuals
 
 
 # ---- equations of motion, for adaptive methods ---------------------------------------------------

@@ -31,6 +31,7 @@ FASTENED = 1e6  # G's trace times the normal's inertia: a contact with more cann
 
 
 SLIPS = 3  # Newton steps on the slip of a sliding contact in a sweep
+REGULAR = 1e-6  # share of the mean of G's diagonal on it in the slope of Newton's method
 END = 1e-6  # least distance of σ from 0 and 1: squares of smaller ones vanish in single precision
 
 
@@ -234,42 +235,48 @@ class Sweeps(ContactProblem):
     def newton(self, x: Vector, steps: int, goal: Scalar = 0.0) -> list[Scalar]:
         """Newton steps on Alart and Curnier's equations; x itself where they do not improve it.
 
-        Also x itself if its residual is at most ``goal``. The slope of F is regularised for
-        redundant contacts, which changes the rate of convergence only. Each step is halved up to
-        twice while F does not decrease.
+        Also x itself if its residual is at most ``goal``.
         """
-        n = self.rows.size
-        total = dot([self.matrix[i][i] for i in range(n)], [1.0] * n)
-        more = 1e-6 / n * total
-        d = self.scales
         before, x = list(x), list(x)
         for _ in range(steps):
-            f, slope = self._equations(x)
-            system = []
-            for i, row in enumerate(slope):
-                line = []
-                for j in range(n):
-                    moved = dot(
-                        [s * d[k] for k, s in row.items()],
-                        [self.matrix[k][j] + more if k == j else self.matrix[k][j] for k in row],
-                    )
-                    line.append((1.0 if i == j else 0.0) - row.get(j, 0.0) + moved)
-                line[i] = line[i] + 1e-14
-                system.append(line)
-            change = _eliminated(system, [-each for each in f])
-            ways = [[a + share * b for a, b in zip(x, change, strict=True)]
-                    for share in (1.0, 0.5, 0.25)]  # fmt: skip
-            sizes = [self.error(way) for way in ways]
-            now = self.error(x)
-            best, size = ways[2], sizes[2]
-            for way, other in ((ways[1], sizes[1]), (ways[0], sizes[0])):
-                take = other - minimum(size, now)
-                best = [select(take, a, b) for a, b in zip(way, best, strict=True)]
-                size = select(take, other, size)
-            x = best
+            x = self.newton_step(x)
         left = self.residual(before)
         better = select(goal - left, self.residual(x) - left, 1.0)
         return [select(better, a, b) for a, b in zip(x, before, strict=True)]
+
+    def newton_step(self, x: Vector) -> list[Scalar]:
+        """A Newton step, halved up to twice while F does not decrease.
+
+        The slope of F is regularised for redundant contacts, by a share of the mean of G's
+        diagonal, which changes the rate of convergence only.
+        """
+        n = self.rows.size
+        total = dot([self.matrix[i][i] for i in range(n)], [1.0] * n)
+        more = REGULAR / n * total
+        d = self.scales
+        f, slope = self._equations(x)
+        system = []
+        for i, row in enumerate(slope):
+            line = []
+            for j in range(n):
+                moved = dot(
+                    [s * d[k] for k, s in row.items()],
+                    [self.matrix[k][j] + more if k == j else self.matrix[k][j] for k in row],
+                )
+                line.append((1.0 if i == j else 0.0) - row.get(j, 0.0) + moved)
+            line[i] = line[i] + 1e-14
+            system.append(line)
+        change = _eliminated(system, [-each for each in f])
+        ways = [[a + share * b for a, b in zip(x, change, strict=True)]
+                for share in (1.0, 0.5, 0.25)]  # fmt: skip
+        sizes = [self.error(way) for way in ways]
+        now = self.error(x)
+        best, size = ways[2], sizes[2]
+        for way, other in ((ways[1], sizes[1]), (ways[0], sizes[0])):
+            take = other - minimum(size, now)
+            best = [select(take, a, b) for a, b in zip(way, best, strict=True)]
+            size = select(take, other, size)
+        return best
 
     def _equations(self, x: Vector) -> tuple[list[Scalar], list[dict[int, Scalar]]]:
         """F = x - P(x - d y), and the slope of P by rows."""
