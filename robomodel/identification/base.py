@@ -23,8 +23,8 @@ from robomodel.model.parameters import count, of_joints, parameters
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import NOTHING, SINGULAR, TINY
 
-SEED = 20180524  # samples are the same at every call
-FACTOR = 3  # rows of a stacked regressor for each column
+SEED = 20180524  # makes the samples the same at every call
+FACTOR = 3  # rows of the stacked regressor per column
 CONFIGURATIONS = 40
 
 
@@ -33,13 +33,13 @@ class BaseParameters:
     """Identifiable combinations of parameters: ``matrix`` @ values are the base parameters.
 
     Attributes:
-        names: The rows in words, "Ixx of shank + 0.04 m of rod".
-        matrix: Reduced row echelon form (rank, p), each row a parameter (its pivot, with
-            coefficient 1) and what else is seen with it.
+        names: The rows in words, such as "Ixx of shank + 0.04 m of rod".
+        matrix: Reduced row echelon form (rank, p); each row has its pivot parameter with
+            coefficient 1, and the parameters that are identifiable only together with it.
         parameters: Names of the columns.
-        gap: The rank was decided between singular values of these shares of the largest; close ones
-            mean that the robot is nearly of another rank.
-        pivots: The column of each row's first parameter.
+        gap: The smallest singular value above the rank decision and the largest below, relative to
+            the largest; a narrow gap means that the rank is uncertain.
+        pivots: The column of each row's pivot.
     """
 
     names: tuple[str, ...]
@@ -84,24 +84,23 @@ def base_parameters(
     contacts: FrameLike | Sequence[FrameLike] = (),
     near: ArrayLike | None = None,
 ) -> BaseParameters:
-    """The parameters that forces of closed motions on one branch of the loops identify.
+    """The base parameters, from closed motions on one branch of the loops.
 
-    No motion comes to another branch but through a dead point, and another may identify other
-    combinations (a parallelogram's fewer than its crossed form's). ``random_configuration`` draws
-    from all branches unless it has the same ``near``; all together may identify more.
+    A motion reaches another branch only through a dead point, and another branch may identify other
+    combinations (a parallelogram fewer than its crossed form). ``random_configuration`` draws from
+    all branches unless it has the same ``near``; all branches together may identify more.
 
-    From the singular values of a stacked :func:`robomodel.regressor`. Where ``gap`` is narrow the
-    rank is a matter of tolerance. Springs, and what wrench sensors on links would see, are not
-    considered.
+    The rank follows from the singular values of a stacked :func:`robomodel.regressor`; it is
+    uncertain if ``gap`` is narrow. Springs and wrench sensors on links are not considered.
 
     Args:
         model: The robot.
-        measured: Coordinates in which tau is known, by name (joints, or single freedoms of
-            ``model.dof_names``), or "actuators" for those that actuators drive. By default tau is
-            known in all: actuators' forces, none where nothing drives, and on a floating base none,
-            or measured contact wrenches.
+        measured: Coordinates in which tau is measured, by name (joints, or single freedoms of
+            ``model.dof_names``), or "actuators" for those that actuators drive. By default, tau is
+            known in all coordinates: from actuators, zero where nothing drives, and on a floating
+            base zero or from measured contact wrenches.
         contacts: Where unknown wrenches act on the robot: links, or (link, offset) for unknown
-            forces at points; what does not depend on them is still seen.
+            forces at points. Only combinations of forces that do not depend on them are used.
         near: A configuration (nq,) on the branch, by default ``neutral()``.
 
     Returns:
@@ -109,7 +108,7 @@ def base_parameters(
 
     Raises:
         UnknownNameError: Unknown names.
-        ValueError: A ``near`` that is no configuration.
+        ValueError: ``near`` is no configuration.
 
     Examples:
         >>> model = rm.robots.load("four_bar")
@@ -135,7 +134,7 @@ def base_parameters(
 
 
 def _start(model: Model, near: ArrayLike) -> Array:
-    """One closed configuration."""
+    """One closed configuration near ``near``."""
     q = as_array(near, model.nq, "near", "nq")
     if q.shape != (model.nq,):
         raise ValueError(f"near is one configuration (nq,), got shape {q.shape}")
@@ -144,7 +143,7 @@ def _start(model: Model, near: ArrayLike) -> Array:
 
 
 def _coordinates(model: Model, measured: str | Iterable[str], start: Array) -> list[int]:
-    """Indices into v of what is measured."""
+    """Indices into v of the measured coordinates."""
     if measured == "actuators":
         q = on_branch(model, np.random.default_rng(SEED), 3, start)
         entries = actuator_map(model, unstack(q)) if model.actuators else []
@@ -166,7 +165,7 @@ _SUFFIXES = (".0", ".1", ".2", ".wx", ".wy", ".wz", ".vx", ".vy", ".vz")
 
 
 def _scales(model: Model) -> Array:
-    """Sizes by which parameters count alike: lengths to the power that makes all inertias."""
+    """Scales (p,) that give all parameters the same unit, by powers of the robot's length."""
     offsets = [math.hypot(*map(float, node.offset)) for node in model.nodes]
     length = max(offsets, default=0.0) or 1.0
     body = np.array([length**2, *[length] * 3, *[1.0] * 6])
@@ -178,7 +177,7 @@ def _scales(model: Model) -> Array:
 def _row_space(
     model: Model, start: Array, rows: list[int] | None, contacts: tuple[FrameKey, ...]
 ) -> tuple[Array, Array, SingularValueGap]:
-    """Row space (of scaled parameters), their scales and the gap of a stacked regressor."""
+    """Row space in scaled parameters, the scales, and the gap of a stacked regressor."""
     rng = np.random.default_rng(SEED)
     each = len(rows) if rows else model.nv
     times = -(-FACTOR * count(model) // (each * CONFIGURATIONS))
@@ -201,13 +200,13 @@ def _row_space(
 
 
 def _felt(model: Model, q: Array, frame: FrameKey) -> Array:
-    """Rows (n, 6 or 3, nv) of the Jacobian through which an unknown wrench, or force, acts."""
+    """Rows (n, 6 or 3, nv) of the Jacobian of a frame with an unknown wrench, or force."""
     j: Array = run(model, "jacobian", {"q": q}, "numpy", frames=(frame,))
     return j if isinstance(frame, str) else j[:, 3:]
 
 
 def _beside(weights: list[Array], felt: Array) -> list[Array]:
-    """Combinations of the weights' rows that unknown forces through ``felt`` do not reach."""
+    """Combinations of the weights' rows that are orthogonal to the rows of ``felt``."""
     result = []
     for w, j in zip(weights, felt, strict=True):
         reached = w @ j.T
@@ -217,7 +216,7 @@ def _beside(weights: list[Array], felt: Array) -> list[Array]:
     return result
 
 
-# ---- words ---------------------------------------------------------------------------------------
+# ---- names ---------------------------------------------------------------------------------------
 
 _PREFERRED = (
     "damping", "friction", "mx", "my", "mz", "Izz", "Iyy", "Ixx", "Ixy", "Ixz", "Iyz", "armature",
@@ -226,7 +225,7 @@ _PREFERRED = (
 
 
 def _order(model: Model) -> list[int]:
-    """Columns as pivots: links before rotors, and of each what one would rather name."""
+    """Columns in the order of preference as pivots: links before rotors, then by kind."""
     names = parameters(model).names
     moved = {joint.child: joint for joint in model.joints}
     driven = {body.name: not moved[body.name].independent for body in model.bodies}
@@ -256,14 +255,14 @@ def _worded(names: Sequence[str], row: Array, pivot: int) -> str:
 # ---- samples -------------------------------------------------------------------------------------
 
 
-WALKED = 3  # of at most 0.3 radians, or cluster sizes
+WALKED = 3  # number of steps away from the start, each of at most 0.3 rad, or cluster sizes
 
 
 def on_branch(model: Model, rng: np.random.Generator, count: int, start: Array) -> Array:
-    """Closed configurations (count, nq) on the branch of ``start`` (nq,), a closed one.
+    """Random closed configurations (count, nq) on the branch of ``start`` (nq,), a closed one.
 
-    Loops depart from it by some short steps, each away from dead points, so that they cannot come
-    to another branch; all else is anywhere.
+    Loops move from it by a few short steps, each away from dead points, so that they stay on the
+    branch; all other coordinates are random.
     """
     linkages = [cluster for cluster in model.clusters if cluster.implicit]
     others = [cluster for cluster in model.clusters if not cluster.implicit]
@@ -281,15 +280,15 @@ def on_branch(model: Model, rng: np.random.Generator, count: int, start: Array) 
 # ---- ranks and row spaces ---------------------------------------------------------------
 
 
-SURELY_DROPPED = 1e-14  # of the largest singular value: what surely does not count below
-SURELY_COUNTS = 1e-6  # and what surely does above
-STANDS_FOR_ZERO = 1e-16  # what stands for singular values of zero in ratios
-PIVOTS = (0.05, 1e-3, 1e-7)  # of a column: what must remain of it beside the pivots before
+SURELY_DROPPED = 1e-14  # singular values below, relative to the largest, count as zero
+SURELY_COUNTS = 1e-6  # singular values above count as nonzero; the widest gap decides in between
+STANDS_FOR_ZERO = 1e-16  # replaces zero singular values in ratios
+PIVOTS = (0.05, 1e-3, 1e-7)  # least relative remainder of a pivot column, relaxed in turn
 
 
 @dataclass(frozen=True, slots=True)
 class SingularValueGap:
-    """The smallest singular value that counts, and the largest that does not; of the largest."""
+    """The smallest singular value that counts and the largest that does not, relative."""
 
     kept: float = 1.0
     dropped: float = 0.0

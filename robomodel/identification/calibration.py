@@ -1,18 +1,18 @@
-"""Geometry from measured positions: lengths, anchors, origins, offsets of encoders, ratios.
+"""Geometric calibration from measured positions: lengths, origins, encoder offsets, ratios.
 
-Each sample has its own independent positions, unknown as the parameters are; readings of joints
-and frames at the closed configuration are compared with what was measured. Positions on which no
-reading of a sample depends, as of a leg that has no encoders, stay where they are: a sample takes
-as many of its readings as the rank of their derivatives by independent positions, and the others
-tell of parameters. Least squares by
-Gauss-Newton: the independent positions are eliminated sample by sample, by orthogonal projection,
-and what remains of all samples determines the parameters (as bundle adjustment does: Triggs et al.,
-2000). Derivatives are exact, through the closure of loops (:func:`robomodel.sensitivity`).
+Each sample has its own independent positions, which are unknown like the parameters; the readings
+of joints and frames at the closed configuration are compared with the measurements. Positions that
+no reading of a sample determines, such as those of a leg without encoders, keep their guess. Of a
+sample's readings, as many as the rank of their derivatives by the independent positions determine
+these, and the others give information on the parameters. The least-squares problem is solved by
+Gauss-Newton: independent positions are eliminated sample by sample by orthogonal projection, and
+the remainder determines the parameters, as in bundle adjustment (Triggs et al., 2000). Derivatives
+are exact, with loops closed (:func:`robomodel.sensitivity`).
 
-How wrong a file's values are is estimated too, by the evidence (D. J. C. MacKay, *Bayesian
-interpolation*, Neural Computation 1992, eq. 4.8): τ² of each kind of parameter is its squared
-changes over the number of parameters that the data tell. With τ as their prior deviation, values
-stay at the file's along what no reading tells, and near them along what noise hides.
+The errors of the file's values are estimated, too, by maximising the evidence (D. J. C. MacKay,
+*Bayesian interpolation*, Neural Computation 1992, eq. 4.8): τ² of each kind of parameter is the sum
+of its squared changes over the effective number of parameters. With τ as prior deviation, values
+stay at the file's in directions that no reading determines, and near them where noise dominates.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ from robomodel.model.parameters import as_parameters, parameters, with_parameter
 from robomodel.model.parametric import parametric
 from robomodel.tolerances import CONVERGED, NOTHING, RANK, ROUNDING, SAME, TINY
 
-UNOBSERVED = 1e-7  # singular values below this share of the largest tell nothing, columns of norm 1
-GROUPED = 1e-3  # of a null direction: what of it counts as a part of a group
-HIDDEN_BY_NOISE = 0.2  # the same of a direction that noise hides
+UNOBSERVED = 1e-7  # singular values, relative to the largest, below which directions are unobserved
+GROUPED = 1e-3  # least component of a parameter in an unobserved direction to belong to its group
+HIDDEN_BY_NOISE = 0.2  # the same in a direction that noise dominates
 LEAST_WRONG, MOST_WRONG = (
     1e-3,
     0.1,
-)  # shares of sizes, radians and ratios by which a file may be wrong
+)  # bounds of τ, as a fraction of sizes, in radians, and of ratios
 ITERATIONS = 50
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A calibration.
+    """The result of a calibration.
 
     Attributes:
-        model: The robot with the parameters found.
+        model: The robot with the estimated parameters.
         names: Names of the parameters (k).
         values: Their values (k,) [SI].
-        covariance: (k, k), by the residuals and by what is assumed of the file's values; infinite
-            variances of what no reading depends on.
-        unknown: Groups of names: what the data cannot tell of these, one by one or together, better
-            than the file does. Along it values are the file's.
+        covariance: (k, k), from the residuals and the prior of the file's values; infinite
+            variances for parameters on which no reading depends.
+        unknown: Groups of names of which, alone or in combination, the data give no better estimate
+            than the file; these combinations keep the file's values.
         residual: Root mean square of each reading's residual (m,) [rad, m].
-        q: The configurations (N, nq), closed by the values.
+        q: The configurations (N, nq), closed with the values.
     """
 
     model: Model
@@ -94,33 +94,33 @@ def calibrate(
     robust: bool = False,
     guess: ArrayLike | None = None,
 ) -> Calibration:
-    """Parameters of geometry from encoders on more joints than freedoms, and from tracked frames.
+    """Estimate geometric parameters from redundant encoders and tracked frames.
 
-    Positions of samples need not be known: each has its own. A floating base, and freedoms on which
-    no reading depends, stay at those of ``guess``, so that one leg of a robot can be calibrated by
-    its own encoders. Encoders' offsets are turns of joints about their own axes
+    Positions of samples need not be known: each sample has its own. A floating base, and freedoms
+    on which no reading depends, keep those of ``guess``, so that one leg of a robot can be
+    calibrated with its own encoders. Encoder offsets are rotations of joints about their own axes
     (``knee.rz`` of a knee that turns about z).
 
     Args:
-        model: The robot, near enough for its loops to close on the right branch.
-        measured: Positions of joints (N, len(sensors)) [rad, m]; nan where there is none.
-        names: Parameters to find, as of :func:`parameters` with those of geometry.
+        model: The robot, accurate enough for its loops to close on the right branch.
+        measured: Positions of joints (N, len(sensors)) [rad, m]; nan for missing ones.
+        names: Parameters to estimate, as in :func:`parameters` with those of geometry.
         sensors: Joints with one freedom that are measured, dependent and rotors' included; all of
             them by default.
-        frames: Frame → positions (N, 3) of its origin in the world [m], nan where there are none.
+        frames: Frame → positions (N, 3) of its origin in the world [m], nan for missing ones.
         noise: Standard deviations of readings, one for all or one each (m,): the sensors', then
             three for each frame.
-        robust: Readings with large residuals count less (Huber), by the median of residuals.
-        guess: Configuration (nq,), or one for each sample (N, nq), of what is not read, the neutral
-            one by default; loops are closed near it.
+        robust: Reduce the weight of readings with large residuals (Huber), relative to the median.
+        guess: Configuration (nq,), or one for each sample (N, nq), for positions that are not
+            measured, and near which loops are closed; by default the neutral one.
 
     Returns:
-        fit: Values, covariance, the model with them, and what cannot be known.
+        fit: Values, covariance, the calibrated model, and what the data do not determine.
 
     Raises:
-        ValueError: Arrays that do not fit, no more readings than freedoms that they depend on.
-        UnknownNameError: Joints, links or parameters that are not known.
-        ClosureError: No sample closes by the file's numbers.
+        ValueError: Arrays do not fit, or there are no more readings than freedoms they depend on.
+        UnknownNameError: A joint, link or parameter does not exist.
+        ClosureError: No sample closes with the file's parameters.
 
     Examples:
         >>> model = rm.robots.load("crank_rocker")
@@ -150,7 +150,7 @@ def calibrate(
 
 @dataclass(frozen=True, eq=False)
 class _Readings:
-    """What was measured: of joints (numbers of their positions and velocities), and of frames."""
+    """The measurements, of joints (indices of positions and velocities) and of frames."""
 
     joints: tuple[str, ...]
     at: tuple[tuple[int, int], ...]
@@ -198,20 +198,20 @@ class _Readings:
 
 @dataclass(frozen=True, eq=False)
 class _Reduced:
-    """Residuals of all samples, and derivatives by parameters (…, k), positions eliminated."""
+    """Residuals of all samples and derivatives by parameters (…, k), positions eliminated."""
 
     right: Array
     matrix: Array
-    redundancy: int  # by how much readings are more than the freedoms that they depend on
+    redundancy: int  # number of readings less the freedoms that they depend on
 
     def variance(self, estimated: float) -> float:
-        """The variance of residuals: their squares by their number less that of parameters."""
+        """The variance of the residuals, given the number of ``estimated`` parameters."""
         return float(self.right @ self.right) / max(self.redundancy - estimated, 1.0)
 
 
 @dataclass(eq=False)
 class _Problem:
-    """Least squares over parameters p (k,), and configurations q (N, nq) closed for them."""
+    """Least squares over parameters p (k,) and closed configurations q (N, nq)."""
 
     model: Model
     names: tuple[str, ...]
@@ -258,7 +258,7 @@ class _Problem:
 
     @property
     def _units(self) -> Array:
-        """By what changes of parameters are comparable: lengths by the robot's size."""
+        """Units (k,) in which changes of parameters are comparable: lengths by the robot's size."""
         size = max((c.geometry.scale for c in self.model.clusters if c.implicit), default=1.0)
         listed = parameters(self.model, geometry=True)
         units = []
@@ -269,11 +269,11 @@ class _Problem:
 
     @property
     def _free(self) -> NDArray[np.intp]:
-        """The independent velocities that samples have of their own: all but a floating base's."""
+        """Indices of the independent velocities that each sample determines: all but the base's."""
         return np.arange(6 if self.model.floating_base is not None else 0, self.model.nv)
 
     def _start(self, p: Array) -> Array:
-        """Configurations at the readings, as near as the file's numbers allow."""
+        """Closed configurations at the readings, as near as the parameters allow."""
         model, values = self.model, self.readings.values
         q = np.array(np.broadcast_to(self.guess, (len(values), model.nq)))
         place = {name: n for n, name in enumerate(self.readings.joints)}
@@ -300,7 +300,7 @@ class _Problem:
         return closed
 
     def _moved(self, q: Array, moves: Array, p: Array) -> Array:
-        """Configurations moved along independent velocities and closed; as they were if not."""
+        """Configurations moved along independent velocities and closed; unchanged if that fails."""
         dv = np.zeros((len(q), self.model.nv))
         dv[:, self._free] = moves
         step = parametric(functions.integrate, self.model, self.names, functions.INTEGRATE_STEPS)
@@ -314,7 +314,7 @@ class _Problem:
         return dict(zip(self.names, p.tolist(), strict=True))
 
     def _left(self, q: Array, p: Array, weights: Array) -> Array:
-        """Residuals (N, m) in standard deviations, weighted; zero where nothing was measured."""
+        """Weighted residuals (N, m) in standard deviations; zero for missing readings."""
         at = [first for first, _ in self.readings.at]
         computed = [parametric(functions.joint_positions, self.model, self.names, 0)(q, p)[:, at]]
         for frame in self.readings.frames:
@@ -324,17 +324,17 @@ class _Problem:
         return self._known(left, q) * np.sqrt(weights)
 
     def _known(self, rows: Array, q: Array) -> Array:
-        """Zeros where nothing was measured, and for samples that cannot be closed."""
+        """Rows with zeros for missing readings and for samples that cannot be closed."""
         known = self._measured(q)
         return np.where(known.reshape(*known.shape, *[1] * (rows.ndim - 2)), rows, 0.0)
 
     def _measured(self, q: Array) -> Mask:
-        """Which readings (N, m) count."""
+        """A mask of the readings (N, m) that are used."""
         closed: Mask = np.asarray(np.isfinite(q).all(axis=1))
         return np.isfinite(self.readings.values) & closed[:, None]
 
     def _linearized(self, q: Array, p: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Residuals (N, m), and their derivatives by independent positions and by parameters."""
+        """Residuals (N, m) and their derivatives by independent positions and by parameters."""
         model, names, values = self.model, self.names, self._values(p)
         base = model.nodes[0].joint.nq if model.floating_base is not None else 0
         rates = parametric(functions.constraint_jacobian, model, names)(q, p)
@@ -353,7 +353,7 @@ class _Problem:
         return self._left(q, p, weights), first[..., self._free], second
 
     def _weights(self, left: Array, weights: Array) -> Array:
-        """Huber's, by the median of each reading's residuals."""
+        """Huber's weights, relative to the median of each reading's residuals."""
         plain = np.abs(left) / np.sqrt(weights)
         with np.errstate(all="ignore"):
             spread = np.nanmedian(np.where(np.isfinite(plain), plain, np.nan), axis=0) * 1.4826
@@ -361,7 +361,7 @@ class _Problem:
         return np.minimum(1.0, np.where(np.isfinite(ratio), ratio, 1.0))
 
     def _projected(self, left: Array, by_q: Array, by_p: Array) -> _Reduced:
-        """Residuals and derivatives by parameters without what independent positions explain."""
+        """Residuals and derivatives by parameters, projected orthogonally to the positions'."""
         u, s, _ = np.linalg.svd(by_q, full_matrices=False)
         moving = (s > RANK * s[:, :1]) & (s > 0.0)
         u = np.where(moving[:, None, :], u, 0.0)
@@ -373,7 +373,7 @@ class _Problem:
         )
 
     def _check_more_readings_than_freedoms(self, q: Array, p: Array) -> None:
-        """Raise ValueError if all readings are used up by the positions of their samples."""
+        """Raise ValueError if the samples' positions use up all readings."""
         left, by_q, by_p = self._linearized(q, p, np.ones_like(self.readings.values))
         if self._projected(left, by_q, by_p).redundancy <= 0:
             raise ValueError(
@@ -383,7 +383,7 @@ class _Problem:
             )
 
     def _step(self, reduced: _Reduced, prior: Array, moved: Array, damping: float) -> Array:
-        """Changes of the parameters: right + matrix · step, and prior · (moved + step), least."""
+        """The step that minimises |right + matrix · step|² + |prior · (moved + step)|², damped."""
         units = self._units
         rows = np.concatenate([reduced.matrix, np.diag(prior)]) * units
         u, s, vt = np.linalg.svd(rows, full_matrices=False)
@@ -395,9 +395,9 @@ class _Problem:
         return step
 
     def _prior(self, reduced: _Reduced, moved: Array, wrong: Array) -> tuple[Array, Array]:
-        """Weights (k,) of the file's values beside the readings, and how wrong each may be.
+        """Prior weights (k,) of the file's values, and the deviation τ of each.
 
-        By the evidence, from the weights so far.
+        Updates τ once from the given ones, by the evidence.
         """
         units = self._units
         spread = np.linalg.pinv(self._precision(reduced, wrong)) * np.outer(units, units)
@@ -458,7 +458,7 @@ class _Problem:
 
 
 def _kind(name: str) -> str:
-    """What kind of parameter it is: those of one kind are as wrong as each other in a file."""
+    """The kind of a parameter; parameters of one kind share their τ."""
     last = name.rpartition(".")[2]
     if last in ("x", "y", "z", "length"):
         return "length"
@@ -466,7 +466,7 @@ def _kind(name: str) -> str:
 
 
 def _groups(null: Array, names: Sequence[str], least: float) -> tuple[tuple[str, ...], ...]:
-    """Names that null directions tie together, by what is more than a share ``least`` of them."""
+    """Groups of names with components above ``least`` in common null directions."""
     share = np.abs(null.T @ null)
     member = np.diag(share) > least**2
     groups: list[set[int]] = []

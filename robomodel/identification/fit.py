@@ -1,4 +1,4 @@
-"""The fit itself: weights of coordinates, parameters and sensors' unknowns in turn; its prior."""
+"""The fit: weights of coordinates, parameters and sensor unknowns in turn; and its prior."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from robomodel.model.physical import Cone, ParameterPrior, minimise, possible, s
 from robomodel.spatial import UNIT
 from robomodel.tolerances import TINY
 
-PASSES = 20  # of weights
-BENT = 60  # of them, where sensors' unknowns enter otherwise than in proportion
-WEIGHTS_SETTLED = 1e-3  # relative change of weights
-SENSORS_SETTLED = 1e-6  # change of the sensors' unknowns
-STRIDE = 1.0  # the most that one of them may change in a pass
-FLOOR = 1e-5  # of what moves a coordinate: the least deviation of forces
-HUBER = 1.345  # deviations; of normal noise 5 % of the information is lost
-MEDIAN = 1.4826  # deviations in a median's absolute value, of normal noise
+PASSES = 20  # limit of iterations
+BENT = 60  # the same with sensor unknowns that enter nonlinearly
+WEIGHTS_SETTLED = 1e-3  # relative change of the weights at convergence
+SENSORS_SETTLED = 1e-6  # change of the sensor unknowns at convergence
+STRIDE = 1.0  # largest change of a sensor unknown in an iteration
+FLOOR = 1e-5  # least deviation of forces, relative to the terms in a coordinate
+HUBER = 1.345  # threshold in deviations; with normal noise, 5 % of the information is lost
+MEDIAN = 1.4826  # ratio of deviation and median absolute value of normal noise
 
 
 def rms(x: Array) -> Array:
-    """Root mean squares (nv,) over samples (n, nv) that are numbers; nan without any."""
+    """Root mean squares (nv,) over samples (n, nv) without nan; nan if there are none."""
     count = np.sum(~np.isnan(x), axis=0)
     total = np.sqrt(np.nansum(x**2, axis=0) / np.maximum(count, 1))
     return np.where(count > 0, total, np.nan)
@@ -37,9 +37,9 @@ def rms(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Data:
-    """Rows (n, nv, p) and measured forces (n, nv); the share of samples that counts; the loss.
+    """Rows (n, nv, p), measured forces (n, nv), effective fraction of samples, and loss.
 
-    Rows and forces are those at which the sensors' unknowns begin.
+    Rows and forces are at the initial sensor unknowns.
     """
 
     rows: Array
@@ -50,7 +50,7 @@ class Data:
 
     @classmethod
     def of(cls, readings: Sensors, robust: bool) -> Data:
-        """The data of a measured motion; raises a ValueError without any force."""
+        """The data of a measured motion; raises a ValueError if there are no forces."""
         rows, forces, _ = readings.at(np.zeros(len(readings.unknowns)))
         measured = ~np.isnan(forces)
         if not measured.any():
@@ -58,16 +58,16 @@ class Data:
         return cls(rows, np.where(measured, forces, 0.0), measured, readings.share, robust)
 
     def rms(self, x: Array) -> Array:
-        """Root mean squares (nv,) over the measured samples; nan without any."""
+        """Root mean squares (nv,) over the measured samples; nan if there are none."""
         return rms(np.where(self.measured, x, np.nan))
 
     def levels(self, nominal: Array) -> Array:
-        """Sizes of the terms in each coordinate (nv,): sums of forces may cancel, these do not."""
+        """Root mean square (nv,) of the single terms of each coordinate, which do not cancel."""
         parts = np.sqrt(np.einsum("tip,p->ti", self.rows**2, nominal**2))
         return np.fmax(np.fmax(self.rms(parts), self.rms(self.forces)), TINY)
 
     def spread(self, error: Array, lost: Array) -> Array:
-        """Deviation (nv,) of each coordinate; ``lost``: share of its samples that the fit took."""
+        """Deviation (nv,) of each coordinate; ``lost``: fraction of its samples used by the fit."""
         level = self.rms(error)
         if self.robust:
             hidden = np.where(self.measured, np.abs(error), np.nan)
@@ -77,7 +77,7 @@ class Data:
         return np.asarray(level / np.sqrt(np.maximum(1.0 - lost, 0.05)))
 
     def weights(self, error: Array, spread: Array) -> Array:
-        """Square roots of weights (n, nv)."""
+        """Square roots of the weights (n, nv)."""
         result = np.where(self.measured, math.sqrt(self.share) / spread, 0.0)
         if self.robust:
             result *= np.sqrt(np.minimum(1.0, HUBER * spread / np.maximum(np.abs(error), TINY)))
@@ -86,7 +86,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Fit:
-    """Values (p,) with their covariance, sensors' unknowns (m,) with their deviations."""
+    """Values (p,) with their covariance, sensor unknowns (m,) with their deviations."""
 
     values: Array
     covariance: Array
@@ -95,10 +95,10 @@ class Fit:
 
 
 def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
-    """Weights and values in turn, until they settle; sensors' unknowns by Gauss-Newton with them.
+    """Fit weights and values in turn until they converge; sensor unknowns by Gauss-Newton.
 
-    Forces that hang on a torque constant are compared as the current that would make them: with
-    smaller constants all forces and residuals would be smaller, at the same quality of fit.
+    Forces that depend on a torque constant are compared as currents: otherwise, smaller constants
+    would reduce all forces and residuals without a better fit.
     """
     nominal, directions = prior.nominal, prior.directions
     free, more = directions.shape[1], len(readings.unknowns)
@@ -154,21 +154,21 @@ def fitted(data: Data, readings: Sensors, prior: ParameterPrior) -> Fit:
     )
 
 
-# ---- what is assumed of a model's parameters -------------------------------------------------
+# ---- prior of a model's parameters -------------------------------------------------------------
 
 BODY = len(INERTIAL)
-UNKNOWN = 0.05  # of the forces: a loss by assumption, where the file has none
-ASSUMED_LOSS = 3.0  # the relative deviation of such a loss
-POINT_EXTENT = 0.02  # of the robot's longest link: a point mass's extent
+UNKNOWN = 0.05  # assumed size of a loss that the file lacks, relative to the forces
+ASSUMED_LOSS = 3.0  # relative deviation of such a loss
+POINT_EXTENT = 0.02  # extent assumed for a point mass, relative to the robot's longest link
 
 
 def assumptions(
     model: Model, data: Data, changing: Array, named: Array, share: float, balanced: bool
 ) -> tuple[ParameterPrior, list[str]]:
-    """The prior of :func:`robomodel.identify`, and notes on where its values are not the model's.
+    """The prior of :func:`robomodel.identify`, and notes on where it differs from the model.
 
-    ``changing`` and ``named`` are those of :func:`chosen`; the model's values are assumed to be
-    right to about this share.
+    ``changing`` and ``named`` are the masks of :func:`chosen`; ``share`` is the relative deviation
+    assumed of the model's values.
     """
     filed, notes = parameters(model), list[str]()
     nominal, changing = filed.values.copy(), changing.copy()
@@ -180,7 +180,7 @@ def assumptions(
 
 
 def chosen(model: Model, free: str | Iterable[str] | None) -> tuple[Array, Array]:
-    """Masks (p,) of parameters that may change, and of those that ``free`` lists by name."""
+    """Masks (p,) of the parameters that may change, and of those that ``free`` lists by name."""
     names = parameters(model).names
     owners = [name.rpartition(".")[0] for name in names]
     kinds = [name.rpartition(".")[2] for name in names]
@@ -208,9 +208,9 @@ def chosen(model: Model, free: str | Iterable[str] | None) -> tuple[Array, Array
 def _bodies(
     model: Model, nominal: Array, changing: Array, named: Array, notes: list[str]
 ) -> list[Cone]:
-    """The cones of bodies that may change, which exist in ``nominal`` from here on.
+    """The cones of bodies that may change, with ``nominal`` made physically consistent.
 
-    What bodies without mass lack is held.
+    Bodies without a mass or inertia keep none.
     """
     extents = [math.hypot(*map(float, node.offset)) for node in model.nodes]
     length = POINT_EXTENT * (max(extents, default=0.0) or 1.0)
@@ -250,9 +250,9 @@ def _bodies(
 def _scalars(
     names: tuple[str, ...], nominal: Array, changing: Array, data: Data, notes: list[str]
 ) -> Array:
-    """The places of joints' parameters that may change, all positive in ``nominal`` from here on.
+    """Indices of joint parameters that may change, with ``nominal`` made positive.
 
-    Held is what is zero and never felt.
+    Parameters that are zero and do not affect the motion are held.
     """
     level = data.levels(nominal)
     places, idle = [], []

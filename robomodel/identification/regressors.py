@@ -1,6 +1,6 @@
 """Regressors on NumPy arrays; arguments, ``backend`` and ``check`` as in :mod:`robomodel.dynamics`.
 
-Columns are in the order of :func:`robomodel.parameters`, π stands for its values.
+Columns are in the order of :func:`robomodel.parameters`; π denotes the parameters' values.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ def regressor(
 ) -> Array:
     """Y (..., nv, p): Y π = rnea + damping + dry friction (computeJointTorqueRegressor).
 
-    Damping and friction resist each joint's velocity, dependent joints' and rotors' too, and come
-    to the independent ones through Gᵀ. Dry friction has the exact sign of that velocity, and is 0
-    at rest, where rounding (1e-12 of the cluster's velocities) makes no sign. Springs are not in
-    it. One recursion for all columns; rows of clusters that do not carry a body are zero.
+    Damping and friction act on the velocity of every joint, including dependent joints and rotors,
+    and are mapped to the independent ones by Gᵀ. Dry friction has the exact sign of that velocity,
+    and is 0 at rest, that is, below rounding errors (1e-12 of the cluster's velocities). Springs
+    are not included. All columns are computed by one recursion; rows of clusters that do not carry
+    a body are zero.
 
     Args:
-        reference: Velocities u (..., nv) beside v, as adaptive control has them (Slotine and Li
-            1987): Y π = M a + C(q, v) u + gravity + the damping of u + the dry friction of v, with
-            the C of :func:`robomodel.coriolis`, so that Ṁ - 2C is skew; compiled,
-            "reference_regressor".
+        reference: Velocities u (..., nv) in addition to v, as used by adaptive control (Slotine and
+            Li 1987): Y π = M a + C(q, v) u + gravity + the damping of u + the dry friction of v,
+            with the C of :func:`robomodel.coriolis`, so that Ṁ - 2C is skew-symmetric. The compiled
+            algorithm is "reference_regressor".
 
     Returns:
         Y: The regressor (..., nv, p).
@@ -71,14 +72,15 @@ def momentum_regressor(
     v: ArrayLike,
     **options: Unpack[Options],
 ) -> tuple[Array, Array]:
-    """P and R: P π = M v, and d(P π)/dt + R π = Y π, without accelerations.
+    """P and R, so that P π = M v and d(P π)/dt + R π = Y π, without accelerations.
 
-    R π = gravity + damping + friction - Cᵀ v (:func:`robomodel.coriolis`). So over time, with any
-    weight φ that vanishes at both ends, ∫ φ tau = ∫ (φ R - φ̇ P) π; and :func:`filtered_regressor`.
+    R π = gravity + damping + friction - Cᵀ v (:func:`robomodel.coriolis`). With any weight φ over
+    time that vanishes at both ends, ∫ φ tau = ∫ (φ R - φ̇ P) π; see also
+    :func:`filtered_regressor`.
 
     Returns:
-        P: The momentum's regressor (..., nv, p).
-        R: That of all other terms (..., nv, p).
+        P: Regressor of the momentum (..., nv, p).
+        R: Regressor of all other terms (..., nv, p).
 
     Examples:
         >>> model = rm.robots.load("four_bar")
@@ -104,25 +106,25 @@ def filtered_regressor(
 ) -> tuple[Array, Array]:
     """Regressor and forces of a motion, both filtered, so that Y π = tau without accelerations.
 
-    Samples go through λ/(s + λ), λ = 2π ``cutoff``, from rest at the first of them: tau as it is,
-    and P's change as λ (P - P filtered), P started at its first value, so that there is no
-    transient. In between samples P, R (:func:`momentum_regressor`) and tau are linear. Where a
-    coordinate's tau is nan, its filters end, and start from rest at the next number, so that
-    Y π = tau holds at all samples that have one.
+    The filter is λ/(s + λ), λ = 2π ``cutoff``, started at rest at the first sample: tau is
+    filtered, and the rate of P is λ (P - filtered P), with P started at its first value, so there
+    is no transient. P, R (:func:`momentum_regressor`) and tau are linear between samples. Where a
+    coordinate's tau is nan, its filters stop, and restart from rest at the next number, so that
+    Y π = tau holds at all samples with a tau.
 
     Args:
         q: Configurations (..., T, nq).
         v: Velocities (..., T, nv).
         tau: Forces (..., T, nv), nan where not measured.
         step: Time between samples [s].
-        cutoff: The filter's frequency [Hz].
+        cutoff: Cut-off frequency of the filter [Hz].
 
     Returns:
         Y: The filtered regressor (..., T, nv, p).
         tau: The filtered forces (..., T, nv), nan where ``tau`` is.
 
     Raises:
-        ValueError: Arrays that are no motion or do not fit, ``step`` or ``cutoff`` not positive.
+        ValueError: Arrays are no motion or do not fit; ``step`` or ``cutoff`` is not positive.
 
     Examples:
         >>> model = rm.robots.load("four_bar")
@@ -171,7 +173,7 @@ def _filtered(
 
 
 def _lagged(x: Array, axis: int, ratio: float, *, steady: bool = False) -> Array:
-    """A first-order lag of samples, linear in between; it starts at zero, or ``steady``."""
+    """First-order lag of linear samples; starts at zero, or at the first sample if ``steady``."""
     from scipy.signal import lfilter
 
     decay = math.exp(-ratio)
