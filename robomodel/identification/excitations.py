@@ -1,4 +1,4 @@
-"""Exciting motions, from which a robot's parameters are identified well, within its limits."""
+"""Exciting motions within a robot's limits, from which its parameters are identified well."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from robomodel.tolerances import DIFFERENCE, SAME, TINY
 
 Most: TypeAlias = float | Mapping[str, float] | None
 
-SEED = 20061004  # of the motions by which regressors are scaled: always the same
-AWAY = 4.0  # times the size of G in the middle: how near to dead points loops come
-REACHED = 0.95  # of what may be used of a limit
-NO_ROOM = 1e-9  # half of a range that leaves no room
+SEED = 20061004  # of the motions that scale regressors, which are always the same
+AWAY = 4.0  # largest size of G relative to the middle, which keeps loops away from dead points
+REACHED = 0.95  # fraction of the usable part of a limit from which on it counts as reached
+NO_ROOM = 1e-9  # half of a range below which nothing can move
 
 
 Quantity = Literal["position", "velocity", "acceleration", "torque", "reach", "transmission"]
@@ -40,15 +40,15 @@ Quantity = Literal["position", "velocity", "acceleration", "torque", "reach", "t
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """A limit, and how much of it a motion uses.
+    """A limit, and the part of it that a motion uses.
 
     Attributes:
         name: Name of the joint, coordinate, cluster or actuator.
-        quantity: "position", "velocity", "acceleration", "torque"; "reach", a position that nothing
-            else limits; "transmission", the size of a cluster's G.
+        quantity: "position", "velocity", "acceleration" or "torque"; "reach", a position without
+            a limit in the file; "transmission", the size of a cluster's G.
         lower: The lower limit.
         upper: The upper limit.
-        share: At 1 it is reached.
+        share: The fraction used: 1 at the limit.
     """
 
     name: str
@@ -58,7 +58,7 @@ class LimitUse:
     share: float = math.nan
 
     def share_of(self, x: Array) -> Array:
-        """The share that x uses: 0 in the middle, 1 on it; of a single one, 1 - distance."""
+        """The fraction used at x: 0 in the middle, 1 at a limit; 1 - distance from a single one."""
         half = 0.5 * (self.upper - self.lower)
         beyond = np.maximum(x - self.upper, self.lower - x)
         return np.asarray(1.0 + beyond / (max(half, NO_ROOM) if math.isfinite(half) else 1.0))
@@ -71,7 +71,7 @@ class LimitUse:
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """A periodic exciting motion; it begins and ends at rest, in one place.
+    """A periodic exciting motion that begins and ends at rest in the same configuration.
 
     Attributes:
         model: The robot.
@@ -79,13 +79,14 @@ class Excitation:
         q: Configurations (T, nq).
         v: Velocities (T, nv).
         a: Accelerations (T, nv).
-        tau: Forces (T, nv) by the model's parameters, losses included.
-        rank: How many singular values of the motion's scaled regressor are not always zero.
-        condition: The largest of them by the least.
-        information: Their geometric mean.
-        limits: How much of each limit it uses, the most used first.
-        margin: The share of each limit that it may use.
-        notes: What to know, in words.
+        tau: Forces (T, nv) predicted with the model's parameters, losses included.
+        rank: Number of identifiable combinations: singular values that are not always zero.
+        condition: Ratio of the largest and smallest singular value of the motion's scaled
+            regressor.
+        information: Geometric mean of these singular values.
+        limits: The used fraction of each limit, the largest first.
+        margin: The fraction of each limit that may be used.
+        notes: Remarks on the motion, as text.
     """
 
     model: Model
@@ -103,17 +104,17 @@ class Excitation:
 
     @property
     def reached(self) -> tuple[LimitUse, ...]:
-        """The limits of which it uses nearly all that ``margin`` allows."""
+        """The limits of which it uses nearly the whole allowed fraction."""
         return tuple(each for each in self.limits if each.share >= REACHED * self.margin)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a CSV file: a header, then a sample a line, as ``robomodel identify`` reads it.
+        """Write a CSV file with a header and one sample a line, as ``robomodel identify`` reads it.
 
-        Columns are ``time``, ``q.``, ``v.``, ``a.`` and ``tau.`` of each coordinate, the forces as
-        the model predicts them: measured ones go in their place.
+        Columns are ``time``, and ``q.``, ``v.``, ``a.`` and ``tau.`` of each coordinate. The
+        forces are predicted by the model: replace them by measured ones.
 
         Args:
-            path: Where to write.
+            path: Path of the file.
         """
         names = self.model.dof_names
         labels = [("q", position_names(self.model)), ("v", names), ("a", names), ("tau", names)]
@@ -150,49 +151,49 @@ def excitation(
     seed: int | np.random.Generator | None = 0,
     progress: bool = True,
 ) -> Excitation:
-    """A periodic motion within all limits, from which :func:`identify` learns parameters well.
+    """A periodic motion within all limits that makes :func:`identify` as precise as possible.
 
-    Independent joints move by Fourier series of multiples of 1/``period``, whose sum is at rest
-    where a period begins and ends (after Swevers et al. 1997, with the ends as conditions on the
-    coefficients, so that it stays a Fourier series). Rows count by the forces of each coordinate,
-    columns by what they do in a set of random motions within the same limits. Local minima by
-    differences from the best of random motions: the same for the same ``seed``.
+    Independent joints move by Fourier series of multiples of 1/``period``, at rest at both ends of
+    a period (after Swevers et al. 1997, with the ends as conditions on the coefficients, so that
+    it stays a Fourier series). The regressor's rows are scaled by the forces of each coordinate,
+    its columns by their effect in random motions within the same limits. The best of random
+    motions is improved to a local minimum by a descent with difference quotients; the result is
+    the same for the same ``seed``.
 
-    Within limits stay, at every sample: positions of all joints with one freedom, dependent ones
-    and rotors included; their velocities; accelerations; the actuators' forces and rates,
-    torque-speed curves included; forces on coordinates. Loops are closed at each sample, on the
-    branch of the middle, and keep away from dead points.
+    Limits hold at every sample for the positions of all joints with one freedom, including
+    dependent joints and rotors, their velocities and accelerations, the actuators' forces and
+    rates, including torque-speed curves, and forces on coordinates. Loops are closed at each
+    sample, on the branch of the middle, and stay away from dead points.
 
     Args:
         model: The robot.
-        period: How long it takes [s].
-        harmonics: How many multiples of 1/``period``.
+        period: Duration of a period [s].
+        harmonics: Number of multiples of 1/``period``.
         step: Time between samples [s].
         joints: The independent joints that move, by default all; the others are held.
-        start: The configuration (nq,) in which it begins, else one is chosen, about
-            ``model.neutral()``.
-        reach: Joints without position limits that are moved stay within so much (radians, or
-            lengths of the longest link) about the middle.
-        velocity: Limits besides the file's: a number for all joints that are moved, or by joints'
+        start: The configuration (nq,) at the start; by default chosen near ``model.neutral()``.
+        reach: Moved joints without position limits stay within this distance of the middle
+            (radians, or lengths of the longest link).
+        velocity: Limits in addition to the file's: a number for all moved joints, or by joints'
             names.
-        acceleration: Limits, in the same way.
-        torque: Limits on coordinates, in the same way, besides the file's effort limit where no
-            actuator drives one.
-        margin: The share of each limit that may be used.
+        acceleration: Limits, in the same form.
+        torque: Limits on coordinates, in the same form, in addition to the file's effort limits of
+            coordinates that no actuator drives.
+        margin: The fraction of each limit that may be used.
         criterion: "condition", the smallest condition number of the base regressor, or
-            "information", the largest geometric mean of its singular values, so of log det.
-        tries: How many of the random motions are improved.
-        steps: By how many steps at most.
+            "information", the largest geometric mean of its singular values (its log det).
+        tries: Number of random motions that are improved.
+        steps: Largest number of steps of each improvement.
         seed: Seed of the random motions.
-        progress: Show a bar on a terminal.
+        progress: Whether to show a progress bar on a terminal.
 
     Returns:
         excitation: The motion, with its limits and its condition.
 
     Raises:
-        ValueError: Floating bases, which the motion of the joints alone does not hold; joints
-            with several freedoms among those that shall move; limits that leave no motion.
-        UnknownNameError: Unknown names.
+        ValueError: The robot has a floating base, whose motion cannot be prescribed; a joint to
+            move has several freedoms; or the limits allow no motion.
+        UnknownNameError: A name is unknown.
 
     Examples:
         >>> model = rm.robots.load("belt_leg")
@@ -235,7 +236,7 @@ def _check_options(
     period: float, step: float, reach: float, margin: float, harmonics: int, tries: int, steps: int,
     criterion: Criterion,
 ) -> None:  # fmt: skip
-    """ValueError, in words, for numbers that cannot be."""
+    """Raise ValueError for impossible options."""
     for name, value in (("period", period), ("step", step), ("reach", reach), ("margin", margin)):
         if not 0.0 < as_real(value, name) < math.inf:
             raise ValueError(f"{name} must be positive and finite, got {value!r}")
@@ -253,7 +254,7 @@ def _check_options(
 
 
 def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
-    """Coordinates of the joints that shall move."""
+    """Indices of the coordinates to move."""
     if model.floating_base is not None:
         raise ValueError(
             f"'{model.name}' floats on '{model.floating_base}', which nothing drives: how it moves "
@@ -286,7 +287,7 @@ def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
 def _positions(
     model: Model, about: Array, moved: tuple[int, ...], reach: float
 ) -> Iterator[LimitUse]:
-    """The file's, of all joints; of moved ones without, about where they are."""
+    """Limits of positions from the file; ``reach`` about the middle for moved joints without."""
     at = model.joint_positions(about)
     names = {model.dof_names[i] for i in moved}
     length = max((math.hypot(*map(float, node.offset)) for node in model.nodes), default=0.0) or 1.0
@@ -313,7 +314,7 @@ def _positions(
 def _requested(
     most: Most, what: str, all_of: Iterable[str], all_names: Iterable[str]
 ) -> dict[str, float]:
-    """Limits by name, of a mapping or of one number for some joints; checked."""
+    """Limits by name, from a mapping or from one number for ``all_of``; checked."""
     if most is None:
         return {}
     result = dict(most) if isinstance(most, Mapping) else dict.fromkeys(all_of, most)
@@ -331,7 +332,7 @@ def _requested(
 def _rates(
     model: Model, moved: tuple[int, ...], quantity: Quantity, most: Most
 ) -> Iterator[LimitUse]:
-    """Limits of velocities, the file's and requested ones; of accelerations the latter."""
+    """Limits of velocities, from the file or requested; or requested ones of accelerations."""
     joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
     limits = _requested(most, quantity, [model.dof_names[i] for i in moved], joints)
     for name, joint in joints.items():
@@ -341,7 +342,7 @@ def _rates(
 
 
 def _torques(model: Model, moved: tuple[int, ...], driven: Array, most: Most) -> Iterator[LimitUse]:
-    """Requested limits, and the file's of coordinates that no actuator drives."""
+    """Limits of forces: requested ones, and the file's for coordinates without an actuator."""
     names = model.dof_names
     limits = _requested(most, "torque", [names[i] for i in moved], names)
     for name, filed, is_driven in zip(names, model.effort_limit.tolist(), driven, strict=True):
@@ -351,7 +352,7 @@ def _torques(model: Model, moved: tuple[int, ...], driven: Array, most: Most) ->
 
 
 def _transmissions(model: Model, about: Array) -> Iterator[LimitUse]:
-    """Limits on G of loops, which keep motions away from dead points."""
+    """Limits on the size of G of loops, which keep motions away from dead points."""
     jacobian = model.constraint_jacobian(about)
     for cluster in model.clusters:
         if cluster.implicit:
@@ -360,7 +361,7 @@ def _transmissions(model: Model, about: Array) -> Iterator[LimitUse]:
 
 
 def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> tuple[str, ...]:
-    """Notes for the user; ``free``: without requested limits of forces."""
+    """Notes for the user; ``free``: no limits of forces were requested."""
     held = [name for i, name in enumerate(model.dof_names) if i not in moved]
     loose = [name for name, is_driven in zip(model.dof_names, driven, strict=True) if not is_driven]
     notes = []
@@ -381,7 +382,7 @@ def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> t
 
 @dataclass(frozen=True)
 class MotionLimits:
-    """Limits of joints and of coordinates' forces, and those of the actuators, by their models.
+    """Limits of joints and of coordinates' forces, and of actuators by their models.
 
     ``driven`` (nv,): the coordinates that actuators drive.
     """
@@ -395,7 +396,7 @@ class MotionLimits:
         cls, model: Model, about: Array, moved: tuple[int, ...], reach: float, velocity: Most,
         acceleration: Most, torque: Most,
     ) -> MotionLimits:  # fmt: skip
-        """The file's limits and the requested ones."""
+        """The limits of the file and the requested ones."""
         driven = np.any(actuator_map(model, about) != 0.0, axis=-1)
         bounds = (
             *_positions(model, about, moved, reach),
@@ -407,13 +408,13 @@ class MotionLimits:
         return cls(model, bounds, driven)
 
     def used(self, shares: Array) -> list[LimitUse]:
-        """All of them, with these shares."""
+        """All limits, with these used fractions."""
         pairs = zip(self.all, shares.tolist(), strict=True)
         return [replace(bound, share=share) for bound, share in pairs]
 
     @property
     def all(self) -> tuple[LimitUse, ...]:
-        """All of them, in the order of :meth:`shares`."""
+        """All limits, in the order of :meth:`shares`."""
         motors = self.model.actuators
         most = bounds(self.model, None)[1].tolist()
         torques = [LimitUse(m.name, "torque", -u, u) for m, u in zip(motors, most, strict=True)]
@@ -421,7 +422,7 @@ class MotionLimits:
         return (*self.bounds, *torques, *rates)
 
     def shares(self, q: Array, v: Array, a: Array, tau: Array) -> Array:
-        """Share of each limit (..., n) that states and forces use: 1 on it."""
+        """Used fraction of each limit (..., n) by states and forces: 1 at the limit."""
         model = self.model
         jacobian = model.constraint_jacobian(q)
         spanning = {
@@ -449,7 +450,7 @@ class MotionLimits:
         return np.stack(result, axis=-1) if result else np.zeros((*q.shape[:-1], 1))
 
     def _motors(self, q: Array, v: Array, tau: Array) -> Array:
-        """Shares of each actuator's force at its rate, then of its rates (..., 2 nu)."""
+        """Used fractions of actuators' forces at their rates, then of their rates (..., 2 nu)."""
         matrix = actuator_map(self.model, q)
         u = forces(matrix, np.where(self.driven, tau, 0.0))
         u = np.where(np.isnan(u) & ~np.isnan(tau[..., :1]), np.inf, u)
@@ -464,9 +465,9 @@ class MotionLimits:
 
 
 class FourierMotion(NamedTuple):
-    """States (..., T, n) along a motion, the forces it takes, their regressor, limits' shares.
+    """States (..., T, n) of a motion, its forces and regressor, and used fractions of limits.
 
-    ``x``: how far the moved joints are from where motions are about.
+    ``x``: displacement of the moved joints from ``about`` of the family.
     """
 
     x: Array
@@ -480,10 +481,10 @@ class FourierMotion(NamedTuple):
 
 @dataclass(frozen=True)
 class FourierFamily:
-    """Motions of some independent joints with one freedom, parametrised by numbers (..., size).
+    """Motions of independent joints with one freedom, parametrised by numbers (..., size).
 
-    First how far from ``about`` each moved joint begins, then the sizes of its modes, in units of
-    ``reach`` (moved,); with ``fixed``, all begin there, and the numbers are sizes alone.
+    The numbers are the initial displacements from ``about``, then the amplitudes of the modes, in
+    units of ``reach`` (moved,); with ``fixed``, all start at ``about``, and only amplitudes remain.
     """
 
     limits: MotionLimits
@@ -501,7 +502,7 @@ class FourierFamily:
 
     @property
     def modes(self) -> int:
-        """Number of shapes of each joint."""
+        """Number of modes of each joint."""
         return 2 * self.harmonics - 2
 
     @property
@@ -510,19 +511,19 @@ class FourierFamily:
         return (self.modes + (not self.fixed)) * len(self.moved)
 
     def split(self, numbers: Array) -> tuple[Array, Array]:
-        """Beginnings (..., moved) and sizes of modes (..., moved, modes)."""
+        """Initial displacements (..., moved) and amplitudes of the modes (..., moved, modes)."""
         count = len(self.moved)
         sizes = numbers[..., -count * self.modes :].reshape(*numbers.shape[:-1], count, self.modes)
         begins = np.zeros(sizes.shape[:-1]) if self.fixed else numbers[..., :count]
         return begins, sizes
 
     def centred(self, middle: Array, sizes: Array) -> Array:
-        """The numbers of motions with these means; with a fixed beginning wherever it leads."""
+        """The numbers of motions with these means; a fixed start keeps its place."""
         flat = sizes.reshape(*sizes.shape[:-2], -1)
         return flat if self.fixed else np.concatenate([middle - self._means(sizes), flat], axis=-1)
 
     def shrunk(self, numbers: Array, share: float) -> Array:
-        """The motion scaled by this share about its mean, or its fixed beginning."""
+        """The motion scaled by ``share`` about its mean, or about its fixed start."""
         begins, sizes = self.split(numbers)
         return self.centred(begins + self._means(sizes), share * sizes)
 
@@ -531,10 +532,10 @@ class FourierFamily:
         return np.asarray(sizes @ self.shapes(time, 0).mean(0))
 
     def shapes(self, time: Array, order: int) -> Array:
-        """Modes (T, 2 harmonics - 2), or their rates of first or second ``order``.
+        """Modes (T, 2 harmonics - 2), or their first or second derivatives (``order``).
 
-        Sines and cosines of multiples of the period, combined so that each is zero, and at rest
-        without acceleration, where a period begins and ends.
+        Sines and cosines of multiples of the frequency, combined so that each is zero, with zero
+        velocity and acceleration, at both ends of a period.
         """
         k = np.arange(1.0, self.harmonics + 1.0)
         rate = 2.0 * math.pi / self.period * k
@@ -554,7 +555,7 @@ class FourierFamily:
 
     @property
     def hump(self) -> Array:
-        """Sizes of modes (modes,) of (1 - cos)², which is on one side of the beginning."""
+        """Amplitudes (modes,) of (1 - cos)², which moves to one side of the start only."""
         _, level = self._bases
         cosines = np.zeros(self.harmonics)
         cosines[:2] = -1.0, 0.25
@@ -563,9 +564,9 @@ class FourierFamily:
     def along(
         self, time: Array, numbers: Array, near: FourierMotion | None = None
     ) -> FourierMotion:
-        """The motions (..., T, …) at these times; not-a-number where a loop does not follow.
+        """The motions (..., T, …) at these times; nan where a loop cannot be closed.
 
-        ``near``: a motion at the same times, close to them; loops stay on its branch.
+        ``near``: a nearby motion at the same times, on whose branch loops stay.
         """
         begins, sizes = self.split(numbers)
         x, rate, pull = (
@@ -589,7 +590,7 @@ class FourierFamily:
 
 
 def integrated(model: Model, q: Array, far: Array) -> Array:
-    """Configurations reached; not-a-number where a loop cannot follow, without a warning."""
+    """Configurations q moved by ``far``; nan where a loop cannot be closed, without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return model.integrate(q, far)
@@ -601,24 +602,24 @@ def integrated(model: Model, q: Array, far: Array) -> Array:
 Criterion: TypeAlias = Literal["condition", "information"]
 Cost: TypeAlias = Callable[[Array], Array]
 
-DRAWN_MOTIONS = 12  # motions
-SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)  # of their sizes: the largest that limits allow
-JUDGED = 12  # states of a period for each harmonic
-PENALTIES = (1e2, 1e4)  # weights of squares beyond limits, one after the other
-HALVINGS = 12
-NUMBERS_AT_ONCE = 2_000_000  # numbers in regressors at a time
-TRIED = 0.5 ** np.arange(-1.0, 9.0)  # of the whole step
-LONGEST_STEP = 0.3  # of a joint's range: the longest step
-SMALL = 1e-4  # a gain that is none
-IDLE = 3  # such steps end it
+DRAWN_MOTIONS = 12  # number of random motions
+SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)  # their sizes; the largest within the limits is used
+JUDGED = 12  # states per period and harmonic at which motions are evaluated
+PENALTIES = (1e2, 1e4)  # successive weights of squared violations of limits
+HALVINGS = 12  # of a motion's size, at most
+NUMBERS_AT_ONCE = 2_000_000  # size of the regressors evaluated at a time
+TRIED = 0.5 ** np.arange(-1.0, 9.0)  # fractions of a full step in the line search
+LONGEST_STEP = 0.3  # largest step, as a fraction of a joint's range
+SMALL = 1e-4  # relative gain below which a step is idle
+IDLE = 3  # number of idle steps that end the descent
 
 
 @dataclass(frozen=True)
 class RegressorScale:
     """Scales of a regressor's rows and columns: ``levels`` (nv,) of forces, ``basis`` (p, rank).
 
-    Rows @ basis is the regressor of base parameters that are orthonormal combinations of all, in
-    units in which each does as much.
+    Rows @ basis is the regressor of base parameters that are orthonormal combinations of all
+    parameters, in units in which their effects are equal.
     """
 
     levels: Array
@@ -626,7 +627,7 @@ class RegressorScale:
 
     @classmethod
     def of(cls, motion: FourierMotion) -> RegressorScale:
-        """By motions (m, T): forces' and columns' root mean squares."""
+        """Root mean squares of forces and columns over motions (m, T)."""
         nv, count = motion.rows.shape[-2:]
         levels = np.sqrt(np.mean(motion.tau**2, axis=(0, 1)))
         levels = np.maximum(levels, 1e-9 * max(float(levels.max(initial=0.0)), 1e-9))
@@ -635,7 +636,7 @@ class RegressorScale:
         return cls(levels, (space / sizes).T * np.sqrt(len(rows) / nv))
 
     def singular(self, rows: Array) -> Array:
-        """Singular values (m, rank), ascending, of regressors (m, T, nv, p), by √T."""
+        """Singular values (m, rank) of regressors (m, T, nv, p) over √T, ascending."""
         scaled = (rows / self.levels[:, None]) @ self.basis
         flat = scaled.reshape(len(rows), -1, self.basis.shape[1])
         gram = np.swapaxes(flat, 1, 2) @ flat / rows.shape[1]
@@ -644,9 +645,9 @@ class RegressorScale:
 
 @dataclass(frozen=True)
 class ExcitationSearch:
-    """Among motions of a family; ``allowed`` (limits,): the share of each limit that may be used.
+    """The search in a family of motions; ``allowed`` (limits,): usable fraction of each limit.
 
-    ``middle`` (moved,): the middles of positions' ranges, from where the family is about.
+    ``middle`` (moved,): the middles of the positions' ranges, relative to ``about`` of the family.
     """
 
     family: FourierFamily
@@ -659,7 +660,7 @@ class ExcitationSearch:
         cls, limits: MotionLimits, about: Array, moved: tuple[int, ...], fixed: bool, period: float,
         harmonics: int, margin: float, criterion: Criterion,
     ) -> ExcitationSearch:  # fmt: skip
-        """Among motions of these joints about a configuration, in which, ``fixed``, all begin."""
+        """The search among motions of joints about a configuration; ``fixed``: all start there."""
         names = [limits.model.dof_names[i] for i in moved]
         is_position = [b.quantity in ("position", "reach") for b in limits.all]
         places = {b.name: b for b in limits.bounds if b.quantity in ("position", "reach")}
@@ -670,14 +671,14 @@ class ExcitationSearch:
         standing = family.along(np.zeros(1), np.zeros(family.size)).shares[0]
         allowed = np.where(
             is_position, np.clip(standing, margin, 1.0), margin
-        )  # where it stands, it may stand
+        )  # the start is allowed
         return cls(family, allowed, (0.5 * (high + low) - where) / half, criterion)
 
     def best(
         self, tries: int, steps: int, step: float, seed: int | np.random.Generator | None,
         progress: bool,
     ) -> tuple[FourierMotion, RegressorScale]:  # fmt: skip
-        """The best motion within limits, and the scale of its regressor; ValueError without any."""
+        """The best motion within limits, and its regressor's scale; ValueError if there is none."""
         family, model = self.family, self.family.model
         scaling, candidates = self.drawn(SEED), self.drawn(seed)
         motions: list[FourierMotion] = []
@@ -698,22 +699,22 @@ class ExcitationSearch:
         return best, scale
 
     def times(self, step: float) -> Array:
-        """From the beginning of a period to its end."""
+        """Times from the start of a period to its end."""
         period = self.family.period
         return np.linspace(0.0, period, 1 + max(1, round(period / step)))
 
     @property
     def time(self) -> Array:
-        """When motions are judged: within a period."""
+        """Times within a period at which motions are evaluated."""
         family = self.family
         return np.linspace(0.0, family.period, JUDGED * family.harmonics, endpoint=False)
 
     def drawn(self, seed: int | np.random.Generator | None) -> Array:
-        """Random motions (n, size) within limits, none where they leave none."""
+        """Random motions (n, size) within limits; empty if there are none."""
         rng = np.random.default_rng(seed)
         family, count = self.family, len(self.middle)
         sizes = rng.normal(size=(DRAWN_MOTIONS, count, family.modes))
-        if family.fixed:  # some leave to one side only, as from limits
+        if family.fixed:  # some joints can leave to one side only, as at a limit
             side = np.where(self.middle < 0.0, -1.0, 1.0)
             sizes[: DRAWN_MOTIONS // 3] = side[:, None] * family.hump
         x = np.einsum("...jk,tk->...jt", sizes, family.shapes(self.time, 0))
@@ -731,12 +732,12 @@ class ExcitationSearch:
         return result[worst <= 1.0]
 
     def worst(self, motion: FourierMotion) -> Array:
-        """The largest share of any limit (m,) over ``allowed``; infinite for open loops."""
+        """The largest used fraction of any limit (m,) over ``allowed``; infinite for open loops."""
         most: Array = np.max(motion.shares / self.allowed, axis=(-2, -1))
         return np.where(np.isnan(most), np.inf, most)
 
     def scores(self, scale: RegressorScale, rows: Array) -> Array:
-        """The objective (m,), of regressors (m, T, nv, p)."""
+        """The objective (m,) of regressors (m, T, nv, p)."""
         singular = scale.singular(rows)
         if self.criterion == "condition":
             return np.asarray(np.log(singular[:, -1] / singular[:, 0]))
@@ -745,7 +746,7 @@ class ExcitationSearch:
     def cost(
         self, scale: RegressorScale, numbers: Array, penalty: float, near: FourierMotion | None
     ) -> Array:
-        """Scores and the penalty on what is beyond limits (m,); infinite where a loop opens."""
+        """Objective plus penalty on violated limits (m,); infinite if a loop opens."""
         result = np.full(len(numbers), np.inf)
         states = len(self.time) * len(scale.levels) * len(scale.basis)
         each = max(1, NUMBERS_AT_ONCE // states)
@@ -763,9 +764,9 @@ class ExcitationSearch:
     def descended(
         self, scale: RegressorScale, numbers: Array, steps: int, bar: Progress, first: int
     ) -> Array:
-        """A local minimum near a motion, which may be beyond limits by a little.
+        """A local minimum near a motion; may violate limits slightly.
 
-        The bar goes on by one from ``first``.
+        Advances the progress bar from ``first`` to ``first`` + 1.
         """
         near = self.family.along(self.time, numbers)
         done = 0
@@ -783,7 +784,7 @@ class ExcitationSearch:
         return numbers
 
     def within(self, numbers: Array, time: Array) -> FourierMotion | None:
-        """The motion at these times, made smaller until it is within limits; None if none is."""
+        """The motion at these times, reduced until it is within limits; None if that fails."""
         best, low, high = None, 0.0, 1.0
         for n in range(HALVINGS):
             share = high if n == 0 else 0.5 * (low + high)
@@ -797,7 +798,7 @@ class ExcitationSearch:
         return best
 
     def _joined(self, motion: FourierMotion) -> bool:
-        """Whether each state follows from the one before on the same branch."""
+        """Whether consecutive states are on the same branch."""
         model = self.family.model
         far = model.difference(motion.q[:-1], motion.q[1:])
         reached = integrated(model, motion.q[:-1], far)
@@ -805,9 +806,10 @@ class ExcitationSearch:
 
 
 def descend(cost: Cost, x: Array, steps: int, notify: Callable[[Array], None]) -> Array:
-    """A local minimum from x (n,) by quasi-Newton steps (BFGS), with slopes by differences.
+    """A local minimum from x (n,) by quasi-Newton steps (BFGS) with difference quotients.
 
-    ``cost`` of rows (m, n) is (m,): infinite where it is not defined, finite at x. All slopes, and
+    ``cost`` maps rows (m, n) to (m,); it may be infinite, but not at x. All differences, and all
+    steps of a line search, are evaluated in one call. ``notify`` is called with each x.
     all lengths of a step that are tried, are evaluated at once. ``notify`` is called with each x.
     """
     n = len(x)

@@ -1,4 +1,4 @@
-"""Parameters from measured motions: a fit whose every body can exist."""
+"""Identification of parameters from measured motions, with physically consistent bodies."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters, with_par
 from robomodel.model.physical import ParameterPrior
 from robomodel.tolerances import SINGULAR, TINY
 
-UNKNOWN_SHARE = 0.1  # of a parameter's assumed variance: where less of it went, it is unknown
-MOST_LISTED = 12  # of what changed
+UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown
+MOST_LISTED = 12  # number of changed parameters that are listed
 
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A calibrated number of a sensor.
+    """A calibrated quantity of a sensor or joint.
 
     Attributes:
         kind: "offset", "ratio", "constant", "static friction", "Stribeck velocity" or "delay".
-        name: The joint's, the coupling's, the actuator's or the coordinate's.
-        value: An encoder's offset [rad or m] is to be added to its reading; a coupling's ratio is
-            how far its dependent joint goes with the next; a motor's torque constant is in N m/A;
-            static friction is its excess over Coulomb's [N m or N], at a Stribeck velocity [rad/s
-            or m/s]; a delay [s] is of the forces behind the motion.
+        name: Name of the joint, coupling, actuator or coordinate.
+        value: An encoder's offset [rad or m], to be added to its reading; a coupling's ratio, of
+            its dependent joint to the next; a motor's torque constant [N m/A]; the excess of
+            static over Coulomb friction [N m or N], at a Stribeck velocity [rad/s or m/s]; or the
+            delay [s] of the forces behind the motion.
         deviation: Standard deviation of the value.
     """
 
@@ -50,7 +50,7 @@ class Calibrated:
 
     @property
     def title(self) -> str:
-        """Its description."""
+        """Its description in words."""
         what = {
             "offset": "zero of the encoder of",
             "constant": "torque constant of",
@@ -64,12 +64,12 @@ class IdentifiedGroup:
     """An identifiable combination of parameters, and its estimate.
 
     Attributes:
-        name: It in words, "damping of j1 + 81 damping of j1_rotor".
+        name: The combination in words, such as "damping of j1 + 81 damping of j1_rotor".
         value: Its value, in ``unit``.
         deviation: Standard deviation of the value.
-        unit: That of its first parameter.
-        information_gain: The share of its assumed variance that the motions took away.
-        coefficients: By parameter.
+        unit: Unit of its first parameter.
+        information_gain: The fraction of its prior variance that the data removed.
+        coefficients: Coefficients by parameter.
     """
 
     name: str
@@ -93,19 +93,19 @@ class Identified:
         model: The robot with the identified values and gear ratios.
         names: Names of the parameters.
         values: Their values (p,).
-        covariance: Of noise and of what was assumed (p, p); zero for what was held.
-        prior_covariance: Of what was assumed before any motion (p, p).
-        before: Root mean square of each coordinate (nv,), in torque's units, of measured less
-            predicted forces with the file's parameters; nan where none were measured.
+        covariance: Posterior covariance (p, p), from noise and prior; zero for held parameters.
+        prior_covariance: Prior covariance (p, p).
+        before: Root mean square of each coordinate's residual (nv,) [N m, N], measured less
+            predicted force, with the file's parameters; nan without measurements.
         sensors: Calibrated offsets, ratios and torque constants.
-        measured: All samples' forces (n, nv), nan where not measured (filtered without
+        measured: Forces of all samples (n, nv), nan where not measured (filtered without
             accelerations).
-        predicted: The same, predicted with the identified values.
-        file: The same, predicted with the file's parameters.
-        validation: As ``before``, of forces in blocks of time that the fit had not seen, nan
+        predicted: The forces predicted with the identified values.
+        file: The forces predicted with the file's parameters.
+        validation: As ``before``, for forces in blocks of time that the fit did not use; nan
             without ``folds``.
-        notes: What to know, in words.
-        suspicions: What of the measurements cannot be, in words: units, signs, limits, delays.
+        notes: Remarks on the fit, as text.
+        suspicions: Suspected errors of the measurements, as text: units, signs, limits, delays.
         times: Times of the samples (n,) [s], or None.
     """
 
@@ -126,7 +126,7 @@ class Identified:
 
     @property
     def samples(self) -> int:
-        """Number of states."""
+        """Number of samples."""
         return len(self.measured)
 
     @property
@@ -141,9 +141,9 @@ class Identified:
 
     @property
     def information_gain(self) -> Array:
-        """The share of each value's assumed variance (p,) that the motions removed.
+        """The fraction of each value's prior variance (p,) that the data removed.
 
-        0: they do not determine it, and 1: fully.
+        0: the data do not determine it; 1: they determine it fully.
         """
         before, after = np.diag(self.prior_covariance), np.diag(self.covariance)
         gain = np.clip(1.0 - after / np.where(before > 0.0, before, 1.0), 0.0, 1.0)
@@ -165,9 +165,9 @@ class Identified:
     def groups(self) -> tuple[IdentifiedGroup, ...]:
         """The identifiable combinations of parameters, with their estimates.
 
-        The rows of :func:`robomodel.base_parameters` in which something was free to change. A
-        combination may be determined where its terms are not: of a geared joint's damping and its
-        rotor's only the sum is.
+        The rows of :func:`robomodel.base_parameters` that contain a free parameter. A combination
+        may be determined although its terms are not: for example, only the sum of a geared joint's
+        damping and its rotor's is.
         """
         base = base_parameters(self.model)
         values = base.matrix @ self.values
@@ -192,13 +192,13 @@ class Identified:
         return tuple(result)
 
     def changes(self, before: Array) -> list[int]:
-        """The parameters that went further from these values than they are sure, most first.
+        """Indices of parameters by their change over its deviation, if above 1, largest first.
 
         Args:
             before: The values (p,).
 
         Returns:
-            places: Their places in ``names``.
+            places: Indices into ``names``.
         """
         spread = np.where(self.deviation > 0.0, self.deviation, np.inf)
         change = np.abs(self.values - before) / spread
@@ -207,7 +207,7 @@ class Identified:
     def interval(self, level: float = 0.95) -> Array:
         """Confidence intervals of the values, for normal errors.
 
-        Masses, losses and armatures are not below zero, whatever their deviation.
+        Lower ends of masses, losses and armatures are not negative.
 
         Args:
             level: The probability.
@@ -251,61 +251,62 @@ def identify(
     balanced: bool = False,
     folds: int = 0,
 ) -> Identified:
-    """The parameters that explain measured forces best, near the model's; all bodies can exist.
+    """Estimate the parameters from measured forces, near the model's and physically consistent.
 
-    Minimises the weighted squares of regressor · π - tau, with γ D(J‖J⁰) for each body, the
-    entropic distance of its pseudo-inertia from the model's (Lee, Wensing, Park 2020), which keeps
-    it among bodies that exist, and γ (u - 1 - log u), u = x/x⁰, for armature, damping and friction,
-    which keeps them positive. γ = 1/``prior``²: the model's values are assumed to be right to about
-    that share. Losses that it lacks (damping, say) are assumed to take 5 % of the forces, weakly.
-    Coordinates are weighted by their residuals, iteratively. Springs are the model's.
+    Minimises the weighted squares of regressor · π - tau. Each body adds γ D(J‖J⁰), the entropic
+    distance of its pseudo-inertia from the model's (Lee, Wensing, Park 2020), which keeps it
+    physically consistent; armature, damping and friction add γ (u - 1 - log u), u = x/x⁰, which
+    keeps them positive. γ = 1/``prior``², where ``prior`` is the assumed relative deviation of the
+    model's values. Losses that the model lacks (damping, for example) have a weak prior of 5 % of
+    the forces. Coordinates are weighted iteratively by their residuals. Springs are the model's.
 
     Args:
         model: The robot.
-        q: Samples (..., nq), loops closed to 1e-3. Or a log instead of the arrays:
-            ``rm.identify(model, "run.csv")``, columns by name, a data frame, or what
-            :func:`robomodel.read_log` returns.
+        q: Samples (..., nq), with loops closed to 1e-3. Or a log instead of the arrays: a path as
+            in ``rm.identify(model, "run.csv")``, columns by name, a data frame, or the result of
+            :func:`robomodel.read_log`.
         v: Velocities (..., nv).
         a: Accelerations (..., nv). None: without them, by :func:`robomodel.filtered_regressor`,
             from motions (..., T, nq) sampled every ``step`` seconds, filtered at ``cutoff``.
         tau: Forces (..., nv); nan where not measured, and 0 where nothing acts, as on a floating
             base in the air.
-        currents: Currents (..., nu) [A] of ``model.actuators``, in the place of ``tau``.
-        constants: Torque constants [N m/A] for these: the file's (None), numbers (1.0: forces at
-            the motors), by name, or "unknown" and nan for those to be identified.
-        encoders: The joints to which the columns of ``q``, ``v`` and ``a`` belong, if these are not
-            the model's coordinates: rotors' joints for encoders at motors, other joints of a
-            linkage, one for each of the robot's freedoms; loops and couplings determine the others.
+        currents: Currents (..., nu) [A] of ``model.actuators``, instead of ``tau``.
+        constants: Torque constants [N m/A] for these: the file's (None), numbers (1.0 if the
+            currents are motor forces), by name; "unknown" or nan to identify them.
+        encoders: The joints of the columns of ``q``, ``v`` and ``a``, if these are not the model's
+            coordinates: rotors' joints for encoders at motors, or other joints of a linkage, one
+            for each freedom of the robot; loops and couplings determine the other joints.
         f_ext: Measured wrenches on links, as in :func:`robomodel.rnea`; on a floating base with
             contacts ``tau`` is 0 there.
-        offsets: Offsets of encoders' zeros (True, or names of joints) are identified, too, near
-            zero (0.1 rad or 0.01 m).
-        ratios: Ratios of couplings (True, or names of couplings) are identified, too, near the
-            model's (5 %).
-        stribeck: Friction that falls from standstill on is identified, too (True: of independent
-            joints, or names of joints): F sign(w) exp(-(w/w_s)²), with F the excess of static over
-            Coulomb's friction and w_s the Stribeck velocity.
-        delays: Delays [s] of forces behind the motion (True, or names of coordinates) are
-            identified and removed, too, up to 0.25 s, near zero (0.05 s); from one motion at even
-            times, forces within 0.25 s of its ends are left out.
-        free: What may change, as kinds ("mass", "friction", or "inertial" for a body's ten), names
-            of parameters, of bodies or joints, or patterns of names ("*_rotor.*"). By default all,
-            but armatures of joints with gears or other couplings, whose rotors' inertias stand for
-            them.
+        offsets: Also identify offsets of encoders' zeros (True, or names of joints), near zero
+            (0.1 rad or 0.01 m).
+        ratios: Also identify ratios of couplings (True, or names of couplings), near the model's
+            (5 %).
+        stribeck: Also identify static friction (True for independent joints, or names of joints):
+            F sign(w) exp(-(w/w_s)²), with the excess F of static over Coulomb friction and the
+            Stribeck velocity w_s.
+        delays: Also identify and remove delays [s] of forces behind the motion (True, or names of
+            coordinates), up to 0.25 s, near zero (0.05 s). Requires one motion at even times;
+            forces within 0.25 s of its ends are not used.
+        free: The parameters that may change: kinds ("mass", "friction", or "inertial" for the ten
+            of a body), names of parameters, bodies or joints, or patterns of names ("*_rotor.*").
+            By default all, except armatures of joints with gears or other couplings, whose rotors'
+            inertias represent them.
         step: Time between samples [s], for motions without accelerations.
-        cutoff: Of their filter [Hz].
-        prior: The model's values are assumed to be right to about this share.
-        robust: Huber's loss, for outliers.
-        balanced: Bodies that are round about their axes in the model, as rotors are, stay so, and
-            the dynamics as quick.
-        folds: Cross-validation over so many blocks of time, each predicted by a fit to the others.
+        cutoff: Cut-off frequency of their filter [Hz].
+        prior: Assumed relative deviation of the model's values.
+        robust: Use Huber's loss, against outliers.
+        balanced: Bodies that are rotationally symmetric in the model, such as rotors, stay so,
+            which keeps the dynamics as fast.
+        folds: Cross-validate over this number of blocks of time, each predicted by a fit to the
+            others.
 
     Returns:
         identified: The model with these parameters, and their uncertainty.
 
     Raises:
-        ValueError: Arrays that do not fit or are no states, or in which all is zero.
-        UnknownNameError: Unknown names.
+        ValueError: Arrays do not fit, are no states, or are all zero.
+        UnknownNameError: A name is unknown.
 
     Examples:
         >>> model = rm.robots.load("belt_leg")
@@ -363,20 +364,20 @@ def identify(
 
 
 def predicted(model: Model, log: Log, *, cutoff: float = 5.0) -> Identified:
-    """The forces of a log by the model's parameters as they are, for logs that no fit has used.
+    """Predict the forces of a log with the model's parameters, for logs that no fit has used.
 
     Args:
         model: The robot, with identified parameters.
-        log: The log, of :func:`robomodel.read_log`; its forces are torques, or currents with the
-            file's torque constants.
+        log: The log from :func:`robomodel.read_log`; with forces, or currents and the file's torque
+            constants.
         cutoff: Cut-off frequency of the filter of logs without accelerations [Hz].
 
     Returns:
-        prediction: As of :func:`robomodel.identify`, with nothing free: ``residual`` is that of the
-            model, notes and suspicions are those of the log.
+        prediction: As from :func:`robomodel.identify` with nothing free: ``residual`` is the
+            model's, notes and suspicions are those of the log.
 
     Raises:
-        ValueError: Arrays that do not fit or are no states, or no forces.
+        ValueError: Arrays do not fit or are no states, or there are no forces.
     """
     step = log.even_step() if log.a is None else None
     readings = sensors(model, log, step=step, cutoff=cutoff)
@@ -414,7 +415,7 @@ def _log(
     encoders: Iterable[str] | None,
     f_ext: Mapping[str, ArrayLike] | None,
 ) -> Log:
-    """A log, or arrays as one."""
+    """The arguments of :func:`identify` as a log."""
     others = (a, tau, currents, encoders, f_ext)
     if v is not None:
         return Log(*cast(Any, (q, v, a, tau, currents, encoders, f_ext or {})))
@@ -424,7 +425,7 @@ def _log(
 
 
 def _refuse_zeros(log: Log) -> None:
-    """Raise a ValueError for a log in which nothing moves and no force is measured."""
+    """Raise a ValueError for a log without motion and forces."""
     forces = (log.tau, log.currents, *log.f_ext.values())
     if not any(np.any(np.nan_to_num(np.asarray(x, dtype=float)))
                for x in (log.v, log.a, *forces) if x is not None):  # fmt: skip
@@ -436,7 +437,7 @@ def _refuse_zeros(log: Log) -> None:
 def _checked(
     model: Model, log: Log, fit: Identified, *, recorded: bool, filtered: bool
 ) -> Identified:
-    """With notes, and of a log its times and suspicions, each of which is a RuntimeWarning, too."""
+    """Add notes; for a log also times and suspicions, each of which gives a RuntimeWarning."""
     whole = np.ndim(log.v) == 2 and fit.samples == len(log.v)
     notes = [*fit.notes, *log.notes, *gap_notes(model.dof_names, fit.measured, filtered)]
     if log.encoders is None and whole:
@@ -456,7 +457,7 @@ def _checked(
 
 
 def _folds(folds: int, count: int) -> list[Array]:
-    """The samples of each block of time."""
+    """The indices of the samples in each block of time."""
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 0 or folds == 1:
         raise ValueError(f"folds is 0 or at least 2, got {folds!r}")
     if folds > count:
@@ -467,7 +468,7 @@ def _folds(folds: int, count: int) -> list[Array]:
 def _validated(
     data: Data, readings: Sensors, assumed: ParameterPrior, blocks: list[Array]
 ) -> Array:
-    """Root mean squares (nv,) of what fits to all other blocks leave in each."""
+    """Root mean squares (nv,) of the residuals in each block, predicted by fits to the others."""
     error = np.zeros(data.forces.shape)
     for block in blocks:
         others = data.measured.copy()
@@ -481,7 +482,7 @@ def _validated(
 
 
 def unit_of(model: Model, name: str) -> str:
-    """The unit of a parameter, "N m s/rad" of a revolute joint's damping."""
+    """The unit of a parameter, such as "N m s/rad" of a revolute joint's damping."""
     owner, _, kind = name.rpartition(".")
     if kind in INERTIAL:
         return "kg" if kind == "mass" else "kg m" if kind.startswith("m") else "kg m²"
@@ -490,27 +491,27 @@ def unit_of(model: Model, name: str) -> str:
     return {"armature": units.inertia, "damping": damping, "friction": units.force}[kind]
 
 
-# ---- whether a log can be of this robot ----------------------------------------------------------
+# ---- plausibility of a log -----------------------------------------------------------------------
 
 
 DEGREES = 180.0 / math.pi
-SAME_SIGNAL = 0.9  # correlation from which two signals are one, but for their scale
-SCALE_OFF = 0.2  # of a scale: how far it may be off
-LIMIT_SLACK = 0.02  # of a limit's range, or of a velocity limit: what is measured may be beyond it
-LATE = 20  # samples of delay that are tried
-UNITS = 8.0  # times, or less than its inverse: forces in N mm, N cm, kgf cm
-UNEXPLAINED = 0.7  # of the forces' root mean square: the largest plausible residual
-BETTER = 0.5  # of the residual variance: a correction must leave less
-SLOW = (0.02, 0.05, 0.1, 0.2)  # of the largest speed: widths of Stribeck's peak that are tried
-LEAST_SAMPLES = 16  # samples, and of them at low speeds
-ALONE = 1e-6  # of a column's square: what others must leave of it
-CHANCE = 6.0  # deviations: what a coefficient must exceed
-QUARTER = 0.25  # of a sample: the least delay that is noted
-LONG_LOG = 100  # samples, from which a delay can be told from chance
+SAME_SIGNAL = 0.9  # least correlation of two signals that differ by a scale only
+SCALE_OFF = 0.2  # accepted relative error of such a scale
+LIMIT_SLACK = 0.02  # accepted violation, relative to a limit's range or to a velocity limit
+LATE = 20  # largest delay in samples that is tried
+UNITS = 8.0  # ratio of forces, or its inverse, that suggests other units: N mm, N cm, kgf cm
+UNEXPLAINED = 0.7  # largest plausible residual, relative to the root mean square of the forces
+BETTER = 0.5  # a correction must reduce the residual variance below this fraction
+SLOW = (0.02, 0.05, 0.1, 0.2)  # widths of Stribeck's peak, relative to the largest speed
+LEAST_SAMPLES = 16  # least number of samples, also at low speeds
+ALONE = 1e-6  # least remainder of a column's square beside the others
+CHANCE = 6.0  # number of deviations that a significant coefficient must exceed
+QUARTER = 0.25  # smallest delay that is noted, in samples
+LONG_LOG = 100  # least number of samples to detect a delay
 
 
 def state_warnings(model: Model, log: Log) -> list[str]:
-    """Implausible positions and velocities of a log: units, signs, broken limits."""
+    """Warnings on implausible positions and velocities of a log: units, signs, violated limits."""
     turned, slid, reversed_, scaled, beyond, fast = [], [], [], [], [], []
     for joint, x, w in _single(model, log):
         gain = _rate_gain(x, w, log.step) or 1.0
@@ -569,7 +570,7 @@ def _single(model: Model, log: Log) -> Iterator[tuple[Joint, Array, Array]]:
 
 
 def _rate_gain(x: Array, w: Array, step: float | None) -> float | None:
-    """Rate of positions relative to the velocities w; None where they are not correlated."""
+    """Slope of the positions' rate over the velocities w; None if they are not correlated."""
     if step is None or not math.isfinite(step) or len(x) < LEAST_SAMPLES:
         return None
     change, speed = (x[2:] - x[:-2]) / (2.0 * step), w[1:-1]
@@ -583,11 +584,12 @@ def _rate_gain(x: Array, w: Array, step: float | None) -> float | None:
 def force_warnings(
     names: Sequence[str], measured: Array, predicted: Array, fitted: Array, step: float | None
 ) -> list[str]:
-    """Implausible measured forces (n, nv), compared with those by the file's parameters.
+    """Warnings on implausible measured forces (n, nv), compared with those of the file's
+    parameters.
 
-    ``fitted``: forces with the identified parameters. Other friction than the file's looks like a
-    delay, but is identified, so that a delay must explain the forces better than these.
-    ``step``: between samples of one motion [s], None where they are not at even times.
+    ``fitted``: forces with the identified parameters. Friction that differs from the file's looks
+    like a delay but is identified, so a delay must explain the forces better than these.
+    ``step``: time between samples [s] of one motion, None if samples are not at even times.
     """
     signs: list[str] = []
     zero: list[str] = []
@@ -644,12 +646,12 @@ def force_warnings(
 
 
 def _longest(count: int) -> int:
-    """The most samples of delay that are tried."""
+    """The largest delay, in samples, that is tried."""
     return min(LATE, count // 10)
 
 
 def _lag(m: Array, p: Array, f: Array) -> int:
-    """By how many samples m comes after p; 0 where none explains it clearly better, also than f."""
+    """The delay of m after p in samples; 0 if none is clearly better, also than f."""
     if len(m) < LONG_LOG:
         return 0
     most = _longest(len(m))
@@ -671,7 +673,7 @@ def _lag(m: Array, p: Array, f: Array) -> int:
 
 
 def gap_notes(names: Sequence[str], measured: Array, filtered: bool) -> list[str]:
-    """Coordinates of which some measured forces (n, nv) are nan, and what that means."""
+    """Notes on coordinates with missing forces (n, nv)."""
     missing = np.isnan(measured).sum(axis=0)
     some = [
         f"{name} ({n})" for name, n in zip(names, missing, strict=True) if 0 < n < len(measured)
@@ -683,7 +685,7 @@ def gap_notes(names: Sequence[str], measured: Array, filtered: bool) -> list[str
 
 
 def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:
-    """Coordinates whose residual forces (n, nv) rise towards standstill, as Stribeck's do."""
+    """Notes on coordinates whose residual forces (n, nv) rise towards standstill (Stribeck)."""
     result = []
     for i, name in enumerate(names):
         there = np.isfinite(error[:, i])
@@ -694,7 +696,7 @@ def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:
         for share in SLOW:
             peak = np.sign(w) * np.exp(-((w / (share * fastest)) ** 2))
             slow = np.count_nonzero(np.abs(w) < share * fastest)
-            # together with Coulomb's and viscous friction, which explain a part of the peak
+            # fitted with Coulomb and viscous friction, which explain a part of the peak
             height = _coefficient(peak, np.stack([np.sign(w), w], axis=1), e)
             if slow >= LEAST_SAMPLES and height is not None and height > 0.0:
                 result.append(f"{name} (below {share * fastest:.2g})")
@@ -711,9 +713,9 @@ def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:
 def delay_notes(
     names: Sequence[str], measured: Array, predicted: Array, rows: Array, step: float
 ) -> list[str]:
-    """Coordinates whose forces (n, nv) come late, by the rate of the predicted forces.
+    """Notes on coordinates whose forces (n, nv) are late, from the rate of the predicted forces.
 
-    Together with all parameters, which explain a part of a delay: ``rows`` (n, nv, p).
+    Fitted with all parameters, which explain a part of a delay: ``rows`` (n, nv, p).
     """
     result = []
     for i, name in enumerate(names):
@@ -732,9 +734,9 @@ def delay_notes(
 
 
 def _coefficient(column: Array, others: Array, error: Array) -> float | None:
-    """The coefficient of a column in residuals (n,) beside others; None where it may be chance.
+    """The coefficient of a column in residuals (n,), beside others; None if not significant.
 
-    Residuals are correlated in time, so that fewer of them count.
+    Residuals are correlated in time, which reduces the effective number of samples.
     """
     scale = np.maximum(np.linalg.norm(others, axis=0), TINY)
     both = np.stack([column, error], axis=1)

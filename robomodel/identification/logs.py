@@ -1,4 +1,4 @@
-"""Logs of motions: tables whose columns are named after a robot's coordinates, and ROS's bags."""
+"""Logs of motions: tables with columns named after a robot's coordinates, and ROS bags."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from robomodel.model.elements import position_names
 from robomodel.model.joints import Array
 from robomodel.tolerances import SINGULAR
 
-EVEN = 0.01  # of the time between samples: how far it may differ
-JITTER = 0.5  # of the time between samples: up to which they are brought to even times
+EVEN = 0.01  # accepted deviation of steps, relative to the mean, for even times
+JITTER = 0.5  # largest deviation, relative to the step, that is interpolated to even times
 ENDS = ("mx", "my", "mz", "fx", "fy", "fz")
 KINDS = {"q": "positions", "v": "velocities", "a": "accelerations", "tau": "forces"}
 BAGS = (".mcap", ".bag", ".db3")
@@ -42,21 +42,21 @@ STATE, WRENCH = "sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """A motion, as :func:`robomodel.identify` takes it.
+    """A measured motion, as input of :func:`robomodel.identify`.
 
     Attributes:
         q: Positions (T, ·) of all coordinates, or of the ``encoders``' joints.
         v: Velocities of the same.
-        a: Accelerations of the same; None where the log has none.
-        tau: Forces (T, nv), nan where not measured, or None beside ``currents``.
+        a: Accelerations of the same; None if the log has none.
+        tau: Forces (T, nv), nan where not measured; None if the log has ``currents``.
         currents: Currents (T, nu) [A].
-        encoders: The joints that were measured in the place of the coordinates.
+        encoders: The measured joints, if these are not the coordinates.
         f_ext: Measured wrenches on links (T, 6).
-        step: Seconds between samples, nan where they are not even, None where there is no time.
-        unused: Columns, or topics, that are ignored.
-        times: Times of the samples (T,) [s], from 0 on; None where there is no time.
-        notes: Changes of the samples, in words.
-        uneven: Why samples are not at even times, with file and line; None where they are.
+        step: Time between samples [s], nan if it varies, None without times.
+        unused: Ignored columns or topics.
+        times: Times of the samples (T,) [s], from 0; None without times.
+        notes: Changes that were made to the samples, as text.
+        uneven: Why samples are not at even times, with file and line; None if they are.
     """
 
     q: Array
@@ -73,7 +73,7 @@ class Log:
     uneven: DescriptionError | None = None
 
     def even_step(self) -> float:
-        """``step``; ValueError without times, DescriptionError where they are not even."""
+        """``step``; raises ValueError without times, DescriptionError if they are uneven."""
         if self.uneven is not None:
             raise self.uneven
         if self.step is None or math.isnan(self.step):
@@ -87,11 +87,11 @@ class Log:
 
 @dataclass(frozen=True)
 class _Table:
-    """Columns by name, where each row stands, and which columns were used."""
+    """Columns by name, the line of each row, and the columns that were used."""
 
     file: str
     columns: dict[str, Array]
-    rows: Sequence[int] | None = None  # lines of a file
+    rows: Sequence[int] | None = None  # lines of the file
     ignored: tuple[str, ...] = ()
     used: set[str] = field(default_factory=lambda: {"time"})
 
@@ -99,7 +99,7 @@ class _Table:
         return all(f"{kind}.{name}" in self.columns for name in names)
 
     def selected(self, kind: str, names: Sequence[str]) -> Array:
-        """These columns (T, ·), all of them finite."""
+        """These columns (T, ·); raises unless all are present and finite."""
         labels = [f"{kind}.{name}" for name in names]
         if missing := [name for name in labels if name not in self.columns]:
             hint = did_you_mean(missing[0], list(self.columns))
@@ -130,9 +130,9 @@ class _Table:
 
 @dataclass(frozen=True)
 class CalibrationReadings:
-    """What :func:`robomodel.calibrate` takes, from a file: joints, positions, frames.
+    """Input of :func:`robomodel.calibrate` from a file: joints, positions, frames.
 
-    ``unused``: columns that are neither.
+    ``unused``: names of the other columns.
     """
 
     sensors: tuple[str, ...]
@@ -144,10 +144,10 @@ class CalibrationReadings:
 def read_readings(
     model: Model, source: object, *, rename: Mapping[str, str] | None = None
 ) -> CalibrationReadings:
-    """Positions of joints and frames from a file or a table, empty where none were measured.
+    """Read positions of joints and frames from a file or a table; empty cells are not measured.
 
-    Columns: ``q.JOINT`` of joints with one freedom, and ``p.LINK.x .y .z``, where a link's origin
-    is in the world. DescriptionError for files that hold none.
+    Columns: ``q.JOINT`` of joints with one freedom, and ``p.LINK.x .y .z``, the world position of a
+    link's origin. Raises DescriptionError for files that have none of these.
     """
     table = _read(source, None, rename)
     joints = tuple(j.name for j in model.joints if j.nv == 1 and f"q.{j.name}" in table.columns)
@@ -178,11 +178,11 @@ KIND_WORDS = {
     "a": ("acceleration", "accelerations", "acc", "a", "qdd", "ddq"),
     "tau": ("effort", "torque", "force", "tau", "trq"),
 }
-"""How other programs call the kinds of columns."""
+"""Words for the kinds of columns in other programs."""
 
 
 def _column_like(label: str, columns: Iterable[str]) -> str:
-    """The column of another naming that has this kind and joint, as position_pan; "" if none."""
+    """The column in another convention for this kind and joint, such as position_pan; else ""."""
     kind, _, joint = label.partition(".")
     for column in columns:
         rest, match, after = column.partition(joint)
@@ -200,39 +200,38 @@ def read_log(
     velocities: float | None = None,
     rename: Mapping[str, str] | None = None,
 ) -> Log:
-    """A measured motion from a file or a table.
+    """Read a measured motion from a file or a table.
 
-    Columns: ``time`` [s]; ``v.NAME`` by ``model.dof_names``, or of as many other joints (rotors',
-    where encoders sit at motors); ``q.NAME`` of the same joints, by the labels of positions;
-    ``a.NAME`` of the same, or none at all; ``tau.NAME``, of rotors' and other dependent joints,
-    too, or ``current.ACTUATOR`` [A]; ``wrench.LINK.mx .my .mz .fx .fy .fz``, in the link's axes
-    about its origin. Forces that the log does not have are unknown (nan), a floating base's zero.
+    Columns: ``time`` [s]; ``v.NAME`` by ``model.dof_names``, or of the same number of other joints
+    (of rotors, for encoders at motors); ``q.NAME`` of the same joints; ``a.NAME`` of the same, or
+    none at all; ``tau.NAME``, also of rotors and other dependent joints, or ``current.ACTUATOR``
+    [A]; ``wrench.LINK.mx .my .mz .fx .fy .fz``, in the link's axes about its origin. Forces without
+    a column are unknown (nan), those of a floating base zero.
 
-    What :meth:`Trajectory.to_csv` writes, with ``q:NAME`` for ``q.NAME``, is read as well.
+    Files written by :meth:`Trajectory.to_csv`, with ``q:NAME`` for ``q.NAME``, are read as well.
 
-    Of bags, ``sensor_msgs/JointState`` gives q, v and tau of the joints that it names, brought to
-    even times by interpolation, and ``geometry_msgs/WrenchStamped`` wrenches on the links after
-    which their frames are named.
+    From bags, ``sensor_msgs/JointState`` gives q, v and tau of its joints, interpolated to even
+    times, and ``geometry_msgs/WrenchStamped`` the wrenches on the links that their frames name.
 
     Args:
         model: The robot.
-        source: A path to CSV with a header, Parquet (``.parquet``), or a bag of ROS 1 or 2
-            (``.bag``, ``.mcap``, ``.db3`` or its folder); or columns by name: a dict of arrays, a
+        source: Path of a CSV file with a header, of Parquet (``.parquet``), or of a ROS 1 or 2 bag
+            (``.bag``, ``.mcap``, ``.db3`` or its folder); or columns by name: a dict of arrays or a
             data frame. Parquet and bags need the extra ``logs``.
-        topic: Of a bag, that of the joints, if there are several.
-        velocities: Of a log that has positions at even times and no velocities, these follow from
-            them: by a filter without a lag, up to this frequency [Hz], some five times that of
-            the motion. Without it such logs are refused.
-        rename: Columns of other names, as {"position_pan": "q.pan"}.
+        topic: The bag's topic of the joints, if there are several.
+        velocities: Cut-off frequency [Hz] to compute missing velocities from positions at even
+            times, by a filter without lag; about five times the frequency of the motion. Without
+            it, logs without velocities are refused.
+        rename: New names of columns, as in {"position_pan": "q.pan"}.
 
     Returns:
         log: The motion.
 
     Raises:
-        DescriptionError: What is missing or no number, with file and line.
-        ValueError: ``velocities`` that the rate of samples, or their number, does not allow.
+        DescriptionError: A column is missing or not numeric, with file and line.
+        ValueError: ``velocities`` does not fit the sampling rate or the number of samples.
         ClosureError: Loops do not close.
-        ImportError: The packages that are needed are not installed.
+        ImportError: A required package is not installed.
 
     Examples:
         >>> model = rm.robots.load("belt_leg")
@@ -292,22 +291,22 @@ def read_log(
 def read_positions(
     model: Model, source: object, *, topic: str | None = None
 ) -> tuple[Array, Array]:
-    """Configurations over time, from a log that may have nothing else.
+    """Read configurations over time, from a log that may have no other columns.
 
     Args:
         model: The robot.
-        source: As of :func:`read_log`; columns are ``time`` and ``q.NAME``, of the coordinates or
-            of as many other joints.
-        topic: As of :func:`read_log`.
+        source: As in :func:`read_log`, with columns ``time`` and ``q.NAME``, of the coordinates or
+            of the same number of other joints.
+        topic: As in :func:`read_log`.
 
     Returns:
         times: Times (T,) [s], from 0 on.
         q: Configurations (T, nq).
 
     Raises:
-        DescriptionError: What is missing or no number, with file and line.
+        DescriptionError: A column is missing or not numeric, with file and line.
         ClosureError: Loops do not close.
-        ImportError: The packages that are needed are not installed.
+        ImportError: A required package is not installed.
     """
     table = _read(source, topic)
     if "time" not in table.columns:
@@ -325,11 +324,11 @@ def read_positions(
     return time - time[0], q
 
 
-# ---- what the columns are of ---------------------------------------------------------------------
+# ---- columns -------------------------------------------------------------------------------------
 
 
 def _labels(model: Model, joints: Sequence[str], all_names: Sequence[str]) -> list[str]:
-    """The columns of these joints: a joint's name, or those that begin with it."""
+    """The column names of these joints: the joint's name, or those that begin with it."""
     result: list[str] = []
     for joint in joints:
         result += [name for name in all_names if name.startswith(f"{joint}.")] or [joint]
@@ -337,13 +336,13 @@ def _labels(model: Model, joints: Sequence[str], all_names: Sequence[str]) -> li
 
 
 def _needed(model: Model) -> list[str]:
-    """Positions that determine a configuration: of linkages those of independent joints."""
+    """Names of positions that determine a configuration: in linkages, of independent joints."""
     loose = {joint.name for joint in model.joints if joint.nq == 1 and not joint.independent}
     return [name for name in position_names(model) if name not in loose]
 
 
 def _configurations(model: Model, table: _Table) -> Array:
-    """Configurations (T, nq), from all positions or from those that are enough."""
+    """Configurations (T, nq) from all positions, or from a sufficient set."""
     every, needed = position_names(model), _needed(model)
     if table.has("q", every):
         return table.selected("q", every)
@@ -352,7 +351,7 @@ def _configurations(model: Model, table: _Table) -> Array:
 
 
 def _encoders(model: Model, table: _Table, kind: str) -> tuple[str, ...] | None:
-    """The joints whose rates ("v") or positions ("q") the log has and which determine all."""
+    """The joints with rates ("v") or positions ("q") in the log that determine all others."""
     all_names = model.dof_names if kind == "v" else position_names(model)
     g = model.constraint_jacobian(model.neutral())
     result: list[str] = []
@@ -394,7 +393,7 @@ def _carried(
     encoders: tuple[str, ...] | None,
     forces: Mapping[str, Array],
 ) -> Array:
-    """Forces (T, nv) of all coordinates: those on dependent joints go through G."""
+    """Forces (T, nv) on the coordinates; those on dependent joints are mapped by Gᵀ."""
     base = f"{model.floating_base}."
     others = [name for name in forces if name not in model.dof_names]
     tau = np.zeros((len(q), model.nv))
@@ -415,17 +414,17 @@ def _carried(
 
 
 def _followed(table: _Table, model: Model, joints: Sequence[str], rows: Array) -> Array:
-    """Configurations where these joints stand in rows of a table, each from the one before."""
+    """Configurations with these joint positions in the rows, each continuing the previous one."""
     result: list[Array] = []
     try:
-        result.extend(following(model, joints, rows))  # keeps those before the one that fails
+        result.extend(following(model, joints, rows))  # keeps those before a failure
     except ClosureError as error:
         raise table.wrong(str(error), len(result)) from None
     return np.array(result)
 
 
 def _step(table: _Table, time: Array) -> float | None:
-    """Seconds between samples; nan where they are not even, None of a single one."""
+    """Time between samples [s]; nan if it varies, None for a single sample."""
     steps = np.diff(time)
     if not len(steps):
         return None
@@ -437,11 +436,11 @@ def _step(table: _Table, time: Array) -> float | None:
 
 
 def _evenly(table: _Table) -> tuple[_Table, list[str], DescriptionError | None]:
-    """The table at even times, as filters need them, what was done to it, and why it was not.
+    """The table at even times, as filters need, notes on the change, or why it is uneven.
 
-    Times that jitter are brought to even ones by interpolation. A table stays as it is where a
-    sample comes more than half a step late or early, as adaptive steps of a simulation do: its
-    motion can be read, and what needs even times raises the error, which names the first sample.
+    Times with jitter are interpolated to even ones. A table is unchanged if a sample is more than
+    half a step late or early, as with adaptive steps of a simulation: its motion can be read, and
+    functions that need even times raise the error, which names the first such sample.
     """
     time = table.columns["time"]
     if not math.isnan(_step(table, time) or 0.0):
@@ -471,7 +470,7 @@ def _evenly(table: _Table) -> tuple[_Table, list[str], DescriptionError | None]:
 
 
 def _read(source: object, topic: str | None, rename: Mapping[str, str] | None = None) -> _Table:
-    """The table, its columns named as of a log; those of simulated motions are q:NAME and so on."""
+    """The table with a log's column names; those of simulated motions are q:NAME and so on."""
     table = _loaded(source, topic)
     renamed = dict(rename or {})
     check_names(renamed, table.columns, "rename: no column ", error=UnknownNameError)
@@ -484,7 +483,7 @@ def _read(source: object, topic: str | None, rename: Mapping[str, str] | None = 
 
 
 def _repeated(names: Sequence[str]) -> str | None:
-    """The first name that stands twice."""
+    """The first repeated name."""
     return next((name for name, times in Counter(names).items() if times > 1), None)
 
 
@@ -508,7 +507,7 @@ def _loaded(source: object, topic: str | None) -> _Table:
 
 
 def _of_table(table: Any, file: str = "<table>") -> _Table:
-    """The table of a mapping of columns, or of a data frame."""
+    """The table from a mapping of columns, or from a data frame."""
     names = getattr(table, "column_names", None) or getattr(table, "columns", None)
     if names is None and not isinstance(table, Mapping):
         raise TypeError(
@@ -530,7 +529,7 @@ def _of_table(table: Any, file: str = "<table>") -> _Table:
 
 
 def _bag(path: Path, topic: str | None) -> _Table:
-    """JointState and WrenchStamped messages of a bag, at even times."""
+    """The table from JointState and WrenchStamped messages of a bag, at even times."""
     try:
         from rosbags.highlevel import AnyReader, AnyReaderError
         from rosbags.typesys import Stores, get_typestore
@@ -571,7 +570,7 @@ def _bag(path: Path, topic: str | None) -> _Table:
 
 
 def _values(message: Any, kind: str) -> Iterator[tuple[str, float]]:
-    """Columns of one message."""
+    """The columns and values of a message."""
     if kind == WRENCH:
         link, wrench = message.header.frame_id, message.wrench
         for end in ENDS:
@@ -580,14 +579,14 @@ def _values(message: Any, kind: str) -> Iterator[tuple[str, float]]:
         return
     for label, values in (("q", message.position), ("v", message.velocity),
                           ("tau", message.effort)):  # fmt: skip
-        if len(values) == len(message.name):  # or empty
+        if len(values) == len(message.name):  # otherwise empty
             yield from (
                 (f"{label}.{n}", float(x)) for n, x in zip(message.name, values, strict=True)
             )
 
 
 def _even(series: Mapping[str, tuple[list[float], list[float]]]) -> dict[str, Array]:
-    """All at the same even times, while all are there, as many as the joints' messages."""
+    """All series interpolated at the same even times in their common range."""
     clocks = {name: np.array(times) for name, (times, _) in series.items()}
     order = {name: np.argsort(clock, kind="stable") for name, clock in clocks.items()}
     clocks = {name: clock[order[name]] for name, clock in clocks.items()}
@@ -605,7 +604,7 @@ def _even(series: Mapping[str, tuple[list[float], list[float]]]) -> dict[str, Ar
 
 
 def _csv(path: Path) -> _Table:
-    """Empty cells are nan."""
+    """The table from a CSV file; empty cells are nan."""
 
     def wrong(line: int, message: str) -> DescriptionError:
         return DescriptionError(message, Source(str(path), line))
@@ -645,7 +644,7 @@ def _csv(path: Path) -> _Table:
 
 
 def _number(text: str) -> float:
-    """A cell; nan if it is empty, inf if it is no number."""
+    """The number in a cell; nan if it is empty, inf if it is no number."""
     try:
         return float(text) if text.strip() else math.nan
     except ValueError:
@@ -661,9 +660,9 @@ ORDER = 4  # of the filter, in each direction
 def velocities_of(
     model: Model, q: Array, encoders: Sequence[str] | None, step: float | None, cutoff: float
 ) -> Array:
-    """Velocities (T, ·) of all coordinates, or of the joints of ``encoders``, from positions q.
+    """Velocities (T, ·) of all coordinates, or of the joints ``encoders``, from positions q.
 
-    ``step``: between samples [s], nan where they are not even, None where there are no times.
+    ``step``: time between samples [s], nan if it varies, None without times.
     """
     if step is None or math.isnan(step):
         raise ValueError("velocities from positions need a column 'time', and even times")
@@ -676,14 +675,14 @@ def velocities_of(
 
 
 def smooth_velocities(model: Model, q: Array, step: float, cutoff: float) -> Array:
-    """Velocities (T, nv) of configurations (T, nq) that are ``step`` apart, without a lag.
+    """Velocities (T, nv) of configurations (T, nq) that are ``step`` apart, without lag.
 
-    Butterworth's low-pass of fourth order, forwards and backwards in time, and the slopes of a
-    cubic spline through what it leaves, as is usual before identification (M. Gautier, *Dynamic
-    identification of robots with power model*, ICRA 1997). What is as fast as a fifth of
-    ``cutoff`` [Hz] loses 3e-6 of its size, and what is as fast as ``cutoff`` half of it; the first
-    and last 1 / ``cutoff`` are less exact. ValueError where ``cutoff`` is not between zero and half
-    of the rate of samples, or where there are too few of them.
+    A fourth-order Butterworth low-pass filter, forwards and backwards in time, followed by the
+    slopes of a cubic spline, as is usual before identification (M. Gautier, *Dynamic identification
+    of robots with power model*, ICRA 1997). The amplitude falls by 3e-6 at a fifth of ``cutoff``
+    [Hz] and by half at ``cutoff``; the first and last 1 / ``cutoff`` are less precise. Raises
+    ValueError unless ``cutoff`` is between zero and half of the sampling rate, and if there are too
+    few samples.
     """
     from scipy.interpolate import CubicSpline
     from scipy.signal import butter, sosfiltfilt

@@ -1,8 +1,8 @@
-"""Readings of a motion: encoders at joints or motors, currents, wrenches, and their calibration.
+"""Measurements of a motion: encoders at joints or motors, currents, wrenches; their calibration.
 
-Unknown zeros of encoders, gear ratios and torque constants enter forces and regressors in other
-ways than the parameters do. They are few, and good guesses exist: their effect is computed by
-differences, about the values that they have so far.
+Unknown zeros of encoders, gear ratios and torque constants do not enter forces and regressors
+linearly as the parameters do. They are few, and good guesses exist, so their effect is computed by
+differences about their current values.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from robomodel.tolerances import DIFFERENCE, OPEN, SINGULAR, TINY
 if TYPE_CHECKING:
     from robomodel.identification.logs import Log
 
-TYPED = 1e-3  # of loops and quaternions: how far measured positions may leave them open
-ZERO = (0.1, 0.01)  # rad, m: assumed deviation of an encoder's zero, times a gear's ratio
-RATIO = 0.05  # and the relative one of a gear's ratio
-CONSTANT = 0.3  # of a torque constant that the file gives
-ASSUMED_CONSTANT = 3.0  # of one that nothing gives
-STRIBECK = 0.1  # of the largest speed: the assumed Stribeck velocity
-SPREAD = 1.0  # of it, as a logarithm, and of static friction in units of the forces
-ASSUMED_DELAY = 0.05  # s: assumed deviation of a delay
-DELAY_UNIT = 0.01  # s
-LATEST = 0.25  # s: the longest delay; forces so near both ends of a log are left out
+TYPED = 1e-3  # accepted error of loops and of quaternions' norms in measured positions
+ZERO = (0.1, 0.01)  # assumed deviation of an encoder's zero [rad, m], times the gear ratio
+RATIO = 0.05  # assumed relative deviation of a gear ratio
+CONSTANT = 0.3  # assumed relative deviation of a torque constant in the file
+ASSUMED_CONSTANT = 3.0  # the same of a torque constant that is not in the file
+STRIBECK = 0.1  # assumed Stribeck velocity, relative to the largest speed
+SPREAD = 1.0  # deviation of its logarithm, and of static friction in units of the forces
+ASSUMED_DELAY = 0.05  # assumed deviation of a delay [s]
+DELAY_UNIT = 0.01  # unit of delays [s]
+LATEST = 0.25  # longest delay [s]; forces within this time of both ends of a log are not used
 LINEAR = ("offset", "delay", "static friction")
 
 Wrenches = Mapping[str, ArrayLike]
@@ -57,12 +57,12 @@ Wrenches = Mapping[str, ArrayLike]
 
 @dataclass(frozen=True, slots=True)
 class CalibrationParameter:
-    """An unknown number of a sensor, as a deviation from its nominal value.
+    """An unknown quantity of a sensor, as a deviation from its nominal value.
 
     ``kind``: "offset" of an encoder (to be added to its reading), "delay" of a coordinate's force
-    and "static friction" of a joint in units of ``nominal``; "ratio" of a coupling, "constant" of a
-    motor and "Stribeck velocity" of a joint, of these the logarithm of a factor of ``nominal``. All
-    are 0 to begin with. ``deviation``: what is assumed of it.
+    or "static friction" of a joint, in units of ``nominal``; "ratio" of a coupling, "constant" of a
+    motor or "Stribeck velocity" of a joint, as the logarithm of a factor of ``nominal``. All start
+    at 0. ``deviation``: the assumed standard deviation.
     """
 
     kind: str
@@ -71,11 +71,11 @@ class CalibrationParameter:
     nominal: float = 1.0
 
     def value(self, x: float) -> float:
-        """The value in its unit."""
+        """The value in its unit, at the deviation x."""
         return self.nominal * (x if self.kind in LINEAR else math.exp(x))
 
     def slope(self, x: float) -> float:
-        """By x."""
+        """The derivative of the value by x."""
         return self.nominal if self.kind in LINEAR else abs(self.value(x))
 
 
@@ -83,9 +83,10 @@ class CalibrationParameter:
 class Sensors:
     """A measured motion: arrays (..., ·) of one batch; see :func:`robomodel.identify`.
 
-    ``place``, ``rate`` and ``pull`` are of the ``encoders``' joints, or of all coordinates where
-    these are None. ``drive``: forces (..., nv), or currents (..., nu) with ``constants`` (nu,).
-    ``step``: between samples that are filtered; ``interval``: between samples in any case.
+    ``place``, ``rate`` and ``pull``: positions, velocities and accelerations of the joints
+    ``encoders``, or of all coordinates if these are None. ``drive``: forces (..., nv), or currents
+    (..., nu) with ``constants`` (nu,). ``step``: time between samples that are filtered;
+    ``interval``: time between samples in any case.
     """
 
     model: Model
@@ -103,20 +104,20 @@ class Sensors:
 
     @property
     def share(self) -> float:
-        """The share of samples that counts: filtered noise is correlated over a lag."""
+        """The effective fraction of samples: filtered noise is correlated over the filter's lag."""
         if self.pull is not None or self.step is None:
             return 1.0
         return math.tanh(math.pi * self.cutoff * self.step)
 
     @cached_property
     def closed(self) -> Array:
-        """Configurations (..., nq) by the encoders, loops closed one after the other."""
+        """Configurations (..., nq) from the encoders, with loops closed."""
         if self.encoders is None:
             return self.place
         return followed(self.model, self.encoders, self.place)
 
     def at(self, x: Array) -> tuple[Array, Array, Model]:
-        """Rows (n, nv, p), forces (n, nv), nan where not measured, and the model, at unknowns x."""
+        """Rows (n, nv, p), forces (n, nv), nan if not measured, and the model at unknowns x."""
         factors = {u.name: math.exp(e) for u, e in self._of("ratio", x)}
         model = with_ratios(self.model, factors) if any(v != 1.0 for v in factors.values()) else (
             self.model
@@ -147,7 +148,7 @@ class Sensors:
         return rows.reshape(-1, *rows.shape[-2:]), force.reshape(-1, model.nv), model
 
     def _in_time(self, force: Array, x: Array) -> Array:
-        """Forces (T, nv) as they were when the motion was measured, without their delays."""
+        """Forces (T, nv) at the times of the motion, with their delays removed."""
         delays = self._of("delay", x)
         if not delays:
             return force
@@ -164,11 +165,11 @@ class Sensors:
         return result
 
     def _stribeck(self, model: Model, q: Array, v: Array, x: Array) -> Array | float:
-        """Forces (..., nv) of the friction that falls from standstill on, at the joints' rates w.
+        """Forces (..., nv) of static friction at the joints' rates w.
 
         F sign(w) exp(-(w/w_s)²) (B. Armstrong-Hélouvry, P. Dupont and C. Canudas de Wit, *A survey
         of models, analysis tools and compensation methods for the control of machines with
-        friction*, Automatica 30, 1994), with F the excess of static over Coulomb's friction.
+        friction*, Automatica 30, 1994), with the excess F of static over Coulomb friction.
         """
         scales = {u.name: u.value(e) for u, e in self._of("Stribeck velocity", x)}
         if not scales:
@@ -183,7 +184,7 @@ class Sensors:
         return result
 
     def slopes(self, x: Array, values: Array, error: Array) -> Array:
-        """Slopes of rows · values - forces by each unknown (n, nv, ·); at x it is ``error``."""
+        """Derivatives of rows · values - forces (at x: ``error``) by each unknown (n, nv, ·)."""
         columns = []
         for i in range(len(x)):
             moved = x.copy()
@@ -193,7 +194,7 @@ class Sensors:
         return np.stack(columns, axis=-1) if columns else np.zeros((*error.shape, 0))
 
     def shares(self) -> Array:
-        """The share of each coordinate's force that depends on each torque constant (nv, ·)."""
+        """The fraction of each coordinate's force that depends on each torque constant (nv, ·)."""
         result = np.zeros((self.model.nv, len(self.unknowns)))
         if self.constants is None:
             return result
@@ -231,7 +232,7 @@ class Sensors:
     def _state(
         self, model: Model, offsets: Mapping[str, float]
     ) -> tuple[Array, Array, Array | None]:
-        """(q, v, a), encoders' zeros moved; a None where it is not measured."""
+        """(q, v, a) with encoders' zeros moved; a is None if it is not measured."""
         if self.encoders is None:
             q = self.closed
             if model is not self.model and any(c.implicit for c in model.clusters):
@@ -270,10 +271,10 @@ class Sensors:
 
 @dataclass(frozen=True)
 class _Encoders:
-    """Positions of joints of one freedom as what shall be read; others stay.
+    """Newton's target: positions of joints of one freedom are read; the other encoders' stay.
 
-    ``rows``: all encoders' among the velocities of joints; ``single``: names and positions (n,) of
-    those, by their place in ``rows``.
+    ``rows``: indices of all encoders' joint velocities; ``single``: names and positions (n,) of
+    joints of one freedom, by their index in ``rows``.
     """
 
     model: Model
@@ -281,19 +282,19 @@ class _Encoders:
     single: Mapping[int, tuple[str, Array]]
 
     def lack(self, q: Array, rows: NDArray[np.intp]) -> Array:
-        """What is missing (m, rows)."""
+        """The differences from the targets (m, rows)."""
         now, result = self.model.joint_positions(q), np.zeros((len(q), len(self.rows)))
         for column, (name, target) in self.single.items():
             result[:, column] = target.ravel()[rows] - now[name]
         return result
 
     def way(self, q: Array, lack: Array) -> Array:
-        """The velocities (m, nv)."""
+        """The velocities (m, nv) of the step."""
         return _divided(self.model.constraint_jacobian(q)[..., list(self.rows), :], lack)
 
 
 def followed(model: Model, encoders: Sequence[str], place: Array) -> Array:
-    """Configurations (..., nq) where these joints stand in ``place``, each from the one before."""
+    """Configurations (..., nq) with these joint positions, each continuing the previous one."""
     rows = list(following(model, encoders, place.reshape(-1, place.shape[-1])))
     return np.array(rows).reshape(*place.shape[:-1], model.nq)
 
@@ -327,7 +328,7 @@ def sensors(
     step: float | None = None,
     cutoff: float = 5.0,
 ) -> Sensors:
-    """A measured motion, checked. Arguments and errors as of :func:`robomodel.identify`."""
+    """A measured motion, checked; arguments and errors as in :func:`robomodel.identify`."""
     if (log.a is None) == (step is None):
         raise ValueError(
             "without accelerations (a=None) step is needed: seconds per sample"
@@ -396,7 +397,7 @@ def sensors(
 
 
 def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
-    """Numbers of positions and velocities of these joints; the latter must be nv."""
+    """Numbers of positions and velocities of these joints; raises unless the latter is nv."""
     joints = [_joint(model, name) for name in names]
     nq, nv = sum(each[1] for each in joints), sum(len(each[2]) for each in joints)
     if len(set(names)) < len(names):
@@ -422,7 +423,7 @@ def _joint(model: Model, name: str) -> tuple[int, int, range]:
 def _chosen(
     choice: bool | str | Iterable[str], all_names: Iterable[str], what: str, kind: str
 ) -> list[str]:
-    """All of the names, none, or the chosen ones, checked."""
+    """All names, none, or the chosen ones; raises for unknown ones."""
     names = list(all_names)
     if isinstance(choice, bool):
         return names if choice else []
@@ -452,7 +453,7 @@ def _offsets(
 
 
 def _ratios(model: Model, choice: bool | str | Iterable[str]) -> dict[str, float]:
-    """Ratio of the dependent joint of each chosen coupling to the next of its joints."""
+    """Ratio of each chosen coupling: of its dependent joint to the next of its joints."""
     independent = {joint.name for joint in model.joints if joint.independent}
     ratios = {}
     for coupling in model.couplings:
@@ -466,7 +467,7 @@ def _ratios(model: Model, choice: bool | str | Iterable[str]) -> dict[str, float
 def _constants(
     model: Model, choice: float | str | Mapping[str, float] | ArrayLike | None
 ) -> tuple[Array, list[CalibrationParameter]]:
-    """Torque constants [N m/A or N/A] by actuator, and those that are to be identified."""
+    """Torque constants [N m/A or N/A] by actuator, and those to be identified."""
     names = [each.name for each in model.actuators]
     filed = np.array([each.torque_constant or math.nan for each in model.actuators])
     if isinstance(choice, str):
@@ -509,7 +510,7 @@ def _constants(
 
 
 def _with_stribeck(readings: Sensors, choice: bool | str | Iterable[str]) -> Sensors:
-    """The readings with static friction and Stribeck velocity of the chosen joints as unknowns."""
+    """The readings with static friction and Stribeck velocity of chosen joints as unknowns."""
     model = readings.model
     single = [joint.name for joint in model.joints if joint.nv == 1]
     default = [n for n in single if n in model.dof_names] if choice is True else choice
@@ -532,7 +533,7 @@ def _with_stribeck(readings: Sensors, choice: bool | str | Iterable[str]) -> Sen
 
 
 def _guessed(readings: Sensors) -> Sensors:
-    """Torque constants without a nominal value begin where the model's forces fit best."""
+    """Initialise torque constants without a nominal value at the best fit of the model's forces."""
     if readings.constants is None or not np.isnan(readings.constants).any():
         return readings
     lost = np.isnan(readings.constants)
@@ -558,9 +559,9 @@ def _guessed(readings: Sensors) -> Sensors:
 
 
 def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
-    """The model with couplings by other ratios: their dependent joint goes so many times as far.
+    """The model with its couplings' ratios multiplied by ``factors``.
 
-    ``factors`` by the couplings' names, which of mimics are their joints'.
+    ``factors``: by the couplings' names; a mimic has its joint's name.
     """
     values: dict[str, float] = {}
     for each in model.couplings:
