@@ -1,1 +1,1 @@
-"""Other libraries: a robot's functions as programs, and in CasADi, JAX and PyTorch."""
+"""Bridges to other languages and libraries: C, JavaScript, CasADi, JAX, PyTorch, Crocoddyl."""

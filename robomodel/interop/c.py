@@ -1,4 +1,4 @@
-"""C source of a robot's functions: one file of C99 and its header, which C++ may include too."""
+"""C source of a robot's functions: a file of C99, and a header for C and C++."""
 
 from __future__ import annotations
 
@@ -38,25 +38,24 @@ def write_c(
     dtype: DTypeLike = "float64",
     ros2_control: bool = False,
 ) -> list[Path]:
-    """Write functions of a robot as C99, and a header beside it.
+    """Write functions of a robot as C99 source and a header.
 
-    The stem of ``path`` begins every name: ``mini_cheetah.c`` has ``void mini_cheetah_aba(const
-    double q[19], …, double a[18])``, results last, one pointer each in the order of the Python
-    function's, matrices by rows. The code allocates nothing, keeps no state, calls ``sin``, ``cos``
-    and ``sqrt`` alone, and may be called from many threads; arguments and results of one state may
-    overlap. C++ includes the header, which then has functions of ``std::array`` besides, in a
-    namespace of the stem's name.
+    The stem of ``path`` is the prefix of all names: ``mini_cheetah.c`` contains
+    ``void mini_cheetah_aba(const double q[19], …, double a[18])``, with one pointer per argument
+    and result, results last, in the order of the Python function; matrices are stored by rows. The
+    code allocates no memory, has no state, calls ``sin``, ``cos`` and ``sqrt`` only, and is safe
+    to call from several threads. Arguments and results of one state may overlap. For C++, the
+    header also has functions of ``std::array``, in a namespace with the stem's name.
 
     Args:
         model: The robot.
-        path: Where to write; it ends in ``.c``.
-        functions: Names as of :func:`robomodel.compile`, and "close", "integrate",
-            "joint_positions", "joint_velocities" and "from_actuators"; "frame_pose:foot" is of the
-            link ``foot`` ("efpa:a+b" of two), and called ``…_frame_pose_foot``. "ik:foot" is a
-            damped step of inverse kinematics without limits, of tasks of :mod:`robomodel.control`
-            with ``("ik", {"tasks": […]})``. A mapping gives
-            other names, and options:
-            ``{"knee": ("jacobian", {"frame": ("shank", (0, 0, -0.2))})}``.
+        path: Path of the source file; it ends in ``.c``.
+        functions: Names as for :func:`robomodel.compile`, and "close", "integrate",
+            "joint_positions", "joint_velocities" and "from_actuators". "frame_pose:foot" is the
+            function for the link ``foot`` ("efpa:a+b" for two), named ``…_frame_pose_foot``.
+            "ik:foot" is a damped step of inverse kinematics without limits; for tasks of
+            :mod:`robomodel.control`, give ``("ik", {"tasks": […]})``. A mapping gives other names,
+            and options: ``{"knee": ("jacobian", {"frame": ("shank", (0, 0, -0.2))})}``.
         dtype: "float64" or "float32".
         ros2_control: Also write ``mini_cheetah_transmission.hpp``, whose class
             ``mini_cheetah::Transmission`` is a ``transmission_interface::Transmission`` of
@@ -67,10 +66,9 @@ def write_c(
         paths: The two paths, and the third with ``ros2_control``.
 
     Raises:
-        ValueError: Before anything is written: unknown functions and such as cannot be
-            straight-line programs, by name; a ``path`` that does not end in ``.c``; with
-            ``ros2_control`` actuators that leave a coordinate open, and independent joints with
-            several freedoms.
+        ValueError: A function is unknown or has no straight-line program; ``path`` does not end in
+            ``.c``; or, with ``ros2_control``, actuators leave a coordinate undetermined or an
+            independent joint has several freedoms. Nothing is written then.
 
     Examples:
         >>> import tempfile
@@ -106,7 +104,7 @@ def write_c(
 
 
 def identifier(text: str) -> str:
-    """A name as C and C++ take it."""
+    """A name as an identifier of C and C++."""
     return sources.identifier(text, RESERVED)
 
 
@@ -134,7 +132,7 @@ def _source(model: Model, header: str, functions: Sequence[CFunction]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that ends no comment."""
+    """Text that is safe in a comment."""
     return text.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/")
 
 
@@ -174,7 +172,7 @@ def _header(
 
 
 def _sizes(model: Model, stem: str, dtype: Dtype) -> list[str]:
-    """Macros: how many numbers there are, and at which index what stands."""
+    """Macros of sizes, and of the index of each quantity in an array."""
     upper = stem.upper()
     lines = [
         f"#define {upper}_NQ {model.nq}  /* positions */",
@@ -212,7 +210,7 @@ def _sizes(model: Model, stem: str, dtype: Dtype) -> list[str]:
 
 
 def _comment(function: TracedFunction, f: CFunction) -> list[str]:
-    """The comment on a function: what it does, its arguments and results, its stack."""
+    """The comment on a function: its purpose, arguments, results, and use of the stack."""
     first, *others = map(_plain, sources.headlines(function))
     lines = [f"/* {first}", *(f"   {line}" for line in others)]
     for name, original in zip(

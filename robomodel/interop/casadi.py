@@ -1,4 +1,4 @@
-"""The algorithms as CasADi functions: the very same programs, run on SX scalars."""
+"""The algorithms as CasADi functions: the same programs evaluated on SX scalars."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 def to_casadi(model: Model, algorithm: str, **options: Any) -> casadi.Function:
     """A ``casadi.Function`` of an algorithm, for differentiation, optimisation or C code.
 
-    Inputs and outputs are columns (or matrices) with the names of the function's arguments and
-    results (an argument's ends in "_" where a result has it too, as CasADi wants them apart);
-    wrenches of ``f_ext`` are further inputs, in their order. Jacobians that CasADi makes are by the
-    plain numbers of q, "rnea_derivatives" and "aba_derivatives" are along integrate(q, ·). Needs
-    the extra ``robomodel[casadi]``.
+    Inputs and outputs are columns (or matrices) named like the function's arguments and results; an
+    argument's name ends in "_" if a result has the same name, since CasADi requires unique names.
+    Wrenches ``f_ext`` are further inputs, in their order. CasADi's own Jacobians are with respect
+    to the numbers of q, whereas "rnea_derivatives" and "aba_derivatives" are along integrate(q, ·).
+    Needs the extra ``robomodel[casadi]``.
 
     Args:
         model: The robot.
-        algorithm: Any that :func:`robomodel.compile` takes ("rnea", "aba", "crba", "jacobian",
+        algorithm: A name as for :func:`robomodel.compile` ("rnea", "aba", "crba", "jacobian",
             "hybrid", "rnea_derivatives" …), or a function of the configuration: "integrate" (q,
-            v_dt), "close" (q; ``steps`` of Newton's), "joint_positions", "joint_velocities",
-            "constraint_jacobian", "constraint_bias".
-        **options: Those of :func:`robomodel.compile`: ``frame``, ``frames``, ``f_ext``, ``method``,
+            v_dt), "close" (q; ``steps`` of Newton's method), "joint_positions",
+            "joint_velocities", "constraint_jacobian", "constraint_bias".
+        **options: As for :func:`robomodel.compile`: ``frame``, ``frames``, ``f_ext``, ``method``,
             ``known``, ``passive``, ``reference``.
 
     Returns:
-        function: The function of CasADi.
+        function: The CasADi function.
 
     Raises:
         ImportError: CasADi is not installed.

@@ -1,8 +1,8 @@
-"""Robots with loops in Crocoddyl: states and differential action models, by compiled kernels.
+"""Robots with loops in Crocoddyl: states and differential action models on compiled kernels.
 
-Configurations move along their independent velocities, loops closed, so that a problem of optimal
-control has neither constraints nor multipliers for loops. Controls are the forces of the actuators.
-Needs the package crocoddyl (extra ``crocoddyl``).
+Configurations move along their independent velocities with loops closed, so an optimal control
+problem needs neither constraints nor multipliers for loops. Controls are the forces of the
+actuators. Needs the package crocoddyl (extra ``crocoddyl``).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ except ImportError:
 
 
 class State(crocoddyl.StateAbstract):
-    """Configurations and velocities of a robot, x = [q | v]; tangents are [δq | δv], 2 nv numbers.
+    """State x = [q | v] of a robot; tangent vectors are [δq | δv], with 2 nv numbers.
 
     Args:
         model: The robot.
@@ -77,13 +77,13 @@ class State(crocoddyl.StateAbstract):
         return np.concatenate([self.model.neutral(), np.zeros(self.model.nv)])
 
     def rand(self) -> Array:
-        """A random configuration, and velocities from -1 to 1."""
+        """A random configuration, with velocities between -1 and 1."""
         rng = np.random.default_rng()
         v = rng.uniform(-1.0, 1.0, self.model.nv)
         return np.concatenate([self.model.random_configuration(rng), v])
 
     def diff(self, x0: Array, x1: Array) -> Array:
-        """The tangent that leads from x0 to x1."""
+        """The tangent vector from x0 to x1."""
         if self._flat:
             way: Array = (x1 - x0)[self._coordinates]
             return way
@@ -91,7 +91,7 @@ class State(crocoddyl.StateAbstract):
         return np.concatenate([difference(self.model).call(x0[:n], x1[:n]), x1[n:] - x0[n:]])
 
     def integrate(self, x: Array, dx: Array) -> Array:
-        """x moved along a tangent, loops closed."""
+        """The state x moved along a tangent vector, with loops closed."""
         n, m = self.model.nq, self.model.nv
         q, gap = moved(self.model, FOLLOWED).call(x[:n], dx[:m])
         if not gap <= CLOSED:
@@ -99,7 +99,7 @@ class State(crocoddyl.StateAbstract):
         return np.concatenate([q, x[n:] + dx[m:]])
 
     def Jdiff(self, x0: Array, x1: Array, firstsecond: Any = None) -> Any:
-        """The derivatives of ``diff`` by x0 and x1."""
+        """The derivatives of ``diff`` with respect to x0 and x1."""
         if self._flat:
             return _chosen([-self._one, self._one], firstsecond)
         parts = [self._whole(x) for x in self._slopes(x0, x1)]
@@ -107,7 +107,7 @@ class State(crocoddyl.StateAbstract):
         return _chosen(parts, firstsecond)
 
     def Jintegrate(self, x: Array, dx: Array, firstsecond: Any = None) -> Any:
-        """The derivatives of ``integrate`` by x and dx."""
+        """The derivatives of ``integrate`` with respect to x and dx."""
         if self._flat:
             return _chosen([self._one, self._one], firstsecond)
         first, second = self._slopes(x, self.integrate(x, dx))
@@ -115,14 +115,14 @@ class State(crocoddyl.StateAbstract):
         return _chosen([self._whole(-inverse @ first), self._whole(inverse)], firstsecond)
 
     def JintegrateTransport(self, x: Array, dx: Array, matrix: Array, firstsecond: Any) -> Array:
-        """The rows of a matrix carried along by ``Jintegrate``."""
+        """The rows of a matrix transported by ``Jintegrate``."""
         if self._flat:
             return matrix
         result: Array = self.Jintegrate(x, dx, firstsecond) @ matrix
         return result
 
     def _slopes(self, x0: Array, x1: Array) -> tuple[Array, Array]:
-        """Derivatives of the difference of configurations."""
+        """The derivatives of the difference of configurations."""
         n = self.model.nq
         slopes: tuple[Array, Array] = difference_slopes(self.model)(x0[:n], x1[:n])
         return slopes
@@ -134,7 +134,7 @@ class State(crocoddyl.StateAbstract):
 
 
 def _coordinates(model: Model) -> list[int]:
-    """Where the position of each velocity stands in q, of joints with one freedom each."""
+    """Indices in q of the position of each velocity; for joints with one freedom only."""
     places = [0] * model.nv
     for cluster in model.clusters:
         for _, part, along in joint_slices(model, cluster):
@@ -151,13 +151,14 @@ def _chosen(parts: list[Array], which: Any) -> Any:
 
 
 class StateResidual(crocoddyl.ResidualModelAbstract):
-    """``state.diff(reference, x)``, with its derivative as it is.
+    """The residual ``state.diff(reference, x)`` with its exact derivative.
 
-    Crocoddyl's own ResidualModelState takes 1 for it where states are not Pinocchio's.
+    Crocoddyl's ResidualModelState takes the identity as derivative for states other than
+    Pinocchio's.
 
     Args:
         state: The robot's :class:`State`.
-        reference: [q | v] to be near to.
+        reference: [q | v] of the reference state.
         nu: Number of actuators.
     """
 
@@ -166,11 +167,11 @@ class StateResidual(crocoddyl.ResidualModelAbstract):
         self.reference = as_array(reference, state.nx, "reference", "nq + nv")
 
     def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
-        """The way from the reference."""
+        """The difference from the reference."""
         data.r[:] = self.state.diff(self.reference, x)
 
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
-        """Its derivative by x."""
+        """Its derivative with respect to x."""
         which = crocoddyl.Jcomponent.second
         data.Rx[:, :] = self.state.Jdiff(self.reference, x, which)
 
@@ -179,14 +180,14 @@ class StateResidual(crocoddyl.ResidualModelAbstract):
 
 
 def _applied(model: Model, q: Vector, v: Vector, u: Vector) -> list[Scalar]:
-    """tau of the actuators, springs and dampers."""
+    """tau from actuators, springs and dampers."""
     tau = [dot(row, u) for row in actuator_map(model, q)]
     return added(tau, passive_force(model, q, v))
 
 
 @traced
 def difference_slopes(model: Model) -> TracedFunction:
-    """(q0, q1) → ∂ difference(q0, q1) by q0 and by q1 (nv by nv each)."""
+    """(q0, q1) → ∂ difference(q0, q1) with respect to q0 and q1 (nv by nv each)."""
     n = model.nv
 
     def build(q0: Vector, q1: Vector) -> list[Scalar]:
@@ -198,7 +199,7 @@ def difference_slopes(model: Model) -> TracedFunction:
 
 
 def _difference_slopes(model: Model, q0: Vector, q1: Vector, q: Vector) -> Matrix:
-    """∂ difference(q0, q1) by the one of both that ``q`` is."""
+    """∂ difference(q0, q1) with respect to ``q``, which is one of them."""
     at, sign = Instant(model, q), -1.0 if q is q0 else 1.0
     rows: Matrix = [[0.0] * model.nv for _ in range(model.nv)]
     for cluster in model.clusters:
@@ -286,17 +287,17 @@ def acceleration_slopes(model: Model) -> TracedFunction:
 
 @dataclass(frozen=True, slots=True)
 class CostLayout:
-    """What a cost consists of: pieces of tasks, and whether states count.
+    """The parts of a cost: pieces of tasks, and whether a reference state counts.
 
-    Its numbers are the length of a step and the cost's factor, targets, weights, costs of controls,
-    and where states count the reference and their costs.
+    Its numbers are the length of a step and the cost's factor, targets, weights, costs of controls
+    and, if a reference state counts, that state and its costs.
     """
 
     pieces: tuple[TaskPiece, ...]
     near: bool
 
     def sizes(self, model: Model) -> tuple[int, ...]:
-        """How many numbers of each kind."""
+        """The sizes of these numbers, by kind."""
         targets = max((p.first + p.size for p in self.pieces), default=0)
         weights = max((p.weights + 2 + len(p.kept) for p in self.pieces), default=0)
         states = (model.nq + model.nv, 2 * model.nv) if self.near else (0, 0)
@@ -335,7 +336,7 @@ class CostLayout:
 
 @traced
 def cost(model: Model, layout: CostLayout) -> TracedFunction:
-    """(x, u, numbers) → a cost ½ |r|², its gradients by x and u, Gauss and Newton's Hessians."""
+    """(x, u, numbers) → a cost ½ |r|², its gradients by x and u, and Gauss-Newton Hessians."""
     n, nu = model.nv, len(model.actuators)
     kinds = layout.sizes(model)
 
@@ -359,9 +360,9 @@ def cost(model: Model, layout: CostLayout) -> TracedFunction:
 
 @traced
 def euler_step(model: Model, layout: CostLayout, *, held: bool) -> TracedFunction:
-    """(x, u, numbers[, a]) → x after a step of Euler's method, the worst gap of loops, a cost.
+    """(x, u, numbers[, a]) → x after an Euler step, the largest loop gap, and a cost.
 
-    ``held``: accelerations are given, of contacts.
+    ``held``: accelerations are an argument, as with contacts.
     """
     nq = model.nq
     sizes = {"x": nq + model.nv} | _controls(model) | {"numbers": sum(layout.sizes(model))}
@@ -384,7 +385,7 @@ def euler_step(model: Model, layout: CostLayout, *, held: bool) -> TracedFunctio
 
 @traced
 def euler_slopes(model: Model, layout: CostLayout) -> TracedFunction:
-    """(x, x after a step, numbers, ∂a/∂x[, u, ∂a/∂u]) → the derivatives of a step and its cost."""
+    """(x, x after a step, numbers, ∂a/∂x[, u, ∂a/∂u]) → derivatives of the step and its cost."""
     n, nu, nq = model.nv, len(model.actuators), model.nq
     kinds = layout.sizes(model)
     sizes = {"x": nq + n, "after": nq + n, "numbers": sum(kinds), "a_x": 2 * n * n}
@@ -397,7 +398,7 @@ def euler_slopes(model: Model, layout: CostLayout) -> TracedFunction:
         by_x = [[dt * y for y in a_x[i * 2 * n : (i + 1) * 2 * n]] for i in range(n)]
         by_u = [[dt * y for y in a_u[i * nu : (i + 1) * nu]] for i in range(n)]
         for i in range(n):
-            by_x[i][n + i] = by_x[i][n + i] + 1.0  # of v after the step; q moves by dt times it
+            by_x[i][n + i] = by_x[i][n + i] + 1.0  # of v after the step, with which q moves by dt v
         q, there = x[:nq], after[:nq]
         start, way = (_difference_slopes(model, q, there, end) for end in (q, there))
         right = [
@@ -421,22 +422,23 @@ def euler_slopes(model: Model, layout: CostLayout) -> TracedFunction:
 
 
 class DifferentialActionModel(crocoddyl.DifferentialActionModelAbstract):
-    """ẋ = [v | a(q, v, u)] and a cost, of the forces u of the actuators.
+    """ẋ = [v | a(q, v, u)] with a cost; u are the forces of the actuators.
 
-    The file's springs and damping act; dry friction does not. Points in contact do not accelerate.
-    The cost is that of ``costs`` and ½ Σ |W e|² over tasks, ``state.diff(reference, x)`` and u.
+    Springs and damping of the file act; dry friction does not. Contact points have no acceleration.
+    The cost is that of ``costs`` plus ½ Σ |W e|² over tasks, ``state.diff(reference, x)`` and u.
 
     Args:
         state: The robot's :class:`State`.
-        costs: A ``crocoddyl.CostModelSum`` over it, or None.
-        tasks: Task → target: adds ½ |W e|² with its costs W, of gains and dampings nothing.
-        contacts: Links, or (link, offset), that stand: they hold whatever it takes.
+        costs: A ``crocoddyl.CostModelSum`` over the state, or None.
+        tasks: Task → target: adds ½ |W e|² with the task's costs W; gains and dampings are not
+            used.
+        contacts: Contact points, as links or (link, offset); their forces are not limited.
         state_cost: W of the state, one number or one for each of its 2 nv directions.
         control_cost: W of the controls, one number or one for each.
-        reference: [q | v] to be near to; by default the neutral configuration at rest.
+        reference: [q | v] of the reference state; by default the neutral configuration at rest.
 
     Raises:
-        UnknownNameError: A link that the model does not have.
+        UnknownNameError: A link is not in the model.
     """
 
     def __init__(
@@ -474,11 +476,11 @@ class DifferentialActionModel(crocoddyl.DifferentialActionModelAbstract):
         self._cost = cost(model, self.layout)
 
     def createData(self) -> DifferentialActionData:
-        """Data of it."""
+        """Create its data."""
         return DifferentialActionData(self)
 
     def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
-        """Accelerations and the cost; without u the cost alone."""
+        """Compute accelerations and cost; without u, the cost only."""
         if u is None:
             self.costs.calc(data.costs, x)
         else:
@@ -488,7 +490,7 @@ class DifferentialActionModel(crocoddyl.DifferentialActionModelAbstract):
         data.cost = data.costs.cost + float(data.of[0][0])
 
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
-        """The derivatives of both; calc comes first."""
+        """Compute the derivatives of both; call calc first."""
         if u is None:
             self.costs.calcDiff(data.costs, x)
         else:
@@ -501,7 +503,7 @@ class DifferentialActionModel(crocoddyl.DifferentialActionModelAbstract):
         data.Luu[:, :] += by_uu
 
     def accelerations(self, data: Any, x: Array, u: Array) -> Array:
-        """Accelerations; data get tau and the contacts' forces."""
+        """The accelerations; stores tau and contact forces in ``data``."""
         n = self.model.nq
         a: Array
         a, data.tau = accelerations(self.model)(*self._given(x, u))
@@ -524,7 +526,7 @@ class DifferentialActionModel(crocoddyl.DifferentialActionModelAbstract):
         return np.concatenate([by_q, by_v], axis=-1) + by_tau @ slopes, by_tau @ b
 
     def cost_of(self, x: Array, u: Array | None, numbers: Array | None = None) -> Any:
-        """The cost and its derivatives; also of batches."""
+        """The cost and its derivatives; also for batches."""
         pushed = ((np.zeros(self.nu) if u is None else u),) if self.nu else ()
         return self._cost(x, *pushed, self.numbers if numbers is None else numbers)
 
@@ -534,7 +536,7 @@ class DifferentialActionModel(crocoddyl.DifferentialActionModelAbstract):
 
 
 def _weights(cost: ArrayLike, size: int, name: str) -> Array:
-    """Costs of so many directions, each."""
+    """Costs as one number for each of ``size`` directions."""
     weights = as_numbers(cost, name)
     if weights.shape not in ((), (size,)) or not np.all(weights >= 0.0):
         raise ValueError(f"{name} is a number from 0 on, or {size} of them, got {cost!r}")
@@ -555,13 +557,13 @@ class DifferentialActionData(crocoddyl.DifferentialActionDataAbstract):
 
 
 class IntegratedActionModelEuler(crocoddyl.ActionModelAbstract):
-    """Crocoddyl's action model of this name, of a :class:`DifferentialActionModel`, in kernels.
+    """Crocoddyl's action model of this name for a :class:`DifferentialActionModel`, in kernels.
 
     A step and its cost are one kernel. The first ``calcDiff`` after steps computes the derivatives
-    of all knots of the state's that have moved, as one batch.
+    of all knots of the state that have changed, as one batch.
 
     Args:
-        differential: What moves.
+        differential: The differential action model.
         dt: Length of a step [s].
     """
 
@@ -582,11 +584,11 @@ class IntegratedActionModelEuler(crocoddyl.ActionModelAbstract):
         self._pending = self.state.pending.setdefault((layout, contacts), {})
 
     def createData(self) -> ActionData:
-        """Data of it."""
+        """Create its data."""
         return ActionData(self)
 
     def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
-        """x after a step, and dt times the cost; without u x stays, and the cost is whole."""
+        """Compute x after a step and dt times the cost; without u, x and the cost at x."""
         action, costs = self.differential, self.differential.costs
         data.x[:] = x
         data.moves = u is not None
@@ -611,7 +613,7 @@ class IntegratedActionModelEuler(crocoddyl.ActionModelAbstract):
         data.cost = total
 
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
-        """The derivatives of both; calc comes first, with the same x and u."""
+        """Compute the derivatives of both; call calc with the same x and u first."""
         if id(data) in self._pending:
             _differentiate(list(self._pending.values()))
             self._pending.clear()
@@ -637,14 +639,14 @@ class ActionData(crocoddyl.ActionDataAbstract):
         self.x, self.u = np.zeros(model.state.nx), np.zeros(model.nu)
         self.tau, self.forces = np.zeros(action.model.nv), np.zeros((len(action.contacts), 3))
         self.moves = False
-        self.complete = False  # derivatives of the sum of costs are in
+        self.complete = False  # whether derivatives of ``costs`` are included
         self.numbers = np.zeros(model.state.nx + 2)
         self.next = self.xnext
         self.parts = self.Fx, self.Fu, self.Lx, self.Lu, self.Lxx, self.Luu
 
 
 def _differentiate(knots: list[ActionData]) -> None:
-    """The derivatives of all of these, whose models have the same layout."""
+    """Compute the derivatives of these knots, whose models have the same layout."""
     action = knots[0].model.differential
     model, count = action.model, len(knots)
     x, u, after = (np.array([getattr(knot, name) for knot in knots]) for name in ("x", "u", "next"))

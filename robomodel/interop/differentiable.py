@@ -1,11 +1,10 @@
 """A robot's functions with their derivatives, compiled, for JAX and PyTorch.
 
-Libraries differentiate by q as plain numbers: a quaternion's four, all joints of a loop.
-So that this means something, these functions first bring q to where configurations are: quaternions
-of unit length, loops closed by one step of Newton's with the independent joints held. A closed
-configuration stays what it is, to rounding, and derivatives are those of this function: changes of
-q along closed motions count in full, the length of a quaternion and the dependent joints of loops
-do not.
+Libraries differentiate with respect to the numbers of q: the four of a quaternion, all joints of a
+loop. To give this a meaning, these functions first project q to a configuration: quaternions are
+normalised, and loops are closed by one Newton step with the independent joints held. A closed
+configuration changes by rounding errors only. Derivatives are those of this function: changes of q
+along closed motions count in full, changes of a quaternion's length or of dependent joints do not.
 
 Second derivatives are those of the trace, contracted with a vector.
 """
@@ -34,14 +33,14 @@ from robomodel.model.parameters import PARAMETERS, parameterized
 from robomodel.scalars import Scalar, Vector, div, dot, sqrt
 
 OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}
-"""Functions whose derivatives are algorithms."""
+"""Functions whose derivatives are computed by algorithms."""
 
 
 def partly_independent(model: Model) -> str | None:
-    """A joint with velocities in its body's axes of which a loop leaves some independent.
+    """A joint with velocities in its body's axes of which a loop leaves only some independent.
 
-    To hold these while the others close the loop is no function of the positions alone. The angle
-    of a planar joint is a position, which may be held.
+    Holding these while the others close the loop is not a function of the positions alone. The
+    angle of a planar joint is a position, so it can be held.
     """
     for cluster in model.clusters:
         for body, _, along in joint_slices(model, cluster):
@@ -55,9 +54,9 @@ def partly_independent(model: Model) -> str | None:
 
 @dataclass(frozen=True)
 class Differentiable:
-    """A function of one robot, and its derivatives by all arguments' numbers.
+    """A function of one robot, and its derivatives with respect to all arguments' numbers.
 
-    ``options``: as of :func:`robomodel.interop.programs.routine`.
+    ``options``: see :func:`robomodel.interop.programs.routine`.
     """
 
     model: Model
@@ -70,12 +69,12 @@ class Differentiable:
 
     @cached_property
     def routine(self) -> TracedFunction:
-        """The function; ValueError for unknown names."""
+        """The function; raises ValueError for unknown names."""
         return routine(self.model, self.name, **self.options)
 
     @cached_property
     def task(self) -> AlgorithmSpec | None:
-        """The algorithm; None of a function that is none."""
+        """The algorithm; None if the function is not one."""
         return task_of(self.routine)
 
     @cached_property
@@ -94,7 +93,7 @@ class Differentiable:
         return self.routine.size
 
     def obstacle(self, order: int) -> str | None:
-        """Why there are no derivatives of this order; None where there are."""
+        """Why derivatives of this order do not exist; None if they do."""
         if order and self.task is not None and self.task.algorithm.by_trace:
             return f"'{self.name}' is made of derivatives; there are none of them"
         if order == 2 and self.outright and (joint := partly_independent(self.model)):
@@ -106,7 +105,7 @@ class Differentiable:
 
     @property
     def outright(self) -> bool:
-        """Whether its derivatives are those of an algorithm."""
+        """Whether its derivatives are computed by an algorithm."""
         task = self.task
         algorithm = task is not None and task.name in OUTRIGHT and not task.f_ext
         return algorithm and self.options.get("method", "cluster") == "cluster"
@@ -115,27 +114,27 @@ class Differentiable:
 
     @cached_property
     def value(self) -> TracedFunction:
-        """Arguments → all results' numbers."""
+        """Program from arguments to all results' numbers."""
         return self._function("value", (self.size,), self._value)
 
     @cached_property
     def slopes(self) -> TracedFunction:
-        """Arguments → the Jacobian (size, total)."""
+        """Program from arguments to the Jacobian (size, total)."""
         return self._function("slopes", self.shape(1), self._slopes)
 
     @cached_property
     def curvature(self) -> TracedFunction:
-        """Arguments, and weights of the results → the weighted sum's Hessian (total, total)."""
+        """Program from arguments and weights to the weighted results' Hessian (total, total)."""
         return self._function("curvature", self.shape(2)[1:], self._curvature, weights=self.size)
 
     def shape(self, order: int) -> tuple[int, ...]:
-        """The shape of the results' derivatives of this order by all arguments."""
+        """The shape of the derivatives of this order with respect to all arguments."""
         return (self.size, *[self.total] * order)
 
     def derivative(self, order: int) -> TracedFunction:
-        """The program of the derivatives of this order; NotImplementedError where there is none.
+        """The program of the derivatives of this order; raises NotImplementedError if none exist.
 
-        That of the second order returns the Hessian of a weighted sum of the results.
+        For order 2, it returns the Hessian of a weighted sum of the results.
         """
         if (obstacle := self.obstacle(order)) is not None:
             raise NotImplementedError(obstacle)
@@ -154,13 +153,13 @@ class Differentiable:
         return dict(zip(self.routine.arguments, arguments, strict=True))
 
     def _settled(self, inputs: dict[str, Vector], steps: int = 1) -> dict[str, Vector]:
-        """The arguments with q where configurations are, by steps of Newton's."""
-        if "q" not in inputs or self.name in OF_CONFIGURATIONS:  # which see to it, each in its way
+        """The arguments with q projected to a configuration by Newton steps."""
+        if "q" not in inputs or self.name in OF_CONFIGURATIONS:  # these project q themselves
             return inputs
         return inputs | {"q": settled(self._by(inputs), inputs["q"], steps)[0]}
 
     def _by(self, inputs: Mapping[str, Vector]) -> Model:
-        """The model by the parameters that are an argument."""
+        """The model with the parameters that are an argument."""
         names = self.task.parameters if self.task is not None else ()
         if not names:
             return self.model
@@ -181,7 +180,7 @@ class Differentiable:
     def _curvature(self, *inputs_and_weights: Vector) -> Sequence[Scalar]:
         *arguments, weights = inputs_and_weights
         inputs = self._named(arguments)
-        # slopes by algorithms are those of loops that are closed: of so many steps
+        # derivatives by algorithms need closed loops, so project with several steps
         steps = 2 if self.outright and PARAMETERS not in inputs else 1
         at = self._settled(inputs, steps)
         every: list[Traced] = [x for argument in arguments for x in argument]
@@ -190,9 +189,9 @@ class Differentiable:
         return [x for row in rows for x in row]
 
     def _outright(self, inputs: dict[str, Vector]) -> list[Scalar]:
-        """∂/∂q along the independent velocities, these by q's numbers; then ∂/∂v and the last.
+        """∂/∂q along the independent velocities times these by q's numbers; ∂/∂v; ∂ by the last.
 
-        Those by parameters are of the program, in which dependent positions follow them.
+        Derivatives by parameters are of the program, in which dependent positions follow them.
         """
         model, at = self.model, self._settled(inputs)
         taken = ("passive", "parameters")
@@ -213,10 +212,10 @@ class Differentiable:
 
 
 class LibraryFunction(ABC):
-    """A function of a library's arrays, which compiles kernels as they are needed.
+    """Base of a function of a library's arrays, which compiles kernels on demand.
 
-    Libraries say how arrays are converted to one type, and how a function of arguments of one batch
-    is created that returns all results' numbers (..., size).
+    Subclasses convert arrays to one type, and create the function of arguments of one batch that
+    returns all results' numbers (..., size).
     """
 
     library = ""
@@ -258,16 +257,16 @@ class LibraryFunction(ABC):
 
     @abstractmethod
     def function(self, dtype: Dtype) -> Callable[..., Any]:
-        """Arguments of one batch → all results' numbers, with rules for derivatives."""
+        """A function from arguments of one batch to all results' numbers, with derivative rules."""
 
     broadcast_shapes: Callable[..., tuple[int, ...]]
     broadcast_to: Callable[..., Any]
 
 
 def tangents(model: Model, q: Vector, closed: Vector) -> list[list[Scalar]]:
-    """P (nv, nq): the independent velocities that changes of q's numbers are; see this module.
+    """P (nv, nq): maps rates of q's numbers to independent velocities; see this module.
 
-    ``closed`` is q where configurations are.
+    ``closed`` is q projected to a configuration.
     """
     result: list[list[Scalar]] = [[0.0] * model.nq for _ in range(model.nv)]
     for cluster in model.clusters:
@@ -281,7 +280,7 @@ def tangents(model: Model, q: Vector, closed: Vector) -> list[list[Scalar]]:
                 rates = joint.rates([closed[i] for i in at], unit)
                 if isinstance(joint, Floating | Spherical) and k < 3:
                     quaternion = [q[i] for i in at][-4:]
-                    # q̇ is half of what turns: four times the transpose undoes it
+                    # q̇ is half the product with ω, so 4 times the transpose maps q̇ to ω
                     share = div(4.0, sqrt(dot(quaternion, quaternion)))
                     rates = [share * x for x in rates]
                 for i, x in zip(at, rates, strict=True):
@@ -290,7 +289,7 @@ def tangents(model: Model, q: Vector, closed: Vector) -> list[list[Scalar]]:
 
 
 def differentiable(model: Model, name: str, options: Mapping[str, Any]) -> Differentiable:
-    """The function, cached with the model; ValueError for names that cannot be had."""
+    """The function, cached with the model; raises ValueError for unavailable names."""
     new = Differentiable(model, name, dict(options))
     key = ("elsewhere", name, new.task, canonical(dict(options)))
     existing = model.derived.get(key)

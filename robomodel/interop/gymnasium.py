@@ -33,17 +33,17 @@ def state(sim: Simulation) -> Array:
 class VectorEnv(vector.VectorEnv[Array, Array, Any]):
     """N robots as a vector environment over :class:`robomodel.Simulation`.
 
-    With PD loops an action has their targets (of those with a ``kp``), in the order of the model's
-    velocities or actuators. Without, it has the forces of the actuators, or of the independent
-    joints where the model has no actuators.
+    With PD loops, actions are their targets (of loops with a ``kp``), in the order of the model's
+    velocities or actuators. Without, actions are the forces of the actuators, or of the independent
+    joints if the model has no actuators.
 
     Attributes:
-        sim: The robots.
-        num_envs: How many.
-        single_action_space: Of one robot.
-        single_observation_space: Of one robot.
-        action_space: Of all.
-        observation_space: Of all.
+        sim: The simulation.
+        num_envs: Number of robots.
+        single_action_space: Action space of one robot.
+        single_observation_space: Observation space of one robot.
+        action_space: Action space of all robots.
+        observation_space: Observation space of all robots.
     """
 
     def __init__(
@@ -59,24 +59,24 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         autoreset: str = "NextStep",
         **options: Any,
     ) -> None:
-        """Make the environment.
+        """Create the environment.
 
         Args:
             model: The robot.
-            n: How many robots.
-            max_episode_steps: Steps after which an episode is truncated.
-            reward: A function of the simulation after the step and the actions (n, …) that gives
+            n: Number of robots.
+            max_episode_steps: Number of steps after which an episode is truncated.
+            reward: A function of the simulation after the step and the actions (n, …) that returns
                 the rewards (n,); default 0.
-            observation: A function of the simulation that gives (n, k) numbers; default q and v.
-            termination: A function of the simulation that says which episodes end (n,). Robots that
-                cannot be moved on end theirs anyway, with reward 0.
-            start: A function of a random generator and a number of robots that gives their q
+            observation: A function of the simulation that returns (n, k) numbers; default q and v.
+            termination: A function of the simulation that returns which episodes end (n,).
+                Episodes of robots that cannot be simulated further end with reward 0.
+            start: A function of a random generator and a number m of robots that returns their q
                 (m, nq) and v (m, nv); default ``model.neutral()`` at rest.
             autoreset: gymnasium's mode, "NextStep", "SameStep" or "Disabled".
-            options: Those of :class:`robomodel.Simulation`.
+            options: Options of :class:`robomodel.Simulation`.
 
         Raises:
-            ValueError: Arguments that do not fit.
+            ValueError: Arguments do not fit.
         """
         if not isinstance(max_episode_steps, int | np.integer) or max_episode_steps < 1:
             raise ValueError(f"max_episode_steps is a number from 1 on, got {max_episode_steps!r}")
@@ -105,7 +105,7 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         )
 
     def _largest(self) -> Array:
-        """The largest actions: targets as far as a turn, forces up to limits of effort."""
+        """Bounds of actions: one turn for targets, effort limits for forces."""
         model = self.sim.model
         if len(self._loops):
             return np.full(len(self._loops), np.pi)
@@ -114,7 +114,7 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         return np.full(model.nv, np.inf)
 
     def _observe(self) -> Array:
-        """What is observed; of robots that cannot be moved on zeros."""
+        """The observations; zeros for robots that cannot be simulated further."""
         seen = np.array(self._observation(self.sim))
         seen[~np.isfinite(seen).all(axis=-1)] = 0.0
         return seen
@@ -124,15 +124,15 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Start all robots anew, or those of ``options["reset_mask"]`` (n,).
+        """Restart all robots, or those of ``options["reset_mask"]`` (n,).
 
         Args:
-            seed: Seed of the random generator that ``start`` draws from.
-            options: gymnasium's.
+            seed: Seed of the random generator for ``start``.
+            options: gymnasium's options.
 
         Returns:
             observations: (n, k).
-            infos: Nothing.
+            infos: Empty.
         """
         super().reset(seed=seed)
         mask = (options or {}).get("reset_mask")
@@ -140,7 +140,7 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         return self._observe(), {}
 
     def _begin(self, rows: NDArray[np.intp]) -> None:
-        """Start some robots anew."""
+        """Restart some robots."""
         if len(rows):
             q, v = (None, None)
             if self._start is not None:
@@ -150,17 +150,17 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         self._length[rows], self._ended[rows] = 0, False
 
     def step(self, actions: Array) -> tuple[Array, Array, Any, Any, dict[str, Any]]:
-        """Move all robots by one action.
+        """Step all robots with one action each.
 
         Args:
-            actions: (n, m), as of ``action_space``.
+            actions: (n, m), in ``action_space``.
 
         Returns:
             observations: (n, k).
             rewards: (n,).
-            terminations: Which episodes have ended (n,).
-            truncations: Which have been cut at ``max_episode_steps`` (n,).
-            infos: In mode "SameStep" the last observations of those as "final_obs".
+            terminations: Whether each episode has ended (n,).
+            truncations: Whether each episode was truncated at ``max_episode_steps`` (n,).
+            infos: In mode "SameStep", the last observations of ended episodes as "final_obs".
         """
         wanted = np.asarray(actions)
         if wanted.shape != self.action_space.shape:
@@ -192,7 +192,7 @@ class VectorEnv(vector.VectorEnv[Array, Array, Any]):
         return seen, rewards, ended, cut, infos
 
     def _act(self, actions: Array) -> None:
-        """Step the robots."""
+        """Apply actions and step the robots."""
         sim = self.sim
         if len(self._loops):
             sim.targets[:, self._loops] = actions

@@ -1,4 +1,4 @@
-"""JavaScript of a robot's functions: one ES module that needs nothing else, for pages and Node."""
+"""JavaScript of a robot's functions: one ES module without dependencies, for pages and Node."""
 
 from __future__ import annotations
 
@@ -50,29 +50,30 @@ def write_js(
 ) -> Path:
     """Write functions of a robot as an ES module of JavaScript, without dependencies.
 
-    ``aba(q, v, tau)`` takes arrays of numbers and returns a ``Float64Array``, or an object of them
-    where there are several results: ``const { closed, residual } = close(q)``. One more argument is
-    filled and returned instead of new arrays. Matrices are by rows; units, signs and orders of
-    coordinates are Python's. An array of another length raises a RangeError. ``model`` has the
-    names: ``model.dof_names``, ``model.link_names`` and so on, and ``model.neutral``.
+    ``aba(q, v, tau)`` takes arrays of numbers and returns a ``Float64Array``, or an object of
+    arrays if there are several results: ``const { closed, residual } = close(q)``. An optional last
+    argument is filled and returned instead of new arrays. Matrices are stored by rows; units, signs
+    and orders of coordinates are those of Python. An array of wrong length throws a RangeError.
+    ``model`` contains names (``model.dof_names``, ``model.link_names`` and so on) and
+    ``model.neutral``.
 
     Args:
         model: The robot.
-        path: Where to write; it ends in ``.js`` or ``.mjs``.
-        functions: As of :func:`robomodel.write_c`. "frame_pose" without a link is
-            ``frame_pose(q, link)`` of any, and "link_poses" gives all.
-        parameters: Names as of :func:`robomodel.parameters`, those of geometry too, whose values
-            every function then takes as its last argument ``p``; ``model.parameter_names`` and
-            ``model.parameters`` are the names and the file's values. Configurations are closed for
-            the values; "close" does so.
+        path: Path of the file; it ends in ``.js`` or ``.mjs``.
+        functions: As for :func:`robomodel.write_c`. "frame_pose" without a link becomes
+            ``frame_pose(q, link)`` for any link, and "link_poses" gives all poses.
+        parameters: Names as of :func:`robomodel.parameters`, those of geometry included, whose
+            values every function takes as its last argument ``p``; ``model.parameter_names`` and
+            ``model.parameters`` are the names and the file's values. Configurations must be closed
+            for the values; "close" does so.
 
     Returns:
         path: The file.
 
     Raises:
-        ValueError: Before anything is written: unknown functions and such as cannot be
-            straight-line programs, by name; a ``path`` of another ending.
-        UnknownNameError: No such link or parameter.
+        ValueError: A function is unknown or has no straight-line program, or ``path`` has another
+            ending. Nothing is written then.
+        UnknownNameError: A link or parameter does not exist.
 
     Examples:
         >>> import tempfile
@@ -111,7 +112,7 @@ def _module(model: Model, functions: Functions, parameters: tuple[str, ...]) -> 
 def module(
     model: Model, functions: Mapping[str, TracedFunction], parameters: Sequence[str] = ()
 ) -> str:
-    """The text of a module that exports these functions by their names, and ``model``."""
+    """The text of a module that exports these functions by name, and ``model``."""
     lines = [
         f"// {model.name}: written by robomodel. SI units and radians; spatial vectors are angular",
         "// first, matrices by rows, quaternions x y z w. Arguments are arrays of numbers.",
@@ -130,7 +131,7 @@ def module(
 
 
 def identifier(text: str) -> str:
-    """A name as JavaScript takes it."""
+    """A name as an identifier of JavaScript."""
     return source.identifier(text, RESERVED)
 
 
@@ -145,7 +146,7 @@ def _written(name: str, function: TracedFunction) -> JavaScriptFunction:
 
 
 def _names(model: Model) -> dict[str, object]:
-    """Sizes, and what stands where in arrays."""
+    """Sizes, and names of the entries of arrays."""
     return {
         "name": model.name,
         "nq": model.nq,
@@ -161,7 +162,7 @@ def _names(model: Model) -> dict[str, object]:
 
 
 def _values(model: Model, names: Sequence[str]) -> list[str]:
-    """The file's values of parameters."""
+    """The names and the file's values of parameters."""
     if not names:
         return []
     listed = listed_parameters(model, geometry=True)

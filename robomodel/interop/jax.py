@@ -1,9 +1,9 @@
 """Robots' functions in JAX: ``jit``, ``vmap``, ``scan``, and gradients in both modes.
 
-The compiled kernel is a target of XLA's foreign function interface, on processors and without a C
-compiler; nothing is traced into XLA, which would take minutes to compile. Derivatives are those of
-:mod:`robomodel.interop.differentiable`: q counts as plain numbers, of which changes along closed
-motions matter; a quaternion's length, and the dependent joints of loops, do not.
+The compiled kernel is a target of XLA's foreign function interface, on CPUs, without a C compiler.
+Nothing is traced into XLA, which would take minutes to compile. For derivatives see
+:mod:`robomodel.interop.differentiable`: they are with respect to the numbers of q, projected to
+closed motions; a quaternion's length and the dependent joints of loops have no effect.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ __all__ = ["function"]
 _targets: dict[int, str] = {}
 _alive: list[object] = []
 _numbers = count()
-"""What must live as long as the process: XLA keeps the addresses of targets for good."""
+"""Objects that live as long as the process: XLA never releases the addresses of targets."""
 
 
 def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
     """A function of JAX arrays: ``function(model, "aba")(q, v, tau)``.
 
-    Arguments (..., n) broadcast; a result is (..., *shape), several are a tuple. All of them are
-    float64, or float32 as JAX has it unless ``jax_enable_x64`` is set. Runs on processors only.
+    Arguments (..., n) broadcast; a result is (..., *shape), several are a tuple. All are float64,
+    or float32 as is JAX's default unless ``jax_enable_x64`` is set. Runs on CPUs only.
 
-    It can be compiled, mapped over axes and differentiated, forward and backwards; of "rnea" and
-    "aba" by their derivative algorithms. q (..., nq) is first brought to unit quaternions and, by
-    one step of Newton's, to closed loops, which leaves closed configurations as they are; gradients
-    by q are of that function, so their part along a quaternion, and at the dependent joints of
-    loops, is zero. There are second derivatives too, but with ``passive=True``; third ones, and
-    those of functions that are derivatives themselves, raise NotImplementedError.
+    The function can be compiled, vectorised and differentiated in both modes; "rnea" and "aba" use
+    their derivative algorithms. q (..., nq) is first projected to unit quaternions and, by one
+    Newton step, to closed loops, which does not change closed configurations; gradients by q are of
+    that function, so components along a quaternion and at dependent joints of loops are zero.
+    Second derivatives exist unless ``passive=True``; third ones, and derivatives of functions that
+    are derivatives themselves, raise NotImplementedError.
 
     Args:
         model: The robot.
-        name: As of :func:`robomodel.compile` ("rnea", "aba", "crba", "frame_pose" with a ``frame``
+        name: As for :func:`robomodel.compile` ("rnea", "aba", "crba", "frame_pose" with a ``frame``
             and so on), or "integrate", "close", "joint_positions", "joint_velocities".
-        **options: As of :func:`robomodel.compile`.
+        **options: As for :func:`robomodel.compile`.
 
     Returns:
         function: The function of arrays.
 
     Raises:
-        ValueError: What cannot be had.
+        ValueError: The function or an option is unknown or not available.
     """
     return _Function(differentiable(model, name, options))
 
@@ -84,7 +84,7 @@ class _Function(LibraryFunction):
 
 
 def _derivative(what: Differentiable, order: int, dtype: Dtype) -> Callable[..., Array]:
-    """Arguments of one batch → (..., *what.shape(order)), with the rule for the next order."""
+    """A function to derivatives (..., *what.shape(order)), with the rule for the next order."""
     program = what.derivative(order)
     run: Callable[..., Array] | None = what.cache.get((f"jax {order}", dtype))
     if run is not None:
@@ -93,7 +93,7 @@ def _derivative(what: Differentiable, order: int, dtype: Dtype) -> Callable[...,
 
     def call(*arguments: Array) -> Array:
         batch = rows = arguments[0].shape[:-1]
-        if order == 2:  # a Hessian of each result
+        if order == 2:  # one Hessian per result
             rows = (*batch, what.size)
             weights = jnp.broadcast_to(jnp.eye(what.size, dtype=dtype), (*rows, what.size))
             wide = (jnp.broadcast_to(x[..., None, :], (*rows, x.shape[-1])) for x in arguments)
@@ -117,7 +117,7 @@ def _derivative(what: Differentiable, order: int, dtype: Dtype) -> Callable[...,
 
 
 def _target(compiled: CompiledUfunc, sizes: Sequence[int], dtype: Dtype, name: str) -> str:
-    """The name under which XLA knows a kernel."""
+    """Register a kernel with XLA; returns the target's name."""
     target = _targets.get(compiled.loop)
     if target is None:
         address, alive = _handler(compiled, sizes, dtype)
@@ -131,21 +131,22 @@ def _target(compiled: CompiledUfunc, sizes: Sequence[int], dtype: Dtype, name: s
 
 # ---- XLA's foreign function interface ------------------------------------------------------------
 
-# of its C API's major version 0, in bytes: within the call frame, the API's table, and a buffer
+# offsets in bytes of its C API, major version 0: in the call frame, the API's table, and a buffer
 FRAME_EXTENSION, FRAME_API, FRAME_STAGE, FRAME_ARGUMENTS, FRAME_RESULTS = 8, 16, 32, 72, 112
 API_VERSION = 32
 BUFFER_DATA, BUFFER_RANK, BUFFER_DIMENSIONS = 24, 32, 40
-EXECUTE = 3  # the stage of a call in which results are computed
+EXECUTE = 3  # the stage of a call that computes results
 
 
 def _handler(
     kernel: CompiledUfunc, sizes: Sequence[int], dtype: Dtype
 ) -> tuple[int, tuple[object, ...]]:
-    """The address of a handler that runs the kernel's loop over all rows, and what must live on.
+    """The address of a handler that runs the kernel's loop over all rows, and objects to keep
+    alive.
 
-    XLA calls it with a frame, which refers to the memory of the arguments and the result. Numbers
-    lie without gaps, (..., size), and leading axes are the same of all, which the caller ensures.
-    ``sizes`` are those of the kernel's program.
+    XLA calls it with a frame that refers to the memory of the arguments and the result. Arrays are
+    contiguous (..., size) with the same leading axes, which the caller ensures. ``sizes`` are those
+    of the kernel's program.
     """
     text = _handler_ir(kernel.loop, sizes, PRECISIONS[dtype].bytes)
     codes = machine.object_codes([text], lambda _: None)
@@ -154,13 +155,13 @@ def _handler(
 
 
 def _field(name: str, record: str, offset: int, kind: str = "ptr") -> tuple[str, str]:
-    """IR that loads a field of a record, so many bytes behind its beginning."""
+    """IR that loads a field of a record, ``offset`` bytes after its beginning."""
     place = f"%{name}.at = getelementptr i8, ptr %{record}, i64 {offset}"
     return place, f"%{name} = load {kind}, ptr %{name}.at"
 
 
 def _metadata_ir() -> list[str]:
-    """The answer to XLA's query for the handler's metadata: the version that XLA has itself."""
+    """IR that answers XLA's query for the handler's metadata: the version is XLA's own."""
     return [
         "extended:",
         *_field("kind", "extension", 8, "i32"),
@@ -182,7 +183,7 @@ def _metadata_ir() -> list[str]:
 
 
 def _handler_ir(loop: int, sizes: Sequence[int], width: int) -> str:
-    """IR of ``XLA_FFI_Error *handler(XLA_FFI_CallFrame *)``; null says that all is well."""
+    """IR of ``XLA_FFI_Error *handler(XLA_FFI_CallFrame *)``; null means success."""
     count = len(sizes)
     lines = [
         "define ptr @handler(ptr %frame) {",

@@ -1,8 +1,8 @@
-"""A robot's functions as kernels and as programs.
+"""A robot's functions as kernels, and as programs for other languages.
 
-:func:`compile` gives kernels of algorithms, for this machine or a card. What can run elsewhere,
-algorithms and functions of the configuration, are the traced functions of :func:`routine`, from
-which C, CasADi, JAX and PyTorch are written.
+:func:`compile` compiles algorithms as kernels for this CPU or for a GPU. :func:`routine` returns
+the traced functions, of algorithms and of functions of the configuration, from which C, CasADi,
+JAX and PyTorch are written.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def compile(
     target: Literal["cpu"] = "cpu",
     **options: Unpack[AlgorithmOptions],
 ) -> Kernel:
-    """For processors."""
+    """For CPUs."""
 
 
 @overload
@@ -61,7 +61,7 @@ def compile(
     target: Literal["cuda"],
     **options: Unpack[AlgorithmOptions],
 ) -> CudaKernel:
-    """For NVIDIA's cards."""
+    """For NVIDIA GPUs."""
 
 
 @documented
@@ -73,32 +73,32 @@ def compile(
     target: Target = "cpu",
     **options: Unpack[AlgorithmOptions],
 ) -> Kernel | CudaKernel:
-    """A kernel of an algorithm: "rnea", "aba", "crba", "bias_force", "jacobian" and so on.
+    """Compile an algorithm: "rnea", "aba", "crba", "bias_force", "jacobian" and so on.
 
-    The same as the function of that name, without the checks of arguments: ``kernel(q, v, tau)``.
+    The kernel is the function of that name without checks of arguments: ``kernel(q, v, tau)``.
 
     Args:
-        algorithm: The function's name.
-        frame: The link, or (link, offset), of those that are about one.
-        frames: Those of "efpa".
-        f_ext: The links on which wrenches act, which are then further arguments (..., 6) in this
+        algorithm: Name of the function.
+        frame: The link, or (link, offset), for functions of a frame.
+        frames: The frames of "efpa".
+        f_ext: The links on which wrenches act; the wrenches are further arguments (..., 6) in this
             order.
         method: As of :func:`robomodel.rnea` and :func:`robomodel.aba`.
-        known: Of "hybrid", the joints, or freedoms of ``model.dof_names``, whose accelerations are
-            given; ``kernel(q, v, given)`` takes nv numbers, accelerations of these and forces of
-            the others, and returns (tau, a).
-        passive: With the file's springs and damping among the forces.
+        known: For "hybrid", the joints, or freedoms of ``model.dof_names``, with given
+            accelerations; ``kernel(q, v, given)`` takes nv numbers, accelerations of these and
+            forces of the others, and returns (tau, a).
+        passive: Include the file's springs and damping.
         reference: As of :func:`robomodel.jacobian`.
-        dtype: "float64", or "float32", of which vectors hold twice as many (what it loses stands in
-            docs/algorithms/kernels.md; "aba" loses less by method "orthonormal").
-        target: "cpu", or "cuda" for NVIDIA's cards, see
+        dtype: "float64", or "float32", with twice as many numbers per vector register (for its
+            errors see docs/algorithms/kernels.md; "aba" loses less with method "orthonormal").
+        target: "cpu", or "cuda" for NVIDIA GPUs, see
             :class:`~robomodel.kernels.function.CudaKernel`.
 
     Returns:
         kernel: The compiled algorithm.
 
     Raises:
-        ValueError: Other types and targets.
+        ValueError: The algorithm, an option, the dtype or the target is unknown.
 
     Examples:
         >>> model = rm.robots.load("four_bar")
@@ -118,12 +118,12 @@ def compile(
 
 
 def routine(model: Model, name: str, **options: Any) -> TracedFunction:
-    """A function by its name, with options as :func:`robomodel.compile` has them.
+    """A function by its name, with options as for :func:`robomodel.compile`.
 
-    ``steps``, of "close" and "from_actuators": how many steps of Newton's. ``tasks`` of "ik", or
-    ``frames`` whose poses are followed. Raises
-    ValueError for unknown functions and such as are no straight-line programs, TypeError for what
-    is no model or no name, KeyError for links that the model does not have.
+    ``steps``, of "close" and "from_actuators": number of Newton steps. ``tasks`` of "ik", or
+    ``frames`` whose poses are targets. Raises ValueError for unknown functions and those without a
+    straight-line program, TypeError for a wrong model or name, KeyError for links that the model
+    does not have.
     """
     if not isinstance(model, Model):
         raise no_model(model)
@@ -163,7 +163,7 @@ def routine(model: Model, name: str, **options: Any) -> TracedFunction:
 
 
 def task_of(function: TracedFunction) -> AlgorithmSpec | None:
-    """The algorithm, with its options, of a function; None for functions of configurations."""
+    """The algorithm of a function, with its options; None for functions of configurations."""
     arguments = function.origin[1] if function.origin is not None else ()
     return next((x for x in arguments if isinstance(x, AlgorithmSpec)), None)
 
@@ -209,7 +209,7 @@ OF_CONFIGURATIONS: Mapping[str, Callable[..., Made]] = {
 
 
 def _first(model: Model, kind: str) -> int:
-    """How many positions ("nq") or velocities ("nv") are the floating base's."""
+    """Number of positions ("nq") or velocities ("nv") of the floating base."""
     if model.floating_base is None:
         return 0
     first: int = getattr(model.nodes[0].joint, kind)
@@ -227,7 +227,7 @@ NO_PROGRAMS: Mapping[str, str] = {
     "simulate": "it is a loop over time; use 'aba' and 'integrate'",
     "rollout": "it is a loop over time; use 'aba' and 'integrate'",
 }
-"""Functions that are no straight-line programs, and why."""
+"""Functions without a straight-line program, and the reasons."""
 
 SUMMARIES: Mapping[str, str] = {
     "close": "Quaternions of unit length, and loops closed by steps of Newton's, independent "
@@ -253,7 +253,7 @@ SUMMARIES: Mapping[str, str] = {
 
 
 def summary(name: str) -> str:
-    """One sentence on a function: of algorithms the first of their documentation."""
+    """A summary of a function: for algorithms, the first sentence of their documentation."""
     if name in SUMMARIES:
         return SUMMARIES[name]
     function = getattr(dynamics, name, None)

@@ -1,8 +1,8 @@
-"""A header for ros2_control: a robot's actuators and joints as a ``Transmission`` of that library.
+"""A header for ros2_control: a robot's actuators and joints as its ``Transmission``.
 
 The template is ``ros2_control.hpp.in``. Its maps are the robot's C functions
-(:mod:`robomodel.interop.c`). With B of `actuator_map`, efforts of joints are B u, and rates of
-actuators Bᵀ v; the way back takes the inverse of the same B, so that both ways keep the power.
+(:mod:`robomodel.interop.c`). With B of `actuator_map`, joint efforts are B u and actuator rates
+Bᵀ v; the inverse maps use the inverse of the same B, so that both directions conserve power.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ FUNCTIONS = (
 
 
 def transmission_header(model: Model, stem: str) -> str:
-    """C++ text of the class ``stem::Transmission``; its joints are the independent ones.
+    """C++ text of the class ``stem::Transmission``, whose joints are the independent ones.
 
-    ValueError: no actuators, or an independent joint with several freedoms but a floating base's.
+    Raises ValueError without actuators, or if an independent joint other than a floating base has
+    several freedoms.
     """
     joints = _joints(model)
     if not model.actuators:

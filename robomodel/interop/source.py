@@ -1,4 +1,4 @@
-"""What writers of source code share: which functions, names as identifiers, units."""
+"""Shared by the writers of source code: functions by name, identifiers, units."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Functions: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapp
 def chosen(
     model: Model, functions: Functions, name_of: Callable[[str], str]
 ) -> dict[str, TracedFunction]:
-    """Functions by their names in a language; "frame_pose:foot" is of the link ``foot``.
+    """Functions by their names in a language; "frame_pose:foot" is for the link ``foot``.
 
-    Raises what :func:`~robomodel.interop.programs.routine` does, ValueError where two would have
-    one name, or there are none, TypeError for what names no functions.
+    Raises the errors of :func:`~robomodel.interop.programs.routine`, ValueError for repeated names
+    or without functions, TypeError if ``functions`` is of another type.
     """
     result: dict[str, TracedFunction] = {}
     for alias, function, options in named(functions):
@@ -36,7 +36,7 @@ def chosen(
 
 
 def named(functions: Functions) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """The name to write, the name and the options of each function."""
+    """The name in the language, the name and the options of each function."""
     if isinstance(functions, str):
         functions = (functions,)
     if isinstance(functions, Mapping):
@@ -61,7 +61,7 @@ def named(functions: Functions) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
 
 
 def identifier(text: str, reserved: Container[str]) -> str:
-    """A name of letters, digits and underscores, not a digit first, and none of ``reserved``."""
+    """A name of letters, digits and underscores, not beginning with a digit, not ``reserved``."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII)
     if not name or name[0].isdigit():
         name = f"_{name}" if name else "robot"
@@ -69,7 +69,7 @@ def identifier(text: str, reserved: Container[str]) -> str:
 
 
 def argument_names(function: TracedFunction, reserved: Container[str]) -> dict[str, str]:
-    """Arguments' names → as identifiers, which differ from one another and from results'."""
+    """Argument names → identifiers, unique also among the results'."""
     names: dict[str, str] = {}
     taken = {identifier(result, reserved) for result in function.results}
     for argument in function.arguments:
@@ -119,7 +119,7 @@ UNITS = {
 
 
 def headlines(function: TracedFunction) -> list[str]:
-    """What a function does, and with which options."""
+    """The purpose of a function, and its options."""
     lines, task = [summary(function.name)], task_of(function)
     if task is not None and task.frames:
         frames = ", ".join(map(str, task.frames))
@@ -130,7 +130,7 @@ def headlines(function: TracedFunction) -> list[str]:
 
 
 def described(function: TracedFunction, name: str) -> str:
-    """What an argument or a result of a function is: its unit; the shape of a matrix."""
+    """The unit of an argument or a result of a function, and the shape of a matrix."""
     if name.startswith("f_ext"):
         return "wrench on that link in its axes: moment [N m], force [N]"
     place = "the actuators" if "actuator" in function.name else "all joints"

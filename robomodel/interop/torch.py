@@ -1,9 +1,8 @@
 """Robots' functions in PyTorch: autograd in both modes, ``vmap``, ``torch.compile``.
 
-The compiled kernel is a custom operator on processors; it reads and writes tensors' memory.
-Derivatives are those of :mod:`robomodel.interop.differentiable`: q counts as plain numbers, of
-which changes along closed motions matter; a quaternion's length, and the dependent joints of loops,
-do not.
+The compiled kernel is a custom operator on CPUs that reads and writes the tensors' memory. For
+derivatives see :mod:`robomodel.interop.differentiable`: they are with respect to the numbers of q,
+projected to closed motions; a quaternion's length and the dependent joints of loops have no effect.
 """
 
 from __future__ import annotations
@@ -30,32 +29,31 @@ if TYPE_CHECKING:
 __all__ = ["function"]
 
 KINDS: tuple[Dtype, ...] = ("float64", "float32")
-_numbers = count()  # operators' names are the process's
+_numbers = count()  # operator names are global
 
 
 def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
     """A function of tensors: ``function(model, "aba")(q, v, tau)``.
 
-    Arguments (..., n) broadcast, without copies; a result is (..., *shape), several are a tuple.
-    Tensors are float64 or float32, on the processor.
+    Arguments (..., n) broadcast without copies; a result is (..., *shape), several are a tuple.
+    Tensors are float64 or float32, on the CPU.
 
-    Gradients, forward and backwards, are those of :func:`robomodel.jax.function`: q is first
-    brought to unit quaternions and closed loops, which leaves closed configurations as they are.
-    There are second derivatives too, but with ``passive=True``; third ones, and those of functions
-    that are derivatives themselves, raise NotImplementedError. ``torch.compile`` need not break its
-    graph.
+    Gradients, in both modes, are those of :func:`robomodel.jax.function`: q is first projected to
+    unit quaternions and closed loops, which does not change closed configurations. Second
+    derivatives exist unless ``passive=True``; third ones, and derivatives of functions that are
+    derivatives themselves, raise NotImplementedError. ``torch.compile`` need not break its graph.
 
     Args:
         model: The robot.
-        name: As of :func:`robomodel.compile` ("rnea", "aba", "crba", "frame_pose" with a ``frame``
+        name: As for :func:`robomodel.compile` ("rnea", "aba", "crba", "frame_pose" with a ``frame``
             and so on), or "integrate", "close", "joint_positions", "joint_velocities".
-        **options: As of :func:`robomodel.compile`.
+        **options: As for :func:`robomodel.compile`.
 
     Returns:
         function: The function of tensors.
 
     Raises:
-        ValueError: What cannot be had.
+        ValueError: The function or an option is unknown or not available.
     """
     return _Function(differentiable(model, name, options))
 
@@ -70,7 +68,7 @@ class _Function(LibraryFunction):
         self._functions = {dtype: _functions(what, dtype) for dtype in KINDS}
 
     def __deepcopy__(self, memo: object) -> _Function:
-        return self  # as Python's functions are, which hold no state either
+        return self  # without state, as Python's functions
 
     def converted(self, arguments: Sequence[Any]) -> tuple[list[Tensor], Dtype]:
         tensors = [torch.as_tensor(x) for x in arguments]
@@ -91,10 +89,10 @@ class _Function(LibraryFunction):
 
 
 def _functions(what: Differentiable, dtype: Dtype) -> tuple[Callable[..., Tensor], ...]:
-    """All results' numbers of arguments of one batch, with rules for derivatives, in two ways.
+    """Two functions from arguments of one batch to all results' numbers, with derivative rules.
 
-    The first has them in both modes. The second, for ``torch.compile``, which has no forward mode,
-    is an operator with a rule backwards, so that graphs need not break.
+    The first supports both modes. The second is for ``torch.compile``, which has no forward mode:
+    an operator with a backward rule, so that graphs need not break.
     """
     operators: tuple[Callable[..., Tensor], ...] | None = what.cache.get(("torch", dtype))
     if operators is None:
@@ -115,10 +113,10 @@ def _derivative(
     next_both: Callable[..., Tensor] | None,
     next_operator: Callable[..., Tensor] | None,
 ) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """Arguments of one batch → (..., *what.shape(order)), in two ways, as those of the next."""
+    """Two functions to derivatives (..., *what.shape(order)), with those of the next order."""
 
     def matrix(ctx: Any, function: Callable[..., Tensor] | None) -> Tensor:
-        """The derivatives (..., what these have, total)."""
+        """The derivatives (..., shape of the output, total)."""
         if function is None or what.obstacle(order + 1) is not None:
             raise NotImplementedError(what.obstacle(order + 1))
         return function(*ctx.saved_tensors)
@@ -174,7 +172,7 @@ def _operator(what: Differentiable, order: int, dtype: Dtype) -> Any:
         program = what.derivative(order)
         arrays = [x.detach().resolve_neg().numpy() for x in arguments]
         rows = result.shape[: result.ndim - len(what.shape(order))]
-        if order == 2:  # a Hessian of each result
+        if order == 2:  # one Hessian per result
             rows = (*rows, what.size)
             arrays = [*(x[..., None, :] for x in arrays), np.eye(what.size, dtype=dtype)]
         with np.errstate(all="ignore"):
