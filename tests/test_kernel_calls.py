@@ -29,8 +29,9 @@ import robomodel as rm
 from robomodel.kernels import Iteration, NoCompilerError, Trace, compile_program, plan
 from robomodel.kernels import compile as compiling
 from robomodel.kernels.llvm.emit import emit
+from robomodel.kernels.program import Dtype
 from robomodel.kernels.threads import share
-from robomodel.scalars import sincos
+from robomodel.scalars import div, sincos
 
 # ---- one state -----------------------------------------------------------------------------------
 
@@ -344,6 +345,7 @@ def test_kernels_call_what_every_c_library_has(
     """Kernels of all kinds, written for other systems: what do they call?"""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    monkeypatch.setattr("robomodel.kernels.llvm.emit.X86", triple.startswith("x86"))
     machine = llvm.Target.from_triple(triple).create_target_machine(
         features="+fma" if triple.startswith("x86") else "",
         opt=1,
@@ -432,6 +434,23 @@ def test_tiles_that_take_turns_keep_apart(count: int, monkeypatch: pytest.Monkey
         out[...] = np.nan
         compiled.ufunc(q, v, out=out)
         np.testing.assert_allclose(out, expected, rtol=1e-14, atol=1e-300)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_quiet_calls_do_not_warn(dtype: Dtype) -> None:
+    trace = Trace()
+    (x,) = trace.inputs(1)
+    compiled = compile_program(trace.program([div(1.0, x)]), [1, 1], dtype=dtype)
+    zeros = np.zeros((20, 1), dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for numbers in (compiled.quiet(zeros), compiled.quiet(zeros, out=np.ones_like(zeros))):
+            assert np.isposinf(numbers).all()
+        assert compiled.ufunc(zeros + 1).all()
+        np.testing.assert_array_equal(np.float32(1e-30) * np.float32(1e-12), np.float32(1e-42))
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match="divide by zero"):
+            compiled.ufunc(zeros)
 
 
 @pytest.mark.parametrize("cut", [False, True])

@@ -257,11 +257,14 @@ class InverseKinematics(Controller):
         """Steps (..., nv)."""
         n = self.model.nv
         results = self._evaluate(q, targets, settings, further)
-        excess, growth, unfit = results[..., -3], results[..., -2], results[..., -1]
         step: Array = results[..., -3 - n : -3]
-        fine = (excess <= NOTHING) & (growth < UNDETERMINED) & (unfit < MISFIT)
         if results.ndim == 1:
-            return step if fine else self._one(q, targets, settings, further, results)
+            beyond, size, skew = results[-3:].tolist()
+            if beyond <= NOTHING and size < UNDETERMINED and skew < MISFIT:
+                return step
+            return self._one(q, targets, settings, further, results)
+        excess, growth, unfit = results[..., -3], results[..., -2], results[..., -1]
+        fine = (excess <= NOTHING) & (growth < UNDETERMINED) & (unfit < MISFIT)
         if fine.all():
             return step
         step, failures = step.copy(), []

@@ -7,14 +7,16 @@ import functools
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from robomodel.kernels import cache
 from robomodel.kernels.llvm import machine
+from robomodel.kernels.llvm.assembly import X86
 from robomodel.kernels.llvm.emit import emit
 from robomodel.kernels.llvm.machine import cut, obstacle
 from robomodel.kernels.plan import Iteration
@@ -32,10 +34,14 @@ class NoCompilerError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class CompiledUfunc:
-    """A ufunc, and the objects that own its memory; ``shaped`` gives matrices as matrices."""
+    """A ufunc, and the objects that own its memory.
+
+    ``shaped`` gives matrices as matrices, ``quiet`` gives no warnings of NumPy.
+    """
 
     ufunc: np.ufunc
     shaped: np.ufunc
+    quiet: Callable[..., Any]
     signature: str
     alive: tuple[object, ...]
     loop: int  # address of the ufunc's inner loop
@@ -76,35 +82,44 @@ def compile_program(
     *arguments, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
     signature = ",".join(arguments) + f"->{output}"
     ufunc, memory = _ufunc(loop, len(arguments), signature, dtype)
-    shaped, more = ufunc, tuple[object, ...]()
+    shaped, quiet = ufunc, cast("Callable[..., Any]", partial(_quiet, ufunc))
     if len(shape) == 2 and iteration is None:
         matrix = f"{','.join(arguments)}->({shape[0]},{shape[1]})"
         shaped, more = _ufunc(loop, len(arguments), matrix, dtype, columns=shape[1])
-    return CompiledUfunc(ufunc, shaped, signature, (engine, *memory, *more), loop)
+        memory += more
+    if X86:
+        quiet, more = _ufunc(loop, len(arguments), signature, dtype, quiet=True)
+        memory += more
+    return CompiledUfunc(ufunc, shaped, quiet, signature, (engine, *memory), loop)
+
+
+def _quiet(ufunc: np.ufunc, *arguments: Any, out: Any = None) -> Any:
+    with np.errstate(all="ignore"):
+        return ufunc(*arguments, out=out)
 
 
 def _ufunc(
-    loop: int, inputs: int, signature: str, dtype: Dtype, columns: int = 0
+    loop: int, inputs: int, signature: str, dtype: Dtype, *, columns: int = 0, quiet: bool = False
 ) -> tuple[np.ufunc, tuple[object, ...]]:
     """A ufunc (PyUFunc_FromFuncAndDataAndSignature) from a loop, and the memory that it uses.
 
-    ``columns``: of a result that is a matrix, which the loop reads from its data.
+    ``columns``, of a result that is a matrix, and ``quiet`` are the loop's data.
     """
     text, number = ctypes.c_char_p, ctypes.c_int
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, text, number, number, number, number,
         text, text, number, text,
     )(numpy_functions("_UFUNC_API")[31])  # fmt: skip
-    matrix = ctypes.c_int64(columns)
+    options = (ctypes.c_int64 * 2)(columns, quiet)
     loops = (ctypes.c_void_p * 1)(loop)
-    data = (ctypes.c_void_p * 1)(ctypes.addressof(matrix) if columns else None)
+    data = (ctypes.c_void_p * 1)(ctypes.addressof(options))
     types = ctypes.create_string_buffer(bytes([np.dtype(dtype).num] * (inputs + 1)))
     name, doc, signs = b"kernel", b"A compiled kernel.", signature.encode()
     ufunc = make(
         ctypes.addressof(loops), ctypes.addressof(data), ctypes.cast(types, text), 1, inputs, 1, -1,
         name, doc, 0, signs,
     )  # fmt: skip
-    return ufunc, (loops, data, matrix, types, name, doc, signs)
+    return ufunc, (loops, data, options, types, name, doc, signs)
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from robomodel.model.joints import Array
 def common_batch(**arrays: Array) -> tuple[int, ...]:
     """The batch axes to which arguments broadcast. Raises a ValueError with names and shapes."""
     first, *others = (x.shape[:-1] for x in arrays.values())
-    if all(shape == first for shape in others):
+    if others.count(first) == len(others):
         return first
     try:
         return np.broadcast_shapes(*(x.shape[:-1] for x in arrays.values()))

@@ -114,7 +114,7 @@ class LaneVectors:
             "declare void @abort() noreturn",
             "declare ptr @llvm.ptrmask.p0.i64(ptr, i64)",
         ]
-        if X86 and self.precision.bits == 32:
+        if X86:
             lines += [f"declare void @llvm.x86.sse.{x}mxcsr(ptr)" for x in ("ld", "st")]
         if self.turnable:
             lines += [

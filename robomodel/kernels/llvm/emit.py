@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from robomodel.kernels.llvm import tiles
-from robomodel.kernels.llvm.assembly import Function, Instructions, LaneVectors, flushing
+from robomodel.kernels.llvm.assembly import X86, Function, Instructions, LaneVectors, flushing
 from robomodel.kernels.plan import Iteration, KernelPlan, Memory, hoist, ordered, write
 from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
 
@@ -236,7 +236,7 @@ def _loop(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
     several, over_time = _tiles_at_once(plan, vectors), plan.iteration
     allocation, release = _memory(several * total, vectors.bytes)
     return [
-        f"@columns = internal constant i64 {plan.sizes[-1]}",
+        "@defaults = internal constant [2 x i64] zeroinitializer",
         "define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {",
         "entry:",
         "%n = load i64, ptr %dims",
@@ -249,6 +249,7 @@ def _loop(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
         "%any = and i1 %states, %times",
         "br i1 %any, label %start, label %exit",
         "start:",
+        *(["%status = alloca i32", "call void @llvm.x86.sse.stmxcsr(ptr %status)"] if X86 else []),
         *allocation,
         "begin:",
         *_sizes(plan, vectors),
@@ -281,10 +282,22 @@ def _loop(plan: KernelPlan, vectors: LaneVectors) -> list[str]:
         *(_fence() if tiles.streams(vectors, plan.sizes[-1]) else []),
         *(["call void @keep(i32 %flushed)"] if plan.dtype == "float32" else []),
         *release,
+        *(_silenced() if X86 else []),
         "br label %exit",
         "exit:",
         "ret void",
         "}",
+    ]
+
+
+def _silenced() -> list[str]:
+    """Reset the floating-point exceptions to those of before, where they are not asked for."""
+    return [
+        "br i1 %quiet, label %silent, label %told",
+        "silent:",
+        "call void @llvm.x86.sse.ldmxcsr(ptr %status)",
+        "br label %told",
+        "told:",
     ]
 
 
@@ -420,14 +433,19 @@ def _arguments(plan: KernelPlan) -> Iterator[str]:
 
 
 def _matrix(plan: KernelPlan, k: int) -> Iterator[str]:
-    """Strides of a result that is a matrix if the ufunc's data is its number of columns.
+    """Strides of the result: a matrix if the ufunc's data are a number of columns, or one row.
 
-    Any other result is the one row of a matrix.
+    The data's second number is not zero if floating-point exceptions are none of the caller's.
     """
     size = plan.precision.bytes
-    yield "%shaped = icmp ne ptr %data, null"
-    yield "%layout = select i1 %shaped, ptr %data, ptr @columns"
-    yield f"%columns{k} = load i64, ptr %layout"
+    yield "%given = icmp ne ptr %data, null"
+    yield "%options = select i1 %given, ptr %data, ptr @defaults"
+    yield "%matrix.columns = load i64, ptr %options"
+    yield "%shaped = icmp ne i64 %matrix.columns, 0"
+    yield f"%columns{k} = select i1 %shaped, i64 %matrix.columns, i64 {plan.sizes[k]}"
+    yield "%silent.at = getelementptr i64, ptr %options, i64 1"
+    yield "%silence = load i64, ptr %silent.at"
+    yield "%quiet = icmp ne i64 %silence, 0"
     yield "%axis = zext i1 %shaped to i64"
     yield f"%along.columns = getelementptr i64, ptr %inner.at{k}, i64 %axis"
     yield f"%outer{k} = load i64, ptr %inner.at{k}"

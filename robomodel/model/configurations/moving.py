@@ -116,8 +116,9 @@ def integrate(model: Model, q: Array, dv: Array, *, whole: bool = False) -> Arra
     batch = common_batch(q=q, v_dt=dv)
     result: Array
     result, gap = functions.moved(model, FOLLOWED)(q, dv)
-    bad = ~(gap <= CLOSED)
-    if np.any(bad):
+    met = gap <= CLOSED
+    if not met.all():
+        bad = ~met
         rows = bad if batch else ...
         q = np.broadcast_to(q, (*batch, model.nq))[rows]
         dv = np.broadcast_to(dv, (*batch, model.nv))[rows]
