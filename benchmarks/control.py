@@ -214,6 +214,7 @@ def controllers() -> dict[str, Callable[[], object]]:
     whole = InverseDynamics(
         cheetah, [FrameTask("Floating Base", gain=100.0), PostureTask(1e-2)], contacts=feet
     )
+    base = {x: targets[x] for x in ("Floating Base", "posture")}
     still = np.zeros(cheetah.nv)
     tello = rm.robots.load("tello")
     at = tello.neutral()
@@ -223,7 +224,7 @@ def controllers() -> dict[str, Callable[[], object]]:
     return {
         "Mini Cheetah, base and feet": lambda: ik(q, 1e-3, targets),
         "Mini Cheetah, feet hard": lambda: hard(q, 1e-3, targets),
-        "Mini Cheetah, forces on four feet": lambda: whole(q, still, targets),
+        "Mini Cheetah, forces on four feet": lambda: whole(q, still, base),
         "Tello, both feet": lambda: walker(at, 1e-3, soles | {"posture": at}),
     }
 
