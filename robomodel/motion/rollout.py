@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -38,7 +38,7 @@ UNSOLVED = {
     "float32": 1e-3,
 }  # contact residual from which on there is a RuntimeWarning
 WHOLE = 64  # steps between checks for contact problems that the kernel has not solved
-CACHED = 1 << 19  # bytes of rows between checks, so that they stay in the processor's cache
+CACHED = 1 << 20  # bytes of rows between checks, so that they stay in the processor's cache
 TOO_FAST = 1.0 / 3.0  # growth of ‖G‖² within a step above which a linkage turns too fast for it
 
 
@@ -235,14 +235,15 @@ def _tell_unsolved(model: Model, residual: Array, limit: float) -> None:
 
 def run_over_time(
     step: FixedStep, rows: Array, force: Array, h: float, threads: int,
-    ahead: dict[int, Ahead], *more: Array,
+    ahead: dict[int, Ahead], *more: Array, done: Callable[[Any], object] | None = None,
 ) -> None:  # fmt: skip
     """All steps of motions (n, T+1, results) from their first rows, under forces (n, T, …).
 
     The compiled program takes as many steps as it can. Where it leaves one unfinished, or opens
     loops, the motion continues from there step by step. So one call of T steps equals T calls of
     one. ``ahead``: motions that a step has led beyond its end, by their indices. ``more``: values
-    of the parameters (n, p), if the step has some.
+    of the parameters (n, p), if the step has some. ``done`` is called for motions whose rows are
+    computed, while these are in the cache, and again where they have changed.
     """
     times, contact = rows.shape[1] - 1, step.setting
     size = WHOLE if contact is not None and step.rows.size else max(times, 1)
@@ -265,11 +266,16 @@ def run_over_time(
                     *(x[at] for x in more), out=results,
                 )  # fmt: skip
                 left[at] = step.unfinished(results) | step.lost(results)
+                if done is not None and last == times:
+                    done(at)
 
         share(part, len(rows), threads)
         left[list(ahead), 0] = True
-        if np.any(left):
+        motions = np.flatnonzero(np.any(left, axis=1))
+        if len(motions):
             _go_on(step, rows, force, h, left, (first, last), ahead, more)
+            if done is not None and last == times:
+                done(motions)
 
 
 def _cached(piece: slice, size: int) -> Iterator[slice]:

@@ -14,7 +14,6 @@ from robomodel.dynamics import actuator_positions, actuator_velocities, frame_po
 from robomodel.dynamics.contact.points import UNSOLVED
 from robomodel.errors import as_flag, no_model, warn
 from robomodel.kernels.function import as_dtype
-from robomodel.kernels.threads import share
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -32,7 +31,6 @@ from robomodel.scalars import stack, unstack
 
 LINE = 64  # bytes
 SINGLE = 1e-3  # contact residual from which on there is a warning in single precision
-ALONE = 1024  # most robots whose state one thread writes: waking others costs more
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,15 +218,15 @@ class Simulation:
         held = np.broadcast_to(self._command, (self.n, self.substeps, one.commands))
         with np.errstate(all="ignore"):
             more = one.of_each(self._p, (self.n,))
-            run_over_time(one, rows, held, self._h, self.threads, self._ahead, *more)
-        threads = self.threads if self.n > ALONE else 1
-        share(self._collect, self.n, threads)
+            run_over_time(
+                one, rows, held, self._h, self.threads, self._ahead, *more, done=self._collect
+            )
         self._steps += self.substeps
         np.multiply(self._steps, self._h, out=self.time)
         self._tell()
 
-    def _collect(self, piece: slice) -> None:
-        """Compute results of a call for robots led beyond their steps, and contact results."""
+    def _collect(self, piece: Any) -> None:
+        """States of some robots after a call, and contact results."""
         one, rows, count = self._step, self._rows[piece], self._before.shape[1]
         self._before[piece] = rows[:, -2, :count]
         self._states[piece] = rows[:, -1, : one.size]
@@ -236,7 +234,7 @@ class Simulation:
         if one.setting is not None:
             impulses = np.einsum("ntk->nk", rows[:, 1:, one.residual + 1 :])
             self.contact_forces[piece] = one.forces(impulses, self.substeps * self._h)
-            np.max(rows[:, 1:, one.residual], axis=1, out=self.contact_residual[piece])
+            self.contact_residual[piece] = np.max(rows[:, 1:, one.residual], axis=1)
 
     def _show(self, rows: Any) -> None:
         """Update q and v of some robots, and whether they are finite."""

@@ -228,28 +228,28 @@ class FixedStep:
             ends.append(ends[-1] + size)
         return tuple(slice(a, b) for a, b in itertools.pairwise(ends))
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Numbers of a state."""
         return int(self.columns[-1].stop)
 
-    @property
+    @cached_property
     def checks(self) -> int:
         """Number of checks of linkages: three if there are any."""
         return 3 if linkages(self.model) else 0
 
-    @property
+    @cached_property
     def results(self) -> int:
         """Numbers of a result."""
         touching = 0 if self.setting is None else 2 + 3 * self.setting.contacts
         return self.size + self.checks + touching
 
-    @property
+    @cached_property
     def miss(self) -> int:
         """Index in a result of the distance of contacts from that of their rows."""
         return self.size + self.checks
 
-    @property
+    @cached_property
     def residual(self) -> int:
         """Index in a result of the residual of the contact problem; impulses follow."""
         return self.miss + 1
@@ -719,7 +719,8 @@ class FixedStep:
         """Which results (..., results) have open loops, or end at change points; nan ones too."""
         if not self.checks:
             return np.zeros(results.shape[:-1], dtype=bool)
-        gap, growth, regularity = (results[..., self.size + k] for k in range(self.checks))
+        first = self.size
+        gap, growth, regularity = (results[..., first + k] for k in (0, 1, 2))
         closed = (gap <= LOST[self.dtype] ** 2) & (growth < TORN)
         return ~(closed & (regularity > IRREGULAR[self.dtype]))
 
