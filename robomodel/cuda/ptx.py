@@ -567,20 +567,10 @@ class Scalars(LaneVectors):
 
 def _sincos(f: Function, x: str) -> tuple[str, str]:
     """Sine and cosine; remainders of large angles are computed by a function."""
-    v, whole, n = f.type, f.vectors.integers, len(f.lines)
+    v, whole = f.type, f.vectors.integers
     size = f.value(f"call {v} @llvm.fabs.{f.vectors.suffix}({v} {x})")
     huge = f.value(f"fcmp ogt {v} {size}, {f.constant(f.vectors.precision.cody_waite_limit)}")
-    f.lines += [f"br i1 {huge}, label %large{n}, label %small{n}", f"small{n}:"]
-    small = f.reduced(x)
-    f.lines += [f"br label %joined{n}", f"large{n}:"]
-    both = f.value(f"call {{{v}, {whole}}} @reduce_large({v} {x})")
-    large = [f.value(f"extractvalue {{{v}, {whole}}} {both}, {i}") for i in (0, 1)]
-    f.lines += [f"br label %joined{n}", f"joined{n}:"]
-    remainder, quadrant = (
-        f.value(f"phi {kind} [{a}, %small{n}], [{b}, %large{n}]")
-        for kind, a, b in zip((v, whole), small, large, strict=True)
-    )
-    return f.turned(remainder, quadrant)
+    return f.turned(*f.unless(huge, f.reduced, x, "reduce_large", (v, whole)))
 
 
 def _reduction(numbers: Scalars) -> list[str]:

@@ -25,6 +25,7 @@ from robomodel.dynamics.kinematics.state import (
     State,
     moving,
 )
+from robomodel.dynamics.recursions.crba import towards_base
 from robomodel.dynamics.recursions.derivatives import MomentumMoments
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
@@ -114,21 +115,13 @@ def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
                 streams[parent] += streams[body].in_parent(x, origin_rate(state, body), moved)
         for i in range(count):
             matrix[first + i][first : first + count] = block[i]
-        above = cluster.parent
-        while above != WORLD:
-            other = model.clusters[above]
-            for body in reversed(other.bodies):
-                columns = carried.pop(body, None)
-                if columns is None:
-                    continue
-                for i, (s_i, ds_i) in enumerate(
-                    zip(motions[body], turning[body], strict=True), other.v.start
-                ):
-                    for j, column in enumerate(columns, first):
-                        matrix[i][j] = matrix[i][j] + column.rate.dot(s_i)
-                        matrix[j][i] = matrix[j][i] + column.after(s_i, ds_i)
-                _carry(state, body, columns, carried)
-            above = other.parent
+        for start, body, columns in towards_base(model, cluster, carried):
+            pairs = zip(motions[body], turning[body], strict=True)
+            for i, (s_i, ds_i) in enumerate(pairs, start):
+                for j, column in enumerate(columns, first):
+                    matrix[i][j] = matrix[i][j] + column.rate.dot(s_i)
+                    matrix[j][i] = matrix[j][i] + column.after(s_i, ds_i)
+            _carry(state, body, columns, carried)
     return matrix
 
 

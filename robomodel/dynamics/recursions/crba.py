@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TypeVar
+
 from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import NO_WRENCH, Wrench
+
+_T = TypeVar("_T")
 
 
 def crba(model: Model, q: Vector) -> list[list[Scalar]]:
@@ -46,24 +52,32 @@ def crba(model: Model, q: Vector) -> list[list[Scalar]]:
             _carry(carried, parent, [x.to_parent(f) for f in total])
         for i in range(count):
             mass[first + i][first + i : first + count] = block[i][i:]
-        above = cluster.parent
-        while above != WORLD:
-            other = model.clusters[above]
-            for body in reversed(other.bodies):
-                wrenches = carried.pop(body, None)
-                if wrenches is None:
-                    continue
-                for i, motion in enumerate(subspace[body]):
-                    row = mass[other.v.start + i]
-                    for j, wrench in enumerate(wrenches):
-                        row[first + j] = row[first + j] + wrench.dot(motion)
-                parent, x = model.nodes[body].parent, at.transforms[body]
-                _carry(carried, parent, [x.to_parent(f) for f in wrenches])
-            above = other.parent
+        for start, body, wrenches in towards_base(model, cluster, carried):
+            for i, motion in enumerate(subspace[body], start):
+                for j, wrench in enumerate(wrenches, first):
+                    mass[i][j] = mass[i][j] + wrench.dot(motion)
+            parent, x = model.nodes[body].parent, at.transforms[body]
+            _carry(carried, parent, [x.to_parent(f) for f in wrenches])
     for i in range(model.nv):
         for j in range(i):
             mass[i][j] = mass[j][i]
     return mass
+
+
+def towards_base(
+    model: Model, cluster: Cluster, carried: dict[int, list[_T]]
+) -> Iterator[tuple[int, int, list[_T]]]:
+    """Take what bodies of the clusters above carry, and the first velocity of their cluster.
+
+    Whoever takes it has to carry it on to the body's parent.
+    """
+    above = cluster.parent
+    while above != WORLD:
+        other = model.clusters[above]
+        for body in reversed(other.bodies):
+            if body in carried:
+                yield other.v.start, body, carried.pop(body)
+        above = other.parent
 
 
 def _carry(carried: dict[int, list[Wrench]], body: int, wrenches: list[Wrench]) -> None:

@@ -6,7 +6,7 @@ import ctypes
 import platform
 import struct
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from robomodel.kernels.plan import Target
@@ -245,19 +245,30 @@ class Function:
 
     def guarded_sincos(self, x: str) -> tuple[str, str]:
         """Sine and cosine; by the C library for all lanes if any lane's angle is huge."""
-        v, n = self.type, len(self.lines)
-        branch = f"br i1 {self.any_large([x])}, label %large{n}, label %small{n}"
-        self.lines += [branch, f"small{n}:"]
-        small = self.sincos(x)
-        self.lines += [f"br label %joined{n}", f"large{n}:"]
-        both = self.value(f"call {{{v}, {v}}} @sincos_large({v} {x})")
-        large = [self.value(f"extractvalue {{{v}, {v}}} {both}, {i}") for i in (0, 1)]
+        kinds = self.type, self.type
+        return self.unless(self.any_large([x]), self.sincos, x, "sincos_large", kinds)
+
+    def unless(
+        self,
+        rare: str,
+        usual: Callable[[str], tuple[str, str]],
+        x: str,
+        function: str,
+        kinds: tuple[str, str],
+    ) -> tuple[str, str]:
+        """Two values made of x as usual, or by a call of ``function`` if ``rare`` is true."""
+        n, pair = len(self.lines), f"{{{kinds[0]}, {kinds[1]}}}"
+        self.lines += [f"br i1 {rare}, label %rare{n}, label %usual{n}", f"usual{n}:"]
+        most = usual(x)
+        self.lines += [f"br label %joined{n}", f"rare{n}:"]
+        both = self.value(f"call {pair} @{function}({self.type} {x})")
+        others = [self.value(f"extractvalue {pair} {both}, {i}") for i in (0, 1)]
         self.lines += [f"br label %joined{n}", f"joined{n}:"]
-        sine, cosine = (
-            self.value(f"phi {v} [{a}, %small{n}], [{b}, %large{n}]")
-            for a, b in zip(small, large, strict=True)
+        first, second = (
+            self.value(f"phi {kind} [{a}, %usual{n}], [{b}, %rare{n}]")
+            for kind, a, b in zip(kinds, most, others, strict=True)
         )
-        return sine, cosine
+        return first, second
 
     def any_large(self, angles: Sequence[str]) -> str:
         """Whether any lane of these angles is beyond the polynomials' range."""
