@@ -1,6 +1,7 @@
-"""The five papers that the package builds on, each in its own words and symbols.
+"""The five papers that the package builds on, each in its own notation.
 
-A module for each paper; nothing in the rest of the package imports them:
+One module per paper; the rest of the package imports none of them. The numbers in brackets are
+those by which docstrings cite the papers:
 
 - :mod:`natural_coordinates`: Blanco-Claraco, Leanza, Reina, "A general framework for modeling and
   dynamic simulation of multibody systems using factor graphs" (000)

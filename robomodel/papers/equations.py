@@ -2,10 +2,10 @@
 
 After Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
 matrix factorizations": D d + b = 0 over all accelerations a_i, wrenches f_i and f_i^x, torques τ_i
-and joint accelerations q̈_i, (6). In RNEA's permutation D of inverse dynamics is lower triangular
-(property 1); D of forward dynamics is so between two matrices W_L and W_R, which are the ABA's
-substitutions (property 2). Other measurements, loops and clusters are
-:mod:`robomodel.estimation.instant`'s.
+and joint accelerations q̈_i, (6). In RNEA's permutation, D of inverse dynamics is lower triangular
+(property 1); D of forward dynamics is lower triangular between two matrices W_L and W_R, the
+substitutions of the ABA (property 2). For other measurements, loops and clusters see
+:mod:`robomodel.estimation.instant`.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ class DynamicSystem:
     """The square system D d + b = 0 of a robot at a state, (6), with its measurements, (8), (15).
 
     Attributes:
-        D: (20 N, 20 N) where joints have one degree of freedom, rows and columns permuted.
+        D: (20 N, 20 N) for joints with one degree of freedom, rows and columns permuted.
         b: the constants, permuted.
         q: the variables' names in the permutation of columns, (11).
-        p: the equations' names in the permutation of rows, (12); measurements are named as what
-            they measure.
-        W_L, W_R: what makes W_L D W_R lower triangular (property 2); 1 for inverse dynamics.
-        columns: the places of each variable in d.
-        state: the robot's state, whose bodies' internal frames D, b and d are in.
+        p: the equations' names in the permutation of rows, (12); a measurement has the name of the
+            measured variable.
+        W_L, W_R: matrices for which W_L D W_R is lower triangular (property 2); 1 for inverse
+            dynamics.
+        columns: the columns of each variable.
+        state: the robot's state; D, b and d are in the internal frames of its bodies.
     """
 
     D: Array = field(repr=False)
@@ -61,7 +62,7 @@ class DynamicSystem:
         return product
 
     def solve(self) -> dict[str, Array]:
-        """All variables by name, by forward substitution (IV-C, V-C), as the paper defines them.
+        """All variables by name, by forward substitution (IV-C, V-C), as defined in the paper.
 
         Spatial accelerations a_i, minus gravity, and wrenches f_i and f_i^x (6,), angular part
         first, in the axes of their links about the links' origins.
@@ -81,7 +82,7 @@ class DynamicSystem:
         at = place(self.state.model, owner[:-1])
         if kind != "a":
             return np.array(wrench_at(Wrench.of(x.tolist()), at.pose).entries())
-        twist = self.state.twists[at.body]  # a is the origin's acceleration, which adds ω × v
+        twist = self.state.twists[at.body]  # a is the acceleration of the origin, which adds ω × v
         spatial = Motion.of(x.tolist()) + Motion(ZERO, cross(twist.linear, twist.angular))
         return np.array(at.pose.to_child(spatial).entries())
 
@@ -121,13 +122,13 @@ def forward_dynamics(
 ) -> DynamicSystem:
     """D d + b = 0 of forward dynamics, (16), with the ABA as W_L and W_R (property 2, appendix B).
 
-    W_R puts p_i^A = f_i - I_i^A a_i in the place of f_i (step 1, (29)); W_L puts accelerations into
-    the torques (step 2), divides by Sᵀ I^A S (step 3), puts joint accelerations into the
+    W_R replaces f_i by p_i^A = f_i - I_i^A a_i (step 1, (29)). W_L substitutes accelerations into
+    the torques (step 2), divides by Sᵀ I^A S (step 3), substitutes joint accelerations into the
     accelerations (step 4) and those of the children into the wrenches (step 5).
 
-    The permutation of rows that the paper prints is not triangular; this one is: measurements,
-    wrenches from the tips, accelerations from the base, torques. Arguments and errors as of
-    :func:`inverse_dynamics`, with ``tau`` (nv,).
+    The permutation of rows that is printed in the paper is not triangular; this one is:
+    measurements, wrenches from the tips, accelerations from the base, torques. Arguments and errors
+    as in :func:`inverse_dynamics`, with ``tau`` (nv,).
     """
     system = _Equations.at(model, q, v, "tau", as_array(tau, model.nv, "tau", "nv"), f_ext)
     order = [name for pair in zip(system.of("fx"), system.of("tau"), strict=True) for name in pair]
@@ -165,7 +166,7 @@ def _substitutions(system: _Equations) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class _Equations:
-    """D and b in the order in which equations are written, measurements last."""
+    """D and b in the order of the written equations, measurements last."""
 
     D: Array
     b: Array
@@ -264,10 +265,10 @@ class _Equations:
 
 
 def elementwise_operations(done: Elimination) -> int:
-    """Operations of an elimination as figures 1 and 2 count them: fewer than it takes.
+    """Operations of an elimination as counted for figures 1 and 2 of the paper, which are too few.
 
     A pivot's update of the other rows is counted as an elementwise product of its row and column,
-    where it is their outer product (:attr:`Elimination.operations`).
+    although it is their outer product (:attr:`Elimination.operations`).
     """
     row_at = {r: k for k, (r, _) in enumerate(done.plan.pivots)}
     column_at = {c: k for k, (_, c) in enumerate(done.plan.pivots)}

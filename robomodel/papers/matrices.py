@@ -24,7 +24,7 @@ def solved(matrix: Array, right: Array) -> Array:
 
 
 def pseudoinverse(matrix: Array, rounding: float = 1e-15) -> Array:
-    """The Moore-Penrose inverse; singular values below ``rounding`` of the largest are zero."""
+    """The Moore-Penrose inverse; singular values below ``rounding`` (relative) are zero."""
     return np.asarray(np.linalg.pinv(matrix, rcond=rounding), dtype=np.float64)
 
 

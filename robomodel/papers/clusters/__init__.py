@@ -1,9 +1,9 @@
-"""Clusters: operators and recursions of robots with kinematic loops in the paper's words (002).
+"""Clusters: operators and recursions of robots with kinematic loops, in the paper's notation (002).
 
 After Chignoli, Adrian, Kim and Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems with
-Kinematic Loops". :func:`operators` gives the matrices of every cluster at a state, :func:`rnea`,
-:func:`aba` and :func:`efpa` are assembled from them as one reads the paper, :func:`gauss` is the
-principle from which it derives the articulated inertia.
+Kinematic Loops". :func:`operators` gives the matrices of every cluster at a state; :func:`rnea`,
+:func:`aba` and :func:`efpa` are assembled from them as in the paper; :func:`gauss` is Gauss's
+principle, from which the paper derives the articulated inertia.
 """
 
 from robomodel.papers.clusters.cluster_operators import ClusterOperators, operators

@@ -1,7 +1,7 @@
 """The operators of clusters at a state: transforms, subspaces and inertias (002, IV, V and VII).
 
-Every body has one frame, that of its link; motions and forces of a cluster stack those of its
-bodies, six rows each, angular first.
+Every body has one frame, its link's. Motions and forces of a cluster stack those of its bodies, six
+rows each, angular first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from robomodel.papers.matrices import (
 from robomodel.scalars import unstack
 from robomodel.spatial import UNIT_MOTIONS
 
-BASE = "world"  # what the fixed base is called among bodies
+BASE = "world"  # name of the fixed base among bodies
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,7 +60,7 @@ class ClusterOperators:
         inertia: (6n, 6n) of the bodies, block diagonal, (14).
         rates: (m) independent velocities.
         velocity: (6n) of the bodies, (12), (33).
-        armature: (r) inertias of the joints' velocities alone; zero in the paper.
+        armature: (r) inertias that resist the joints' velocities only; zero in the paper.
         tau: (m) generalized cluster force; None without forces.
         articulated_inertia, articulated_bias: (6n, 6n) and (6n) of the articulated cluster, (38),
             (55), (56); None without forces.
@@ -108,8 +108,8 @@ class ClusterOperators:
         """Output-relative to parent-relative motion (6n, 6n), (21), (23).
 
         A column has at most two blocks: 1 on the diagonal, and minus the transform from the body's
-        parent where that is in the cluster. The transpose of ``remap`` takes output-relative forces
-        to parent-relative ones, that of ``remap_inverse`` the other way, (22), (27).
+        parent if that is in the cluster. The transpose of ``remap`` maps output-relative forces to
+        parent-relative ones, that of ``remap_inverse`` the reverse, (22), (27).
         """
         return np.asarray(np.linalg.inv(self.remap), dtype=np.float64)
 
@@ -150,7 +150,7 @@ class ClusterOperators:
     def T_active(self) -> Array:
         """The active cluster force subspace Tᵃ (6n, m), (30): T_activeᵀ S = 1.
 
-        The cluster's force is lifted to the tree joints by the Moore-Penrose inverse of Gᵀ.
+        The cluster's force is mapped to the tree joints by the Moore-Penrose inverse of Gᵀ.
         """
         lifted = self.T_active_spanning @ transposed(pseudoinverse(self.G))
         return transposed(self.remap_inverse) @ lifted
@@ -180,25 +180,25 @@ class ClusterOperators:
 
     @cached_property
     def D(self) -> Array:
-        """Sᵀ U (m, m), (49), and what the joints' armature adds."""
+        """Sᵀ U (m, m), (49), plus the joints' armature."""
         return transposed(self.S) @ self.U + self.reflected[0]
 
     @cached_property
     def u(self) -> Array:
-        """Tau - Sᵀ · articulated bias (m), (49), less what the joints' armature adds."""
+        """Tau - Sᵀ · articulated bias (m), (49), less the armature's part."""
         _, bias, tau = self.articulated()
         return tau - times(transposed(self.S), bias) - self.reflected[1]
 
     @cached_property
     def across(self) -> tuple[Array, Array]:
-        """Articulated inertia and bias force that output bodies feel (6n, 6n), (6n), (55), (56)."""
+        """Articulated inertia and bias force on the output bodies (6n, 6n), (6n), (55), (56)."""
         inertia, bias, _ = self.articulated()
         gain = transposed(solved(self.D, transposed(self.U)))
         left: Array = inertia - gain @ transposed(self.U)
         return left, bias + times(left, self.c) + times(gain, self.u)
 
     def articulated(self) -> tuple[Array, Array, Array]:
-        """Articulated inertia, articulated bias and tau; ValueError without forces."""
+        """Articulated inertia, articulated bias and tau; raises ValueError without forces."""
         if self.articulated_inertia is None or self.articulated_bias is None or self.tau is None:
             raise ValueError("articulated quantities need forces: call operators with tau")
         return self.articulated_inertia, self.articulated_bias, self.tau
@@ -213,10 +213,10 @@ def operators(
         model: the robot.
         q: (..., nq) configuration.
         v: (..., nv) independent velocities.
-        tau: (..., nv) generalized forces; with them the articulated inertias and bias forces, (38),
-            at a base that accelerates against gravity.
+        tau: (..., nv) generalized forces; if given, articulated inertias and bias forces are
+            included, (38), with the base accelerating against gravity.
 
-    Raises ValueError for arrays of other sizes.
+    Raises ValueError for arrays of wrong sizes.
     """
     at, speed = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
     force = None if tau is None else as_array(tau, model.nv, "tau", "nv")
@@ -250,7 +250,7 @@ def _kinematics(
     outputs: list[int],
     batch: tuple[int, ...],
 ) -> ClusterOperators:
-    """What depends on q alone; velocities are zero."""
+    """The operators that depend on q alone, with zero velocities."""
     bodies = cluster.bodies
     above = (WORLD,) if cluster.parent < 0 else model.clusters[cluster.parent].bodies
     n = len(bodies)
@@ -306,10 +306,10 @@ def _kinematics(
 def _moving(
     still: ClusterOperators, rates: Array, jacobian_rate: Array, above: Array
 ) -> ClusterOperators:
-    """The same with the velocity, (33), and the ring derivative of S, (25), (26).
+    """The operators with velocities, (33), and the ring derivative of S, (25), (26).
 
-    The remap's blocks change by -(v_i - X v_j) × X: their bodies move apart; the tree joints'
-    subspaces are constant in their bodies' frames.
+    The remap's blocks change by -(v_i - X v_j) × X because their bodies move relative to each
+    other; the tree joints' subspaces are constant in their bodies' frames.
     """
     velocity = times(still.X, above) + times(still.S, rates)
     turning = np.zeros_like(still.remap)
@@ -331,7 +331,7 @@ def _moving(
 
 
 def _articulated(objects: list[ClusterOperators], tau: Array) -> list[ClusterOperators]:
-    """The same with articulated inertias and bias forces, from the tips inwards, (55), (56)."""
+    """The operators with articulated inertias and bias forces, tips to base, (55), (56)."""
     inertia = [each.inertia for each in objects]
     bias = [each.bias for each in objects]
     result: list[ClusterOperators] = []

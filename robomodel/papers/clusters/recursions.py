@@ -1,9 +1,9 @@
 """C-RNEA, C-ABA and C-EFPA assembled from the clusters' operators (002, VI-VIII).
 
-They equal :func:`robomodel.rnea`, :func:`robomodel.aba` and :func:`robomodel.efpa`, which are what
-to compute with: here every matrix is dense. Gauss's principle of least constraint (VII-B), from
-which the paper derives the articulated inertia, and the approximations with which it compares the
-algorithms (II) follow.
+They equal :func:`robomodel.rnea`, :func:`robomodel.aba` and :func:`robomodel.efpa`, which should be
+used in computations: here every matrix is dense. Gauss's principle of least constraint (VII-B),
+from which the paper derives the articulated inertia, and the approximations with which it compares
+the algorithms (II) follow.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from robomodel.tolerances import ROUNDING
 
 
 def base_acceleration(model: Model) -> Array:
-    """That of the fixed base: against gravity, which then needs no term of its own (VI-A)."""
+    """The acceleration of the fixed base: opposite to gravity, which then needs no term (VI-A)."""
     return np.concatenate([np.zeros(3), -np.asarray(model.gravity, dtype=float)])
 
 
@@ -88,8 +88,8 @@ def aba(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
 def efpa(model: Model, q: ArrayLike, frames: FrameLike | Sequence[FrameLike]) -> Array:
     """The inverse operational-space inertia (..., 6k, 6k) of k frames by C-EFPA.
 
-    Force propagators go inwards, (57), (62); the accelerations that unit forces at the frames give
-    go outwards, (65)-(67), from the greatest common ancestor on.
+    Force propagators are computed inwards, (57), (62); the accelerations due to unit forces at the
+    frames outwards, (65)-(67), from the greatest common ancestor on.
     """
     zero = np.zeros(model.nv)
     objects = operators(model, q, zero, zero)
@@ -135,17 +135,16 @@ def _end_effector(model: Model, key: FrameKey) -> tuple[int, Array]:
 
 # ---- Gauss's principle of least constraint over clusters, and its cost to go (VII-B) -------------
 # A body without inertia in some direction has no unconstrained acceleration there. Its cost keeps
-# what depends on accelerations, and leaves out the constant, which is infinite.
+# the terms that depend on accelerations, and omits the constant, which is infinite.
 
 
 @dataclass(frozen=True, eq=False)
 class CostToGo:
     """A quadratic Gauss cost of a cluster's acceleration a (..., 6n).
 
-    ½ (a - ã)ᵀ I (a - ã) + constant, with ã the ``unconstrained`` acceleration: of the bodies
-    without joints, (40), or, as the optimal cost to go of a subtree, without the cluster
-    joint alone, all others in place, (41), (43), (44). ``loose``: forces in directions without
-    inertia, zero where there are none.
+    ½ (a - ã)ᵀ I (a - ã) + constant. ã is the ``unconstrained`` acceleration: of the bodies without
+    joints, (40), or, for the optimal cost to go of a subtree, without the cluster joint only,
+    (41), (43), (44). ``loose``: forces in directions without inertia; zero if there are none.
     """
 
     inertia: Array = field(repr=False)
@@ -155,14 +154,14 @@ class CostToGo:
 
     @classmethod
     def of(cls, inertia: Array, force: Array, constant: Array) -> CostToGo:
-        """The cost whose slope at zero acceleration is -``force``."""
+        """The cost with the derivative -``force`` at zero acceleration."""
         free = times(pseudoinverse(inertia, ROUNDING), force)
         return cls(inertia, free, force - times(inertia, free), constant)
 
     def __call__(self, acceleration: ArrayLike) -> Array:
-        """The cost at a spatial acceleration (..., 6n) of the cluster, against gravity.
+        """The cost at a spatial acceleration (..., 6n) of the cluster, gravity as the base's.
 
-        Raises ValueError for another number of rows.
+        Raises ValueError for a wrong number of rows.
         """
         size = self.inertia.shape[-1]
         a = as_array(acceleration, size, "acceleration", "six times the cluster's bodies")
@@ -177,8 +176,8 @@ class GaussPrinciple:
     """Gauss's principle of least constraint of a robot at a state, (39).
 
     Attributes:
-        costs: of each cluster alone, without joints: a term of (39), with (40).
-        cost_to_go: of each cluster's subtree, (43).
+        costs: Gauss cost of each cluster alone, without joints: a term of (39), with (40).
+        cost_to_go: Gauss cost of each cluster's subtree, (43).
     """
 
     model: Model
@@ -189,7 +188,7 @@ class GaussPrinciple:
     def accelerations(self, a: ArrayLike) -> tuple[Array, ...]:
         """The clusters' spatial accelerations at independent accelerations (..., nv), (33).
 
-        They are what ``cost_to_go`` takes. The fixed base accelerates against gravity.
+        They are the arguments of ``cost_to_go``. The fixed base accelerates against gravity.
         """
         ydd = as_array(a, self.model.nv, "a", "nv")
         return tuple(cluster_accelerations(self.model, self.objects, ydd))
@@ -197,7 +196,7 @@ class GaussPrinciple:
     def cost(self, a: ArrayLike) -> Array:
         """The Gauss cost (...) at independent accelerations (..., nv), (39).
 
-        Where joints have armature it has their part too, ½ Σ armature q̈².
+        Includes ½ Σ armature q̈² for joints with armature.
         """
         total = np.zeros(())
         each = zip(self.objects, self.accelerations(a), self.costs, strict=True)
@@ -209,7 +208,7 @@ class GaussPrinciple:
 
     @cached_property
     def minimum(self) -> Array:
-        """The least cost (...): that of the robot's motion under tau, (42) at the fixed base."""
+        """The least cost (...), of the robot's motion under tau, (42) at the fixed base."""
         total = np.zeros(())
         for o, cost in zip(self.objects, self.cost_to_go, strict=True):
             if o.parent < 0:
@@ -220,7 +219,7 @@ class GaussPrinciple:
 def gauss(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> GaussPrinciple:
     """Gauss's principle at q (..., nq), v (..., nv) and forces tau (..., nv), (39)-(54).
 
-    Raises ValueError for arrays of other sizes.
+    Raises ValueError for arrays of wrong sizes.
     """
     objects = operators(model, q, v, tau)
     forces = [times(o.T_active, o.articulated()[2]) - o.bias for o in objects]
@@ -236,7 +235,7 @@ def gauss(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> GaussPrin
 def _costs_to_go(
     objects: Sequence[ClusterOperators], costs: Sequence[CostToGo]
 ) -> tuple[CostToGo, ...]:
-    """From the tips inwards: a cluster's cost and its children's best, (42)."""
+    """From the tips inwards: a cluster's cost plus the optimal costs of its children, (42)."""
     at_rest = [cost(np.zeros(cost.inertia.shape[-1])) for cost in costs]
     costs_to_go: list[CostToGo] = []
     for k in reversed(range(len(objects))):
@@ -252,9 +251,9 @@ def _costs_to_go(
 
 
 def best_child(o: ClusterOperators, cost: CostToGo, carried: Array) -> Array:
-    """The least cost of a cluster's subtree where its output bodies' acceleration is fixed, (45).
+    """The optimal cost of a cluster's subtree, given the acceleration of its output bodies, (45).
 
-    ``carried``: X times that acceleration. The best joint acceleration is that of (51), (52).
+    ``carried``: X times that acceleration. The optimal joint acceleration is (51), (52).
     """
     free = carried + o.c
     a = solved(o.D, (o.u - times(transposed(o.U), free))[..., None])[..., 0]
@@ -264,12 +263,12 @@ def best_child(o: ClusterOperators, cost: CostToGo, carried: Array) -> Array:
 
 
 # ---- what the cluster algorithms are compared with (II), and PV-OSIMr ----------------------------
-# The approximate algorithms run on the independent tree, without the mass of rotors and of other
+# The approximate algorithms act on the independent tree, without the mass of rotors and of other
 # bodies whose joints depend on others, with H = H_y + H_c, where H_c is the diagonal of reflected
-# inertias N² I_rot. ``method="approximate"`` of ``robomodel.rnea`` and its like leaves that mass on
-# the bodies that carry it.
+# inertias N² I_rot. ``method="approximate"`` of ``robomodel.rnea`` and related functions keeps that
+# mass on the bodies that carry it.
 
-INDEPENDENT = "independent"  # the paper's tree, by the name that baselines have for it
+INDEPENDENT = "independent"  # name of the paper's tree among the approximations
 
 Propagation = Literal["efpa", "pv-osim"]
 FREEDOMS: dict[Propagation, float] = {"efpa": np.inf, "pv-osim": 0}
@@ -278,7 +277,7 @@ FREEDOMS: dict[Propagation, float] = {"efpa": np.inf, "pv-osim": 0}
 def approximate_rnea(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     """Generalized forces (..., nv) of the paper's approximate RNEA, τ = RNEA_y(q, v, a) + H_c a.
 
-    Raises ValueError where a cluster has freedoms that no joints of it have as a whole.
+    Raises ValueError if a cluster has freedoms that are not those of whole joints.
     """
     return _evaluated(partial(baselines.rnea, INDEPENDENT, model), model, q, v, a)
 
@@ -286,7 +285,7 @@ def approximate_rnea(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> 
 def approximate_aba(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
     """Accelerations (..., nv) of the paper's approximate ABA, (H_y + H_c) a = tau - C_y.
 
-    Raises as :func:`approximate_rnea`.
+    Raises the errors of :func:`approximate_rnea`.
     """
     return _evaluated(partial(baselines.aba, INDEPENDENT, model), model, q, v, tau)
 
@@ -307,7 +306,7 @@ def _evaluated(
 def approximate_efpa(model: Model, q: ArrayLike, frames: FrameLike | Sequence[FrameLike]) -> Array:
     """Λ⁻¹ (..., 6k, 6k) of the paper's approximate EFPA, J_y (H_y + H_c)⁻¹ J_yᵀ.
 
-    Raises as :func:`approximate_rnea`, and for frames on bodies that the tree leaves out.
+    Raises the errors of :func:`approximate_rnea`, also for frames on bodies outside the tree.
     """
     places = [place(model, key) for key in frame_keys(frames)]
     at = as_array(q, model.nq, "q", "nq")
@@ -321,8 +320,9 @@ def pv_osim(model: Model, q: ArrayLike, frames: FrameLike | Sequence[FrameLike])
     """Λ⁻¹ (..., 6k, 6k) of k frames by PV-OSIMr over clusters, [18] of the paper, its future work.
 
     Sathya, Bruyninckx and Decré propagate six unit forces from every body at which branches with
-    end-effectors meet, and compose their propagators, so that k end-effectors cost O(n + k²) where
-    the EFPA costs O(n + k depth + k²). :func:`robomodel.efpa` does so where it saves operations.
+    end-effectors meet, and compose their propagators, so that k end-effectors cost O(n + k²)
+    instead of the EFPA's O(n + k depth + k²). :func:`robomodel.efpa` does this if it saves
+    operations.
     """
     at = as_array(q, model.nq, "q", "nq")
     with np.errstate(all="ignore"):
@@ -336,8 +336,8 @@ def propagation(
 ) -> Program:
     """The straight-line program q → Λ⁻¹ of C-EFPA or PV-OSIMr, to count operations or compile.
 
-    ``method``: "efpa", every end-effector's propagators to the base, (62), or
-    "pv-osim". Raises ValueError for others.
+    ``method``: "efpa", with every end-effector's propagators to the base, (62), or "pv-osim".
+    Raises ValueError for others.
     """
     if method not in FREEDOMS:
         methods = " and ".join(map(repr, FREEDOMS))

@@ -1,10 +1,9 @@
-"""The algorithm that an elimination order is, written out as text or as Python source (001, IV).
+"""The algorithm that results from an elimination order, as text or as Python source (001, IV).
 
-A directed acyclic graph has the variables that determine each variable (IV-B). The equations tell
-whose rows do so: a variable's pivot is the block of one equation that contains it (±1 first, then
-the equation that mirrors its column, then any square block), and where there is none the rows of
-all its equations together, by QR. Pivots are chosen once, at the state in general position at which
-the graph was written.
+A directed acyclic graph contains the variables on which each variable depends (IV-B). The equations
+determine its pivot: the block of one equation that contains it (±1 first, then the equation that
+mirrors its column, then any square block) or, if there is none, the rows of all its equations, by
+QR. Pivots are chosen once, at the generic state for which the graph was written.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from robomodel.papers.elimination_orders.graphs import Dag, Game
 from robomodel.tolerances import SINGULAR
 
 Kind = Literal["minus one", "one", "block", "rows"]
-WORST = 1e7  # condition of a block, equilibrated, that may be a pivot
+WORST = 1e7  # largest condition number of an equilibrated block that is a pivot
 INDENT = "    "
 HEAD = (
     "import numpy as np",
@@ -39,9 +38,9 @@ HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An equation that a variable is put into: the ``sign`` of its block there (0.0: not ±1).
+    """An equation into which a variable is substituted; ``sign`` of its block there (0.0: not ±1).
 
-    ``held``: what the equation holds besides.
+    ``held``: the equation's other variables.
     """
 
     equation: str
@@ -51,12 +50,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Pivot:
-    """How one variable is eliminated: ``variable`` from ``equations``, ``given`` others.
+    """The elimination of one ``variable`` from ``equations``, ``given`` others.
 
-    ``kind``: its block in its one equation ("minus one", "one", "block"), or "rows" of several.
-    ``row``: the name under which the pivot's rows stand. ``targets``: the other equations that hold
-    the variable, which it is put into. Of several equations, ``rest`` names what they leave (""
-    where nothing); they have ``heights`` rows, and ``holders`` of them hold each given variable.
+    ``kind``: its block in the only equation ("minus one", "one", "block"), or "rows" of several.
+    ``row``: name of the pivot's rows. ``targets``: the other equations with the variable. With
+    several equations, ``rest`` is the name of the remaining rows ("" if there are none),
+    ``heights`` their numbers of rows, and ``holders`` the equations with each given variable.
     """
 
     variable: str
@@ -72,10 +71,10 @@ class Pivot:
 
 @dataclass
 class _Equations:
-    """Equations during elimination: blocks by variable; the signs of blocks that are still ±1.
+    """Equations during elimination: blocks by variable, and signs of blocks that are ±1.
 
-    ``twin``: the equation that mirrors a variable's column; ``height``: each equation's rows;
-    ``scale``: the largest entry of each variable's column to begin with.
+    ``twin``: the equation that mirrors a variable's column; ``height``: number of rows of each
+    equation; ``scale``: the largest entry of each variable's column at the start.
     """
 
     blocks: dict[str, dict[str, Array]]
@@ -98,23 +97,23 @@ def pivots(dag: Dag) -> dict[str, Pivot]:
 def pivot_edges(dag: Dag) -> tuple[tuple[str, str], ...]:
     """(equation, variable) for every pivot: the directed edges from factors to variables (IV-A).
 
-    Equations without an edge are used up with others in "rest of" a variable. Raises as
-    :func:`pivots`.
+    Equations without an edge are used together with others as "rest of" a variable. Raises the
+    errors of :func:`pivots`.
     """
     return tuple((e, name) for name, pivot in pivots(dag).items() for e in pivot.equations)
 
 
 def used_edges(dag: Dag) -> tuple[tuple[str, str], ...]:
-    """Those of ``dag.edges`` that pivots' rows contain; the others come of joining factors."""
+    """The edges of ``dag`` whose blocks pivots contain; the others result from joining factors."""
     return tuple((parent, name) for name, pivot in pivots(dag).items() for parent in pivot.given)
 
 
 def pseudocode(dag: Dag) -> str:
-    """The algorithm of an order: which rows are solved for which variable, and what remains.
+    """The algorithm of an order: the rows solved for each variable, and the rows that remain.
 
-    A line for each elimination, then the back-substitution. Where rows are left over they go on
-    under the name "rest of" the variable. Where each variable has rows of its own, as in RNEA's
-    order of inverse dynamics, the back-substitution alone is the algorithm (algorithm 1).
+    One line per elimination, then back-substitution. Remaining rows are named "rest of" the
+    variable. If each variable has its own rows, as in RNEA's order of inverse dynamics, the
+    algorithm is the back-substitution alone (algorithm 1).
     """
 
     def conditions(name: str) -> str:
@@ -183,7 +182,7 @@ def _eliminated(rows: _Equations, x: str, place: Mapping[str, int]) -> Pivot:
 
 
 def _chosen(rows: _Equations, x: str, joined: Sequence[str]) -> tuple[str | None, Kind]:
-    """The equation with the best block of a variable; None where no block is a pivot."""
+    """The equation with the best block of a variable; None if no block can be a pivot."""
     best: tuple[tuple[int, int], str, Kind] | None = None
     for n, name in enumerate(joined):
         block = rows.blocks[name][x]
@@ -212,7 +211,7 @@ def _sound(block: Array, rounding: float) -> bool:
 
 
 def _together(rows: _Equations, x: str, joined: Sequence[str], place: Mapping[str, int]) -> Pivot:
-    """A variable from the rows of all its equations, replaced by the rows that do not hold it."""
+    """Solve the rows of all equations with a variable for it; the remaining rows replace them."""
     blocks_of = {name: rows.blocks.pop(name) for name in joined}
     columns = [blocks.pop(x) for blocks in blocks_of.values()]
     pivot = np.vstack(columns) if columns else np.zeros((0, 1))
@@ -246,10 +245,10 @@ def _together(rows: _Equations, x: str, joined: Sequence[str], place: Mapping[st
 def python(dag: Dag) -> str:
     """The algorithm of an order as Python source: a function ``solve(D, b)`` on NumPy arrays.
 
-    D and b of any state are :meth:`Problem.blocks`; the function returns all unknowns by name, in
-    the bodies' internal axes. Each line is one product of blocks; what pivots of -1 give is left
-    out, so that RNEA's order of inverse dynamics is its back-substitution alone. The function uses
-    the pivots of :func:`pivots` at every state, without checks. Raises as :func:`pivots`.
+    D and b at any state are :meth:`Problem.blocks`; the function returns all unknowns by name, in
+    the bodies' internal axes. Each line is a product of blocks; nothing is done for pivots of -1,
+    so that RNEA's order of inverse dynamics is its back-substitution alone. The function uses the
+    pivots of :func:`pivots` at every state without checks. Raises the errors of :func:`pivots`.
     """
     sizes = dag.graph.sizes
     steps = tuple(pivots(dag).values())
@@ -267,7 +266,7 @@ def python(dag: Dag) -> str:
 
 
 def _elimination(step: Pivot, sizes: Mapping[str, int]) -> Iterator[str]:
-    """The lines that bring a pivot's rows to -x + Σ D y + b = 0, and put x into other equations."""
+    """Lines that bring a pivot's rows to -x + Σ D y + b = 0 and substitute x into others."""
     x, row = step.variable, step.row
     changes = bool(step.targets) or step.kind != "minus one"
     if not changes:

@@ -1,8 +1,8 @@
 """Pictures of factor graphs, of their elimination and cliques, and of sparsity patterns.
 
-Needs networkx and matplotlib (the extra ``graphs``); :func:`dot` writes Graphviz
-text without either. As in document 001: variables are circles, factors dots, bodies go from left to
-right, and by kind from top to bottom: torques, wrenches, accelerations, joint accelerations.
+Needs networkx and matplotlib (the extra ``graphs``); :func:`dot` writes Graphviz text without them.
+As in the paper, variables are circles and factors dots; bodies are ordered from left to right,
+kinds from top to bottom: torques, wrenches, accelerations, joint accelerations.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def _kind(name: str) -> str:
 
 
 def _places(names: Iterable[str], graph: FactorGraph) -> dict[str, tuple[float, float]]:
-    """Where variables stand: a column for each body, in the order in which they are listed.
+    """Positions of variables: a column for each body, in the order in which they are listed.
 
-    Joints stand in the column of the wrench that they share a factor with. Graphs over time have a
+    Joints are in the column of the wrench with which they share a factor. Graphs over time have a
     column for each time, "q[3]", and a row for each variable.
     """
     if graph.system is None and (grid := _grid(graph.sizes)):
@@ -46,19 +46,19 @@ def _places(names: Iterable[str], graph: FactorGraph) -> dict[str, tuple[float, 
                 for n in factor.variables if _kind(n) == "f"]  # fmt: skip
         near = near or [n for n in graph.neighbours[name] if _kind(n) in ("a", "f")]
         columns = [column[n.partition("[")[2]] for n in near] or [float(len(column))]
-        # a joint under the link that it moves, which is the later one
+        # a joint is below the link that it moves, which is the later one
         return max(columns) if _kind(name) == "qdd" else sum(columns) / len(columns) + 0.15
 
     return {name: (at(name), HEIGHT.get(_kind(name), 1.5)) for name in graph.sizes}
 
 
 def _grid(names: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Columns by the number in brackets, rows by kind; nothing where some name has no number."""
+    """Columns by the number in brackets, rows by kind; empty unless all names have a number."""
     parts = [(name, _kind(name), name.partition("[")[2].rstrip("]")) for name in names]
     if not all(number.isdigit() for _, _, number in parts):
         return {}
     kinds = list(dict.fromkeys(kind for _, kind, _ in parts))
-    # neighbours of the same kind are not all in one line, so that edges are seen
+    # neighbours of one kind are not on one line, so that edges are visible
     return {
         name: (1.2 * int(number) + 0.18 * (kinds.index(kind) % 2), -1.0 * kinds.index(kind))
         for name, kind, number in parts
@@ -86,9 +86,9 @@ def _networkx() -> Any:
 def as_networkx(what: FactorGraph | Dag) -> Any:
     """A bipartite ``Graph`` of variables and factors, or the ``DiGraph`` of an elimination.
 
-    Variables have ``size``; factors are nodes named ``factor:…`` with ``rows``; edges of a
-    directed graph go from parent to child and say whether they are ``fill``, and whether the
-    child's pivot rows hold the parent (``used``). Its nodes name their ``pivot`` equations.
+    Variables have ``size``; factors are nodes named ``factor:…`` with ``rows``. Edges of a directed
+    graph lead from parent to child and have the flags ``fill`` and ``used`` (the child's pivot rows
+    contain the parent). Its nodes name their ``pivot`` equations.
     """
     nx = _networkx()
     if isinstance(what, FactorGraph):
@@ -111,15 +111,15 @@ def as_networkx(what: FactorGraph | Dag) -> Any:
 
 
 def _pivots(dag: Dag) -> tuple[dict[str, tuple[str, ...]], set[tuple[str, str]]]:
-    """Each variable's pivot equations, and the edges they hold; all edges where there are none."""
+    """Each variable's pivot equations, and the edges they contain; all edges without pivots."""
     try:
         return {name: each.equations for name, each in pivots(dag).items()}, set(used_edges(dag))
-    except (ValueError, SingularError):  # measurements, or no equations, or none for a variable
+    except (ValueError, SingularError):  # measurements, no equations, or a variable without any
         return {}, set(dag.edges)
 
 
 def draw_factor_graph(graph: FactorGraph, ax: Any = None) -> Any:
-    """The factor graph, on matplotlib axes (new ones by default), which are returned."""
+    """Draw the factor graph on matplotlib axes (default: new ones), which are returned."""
     axes = _axes(ax)
     nx = _networkx()
     drawn = as_networkx(graph)
@@ -137,11 +137,11 @@ def draw_factor_graph(graph: FactorGraph, ax: Any = None) -> Any:
 
 
 def draw_dag(dag: Dag, ax: Any = None) -> Any:
-    """The directed graph of an elimination; edges that filled in are dashed.
+    """Draw the directed graph of an elimination; fill-in edges are dashed.
 
-    A square with the name of its pivot equation points at each variable (several equations that
-    determine it together share one). Edges that come of joining factors alone, without a block in
-    the pivot's rows, are grey.
+    A square with the name of its pivot equation points at each variable (equations that determine
+    it together share one). Edges that result from joining factors, without a block in the pivot's
+    rows, are grey.
     """
     axes = _axes(ax)
     nx = _networkx()
@@ -169,7 +169,7 @@ def draw_dag(dag: Dag, ax: Any = None) -> Any:
 
 
 def draw_clique_tree(dag: Dag, ax: Any = None) -> Any:
-    """The clique tree, roots on top: eliminated variables, and after a bar what they depend on."""
+    """Draw the clique tree, roots on top: eliminated variables | variables they depend on."""
     axes = _axes(ax)
     depth: list[int] = []
     width: dict[int, int] = {}
@@ -195,7 +195,7 @@ def draw_clique_tree(dag: Dag, ax: Any = None) -> Any:
 
 
 def draw_pattern(system: System, ax: Any = None) -> Any:
-    """The pattern of D: a dot for each structural entry, lines between factors and variables."""
+    """Draw the pattern of D: a dot for each structural entry, lines between the blocks."""
     axes = _axes(ax)
     pattern = sorted(system.pattern())
     axes.scatter([c for _, c in pattern], [r for r, _ in pattern], s=4, marker="s", color="black")

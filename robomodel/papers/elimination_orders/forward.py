@@ -1,9 +1,9 @@
 """Forward dynamics in any order, as compiled programs (001, VIII: code for the best order).
 
-By the block LDLᵀ of :mod:`robomodel.papers.elimination_orders.symmetric`, forward dynamics is a
-program for each :class:`Order`. Its operations are counted with equal expressions merged, products
-with 0 and ±1 free, sines and cosines of joint angles apart; :func:`search_order` minimises their
-number. Pivots stay where the order has them; :func:`order_error` says what that costs.
+With the block LDLᵀ of :mod:`robomodel.papers.elimination_orders.symmetric`, each :class:`Order` of
+forward dynamics is a program. Operations are counted after merging equal expressions, with products
+by 0 and ±1 free and without sines and cosines of joint angles; :func:`search_order` minimises their
+number. Pivots stay in the order's sequence; :func:`order_error` measures the loss of accuracy.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from robomodel.papers.elimination_orders.graphs import FactorGraph
 from robomodel.papers.elimination_orders.orders import anneal, order_of_variables
 from robomodel.scalars import Scalar, Vector, stack, subtracted, unstack
 
-CHECKED = 64  # random states at which an order is tried
-SAFE_ORDER = 1e-12  # backward error that is allowed there
+CHECKED = 64  # number of random states at which an order is checked
+SAFE_ORDER = 1e-12  # largest accepted backward error there
 STARTS = ("aba", "crba", "nested dissection")
 
 
@@ -48,8 +48,8 @@ STARTS = ("aba", "crba", "nested dissection")
 class Order:
     """An order in which forward dynamics eliminates ``a[link]``, ``f[link]`` and ``qdd[joint]``.
 
-    ``split`` as in :func:`robomodel.estimation.equations.equations`. ``bias_first``: velocities and
-    gravity go through the bodies once at zero joint acceleration, before the elimination.
+    ``split``: see :func:`robomodel.estimation.equations.equations`. ``bias_first``: bias forces of
+    velocities and gravity are computed at zero joint acceleration, before the elimination.
     """
 
     variables: tuple[str, ...]
@@ -86,7 +86,7 @@ def _forward_system(
     split: Split,
     turned: Container[int] | None = None,
 ) -> System:
-    """Forward dynamics of the cluster tree; in general, symmetric bodies need not be ``turned``."""
+    """Forward dynamics of the cluster tree; by default, symmetric rotors are not ``turned``."""
     known_variables: dict[str, Vector] = {f"fx[{node.name}]": [0.0] * 6 for node in model.nodes}
     for piece in pieces(model):
         known_variables[f"tau[{piece.name}]"] = [tau[i] for i in piece.dofs]
@@ -114,7 +114,7 @@ def forward_kernel(model: Model, order: OrderLike, *, dtype: Dtype = "float64") 
     """Forward dynamics in an order as a kernel: ``kernel(q, v, tau) -> a``.
 
     ``order``: a name ("crba", "nested dissection", "searched" …), a list of all variables, or an
-    :class:`Order`. Raises ValueError for other names, and where the order loses more than 1e-12
+    :class:`Order`. Raises ValueError for unknown names, and if the order's error exceeds 1e-12
     (:func:`order_error`).
     """
     chosen = as_order(model, order)
@@ -133,10 +133,10 @@ def program(model: Model, order: Order) -> Program:
 
 
 def as_order(model: Model, order: OrderLike, *, seed: int = 0) -> Order:
-    """An order by name, in the cheapest of its forms, or an :class:`Order`, checked.
+    """An order by name, in its cheapest form, or an :class:`Order`, checked.
 
-    Names are those of :data:`.orders.NAMES`; "searched" is what
-    :func:`search_order` finds. Raises ValueError for other names and variables.
+    Names are those of :data:`.orders.NAMES`; "searched" is the result of :func:`search_order`.
+    Raises ValueError for other names and variables.
     """
     if isinstance(order, Order):
         checked_order(_forward_graph(model, order.split).sizes, order.variables)
@@ -148,7 +148,7 @@ def as_order(model: Model, order: OrderLike, *, seed: int = 0) -> Order:
     for split in ("none", "joint"):
         try:
             variables = order_of_variables(_forward_graph(model, split), model, order, seed=seed)
-        except ValueError as error:  # a user's list has the names of one way of writing only
+        except ValueError as error:  # a list of variables fits one ``split`` only
             wrong = wrong or error
             continue
         for bias_first in (False, True):
@@ -171,13 +171,13 @@ def search_order(
     seconds: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Order:
-    """The order of the cheapest program that annealing finds; seeded.
+    """Search the order with the cheapest program by simulated annealing; seeded.
 
-    A step moves a body's pair (a, f), or a joint acceleration, to another place, and traces the
-    program anew, which is what takes the time: 10 to 20 ms for an arm, more for more bodies.
-    ``start``: where to begin (default: the cheapest named order). ``seconds``: after which the best
-    so far is returned, which depends on the machine. ``progress`` is called with the step and the
-    fewest operations so far.
+    A step moves a body's pair (a, f) or a joint acceleration to another place and traces the
+    program again, which takes most of the time: 10 to 20 ms for an arm, more for more bodies.
+    ``start``: the first order (default: the cheapest named order). ``seconds``: time limit, after
+    which the result depends on the machine. ``progress`` is called with the step and the fewest
+    operations so far.
     """
     starts = [as_order(model, name, seed=seed) for name in (STARTS if start is None else [start])]
     at = min(starts, key=lambda order: program(model, order).flops)
@@ -195,7 +195,7 @@ def search_order(
         return counted[variables]
 
     until = math.inf if seconds is None else time.monotonic() + seconds
-    # at first one in three moves that cost a fortieth more is accepted, in the end none
+    # initially, a third of the moves that cost 1/40 more are accepted, finally none
     schedule = (0.025 * (1.0 - step / steps) ** 2 for step in range(steps))
     units = tuple(_units(at.variables))
     for step, (best, fewest) in enumerate(anneal(units, cost, schedule, rng)):
@@ -208,7 +208,7 @@ def search_order(
 
 
 def _units(variables: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Accelerations paired with their wrenches, at the place of the later one; others alone."""
+    """Accelerations paired with their wrenches, at the position of the later one; others alone."""
     waiting: dict[str, str] = {}
     for name in variables:
         kind, _, owner = name.partition("[")
@@ -226,8 +226,8 @@ def _units(variables: Sequence[str]) -> Iterator[tuple[str, ...]]:
 def order_backward_error(model: Model, q: Array, v: Array, tau: Array, a: Array) -> Array:
     """Backward errors (…,) of accelerations a as solutions of M a + bias = tau.
 
-    The largest row of |M a + bias - tau| over that of |M| |a| + |bias| + |tau|: the least relative
-    change of M, bias and tau that would make them exact (Oettli and Prager, by rows).
+    The largest row of |M a + bias - tau| over the largest of |M| |a| + |bias| + |tau|: the least
+    relative change of M, bias and tau for which they are exact (Oettli and Prager, by rows).
     """
     batch, at = q.shape[:-1], unstack(q)
     mass = stack([x for row in crba(model, at) for x in row], batch)
@@ -244,8 +244,8 @@ def order_error(
 ) -> float:
     """The largest backward error of an order's program at random states.
 
-    ``run``: what is tried in its place. Raises ValueError where the error is above 1e-12: pivots
-    are rounding, or zero.
+    ``run``: a function that is checked instead. Raises ValueError if the error exceeds 1e-12, since
+    pivots are zero or rounding errors.
     """
     run = run or forward_dynamics(model, order).kernel()
     rng = np.random.default_rng(1)

@@ -13,7 +13,7 @@ from robomodel.estimation.orders import checked_order
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A factor as the graph sees it: its name, its variables, and how many rows it has."""
+    """A factor of the graph: its name, its variables, and its number of rows."""
 
     name: str
     variables: frozenset[str]
@@ -23,7 +23,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class FactorGraph:
-    """Variables with their sizes, and factors between them; the equations it was written from."""
+    """Variables with their sizes and the factors between them; ``system``: the equations behind."""
 
     sizes: Mapping[str, int]
     factors: tuple[Relation, ...]
@@ -31,7 +31,7 @@ class FactorGraph:
 
     @classmethod
     def of(cls, system: System) -> FactorGraph:
-        """The graph of a system; blocks are what connects, whatever is in them."""
+        """The graph of a system, with an edge for each block, whatever its values."""
         return cls(
             {variable.name: variable.size for variable in system.variables},
             tuple(
@@ -43,7 +43,7 @@ class FactorGraph:
 
     @cached_property
     def neighbours(self) -> dict[str, set[str]]:
-        """For each variable, those that share a factor with it."""
+        """For each variable, the variables that share a factor with it."""
         result: dict[str, set[str]] = {name: set() for name in self.sizes}
         for factor in self.factors:
             for name in factor.variables:
@@ -67,7 +67,7 @@ class FactorGraph:
 
 
 class Game:
-    """The elimination game: factors as they stand while variables go, one after the other."""
+    """The elimination game: the factors while variables are eliminated in turn."""
 
     def __init__(self, graph: FactorGraph) -> None:
         self.sizes = graph.sizes
@@ -80,13 +80,13 @@ class Game:
                 self.touching[name].add(i)
 
     def separator(self, name: str) -> tuple[set[str], int]:
-        """The variables that would become parents, and the rows of the factors that are joined."""
+        """The variables that would become parents, and the number of rows of the joined factors."""
         joined = [self.factors[i] for i in self.touching[name]]
         separator = {other for variables, _ in joined for other in variables} - {name}
         return separator, sum(rows for _, rows in joined)
 
     def eliminate(self, name: str) -> None:
-        """Join the factors of a variable; keep the rows that it does not use up."""
+        """Join the factors of a variable; keep the rows that remain."""
         separator, rows = self.separator(name)
         first = min(self.touching[name], default=0)
         for i in list(self.touching[name]):
@@ -110,7 +110,7 @@ class Clique:
 
 @dataclass(frozen=True)
 class Dag:
-    """The directed acyclic graph of an order: each variable's parents, which determine it.
+    """The directed acyclic graph of an order: each variable's parents, on which it depends.
 
     ``rows``: of the factors joined when it was eliminated. Back-substitution goes through the order
     from its end.
@@ -123,18 +123,18 @@ class Dag:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """(parent, child), by the order."""
+        """(parent, child) pairs in the order."""
         return tuple((parent, name) for name in self.order for parent in self.parents[name])
 
     @property
     def fill(self) -> tuple[tuple[str, str], ...]:
-        """Edges between variables that shared no factor to begin with."""
+        """Edges between variables that originally share no factor."""
         near = self.graph.neighbours
         return tuple((parent, name) for parent, name in self.edges if parent not in near[name])
 
     @property
     def width(self) -> int:
-        """Scalars in the largest clique: what the dearest step handles at once."""
+        """Number of scalars in the largest clique."""
         size = self.graph.sizes
         return max((size[n] + sum(size[p] for p in self.parents[n]) for n in self.order), default=0)
 
@@ -149,12 +149,12 @@ class Dag:
 
     @cached_property
     def cliques(self) -> tuple[Clique, ...]:
-        """The clique tree (directed Bayes tree), roots first; siblings may be solved in parallel.
+        """The clique tree (directed Bayes tree), roots first; siblings can be solved in parallel.
 
-        What determines a variable must stand above it in one line. So, where its parents do not
-        all determine its first parent too (their rows were used up), that one's separator takes
-        them in. From the last variable back, a variable joins the clique of its first parent where
-        its separator is all of that clique, else it starts a clique below it.
+        A variable's parents must be its ancestors in one line. If some of its parents are not
+        parents of its first parent (because their rows were used up), they are added to that one's
+        separator. From the last variable back, a variable joins the clique of its first parent if
+        its separator is that whole clique; otherwise it starts a new clique below.
         """
         place = {name: i for i, name in enumerate(self.order)}
         needs = {name: set(parents) for name, parents in self.parents.items()}
@@ -184,5 +184,5 @@ class Dag:
 
 
 def factor_graph(problem: Problem) -> FactorGraph:
-    """The factor graph of a problem, known variables left out."""
+    """The factor graph of a problem, without known variables."""
     return FactorGraph.of(problem.structure)

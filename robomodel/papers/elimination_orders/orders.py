@@ -1,8 +1,7 @@
-"""Elimination orders of a problem: classical, greedy, searched; of variables and of scalars.
+"""Elimination orders of a problem: classical, greedy or searched, of variables or of scalars.
 
-An order of whole variables keeps a variable's components together, which is a restriction: orders
-of scalars, permutations of the columns of D, may take one component now and another later (document
-003, III).
+An order of variables keeps a variable's components together, which is a restriction. Orders of
+scalars, permutations of the columns of D, can eliminate them at different times (003, III).
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ U = TypeVar("U")
 
 GREEDY = ("colamd", "minimum degree", "markowitz")
 NAMES = (*CLASSICAL, *GREEDY, "nested dissection", "searched")
-SCALAR = "scalar "  # how names of orders of scalars begin
+SCALAR = "scalar "  # prefix of names of orders of scalars
 SCALAR_ORDERS = ("markowitz", "colamd", "minimum degree")
 
 
 def named_order(problem: Problem, name: str = "aba", *, seed: int = 0) -> tuple[Group, ...]:
-    """An order by name, as :meth:`Problem.factorize` and :meth:`Problem.compile` take it.
+    """An order by name, for :meth:`Problem.factorize` and :meth:`Problem.compile`.
 
-    Names are those of :data:`NAMES`, of variables, and "scalar markowitz", "scalar colamd" and
-    "scalar minimum degree", of scalars (:func:`scalar_order`). ``seed``: of "searched".
+    Names are :data:`NAMES`, for variables, and "scalar markowitz", "scalar colamd" and "scalar
+    minimum degree", for scalars (:func:`scalar_order`). ``seed``: for "searched".
     """
     if name.startswith(SCALAR):
         return scalar_order(problem.structure, name.removeprefix(SCALAR))
@@ -60,12 +59,12 @@ def order_of_variables(
 
 
 def greedy(graph: FactorGraph, name: str) -> tuple[str, ...]:
-    """The cheapest variable next, by one of three measures.
+    """Eliminate the cheapest variable next, by one of three measures.
 
     "minimum degree": fewest neighbours in the graph of variables, which elimination completes.
-    "colamd": fewest scalars in the separator of the rows that are joined and not used up, the bound
-    that column orderings of sparse QR and LU minimise. "markowitz": the rows less the pivots times
-    the separator, the fill of Gaussian elimination.
+    "colamd": fewest scalars in the separator of the joined rows that remain, the bound that column
+    orderings of sparse QR and LU minimise. "markowitz": (rows - pivots) times separator, the fill
+    of Gaussian elimination.
     """
     if name == "minimum degree":
         return tuple(minimum_degree(graph.neighbours))
@@ -89,7 +88,7 @@ def greedy(graph: FactorGraph, name: str) -> tuple[str, ...]:
 
 
 def minimum_degree(neighbours: Mapping[T, Set[T]]) -> list[T]:
-    """The variable with the fewest neighbours next, which then are neighbours of each other."""
+    """Eliminate the variable with the fewest neighbours next, and connect these with each other."""
     near, result = dict(neighbours), []
     while near:
         pick = min(near, key=lambda x: len(near[x]))
@@ -101,7 +100,7 @@ def minimum_degree(neighbours: Mapping[T, Set[T]]) -> list[T]:
 
 
 def nested_dissection(graph: FactorGraph) -> tuple[str, ...]:
-    """Halves first, what separates them last, and so on within the halves (George 1973).
+    """Order both halves first and their separator last, recursively (George 1973).
 
     A separator is the level of a breadth-first search, from an end of the graph, that balances the
     halves best for its size. Small parts are ordered by minimum degree.
@@ -125,7 +124,7 @@ def nested_dissection(graph: FactorGraph) -> tuple[str, ...]:
     def dissect(part: list[str]) -> list[str]:
         inside = set(part)
         result: list[str] = []
-        while inside:  # one connected component after the other
+        while inside:  # for each connected component
             start = next(name for name in part if name in inside)
             reached = levels(start, inside)
             reached = levels(reached[-1][0], inside)
@@ -149,7 +148,7 @@ def nested_dissection(graph: FactorGraph) -> tuple[str, ...]:
 
 
 def _within(graph: FactorGraph, part: Sequence[str]) -> list[str]:
-    """Minimum degree among a few variables, whatever surrounds them."""
+    """Minimum degree among some variables, without the others."""
     return minimum_degree({name: graph.neighbours[name] & set(part) for name in part})
 
 
@@ -162,11 +161,11 @@ def search_variables(
     seed: int = 0,
     progress: Callable[[int, float], None] | None = None,
 ) -> tuple[str, ...]:
-    """The best order of simulated annealing: moves of one variable to another place, seeded.
+    """The best order found by simulated annealing, which moves one variable at a time; seeded.
 
-    ``cost`` is what is minimised (default: :attr:`Dag.work <.graphs.Dag.work>`, multiplications of
-    dense block elimination); ``start`` the first order (default: Markowitz's); ``progress`` is
-    called with the step and the best cost each time that is bettered.
+    ``cost``: the quantity to minimise (default: :attr:`Dag.work <.graphs.Dag.work>`, the
+    multiplications of dense block elimination). ``start``: the first order (default: Markowitz's).
+    ``progress`` is called with the step and the best cost at each improvement.
     """
     measure = cost or (lambda trial: float(graph.eliminate(trial).work))
     best = checked_order(graph.sizes, start) if start is not None else greedy(graph, "markowitz")
@@ -186,11 +185,11 @@ def anneal(
     rng: random.Random,
     near: Callable[[int], int] = lambda step: 0,
 ) -> Iterator[tuple[tuple[U, ...], float]]:
-    """Simulated annealing of a sequence: the best so far and its cost, at first and after each try.
+    """Simulated annealing of a sequence; yields the best so far and its cost, also initially.
 
-    A try moves one element to another place, ``near(step)`` places away at most (0: anywhere).
-    ``schedule``: temperatures, as shares of the least cost so far. Sequences of less than two
-    elements are not tried.
+    A try moves one element by at most ``near(step)`` places (0: anywhere). ``schedule``:
+    temperatures relative to the least cost so far. Sequences of fewer than two elements are not
+    changed.
     """
     at = best = tuple(start)
     value = least = cost(at)
@@ -219,11 +218,11 @@ def anneal(
 def scalar_order(system: System, name: str) -> tuple[Group, ...]:
     """The columns of a system in an order of sparse linear algebra, for ``plan_pivots``.
 
-    "markowitz": all columns at once, pivots by (row entries - 1)(column entries - 1) as the
-    elimination goes. "colamd": fewest entries in the union of the rows that touch a column, which
-    is what column orderings of sparse LU with free choice of rows minimise, without their
-    approximations. "minimum degree": of the pattern made symmetric, rows matched with columns.
-    Raises ValueError for other names.
+    "markowitz": pivots over all columns by (row entries - 1)(column entries - 1) during
+    elimination. "colamd": fewest entries in the union of the rows with a column, which column
+    orderings of sparse LU with free choice of rows minimise approximately; here exactly. "minimum
+    degree": on the symmetrised pattern, with rows matched to columns. Raises ValueError for other
+    names.
     """
     columns = range(system.unknowns)
     if name == "markowitz":
@@ -242,7 +241,7 @@ def scalar_order(system: System, name: str) -> tuple[Group, ...]:
 
 
 def _colamd(rows: Sequence[set[int]], count: int) -> list[int]:
-    """Eliminate the column whose rows together have fewest entries; they become one row fewer."""
+    """Eliminate the column whose rows have the smallest union, which becomes one row less."""
     pool: dict[int, tuple[frozenset[int], int]] = {
         r: (frozenset(row), 1) for r, row in enumerate(rows) if row
     }
@@ -287,11 +286,11 @@ def _scalar_minimum_degree(rows: Sequence[set[int]], count: int) -> list[int]:
 
 
 def _matched(rows: Sequence[set[int]]) -> dict[int, int]:
-    """Rows of as many columns as possible, one each: augmenting paths, breadth first."""
+    """A maximum matching of rows to columns, by breadth-first augmenting paths."""
     row_of: dict[int, int] = {}
     column_of: dict[int, int] = {}
     for start in range(len(rows)):
-        came: dict[int, int] = {}  # column → the row from which it was reached
+        came: dict[int, int] = {}  # column → row from which it was reached
         front = [start]
         while front:
             r = front.pop(0)
@@ -301,9 +300,7 @@ def _matched(rows: Sequence[set[int]]) -> dict[int, int]:
                     front.append(row_of[c])
                     continue
                 at: int | None = c
-                while (
-                    at is not None
-                ):  # each row on the path is matched with the column that it led to
+                while at is not None:  # match each row on the path to the next column
                     row, column = came[at], at
                     at = column_of.get(row)
                     row_of[column], column_of[row] = row, column

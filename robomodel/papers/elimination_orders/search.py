@@ -1,10 +1,10 @@
 """Search over the orders of any problem, of variables or of scalars, within a budget (001, VIII).
 
-What is minimised are the operations of Gaussian elimination in general position, products with ±1
-free (:attr:`elimination.Elimination.operations`). The result is never worse than named orders.
-Eliminating a group depends on the rows that hold its columns and on nothing else. Rows are numbered
-by how they came about, so that a step on the same rows gives what it gave before: an order that
-differs in one place is counted anew only as far as the difference reaches.
+The search minimises the operations of Gaussian elimination at a generic state, with products by ±1
+free (:attr:`elimination.Elimination.operations`). The result is never worse than the named orders.
+The elimination of a group depends only on the rows that contain its columns. Rows are numbered by
+their history, so results for the same rows are reused: an order that differs in one place is
+recounted only where the difference has an effect.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from robomodel.papers.elimination_orders.orders import (
     named_order,
 )
 
-SHORT_MOVE = 6  # places that every other move goes at most
+SHORT_MOVE = 6  # largest distance of every other move
 
 
 @dataclass(frozen=True, slots=True)
 class SearchedOrder:
-    """The best order, and its ``operations``.
+    """The best order and its number of ``operations``.
 
-    ``start`` and ``start_operations``: the best named order; ``nodes``: orders counted.
+    ``start`` and ``start_operations``: the best named order; ``nodes``: number of orders counted.
     """
 
     order: tuple[Group, ...]
@@ -54,19 +54,18 @@ def search(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> SearchedOrder:
-    """An order of few operations, by annealing from the best named one; seeded.
+    """Search an order with few operations by annealing from the best named one; seeded.
 
     Args:
-        problem: any problem; ``order`` of the result is what :meth:`Problem.compile`,
-            :meth:`Problem.factorize` and, of variables, :meth:`Problem.solve` take.
-        scalars: search orders of scalars, which may take a variable's components at different
-            times, not of variables.
-        nodes: orders counted at most, named ones included (these in any case).
-        seconds: time after which the best order so far is returned.
+        problem: any problem; :meth:`Problem.compile`, :meth:`Problem.factorize` and, for orders of
+            variables, :meth:`Problem.solve` accept the result's ``order``.
+        scalars: search orders of scalars, which may separate a variable's components.
+        nodes: largest number of orders counted; the named ones are counted in any case.
+        seconds: time limit.
         seed: of the random moves.
-        progress: is called with the nodes and the fewest operations so far.
+        progress: called with the number of nodes and the fewest operations so far.
 
-    Raises SingularError where no named order determines the unknowns.
+    Raises SingularError if no named order determines the unknowns.
     """
     if nodes < 1:
         raise ValueError("a search counts one order or more")
@@ -105,7 +104,7 @@ def search(
 def _named_orders(
     problem: Problem, scalars: bool, until: float
 ) -> Iterator[tuple[int, str, Elimination]]:
-    """Operations, name and elimination of the named orders; one at least is tried."""
+    """Operations, name and elimination of the named orders; at least one is counted."""
     names = [name for name in NAMES if name != "searched"]
     if scalars:
         names += [SCALAR + name for name in SCALAR_ORDERS]
@@ -126,10 +125,10 @@ Columns: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What the elimination of a group does to the rows that hold it.
+    """The elimination of a group in the rows that contain it.
 
-    ``waiting``: columns without a pivot; ``after``: the touched rows' numbers by their places;
-    ``left``, ``joined``: (column, place) of entries that go and come; ``gone``: pivots' places.
+    ``waiting``: columns without a pivot; ``after``: new numbers of the rows by their places;
+    ``left``, ``joined``: (column, place) of removed and added entries; ``gone``: places of pivots.
     """
 
     operations: int
@@ -143,7 +142,7 @@ class _Step:
 class Counter:
     """Counts :attr:`elimination.Elimination.operations` of orders of one system of numbers.
 
-    ``most``: steps that are remembered, some 10 kB each; beyond them it forgets all and goes on.
+    ``most``: number of cached steps of about 10 kB each; the cache is cleared when it is full.
     """
 
     def __init__(self, system: System, most: int = 5000) -> None:
@@ -157,7 +156,7 @@ class Counter:
         self.steps: dict[tuple[Columns, float, Columns], _Step] = {}
 
     def operations(self, order: Sequence[Group]) -> int:
-        """Those of this order; SingularError as of :func:`elimination.eliminate_scalars`."""
+        """Operations of an order; raises the errors of :func:`elimination.eliminate_scalars`."""
         groups = [self.system.columns[g] if isinstance(g, str) else g for g in order]
         if max(map(len, groups), default=0) > MANY_COLUMNS:
             return elimination.eliminate_scalars(self.system, order).operations
@@ -187,7 +186,7 @@ class Counter:
         return total
 
     def _eliminated(self, columns: Sequence[int], held: Mapping[int, Row]) -> _Step:
-        """Eliminate columns from the rows that hold them, which stay as they are."""
+        """Eliminate columns from the rows that contain them, without changing these."""
         choice, before = self.choice, {(c, i) for i, row in held.items() for c in row}
         rows = {i: dict(row) for i, row in held.items()}
         touching: dict[int, set[int]] = {c: set() for c in columns}

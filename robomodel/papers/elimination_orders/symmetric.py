@@ -1,14 +1,14 @@
-"""Symmetric block elimination, LDLᵀ with block pivots: what the recursions are, in any order.
+"""Symmetric block elimination, LDLᵀ with block pivots: the recursions, in any order.
 
 The equations of motion are symmetric: a body's wrench row mirrors its acceleration's column, its
 acceleration row the column of its joint's wrench, torque rows joint accelerations, loop rows their
-multipliers. An acceleration and its wrench go together, with the pivot [I -1; -1 0], which is the
-substitution a = X a_λ + S q̈ + c into what a carries; joint accelerations and multipliers go with
-their definite blocks. In ABA's order this is the articulated-body algorithm, in CRBA's the
-composite-rigid-body algorithm with its factorisation.
+multipliers. An acceleration and its wrench are eliminated together with the pivot [I -1; -1 0]:
+a = X a_λ + S q̈ + c is substituted into the parent's equations. Joint accelerations and multipliers
+are eliminated with their definite blocks. ABA's order gives the articulated-body algorithm, CRBA's
+the composite-rigid-body algorithm with its factorisation.
 
-Only one half is computed; products with a body's placement are those of :mod:`robomodel.spatial`
-(elementary rotations, shifts). Scalars of any kind.
+Only one half of the matrix is computed; products with a body's transform are those of
+:mod:`robomodel.spatial` (elementary rotations, translations). Scalars of any kind.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from robomodel.spatial import (
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A pivot of an acceleration and its wrench, as it stood: [I -1; -1 0] and its couplings."""
+    """A pivot of an acceleration and its wrench, [I -1; -1 0], with its couplings."""
 
     acceleration: str
     wrench: str
     inertia: Matrix
-    of_wrench: Mapping[str, Matrix]  # wrench row's blocks of other variables
-    of_motion: Mapping[str, Matrix]  # acceleration row's
+    of_wrench: Mapping[str, Matrix]  # blocks of other variables in the wrench row
+    of_motion: Mapping[str, Matrix]  # in the acceleration row
     carried: str
     carry: Transform | None
 
@@ -66,13 +66,13 @@ class _Single:
 
 @dataclass(frozen=True)
 class SymmetricElimination:
-    """The pivots in the sequence in which they were used."""
+    """The pivots in the order of their use."""
 
     pivots: tuple[_Pair | _Single, ...]
 
     @property
     def sequence(self) -> tuple[str, ...]:
-        """The variables as they were eliminated, those that had to wait at their real place."""
+        """The variables in the order of elimination, postponed ones at their actual place."""
         return tuple(
             name
             for p in self.pivots
@@ -80,7 +80,7 @@ class SymmetricElimination:
         )
 
     def solve(self, right: Mapping[str, Sequence[Scalar]]) -> dict[str, list[Scalar]]:
-        """All variables from right-hand sides named by the columns that mirror their rows."""
+        """All variables, from right-hand sides named by the columns that mirror their rows."""
         forward = {name: list(values) for name, values in right.items()}
         held: dict[str, tuple[list[Scalar], list[Scalar]] | list[Scalar]] = {}
         for p in self.pivots:
@@ -129,9 +129,9 @@ class SymmetricElimination:
 def eliminate(system: System, order: Sequence[str]) -> SymmetricElimination:
     """Eliminate a symmetric system in this order; ``order`` names its variables.
 
-    An acceleration and its wrench go when the second of them is named. A joint acceleration or a
-    multiplier waits where nothing gives it a pivot yet (it comes before the bodies that it moves,
-    or before the joints of its loop), as in other symmetric indefinite factorisations.
+    An acceleration and its wrench are eliminated when the second of them is named. A joint
+    acceleration or a multiplier is postponed while it has no pivot (named before the bodies that it
+    moves, or before the joints of its loop), as in other symmetric indefinite factorisations.
     """
     blocks: dict[str, dict[str, Matrix]] = {v.name: {} for v in system.variables}
     wrench_of: dict[str, str] = {}
@@ -158,14 +158,14 @@ def eliminate(system: System, order: Sequence[str]) -> SymmetricElimination:
     related = _related_joints(system)
 
     def massless(joint: str) -> bool:
-        """Whether a joint moves no mass, its bodies being eliminated."""
+        """Whether a joint moves no mass; its bodies must be eliminated."""
         return joint not in blocks[joint] and blocks[joint].keys().isdisjoint(acceleration_of)
 
     def ready(name: str) -> bool:
-        """Whether a variable has a pivot: a definite diagonal block, and no wrench beside it.
+        """Whether a variable has a pivot: a definite diagonal block, and no wrench coupled to it.
 
-        A multiplier's is definite once all joints that its loop relates have gone, but those that
-        move no mass: they go after it.
+        A multiplier's block is definite once all joints of its loop are eliminated, except those
+        that move no mass, which follow it.
         """
         if not all(massless(joint) for joint in related.get(name, ()) if joint in blocks):
             return False
@@ -179,7 +179,7 @@ def eliminate(system: System, order: Sequence[str]) -> SymmetricElimination:
     for name in order:
         if name in acceleration_of or name in wrench_of:
             a = acceleration_of.get(name, name)
-            if a in named:  # the second of the two
+            if a in named:  # the second of the pair
                 pivots.append(_pair(blocks, a, wrench_of[a], carries))
             named.add(a)
         else:
@@ -224,7 +224,7 @@ def _pair(
     f: str,
     carries: dict[str, tuple[str, Transform]],
 ) -> _Pair:
-    """Eliminate an acceleration with its wrench: Schur complement on all that touch either."""
+    """Eliminate an acceleration and its wrench: Schur complement on all coupled variables."""
     of_wrench, of_motion = blocks.pop(a), blocks.pop(f)
     inertia = of_wrench.pop(a, [[0.0] * 6 for _ in range(6)])
     of_wrench.pop(f), of_motion.pop(a)
@@ -306,7 +306,7 @@ def _single(blocks: dict[str, dict[str, Matrix]], name: str) -> _Single:
 
 
 def _less(x: Scalar, p: Scalar, s: Scalar) -> Scalar:
-    """X - p s; nothing where p is 1 and x is s itself, as in the pivot's row."""
+    """x - p s; zero if p is 1 and s is x, as in the pivot's row."""
     if type(p) is float and p == 1.0 and x is s:
         return 0.0
     if type(s) is float and is_zero(s):
@@ -318,7 +318,7 @@ def _less(x: Scalar, p: Scalar, s: Scalar) -> Scalar:
 
 
 def _accumulate(blocks: dict[str, dict[str, Matrix]], x: str, y: str, part: Matrix) -> None:
-    """Add to the block (x, y) and its mirror; a diagonal block by its upper half."""
+    """Add to the block (x, y) and its mirror; to the upper half of a diagonal block."""
     before = blocks[x].get(y)
     if before is None:
         rows = [list(row) for row in part]
@@ -369,9 +369,9 @@ def _carry_back(carry: Transform, columns: Sequence[Sequence[Scalar]]) -> Matrix
 
 
 def _in_parent(m: Matrix, carry: Transform) -> Matrix:
-    """Xᵀ I X; by ten parameters where the inertia is a rigid body's, as long as no joint has gone.
+    """Xᵀ I X; by ten parameters while the inertia is a rigid body's, with no joint eliminated.
 
-    That is seen in its structure: [h]x beside the moments, and one mass.
+    That is seen from its structure: one mass, and [h]x in the coupling block.
     """
     inertia = _articulated(m)
     b, c = inertia.b, inertia.c
@@ -412,9 +412,10 @@ def ldlt(
     order: str | Sequence[str] = "aba",
     refine: int = 1,
 ) -> Solution:
-    """All unknowns of a symmetric problem (without sensors) at states, in any order of variables.
+    """All unknowns of a symmetric problem (without sensors), at states, in any order of variables.
 
-    Arguments as of :meth:`Problem.solve <robomodel.estimation.instant.Problem.solve>`; ``order`` is
+    Arguments as in :meth:`Problem.solve <robomodel.estimation.instant.Problem.solve>`; ``order``: a
+    classical name or a list. Raises ValueError if the problem is not symmetric.
     a classical name or a list. Raises ValueError where the problem is not symmetric.
     """
     chosen = problem.order(order)
@@ -424,11 +425,11 @@ def ldlt(
 def solve(
     system: System, order: Sequence[str], *, refine: int = 0, bias_first: bool = False
 ) -> dict[str, list[Scalar]]:
-    """Every unknown of a system that is symmetric but for torques, which only define themselves.
+    """All unknowns of a system that is symmetric except for rows that only define torques.
 
-    ``bias_first``: velocities, gravity and external wrenches go through the bodies once, as bias
-    forces at zero joint acceleration, and the elimination has to do with what they leave. That is
-    how the composite-rigid-body algorithm is used; ABA's order is cheaper without.
+    ``bias_first``: velocities, gravity and external wrenches first give bias forces at zero joint
+    acceleration, and the elimination is for the remainder. The composite-rigid-body algorithm is
+    used so; ABA's order is cheaper without.
     """
     torque_rows = {f.twin: f for f in system.factors if f.kind == "torque"}
     defined = {v.name: v for v in system.variables if v.kind == "torque"}
@@ -462,7 +463,7 @@ def solve(
 
 
 def _bias(system: System) -> dict[str, list[Scalar]]:
-    """Accelerations and wrenches at zero joint accelerations and multipliers, as RNEA has them."""
+    """Accelerations and wrenches at zero joint accelerations and multipliers, as in RNEA."""
     result: dict[str, list[Scalar]] = {}
     carries = {f.twin: f.carry for f in system.factors if f.kind == "acceleration"}
     for factor in system.factors:  # from the base outwards, as they were written
@@ -493,7 +494,7 @@ def _bias(system: System) -> dict[str, list[Scalar]]:
 
 
 def _remaining(factor: LinearFactor, values: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:
-    """The right-hand side that remains of a factor's rows."""
+    """The remaining right-hand side of a factor's rows."""
     if factor.kind in ("acceleration", "wrench"):
         return [0.0] * factor.rows
     total = [-x for x in factor.constant]

@@ -1,13 +1,13 @@
-"""Constraints between points of a plane, with their Jacobians and the derivatives of these.
+"""Constraints between points of a plane, with their Jacobians and the Jacobians' derivatives.
 
-Coordinates are those of points, and angles and travels that constraints add. Points are affine in
-the coordinates q, so every condition is a quadratic form in x = [q, 1], except for the cosine or
-sine of an angle:
+Coordinates are those of points, and angles and displacements that constraints add. Points are
+affine in the coordinates q, so every condition is a quadratic form in x = [q, 1], except for the
+cosine or sine of an angle:
 
     Φ = xᵀ F x - A cos(r θ + p)    or    Φ = xᵀ F' x - A sin(r θ + p)
 
-Angles have both forms, and the one is used whose derivative by θ does not vanish: that of the
-cosine where |sin| > 1/√2 (Blanco-Claraco, Leanza and Reina, appendix III).
+Angles have both forms; the one whose derivative by θ does not vanish is used, that is, the cosine
+where |sin| > 1/√2 (Blanco-Claraco, Leanza and Reina, appendix III).
 
 A driven coordinate subtracts a function of time from a linear form, Φ = q_i - f(t), so that
 Φ_q does not depend on time and Φ_t = -ḟ(t).
@@ -28,7 +28,7 @@ from robomodel.model.joints import Array, Mask
 
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])  # by a right angle
 
-START = np.zeros(())  # the time 0
+START = np.zeros(())  # time 0
 
 Motion = Callable[[Array], tuple[Array, Array, Array]]
 """Times (...) [s] → the values, rates and accelerations (...) of a driven coordinate."""
@@ -36,17 +36,17 @@ Motion = Callable[[Array], tuple[Array, Array, Array]]
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where coordinates stand: their names, and points as 2 x (n + 1) matrices on x = [q, 1]."""
+    """Names of coordinates, and points as matrices (2, n + 1) on x = [q, 1]."""
 
     coordinates: tuple[str, ...]
     points: Mapping[str, Array]
 
     def between(self, first: str, second: str) -> Array:
-        """The vector from a point to another, (2, n + 1)."""
+        """The vector from one point to another, (2, n + 1)."""
         return self.points[second] - self.points[first]
 
     def coordinate(self, name: str) -> Array:
-        """A coordinate as an affine function, (n + 1); ValueError for unknown names."""
+        """A coordinate as an affine function (n + 1,); raises ValueError for unknown names."""
         check_names((name,), self.coordinates, "there is no coordinate ")
         unit = np.zeros(len(self.coordinates) + 1)
         unit[self.coordinates.index(name)] = 1.0
@@ -62,10 +62,10 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A condition: xᵀ ``form`` x, and with an ``angle`` (a coordinate) - ``size`` cos(...).
+    """A condition xᵀ ``form`` x, less ``size`` cos(``rate`` θ + ``phase``) with an ``angle`` θ.
 
-    ``sine`` is the form that goes with - ``size`` sin(``rate`` θ + ``phase``). ``motion`` is
-    subtracted: a function of time.
+    ``sine``: the form for ``size`` sin(``rate`` θ + ``phase``). ``motion``: a function of time
+    that is subtracted.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Distance:
 
 @dataclass(frozen=True, slots=True)
 class Coincide:
-    """Two points are one: r_j - r_i = 0."""
+    """Two points coincide: r_j - r_i = 0."""
 
     first: str
     second: str
@@ -165,10 +165,10 @@ class Slider:
 
 @dataclass(frozen=True, slots=True)
 class Angle:
-    """A coordinate θ [rad]: ``rate`` θ + ``phase`` turns one direction into another.
+    """A coordinate θ [rad]: ``rate`` θ + ``phase`` is the angle between two directions.
 
-    ``of`` and ``to`` are pairs of points at constant distances ``length`` and ``to_length``; the
-    angle is from ``to``, or from the x axis where it is None (an absolute angle), to ``of``.
+    ``of`` and ``to`` are pairs of points at constant distances ``length`` and ``to_length``. The
+    angle is measured from ``to``, or from the x axis if it is None (an absolute angle), to ``of``.
     """
 
     coordinate: str
@@ -202,7 +202,7 @@ class Angle:
 
 @dataclass(frozen=True, slots=True)
 class FixedAngle:
-    """A direction keeps an ``angle`` [rad] from another (None: from the x axis)."""
+    """A direction at a constant ``angle`` [rad] to another one (None: to the x axis)."""
 
     of: tuple[str, str]
     to: tuple[str, str] | None
@@ -218,10 +218,10 @@ class FixedAngle:
 
 @dataclass(frozen=True, slots=True)
 class Travel:
-    """How far a point is from ``first`` along a line: ``offset``, plus a coordinate [m] if named.
+    """Displacement of a point from ``first`` along a line: ``offset``, plus a coordinate [m].
 
-    The line is at an ``angle`` [rad] to that from ``first`` to ``second``, whose distance is
-    ``length``. Without a coordinate and across the line it is a slider's guide.
+    The line is at ``angle`` [rad] to that from ``first`` to ``second``, whose distance is
+    ``length``. Without a coordinate and across the line, it is the guide of a slider.
     """
 
     point: str
@@ -268,7 +268,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Driven:
-    """A coordinate is a function of time, q_i - f(t) = 0: a motor that is stronger than any load.
+    """A prescribed coordinate, q_i - f(t) = 0: a motor that is stronger than any load.
 
     ``motion`` takes times (...) [s] and returns f, ḟ and f̈, each (...).
     """
@@ -287,7 +287,7 @@ class Driven:
 class Conditions:
     """Many rows at once: Φ and its derivatives at coordinates q (..., n), with batch axes.
 
-    Derivatives by the coordinates are the same at all times.
+    Derivatives by the coordinates do not depend on time.
     """
 
     rows: tuple[Row, ...]
@@ -326,12 +326,12 @@ class Conditions:
         return factor * np.cos(turned), factor * np.sin(turned)
 
     def _by_cosine(self, q: Array) -> Mask:
-        """Which angles are held by their cosines."""
+        """A mask of the angles that use the cosine form."""
         _, rate, phase = self._waves
         return np.abs(np.sin(rate * q[..., self._columns] + phase)) > math.sqrt(0.5)
 
     def driven(self, t: Array, order: int) -> Array:
-        """What drives prescribe (..., m) at times t (...): f, ḟ or f̈; zero in all other rows."""
+        """Prescribed values (..., m) at times t (...): f, ḟ or f̈; zero in all other rows."""
         values = np.zeros((*t.shape, len(self.rows)))
         for k, row in enumerate(self.rows):
             if row.motion is not None:
@@ -351,9 +351,9 @@ class Conditions:
         return values - self.driven(t, 0)
 
     def angles_hold(self, q: Array) -> bool:
-        """Whether angles at q (n,) hold by cosine and sine, of which each row has only one.
+        """Whether angles at q (n,) satisfy both forms, of which each row uses only one.
 
-        The mirror image of a direction keeps one of the two.
+        The mirror image of a direction satisfies one of them.
         """
         x, forms = _extended(q), np.stack([self._forms[self._angles], self._sines])
         both = np.einsum("i,fkij,j->fk", x, forms, x) + np.stack(self._wave(q, 0))
@@ -391,7 +391,7 @@ class Conditions:
         return self._add_corners(result, q, 3, v[..., self._columns])
 
     def _by_form(self, x: Array, q: Array) -> Array:
-        """2 F x (..., m, n), of the form that holds at q."""
+        """2 F x (..., m, n), with the form that is used at q."""
         result: Array = 2.0 * np.einsum("kij,...j->...ki", self._forms[:, : self.n], x)
         if self._angles:
             other = 2.0 * np.einsum("kij,...j->...ki", self._sines[:, : self.n], x)
@@ -420,12 +420,12 @@ def _extended(q: Array) -> Array:
 
 
 def independent_rows(jacobian: Array, tolerance: float = 1e-8) -> list[int]:
-    """The rows of a matrix (m, n) that are independent of those before them."""
+    """Indices of the rows of a matrix (m, n) that are independent of the rows before them."""
     basis: list[Array] = []
     independent = []
     for k, row in enumerate(np.asarray(jacobian)):
         orthogonal = row
-        for _ in range(2):  # twice is enough
+        for _ in range(2):  # orthogonalising twice is enough
             for unit in basis:
                 orthogonal = orthogonal - (unit @ orthogonal) * unit
         size = float(np.linalg.norm(orthogonal))

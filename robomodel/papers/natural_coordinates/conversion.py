@@ -33,15 +33,15 @@ from robomodel.tolerances import PARALLEL
 
 GROUND = ("world", "world'")  # points fixed at the origin, and one metre along x
 PINS = ("revolute", "continuous", "spherical", "universal", "fixed")
-"""Loops that make one point of their two ends."""
+"""Loops whose two ends share a point."""
 
 
 @dataclass(frozen=True, eq=False)
 class NaturalRobot:
-    """A planar robot as a :class:`Mechanism`, and how the two correspond.
+    """A planar robot as a :class:`Mechanism`, and the correspondence of both.
 
-    ``axes`` (2, 3) are the plane's axes in the world. ``points``: free point → (body, place in its
-    internal axes). ``joints``: coordinates of joints → number of the spanning position.
+    ``axes`` (2, 3) are the plane's axes in the world. ``points``: free point → (body, position in
+    its internal axes). ``joints``: coordinate of a joint → index of the spanning position.
     """
 
     model: Model
@@ -66,7 +66,7 @@ class NaturalRobot:
         return times(b, accelerations) + b_rate
 
     def null_space_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
-        """The same in null-space form."""
+        """As :meth:`forward_dynamics`, in null-space form."""
         at, rates, b, b_rate = self._moving(q, v)
         forces = times(transposed(b), as_array(tau, self.model.nv, "tau", "nv"))
         return self.mechanism.independent_accelerations(at, rates, forces, b, b_rate)
@@ -89,7 +89,7 @@ class NaturalRobot:
         return at, rates, *self._basis(at, rates)
 
     def _state(self, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array]:
-        """Coordinates and rates: points by the robot's kinematics, joints as they are."""
+        """Coordinates and rates: points by the robot's kinematics, joints directly."""
         at = as_array(q, self.model.nq, "q", "nq")
         speed = np.zeros(self.model.nv) if v is None else as_array(v, self.model.nv, "v", "nv")
         batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1])
@@ -122,7 +122,7 @@ class NaturalRobot:
 
     @cached_property
     def _columns(self) -> list[tuple[int, int]]:
-        """For each of v: the body whose joint it belongs to, and which of its velocities."""
+        """For each entry of v: the body of its joint, and the index of the joint's velocity."""
         owner = {r: body for body, node in enumerate(self.model.nodes) for r in node.freedoms}
         return [
             (owner[column], column - self.model.nodes[owner[column]].v)
@@ -131,7 +131,7 @@ class NaturalRobot:
         ]
 
     def _basis(self, at: Array, rates: Array) -> tuple[Array, Array]:
-        """B and Ḃ q̇, v = B q̇: a unit row for a joint of one freedom; planar joints turn theirs."""
+        """B and Ḃ q̇ of v = B q̇: unit rows for joints of one freedom, rotated for planar ones."""
         names = {position: name for name, position in self.joints.items()}
         number = {name: i for i, name in enumerate(self.mechanism.coordinates)}
         b = np.zeros((*at.shape[:-1], self.model.nv, self.mechanism.n))
@@ -173,8 +173,8 @@ def poses(state: State, batch: tuple[int, ...]) -> tuple[list[Array], list[Array
 def natural(model: Model) -> NaturalRobot:
     """A planar robot in natural coordinates.
 
-    Each body has two points: its joint's pivot and, if it has any, its farthest other pivot, which
-    it shares with the body that turns there; pivots beside these are fixed to it. Coordinates are
+    Each body has two points: its joint's pivot and, if it has others, its farthest other pivot,
+    which it shares with the body that turns there; further pivots are fixed to it. Coordinates are
     those of the free points, and the positions of joints that are independent, coupled, or have an
     armature. Raises :class:`robomodel.DescriptionError` for robots that are not planar, naming the
     joint or loop: axes of rotation must be parallel, and directions of sliding normal to them.
@@ -184,7 +184,7 @@ def natural(model: Model) -> NaturalRobot:
 
 @dataclass(frozen=True)
 class _Loop:
-    """A loop: its type, and its ends: bodies (or WORLD), places on them, axes in the world."""
+    """A loop: its type, its ends' bodies (or WORLD), positions on them, and world axes."""
 
     name: str
     type: str
@@ -196,7 +196,7 @@ class _Loop:
 
 
 class _Conversion:
-    """The conversion of a robot, by its neutral configuration."""
+    """The conversion of a robot, at its neutral configuration."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -207,7 +207,7 @@ class _Conversion:
         self.axes = self._plane()
         self.normal = np.cross(*self.axes)
         self.pivots = [self.flat(origin) for origin in self.origins]
-        self.seconds: list[tuple[str, Array]] = []  # name and place of each body's second point
+        self.seconds: list[tuple[str, Array]] = []  # name and position of each body's second point
         self.fixed = {GROUND[0]: np.zeros(2), GROUND[1]: np.array([1.0, 0.0])}
 
     def result(self) -> NaturalRobot:
@@ -261,7 +261,7 @@ class _Conversion:
     # ---- the plane
 
     def flat(self, place: Array) -> Array:
-        """A place in the world, in the plane's axes."""
+        """A position in the world, in the plane's axes."""
         return self.axes @ place
 
     def _motion(self, body: int) -> tuple[list[Array], list[Array]]:
@@ -274,7 +274,7 @@ class _Conversion:
         )
 
     def _plane(self) -> Array:
-        """The plane's axes, as near to the world's as can be: (x, y), (x, z) or (y, z)."""
+        """The plane's axes, near the world's: (x, y), (x, z) or (y, z)."""
         every = [self._motion(body) for body in range(len(self.model.nodes))]
         turns = [axis for turning, _ in every for axis in turning]
         slides = [way for _, sliding in every for way in sliding]
@@ -384,7 +384,7 @@ class _Conversion:
         )
 
     def _loop(self, m: _Loop) -> list[Constraint]:
-        """The constraints of a loop besides a shared point."""
+        """The constraints of a loop in addition to a shared point."""
         constraints: list[Constraint] = []
         (first, second), axis = m.bodies, m.axes[0][0]
         if self._locks(m):
@@ -400,11 +400,11 @@ class _Conversion:
         return constraints
 
     def _pivot_of(self, m: _Loop, end: int) -> str:
-        """The name of a loop's end as a point; one name where the loop pins them."""
+        """The name of a loop's end as a point; the same for both ends if the loop pins them."""
         return m.name if m.type in PINS or end == 0 else f"{m.name}'"
 
     def _guide(self, first: int, second: int, point: str, m: _Loop, across: float) -> Travel:
-        """The successor's point has no travel across the guide through the predecessor's."""
+        """The successor's point lies on the guide through the predecessor's."""
         origin, far, length, angle = self._line(first)
         start = self.flat(self._world(first, m.places[0])) - self._place(first)
         direction = np.array([math.cos(across), math.sin(across)])
@@ -433,14 +433,14 @@ class _Conversion:
                     self.fixed[name] = self.flat(m.places[end])
 
     def _radius_of_gyration(self, body: int) -> float:
-        """About the body's pivot; 1 without mass or inertia."""
+        """About the body's pivot [m]; 1 without mass or inertia."""
         inertia = self.model.nodes[body].inertia
         axis = self.rotations[body].T @ self.normal
         about = float(axis @ np.array(inertia.inertia) @ axis)
         return math.sqrt(about / inertia.mass) if inertia.mass > 0 and about > 0 else 1.0
 
     def _shared_points(self, body: int) -> list[tuple[str, Array, Array]]:
-        """Pivots of joints and loops on a body: names, places in the plane, places on the body."""
+        """Pivots of joints and loops on a body: names, positions in the plane and on the body."""
         shared = []
         for child, node in enumerate(self.model.nodes):
             if node.parent == body and any(node.joint.subspace[0].angular) and node.joint.nv == 1:
@@ -454,7 +454,7 @@ class _Conversion:
         return shared
 
     def _free_points(self) -> dict[str, tuple[int, Array]]:
-        """Points that are coordinates: second ones, and first ones of joints that slide."""
+        """Points that are coordinates: second points, and first points of sliding joints."""
         free: dict[str, tuple[int, Array]] = {}
         for body, node in enumerate(self.model.nodes):
             name = self.model.joints[body].name
@@ -507,13 +507,13 @@ class _Conversion:
         return self.model.joints[body].name, second, math.hypot(x, y), math.atan2(y, x)
 
     def _place(self, body: int) -> Array:
-        """Where a body's first point is at the neutral configuration."""
+        """The position of a body's first point at the neutral configuration."""
         return np.zeros(2) if body == WORLD else self.pivots[body]
 
     # ---- joints
 
     def _coordinates_of(self, body: int) -> tuple[str, ...]:
-        """A joint's coordinates; none unless it is independent, coupled, or has an armature."""
+        """A joint's coordinates; empty unless it is independent, coupled, or has an armature."""
         node, joint = self.model.nodes[body], self.model.joints[body]
         cluster = self.model.clusters[node.cluster]
         independent = {cluster.spanning_v.start + c for c in cluster.columns}
@@ -576,7 +576,7 @@ class _Conversion:
         )
 
     def _fixed_angle(self, body: int, other: int) -> FixedAngle:
-        """Two bodies keep the angle that they have at the neutral configuration."""
+        """Two bodies keep their angle at the neutral configuration."""
         first, second, _, angle = self._line(body)
         origin, far, _, base = self._line(other)
         return FixedAngle((first, second), (origin, far), angle - base)

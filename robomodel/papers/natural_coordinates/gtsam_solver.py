@@ -1,4 +1,4 @@
-"""Graphs over time solved by GTSAM, where it is installed: a check, and a use of its estimators."""
+"""Graphs over time solved by GTSAM, if installed: as a check, and to use its estimators."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from robomodel.model.joints import Array
 def solve_with_gtsam(
     graph: Graph, start: Values, *, tolerance: float = 1e-14, max_iterations: int = 100
 ) -> dict[str, Array]:
-    """The values at the minimum that GTSAM's Levenberg-Marquardt finds from a start.
+    """Minimise with GTSAM's Levenberg-Marquardt from initial values.
 
-    Variables are vectors: motions from the start in each variable's tangent space, to which the
-    factors' Jacobians are carried. Exact factors become GTSAM's constrained noise. A
-    RuntimeWarning says where it used up its iterations. Raises ImportError where gtsam is not
-    installed.
+    Variables are displacements from the start in each variable's tangent space, to which the
+    factors' Jacobians are transformed. Exact factors become GTSAM's constrained noise. Warns
+    (RuntimeWarning) if it does not converge; raises ImportError if gtsam is not installed.
     """
     import gtsam
 
@@ -46,10 +45,10 @@ def solve_with_gtsam(
 def smooth_with_isam2(
     graph: Graph, start: Values, *, threshold: float = 1e-2, settle: int = 0
 ) -> dict[str, Array]:
-    """The values that GTSAM's iSAM2 has once it has gone through the graph, one update a time.
+    """Process the graph with GTSAM's iSAM2, one update per time; returns the final values.
 
-    ``threshold``: motion beyond which it linearises anew; ``settle``: updates after the last time.
-    Each time begins at ``start``.
+    ``threshold``: change that requires a new linearisation; ``settle``: number of updates after the
+    last time. Each time is initialised at ``start``.
     """
     import gtsam
 
@@ -88,7 +87,7 @@ def _add(
     keys: dict[tuple[str, int], int],
     begin: Values,
 ) -> None:
-    """The factors that reach as far as a time, and no further."""
+    """Add the factors whose last variable is at this time."""
     for term in graph.terms:
         reach = term.reach
         k = int(np.searchsorted(term.times, time - reach))

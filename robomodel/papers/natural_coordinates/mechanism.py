@@ -1,7 +1,7 @@
 """Planar mechanisms in natural coordinates: bodies by points, constant mass matrix, constraints.
 
-With Φ(q, t) = 0, Φ_q q̇ = b = -Φ_t and Φ_q q̈ = c = -Φ̇_q q̇ - Φ_tt (document 000, equations 1
-to 15; b = 0 and Φ_tt = 0 without :class:`~robomodel.papers.natural_coordinates.Driven`):
+With Φ(q, t) = 0, Φ_q q̇ = b = -Φ_t and Φ_q q̈ = c = -Φ̇_q q̇ - Φ_tt (000, equations 1 to 15; b = 0
+and Φ_tt = 0 without :class:`~robomodel.papers.natural_coordinates.Driven`):
 
     [M  Φ_qᵀ] [q̈]   [Q]        q̇ = S b + R ż,  q̈ = S c + R z̈,  [S R] = [Φ_q; B]⁻¹,  ż = B q̇
     [Φ_q  0 ] [λ] = [c]   or   RᵀM R z̈ = Rᵀ(Q - M S c)
@@ -37,12 +37,12 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A rigid body by two points, its basis, at a constant distance ``length`` [m].
+    """A rigid body given by two points at a constant distance ``length`` [m].
 
     ``com`` and further ``points`` are in its axes: origin at ``first``, x axis to ``second``.
     ``inertia`` [kg m²] is about the centre of mass. A further point that is free or fixed in the
-    mechanism, or on another body already, is tied to this body by two conditions; any other is
-    simply where the body has it, and costs no coordinates.
+    mechanism, or already on another body, is tied to this body by two conditions; any other is a
+    function of this body's points, without coordinates.
     """
 
     name: str
@@ -59,13 +59,13 @@ class Body:
 class Mechanism:
     """Bodies and constraints in a plane.
 
-    ``points``: name → (x, y) of a point fixed to the ground, None of a free one. ``inertias``:
-    coordinate → inertia of its rate alone, as an armature is. ``dropped``: conditions (by number)
-    that repeat others, see :meth:`regular`. Coordinates are "P.x", "P.y" for free points P,
-    then those that constraints add. All functions take q (..., n) with leading batch axes, and
-    times ``t`` (...) [s], on which results depend only where a coordinate is driven.
+    ``points``: name → (x, y) of a point fixed to the ground, or None for a free one. ``inertias``:
+    coordinate → inertia that resists its rate only, such as an armature. ``dropped``: indices of
+    redundant conditions, see :meth:`regular`. Coordinates are "P.x", "P.y" of free points P,
+    followed by those that constraints add. All functions take q (..., n) with leading batch axes,
+    and times ``t`` (...) [s], on which results depend only if a coordinate is driven.
 
-    Raises ValueError for unknown points, and for bodies that carry each other.
+    Raises ValueError for unknown points, and for bodies whose points depend on each other.
     """
 
     points: Mapping[str, Point | None]
@@ -135,7 +135,7 @@ class Mechanism:
 
     @cached_property
     def conditions(self) -> Conditions:
-        """Every condition: bodies' lengths, ties of shared points, then constraints."""
+        """All conditions: bodies' lengths, ties of shared points, then constraints."""
         return Conditions(
             tuple(row for k, row in enumerate(self._rows) if k not in self.dropped), self.n
         )
@@ -165,12 +165,12 @@ class Mechanism:
         return tuple(rows)
 
     def point(self, name: str, q: ArrayLike) -> Array:
-        """Where a point is, (..., 2)."""
+        """The position of a point (..., 2) [m]."""
         matrix = self.layout.points[name]
         return self._q(q) @ matrix[:, : self.n].T + matrix[:, -1]
 
     def point_jacobian(self, name: str) -> Array:
-        """What a point's velocity is by q̇: (2, n), constant."""
+        """The derivative (2, n) of a point's velocity by q̇; constant."""
         return self.layout.points[name][:, : self.n]
 
     def _q(self, q: ArrayLike, name: str = "q") -> Array:
@@ -216,16 +216,17 @@ class Mechanism:
         return driven - times(self.jacobian_rate(q, v), self._q(v, "v"))
 
     def regular(self, q: ArrayLike) -> Mechanism:
-        """The same without conditions that repeat others at q (n,), as parallel linkages have."""
+        """The mechanism without conditions redundant at q (n,), as in parallel linkages."""
         independent = set(independent_rows(self.jacobian(q)))
         rows = [k for k in range(len(self._rows)) if k not in self.dropped]
         redundant = {row for k, row in enumerate(rows) if k not in independent}
         return replace(self, dropped=self.dropped | redundant)
 
     def close(self, q: ArrayLike, held: Sequence[str] = (), t: float = 0.0) -> Array:
-        """A closed configuration near q (n,), coordinates ``held`` by name; ClosureError if none.
+        """A closed configuration near q (n,), with coordinates ``held`` by name.
 
-        Newton's method with steps of least norm, halved while they do not help.
+        Newton's method with steps of least norm, halved while they do not help. Raises
+        ClosureError if it does not converge.
         """
         at = self._q(q).copy()
         free = np.flatnonzero(~self.selection(held).any(axis=0))
@@ -317,7 +318,7 @@ class Mechanism:
     ) -> tuple[Array, Array]:
         """(q̈ (..., n), λ (..., m)) under forces Q (..., n) beside gravity: the KKT system.
 
-        -λ of a driven coordinate's row is the force that its drive applies.
+        -λ in a driven coordinate's row is the force of its drive.
         """
         c, load = self.bias(q, v, t), self._q(forces, "forces") + self.weight
         batch = np.broadcast_shapes(c.shape[:-1], load.shape[:-1])
@@ -358,7 +359,7 @@ class Mechanism:
         b_rate: ArrayLike = 0.0,
         t: ArrayLike = 0.0,
     ) -> Array:
-        """z̈ (..., n - m) in null-space form; ``b_rate`` is Ḃ q̇ (..., n - m) where B moves."""
+        """z̈ (..., n - m) in null-space form; ``b_rate``: Ḃ q̇ (..., n - m) of a variable B."""
         s, r = self.split(q, independent)
         bias = times(s, self.bias(q, v, t)) - times(r, np.zeros(r.shape[-1]) + np.asarray(b_rate))
         load = self._q(forces, "forces") + self.weight - bias @ self.mass_matrix
@@ -394,7 +395,7 @@ def body_mass_matrix(body: Body) -> Array:
 
     With m the mass, (x, y) the centre of mass, I the inertia about the first point, L the length:
     blocks (m - 2 m x / L + I / L²) 1, (m x / L - I / L²) 1 + (m y / L) J, and (I / L²) 1, where J
-    turns by a right angle.
+    is the rotation by a right angle.
     """
     x, y = (part / body.length for part in body.com)
     inertia = (body.inertia + body.mass * (body.com[0] ** 2 + body.com[1] ** 2)) / body.length**2
@@ -405,6 +406,6 @@ def body_mass_matrix(body: Body) -> Array:
 
 
 def _on(body: Body, points: Mapping[str, Array], at: Point) -> Array:
-    """A point with coordinates in a body's axes, as an affine function."""
+    """A point given in a body's axes, as an affine function."""
     along = points[body.second] - points[body.first]
     return points[body.first] + (at[0] * along + at[1] * (TURN @ along)) / body.length

@@ -1,8 +1,8 @@
 """Factors, graphs and sensors of planar mechanisms in natural coordinates (000, sections 4 to 6).
 
-Dependent coordinates "q", rates "v", accelerations "a", all vectors (n,), which factors keep on the
-constraints; optionally independent ones "z", "zd", "zdd": some of the coordinates by name. Bayesian
-networks (figure 1) become factor graphs once it is decided which variables are known; branches of
+Dependent coordinates "q", rates "v" and accelerations "a" are vectors (n,) that factors keep on the
+constraints; optionally, independent ones "z", "zd", "zdd" are some of the coordinates by name.
+Bayesian networks (figure 1) become factor graphs when the known variables are chosen; branches of
 assembly are a discrete variable C.
 """
 
@@ -41,19 +41,19 @@ from robomodel.tolerances import WRITTEN
 TRAPEZOID, DYNAMICS, EQUAL = 0.1, 0.01, 10.0
 """Standard deviations of the paper's noise models (its table 2); the others are exact."""
 LOOSE = 1e6
-"""Standard deviation of an equality of accelerations: it decides only where nothing else does."""
+"""Standard deviation of equal accelerations; it matters only where nothing else determines them."""
 
 
 @dataclass(frozen=True)
 class _Independent(FactorBase):
-    """Conditions of a mechanism, and of its coordinates that a further variable repeats, if any.
+    """Conditions of a mechanism, and of a variable that equals some of its coordinates, if any.
 
-    ``data`` are the times (K, 1) [s] at which they hold, which driven coordinates need; 0 if None.
+    ``data``: the times (K, 1) [s] of the conditions, for driven coordinates; 0 if None.
     """
 
     mechanism: Mechanism
     independent: tuple[str, ...] = ()
-    _states: ClassVar[tuple[str, ...]]  # the last one repeats coordinates of the one before
+    _states: ClassVar[tuple[str, ...]]  # the last one equals coordinates of the one before
     _linear: ClassVar[tuple[str, ...]]
 
     def __post_init__(self) -> None:
@@ -62,10 +62,10 @@ class _Independent(FactorBase):
         self._describe(names, rows, self._linear)
 
     def _joined(self, values: Array, slopes: list[Array], x: Sequence[Array]) -> Errors:
-        """The conditions' rows, and those of the variable that repeats some coordinates.
+        """The conditions' rows, and those of the variable that equals some coordinates.
 
-        ``x[-2]`` holds those coordinates, ``x[-1]`` the further variable; ``slopes`` are by all
-        variables but the last.
+        ``x[-2]`` contains those coordinates, ``x[-1]`` is the further variable; ``slopes`` are with
+        respect to all variables but the last.
         """
         if not self.independent:
             return values, slopes
@@ -81,7 +81,7 @@ class _Independent(FactorBase):
 
 
 def _times(data: Array | None, count: int) -> Array:
-    """A factor's times (K,) from its data (K, 1): all 0 where it has none."""
+    """A factor's times (K,) from its data (K, 1); 0 without data."""
     return np.zeros(count) if data is None or not data.shape[1] else data[:, 0]
 
 
@@ -128,12 +128,12 @@ class AccelerationConstraints(_Independent):
 
 @dataclass(frozen=True)
 class PlanarDynamics(FactorBase):
-    """Accelerations are those of the KKT system under gravity and forces Q: e = q̈(q, q̇, Q) - a.
+    """Accelerations of the KKT system under gravity and forces Q: e = q̈(q, q̇, Q) - a.
 
-    ``forces``: the variable Q (n), or None; ``data`` are applied forces (n) and the time [s],
-    which may be left out where nothing is driven. With ``independent``
-    coordinates it is z̈(q, q̇, Q) - zdd instead: the null-space form gives the same accelerations.
-    Jacobians are exact: those of the KKT system's solution.
+    ``forces``: the variable Q (n), or None; ``data``: applied forces (n) and the time [s], which
+    may be omitted if nothing is driven. With ``independent`` coordinates, e = z̈(q, q̇, Q) - zdd:
+    the null-space form gives the same accelerations. Jacobians are exact derivatives of the
+    solution. Jacobians are exact: those of the KKT system's solution.
     """
 
     mechanism: Mechanism
@@ -189,9 +189,9 @@ def forward(
 ) -> Graph:
     """Forward dynamics in dependent coordinates, from q and v (n) at the first time (5.1).
 
-    Constraints hold exactly, integrators and dynamics by the paper's weights. The graph has more
-    equations than unknowns: integrated coordinates do not quite stay on the constraints, and the
-    weights say where the difference goes.
+    Constraints are exact, integrators and dynamics have the paper's weights. The graph has more
+    equations than unknowns: integrated coordinates do not satisfy the constraints exactly, and the
+    weights distribute the difference.
     """
     vectors = Vectors(mechanism.n)
     graph = Graph(dict.fromkeys(("q", "v", "a"), vectors), count)
@@ -221,8 +221,8 @@ def forward_independent(
 ) -> Graph:
     """Forward dynamics in independent coordinates, coupled to the dependent ones (5.2).
 
-    As many equations as unknowns. ``equal_noise`` adds the paper's soft equality of successive q,
-    which keeps to a branch, and drags the motion back.
+    There are as many equations as unknowns. ``equal_noise`` adds the paper's soft equality of
+    successive q, which keeps the branch but delays the motion.
     """
     chosen = tuple(independent)
     vectors, few = Vectors(mechanism.n), Vectors(len(chosen))
@@ -254,11 +254,14 @@ def inverse(
 ) -> Solution:
     """Forces "Q" at the ``actuated`` coordinates that move them along a trajectory (count, f); 5.3.
 
-    ``q``, ``v``: all coordinates and their rates at the first time. In four stages, each from where
-    the one before ended: positions; rates and accelerations by integrators; velocity constraints;
-    forces, zero where nothing drives. Positions are begun time by time, which keeps them on their
-    branch. To the paper's factors comes a loose equality of successive accelerations: integrators
-    alone leave free, for each freedom, a motion that changes sign from each time to the next.
+    ``q``, ``v``: all coordinates and their rates at the first time. Solved in four stages, each
+    from the previous solution: positions; rates and accelerations by integrators; velocity
+    constraints; forces, zero in coordinates that are not actuated. Positions are initialised time
+    by time, which keeps their branch. In addition to the paper's factors, there is a loose
+    equality of successive
+    accelerations: integrators alone leave, for each freedom, a motion undetermined that changes
+        sign
+    at every time.
     """
     names = mechanism.coordinates
     positions = as_numbers(trajectory, "trajectory")
@@ -297,7 +300,7 @@ def inverse(
 
 @dataclass(frozen=True)
 class PlanarMarker(FactorBase):
-    """Position of a point (2) in the plane is measured [m]."""
+    """Measured position of a point (2,) in the plane [m]."""
 
     mechanism: Mechanism
     point: str
@@ -321,7 +324,7 @@ class PlanarMarker(FactorBase):
 
 @dataclass(frozen=True)
 class _OnBody(FactorBase):
-    """An instrument on a body, and the variable that is added to what it measures."""
+    """Base of instruments on a body, with an optional bias variable."""
 
     mechanism: Mechanism
     body: str
@@ -343,7 +346,7 @@ class _OnBody(FactorBase):
 
     @cached_property
     def _arm(self) -> tuple[Array, Array]:
-        """The second point from the first: D (2, n) and d₀ (2) of d = D q + d₀."""
+        """The vector from the first to the second point, d = D q + d₀: D (2, n) and d₀ (2,)."""
         points = self.mechanism.layout.points
         both = points[self._of.second] - points[self._of.first]
         return both[:, :-1], both[:, -1]
@@ -359,9 +362,9 @@ class _OnBody(FactorBase):
 
 @dataclass(frozen=True)
 class PlanarGyroscope(_OnBody):
-    """Angular velocity (1) of a body is measured [rad/s]; ``bias``: a variable of one number.
+    """Measured angular velocity (1,) of a body [rad/s]; ``bias``: a variable of one number.
 
-    ω = d × ḋ / L², which is exact where the body's length is kept.
+    ω = d × ḋ / L², exact for bodies of constant length.
     """
 
     _states = ("q", "v")
@@ -381,9 +384,9 @@ class PlanarGyroscope(_OnBody):
 
 @dataclass(frozen=True)
 class PlanarAccelerometer(_OnBody):
-    """Acceleration of a body's point minus gravity (2), in the body's axes, is measured [m/s²].
+    """Measured acceleration of a body's point minus gravity (2,), in the body's axes [m/s²].
 
-    ``at``: its place in the body's axes. ``bias``: a variable of two numbers.
+    ``at``: position in the body's axes [m]. ``bias``: a variable of two numbers.
     """
 
     at: Point = (0.0, 0.0)
@@ -411,9 +414,9 @@ class PlanarAccelerometer(_OnBody):
 
 
 def factor_graph(graph: Graph, first: int = 0, stop: int | None = None) -> FactorGraph:
-    """The variables and factors of the times from ``first`` to ``stop`` - 1 (all), by name.
+    """The variables and factors of the times ``first`` to ``stop`` - 1 (default: all), by name.
 
-    Factors that reach outside are left out. They are named by kind, first variable and time.
+    Factors that reach outside are omitted. Names are made of kind, first variable and time.
     """
     stop = graph.count if stop is None else stop
     if not 0 <= first < stop <= graph.count:
@@ -439,9 +442,9 @@ def factor_graph(graph: Graph, first: int = 0, stop: int | None = None) -> Facto
 def bayes_tree(
     graph: Graph, order: Sequence[str] | None = None, first: int = 0, stop: int | None = None
 ) -> Dag:
-    """What elimination makes of the times from ``first`` to ``stop`` - 1; its ``cliques``.
+    """The elimination of the times from ``first`` to ``stop`` - 1; see its ``cliques``.
 
-    ``order``: of names such as "q[3]"; by default time after time, as the solvers go, so that the
+    ``order``: of names such as "q[3]"; by default time after time, as in the solvers, so that the
     newest is at the root.
     """
     named = factor_graph(graph, first, stop)
@@ -453,7 +456,7 @@ def bayes_tree(
 
 @dataclass(frozen=True, eq=False)
 class BranchEstimate:
-    """Probabilities of branches by data, p(C | o) (k,), and the solution on each branch."""
+    """Posterior probabilities of branches, p(C | o) (k,), and the solution on each branch."""
 
     probabilities: Array
     solutions: tuple[Solution, ...]
@@ -469,9 +472,8 @@ def branches(
 ) -> Array:
     """Closed configurations (k, n) with the coordinates ``held`` as in q (n,), nearest to q first.
 
-    Newton's method from q and from random places about it; a branch that none of the ``tries``
-    leads to is missing. Raises ClosureError where none closes, ValueError where the held
-    coordinates leave a freedom.
+    Newton's method from q and from random points around it; branches that no try reaches are
+    missing. Raises ClosureError if none closes, ValueError if the held coordinates leave a freedom.
     """
     at, rng = as_numbers(q, "q"), np.random.default_rng(seed)
     size = max(body.length for body in mechanism.bodies)
@@ -501,7 +503,7 @@ def branches(
 def compare_branches(
     graph: Graph, starts: Sequence[Values], *, prior: ArrayLike = 1.0
 ) -> BranchEstimate:
-    """p(C | o) of the branches that ``starts`` are on, one each, by the evidence of the data.
+    """p(C | o) of branches, one for each of ``starts``, from the evidence of the data.
 
     Every branch is solved from its start; its evidence is
     :attr:`~robomodel.estimation.solve.Solution.log_evidence`. ``prior``: p(C) (k,), up to a factor.
@@ -521,9 +523,8 @@ def compare_branches(
 class BayesNetwork:
     """A directed acyclic graph of variables, each with its parents.
 
-    ``sizes``: variable → number of its components; ``parents``: variable → what it depends on; none
-    of variables that are left out. Raises ValueError for parents that are no variables, and where a
-    variable depends on itself.
+    ``sizes``: variable → number of components; ``parents``: variable → variables on which it
+    depends (default: none). Raises ValueError for parents that are not variables, and for cycles.
     """
 
     sizes: Mapping[str, int]
@@ -553,8 +554,8 @@ class BayesNetwork:
     def factor_graph(self, known: Collection[str] = ()) -> FactorGraph:
         """The factor graph of the variables that are not ``known`` (section 5).
 
-        Each variable becomes a factor, "p(x | parents)", on itself and its parents; known variables
-        are parameters of the factors, and factors without unknowns are constants, left out.
+        Each variable becomes a factor "p(x | parents)" on itself and its parents. Known variables
+        are parameters of the factors; factors without unknowns are constant and omitted.
         """
         check_names(known, self.sizes, "no variable ")
         relations = []
@@ -577,7 +578,7 @@ class BayesNetwork:
 def dependent_network(count: int, n: int, observations: int = 0) -> BayesNetwork:
     """Figure 1(a): q, v, a (n) and forces Q (n) at ``count`` times, and ``observations`` o, if any.
 
-    q and v follow from those of the time before by Euler's rule, as in (16). The trapezoidal rule
+    q and v follow from those of the previous time by Euler's rule, as in (16). The trapezoidal rule
     has no such network: through q̈ at its end, each variable of a time would depend on itself.
     """
     sizes: dict[str, int] = {}
@@ -595,9 +596,9 @@ def dependent_network(count: int, n: int, observations: int = 0) -> BayesNetwork
 
 
 def independent_network(count: int, n: int, f: int, observations: int = 0) -> BayesNetwork:
-    """Figure 1(b): independent z, zd, zdd (f) follow each other, dependent q, v, a (n) follow them.
+    """Figure 1(b): independent z, zd, zdd (f) as a chain, on which dependent q, v, a (n) depend.
 
-    C is the branch, one for all times, which q depends on besides z. Forces Q (n) act on zdd.
+    C is the branch, constant in time, on which q depends as well as on z. Forces Q (n) act on zdd.
     """
     sizes = {"C": 1}
     parents: dict[str, tuple[str, ...]] = {}

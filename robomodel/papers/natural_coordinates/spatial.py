@@ -1,9 +1,9 @@
 """Graphs over time in the coordinates of all joints of the spanning tree, loops as factors.
 
-The counterpart of dependent coordinates in the plane for spatial mechanisms: "q" is a configuration
-of the spanning tree, "v" and "a" are velocities and accelerations of all its joints (n); loops and
+The counterpart of dependent planar coordinates for spatial mechanisms: "q" is a configuration of
+the spanning tree, "v" and "a" are velocities and accelerations of all its joints (n). Loops and
 couplings are conditions Φ(q) = 0, K q̇ = 0 and K q̈ = k; the equations of motion are those of the
-tree, projected onto the motions that keep loops closed, Gᵀ (tree's rnea) = tau.
+tree, projected onto the motions with closed loops: Gᵀ (tree's rnea) = tau.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from robomodel.scalars import Scalar, Vector, dot, stack, unstack
 
 
 def gaps(model: Model, q: Vector) -> list[Scalar]:
-    """Φ (m) at positions of all joints: loops' gaps, redundant ones too, and couplings'."""
+    """Φ (m) at positions of all joints: gaps of loops, with redundant rows, and of couplings."""
     result: list[Scalar] = []
     for cluster in model.clusters:
         positions = q[cluster.spanning_q]
@@ -66,7 +66,7 @@ def gaps(model: Model, q: Vector) -> list[Scalar]:
 def _rates(
     tree: Model, values: Sequence[Scalar], q: Sequence[Traced], *along: Sequence[Traced]
 ) -> list[Scalar]:
-    """Time derivatives of values: ``along`` are velocities of q, their rates, and so on."""
+    """Time derivatives of values; ``along``: velocities of q, then accelerations, and so on."""
     direction: Direction = {}
     for cluster in tree.clusters:
         direction |= moving(tree, cluster, q, along[0])
@@ -78,7 +78,7 @@ def _rates(
 
 @dataclass(frozen=True)
 class _Spanning(FactorBase):
-    """A robot, and a factor on the positions of all its joints and their rates."""
+    """Base of factors on the positions of all joints of a robot and their rates."""
 
     model: Model
 
@@ -89,18 +89,18 @@ class _Spanning(FactorBase):
 
     @cached_property
     def tree(self) -> Model:
-        """The robot without its loops and couplings."""
+        """The robot without loops and couplings."""
         return spanning_tree(self.model)
 
     @property
     def space(self) -> Configurations:
-        """Where positions of all joints live."""
+        """The space of the positions of all joints."""
         return Configurations(self.tree)
 
 
 @dataclass(frozen=True)
 class _LoopCondition(_Spanning):
-    """Φ(q) = 0, differentiated by time once a rate that it depends on."""
+    """Φ(q) = 0, differentiated once for each rate on which it depends."""
 
     depends_on: ClassVar[tuple[str, ...]] = ("q", "v", "a")
 
@@ -127,7 +127,7 @@ class _LoopCondition(_Spanning):
 
 @dataclass(frozen=True)
 class LoopPositions(_LoopCondition):
-    """Φ(q) = 0: loops are closed and couplings kept."""
+    """Φ(q) = 0: closed loops and couplings."""
 
     depends_on = ("q",)
 
@@ -166,7 +166,7 @@ class SpanningDynamics(_Spanning):
         return TracedFactor(self.model, "spanning forces", states, self.rows, build)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """The tree's forces along the motions that keep loops closed."""
+        """The tree's forces projected onto the motions with closed loops, less data."""
         forces = rnea(self.tree, *x)
         e, (turned, across) = self._projection.evaluate((x[0], forces), data)
         by_q, by_v, by_a = (across @ slope for slope in rnea_derivatives(self.tree, *x))
@@ -191,10 +191,10 @@ def forward(
 ) -> Graph:
     """Forward dynamics in all joints' coordinates from q and v at the first time.
 
-    ``q``: positions of all joints, as :func:`joint_positions`; ``v`` (n): their velocities.
+    ``q``: positions of all joints from :func:`joint_positions`; ``v`` (n): their velocities.
 
-    Conditions hold exactly for positions, rates and accelerations; independent joints are
-    integrated by the trapezoidal rule. As many equations as unknowns: the solution is that of
+    Conditions on positions, rates and accelerations are exact; independent joints are integrated by
+    the trapezoidal rule. There are as many equations as unknowns: the solution equals that of
     :func:`robomodel.estimation.problems.motion` in independent coordinates.
     """
     positions = LoopPositions(model)

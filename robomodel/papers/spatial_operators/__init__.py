@@ -1,7 +1,7 @@
-"""Spatial operators: the dynamics of trees as an algebra of operators of linear cost.
+"""Spatial operators: the dynamics of trees as an algebra of operators with linear cost.
 
 After Jain, "Graph theoretic foundations of multibody dynamics, part II: analysis and algorithms"
-(Multibody System Dynamics, 2011). :func:`robot_operators` makes the operators of a model,
+(Multibody System Dynamics, 2011). :func:`robot_operators` gives the operators of a model,
 :meth:`SKO.from_blocks` those of any tree.
 """
 

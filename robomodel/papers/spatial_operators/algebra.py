@@ -1,11 +1,12 @@
 """Operators on stacked vectors: block-diagonal, between parents and children, and propagators.
 
-A stacked vector holds one block for each node of a tree, (..., size) with leading batch axes; a
-:class:`Space` says which block stands where. Operators map one space to another, as actions: their
-cost is linear in the number of nodes. ``operator @ x`` acts on a stacked vector, ``operator @
-operator`` composes, ``.T`` transposes, ``+`` and ``-`` combine, ``dense()`` shows the matrix.
-Products that keep a structure have it: a block-diagonal operator times an adjacency is one again.
-Lyapunov equations are 𝔸 X 𝔹* and 𝔸* X 𝔹 of block-diagonal X, decomposed and block by block.
+A stacked vector has one block for each node of a tree, (..., size) with leading batch axes; a
+:class:`Space` gives the places of the blocks. Operators map one space to another by their action,
+whose cost is linear in the number of nodes. ``operator @ x`` applies an operator to a stacked
+vector, ``operator @ operator`` composes, ``.T`` transposes, ``+`` and ``-`` add, ``dense()``
+returns the matrix. Products keep structure: a block-diagonal operator times an adjacency is an
+adjacency. Lyapunov equations are 𝔸 X 𝔹* and 𝔸* X 𝔹 with block-diagonal X, decomposed block by
+block.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Blocks = tuple[Array, ...]
 class Space:
     """Stacked vectors with a block of ``sizes[k]`` numbers for each node k of the tree.
 
-    Without a tree the blocks belong to something else, to points on the nodes for instance.
+    Without a tree, the blocks belong to other objects, for example points on the nodes.
     """
 
     tree: Tree | None
@@ -39,17 +40,17 @@ class Space:
 
     @cached_property
     def size(self) -> int:
-        """How many numbers a stacked vector has."""
+        """Number of entries of a stacked vector."""
         return sum(self.sizes)
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
-        """Each node's part of a stacked vector."""
+        """The range of each node in a stacked vector."""
         ends = np.cumsum([0, *self.sizes]).tolist()
         return tuple(slice(a, b) for a, b in pairwise(ends))
 
     def split(self, x: ArrayLike) -> list[Array]:
-        """The blocks of a stacked vector (..., size); ValueError for another size."""
+        """The blocks of a stacked vector (..., size); raises ValueError for a wrong size."""
         array = np.asarray(x, dtype=np.float64)
         if array.ndim == 0 or array.shape[-1] != self.size:
             raise ValueError(
@@ -80,7 +81,7 @@ class Space:
 
 
 def compatible(left: Space, right: Space, what: str) -> None:
-    """ValueError unless both are the same: equal trees and equal blocks."""
+    """Raise ValueError unless both spaces are equal: equal trees and equal blocks."""
     if left == right:
         return
     if left.sizes == right.sizes and left.tree is not None and right.tree is not None:
@@ -89,7 +90,7 @@ def compatible(left: Space, right: Space, what: str) -> None:
 
 
 _Factor = TypeVar("_Factor", "BlockDiagonal", "Adjacency", "Operator")
-"""What a product with a block-diagonal operator on its left is, too."""
+"""Types that a product with a block-diagonal operator on the left preserves."""
 
 
 class Operator(ABC):
@@ -161,7 +162,7 @@ class Operator(ABC):
         )
 
     def dense(self) -> Array:
-        """The matrix (..., rows.size, cols.size), column by column: for looking at."""
+        """The matrix (..., rows.size, cols.size), column by column; for inspection."""
         shape = np.shape(self._act(np.zeros(self.cols.size)))
         units = np.eye(self.cols.size).reshape(
             self.cols.size, *([1] * (len(shape) - 1)), self.cols.size
@@ -190,7 +191,7 @@ class Action(Operator):
 
 
 def _fits(blocks: Blocks, rows: Sequence[int], cols: Sequence[int], tree: Tree, what: str) -> None:
-    """ValueError unless block k is (..., rows[k], cols[k])."""
+    """Raise ValueError unless block k is (..., rows[k], cols[k])."""
     if len(blocks) != len(tree):
         raise ValueError(f"{what} has {len(blocks)} blocks, and the tree {len(tree)} nodes")
     for k, block in enumerate(blocks):
@@ -287,10 +288,10 @@ def identity(space: Space) -> BlockDiagonal:
 
 @dataclass(frozen=True, eq=False)
 class Adjacency(Operator):
-    """A block-weighted adjacency: block (parent, child) is ``weights[child]``, all others zero.
+    """A block-weighted adjacency: block (parent, child) is ``weights[child]``, all others are zero.
 
     Weights (..., rows of the parent, cols of the child) may be singular and of any shape; a root's
-    has no rows. With rows and columns alike it is an SKO operator, nilpotent.
+    has no rows. If rows and columns are equal, it is an SKO operator, which is nilpotent.
     """
 
     rows: Space
@@ -371,7 +372,7 @@ class Propagator(Operator):
 
     @property
     def tree(self) -> Tree:
-        """The tree it runs over."""
+        """The tree of the operator."""
         return self.adjacency.tree
 
     @property
@@ -381,7 +382,7 @@ class Propagator(Operator):
 
     @property
     def strict(self) -> Operator:
-        """𝔸̃ = 𝔸 - 1: from each node to those that carry it, without itself (Corollary 3.1)."""
+        """𝔸̃ = 𝔸 - 1: from each node to its ancestors, without itself (Corollary 3.1)."""
         return self @ self.adjacency
 
     def _act(self, x: Array) -> Array:
@@ -414,9 +415,9 @@ class Propagator(Operator):
 
 @dataclass(frozen=True, eq=False)
 class PickOff(Operator):
-    """𝓑: block n (..., size of its node, size of the point) puts forces at a point on ``nodes[n]``.
+    """𝓑: block n (..., size of its node, size of the point) maps forces at a point to ``nodes[n]``.
 
-    𝓑* picks velocities off: of points, tools, feet. Points on ``ROOT`` are at rest.
+    𝓑* gives velocities of points, such as tools or feet. Points on ``ROOT`` are at rest.
     """
 
     rows: Space
@@ -431,7 +432,7 @@ class PickOff(Operator):
 
     @cached_property
     def cols(self) -> Space:
-        """What is picked off, one block each."""
+        """The points' space, one block each."""
         return Space(None, tuple(block.shape[-1] for block in self.blocks))
 
     def _act(self, x: Array) -> Array:
@@ -491,7 +492,7 @@ class ForwardLyapunov(_Lyapunov):
 
     @property
     def parts(self) -> tuple[BlockDiagonal, Operator, Operator]:
-        """(Y, 𝔸̃ Y, Y 𝔹̃*): disjoint, and Z is their sum."""
+        """(Y, 𝔸̃ Y, Y 𝔹̃*): disjoint terms whose sum is Z."""
         return self.Y, self.A.strict @ self.Y, self.Y @ self.B.strict.T
 
     @property
@@ -501,7 +502,7 @@ class ForwardLyapunov(_Lyapunov):
         return diagonal + upper + lower
 
     def block(self, i: int, j: int) -> Array:
-        """Z(i, j); zero unless one of the nodes carries the other."""
+        """Z(i, j); zero unless one of the nodes is an ancestor of the other."""
         top = self.A.tree.common_ancestor(i, j)
         if top == i:
             return self.A.block(i, j) @ self.Y.blocks[j]
@@ -514,7 +515,7 @@ class ForwardLyapunov(_Lyapunov):
 class BackwardLyapunov(_Lyapunov):
     """Z = 𝔸* X 𝔹 = Y + Y 𝔹̃ + 𝔸̃* Y + R, X = Y - diagOf(𝓔_A* Y 𝓔_B) (Lemma 5).
 
-    R are the blocks of unrelated nodes, of which none carries the other.
+    R are the blocks of unrelated nodes, of which none is an ancestor of the other.
     """
 
     @cached_property
@@ -534,7 +535,7 @@ class BackwardLyapunov(_Lyapunov):
         return self.A.T @ self.X @ self.B
 
     def block(self, i: int, j: int) -> Array:
-        """Z(i, j) = 𝔸(c, i)* Y(c) 𝔹(c, j), c the closest node that carries both; else zero."""
+        """Z(i, j) = 𝔸(c, i)* Y(c) 𝔹(c, j), with the closest common ancestor c; zero without one."""
         top = self.A.tree.common_ancestor(i, j)
         if top == ROOT:
             return np.zeros((self.A.rows.sizes[i], self.B.rows.sizes[j]))
@@ -542,14 +543,14 @@ class BackwardLyapunov(_Lyapunov):
 
     @property
     def parts(self) -> tuple[BlockDiagonal, Operator, Operator, Operator]:
-        """(Y, Y 𝔹̃, 𝔸̃* Y, R): disjoint, and Z is their sum."""
+        """(Y, Y 𝔹̃, 𝔸̃* Y, R): disjoint terms whose sum is Z."""
         right, left = self.Y @ self.B.strict, self.A.strict.T @ self.Y
         return self.Y, right, left, self.operator - self.Y - right - left
 
     def between(self, left: PickOff, right: PickOff) -> Array:
-        """𝓑_left* Z 𝓑_right (..., m, n), dense, without any other part of Z.
+        """𝓑_left* Z 𝓑_right (..., m, n), dense, without computing other parts of Z.
 
-        What is picked off is carried to the closest node that carries both; O(depth) a pair.
+        Each point is propagated to the closest common ancestor; O(depth) for a pair.
         """
         compatible(left.rows, self.A.rows, "𝔸 and what is picked off")
         compatible(right.rows, self.B.rows, "𝔹 and what is picked off")
@@ -568,7 +569,7 @@ class BackwardLyapunov(_Lyapunov):
 
 
 def _carried(propagator: Propagator, node: int, block: Array) -> dict[int, Array]:
-    """Forces on a node as forces on each node that carries it."""
+    """Forces on a node, propagated to each of its ancestors."""
     carried = {}
     for k in propagator.tree.upwards(node):
         carried[k] = block

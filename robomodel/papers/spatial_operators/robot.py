@@ -1,8 +1,8 @@
 """SKO models of robots: nodes are clusters, or the bodies of the spanning tree.
 
-A cluster connectivity tree is an SKO model with H = Sᵀ: its blocks are those of
-:func:`robomodel.papers.clusters.operators`. Sensitivities of these models along a velocity are
-exact, and with them the equations of motion with a unit mass matrix.
+A cluster connectivity tree is an SKO model with H = Sᵀ, with the blocks of
+:func:`robomodel.papers.clusters.operators`. Derivatives of these models along a velocity are exact,
+and so are the equations of motion with a unit mass matrix that use them.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from robomodel.scalars import stack, unstack
 class RobotOperators(SKO):
     """The SKO model of a robot at a state.
 
-    Coordinate rates are v where nodes are clusters, all joints' velocities where they are bodies.
-    A node's velocity stacks its bodies' (angular first, in the frames of their links) and then the
-    velocities of its joints that have an armature, which is an inertia of theirs alone.
-    Accelerations are spatial ones, gravity included as the base's.
+    Coordinate rates are v if nodes are clusters, all joints' velocities if they are bodies. A
+    node's velocity stacks its bodies' (angular first, in the frames of their links) and the
+    velocities of its joints with armature, an inertia that resists these only. Accelerations are
+    spatial; gravity is the base's acceleration.
 
-    ``sites``: of each body, its node and the place of its six numbers in the node.
+    ``sites``: for each body, its node, and the index of its six numbers in the node.
     """
 
     robot: Model
@@ -80,9 +80,9 @@ def robot_operators(
 ) -> RobotOperators:
     """The SKO model of a robot at q (..., nq), v (..., nv; default at rest).
 
-    ``nodes``: "clusters", whose coordinates are v; or "bodies", those of the spanning tree, as if
-    it had no loops and couplings, whose coordinates are the velocities of all its joints. ``f_ext``
-    as in :func:`robomodel.rnea`.
+    ``nodes``: "clusters", with coordinates v; or "bodies", those of the spanning tree without loops
+    and couplings, with the velocities of all its joints as coordinates. ``f_ext`` as in
+    :func:`robomodel.rnea`.
     """
     if nodes not in ("clusters", "bodies"):
         raise ValueError(f"nodes '{nodes}' are not known; 'clusters' and 'bodies' are")
@@ -106,7 +106,7 @@ def robot_operators(
     base = base_acceleration(model)
     drift = [o.c + times(o.X, base) if o.parent < 0 else o.c for o in objects]
     bias = _bias(modelled, objects, sites, f_ext or {})
-    constant = [o.inertia[(0,) * (o.inertia.ndim - 2)] for o in objects]  # of any state
+    constant = [o.inertia[(0,) * (o.inertia.ndim - 2)] for o in objects]  # the same at all states
     inertia = [
         block_diagonal([bodies, np.diag(o.armature[_geared(o)])])
         for bodies, o in zip(constant, objects, strict=True)
@@ -123,12 +123,12 @@ def robot_operators(
 
 
 def _geared(o: ClusterOperators) -> list[int]:
-    """The velocities of a cluster's tree joints that have an armature."""
+    """The indices of a cluster's tree joint velocities with armature."""
     return np.flatnonzero(o.armature).tolist()
 
 
 def _joined(x: Array, joints: Array, o: ClusterOperators) -> Array:
-    """Rows of bodies, and those of the tree joints that have an armature."""
+    """Rows of bodies, followed by those of tree joints with armature."""
     parts = [x, joints[..., _geared(o)]]
     return Space(None, tuple(part.shape[-1] for part in parts)).join(parts)
 
@@ -139,7 +139,7 @@ def _joint_maps(
     motions: Sequence[tuple[Array, Array]],
     objects: Sequence[ClusterOperators],
 ) -> BlockDiagonal:
-    """H of S, and of the rows of G that have an armature; or of their rates."""
+    """H from S and the rows of G with armature, or from their rates."""
     blocks = [
         np.concatenate([s, g[..., _geared(o), :]], axis=-2)
         for (s, g), o in zip(motions, objects, strict=True)
@@ -148,7 +148,7 @@ def _joint_maps(
 
 
 def _weights(space: Space, tree: Tree, carried: Sequence[Array]) -> Adjacency:
-    """𝓔 of the transforms from parents' bodies; rows of joints with armature are zero."""
+    """𝓔 from the transforms of parents' bodies; rows of joints with armature are zero."""
     blocks = []
     for k, parent in enumerate(tree.parents):
         x = carried[k]
@@ -166,7 +166,7 @@ def _bias(
     sites: Sequence[tuple[int, int]],
     f_ext: Mapping[str, ArrayLike],
 ) -> list[Array]:
-    """Bias forces of nodes' bodies less the wrenches on them."""
+    """Bias forces of nodes' bodies, less the external wrenches."""
     bias = [o.bias for o in objects]
     for link, wrench in f_ext.items():
         at = place(model, link)
@@ -182,8 +182,8 @@ def _bias(
 def robot_sensitivity(model: Model, q: ArrayLike, direction: ArrayLike) -> Sensitivity:
     """The operators of a robot at q (..., nq), with their derivatives along a velocity (..., nv).
 
-    Along ``numpy.eye(nv)[i]``: by coordinate i. Exact, loops included. Raises ValueError for arrays
-    of other sizes.
+    With ``numpy.eye(nv)[i]``, the derivatives with respect to coordinate i. Exact, also with loops.
+    Raises ValueError for arrays of wrong sizes.
     """
     at = as_array(q, model.nq, "q", "nq")
     along = as_array(direction, model.nv, "direction", "nv")
@@ -199,15 +199,15 @@ def robot_sensitivity(model: Model, q: ArrayLike, direction: ArrayLike) -> Sensi
 # ---- equations of motion with a unit mass matrix, in innovations coordinates (future work) -------
 # With ℳ = ℓ ℓ*, ℓ = (1 + H𝔸K) D^½, the velocities ν = ℓ* θ̇ obey ν̇ + C(θ, ν) = ε with ε = ℓ⁻¹ T,
 # and the kinetic energy is ν·ν/2 (Jain and Rodriguez, Diagonalized Lagrangian robot dynamics,
-# 1995). ν are quasi-velocities: no coordinates have them as their rates. Clusters change nothing.
+# 1995). ν are quasi-velocities, which are not rates of any coordinates. Clusters change nothing.
 
 
 @dataclass(frozen=True, eq=False)
 class DiagonalEquations:
-    """ν̇ + ``bias`` = ``forces(T)`` of a robot at q and v; all by operators of linear cost.
+    """ν̇ + ``bias`` = ``forces(T)`` of a robot at q and v, by operators of linear cost.
 
-    ``velocities`` is ν (..., nv). ``model`` has the loads (gravity, f_ext), ``change`` the blocks'
-    derivatives in time.
+    ``velocities`` is ν (..., nv). ``model`` contains the loads (gravity, f_ext), ``change`` the
+    time derivatives of the blocks.
     """
 
     model: RobotOperators
@@ -266,7 +266,7 @@ class DiagonalEquations:
         return self.factor_inverse @ self.model.bias - self.factor_rate.T @ self.v
 
     def accelerations(self, tau: ArrayLike) -> Array:
-        """ν̇ = ε - C (..., nv) under the forces tau (..., nv), each coordinate by itself."""
+        """ν̇ = ε - C (..., nv) under the forces tau (..., nv); the coordinates are decoupled."""
         return self.forces(tau) - self.bias
 
     def joint_accelerations(self, rates: ArrayLike) -> Array:
@@ -284,7 +284,7 @@ def diagonal_equations(
     """The equations of motion at q (..., nq), v (..., nv) with a unit mass matrix.
 
     ``f_ext`` as in :func:`robomodel.rnea`. Coordinates are those of the clusters, v. The factor's
-    rate along the motion is :func:`robot_sensitivity`'s, and as accurate.
+    rate along the motion is from :func:`robot_sensitivity`, so it is exact.
     """
     speed = as_array(v, model.nv, "v", "nv")
     loaded = robot_operators(model, q, speed, f_ext=f_ext)

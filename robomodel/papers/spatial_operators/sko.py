@@ -5,8 +5,8 @@ A model is a tree, weights 𝓔, a joint map H, inertias M, and stacked velocity
 
     V = 𝔸* H* θ̇    α = 𝔸*(H* θ̈ + a)    f = 𝔸(M α + b)    T = H f    with 𝔸 = (1 - 𝓔)⁻¹
 
-Nothing else is assumed: weights of any shape, singular ones too, and blocks of any size. Beyond
-the paper's algorithms are its future work: sensitivities, and under-actuated motion.
+No more is assumed: weights may be singular and of any shape, and blocks of any size. Sensitivities
+and under-actuated motion are the paper's future work.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from robomodel.papers.spatial_operators.tree import ROOT, Tree
 from robomodel.scalars import Factorization
 from robomodel.tolerances import ROUNDING, SAME
 
-REST = np.zeros(())  # no velocity products at all
+REST = np.zeros(())  # no velocity products
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,9 +48,9 @@ class SKO:
     """(H, 𝓔, M) with velocity products: node velocities (..., m), coordinate rates (..., n).
 
     ``weights`` maps node velocities to node velocities, ``H`` node forces to coordinate forces (its
-    transpose coordinate rates to relative velocities), ``M`` velocities to momenta. ``a`` are the
-    nodes' accelerations relative to their parents', at θ̈ = 0, gravity included as the base's upward
-    acceleration; ``b`` are gyroscopic forces, less those from outside. Both default to zero.
+    transpose coordinate rates to relative velocities), ``M`` velocities to momenta. ``a``: the
+    nodes' accelerations relative to their parents' at θ̈ = 0, with gravity as upward acceleration
+    of the base; ``b``: gyroscopic less external forces. Both are zero by default.
     """
 
     weights: Adjacency
@@ -94,8 +94,8 @@ class SKO:
     ) -> SKO:
         """A model of any tree: blocks by node, weights by edge (parent, child), nodes as in M.
 
-        H[k] (..., n_k, m_k), M[k] (..., m_k, m_k), weights[parent, child] (..., m_parent, m_child):
-        what a force on the child is on the parent. Nodes that no edge has as child are roots.
+        H[k] (..., n_k, m_k), M[k] (..., m_k, m_k), weights[parent, child] (..., m_parent, m_child),
+        which maps forces on the child to forces on the parent. Nodes without a parent are roots.
         Raises ValueError for a digraph that is no tree, naming its cycle or the node with several
         parents, and for blocks that do not fit, naming the node.
         """
@@ -142,7 +142,7 @@ class SKO:
 
     @cached_property
     def A(self) -> Propagator:
-        """The propagator 𝔸 = (1 - 𝓔)⁻¹: forces of all nodes from what acts on each."""
+        """The propagator 𝔸 = (1 - 𝓔)⁻¹: maps forces on each node to forces through all joints."""
         return Propagator(self.weights)
 
     # ---- Newton–Euler (equations 1 to 3, algorithm 3.1)
@@ -156,7 +156,7 @@ class SKO:
         return self.A.T @ (self.H.T @ rates_dot + self.a)
 
     def forces(self, accelerations: ArrayLike) -> Array:
-        """f = 𝔸(M α + b): what passes between each node and its parent (..., m)."""
+        """f = 𝔸(M α + b): forces between each node and its parent (..., m)."""
         return self.A @ (self.M @ accelerations + self.b)
 
     def inverse_dynamics(self, rates_dot: ArrayLike) -> Array:
@@ -188,7 +188,7 @@ class SKO:
         return h @ diagonal @ h.T, h @ upper @ h.T, h @ lower @ h.T
 
     def mass_matrix(self) -> Array:
-        """ℳ (..., n, n), dense: composites, and their forces carried to the base (alg. 4.2)."""
+        """ℳ (..., n, n), dense: composites, with their forces propagated to the base (alg. 4.2)."""
         h = self.H.blocks
         composite = self.composites.Y.blocks
         blocks: dict[tuple[int, int], Array] = {}
@@ -200,7 +200,7 @@ class SKO:
                 force = self.weights.weights[above] @ force
         return dense_blocks(blocks, self.rates, self.rates)
 
-    # ---- articulated inertias, and what follows from them (sections 5 and 6)
+    # ---- articulated inertias, and results from them (sections 5 and 6)
 
     @cached_property
     def articulated(self) -> Articulated:
@@ -216,8 +216,9 @@ class SKO:
 class Articulated:
     """The solution of the Riccati equation M = P - 𝓔[P - P H* D⁻¹ H P]𝓔* of a model.
 
-    ``P`` articulated inertias, ``D`` = H P H*, ``G`` = P H* D⁻¹, ``K`` = 𝓔 G, ``remainder`` τ̄ = 1 -
-    G H, ``weights`` 𝓔_ψ = 𝓔 τ̄ = 𝓔 - K H, ``psi`` its propagator ψ. ``log_det`` (...) is log det ℳ =
+    ``P`` articulated inertias, ``D`` = H P H*, ``G`` = P H* D⁻¹, ``K`` = 𝓔 G, ``remainder`` τ̄ = 1
+    - G H, ``weights`` 𝓔_ψ = 𝓔 τ̄ = 𝓔 - K H, ``psi`` its propagator ψ. ``log_det`` (...) is log det
+      ℳ =
     Σ log det D(k) (equation 53).
     """
 
@@ -235,7 +236,7 @@ class Articulated:
 
     @cached_property
     def remainder(self) -> BlockDiagonal:
-        """τ̄ = 1 - G H: what a joint that moves freely lets through."""
+        """τ̄ = 1 - G H: the part of a force that a free joint transmits."""
         return identity(self.model.nodes) - self.G @ self.model.H
 
     @cached_property
@@ -282,12 +283,12 @@ class Articulated:
 
     @cached_property
     def compliance(self) -> BackwardLyapunov:
-        """Ω = ψ* H* D⁻¹ H ψ, the accelerations of all nodes per force on them (equation 60)."""
+        """Ω = ψ* H* D⁻¹ H ψ: the accelerations of all nodes due to forces on them (equation 60)."""
         h = self.model.H
         return BackwardLyapunov(self.psi, h.T @ self.D_inverse @ h, self.psi)
 
     def inverse_operational_inertia(self, picked: PickOff) -> Array:
-        """Λ⁻¹ = 𝓑* Ω 𝓑 (..., p, p), of points picked off; no mass matrix is formed."""
+        """Λ⁻¹ = 𝓑* Ω 𝓑 (..., p, p) of the points ``picked``, without forming the mass matrix."""
         return self.compliance.between(picked, picked)
 
 
@@ -299,7 +300,7 @@ def _matrix(block: Any) -> Array:
 
 
 def _riccati(model: SKO) -> Articulated:
-    """P, D and G from tips to base; D is factored by the core's LᵀΛL, state by state."""
+    """P, D and G from tips to base; D is factorised as LᵀΛL at each state."""
     tree, weights = model.tree, model.weights.weights
     inertia = list(model.M.blocks)
     joint: dict[int, tuple[Array, Array, Array]] = {}
@@ -448,7 +449,7 @@ class Sensitivity:
 
 @dataclass(frozen=True, eq=False)
 class Underactuated:
-    """A model whose ``active`` coordinates, ascending indices of θ̇, move as prescribed."""
+    """A model whose ``active`` coordinates (ascending indices of θ̇) have prescribed motions."""
 
     model: SKO
     active: tuple[int, ...]
@@ -462,17 +463,17 @@ class Underactuated:
 
     @cached_property
     def passive(self) -> tuple[int, ...]:
-        """The other coordinates, whose forces are prescribed."""
+        """The other coordinates, with prescribed forces."""
         return tuple(i for i in range(self.model.rates.size) if i not in self.active)
 
     @cached_property
     def H_active(self) -> BlockDiagonal:
-        """Rows of H that belong to active coordinates."""
+        """The rows of H of the active coordinates."""
         return self._rows(self.active)
 
     @cached_property
     def free(self) -> SKO:
-        """The model of the passive joints alone: ℳ_pp, with the same weights and inertias."""
+        """The model with the passive joints only: ℳ_pp, with the same weights and inertias."""
         m = self.model
         return SKO(weights=m.weights, H=self._rows(self.passive), M=m.M, a=m.a, b=m.b)
 
@@ -487,12 +488,12 @@ class Underactuated:
 
     @property
     def S_pp(self) -> Operator:
-        """ℳ_pp⁻¹: passive accelerations by passive forces."""
+        """ℳ_pp⁻¹: passive accelerations due to passive forces."""
         return self.free.articulated.mass_inverse
 
     @property
     def S_pa(self) -> Operator:
-        """-ℳ_pp⁻¹ ℳ_pa: passive accelerations by active ones."""
+        """-ℳ_pp⁻¹ ℳ_pa: passive accelerations due to active ones."""
         inner = self.model.A @ self.model.M @ self.model.A.T
         active = self.H_active
         minus = blockwise(active.cols, active.rows, lambda k: -active.blocks[k])
@@ -500,18 +501,18 @@ class Underactuated:
 
     @property
     def S_aa(self) -> Operator:
-        """ℳ_aa - ℳ_ap ℳ_pp⁻¹ ℳ_pa: active forces by active accelerations."""
+        """ℳ_aa - ℳ_ap ℳ_pp⁻¹ ℳ_pa: active forces due to active accelerations."""
         inner = self.model.A @ self.model.M @ self.model.A.T
         return self.H_active @ inner @ (self.H_active.T + self.free.H.T @ self.S_pa)
 
     def hybrid(self, accelerations: ArrayLike, forces: ArrayLike) -> tuple[Array, Array]:
-        """(T, θ̈) (..., n) of prescribed active accelerations and passive forces.
+        """(T, θ̈) (..., n) for prescribed active accelerations and passive forces.
 
         Args:
             accelerations: (..., number of active coordinates).
             forces: (..., number of passive coordinates).
 
-        Raises ValueError for other numbers.
+        Raises ValueError for wrong numbers of entries.
         """
         active = as_array(accelerations, len(self.active), "accelerations", "active coordinates")
         push = as_array(forces, len(self.passive), "forces", "passive coordinates")

@@ -1,7 +1,7 @@
-"""Trees of nodes: the digraphs that spatial operators live on, and their serial branches.
+"""Trees of nodes, on which spatial operators are defined, and their serial branches.
 
-A tree here may have several roots, the nodes that hang on the inertial frame, which is no node
-itself. Nodes have names of the user's, and may stand in any order.
+A tree may have several roots: nodes without a parent, which the inertial frame carries. Nodes have
+arbitrary names and may be listed in any order.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Pattern: TypeAlias = Literal["adjacency", "propagator", "mass matrix"]
 
 @dataclass(frozen=True)
 class Tree:
-    """Nodes by number: ``parents[k]`` is the node that carries node k, or ``ROOT``.
+    """Nodes by index: ``parents[k]`` is the parent of node k, or ``ROOT``.
 
-    Raises ValueError where that is no tree, naming the nodes of the cycle. A digraph by its edges
-    goes through :meth:`from_edges`, which names nodes with several parents, too.
+    Raises ValueError for cycles, naming their nodes. To construct a tree from edges, use
+    :meth:`from_edges`, which also names nodes with several parents.
     """
 
     names: tuple[Hashable, ...]
@@ -46,7 +46,7 @@ class Tree:
     def from_edges(
         cls, edges: Iterable[tuple[Hashable, Hashable]], nodes: Iterable[Hashable] = ()
     ) -> Tree:
-        """The tree of these edges, (parent, child) each; ``nodes`` gives the order, and lone ones.
+        """The tree of edges (parent, child); ``nodes`` gives the order, and nodes without edges.
 
         Nodes without a parent are roots. Raises ValueError for cycles, and for nodes with several
         parents, whose joints' velocities would not be independent (004, section 8.2).
@@ -70,7 +70,7 @@ class Tree:
         return len(self.names)
 
     def index(self, name: Hashable) -> int:
-        """The number of a node; KeyError if there is none of that name."""
+        """The index of a node; raises KeyError for unknown names."""
         try:
             return self._number[name]
         except KeyError:
@@ -82,10 +82,10 @@ class Tree:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """All nodes, parents before their children; as listed where that holds already."""
+        """All nodes, parents before children; in the listed order if that is one."""
         placed, order = [False] * len(self), []
         for start in range(len(self)):
-            path: dict[int, None] = {}  # a set that keeps its order
+            path: dict[int, None] = {}  # an ordered set
             k = start
             while k != ROOT and not placed[k]:
                 if k in path:
@@ -127,7 +127,7 @@ class Tree:
             node = self.parents[node]
 
     def common_ancestor(self, i: int, j: int) -> int:
-        """The closest node that carries both (itself included), or ``ROOT`` where there is none."""
+        """The closest common ancestor (possibly i or j itself), or ``ROOT`` if there is none."""
         while i != j:
             if j == ROOT or (i != ROOT and self.depths[i] >= self.depths[j]):
                 i = self.parents[i]
@@ -139,7 +139,7 @@ class Tree:
 
     @cached_property
     def branches(self) -> tuple[tuple[int, ...], ...]:
-        """The tree as serial chains, base first, each as long as it has no fork; parents first."""
+        """Serial chains without forks of maximal length, base first; parent chains first."""
         chains: list[tuple[int, ...]] = []
         for k in self.order:
             parent = self.parents[k]
@@ -153,7 +153,7 @@ class Tree:
 
     @cached_property
     def branch_tree(self) -> Tree:
-        """The tree whose nodes are the branches, named by number from 1 (its first is a root)."""
+        """The tree of the branches, named by numbers from 1 (a root)."""
         home = {k: n for n, chain in enumerate(self.branches) for k in chain}
         above = [self.parents[chain[0]] for chain in self.branches]
         return Tree(
@@ -163,14 +163,14 @@ class Tree:
 
     @cached_property
     def canonical(self) -> tuple[int, ...]:
-        """All nodes branch by branch, tips first: children before parents, as 004 numbers them."""
+        """All nodes branch by branch, tips first: children before parents, as numbered in 004."""
         return tuple(k for chain in reversed(self.branches) for k in reversed(chain))
 
     def pattern(self, of: Pattern) -> NDArray[np.bool_]:
-        """Which blocks may be nonzero (nodes by nodes), rows and columns in the order of names.
+        """A mask (nodes, nodes) of blocks that may be nonzero, in the order of names.
 
-        "adjacency" 𝓔: a node's parent; "propagator" 𝔸: its ancestors and itself; "mass matrix":
-        all nodes that are related, one carrying the other.
+        "adjacency" 𝓔: a node's parent; "propagator" 𝔸: its ancestors and itself; "mass matrix": its
+        ancestors, descendants and itself.
         """
         result = np.zeros((len(self), len(self)), dtype=bool)
         for k in range(len(self)):
@@ -192,11 +192,11 @@ SHADES = ("#3b6ea5", "#c9d8ea")  # blocks of a branch, and between branches
 
 
 def draw_sparsity(tree: Tree, of: Pattern = "mass matrix", *, axes: Any = None) -> Any:
-    """Draw which blocks of an operator are nonzero, by serial branches (004, figures 4 to 6).
+    """Draw the nonzero blocks of an operator, by serial branches (004, figures 4 to 6).
 
-    Nodes stand branch by branch, tips first, as in 004, so that 𝓔 and 𝔸 are lower triangular. Dark:
-    blocks within a branch; light: connections of related branches. ``axes``: matplotlib axes, new
-    ones by default. Returns the axes.
+    Nodes are ordered branch by branch, tips first, as in 004, so that 𝓔 and 𝔸 are lower triangular.
+    Dark: blocks within a branch; light: between related branches. ``axes``: matplotlib axes, by
+    default new ones. Returns the axes.
     """
     order = list(tree.canonical)
     pattern = tree.pattern(of)[np.ix_(order, order)]
@@ -256,7 +256,7 @@ def draw_tree(tree: Tree, *, axes: Any = None) -> Any:
 
 
 def _depth_first(tree: Tree) -> list[int]:
-    """Nodes such that each comes before its descendants, and subtrees stay together."""
+    """Nodes in depth-first order: each before its descendants, subtrees contiguous."""
     waiting = [k for k in range(len(tree)) if tree.parents[k] == ROOT]
     order = []
     while waiting:
