@@ -656,3 +656,15 @@ def test_a_spherical_cluster_of_many_rows_is_solved_exactly() -> None:
         assert np.max(np.abs(k @ g)) < 1e-12 * np.max(np.abs(g))
         m = rm.crba(model, q)
         assert np.linalg.eigvalsh(m)[0] > 0
+
+
+@pytest.mark.parametrize(("robot", "joint"), [("five_bar", "J3"), ("parallel_ankle", "roll")])
+def test_draws_are_within_narrow_limits_of_dependent_joints(robot: str, joint: str) -> None:
+    neutral = rm.robots.load(robot)
+    at = float(neutral.joint_positions(neutral.neutral())[joint])
+    limit = f'<limit lower="{at - 0.01}" upper="{at + 0.01}"/>'
+    narrow = f'<robot name="narrow"><joint name="{joint}">{limit}</joint></robot>'
+    model = rm.load(rm.robots.path(robot), extend=narrow)
+    drawn = np.array([model.random_configuration(seed) for seed in range(8)])
+    assert not model.check(drawn)
+    assert np.ptp(drawn, axis=0).max() > 1e-3

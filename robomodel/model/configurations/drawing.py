@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 TYPICALLY_REGULAR = 5e-2  # random configurations keep 1/‖G‖ above this share of what is typical
 FULL_RANK = 1e-4  # least singular value of K, of its largest, away from change points
 DEPARTURE = 0.3  # [rad, cluster sizes] of a departure
+DEPARTURES, SHORTER = 6, 0.25  # one after the other, where no draw is within limits
 GUESSES = ((8, 1), (32, 32), (128, 128))  # a round's, of linkages and of other clusters
 SAMPLE_STEPS = 12  # Newton steps, the last of which only polishes
 
@@ -105,6 +106,12 @@ def random_configuration(
                         break
                     best[row, cluster.index] = False
             pending = [cluster for cluster in pending if not np.any(best[:, cluster.index])]
+        if near is None:
+            for cluster in pending:
+                walked = _walked(model, rng, cluster, q)
+                if walked is not q:
+                    still.pop(cluster.index, None)
+                q = walked
     if still:
         # where nothing was drawn it is neutral, or near
         model.check(q, tolerance=max(NEARLY_CLOSED, *(cluster.slack for cluster in still.values())))
@@ -114,6 +121,29 @@ def random_configuration(
             f"'{model.name}' has it where it was"
         ))  # fmt: skip
     return q
+
+
+def _walked(model: Model, rng: Generator, cluster: Cluster, q: Array) -> Array:
+    """Random departures from neutral, within limits, of a cluster of which none was drawn there.
+
+    Unchanged where there is none, or where neutral is beyond limits itself.
+    """
+    at = q.copy()
+    at[cluster.q] = model.neutral()[cluster.q]
+    if _checked(model, at, 1)[1][cluster.index, 1] > NOTHING:
+        return q
+    departure, moved = DEPARTURE, False
+    for _ in range(DEPARTURES):
+        closed, checks = _around(model, rng, [cluster], at, GUESSES[0][0], False, departure)
+        gap, beyond, spread = np.moveaxis(checks[:, cluster.index], -1, 0)
+        regular = 1.0 / spread >= _sampling(model).regular[cluster.index]
+        rows = np.flatnonzero((gap <= CLOSED) & (beyond <= NOTHING) & regular)
+        if not len(rows):
+            departure *= SHORTER
+            continue
+        at[cluster.q] = closed[rows[0], cluster.q]
+        moved = True
+    return at if moved and not _at_change_point(model, cluster, at) else q
 
 
 def _at_change_point(model: Model, cluster: Cluster, q: Array) -> bool:
@@ -162,14 +192,15 @@ def _around(
     near: Array,
     count: int,
     of_loops: bool,
+    departure: float = DEPARTURE,
 ) -> tuple[Array, Array]:
-    """The same of motions by up to ``DEPARTURE`` from there, on its branch."""
+    """The same of motions by up to ``departure`` from there, on its branch."""
     moves = np.zeros((count, model.nv))
     for cluster in clusters:
         unit = _sampling(model).units[cluster.index]
         way = travel(cluster)
         unit = unit / (way if of_loops else np.maximum(way, 1.0))  # or v moves no further
-        moves[:, cluster.v] = rng.uniform(-DEPARTURE, DEPARTURE, (count, cluster.nv)) * unit
+        moves[:, cluster.v] = rng.uniform(-departure, departure, (count, cluster.nv)) * unit
     reached, gap = follow(model, np.broadcast_to(near, (count, model.nq)), moves)
     fine = np.repeat((gap <= CLOSED)[:, None], len(model.clusters), axis=1)
     if not fine.any():
