@@ -418,7 +418,6 @@ def with_reflected(model: Model, opened: Description) -> Description:
     A coordinate that one joint moves becomes that joint's damping, friction and spring; one that
     several move, a spring over them. One that a ball, planar or floating joint moves is left out
     with a warning: no format expresses it.
-    word says it.
     """
     moving, names, independent_rates = _moving_joints(model)
     neutral = [float(x) for x in model.neutral()]

@@ -810,7 +810,6 @@ def descend(cost: Cost, x: Array, steps: int, notify: Callable[[Array], None]) -
 
     ``cost`` maps rows (m, n) to (m,); it may be infinite, but not at x. All differences, and all
     steps of a line search, are evaluated in one call. ``notify`` is called with each x.
-    all lengths of a step that are tried, are evaluated at once. ``notify`` is called with each x.
     """
     n = len(x)
     unit = np.eye(n)

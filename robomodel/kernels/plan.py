@@ -201,7 +201,6 @@ def ordered(program: Program, short: int = SHORT) -> Program:
     From the results backwards, the next step is the one whose operands add the fewest values to
     those alive; of several the last in the given order. So values are computed shortly before they
     are used, branch by branch, where an algorithm sweeps over all bodies several times.
-    bodies time and again.
 
     LLVM reorders steps that it sees together. So short programs are as quick in the algorithm's
     order, and some are quicker (spills hide behind other work): measured on 24 kernels of six

@@ -19,8 +19,8 @@ class ClusterElimination:
 
     ``unknowns`` are indices into v: the cluster's own and those of ``pending``, the child
     clusters that hang on several bodies of this one. ``supports`` is U by body, in that body's
-    clusters that hang on several bodies of this one. ``supports`` is U by body, in that body's
-    axes: bodies of the parent, or the cluster's own body if it has one only. ``inertia``
+    axes: bodies of the parent, or the cluster's own body if it has one only (``site``).
+    ``inertia`` is that of each body with the clusters that hang on it; ``subspace`` is its S G.
     ``factors`` are D's, None where the cluster waits for its parent's elimination; ``reduced`` is
     U L⁻¹ there. ``exact``: the directions in which the site, once eliminated, has no inertia.
     """

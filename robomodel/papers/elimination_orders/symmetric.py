@@ -416,7 +416,6 @@ def ldlt(
 
     Arguments as in :meth:`Problem.solve <robomodel.estimation.instant.Problem.solve>`; ``order``: a
     classical name or a list. Raises ValueError if the problem is not symmetric.
-    a classical name or a list. Raises ValueError where the problem is not symmetric.
     """
     chosen = problem.order(order)
     return problem.solve_by(lambda system: solve(system, chosen, refine=refine), q, v, values)

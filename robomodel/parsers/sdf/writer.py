@@ -6,7 +6,6 @@ configuration, with the positions there in attributes of this package's namespac
 also keep which joints are independent and where loop closing starts; other readers ignore them and
 lose nothing mechanical. SDF has no massless links between joints: such a link becomes the frame of
 a joint, the middle of a universal joint, or a frame attached to another link.
-another link.
 """
 
 from __future__ import annotations
@@ -101,7 +100,6 @@ class WritingPlan:
     ``held`` are the links fixed to the world, ``frames`` those written as frames, ``crosses`` the
     two joints of each link in the middle of a universal joint, ``carriers`` the link (and pose)
     that replaces each link that is its joint's frame. ``ground``: whether the root is the world.
-    stands for each one that is its joint's frame. ``ground``: whether the root is the world.
     """
 
     def __init__(self, description: Description, positions: Positions) -> None:
