@@ -199,6 +199,7 @@ def test_a_simple_transmission_without_a_rotor_pushes_the_joint() -> None:
     assert rm.torque_limits(model, [0.0], [-40.0 / 9.0 + 0.1])[1] == [18.0]
 
 
+@pytest.mark.slow
 def test_polytopes_against_linear_programmes() -> None:
     """Tello's knee and ankle, five bars, a redundant drive: support functions at random states."""
     motors = {
@@ -680,6 +681,7 @@ def test_states_from_actuators(name: str) -> None:
     np.testing.assert_allclose(speed, v, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_sines_of_linkages_are_computed_once() -> None:
     """Of Tello's crank, gimbals, shins: at the guess, six a leg; a guess off its couplings will do.
 

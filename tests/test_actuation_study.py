@@ -74,6 +74,7 @@ def calf_angle(crank: float) -> float:
     return float(brentq(left, -BACK - 1.2, -BACK + 1.2))
 
 
+@pytest.mark.slow
 def test_a_calf_behind_a_linkage(legged: rm.Model) -> None:
     """Its range is the crank's, its torque 23.7 N m by the ratio, against a formula of its own."""
     calf = reach(legged, "calf")

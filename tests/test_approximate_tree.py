@@ -180,6 +180,7 @@ def test_corrected_trees_move_as_the_robot(passive: bool) -> None:
         )
 
 
+@pytest.mark.slow
 def test_correction_elsewhere() -> None:
     """Zero where the tree is exact; compiled, one state and a batch; arguments that do not fit."""
     model = rm.load(differential("base"))

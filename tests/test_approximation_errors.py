@@ -71,6 +71,7 @@ def test_forms_of_the_table(run) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_range_of_a_linkage_and_the_best_constant() -> None:
     model = rm.load(four_bar(marks=(True, False, False)))
     errors = approximation_errors(model, samples=20)
@@ -199,6 +200,7 @@ def test_rotors_on_carriers_that_move() -> None:
     assert knee.coupling == pytest.approx(12 * 0.0005548, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_errors_are_put_down_to_their_causes() -> None:
     """A hip that a driven linkage below it spoils; torques' errors of the clusters add up."""
     errors = approximation_errors(rm.robots.load("planar_leg_linkage"), samples=60)

@@ -311,6 +311,7 @@ def test_an_open_loop_warns_once() -> None:
         rm.gravity_force(fresh, open_loop, backend="numpy")
 
 
+@pytest.mark.slow
 def test_rollouts_keep_bad_rows_to_themselves() -> None:
     for name in ("crank_rocker", "mini_cheetah"):
         model = rm.robots.load(name)

@@ -129,6 +129,7 @@ def test_other_motions_tell_no_more(name: str) -> None:
     assert check(model) > 0
 
 
+@pytest.mark.slow
 def test_a_geared_motor_beside_a_four_bar() -> None:
     """Near motions take the linkage as far as without the motor: forces far away are explained."""
     motor = """<robot name="motor">

@@ -24,6 +24,7 @@ def moved(model: rm.Model, count: int, seed: int = 0) -> tuple[Array, Array]:
     return q, np.stack([*model.joint_positions(q).values()], axis=-1)
 
 
+@pytest.mark.slow
 def test_a_linkage_from_its_encoders() -> None:
     model = rm.robots.load("four_bar")
     true = BAR | {"joint3.rz": 2e-3}  # and an encoder's offset
@@ -37,6 +38,7 @@ def test_a_linkage_from_its_encoders() -> None:
     assert fit["joint2.x"] == fit.values[0]
 
 
+@pytest.mark.slow
 def test_noise_and_what_it_leaves() -> None:
     """Errors of 0.5 mm become less than 0.1 mm with 1e-4 rad of noise, and as said."""
     model = rm.robots.load("four_bar")
@@ -65,6 +67,7 @@ def test_what_cannot_be_known_is_named() -> None:
     close(fit["loop.successor.x"] / scale, np.array(BAR["loop.successor.x"]), 1e-8)
 
 
+@pytest.mark.slow
 def test_frames_tell_size_and_outliers_do_not_count() -> None:
     model = rm.robots.load("four_bar")
     true = BAR | {"joint3.x": 1.0003}
@@ -85,6 +88,7 @@ def test_frames_tell_size_and_outliers_do_not_count() -> None:
     assert error < 0.1 * worse
 
 
+@pytest.mark.slow
 def test_gears_and_rods_on_a_floating_base() -> None:
     model = rm.load(rm.robots.path("parallel_ankle"), floating_base=True)
     listed = rm.parameters(model, geometry=True)
@@ -134,6 +138,7 @@ def test_one_leg_by_its_own_encoders() -> None:
         rm.calibrate(model, y[:, :2], names, sensors=sensors[:2])
 
 
+@pytest.mark.slow
 def test_what_noise_hides_stays_near_the_file() -> None:
     """Of fourteen numbers of an ankle's rods readings tell ten; errors shrink in all of them."""
     model = rm.robots.load("parallel_ankle")
@@ -154,6 +159,7 @@ def test_what_noise_hides_stays_near_the_file() -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = rm.robots.load("four_bar")
     true = rm.with_parameters(model, BAR)

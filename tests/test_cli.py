@@ -83,6 +83,7 @@ def test_info_of_the_four_bar(run):
     assert "the root link 'base' is fixed to the world (--floating-base frees it)" in out
 
 
+@pytest.mark.slow
 def test_a_tolerance_for_rounded_loops(run, report, tmp_path):
     text = rm.robots.path("crank_rocker").read_text()
     file = tmp_path / "rounded.urdf"
@@ -94,6 +95,7 @@ def test_a_tolerance_for_rounded_loops(run, report, tmp_path):
     assert run("info", file, "--loop-tolerance", "-1")[0] == 2
 
 
+@pytest.mark.slow
 def test_base_options(report):
     assert report("info", "four_bar", "--floating-base")["nv"] == 7
     fixed = report("info", "mini_cheetah", "--fixed-base")
@@ -276,6 +278,7 @@ def test_help_and_version(run):
     assert max(map(len, err.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_help_has_examples_at_its_top_and_fits_a_terminal(run):
     shown = run("--help")[1]
     assert "..." not in shown.partition("Commands:")[2]
@@ -339,6 +342,7 @@ def test_as_a_process_reading_standard_input():
     assert done.stderr == b""
 
 
+@pytest.mark.slow
 def test_as_a_process_whose_reader_leaves():
     process = subprocess.Popen(
         [sys.executable, "-m", "robomodel", "info", "mini_cheetah"],

@@ -15,7 +15,7 @@ ROBOTS = rm.robots.names()
 # ---- dynamics ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", few(ROBOTS, "belt_leg", "four_bar", "mini_cheetah"))
+@pytest.mark.parametrize("name", few(ROBOTS, "belt_leg", "four_bar"))
 def test_dynamics_at_a_random_state(report, name):
     model = rm.robots.load(name)
     said = report("dynamics", name)
@@ -68,6 +68,7 @@ def test_dynamics_at_positions_is_at_rest_unless_said_otherwise(report):
     assert drawn["v"] != [0.0]
 
 
+@pytest.mark.slow
 def test_dynamics_at_given_vectors(report):
     model = rm.robots.load("six_bar")
     q = model.configuration({"joint1": 0.3})
@@ -96,6 +97,7 @@ def test_a_rounded_q_is_closed_and_that_is_said(run, report):
     assert (code, err) == (0, f"warning: {said['warnings'][0]}\n")
 
 
+@pytest.mark.slow
 def test_a_q_that_is_no_state_is_a_finding(run, report):
     for robot, q, told in (
         ("four_bar", "0.6 -0.5 0.6", "loop 'loop' of joints 'joint1', 'joint2', 'joint3' is open"),
@@ -140,6 +142,7 @@ def test_a_state_beyond_limits_is_a_finding(run, tmp_path):
         assert run("dynamics", file, *words)[::2] == (0, "")
 
 
+@pytest.mark.slow
 def test_a_state_file(report, run, tmp_path):
     first = report("dynamics", "mini_cheetah", "--seed", 2)
     file = tmp_path / "state.json"

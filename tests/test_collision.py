@@ -545,6 +545,7 @@ def test_shapes_that_are_left_out() -> None:
 # ---- motions -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_balls_exchange_their_velocities() -> None:
     """Head on with restitution 1, without gravity and friction."""
     balls = [solid(name, BALL).replace(INERTIAL, CENTRED) for name in "ab"]

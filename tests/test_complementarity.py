@@ -87,6 +87,7 @@ def standing_on_feet(rng: np.random.Generator, feet: int) -> ArrayProblem:
     return ArrayProblem(RowKinds(4 * feet), g, b, friction, np.empty(0))
 
 
+@pytest.mark.slow
 def test_redundant_contacts() -> None:
     """G of rank 12 of 24: standing, landing and sliding on two rigid feet."""
     rng = np.random.default_rng(1)
@@ -97,6 +98,7 @@ def test_redundant_contacts() -> None:
         obeys(problem, x, 1e-7)
 
 
+@pytest.mark.slow
 def test_the_interior_point_method_alone() -> None:
     """With stops, dry friction, dry friction without bound, and contacts without friction."""
     rng = np.random.default_rng(2)

@@ -445,6 +445,7 @@ def test_closure_errors_tell_the_joints_and_the_gap() -> None:
     assert str(caught.value).endswith(f"residual {caught.value.residual:.3g}")
 
 
+@pytest.mark.slow
 def test_what_is_out_of_reach_is_told_with_what_ends_the_way() -> None:
     """The nearest position, by the law of cosines, at a dead point or at the first limit."""
     model = rm.load(four_bar())

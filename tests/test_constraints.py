@@ -102,6 +102,7 @@ def test_half_a_turn_about_the_axis_is_not_closed(
         rm.load(text)
 
 
+@pytest.mark.slow
 def test_conditions_say_what_g_says() -> None:
     """Rows K and k, as many as there are dependent velocities: K G = 0, K g = k.
 

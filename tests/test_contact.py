@@ -286,6 +286,7 @@ def test_a_start_beyond_a_stop_is_told() -> None:
     rm.simulate(model, [0.9], duration=0.001, stops=True)  # at it, there is nothing to be told
 
 
+@pytest.mark.slow
 def test_stops_of_dependent_joints() -> None:
     text = rm.robots.path("four_bar").read_text()
     at = text.index('<joint name="joint2"')
@@ -384,6 +385,7 @@ def test_points_come_from_collision_shapes() -> None:
     assert max(math.hypot(*p[1][:2]) for p in points[8:]) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_one_point_needs_no_list() -> None:
     model = block()
     q = at_rest(model, 0.1)

@@ -81,6 +81,7 @@ def test_all_rebounds_of_a_ball() -> None:
         assert height[between].max() == pytest.approx(drop * e ** (2 * n + 2), rel=2e-2)
 
 
+@pytest.mark.slow
 def test_a_sliding_rod_jams() -> None:
     """Painlevé's rod, where no finite force obeys Coulomb: its end sticks within one step."""
     rod = rm.load(

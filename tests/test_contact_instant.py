@@ -248,6 +248,7 @@ def test_an_impact_of_a_ball() -> None:
     assert not impulses.any()
 
 
+@pytest.mark.slow
 def test_normals_and_batches_of_one_kind() -> None:
     """The world turned: the same impact."""
     model = block()
@@ -263,6 +264,7 @@ def test_normals_and_batches_of_one_kind() -> None:
     assert forces.shape == (3, 4, 3)
 
 
+@pytest.mark.slow
 def test_points_that_no_motion_moves_feel_nothing() -> None:
     """A rotor's centre: only rounding is left of its Jacobian and acceleration."""
     rotor = '<rotor inertia="1e-3" ratio="20" mass="0.1" transverse="5e-4"/>'
@@ -377,6 +379,7 @@ def test_where_the_inertia_matrix_is_singular_there_is_no_number(options: dict[s
     assert impulses.shape == (3, 1, 3)
 
 
+@pytest.mark.slow
 def test_compiled_forces_are_those_of_the_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Feet that stick, slide, part and run in; states that the compiled program leaves are few."""
     model = rm.robots.load("mini_cheetah")

@@ -188,6 +188,7 @@ def test_stick_and_slip() -> None:
     np.testing.assert_allclose(a, pull, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_compliant_ball() -> None:
     """Without damping it comes back to its height; with it it rests at m g / k, losing energy."""
     motion = compliant_ball(0.2, 1.0, steps=2000)

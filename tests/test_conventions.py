@@ -306,6 +306,7 @@ def test_a_urdf_on_the_ground_in_mujoco():
     assert_mujocos(model, its)
 
 
+@pytest.mark.slow
 def test_floating_joints_elsewhere_are_slides_and_a_ball(tmp_path):
     text = OPEN.replace("</robot>", joint("loose", "base", "y1", "floating") + "</robot>")
     model = rm.load(text, floating_base=True)

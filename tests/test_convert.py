@@ -18,7 +18,7 @@ from robomodel.reports.approximation import soft_constraint_errors
 ROBOTS = ("mini_cheetah", "mit_humanoid_leg", "four_bar", "teleop_arm", "belt_leg")
 
 
-@pytest.mark.parametrize("name", few(ROBOTS, "four_bar", "teleop_arm"))
+@pytest.mark.parametrize("name", few(ROBOTS, "four_bar"))
 def test_mujoco_computes_the_open_tree_as_we_do(run, tmp_path: Path, name: str) -> None:
     out = tmp_path / "open.xml"
     assert run("convert", name, "-o", out, "--approximate", "--no-check")[0] == 0
@@ -180,6 +180,7 @@ def test_a_sentence_says_the_verdict(run, tmp_path: Path, options, verdict) -> N
     assert verdict in json.loads(said)["verdict"]
 
 
+@pytest.mark.slow
 def test_the_errors_of_an_open_tree_is_in_the_document(run, tmp_path: Path) -> None:
     code, said, _ = run("convert", "belt_leg", "--approximate", "-o", tmp_path / "o.xml", "--json")
     assert code == 0
@@ -194,6 +195,7 @@ def test_the_errors_of_an_open_tree_is_in_the_document(run, tmp_path: Path) -> N
     assert said.startswith("belt_leg: Armature will not do for")
 
 
+@pytest.mark.slow
 def test_rods_as_hinges(run, tmp_path: Path) -> None:
     """Armature of a rod's ball is that of both hinges; other formats refuse."""
     bar = (

@@ -158,6 +158,7 @@ def test_steps_are_crocoddyls(name: str, contacts: tuple[str, ...]) -> None:
             np.testing.assert_allclose(mine, its, rtol=0, atol=1e-10 * np.abs(its).max(initial=1.0))
 
 
+@pytest.mark.slow
 def test_a_leg_with_a_linkage_reaches_its_goal() -> None:
     """50 knots; loops closed at each of them."""
     motors = '<robot name="planar_leg_linkage">' + "".join(

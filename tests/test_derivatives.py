@@ -365,6 +365,7 @@ def test_directions_are_tangents(name: str) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_external_forces_stay_in_their_bodies_axes() -> None:
     model = rm.load(
         TEXTS["four_bar"].replace('<link name="base"/>', link("base")), floating_base=True

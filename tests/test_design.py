@@ -29,6 +29,7 @@ def test_a_function_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.sqrt(np.mean(whole[0].error(found) ** 2)) < 0.43
 
 
+@pytest.mark.slow
 def test_a_knees_slopes_lead_through_its_linkage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     import knee as example
@@ -43,6 +44,7 @@ def test_a_knees_slopes_lead_through_its_linkage(monkeypatch: pytest.MonkeyPatch
             close(slope[:, i], (a - b) / (2.0 * size[i]), 1e-8, least=1.0)
 
 
+@pytest.mark.slow
 def test_an_ankle_for_a_polygon_of_torques(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     import ankle as example

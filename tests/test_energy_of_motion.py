@@ -235,6 +235,7 @@ def test_steps_of_simulations_are_those_of_rollouts(leg: rm.Model) -> None:
         np.testing.assert_allclose(q, same.q, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_toggle_keeps_its_energy() -> None:
     """A leg that collapses without friction, against minimal coordinates; of second order."""
     leg = oracles.Leg()
@@ -284,6 +285,7 @@ def test_dry_friction_holds_where_it_should() -> None:
     assert off[1] <= 1e-5
 
 
+@pytest.mark.slow
 def test_rebounds_keep_their_energy() -> None:
     ball = rm.load(
         f'<robot name="b">{body("ball", 1.0, 0.0, 0.0, 0.01)}</robot>', floating_base=True
@@ -328,6 +330,7 @@ def test_compliant_ground_without_damping_keeps_energy() -> None:
     assert 0.0 < lost[1] <= 0.4 * lost[0] <= 0.02
 
 
+@pytest.mark.slow
 def test_points_that_cannot_move_feel_nothing() -> None:
     """On a pivot, on a link that is fixed to the world; beside one that lands."""
     text = '<robot name="r"><link name="world"/>' + body("post", 1.0, 0.0, 0.0, 1.0)

@@ -254,6 +254,7 @@ def control_example(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module(name)
 
 
+@pytest.mark.slow
 def test_a_four_bar_leg_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Higher and higher, with forces within its motors' limits."""
     module = control_example("four_bar_leg_jumps", monkeypatch)

@@ -88,6 +88,7 @@ def test_a_loop_within_limits_of_all_its_joints() -> None:
     assert np.abs(found.q - found.q[0]).max() > 0.1
 
 
+@pytest.mark.slow
 def test_rotors_and_a_log(tmp_path: Path) -> None:
     """Their speeds and torques are the limits; what is saved is what identify reads."""
     model = rm.robots.load("belt_leg", extend=GEARED, gravity=GRAVITY)
@@ -104,6 +105,7 @@ def test_rotors_and_a_log(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.q, found.q)
 
 
+@pytest.mark.slow
 def test_from_where_it_stands_and_some_joints_only() -> None:
     """It begins at ``start``; what does not move is held, and told."""
     model = rm.load(BALL)

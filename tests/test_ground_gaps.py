@@ -377,6 +377,7 @@ def test_a_ball_on_a_ramp_slides_or_rolls(friction: float) -> None:
     assert across == pytest.approx(np.full(500, 2 * 9.81 * cosine), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_ball_in_a_groove_is_carried_by_both_sides() -> None:
     """Each carries m g / (2 cos 45°), and pushes by its own friction where it moves along."""
     model, root = ball(), math.sqrt(0.5)

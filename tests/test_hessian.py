@@ -137,6 +137,7 @@ def test_along_q_it_is_that_of_integrate() -> None:
     assert delta @ qq @ delta == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_the_public_function() -> None:
     """Batches, both backends, wrenches, and wrong arguments."""
     model = rm.load(four_bar().replace('<link name="base"/>', link("base")), floating_base=True)

@@ -188,6 +188,7 @@ def test_without_accelerations() -> None:
     assert missed(model, fit.values, values).max() < 0.02
 
 
+@pytest.mark.slow
 def test_outliers() -> None:
     model = FIVE_BAR
     q, v, a = motion(model, 1, 150)

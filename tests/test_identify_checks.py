@@ -174,6 +174,7 @@ def test_arrays_have_the_notes_of_files() -> None:
     assert any("Stribeck" in note and "swing (below" in note for note in fit.notes)
 
 
+@pytest.mark.slow
 def test_gaps_in_forces_lose_only_themselves() -> None:
     """Without accelerations, wherever a coordinate's force is missing; the equations stay exact."""
     full = columns()
@@ -252,6 +253,7 @@ def test_delays_are_identified_to_a_part_of_a_sample(filtered: bool) -> None:
         rm.identify(PENDULUM, delayed(0.3), free=free)
 
 
+@pytest.mark.slow
 def test_command_predicts_logs_that_no_fit_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -296,6 +298,7 @@ def test_delays_need_one_motion_at_even_times() -> None:
         rm.identify(PENDULUM, table, delays="swin")
 
 
+@pytest.mark.slow
 def test_intervals_of_stribeck_friction_hold_the_truth() -> None:
     """Of 20 trials each 95 % interval may miss a few; small peaks are noted."""
     truth = {"static friction": 0.1, "Stribeck velocity": 0.2}

@@ -60,6 +60,7 @@ def test_encoders_at_other_joints_of_a_linkage() -> None:
     assert np.allclose(fit.values, plain.values, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_fits_that_do_not_converge_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights, Newton's method for bodies that exist, and configurations at encoders."""
     q, v, a, _, tau = made(FIVE_BAR, 20)

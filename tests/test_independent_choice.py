@@ -42,6 +42,7 @@ def conditioning(model: rm.Model, q: np.ndarray) -> float:
 # ---- a choice is found ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_linkage_that_closes_in_several_kinds_of_ways() -> None:
     """In each of them other joints are locked, so that no choice serves nine configurations in ten.
 
@@ -59,6 +60,7 @@ def test_a_linkage_that_closes_in_several_kinds_of_ways() -> None:
     assert abs(model.joint_positions(q)["push"]) <= 0.2
 
 
+@pytest.mark.slow
 def test_other_joints_are_named_than_those_that_cannot_be() -> None:
     """The actuator's length says where the hip is: both cannot be independent."""
     marked = re.sub(r'name="(yaw|push|swing)"', r'name="\1" independent="true"', linear_hip())
@@ -86,6 +88,7 @@ def test_exchange_finds_what_trying_all_finds(kind: str, monkeypatch: pytest.Mon
         assert conditioning(by_exchange, by_exchange.neutral()) > 0.3 * conditioning(model, q)
 
 
+@pytest.mark.slow
 def test_many_joints_are_chosen_among() -> None:
     """Twenty links in a ring on a plane: too many choices, at too many poses, to try them all."""
     n = 20

@@ -138,6 +138,7 @@ def test_bodies_of_loops_and_those_that_carry_them_stay(monkeypatch: pytest.Monk
         assert (before.inertia == after.inertia) == stays, before.name
 
 
+@pytest.mark.slow
 def test_open_trees_of_other_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrenches and frames on open trees, whose bodies have frames of their own."""
     made = chain("geared", 4, rng=np.random.default_rng(3))

@@ -338,6 +338,7 @@ def test_ground_says_what_stands_and_spheres_roll() -> None:
     assert not np.any(control(q, v, target)[2])
 
 
+@pytest.mark.slow
 def test_dead_points_are_no_obstacle() -> None:
     """A crank-rocker near its rocker's dead point, which is independent: as by the crank."""
     path = rm.robots.path("crank_rocker")

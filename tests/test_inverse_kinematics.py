@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import few
 from scipy.optimize import lsq_linear, minimize
 
 import robomodel as rm
@@ -199,6 +200,7 @@ def limited(model: rm.Model, ends: dict[str, float]) -> rm.Model:
     return replace(model, joints=joints)
 
 
+@pytest.mark.slow
 def test_dependent_joints_and_rotors_keep_their_limits() -> None:
     """A step goes half the way to a limit, of a knee's rotor and of a linkage's dependent joint."""
     text = rm.robots.path("mini_cheetah").read_text()
@@ -278,6 +280,7 @@ def test_dependent_joints_and_rotors_keep_their_accelerations() -> None:
 # ---- hard tasks, planes, what contradicts --------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_hard_tasks_hold_exactly_and_planes_are_kept() -> None:
     model, rng = rm.robots.load("mini_cheetah"), np.random.default_rng(2)
     q = model.random_configuration(rng)
@@ -338,6 +341,7 @@ def test_contradictions_are_named() -> None:
     assert set(caught.value.limits) == {"position of joint 'j0'", "velocity of joint 'j0'"}
 
 
+@pytest.mark.slow
 def test_other_solvers() -> None:
     model = rm.load(tree(), floating_base=True)
     rng = np.random.default_rng(5)
@@ -395,7 +399,9 @@ def test_loops_compile_nothing_and_keep_no_memory(
 # ---- configurations ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*LEGS, "four_bar", "six_bar"])
+@pytest.mark.parametrize(
+    "name", few([*LEGS, "four_bar", "six_bar"], "four_bar", "mini_cheetah", "parallel_ankle")
+)
 def test_reachable_targets_are_reached(name: str) -> None:
     """From neutral, loops closed to 1e-12, within limits; a batch gives what its states give."""
     model, rng = rm.robots.load(name), np.random.default_rng(3)
@@ -412,6 +418,7 @@ def test_reachable_targets_are_reached(name: str) -> None:
     assert model.check(q, tolerance=1e-12) == ()
 
 
+@pytest.mark.slow
 def test_postures_choose_between_solutions() -> None:
     """A redundant arm: the point is reached to 1e-10, and the posture is as near as it can be."""
     model, rng = rm.load(tree(), floating_base=False), np.random.default_rng(4)

@@ -129,6 +129,7 @@ console.log(JSON.stringify([
     ]
 
 
+@pytest.mark.slow
 def test_poses_of_all_links_are_those_of_each() -> None:
     model = rm.robots.load("tello")
     rng = np.random.default_rng(3)

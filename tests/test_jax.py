@@ -56,6 +56,7 @@ def four_bar() -> rm.Model:
     return rm.robots.load("four_bar")
 
 
+@pytest.mark.slow
 def test_results_are_the_kernels() -> None:
     model = four_bar()
     q, v, x = states(model, 7)
@@ -186,6 +187,7 @@ def test_second_derivatives(name: str, kind: str) -> None:
     check_grads(f, at, order=2, modes=("fwd", "rev"), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_second_derivatives_need_positions_to_hold() -> None:
     """A planar joint's velocity along its own axes, held while others close, is no position."""
     model = rm.load(PINNED, independent=["arm", "fore", "plane.0"])
@@ -254,6 +256,7 @@ def test_gradients_through_a_rollout() -> None:
     check_grads(end, (tau,), order=1, modes=("fwd", "rev"), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_had_is_said() -> None:
     model = four_bar()
     q, v, x = (y[0] for y in states(model, 1))

@@ -141,6 +141,7 @@ def test_one_singular_state_warns_as_numpy_is_told() -> None:
             assert not np.isfinite(kernel(*state, **options)).any()
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind_by_calls() -> None:
     """Neither references to arguments and results, nor kernels, nor memory."""
     model = rm.robots.load("six_bar")

@@ -143,6 +143,7 @@ def test_walks_are_followed(name: str) -> None:
     walked.model.check(found.q, tolerance=1e-8)
 
 
+@pytest.mark.slow
 def test_what_slips_is_told() -> None:
     """A foot slides 4 cm while it is said to stand, and the others hold the estimate."""
     walked = walk("mini_cheetah", slip=0.04)

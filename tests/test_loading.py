@@ -141,6 +141,7 @@ def test_shipped_robots_are_named() -> None:
     assert rm.robots.load("four_bar", gravity=(0, -9.81, 0)).gravity == (0.0, -9.81, 0.0)
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_before_it_is_needed() -> None:
     """Importing the package, and loading a URDF, brings in what these need and no more."""
     code = (

@@ -103,6 +103,7 @@ def test_inertias_are_those_of_bodies() -> None:
             assert 0.1 <= float(inertial.find("mass").get("value")) <= 5
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(mechanisms())
 def test_strategy(mechanism: Mechanism) -> None:

@@ -213,6 +213,7 @@ def test_a_coupling_given_twice_is_marked() -> None:
     assert model.nv == 2
 
 
+@pytest.mark.slow
 def test_a_loop_that_cannot_close() -> None:
     error = refused(four_bar(closing=loop("far", "revolute", "coupler", "rocker", "0.1 0 0")))
     assert error.element == "loop 'far'"
@@ -330,6 +331,7 @@ def test_what_each_loop_type_takes(kind: str, rows: int) -> None:
     assert np.max(np.abs(model.residual(q))) < 1e-10
 
 
+@pytest.mark.slow
 def test_the_axis_and_its_sign_are_honoured() -> None:
     def turned(axis: str) -> rm.Model:
         return rm.load(
@@ -489,6 +491,7 @@ def test_the_package_lists_what_it_offers() -> None:
     assert not {"TYPE_CHECKING", "_MOTION", "annotations"} & set(dir(rm))
 
 
+@pytest.mark.slow
 def test_clusters_that_differ_in_names_only_are_studied_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -123,6 +123,7 @@ def test_imu_and_one_number_for_all() -> None:
     np.testing.assert_allclose(sim.imu("bob")[1][:, 2], [9.81, 1.62])
 
 
+@pytest.mark.slow
 def test_simulations_of_robots_of_other_geometry() -> None:
     model = rm.robots.load("parallel_ankle")
     given = values(model, ["left_rod.length", "left_gear.left_motor", "right_crank.mass"], 2)

@@ -335,6 +335,7 @@ def carried_by_a_rocker() -> str:
     ).replace(link("tail"), "")
 
 
+@pytest.mark.slow
 def test_what_a_linkage_carries_moves_with_its_carrier() -> None:
     model = rm.load(carried_by_a_rocker())
     tree = quietly(approximate(model))

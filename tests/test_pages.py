@@ -100,6 +100,7 @@ def test_what_is_plotted_is_what_the_package_computes(name: str, tmp_path: Path)
     assert len(poses) == 3
 
 
+@pytest.mark.slow
 def test_sliders_go_as_far_as_loops_close_and_over_change_points(tmp_path: Path) -> None:
     model = rm.robots.load("crank_rocker")
     _, data = parts(page(model), tmp_path)
@@ -144,6 +145,7 @@ def test_balls_floating_bases_and_slides_have_pages(tmp_path: Path) -> None:
     assert file.stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_designs_are_computed_as_robots_built_with_their_numbers(tmp_path: Path) -> None:
     model = rm.robots.load("crank_rocker")
     vary = {
@@ -278,6 +280,7 @@ def test_pages_say_what_extensions_cannot(tmp_path: Path) -> None:
     assert "has this rotor as <rotor>" in why
 
 
+@pytest.mark.slow
 def test_the_command_of_designs(run: Any, tmp_path: Path) -> None:
     html = tmp_path / "design.html"
     vary = "--vary", "rocker_joint.x=3..5", "--vary", "coupler.mass=1..2"

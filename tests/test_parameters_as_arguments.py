@@ -415,6 +415,7 @@ def test_parameters_broadcast_with_states() -> None:
     close(same(q, v, tau, p), kernel(q, v, tau, p), 1e-15)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_closed_is_not_a_number() -> None:
     model = rm.robots.load("four_bar")
     q = model.configuration({"joint1": 0.8})
@@ -556,6 +557,7 @@ def test_wrong_parameters_are_refused() -> None:
         rm.crba(model, q, parameters={"joint2.x": 0.7}, check=True)
 
 
+@pytest.mark.slow
 def test_what_decides_by_numbers_is_made_of_each_robot() -> None:
     """Open trees and all else that is not one program; contacts and motors, batches of robots."""
     model = rm.robots.load("parallel_ankle")

@@ -47,6 +47,7 @@ def obeys(found: Plan) -> None:
     assert np.abs(found.model.residual(found.q)).max(initial=0.0) < 1e-9
 
 
+@pytest.mark.slow
 def test_dependent_joints_keep_their_limits() -> None:
     free = swing()
     limits: dict[str, Any] = {
@@ -117,6 +118,7 @@ def test_feedback_is_towards_the_plan() -> None:
     np.testing.assert_allclose(stiff(at, q, v) - plain(at, q, v), back, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 def test_limits_that_no_motion_keeps() -> None:
     """The plan says that it is none, without stories of singular matrices."""

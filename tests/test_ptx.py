@@ -154,6 +154,7 @@ def test_rollouts_are_those_of_the_processor(robot: str, method: str, dtype: str
     assert np.all(result[3] == 7.0)
 
 
+@pytest.mark.slow
 def test_rollouts_are_called_with_an_axis_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     model = rm.robots.load("four_bar")
     kernel = rm.rollout_kernel(model, "semi_implicit_euler")

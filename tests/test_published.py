@@ -39,6 +39,7 @@ RATES = (
 CRANK = 0.033  # N m
 
 
+@pytest.mark.slow
 def test_squeezer() -> None:
     """At 0.03 s, and where the crank is where the solution has it, 1e-12 s later."""
     model = rm.load(DATA / "squeezer.urdf")

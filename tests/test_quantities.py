@@ -92,6 +92,7 @@ def test_coriolis_of_shipped_robots(name: str) -> None:
     check_coriolis(model, q, 0.3 * v, differences=1e-8)
 
 
+@pytest.mark.slow
 def test_coriolis_with_balls_in_a_loop_on_a_floating_base() -> None:
     model = spatial()
     q, v, _ = states(model)

@@ -75,6 +75,7 @@ def crank_of(knee: float, rod: float = ROD) -> float:
     return float(brentq(off, -1.4, 1.4, xtol=1e-14))
 
 
+@pytest.mark.slow
 def test_a_knee_ends_a_crank_whose_motor_sits_on_the_base() -> None:
     model = belted_leg((-0.7, 0.8), (-0.5, 2.5))
     crank, knee = (rm.joint_range(model, name) for name in ("crank", "knee"))
@@ -111,6 +112,7 @@ def test_a_loop_that_cannot_close_ends_a_crank() -> None:
     )
 
 
+@pytest.mark.slow
 def test_limits_of_a_motor_bound_the_joints_that_it_drives_together() -> None:
     """hip + crank is within ±0.5 by the motor, the hip within ±1: what the crank cannot give."""
     model = belted_leg((-0.6, 0.8), (-3.0, 3.0), motor=(-4.5, 4.5))
@@ -142,6 +144,7 @@ def slider_crank(turn: tuple[float, float] | None = None, start: float = 0.4) ->
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_crank_turns_fully() -> None:
     model = slider_crank()
     turn, way, pin = (rm.joint_range(model, name) for name in ("turn", "way", "pin"))
@@ -360,6 +363,7 @@ def test_motors_of_an_ankle_end_where_pitch_and_roll_do() -> None:
             assert end == pytest.approx(exact, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_mirrored_joints_have_mirrored_ranges() -> None:
     """A five-bar, symmetric about x = 0.2, without limits: of two freedoms."""
     model = rm.load(

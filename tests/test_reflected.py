@@ -89,6 +89,7 @@ def test_linkages_near_neutral(opened) -> None:
         )
 
 
+@pytest.mark.slow
 def test_what_no_word_says(tmp_path) -> None:
     """A strut from the ground to a locked rocker of a four-bar that floats."""
     strut = spring(

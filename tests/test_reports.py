@@ -237,6 +237,7 @@ def test_messages_write_arguments_as_the_reader_gives_them(given, in_python, in_
     assert argument(*given) == in_python
 
 
+@pytest.mark.slow
 def test_messages_of_files_name_them_once(run, tmp_path: Path) -> None:
     text = rm.robots.path("crank_rocker").read_text()
     file = tmp_path / "rounded.urdf"

@@ -179,6 +179,7 @@ def follows(name: str, program: Path) -> None:
         np.testing.assert_allclose(got, exact, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @needs_cpp
 def test_a_transmission_for_ros2_control(tmp_path: Path) -> None:
     program = compiled("parallel_ankle", tmp_path, HERE)

@@ -143,6 +143,7 @@ class TestLinksThatAreRotors:
         }
         assert ends == {f"{name}_joint_rotor": (name, f"{name}_rotor", 7.0) for name in NAMES}
 
+    @pytest.mark.slow
     @given(st.integers(0, 10**6))
     @settings(max_examples=15, deadline=None)
     def test_the_axis_is_the_driven_joints_wherever_the_link_stands(self, seed):

@@ -112,6 +112,7 @@ def check_mutants(seed, count):
     return len(refusals)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_mutants_are_read_or_refused():
     assert 40 < check_mutants(0, 150) < 110

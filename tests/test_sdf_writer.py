@@ -125,6 +125,7 @@ def test_more_random_mechanisms(kind):
     check_mechanisms(kind, 5, 16)
 
 
+@pytest.mark.slow
 def test_files_that_were_read_are_written_again():
     """Nested and included models, frames, a universal joint, a screw, joint frames of their own."""
     model = rm.load(DATA / "frames" / "model.sdf")
@@ -212,6 +213,7 @@ def test_springs_of_loops_rest_where_they_did(kind, other, axis):
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_free_base_whose_foot_is_held_stays_the_base():
     """The joint that closes the loop to the world is the only one there, and yet a loop."""
     links = '<link name="world"/>'

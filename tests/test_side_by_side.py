@@ -37,6 +37,7 @@ def results(algorithm: str = "rnea_derivatives") -> list[np.ndarray]:
     return [*kernel(q, v, x), *kernel(q[0], v[0], x[0])]
 
 
+@pytest.mark.slow
 def test_modules_are_one_program(short: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same numbers, to the last bit, in one module, in several, and with others' help."""
     cuts: list[int] = []

@@ -124,6 +124,7 @@ def test_wrenches_that_begin_later(method: str, hold: bool) -> None:
     assert np.max(np.abs(found.v[-1] - free.v[-1])) > 1e-3
 
 
+@pytest.mark.slow
 def test_a_fall_ends_on_the_ground() -> None:
     """A spring that is there from touch-down on only, without a link named at the start."""
     model = rm.load(robot(link("ball"), joint("free", "base", "ball", kind="floating")))
@@ -258,6 +259,7 @@ def test_stop_at_a_limit(method: str) -> None:
         rm.simulate(model, q, v, stop_at_limits=["d"], **options)
 
 
+@pytest.mark.slow
 def test_states_that_are_not_finite() -> None:
     model, q, v = crank_rocker()
     with pytest.raises(rm.SimulationError, match="not finite"):

@@ -240,6 +240,7 @@ def test_single_precision() -> None:
     np.testing.assert_allclose(single.q, double.q, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_contacts_that_slide_in_single_precision() -> None:
     """The sweeps solve them as in double precision: no contact stays where it stood before."""
     model, options = standing()

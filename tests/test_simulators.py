@@ -60,6 +60,7 @@ def test_a_linkage_has_its_map_and_a_motion(run, tmp_path) -> None:
     assert '<joint name="crank" armature=' in out
 
 
+@pytest.mark.slow
 def test_belts_are_tendons_in_mujoco_alone() -> None:
     sections, data = for_simulator(rm.robots.load("belt_leg"), "mujoco")
     assert sections

@@ -109,6 +109,7 @@ def test_the_same_fall_from_other_joints() -> None:
     np.testing.assert_allclose(between[1], fine.v[::40], rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_forces_on_own_joints_do_their_work_everywhere() -> None:
     """tau · v is the power, own coordinates' dead points included."""
     model = rocker_driven()
@@ -376,6 +377,7 @@ def test_rollouts_through_dead_points(method: Literal["rk4"]) -> None:
     np.testing.assert_array_equal(alone[0], found[1])
 
 
+@pytest.mark.slow
 def test_rollouts_under_forces_on_own_joints() -> None:
     """Forces act on the model's own joint, which rests where others move."""
     model = rocker_driven()
@@ -420,6 +422,7 @@ def test_rollouts_near_a_dead_point() -> None:
     assert drifts(model, at, rates)[0] <= 1e-7
 
 
+@pytest.mark.slow
 def test_rollouts_that_rush_past_singular_positions_are_told_of() -> None:
     """Where branches nearly meet such steps are too long."""
     model = linkage(coupler="1.0002", gravity=DOWN)

@@ -168,6 +168,7 @@ def test_estimates_and_covariances_are_the_dense_ones(name: str, links) -> None:
             close(found.covariances[unknown][n], covariance[np.ix_(at, at)], 1e-10)
 
 
+@pytest.mark.slow
 def test_contacts_of_a_floating_base_and_a_ball_joint() -> None:
     """A trunk with a leg on a ball joint: the wrench at the foot, and how surely it is known."""
     text = """<robot name="hopper">

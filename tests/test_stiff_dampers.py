@@ -53,6 +53,7 @@ def test_stiff_in_long_steps(method, damping: float, stiffness: float) -> None:
         np.testing.assert_allclose(q[-1], fine.q[-1], atol=0.02)
 
 
+@pytest.mark.slow
 def test_the_default_of_a_rollout() -> None:
     """Runge and Kutta's where that holds, else what does; a given method is kept to."""
     tau = np.zeros((20, 2))

@@ -120,6 +120,7 @@ def test_a_step_in_time_is_differentiated() -> None:
     assert torch.autograd.gradcheck(step, (q, move), atol=1e-5, rtol=1e-5, check_forward_ad=True)
 
 
+@pytest.mark.slow
 def test_compiled_by_torch() -> None:
     model = four_bar()
     at = states(model, 3)

@@ -128,6 +128,7 @@ OPERATIONS = st.sampled_from(["add", "sub", "mul", "div", "neg", "sin", "cos", "
 CONSTANTS = st.sampled_from([0.0, 1.0, -1.0, 2.0, -0.5, 3.25])
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(st.tuples(OPERATIONS, st.integers(0, 40), st.integers(0, 40)), max_size=40),

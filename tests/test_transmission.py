@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import few
 from numpy.typing import NDArray
 from texts import four_bar, joint, link, loop, robot
 
@@ -65,6 +66,7 @@ def test_slider_cranks(floating: bool) -> None:
     assert math.sin(found.most.at) == pytest.approx(OFFSET / CRANK, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_four_bars_have_that_of_the_cosine_law() -> None:
     model = rm.load(four_bar())
     (found,), (bar,) = rods(model), rm.actuation(model).four_bars
@@ -100,7 +102,7 @@ BALL = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", BALL)
+@pytest.mark.parametrize("kind", few(BALL, "balls", "rod"))
 def test_rods_between_balls(kind: str) -> None:
     """A crank about y moves a rocker about x: by the places of the balls."""
     near, far = BALL[kind]
@@ -131,6 +133,7 @@ def test_rods_between_balls(kind: str) -> None:
     assert found.least.angle == pytest.approx(np.min(exact), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_five_bars() -> None:
     """Between the links that meet, whichever of the motors moves."""
     model = rm.robots.load("five_bar")
@@ -149,6 +152,7 @@ def test_five_bars() -> None:
             assert abs(math.sin(its)) == pytest.approx(abs(turn[1, 0]), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_six_bars() -> None:
     """Watt's: a rocker of one four-bar turns a second one."""
     model = rm.load(
@@ -199,6 +203,7 @@ def test_parallel_ankles() -> None:
         assert each.angles[n] == pytest.approx(exact, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_reports_have_rods(capsys: pytest.CaptureFixture[str]) -> None:
     first = rm.actuation(slider_crank())
     text = str(first)

@@ -130,6 +130,7 @@ def test_the_limb_moves(belt: bool) -> None:
     assert np.median(errors) < 0.03
 
 
+@pytest.mark.slow
 def test_gears_are_exact_in_mujoco() -> None:
     """Spin of rotors on moving carriers: a disc more here, one less there, armature (N² - N) I."""
     model = rm.load(arm())
@@ -229,6 +230,7 @@ def test_spins_of_rods_are_locked() -> None:
         rm.rnea(model, q, v, v, method="tendons")
 
 
+@pytest.mark.slow
 def test_followers_move_what_would_be_displaced() -> None:
     """A parallel gripper's other finger, linear: MuJoCo's polycoef, URDF's mimic."""
     model = rm.load(
@@ -292,6 +294,7 @@ def test_a_floating_base_and_a_ball() -> None:
     assert rm.correction_force(model, q, v, tau).shape == (3, tree.nv)
 
 
+@pytest.mark.slow
 def test_fits_converge_at_the_edge_of_what_can_exist() -> None:
     """By the crank, whose links' fitted inertias are next to none: no warning, and it moves."""
     model = rm.robots.load("planar_leg_linkage")
@@ -313,6 +316,7 @@ def test_left_and_right_are_alike() -> None:
             assert abs(abs(value) - abs(other)) <= 1e-8 * abs(value) + 1e-12, name
 
 
+@pytest.mark.slow
 def test_gains_by_joint() -> None:
     """A motion with the user's gains; wrong ones say what is wanted."""
     made = written_tree(rm.load(leg(belt=False)))
@@ -340,6 +344,7 @@ def test_belts_are_exact_where_bodies_can_exist() -> None:
     assert made.lumped.acceleration.median > 1e-3
 
 
+@pytest.mark.slow
 def test_a_balanced_robot_is_judged_by_its_motion() -> None:
     """The rest of gravity on a balanced robot, a millionth here, decides nothing."""
     errors = []
@@ -354,6 +359,7 @@ def test_a_balanced_robot_is_judged_by_its_motion() -> None:
     assert balanced.gravity.median < 1e-4
 
 
+@pytest.mark.slow
 def test_a_geared_body_is_a_rotor_whatever_its_inertia() -> None:
     """It turns twelve times as fast as the knee: where its points are is no displacement."""
     round_, lopsided = leg(belt=True), leg(belt=True).replace('ixx="4e-5"', 'ixx="6e-5"')

@@ -59,12 +59,14 @@ def test_the_axis_that_would_do_is_named(written: str, has: str) -> None:
     assert rm.load(parallelogram(Z)).nv == 1
 
 
+@pytest.mark.slow
 def test_the_axis_is_named_where_loops_cannot_even_close() -> None:
     message = refused(off_plane(0.0, more=""))
     assert "cannot close" in message
     assert "give loop 'end' <axis xyz=\"0 0 1\"/>" in message
 
 
+@pytest.mark.slow
 def test_the_axis_is_in_the_frames_of_the_loop() -> None:
     ends = "".join(
         f'<{tag} link="{name}"><origin xyz="{at}" rpy="0 1.5707963267948966 0"/></{tag}>'
@@ -98,6 +100,7 @@ def test_axes_of_several_loops_at_once() -> None:
     assert "and loop 'two' <axis xyz=\"0 0 1\"/>" in message
 
 
+@pytest.mark.slow
 def test_axes_of_a_sliding_loop() -> None:
     text = robot(
         *(link(n) for n in ("crank", "rod", "slider")),
@@ -143,6 +146,7 @@ def test_an_anchor_off_the_plane_is_told_in_millimetres_along_the_axis() -> None
     assert "tolerance" not in partly
 
 
+@pytest.mark.slow
 def test_what_else_stays_open() -> None:
     leaning = parallelogram(Z).replace(
         '0 0.5 0"/></successor>', '0 0.5 0" rpy="0.3 0 0"/></successor>'
@@ -207,6 +211,7 @@ def test_a_rounded_file_is_mended(said: str, tmp_path: Path) -> None:
     assert np.max(np.abs(again.residual(q))) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_leaning_axis_stays_near_where_the_file_is() -> None:
     """The gap varies over the motion; the cluster does not slide to where it is least."""
     leaning = four_bar().replace('rpy="0 0 0"', 'rpy="0 0.002 0"', 1)
@@ -243,6 +248,7 @@ def test_tolerances_are_written_and_read_back(tmp_path: Path) -> None:
     assert rm.load(tmp_path / "robot.sdf", tolerance=1e-3).nv == 1
 
 
+@pytest.mark.slow
 def test_rounding_that_is_not_said_is_warned_of_and_forgiven() -> None:
     with pytest.warns(rm.DescriptionWarning, match="closes only nearly.*0.05 mm along the axis"):
         model = rm.load(off_plane(5e-5), mend=False)

@@ -819,6 +819,7 @@ def test_meshes_stand_in_the_file(tmp_path):
         rm.write_usd(model, tmp_path / "robot.usda")
 
 
+@pytest.mark.slow
 def test_convert_and_compare(tmp_path, run):
     path = tmp_path / "bar.usdc"
     status, out, _ = run("convert", "four_bar", "-o", path)

@@ -344,6 +344,7 @@ def _legs(off: float) -> str:
     return robot(*parts)
 
 
+@pytest.mark.slow
 def test_anchors_are_compared_with_those_of_counterparts() -> None:
     assert not [each for each in rm.validate(_legs(0.0)).findings if each.check == "anchor"]
     found = [each for each in rm.validate(_legs(0.005)).findings if each.check == "anchor"]

@@ -18,6 +18,7 @@ import robomodel as rm
 # ---- loading, and forms of the report ------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_does_not_load_is_one_error() -> None:
     text = four_bar().replace('"0.7 0 0"', '"9 0 0"')
     report = rm.validate(text)
@@ -143,6 +144,7 @@ def test_json_and_page(run, tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8") == rm.validate(rm.robots.path("puma560")).html()
 
 
+@pytest.mark.slow
 def test_validation_is_not_imported_before_it_is_used() -> None:
     code = (
         "import sys, robomodel; "

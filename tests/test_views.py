@@ -177,7 +177,9 @@ def test_cluster_plots_over_dependent_joints(tmp_path: Path) -> None:
 # ---- solids --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["four_bar", "tello", "mini_cheetah"])
+@pytest.mark.parametrize(
+    "name", few(["four_bar", "tello", "mini_cheetah"], "four_bar", "mini_cheetah")
+)
 def test_bodies_without_shapes_have_volume(name: str) -> None:
     model = rm.robots.load(name)
     drawn = list(link_solids(model))
@@ -280,6 +282,7 @@ def test_sliders_move_the_robot(viewers: list[Viewer]) -> None:
         np.testing.assert_allclose(handle.position, poses[link][:3, 3], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_what_cannot_close_is_said(viewers: list[Viewer]) -> None:
     text = rm.robots.path("crank_rocker").read_text(encoding="utf-8")
     rocker = "rocker_joint"

@@ -62,6 +62,7 @@ def written(model: Model) -> str:
 # ---- descriptions --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(descriptions())
 @settings(max_examples=20, deadline=None)
 def test_whatever_a_description_holds_reads_back(description: Description) -> None:
@@ -81,7 +82,7 @@ def test_options_are_written() -> None:
     same_robot(free, rm.load(written(free)))
 
 
-@pytest.mark.parametrize("kind", few(KINDS, "gear", "mimic", "rod", "rssr", "ankle"))
+@pytest.mark.parametrize("kind", few(KINDS, "gear", "rod", "ankle"))
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_random_mechanisms(kind: str) -> None:
     mechanism = random_mechanism(np.random.default_rng(KINDS.index(kind)), [kind], n_joints=4)
@@ -157,6 +158,7 @@ def test_gravity_and_meshes_are_told_to_mujoco(tmp_path: Path) -> None:
     assert "gravity" not in out.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 def test_a_rotor_is_counted_once_where_the_armature_is_its_own() -> None:
     """An armature and Drake's rotor of another inertia are two things, and warned of."""

@@ -69,6 +69,7 @@ def test_differences_are_relative_to_each_state() -> None:
     assert experiments.largest_difference(found, expected) == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 def test_the_approximation_is_exact_for_a_symmetric_rotor_on_the_base_only() -> None:
     name, model = next(experiments.approximated())
     found = experiments.errors(name, model, 5)

@@ -513,6 +513,7 @@ def test_graphs_for_networkx_and_graphviz(arm):
     assert dot(factor_graph(problem)).count(" -- ") == bipartite.number_of_edges()
 
 
+@pytest.mark.slow
 def test_pictures_show_every_node(arm, tmp_path):
     problem = Problem.forward(arm)
     dag = factor_graph(problem).eliminate(problem.order("aba"))

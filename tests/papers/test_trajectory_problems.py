@@ -290,6 +290,7 @@ def test_inverse_dynamics_in_independent_coordinates(crank: rm.Model) -> None:
     assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.25)
 
 
+@pytest.mark.slow
 def test_rounding_of_many_conditions_is_no_reason_to_go_on() -> None:
     """Conditions to 4e-15 once asked for a penalty of 4e5, by which no further step was taken."""
     model = rm.robots.load("four_bar")
@@ -319,6 +320,7 @@ def test_inverse_dynamics_in_four_stages(crank: rm.Model) -> None:
 # ---- estimation ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_perfect_sensors_are_believed() -> None:
     """From sensors without noise, and a start that is off, the true motion comes out."""
     model = rm.robots.load("five_bar")
