@@ -338,6 +338,7 @@ def test_wrong_options(
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_ranges_up_to_dead_points_have_no_full_turns() -> None:
     """The crank, led by the rocker, ends in line with the coupler: 1.0472 and -2.0944 rad."""
     text = rm.robots.path("crank_rocker").read_text(encoding="utf-8")

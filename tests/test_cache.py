@@ -74,6 +74,7 @@ def test_what_is_in_the_cache_is_not_traced(place: Path, monkeypatch: pytest.Mon
             rm.compile(model, "aba")
 
 
+@pytest.mark.slow
 def test_broken_entries_are_rebuilt(place: Path, built: list[int]) -> None:
     first = run()
     (entry,) = place.iterdir()

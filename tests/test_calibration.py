@@ -53,6 +53,7 @@ def test_noise_and_what_it_leaves() -> None:
     assert 0.2 < np.mean(errors) < 3.0  # chi squared of 18 is within 0.3 and 2.1 of its mean
 
 
+@pytest.mark.slow
 def test_what_cannot_be_known_is_named() -> None:
     """Angles do not tell a linkage's size: one of its lengths must be given."""
     model = rm.robots.load("four_bar")

@@ -432,6 +432,7 @@ def test_benchmark(run):
     assert out.splitlines()[2].split()[0] == "crba"
 
 
+@pytest.mark.slow
 def test_a_robot_in_which_nothing_moves(run, tmp_path):
     file = tmp_path / "rock.urdf"
     file.write_text('<robot name="rock"><link name="rock"/></robot>')

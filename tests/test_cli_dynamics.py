@@ -117,6 +117,7 @@ def test_a_q_that_is_no_state_is_a_finding(run, report):
     assert (code, err) == (2, "--q: the quaternion of joint 'Floating Base_joint' is zero\n")
 
 
+@pytest.mark.slow
 def test_a_state_beyond_limits_is_a_finding(run, tmp_path):
     file = tmp_path / "limited.urdf"
     file.write_text(

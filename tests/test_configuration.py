@@ -227,6 +227,7 @@ def test_a_way_too_long_to_follow_is_refused() -> None:
         rocker.integrate(rocker.neutral(), [1e5])
 
 
+@pytest.mark.slow
 def test_draws_are_never_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """Near what is open they are closed; where nothing is drawn, that is told, or what is open."""
     model, rng = rm.load(four_bar()), np.random.default_rng(0)
@@ -433,6 +434,7 @@ def test_what_is_not_given_stays() -> None:
     assert after["joint3"] == pytest.approx(before["joint3"], abs=1e-14)
 
 
+@pytest.mark.slow
 def test_closure_errors_tell_the_joints_and_the_gap() -> None:
     model = rm.load(four_bar())
     with pytest.raises(rm.ClosureError, match=r"do not close with j_crank = 0.5, j_coupler = 0.1"):

@@ -298,6 +298,7 @@ def test_rebounds_in_steps_win_no_energy() -> None:
     assert rises[1] < 1e-5
 
 
+@pytest.mark.slow
 def test_linkages_that_turn_win_no_energy() -> None:
     """Without forces, 0.08 rad a step: kinetic energy wavers no more than that of open chains."""
     model = rm.robots.load("crank_rocker", gravity=(0.0, 0.0, 0.0))

@@ -189,6 +189,7 @@ def test_compiled_equals_numpy(name: str) -> None:
     np.testing.assert_array_equal(kernel(q), rm.efpa(model, q, places))
 
 
+@pytest.mark.slow
 def test_what_counts_as_one_frame() -> None:
     model = rm.robots.load("belt_leg")
     q = model.neutral()

@@ -223,6 +223,7 @@ def test_drives_of_linkages_start_from_rest(leg: rm.Model, hip: float, drive: fl
     assert off[1] <= 0.3 * off[0]
 
 
+@pytest.mark.slow
 def test_steps_of_simulations_are_those_of_rollouts(leg: rm.Model) -> None:
     motion = landing(leg, 3.0, 1e-3)
     options = {"ground": rm.Ground(), "contacts": [FOOT]}
@@ -314,6 +315,7 @@ def test_collisions_follow_each_other(gap: float) -> None:
     np.testing.assert_allclose(made[0], motion.q, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_compliant_ground_without_damping_keeps_energy() -> None:
     """Bounces win nothing, and lose what is of second order in the step."""
     ball = rm.load(

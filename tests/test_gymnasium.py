@@ -126,6 +126,7 @@ def test_robots_that_fail_end_their_episodes() -> None:
     assert np.all(np.isfinite(env.sim.q))
 
 
+@pytest.mark.slow
 def test_targets_are_actions_with_loops() -> None:
     model = rm.robots.load("mini_cheetah")
     kp = np.where(np.arange(model.nv) < 6, 0.0, 40.0)

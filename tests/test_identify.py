@@ -212,6 +212,7 @@ def test_exact_forces_change_nothing() -> None:
     assert np.all(fit.residual < 1e-9)
 
 
+@pytest.mark.slow
 def test_springs_are_the_models() -> None:
     text = rm.robots.path("belt_leg").read_text(encoding="utf-8")
     model = rm.load(text)

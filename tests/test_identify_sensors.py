@@ -43,6 +43,7 @@ def made(model: rm.Model, count: int = 120) -> tuple[Array, ...]:
     return q, v, a, values, noisy(rm.regressor(model, q, v, a), values)
 
 
+@pytest.mark.slow
 def test_encoders_at_motors() -> None:
     q, v, a, _, tau = made(LEG)
     plain = rm.identify(LEG, q, v, a, tau)

@@ -476,6 +476,7 @@ def test_hard_tasks_of_a_search() -> None:
         )
 
 
+@pytest.mark.slow
 def test_steps_pass_dead_points() -> None:
     """A crank goes round while the rocker, which comes to rest twice a turn, is independent."""
     model = rm.load(rm.robots.path("crank_rocker"), independent=["rocker_joint"])

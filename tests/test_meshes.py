@@ -95,6 +95,7 @@ def test_what_is_no_plain_file(tmp_path: Path) -> None:
     refused(path, "is not a plain file")
 
 
+@pytest.mark.slow
 def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = robot_file(tmp_path / "r.urdf", "m.stl")
     with open(tmp_path / "m.stl", "wb") as stream:

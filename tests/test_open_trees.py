@@ -187,6 +187,7 @@ def test_unconstrained_of_a_linkage_by_hand() -> None:
     assert [each.name for each in unconstrained(model).links] == ["base", "crank"]
 
 
+@pytest.mark.slow
 def test_the_papers_approximation_drops_the_rotors_and_keeps_their_inertia() -> None:
     """H + diag(N² I) on the tree without rotors."""
     model = rm.robots.load("mini_cheetah")

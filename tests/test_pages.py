@@ -298,6 +298,7 @@ def test_the_command_of_designs(run: Any, tmp_path: Path) -> None:
     assert (code, "write NAME=LOW..HIGH" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_scripts_parse(tmp_path: Path) -> None:
     """All of it: with the parts that need a browser."""
     parts(page(rm.robots.load("five_bar"), compact=True), tmp_path)

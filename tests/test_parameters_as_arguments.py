@@ -476,6 +476,7 @@ OF_SPRINGS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_springs_of_joints_points_and_cables() -> None:
     before = (2.0, 3.0, 0.1, 80.0, 0.3, 1.0, 4.0, 0.2, 0.0, 0.1)
     after = (5.0, 1.0, -0.1, 70.0, 0.35, 2.0, 2.0, -0.2, 0.5, 0.3)

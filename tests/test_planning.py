@@ -224,6 +224,7 @@ def test_jacobians_are_differences(kind: str) -> None:
             assert np.allclose(slopes[i][..., j], change, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_obstacles_are_passed_and_priors_make_motions_smooth() -> None:
     tip = ("link2", (0.4, 0.0, 0.0))
     free = swing()

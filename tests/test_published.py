@@ -133,6 +133,7 @@ def check_governor(duration: float, method: str | None, tolerance: float, **opti
     np.testing.assert_allclose(motion.q[:, other], motion.q[:, order[0]], rtol=0, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_flyball_governor() -> None:
     """The dampers of its couplers decay at 8.1e3 1/s."""
     check_governor(0.1, "radau", 1e-9)

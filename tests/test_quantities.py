@@ -240,6 +240,7 @@ def test_frames_accelerate_as_differences_say() -> None:
     close(pose[:3, :3] @ still[3:], aligned[3:], 1e-12)
 
 
+@pytest.mark.slow
 def test_gravity_with_wrenches_and_springs() -> None:
     model = rm.load(
         rm.robots.path("four_bar"),

@@ -278,6 +278,7 @@ def test_names_that_sdf_does_not_have():
     same_robot(model, found)
 
 
+@pytest.mark.slow
 def test_joints_that_mimic_others_of_nested_models():
     """A leader is named from where the follower stands; a follower in the way is moved out."""
     follower = '<axis><xyz>0 0 1</xyz><mimic joint="{}"><multiplier>2</multiplier></mimic></axis>'
@@ -409,6 +410,7 @@ def test_a_model_stands_in_a_world_only_for_its_gravity():
     assert rm.load(text).gravity == (0.0, 0.0, -1.62)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
 def test_inertias_that_no_body_has_are_lent_what_they_lack():
     """Mini Cheetah's hips and rotors: the same dynamics, in inertias that simulators take."""

@@ -65,6 +65,7 @@ def test_short_programs_stay_whole() -> None:
     assert machine.cut(text) == [text]
 
 
+@pytest.mark.slow
 def test_what_others_compiled_is_kept_on_disk(
     short: None, tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -323,6 +323,7 @@ def test_a_start_at_a_change_point_names_the_branches() -> None:
         assert str(pickle.loads(pickle.dumps(caught.value))) == said
 
 
+@pytest.mark.slow
 def test_steps_that_are_too_long_for_a_linkage() -> None:
     """Tens of radians in one, beyond what its parts can follow: where loops do not close is told.
 

@@ -236,6 +236,7 @@ def test_missing_measurements_are_as_if_never_made() -> None:
 # ---- refusals -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_not_determined_is_named_when_it_is_compiled() -> None:
     model = rm.robots.load("puma560")
     problem = Problem.forward(model)

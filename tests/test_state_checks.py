@@ -158,6 +158,7 @@ def calls(model: rm.Model) -> dict[str, dict[str, object]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_function_can_be_asked_to_check() -> None:
     model = rm.robots.load("four_bar")
     functions = calls(model)

@@ -179,6 +179,7 @@ def test_six_bars() -> None:
     assert each.angles[40] == pytest.approx(exact, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_parallel_ankles() -> None:
     """The foot's velocity at a rod while one motor moves and the other rests."""
     model = rm.robots.load("parallel_ankle")

@@ -433,6 +433,7 @@ def test_a_prismatic_joint_is_driven_by_a_ratio_in_radians_a_metre() -> None:
     assert added[0, 0] == pytest.approx(400**2 * J, rel=1e-13)
 
 
+@pytest.mark.slow
 def test_the_example_beside_a_stock_robot(capsys) -> None:
     try:
         distribution("example-robot-data")

@@ -153,6 +153,7 @@ def test_gears_are_exact_in_mujoco() -> None:
         np.testing.assert_allclose(found, exact, rtol=0, atol=1e-10 * np.abs(exact).max())
 
 
+@pytest.mark.slow
 def test_belts_have_tendons_along_the_chain() -> None:
     made = written_tree(rm.robots.load("belt_leg"))
     assert made.errors.acceleration.median < 0.01

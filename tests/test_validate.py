@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import few
 from texts import coupling, four_bar, joint, link, loop, robot
 from validation_texts import gravest, kinds, only, rocker_driven
 
@@ -33,7 +34,7 @@ def test_nothing_is_found_where_nothing_is(name: str) -> None:
     assert report.summary == "nothing found"
 
 
-@pytest.mark.parametrize("name", TRIANGLE)
+@pytest.mark.parametrize("name", few(TRIANGLE, "mini_cheetah", "puma560"))
 def test_inertias_of_no_body_are_found_as_published(name: str) -> None:
     element, count, excess = TRIANGLE[name]
     report = rm.validate(rm.robots.load(name))
@@ -217,6 +218,7 @@ def spherical_four_bar() -> str:
     )
 
 
+@pytest.mark.slow
 def test_why_conditions_repeat() -> None:
     planar = only(rm.validate(four_bar(marks=(True, False, False))), "redundancy")
     assert (planar.severity, planar.value) == ("note", 3)

@@ -305,6 +305,7 @@ def test_a_leaf_whose_extent_is_not_known() -> None:
     assert only(leg(-2.0), "centre-of-mass").source.element == "link 'tibia'"
 
 
+@pytest.mark.slow
 def test_a_shank_hangs_below_its_knee() -> None:
     """Its only points are the knee and a rod's pin 3 cm beside it; its thigh is 0.2 m long."""
 

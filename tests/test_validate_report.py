@@ -88,6 +88,7 @@ def test_drawings_are_in_the_plane_of_the_linkage() -> None:
         assert sum(pin.fixed for pin in each.pins) == 2
 
 
+@pytest.mark.slow
 def test_the_plotted_condition_is_that_of_the_text() -> None:
     """Without rotors: one that turns twelve times as far as the crank would drown all else."""
     file = rm.robots.path("crank_rocker")

@@ -127,6 +127,7 @@ def test_sweeps_pass_where_branches_cross() -> None:
     np.testing.assert_allclose(at["joint3"], found.positions, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_sweeps_end_where_loops_do() -> None:
     text = rm.robots.path("crank_rocker").read_text(encoding="utf-8")
     rocker = "rocker_joint"

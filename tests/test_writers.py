@@ -76,6 +76,7 @@ def test_whatever_more_descriptions_hold_reads_back(description: Description) ->
     assert differences(description, read_again(description)) == []
 
 
+@pytest.mark.slow
 def test_options_are_written() -> None:
     free = rm.load(four_bar(), floating_base=True, independent=["j_rocker"], gravity=(0, 1, -9))
     assert differences(free.description, read_again(free.description)) == []
@@ -111,6 +112,7 @@ def test_open_trees(name: str) -> None:
     assert_smooth_dynamics(build(replace(expected.description, joints=bare)), side, states=1)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*reflected inertia between joints")
 def test_drake_and_mujoco_find_their_words_in_open_trees() -> None:
     """Armature as the rotor of a motor; what MuJoCo shall make of shapes."""

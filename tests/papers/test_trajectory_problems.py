@@ -65,6 +65,7 @@ def reference(model: rm.Model, q: Array, v: Array, times: Array) -> tuple[Array,
     return found.y[: model.nv].T, found.y[model.nv :].T
 
 
+@pytest.mark.slow
 def test_forward_dynamics_is_of_second_order(crank: rm.Model) -> None:
     errors = []
     for count, step in ((11, 0.02), (21, 0.01)):
