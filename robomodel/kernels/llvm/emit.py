@@ -427,7 +427,8 @@ def _arguments(plan: KernelPlan) -> Iterator[str]:
             yield from _matrix(plan, k)
         else:
             yield f"%inner{k} = load i64, ptr %inner.at{k}"
-            yield f"%gaps{k} = icmp ne i64 %inner{k}, {size}"
+            dense = size if plan.sizes[k] > 1 else f"%inner{k}"  # length 1: any stride
+            yield f"%gaps{k} = icmp ne i64 %inner{k}, {dense}"
         yield f"%stride{k} = select i1 %gaps{k}, i64 {plan.sizes[k] * size}, i64 %step{k}"
         inner += 1
 
@@ -451,9 +452,13 @@ def _matrix(plan: KernelPlan, k: int) -> Iterator[str]:
     yield f"%outer{k} = load i64, ptr %inner.at{k}"
     yield f"%inner{k} = load i64, ptr %along.columns"
     yield f"%line.bytes = mul i64 %columns{k}, {size}"
+    # strides of axes of length 1 mean nothing
+    yield f"%lines = icmp slt i64 %columns{k}, {plan.sizes[k]}"
     yield f"%gaps.lines = icmp ne i64 %outer{k}, %line.bytes"
-    yield "%split = and i1 %shaped, %gaps.lines"
-    yield f"%spread = icmp ne i64 %inner{k}, {size}"
+    yield "%split = and i1 %lines, %gaps.lines"
+    yield f"%wide = icmp sgt i64 %columns{k}, 1"
+    yield f"%gaps.columns = icmp ne i64 %inner{k}, {size}"
+    yield "%spread = and i1 %wide, %gaps.columns"
     yield f"%gaps{k} = or i1 %split, %spread"
 
 
