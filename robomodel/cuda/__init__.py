@@ -1,6 +1,6 @@
-"""Kernels for NVIDIA's cards: PTX of traced programs, their launch, and rollouts on a card.
+"""Kernels for NVIDIA GPUs: PTX of traced programs, their launch, and rollouts.
 
-This has not run on a card: PTX is checked by an interpreter and by ``ptxas``, launches by a driver
-that is imitated. Nothing of the package imports this room; ``rm.compile(…, target="cuda")`` and
+This code has not run on a GPU: PTX is checked by an interpreter and by ``ptxas``, launches with a
+simulated driver. No module of the package imports this one; ``rm.compile(…, target="cuda")`` and
 ``rm.rollout_kernel`` load it by name.
 """

@@ -1,7 +1,7 @@
-"""Programs on NVIDIA's cards: PTX launched through the driver (libcuda).
+"""Programs on NVIDIA GPUs: PTX launched through the driver (libcuda).
 
-The driver compiles PTX for the card that it finds, and caches the code. Arrays are not copied:
-they come by ``__cuda_array_interface__`` and DLPack.
+The driver compiles PTX for its GPU and caches the code. Arrays are passed without copies, by
+``__cuda_array_interface__`` or DLPack.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import numpy as np
 from robomodel.cuda.ptx import THREADS, grid_blocks
 from robomodel.kernels.program import PRECISIONS, Dtype
 
-CARDS = (2, 13)  # DLPack's numbers of CUDA's memory, and of such that processors share
-STANDARD = 1  # the stream that waits for others, by its explicit handle
+CARDS = (2, 13)  # DLPack's device types of CUDA memory, and of CUDA managed memory
+STANDARD = 1  # explicit handle of the legacy default stream
 
 
 # ---- the driver ----------------------------------------------------------------------------------
@@ -35,13 +35,13 @@ class NoCardError(RuntimeError):
 
 @dataclass(frozen=True)
 class Driver:
-    """NVIDIA's driver, and the contexts of cards, which stay: code lives in them."""
+    """NVIDIA's driver, and the primary contexts of GPUs, which are kept: code is loaded in them."""
 
     library: Any
     contexts: dict[int, ctypes.c_void_p] = field(default_factory=dict)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """One of its functions; NoCardError if it reports a failure."""
+        """Call one of its functions; raises NoCardError if it reports a failure."""
         code = getattr(self.library, name)(*arguments)
         if code:
             text = ctypes.c_char_p()
@@ -50,14 +50,14 @@ class Driver:
             raise NoCardError(f"NVIDIA's driver: {name}: {message} ({code})")
 
     def card(self, address: int) -> int:
-        """The number of the card whose memory this is."""
+        """The number of the GPU that holds this memory."""
         card = ctypes.c_int()
         ordinal = ctypes.c_int(9)  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         self.call("cuPointerGetAttribute", ctypes.byref(card), ordinal, ctypes.c_uint64(address))
         return card.value
 
     def enter(self, card: int) -> None:
-        """Make a card's primary context, which others use as well, the thread's current one."""
+        """Make a GPU's primary context, shared with other libraries, current in this thread."""
         if card not in self.contexts:
             device, context = ctypes.c_int(), ctypes.c_void_p()
             self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(card))
@@ -66,12 +66,12 @@ class Driver:
         self.call("cuCtxPushCurrent_v2", self.contexts[card])
 
     def leave(self) -> None:
-        """Back to the context before."""
+        """Restore the previous context."""
         self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
     @contextmanager
     def on(self, card: int) -> Iterator[None]:
-        """In a card's context."""
+        """A context manager in which a GPU's context is current."""
         self.enter(card)
         try:
             yield
@@ -81,7 +81,7 @@ class Driver:
 
 @functools.cache
 def driver() -> Driver:
-    """The driver, ready; NoCardError where there is none, or no card."""
+    """The initialised driver; raises NoCardError without a driver or a GPU."""
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
         library = ctypes.CDLL(name)
@@ -100,7 +100,7 @@ def driver() -> Driver:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Where an array on a card lies; ``strides`` in numbers. ``owner`` keeps what it must."""
+    """The memory of an array on a GPU; ``strides`` in numbers. ``owner`` keeps it alive."""
 
     address: int
     shape: tuple[int, ...]
@@ -112,7 +112,7 @@ class View:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """The first byte and the one behind the last."""
+        """Addresses of the first byte and after the last."""
         if 0 in self.shape:
             return self.address, self.address
         reach = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
@@ -138,7 +138,7 @@ class _Tensor(ctypes.Structure):
 
 
 def view(x: Any, name: str, stream: int) -> View:
-    """The view of an array with ``__cuda_array_interface__`` or DLPack; TypeError for others."""
+    """The view of an array with ``__cuda_array_interface__`` or DLPack; else raises TypeError."""
     interface = getattr(x, "__cuda_array_interface__", None)
     if interface is not None:
         return _interface(x, interface)
@@ -161,7 +161,7 @@ def _interface(x: Any, interface: Mapping[str, Any]) -> View:
 
 
 def tensor(capsule: Any) -> View:
-    """The view of a capsule of ``__dlpack__``, which stays the owner."""
+    """The view of a capsule of ``__dlpack__``, which remains the owner."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     fields = _Tensor.from_address(pointer(capsule, b"dltensor"))
@@ -175,12 +175,12 @@ def tensor(capsule: Any) -> View:
 
 
 def rows(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of rows one behind the other."""
+    """Strides of contiguous rows."""
     return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def step(name: str, x: View, batch: tuple[int, ...]) -> int:
-    """How many numbers one row of a batch stands behind the one before."""
+    """The stride from one row of a batch to the next, in numbers."""
     missing = len(batch) - (len(x.shape) - 1)
     strides = [0] * missing + [
         0 if n == 1 else s for n, s in zip(x.shape[:-1], x.strides, strict=False)
@@ -193,7 +193,7 @@ def step(name: str, x: View, batch: tuple[int, ...]) -> int:
 
 
 def merged(name: str, x: View) -> View:
-    """An array with its last two axes, whose rows stand one behind the other, as one."""
+    """An array with its last two axes merged, whose rows must be contiguous."""
     times, size = x.shape[-2:]
     if (times > 1 and x.strides[-2] != size) or (size > 1 and x.strides[-1] != 1):
         raise ValueError(f"rows of {name} do not stand evenly in memory; make it contiguous")
@@ -205,10 +205,10 @@ def merged(name: str, x: View) -> View:
 
 @dataclass(frozen=True)
 class CardArray:
-    """An array on a card, of no library, for others by DLPack or its interface.
+    """An array on a GPU that belongs to no library, for others by DLPack or its interface.
 
-    Who uses it waits for ``stream``, on which it is computed. Its memory is freed with the last
-    array that refers to it; parts of it share it.
+    It is computed on ``stream``, for which users must wait. Its memory is freed with the last array
+    that refers to it; slices share it.
     """
 
     memory: CardMemory
@@ -233,7 +233,7 @@ class CardArray:
         return CARDS[0], self.memory.card
 
     def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
-        """A capsule of version 0, which all libraries accept; ``stream``: that waits, -1: none."""
+        """A capsule of version 0, which all libraries accept; ``stream``: it waits (-1: none)."""
         if stream not in (-1, self.memory.stream):
             self.memory.wait()
         return _capsule(self)
@@ -244,14 +244,14 @@ class CardArray:
         return replace(self, shape=(*self.shape[:-1], stop - start), first=self.first + start)
 
     def reshape(self, shape: tuple[int, ...]) -> CardArray:
-        """With the last axis as several."""
+        """The array with its last axis split into several."""
         axes = shape[len(self.shape) - 1 :]
         return replace(self, shape=shape, strides=(*self.strides[:-1], *rows(axes)))
 
 
 @dataclass
 class CardMemory:
-    """Memory on a card, freed with this."""
+    """Memory on a GPU that is freed with this object."""
 
     driver: Driver
     card: int
@@ -268,20 +268,20 @@ class CardMemory:
         self.address = address.value
 
     def wait(self) -> None:
-        """Until the stream has done its work."""
+        """Wait until the stream has finished."""
         with self.driver.on(self.card):
             self.driver.call("cuStreamSynchronize", ctypes.c_void_p(self.stream))
 
     def __del__(self) -> None:
         if self.address:
-            with self.driver.on(self.card):  # which waits for all that uses it
+            with self.driver.on(self.card):  # waits for all work that uses it
                 self.driver.call("cuMemFree_v2", ctypes.c_uint64(self.address))
 
 
 def empty(x: Any, shape: tuple[int, ...], dtype: Dtype, place: tuple[Driver, int, int]) -> Any:
-    """A new array on the same card, of the same library where it has a way to make one.
+    """A new array on the same GPU, of the library of ``x`` if that can create one.
 
-    ``place``: the driver, the card, the stream. Others get a :class:`CardArray`.
+    ``place``: the driver, the GPU, the stream. Otherwise a :class:`CardArray`.
     """
     if hasattr(x, "new_empty"):  # PyTorch's
         return x.new_empty(shape)
@@ -293,13 +293,13 @@ def empty(x: Any, shape: tuple[int, ...], dtype: Dtype, place: tuple[Driver, int
 
 
 def handed(x: Any, result: Any) -> Any:
-    """A result as the library of ``x`` has arrays: JAX takes it over by DLPack."""
+    """A result as an array of the library of ``x``: JAX takes it by DLPack."""
     if isinstance(result, CardArray) and _library(x) in ("jax", "jaxlib"):
         return sys.modules["jax"].numpy.from_dlpack(result)
     return result
 
 
-# ---- DLPack, outwards ----------------------------------------------------------------------------
+# ---- export by DLPack ----------------------------------------------------------------------------
 
 
 class _Managed(ctypes.Structure):
@@ -312,7 +312,7 @@ class _Managed(ctypes.Structure):
     )
 
 
-_exported: dict[int, tuple[object, ...]] = {}  # until their users release them
+_exported: dict[int, tuple[object, ...]] = {}  # kept alive until their users release them
 
 
 def _forget(address: int) -> None:
@@ -320,7 +320,7 @@ def _forget(address: int) -> None:
 
 
 def _drop(capsule: int) -> None:
-    """The end of a capsule, and of its array unless another library has taken ownership."""
+    """Destroy a capsule, and its array unless another library has taken ownership."""
     valid = ctypes.pythonapi.PyCapsule_IsValid
     valid.restype, valid.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)
     if valid(capsule, NAME):
@@ -379,9 +379,9 @@ __all__ = ["CompiledPtx", "Driver", "NoCardError", "driver"]
 
 @dataclass(frozen=True)
 class CompiledPtx:
-    """PTX with its entry; ``sizes`` of the arguments' rows by name.
+    """PTX with its entry; ``sizes``: row lengths of the arguments by name.
 
-    The argument that is ``timed``, if any, has a row for each instant.
+    The argument ``timed``, if any, has a row for each time.
     """
 
     ptx: str
@@ -396,10 +396,10 @@ class CompiledPtx:
         self, arguments: Sequence[Any], shape: tuple[int, ...], out: Any = None,
         stream: Any = None, numbers: Sequence[float] = (),
     ) -> Any:  # fmt: skip
-        """Enqueue a launch; the array that gets the results, of this shape after the batch's.
+        """Enqueue a launch; returns the array of results, with ``shape`` after the batch axes.
 
-        Over time they have a row more than there are instants, before the last axis; ``numbers``
-        are the entry's last parameters.
+        With a ``timed`` argument, results have one more row than there are times, before the last
+        axis; ``numbers`` are the entry's last parameters.
         """
         card = driver()
         handle = stream_of(stream, arguments)
@@ -421,13 +421,13 @@ class CompiledPtx:
         self._fits(place, (*batch, *shape), views)
         steps = [ctypes.c_int64(step(n, x, batch)) for n, x in views.items()]
         count = math.prod(batch)
-        if count and math.prod(shape):  # else there is nothing to compute
+        if count and math.prod(shape):  # otherwise there is nothing to compute
             self._launch(card, [*views.values(), place], [*steps, ctypes.c_int64(count), *last],
                          count, handle)  # fmt: skip
         return handed(arguments[0], result)
 
     def _checked(self, views: Mapping[str, View]) -> tuple[int, ...]:
-        """The batch of arguments of the right types and lengths."""
+        """The batch shape of the arguments; raises for wrong types or shapes."""
         batch: tuple[int, ...] = ()
         for name, x in views.items():
             size, axes = self.sizes[name], 2 if name == self.timed else 1
@@ -474,7 +474,7 @@ class CompiledPtx:
             )
 
     def _function(self, card: Driver, number: int) -> ctypes.c_void_p:
-        """The entry in the current context, which is this card's."""
+        """The entry in the current context, which must be this GPU's."""
         with self._lock:
             if number not in self._functions:
                 module, function = ctypes.c_void_p(), ctypes.c_void_p()

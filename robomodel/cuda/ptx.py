@@ -1,14 +1,13 @@
-"""A program as PTX, the assembly of NVIDIA's graphics cards, by LLVM: a state in each thread.
+"""A program as PTX, the assembly of NVIDIA GPUs, by LLVM: one state per thread.
 
-Rows of arguments and results lie one behind the other, as everywhere. A block is a warp, whose
-results are gathered in shared memory as far as they have room there, and its arguments as far as
-room remains: neighbours then read and write side by side.
+Rows of arguments and results are contiguous, as everywhere. A block is one warp. As far as they
+fit, its results, and then its arguments, are staged in shared memory, so that adjacent threads
+access adjacent global memory.
 
-A program whose values or results are too many for that is cut into :mod:`slices
-<robomodel.cuda.slices>` of its results. A slice of up to :data:`LONGEST` steps is one function,
-whose values are registers. Longer ones are cut into functions; what crosses a cut stands in the
-thread's local memory. Over time (:func:`ptx_over_time`) the loop is in the kernel: each thread
-takes one motion through all instants.
+A program with too many values or results is cut into :mod:`slices <robomodel.cuda.slices>` of its
+results. A slice of up to :data:`LONGEST` steps is one function with its values in registers. Longer
+ones are cut into functions, and values that cross a cut are in the thread's local memory. Over time
+(:func:`ptx_over_time`) the loop is in the kernel: each thread computes one motion.
 """
 
 from __future__ import annotations
@@ -24,40 +23,40 @@ from robomodel.kernels.llvm.assembly import Function, Instructions, LaneVectors
 from robomodel.kernels.plan import Iteration, KernelPlan, Memory, ordered, write
 from robomodel.kernels.program import PRECISIONS, Dtype, Program, Reference
 
-THREADS = 32  # of a block: a warp, so that its share of memory is small, and nobody waits for long
-STAGED = 24576  # bytes of a block's shared memory: of such an H100 holds 9, an A100 6, an RTX 40 4
-ARCHITECTURE = "sm_75"  # the oldest of newest drivers, which compile for the card they find
+THREADS = 32  # per block: one warp, so its shared memory is small and threads need not wait
+STAGED = 24576  # bytes of shared memory per block: an H100 holds 9 such blocks, A100 6, RTX 40 4
+ARCHITECTURE = "sm_75"  # the oldest that new drivers support; they compile for the actual GPU
 
 GLOBAL, SHARED, LOCAL = (f"ptr addrspace({n})" for n in (1, 3, 5))
 """Pointers to arguments and results, to a block's memory, and to a thread's local memory."""
-DIGITS_OF_TWO_BY_PI = 1168  # of 2/π after the point: as many as a double has before it, and 190
+DIGITS_OF_TWO_BY_PI = 1168  # binary digits of 2/π after the point: a double's exponent range + 190
 
 
 def ptx(program: Program, name: str, sizes: Sequence[int], dtype: Dtype = "float64") -> str:
     """PTX with an entry of this name.
 
-    Its parameters: a pointer to each argument's rows and to the result's; of each argument how
-    many numbers (int64) one row stands behind the one before, 0 where all states share it; and how
-    many states there are (int64). ``sizes``: of arguments' rows, and of the result's. Blocks have
-    :data:`THREADS` threads, and there are :func:`grid_blocks` of them. Raises RuntimeError where
-    LLVM does not know such cards.
+    Parameters of the entry: a pointer to the rows of each argument and of the result; the stride of
+    each argument's rows in numbers (int64), 0 if all states share one; the number of states
+    (int64). ``sizes``: row lengths of the arguments and of the result. Blocks have :data:`THREADS`
+    threads, and there are :func:`grid_blocks` of them. Raises RuntimeError if LLVM does not
+    support such GPUs.
     """
     slices = sliced(program, dtype, gathered(dtype))
     return in_slices(name, sizes, dtype, slices)
 
 
 def grid_blocks(text: str, count: int) -> int:
-    """How many blocks PTX of :func:`ptx`, or of motions, takes for so many states.
+    """The number of blocks that PTX of :func:`ptx`, or of motions, needs for ``count`` states.
 
     Block ``b`` computes slice ``b % n`` of the ``b // n``-th 32 states, so that slices of the same
-    states run at the same time and what they write comes together in the card's cache.
+    states run at the same time and their results meet in the GPU's cache.
     """
     heading = re.match(rf"// blocks for each {THREADS} states: (\d+)\n", text)
     return -(-count // THREADS) * (int(heading[1]) if heading else 1)
 
 
 def gathered(dtype: Dtype) -> int:
-    """How many distinct results of each state a block gathers."""
+    """The number of distinct results of each state that a block stages."""
     return (STAGED // (THREADS * PRECISIONS[dtype].bytes) - 1) | 1
 
 
@@ -69,7 +68,7 @@ def in_slices(name: str, sizes: Sequence[int], dtype: Dtype, slices: Sequence[Sl
 
 
 def assembled(numbers: Scalars, entry: Sequence[str]) -> str:
-    """An entry with what it calls, as PTX."""
+    """An entry and the functions it calls, as PTX."""
     text = "\n".join([*_declarations(numbers), *_reduction(numbers), *entry]) + "\n"
     return machine.assembly(text, triple="nvptx64-nvidia-cuda", cpu=ARCHITECTURE, opt=2)
 
@@ -93,14 +92,14 @@ def _declarations(numbers: Scalars) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ThreadRow:
-    """A thread's row: pointers of this kind to its first number."""
+    """A thread's row: a pointer of this kind to its first number."""
 
     kind: str
     name: str
 
 
 def threads(f: Function, slices: int = 1) -> tuple[str, str, str]:
-    """The first state of this thread's block, which of the block it is, and the block's slice."""
+    """The first state of the thread's block, the thread's index in it, and the block's slice."""
     block, lane = (
         f.value(f"zext i32 {f.value(f'call i32 @llvm.nvvm.read.ptx.sreg.{x}.x()')} to i64")
         for x in ("ctaid", "tid")
@@ -110,12 +109,12 @@ def threads(f: Function, slices: int = 1) -> tuple[str, str, str]:
 
 
 def head(name: str, parameters: Sequence[str]) -> str:
-    """How an entry begins, and how many threads its blocks have at most."""
+    """The head of an entry, with the largest number of threads of its blocks."""
     if not re.fullmatch(r"[A-Za-z]\w*", name):
         raise ValueError(f"'{name}' cannot be the name of an entry")
     return "\n".join(
         [
-            "!nvvm.annotations = !{!0}",  # an attribute of the entry is known from LLVM 21 on only
+            "!nvvm.annotations = !{!0}",  # LLVM before 21 has no attribute of the entry for this
             f'!0 = !{{ptr @{name}, !"maxntidx", i32 {THREADS}}}',
             f"define ptx_kernel void @{name}({', '.join(parameters)}) {{",
         ]
@@ -123,7 +122,7 @@ def head(name: str, parameters: Sequence[str]) -> str:
 
 
 def _parameters(arguments: int) -> list[str]:
-    """An entry's: the rows of arguments and of the result, the arguments' steps, the states."""
+    """Parameters of an entry: rows of arguments and result, strides of arguments, states."""
     return [
         *(f"{GLOBAL} noalias readonly %argument{k}" for k in range(arguments)),
         f"{GLOBAL} noalias %result",
@@ -164,17 +163,16 @@ def _entry(
 
 @dataclass(frozen=True)
 class _Gathering:
-    """What of a slice goes through the block's memory.
+    """Which rows of a slice are staged in shared memory.
 
-    Rows there are an odd number of numbers apart, so that all threads of a warp reach memory's
-    banks at a time. The first distinct results are gathered, and written to the places (of the
-    result's row) of the outputs that they are.
+    Rows there have odd distances, so that the threads of a warp access different banks. The first
+    distinct results are staged, and written to the places of the outputs (in the result's row).
     """
 
     number: int  # of the slice
-    rows: dict[int, tuple[int, int]]  # of each row that does: how long there, and where it begins
-    outputs: tuple[tuple[int, int], ...]  # gathered ones: which place, and which distinct result
-    scattered: dict[int, list[int]]  # of each other distinct result the places
+    rows: dict[int, tuple[int, int]]  # staged row → its length and its offset in shared memory
+    outputs: tuple[tuple[int, int], ...]  # staged: (place, distinct result)
+    scattered: dict[int, list[int]]  # other distinct result → its places
     size: int
 
     @classmethod
@@ -200,7 +198,7 @@ class _Gathering:
 
 @dataclass(frozen=True)
 class _Block:
-    """A warp on its rows: it loads arguments, computes a slice, and stores results."""
+    """A warp on its rows: loads arguments, computes a slice, and stores results."""
 
     f: Function
     sizes: tuple[int, ...]
@@ -210,7 +208,7 @@ class _Block:
     rows_here: str
 
     def write(self, plan: KernelPlan, gathering: _Gathering) -> list[str]:
-        """A slice; the functions that it takes."""
+        """Write a slice; returns the functions that it needs."""
         f, n, count = self.f, gathering.number, len(self.sizes) - 1
         loaded = [k for k in gathering.rows if k < count]
         for k in loaded:
@@ -234,13 +232,13 @@ class _Block:
         return text
 
     def _base(self, k: int) -> tuple[str, str]:
-        """Where a row's numbers are outside, and how many behind those of the state before."""
+        """The pointer to a row's numbers in global memory, and the stride between states."""
         if k == len(self.sizes) - 1:
             return "%result", str(self.sizes[-1])
         return f"%argument{k}", f"%step{k}"
 
     def _row(self, k: int, inside: tuple[int, int] | None) -> ThreadRow:
-        """The thread's row, in the block's memory or outside."""
+        """The thread's row, in shared or global memory."""
         f = self.f
         if inside is None:
             base, step = self._base(k)
@@ -253,9 +251,9 @@ class _Block:
         )
 
     def _move(self, k: int, pairs: Sequence[tuple[int, int]], gathering: _Gathering) -> list[str]:
-        """A row's numbers of the whole block, side by side; tables of where they are, if any.
+        """Move a row's numbers of the whole block, coalesced; returns tables of places, if any.
 
-        ``pairs``: where a number is outside, and where in the block's memory.
+        ``pairs``: places of each number in global and in shared memory.
         """
         f, scalar, back = self.f, self.f.vectors.scalar, k == len(self.sizes) - 1
         at, (pitch, begins) = f"m{gathering.number}_{k}", gathering.rows[k]
@@ -274,7 +272,7 @@ class _Block:
         text: list[str] = []
 
         def entry(side: int) -> str:
-            """The pointer, or number, of this side of the pair."""
+            """The pointer, or the number, for this side of the pair."""
             if all(pair[side] == i for i, pair in enumerate(pairs)):
                 return which
             numbers = ", ".join(f"i32 {pair[side]}" for pair in pairs)
@@ -298,7 +296,7 @@ class _Block:
 
 
 def local_memory(f: Function, count: int) -> str:
-    """So many numbers in a thread's local memory."""
+    """Allocate ``count`` numbers in a thread's local memory."""
     local = f.value(f"alloca [{max(count, 1)} x {f.vectors.scalar}], align 16")
     return f.value(f"addrspacecast ptr {local} to {LOCAL}")
 
@@ -307,7 +305,7 @@ def body(
     f: Function, plan: KernelPlan, rows: Sequence[ThreadRow], local: str,
     target: Callable[[Function, Sequence[ThreadRow]], Rows], prefix: str = "",
 ) -> list[str]:  # fmt: skip
-    """The program on these rows and this memory; the functions that it takes where it is cut."""
+    """The program on these rows and memory; returns the functions into which it is cut."""
     if len(plan.pieces) == 1:
         whole = target(f, rows)
         whole.local = local
@@ -326,7 +324,7 @@ def body(
 
 
 class Rows(Instructions):
-    """Numbers of rows, and of a thread's local memory."""
+    """Numbers of rows and of a thread's local memory."""
 
     def __init__(self, f: Function, plan: KernelPlan) -> None:
         super().__init__(f)
@@ -334,7 +332,7 @@ class Rows(Instructions):
 
     @abstractmethod
     def at(self, memory: Memory, at: int) -> list[tuple[str, str, int]]:
-        """Where a number stands, maybe at several places: the pointers' kind, which, how far on."""
+        """The places of a number, possibly several: pointer kind, pointer, offset."""
 
     def _places(self, memory: Memory, at: int) -> list[str]:
         f, scalar = self.f, self.f.vectors.scalar
@@ -345,11 +343,11 @@ class Rows(Instructions):
         ]
 
     def load(self, memory: Memory, at: int) -> str:
-        """The value at the first of the places."""
+        """Load the value from the first of its places."""
         return self.f.value(f"load {self.f.vectors.scalar}, {self._places(memory, at)[0]}")
 
     def store(self, x: str, memory: Memory, at: int) -> None:
-        """Stores the value at all places."""
+        """Store the value to all places."""
         self.f.lines += [f"store {self.f.type} {x}, {p}" for p in self._places(memory, at)]
 
     def sincos(self, angle: Reference, x: str) -> tuple[str, str]:
@@ -357,7 +355,7 @@ class Rows(Instructions):
         return _sincos(self.f, x)
 
     def write(self, number: int) -> None:
-        """A piece, with the first one constants among the results."""
+        """Write a piece; the first one also writes constant results."""
         write(self.plan, number, self)
         if number == 0:
             for at, constant in enumerate(self.plan.constants, len(self.plan.columns)):
@@ -365,7 +363,7 @@ class Rows(Instructions):
 
 
 class _Rows(Rows):
-    """Rows of arguments, and of results: gathered in the block's memory, or at all their places."""
+    """Rows of arguments, and of results: staged in shared memory, or at all their places."""
 
     def __init__(
         self,
@@ -384,7 +382,7 @@ class _Rows(Rows):
         ]
 
     def at(self, memory: Memory, at: int) -> list[tuple[str, str, int]]:
-        """Results may stand at several places."""
+        """The places; results may have several."""
         if memory == "work":
             return [(LOCAL, self.local, at)]
         if memory == "input":
@@ -401,13 +399,13 @@ def ptx_over_time(
     program: Program, name: str, sizes: Sequence[int], parts: Sequence[int],
     iteration: Iteration, dtype: Dtype = "float64",
 ) -> str:  # fmt: skip
-    """PTX of a program run over and over, with an entry of this name.
+    """PTX with an entry that iterates a program over time.
 
-    Argument 0 of ``sizes`` is the state, in ``parts`` (what they lack begins at zero),
-    argument 1 has a row for each instant, and the numbers of further ones are parameters. The
-    entry's: pointers to each part's rows, argument 1's, and the result's (times + 1 rows of all
-    parts, the start first); how many numbers a motion's rows stand behind those of the one before,
-    of each but the result; how many motions; how many times (int64); the further numbers.
+    Argument 0 of ``sizes`` is the state, given in ``parts`` (entries beyond them start at zero);
+    argument 1 has a row for each time, and the numbers of further arguments are parameters.
+    Parameters of the entry: pointers to the rows of each part, of argument 1, and of the result
+    (times + 1 rows of all parts, the start first); the stride between motions in numbers, of each
+    but the result; the number of motions; the number of times (int64); the further numbers.
     """
     if iteration.timed != (1,):
         raise ValueError("on cards argument 1 alone has a row for each instant")
@@ -502,7 +500,7 @@ def _entry_over_time(
 
 
 def _table(iteration: Iteration, numbers: Scalars) -> list[str]:
-    """The stages' constants, in the memory of constants."""
+    """The stages' constants, in constant memory."""
     entries = [f"{numbers.scalar} {numbers.literal(x)}" for row in iteration.table for x in row]
     kind = f"[{len(entries)} x {numbers.scalar}]"
     return (
@@ -513,7 +511,7 @@ def _table(iteration: Iteration, numbers: Scalars) -> list[str]:
 
 
 class _TimedRows(Rows):
-    """Argument 1's row of an instant; all else is in local memory: inputs, results, workspace."""
+    """Argument 1's row at a time; inputs, results and workspace are in local memory."""
 
     def __init__(self, f: Function, plan: KernelPlan, row: ThreadRow) -> None:
         super().__init__(f, plan)
@@ -523,7 +521,7 @@ class _TimedRows(Rows):
         self._first["work"] = plan.program.inputs + results
 
     def at(self, memory: Memory, at: int) -> list[tuple[str, str, int]]:
-        """One place each."""
+        """The place of a number."""
         if memory == "input" and at in self._timed:
             return [(self._row.kind, self._row.name, at - self._timed.start)]
         return [(LOCAL, self.local, self._first[memory] + at)]
@@ -534,39 +532,39 @@ class _TimedRows(Rows):
 
 @dataclass(frozen=True, slots=True)
 class Scalars(LaneVectors):
-    """Single numbers, not vectors of one."""
+    """Single numbers instead of vectors."""
 
     @property
     def type(self) -> str:
-        """A number."""
+        """Type of a number."""
         return self.scalar
 
     @property
     def integers(self) -> str:
-        """An integer of the number's size."""
+        """Type of an integer of the number's size."""
         return f"i{self.precision.bits}"
 
     @property
     def truths(self) -> str:
-        """A truth."""
+        """Type of a truth value."""
         return "i1"
 
     @property
     def suffix(self) -> str:
-        """The suffix of intrinsics' names."""
+        """Suffix of the names of intrinsics."""
         return f"f{self.precision.bits}"
 
     def constant(self, x: float) -> str:
-        """A number."""
+        """A constant number."""
         return self.literal(x)
 
     def integer(self, x: int) -> str:
-        """An integer."""
+        """A constant integer."""
         return str(x)
 
 
 def _sincos(f: Function, x: str) -> tuple[str, str]:
-    """Sine and cosine; remainders of large angles are computed by a function."""
+    """Sine and cosine; large angles are reduced by a function."""
     v, whole = f.type, f.vectors.integers
     size = f.value(f"call {v} @llvm.fabs.{f.vectors.suffix}({v} {x})")
     huge = f.value(f"fcmp ogt {v} {size}, {f.constant(f.vectors.precision.cody_waite_limit)}")
@@ -574,12 +572,11 @@ def _sincos(f: Function, x: str) -> tuple[str, str]:
 
 
 def _reduction(numbers: Scalars) -> list[str]:
-    """A function of any angle beyond 1e5: its remainder and quarter turns.
+    """A function that reduces angles beyond 1e5: remainder and number of quarter turns.
 
-    It takes the digits of 2/π that count (Payne and Hanek): an angle is m 2ᵉ with an integer m of
-    53 bits; of 2ᵉ 2/π the digits before the last two whole ones give multiples of four quarter
-    turns, and those behind 190 are too small, as no double comes closer to a multiple of π/2 than
-    2⁻⁶².
+    It uses the relevant digits of 2/π (Payne and Hanek). An angle is m 2ᵉ with a 53-bit integer m.
+    Digits of 2ᵉ 2/π before the last two integer ones give multiples of four quarter turns; those
+    beyond 190 are negligible, since no double is closer to a multiple of π/2 than 2⁻⁶².
     """
     f, scalar, whole = Function(numbers), numbers.scalar, numbers.integers
     x = f.value(f"fpext {scalar} %x to double") if scalar == "float" else "%x"
@@ -589,7 +586,7 @@ def _reduction(numbers: Scalars) -> list[str]:
     m = f.value(f"zext i64 {f.value(f'or i64 {fraction}, {2**52}')} to i192")
     behind = f.value(
         f"sub i64 {DIGITS_OF_TWO_BY_PI - 190 + 1075}, {exponent}"
-    )  # digits behind those needed
+    )  # digits below the ones needed
     digits = f.value(f"getelementptr i8, ptr @digits, i64 {f.value(f'lshr i64 {behind}, 3')}")
     window = f.value(f"load i256, ptr {digits}, align 1")
     shift = f.value(f"zext i64 {f.value(f'and i64 {behind}, 7')} to i256")
@@ -610,7 +607,7 @@ def _reduction(numbers: Scalars) -> list[str]:
     r = f.value(f"select i1 {below}, double {f.value(f'fneg double {r}')}, double {r}")
     turned = f.value(f"sub {whole} 0, {quadrant}")
     quadrant = f.value(f"select i1 {below}, {whole} {turned}, {whole} {quadrant}")
-    r = f.value(f"fadd double {r}, {f.value(f'fsub double {x}, {x}')}")  # no number of infinity
+    r = f.value(f"fadd double {r}, {f.value(f'fsub double {x}, {x}')}")  # nan for infinity
     r = f.value(f"fptrunc double {r} to float") if scalar == "float" else r
     pair = f"{{{scalar}, {whole}}}"
     result = f.value(f"insertvalue {pair} poison, {scalar} {r}, 0")
@@ -624,7 +621,7 @@ def _reduction(numbers: Scalars) -> list[str]:
 
 
 def _two_over_pi(digits: int) -> int:
-    """So many binary digits of 2/π, by Machin's formula."""
+    """The first ``digits`` binary digits of 2/π, by Machin's formula."""
     one = 1 << (digits + 64)
 
     def arctangents() -> Iterator[int]:

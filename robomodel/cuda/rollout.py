@@ -1,4 +1,4 @@
-"""Rollouts on graphics cards: a motion in each thread, the loop over time inside the kernel."""
+"""Rollouts on GPUs: one motion per thread, with the loop over time in the kernel."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ METHODS = ("rk4", "semi_implicit_euler")
 
 
 class CudaRollout:
-    """Motions of one robot on NVIDIA's cards: call it on arrays that lie on one.
+    """Rollouts of one robot on NVIDIA GPUs, called with arrays on a GPU.
 
     ``kernel(q, v, tau, step)``: q (..., nq), v (..., nv) and tau (..., T, nv), whose rows act from
-    one instant to the next, arrays of the kernel's ``dtype`` as
-    :class:`~robomodel.kernels.function.CudaKernel` takes them; ``step`` [s] a number. Results are q
-    (..., T+1, nq) and v (..., T+1, nv), the start first, as of :func:`robomodel.rollout`; they are
-    views of one array. Pickles.
+    one time to the next, as arrays of the kernel's ``dtype`` that
+    :class:`~robomodel.kernels.function.CudaKernel` accepts; ``step`` [s] is a number. Returns q
+    (..., T+1, nq) and v (..., T+1, nv), the start first, as :func:`robomodel.rollout` does; they
+    are views of one array. Can be pickled.
 
     Attributes:
         model: The robot.
-        options: Those of :func:`robomodel.rollout_kernel`.
+        options: Options of :func:`robomodel.rollout_kernel`.
         dtype: "float64" or "float32".
         ptx: The code as text.
     """
@@ -63,12 +63,12 @@ class CudaRollout:
 
     @property
     def ptx(self) -> str:
-        """The code, with one entry."""
+        """The PTX code, with one entry."""
         return self._compiled.ptx
 
     @cached_property
     def program(self) -> Program:
-        """One stage of a step. Where loops were left open, or crossed, all is not-a-number."""
+        """One stage of a step; nan if loops are left open, or if the branch changes."""
         step, trace, n = self._step, Trace(), self.sizes[-1]
         inputs = [trace.inputs(size) for size in self.sizes[:-1]]
         iteration = step.iteration
@@ -87,13 +87,13 @@ class CudaRollout:
     def __call__(
         self, q: Any, v: Any, tau: Any, step: float, *, out: Any = None, stream: Any = None
     ) -> tuple[Any, Any]:
-        """The motions; enqueued on ``stream`` and not waited for.
+        """Compute motions; enqueued on ``stream`` without waiting.
 
-        ``out``: a contiguous array (..., T+1, nq + nv). Raises as
-        :class:`~robomodel.kernels.function.CudaKernel` does, before anything runs. Whether
-        loops are closed at the start is not looked at: from the first step on a motion is
-        not-a-number, for itself alone, where they are open. Each step begins with the velocities of
-        the independent joints, which must not be at a dead point then.
+        ``out``: a contiguous array (..., T+1, nq + nv). Raises the errors of
+        :class:`~robomodel.kernels.function.CudaKernel` before anything runs. Loops are not checked
+        at the start: a motion with open loops is nan from the first step on, without effect on
+        others. Each step starts from the velocities of the independent joints, which must not be
+        at a dead point.
         """
         length = as_real(step, "step")
         if not math.isfinite(length):
@@ -104,7 +104,7 @@ class CudaRollout:
 
 
 def _lost(state: Vector, checks: Vector, limit: float) -> list[Scalar]:
-    """A state, or what is no number where its loops fail the checks."""
+    """The state, or nan if its loops fail the checks."""
     if not checks:
         return list(state)
     gap, growth, _ = checks
@@ -121,23 +121,23 @@ def rollout_kernel(
     closing: int = 2,
     dtype: DTypeLike = "float64",
 ) -> CudaRollout:
-    """Rollouts for NVIDIA's cards: ``kernel(q, v, tau, step)``, the loop over time in the kernel.
+    """Rollouts for NVIDIA GPUs: ``kernel(q, v, tau, step)``, with the loop over time in the kernel.
 
-    Contacts, stops and dry friction have none.
+    Without contacts, stops and dry friction.
 
     Args:
         model: The robot.
         method: "rk4" or "semi_implicit_euler".
-        passive: As of :func:`robomodel.rollout`, like all that follow.
-        saturate: Motors give of ``tau`` what they can at each instant.
-        closing: Steps of Newton's that close the loops after each step.
+        passive: As in :func:`robomodel.rollout`, like all that follow.
+        saturate: Limit ``tau`` to what the motors can produce at each time.
+        closing: Number of Newton steps that close the loops after each step.
         dtype: Precision of the results and of all arithmetic.
 
     Returns:
         kernel: A :class:`CudaRollout`.
 
     Raises:
-        ValueError: What is not known.
+        ValueError: An option is unknown or out of range.
 
     Examples:
         >>> rm.rollout_kernel(rm.robots.load("four_bar"))

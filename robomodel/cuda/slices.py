@@ -1,4 +1,4 @@
-"""A program cut into slices of its results, for cards: each thread computes one slice of a state.
+"""A program cut into slices of its results, for GPUs: each thread computes one slice of a state.
 
 A program whose values or results are too many for a thread's registers, or for the memory where a
 block gathers results, is cut into slices: of each 32 states there is a block for each slice, so
@@ -22,28 +22,28 @@ from numpy.typing import NDArray
 from robomodel.kernels.plan import KernelPlan, ordered, permuted
 from robomodel.kernels.program import PRECISIONS, Dtype, Program
 
-REGISTERS = 240  # of 32 bits, that a thread of a card has for values; it has 255
-MEMORY_STEPS = 32  # steps take as long as moving a number from or to memory: A100 25, H100 40
-SECTOR = 32  # bytes that a card writes at least
-LONGEST = 9000  # steps in one function, if there is but one
-SPILLS_TWICE = 7000  # steps of a function in which twice as many values are spilled as need be
-GROWTH = 1.5  # from one bound on the steps of a slice to the next
+REGISTERS = 240  # of 32 bits, available for values in a thread, which has 255
+MEMORY_STEPS = 32  # steps that take as long as one memory access of a number: A100 25, H100 40
+SECTOR = 32  # smallest size of a write [bytes]
+LONGEST = 9000  # steps of the only function of a slice
+SPILLS_TWICE = 7000  # steps of a function that spills twice as many values as necessary
+GROWTH = 1.5  # ratio of successive bounds on the steps of a slice
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A program of some of the results, and which of all results each of its outputs is."""
+    """A program for some of the results, and the place of each output among all results."""
 
     program: Program
     places: tuple[int, ...]
 
 
 def sliced(program: Program, dtype: Dtype, room: int) -> tuple[Slice, ...]:
-    """The slices in which threads compute a program, their steps ordered; often one.
+    """The slices of a program that threads compute, with ordered steps; often only one.
 
-    A program whose values fit into a thread's registers, and whose distinct results into the
-    ``room`` (for so many) of the memory where its block gathers them, is one slice. Others are cut
-    into as many as take least time by :func:`_cost`.
+    A program is one slice if its values fit into a thread's registers, and its distinct results
+    into the ``room`` (a number of results) in which its block stages them. Others are cut into the
+    slices with the least time by :func:`_cost`.
     """
     whole = _slice(program, range(len(program.outputs)))
     plan = _plan(whole, dtype)
@@ -71,12 +71,12 @@ def sliced(program: Program, dtype: Dtype, room: int) -> tuple[Slice, ...]:
 
 
 def divided(program: Program, groups: Sequence[Sequence[int]]) -> tuple[Slice, ...]:
-    """Slices of these distinct results."""
+    """The slices of these groups of distinct results."""
     return tuple(_slice(program, places) for places in _places(program, groups))
 
 
 def _places(program: Program, groups: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Where each group stands; constants and inputs go with the result before them."""
+    """The places of each group; constants and inputs follow the result before them."""
     owner = {x: n for n, values in enumerate(groups) for x in values}
     named = [owner.get(x) if type(x) is int else None for x in program.outputs]
     last = next((n for n in named if n is not None), 0)
@@ -88,11 +88,11 @@ def _places(program: Program, groups: Sequence[Sequence[int]]) -> list[tuple[int
 
 
 def _cost(each: Slice, dtype: Dtype, room: int) -> float:
-    """How long a card takes for a slice of a state, in the time of a step.
+    """The time that a GPU takes for a slice of a state, in steps.
 
-    Three things count: steps; values that go through memory and come back (:func:`_moved`); and
-    how much is written. Of results that a block gathers neighbours are written together, others
-    one by one, and a card writes :data:`SECTOR` bytes at least.
+    It consists of steps, of values moved to memory and back (:func:`_moved`), and of writes.
+    Results that a block stages are written together, others one by one, at least :data:`SECTOR`
+    bytes each.
     """
     plan, numbers = _plan(each, dtype), SECTOR // PRECISIONS[dtype].bytes
     written = {
@@ -103,10 +103,10 @@ def _cost(each: Slice, dtype: Dtype, room: int) -> float:
 
 
 def _moved(plan: KernelPlan) -> float:
-    """Values stored and read again: what registers do not hold, or what crosses the cuts.
+    """The number of values stored and read again, which exceed the registers or cross cuts.
 
-    Long functions spill more than they must: by a factor that is fitted to what ptxas 13.0 spills
-    of the derivatives of two robots with 18 and 24 degrees of freedom.
+    Long functions spill more than necessary: by a factor fitted to what ptxas 13.0 spills for the
+    derivatives of two robots with 18 and 24 degrees of freedom.
     """
     if len(plan.pieces) > 1:
         return plan.crossing
@@ -120,7 +120,7 @@ def _plan(each: Slice, dtype: Dtype) -> KernelPlan:
 
 
 def _slice(program: Program, places: Sequence[int]) -> Slice:
-    """The slice for the results at these places, without steps that they do not need."""
+    """The slice for the results at these places, without unnecessary steps."""
     outputs = tuple(program.outputs[place] for place in places)
     first = program.inputs
     needed = [False] * len(program.steps)
@@ -133,11 +133,11 @@ def _slice(program: Program, places: Sequence[int]) -> Slice:
                 if type(x) is int and x >= first:
                     needed[x - first] = True
     part = permuted(replace(program, outputs=outputs), [i for i, x in enumerate(needed) if x])
-    return Slice(ordered(part, 0), tuple(places))  # what spills costs more than on CPUs
+    return Slice(ordered(part, 0), tuple(places))  # spills cost more than on CPUs
 
 
 def alive(program: Program) -> int:
-    """How many values of steps that later ones need there are at a time, at most."""
+    """The largest number of values that are needed later, at any step."""
     last: dict[int, int] = {}
     for i, step in enumerate(program.steps):
         last.update((x, i) for x in step.operands if type(x) is int and x >= program.inputs)
@@ -150,10 +150,10 @@ def alive(program: Program) -> int:
 
 
 def spilled(program: Program, registers: int) -> int:
-    """How often a step's value is stored and loaded where there are so many registers.
+    """The number of values that are stored and loaded, given this number of registers.
 
-    The one whose next use is furthest makes room (Belady, A study of replacement algorithms,
-    1966), which is the least that steps in this order take.
+    The value whose next use is furthest is spilled (Belady, A study of replacement algorithms,
+    1966), which is the minimum for this order of steps.
     """
     first = program.inputs
     uses: dict[int, list[int]] = {}
@@ -163,7 +163,7 @@ def spilled(program: Program, registers: int) -> int:
                 uses.setdefault(x, []).append(i)
     held, stored = set[int](), set[int]()
     moved = 0
-    furthest: list[tuple[int, int]] = []  # a heap of next uses, with what is out of date
+    furthest: list[tuple[int, int]] = []  # a heap of next uses, with outdated entries
     for i, step in enumerate(program.steps):
         new = first + i
         for x in {x for x in step.operands if type(x) is int and x >= first}:
@@ -187,14 +187,14 @@ def spilled(program: Program, registers: int) -> int:
 
 
 Groups = list[tuple[int, list[int]]]
-"""How many steps each slice has, and which of the distinct results."""
+"""For each slice, its number of steps and its distinct results."""
 
 
 def _partitions(program: Program, room: int) -> Iterator[Groups]:
-    """Fewer and fewer slices: those that share most of their steps become one.
+    """Partitions into fewer and fewer slices, which merge those with the most common steps.
 
-    Under a bound on the steps of a slice, which grows from one partition to the next, those two are
-    joined of which the steps of both are the largest part of the steps of either.
+    Under a bound on the steps of a slice, which grows from one partition to the next, the two
+    slices are merged whose common steps are the largest fraction of their union.
     """
     values, needs, weights = _needs(program)
     members = [[x] for x in values]
@@ -205,7 +205,7 @@ def _partitions(program: Program, room: int) -> Iterator[Groups]:
     while True:
         either = size[:, None] + size - both
         fits = (either <= bound) & (counts[:, None] + counts <= room)
-        score = np.where(fits, both / either, -1.0)  # the part of the steps that is common
+        score = np.where(fits, both / either, -1.0)  # fraction of common steps
         np.fill_diagonal(score, -1.0)
         top = score.max(axis=1)
         while top.max() >= 0.0:
@@ -237,13 +237,13 @@ def _partitions(program: Program, room: int) -> Iterator[Groups]:
 
 
 def _needs(program: Program) -> tuple[list[int], NDArray[np.float32], NDArray[np.float32]]:
-    """Distinct results; which sorts of steps each needs (0 or 1); how many each sort has.
+    """Distinct results; kinds of steps that each needs (0 or 1); number of steps of each kind.
 
-    Steps are of one sort that the same results need.
+    Steps are of one kind if the same results need them.
     """
     first = program.inputs
     values = [x for x in program.distinct if x >= first]
-    users = [0] * len(program.steps)  # sets of results, as bits
+    users = [0] * len(program.steps)  # sets of results, as bit masks
     for k, value in enumerate(values):
         users[value - first] |= 1 << k
     for i in reversed(range(len(users))):
