@@ -48,9 +48,10 @@ from robomodel.model.mobility import (
     condition_names,
     first_source,
 )
-from robomodel.model.mobility.decision import ROUNDED_CONDITION, Decision, decide
+from robomodel.model.mobility.decision import ROUNDED_CONDITION, Decision, decision_on
 from robomodel.model.mobility.exploration import (
     ClosedConfigurations,
+    NamelessProblem,
     at_most,
     branch_rotation,
     choose_independent,
@@ -94,7 +95,7 @@ def decided(whole: ClusterProblem, *, mend: bool) -> Decision | None:
         )
         if agree and explored.rank < len(problem.columns):
             return None
-    return decide(problem, mend=mend)
+    return decision_on(NamelessProblem.of(problem), mend=mend)
 
 
 def analyse_loops(whole: ClusterProblem) -> ClusterSolution:

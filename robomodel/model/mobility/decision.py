@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from robomodel.model.closure import Geometry
 from robomodel.model.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
 from robomodel.model.joints import Array, Floating, Mask
 from robomodel.model.mobility import ClusterProblem
-from robomodel.model.mobility.exploration import largest, outside_limits
+from robomodel.model.mobility.exploration import NamelessProblem, largest, outside_limits
 from robomodel.spatial import (
     ZERO,
     Mat,
@@ -480,6 +480,12 @@ def _growth(seen: Walks) -> float:
     if np.count_nonzero(shown) < 3:
         return 0.0
     return float(np.polyfit(np.log(far[shown]), np.log(gaps[shown]), 1)[0])
+
+
+@lru_cache(maxsize=64)
+def decision_on(nameless: NamelessProblem, *, mend: bool) -> Decision | None:
+    """As :func:`decide`, kept for clusters that differ in names only, and for files read twice."""
+    return decide(nameless.problem, mend=mend)
 
 
 def decide(problem: ClusterProblem, *, mend: bool = True) -> Decision | None:

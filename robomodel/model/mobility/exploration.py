@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -77,31 +77,47 @@ def sample(problem: ClusterProblem) -> ClosedConfigurations:
 
 def explore(problem: ClusterProblem) -> ClosedConfigurations:
     """As :func:`sample`, kept for clusters that differ in names only (left and right legs)."""
-    geometry = problem.geometry
-    nameless = Geometry(
-        geometry.links,
-        tuple(replace(loop, name="") for loop in geometry.loops),
-        tuple(replace(coupling, name="") for coupling in geometry.linear),
-    )
-    columns = tuple(replace(column, label="", joint="") for column in problem.columns)
     try:
-        start = tuple(problem.start.tolist())
-        return _explored(nameless, columns, start, problem.tolerance, problem.rank)
+        return _explored(NamelessProblem.of(problem))
     except ClusterError:
         sample(problem)  # raises the error with names and places
         raise
 
 
+@dataclass(frozen=True, slots=True)
+class NamelessProblem:
+    """A cluster's problem without names and places, by which results are kept."""
+
+    geometry: Geometry
+    columns: tuple[SpanningColumn, ...]
+    start: tuple[float, ...]
+    tolerance: ClosureTolerance
+    rank: int | None
+
+    @staticmethod
+    def of(problem: ClusterProblem) -> NamelessProblem:
+        """That of a problem."""
+        geometry = Geometry(
+            problem.geometry.links,
+            tuple(replace(loop, name="") for loop in problem.geometry.loops),
+            tuple(replace(coupling, name="") for coupling in problem.geometry.linear),
+        )
+        columns = tuple(replace(column, label="", joint="") for column in problem.columns)
+        start = tuple(problem.start.tolist())
+        return NamelessProblem(geometry, columns, start, problem.tolerance, problem.rank)
+
+    @property
+    def problem(self) -> ClusterProblem:
+        """The problem."""
+        at = np.array(self.start)
+        return ClusterProblem(
+            "", self.geometry, self.columns, (NOWHERE,), (), at, self.tolerance, self.rank
+        )
+
+
 @lru_cache(maxsize=64)
-def _explored(
-    geometry: Geometry,
-    columns: tuple[SpanningColumn, ...],
-    start: tuple[float, ...],
-    tolerance: ClosureTolerance,
-    rank: int | None,
-) -> ClosedConfigurations:
-    at = np.array(start)
-    return sample(ClusterProblem("", geometry, columns, (NOWHERE,), (), at, tolerance, rank))
+def _explored(nameless: NamelessProblem) -> ClosedConfigurations:
+    return sample(nameless.problem)
 
 
 def _not_closing(
