@@ -254,6 +254,28 @@ def test_followers_move_what_would_be_displaced() -> None:
     assert in_mujoco(model, followers=False).neq == 0
 
 
+def test_what_is_followed_ends_where_its_polynomial_does() -> None:
+    """URDF's line stands for a parabola between the limits that it writes, within what is said."""
+    bend = '<polynomial joint="r" of="l" coefficients="0.1 -1.0 0.02"/>'
+    model = rm.load(
+        robot(
+            link("left"), link("right"),
+            joint("l", "base", "left", axis="0 1 0"),
+            joint("r", "base", "right", "0.2 0 0", axis="0 1 0"),
+            f'<coupling name="tie">{bend}</coupling>',
+        )
+    )  # fmt: skip
+    stream = io.StringIO()
+    rm.write_urdf(model, stream, approximate=True)
+    tree = rm.load(stream.getvalue())
+    x = np.linspace(tree.joints[0].lower, tree.joints[0].upper, 41)
+    y = np.ravel(tree.joint_positions(x[:, None])["r"])
+    (note,) = (x for x in written_tree(model, TreeOptions(tendons=False)).notes if "follows" in x)
+    said = float(note.split("within ")[1].split()[0]) / 1e3
+    assert "rad, its limits" in note
+    assert 0.3 * said < np.max(np.abs(y - (0.1 - x + 0.02 * x**2))) < 1.03 * said
+
+
 @pytest.mark.slow
 def test_what_no_tree_can_do_is_said() -> None:
     """Never worse than the lumped tree, of which a warning says that it will not do."""

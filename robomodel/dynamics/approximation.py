@@ -178,7 +178,7 @@ class WrittenTree:
         notes += [note for each in self.clusters if (note := self._locked(each))]
         notes += [
             f"'{joints[each.body].name}' follows '{joints[each.driver].name}' by a polynomial, "
-            f"within {1e3 * each.error:.2g} m{joints[each.body].units.position}"
+            f"within {1e3 * each.error:.2g} m{joints[each.body].units.position}{self._ends(each)}"
             for each in self.followers
         ]
         if self.range and self.kind != "exact":
@@ -187,6 +187,12 @@ class WrittenTree:
         if self.kind == "fitted":
             notes.append("inertias are fitted to the robot's motion; they are not the links' own")
         return (*notes, self.verdict)
+
+    def _ends(self, follower: Follower) -> str:
+        """Where a polynomial that is not exact ends, and with it the range of what it follows."""
+        ends = polynomial_ends(self.view, self.clusters, follower)
+        unit = self.view.joints[follower.driver].units.position
+        return "" if ends is None else f" from {ends[0]:.3g} to {ends[1]:.3g} {unit}, its limits"
 
     def _locked(self, tree: ClusterTree) -> str:
         """Which bodies of a cluster are locked, and how far this displaces links, in words."""
@@ -279,7 +285,7 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> WrittenTree:
     fits, others = (exact_states(view, at, trees, check=x) for x in (False, True))
     written = replace(written, clusters=trees, followers=followers,
                       lumped=tree_errors(lumped, others.on(at)))  # fmt: skip
-    description = _following(view, description, followers, options.tendons)
+    description = _following(view, description, trees, options.tendons)
     follow = _fitted(written, description, fits, others)
     if follow and not loops:
         return _noted(follow)
@@ -299,6 +305,18 @@ def _fitted(
     except np.linalg.LinAlgError:
         return None
     return replace(written, model=tree, kind="fitted", errors=errors)
+
+
+def polynomial_ends(
+    view: Model, trees: Sequence[ClusterTree], follower: Follower
+) -> tuple[float, float] | None:
+    """The positions of its driver between which a follower's polynomial holds; None: all."""
+    if follower.error <= SAME:
+        return None
+    tree = next(each for each in trees if follower.driver in each.bodies)
+    link = tree.cluster.geometry.links[tree.cluster.bodies.index(follower.driver)]
+    at = tree.positions[:, link.q]
+    return float(np.min(at)), float(np.max(at))
 
 
 def _better(one: WrittenTree, other: WrittenTree | None) -> WrittenTree:
@@ -329,15 +347,22 @@ def _lumped(view: Model, tendons: bool, *, rotors: bool = False) -> Description:
 
 
 def _following(
-    view: Model, description: Description, followers: Sequence[Follower], tendons: bool
+    view: Model, description: Description, trees: Sequence[ClusterTree], tendons: bool
 ) -> Description:
-    """The tree with joints that follow others by polynomials, or as URDF's mimics do."""
+    """The tree with joints that follow others by polynomials, or as URDF's mimics do.
+
+    What they follow has the limits between which the polynomials hold.
+    """
     joints = {joint.name: joint for joint in description.joints}
     filed = {joint.name: joint for joint in view.description.joints}
     at = view.joint_positions(view.neutral())
     couplings = list(description.couplings)
-    for each in followers:
+    for each in (follower for tree in trees for follower in tree.followers):
         name, driver = view.joints[each.body].name, view.joints[each.driver].name
+        if (ends := polynomial_ends(view, trees, each)) is not None:
+            limits = joints[driver].limits
+            low, high = max(limits.lower, ends[0]), min(limits.upper, ends[1])
+            joints[driver] = _ending(joints[driver], replace(limits, lower=low, upper=high))
         free = replace(
             filed[name], mimic=None, independent=False, armature=0.0, initial=float(at[name]),
             damping=0.0, friction=0.0, stiffness=0.0, deadband=0.0, motor=None, rotor=None,
