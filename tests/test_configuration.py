@@ -661,6 +661,17 @@ def test_a_spherical_cluster_of_many_rows_is_solved_exactly() -> None:
         assert np.linalg.eigvalsh(m)[0] > 0
 
 
+def test_what_stays_beside_a_joint_out_of_reach_is_named() -> None:
+    five_bar = robot(
+        *map(link, "abcd"),
+        joint("left", "base", "a", mark=True), joint("right", "base", "b", "1 0 0", mark=True),
+        joint("c", "a", "c", "0.3 0.5 0"), joint("d", "b", "d", "-0.3 0.5 0"),
+        loop("tip", "revolute", "c", "d", "0.2 0.4 0", "-0.2 0.4 0"),
+    )  # fmt: skip
+    with pytest.raises(rm.ClosureError, match=r"while 'right' stays; rm\.inverse_kinematics also"):
+        rm.load(five_bar).configuration({"left": 3.0})
+
+
 @pytest.mark.parametrize(("robot", "joint"), [("five_bar", "J3"), ("parallel_ankle", "roll")])
 def test_draws_are_within_narrow_limits_of_dependent_joints(robot: str, joint: str) -> None:
     neutral = rm.robots.load(robot)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
-from robomodel.errors import ClosureError, UnknownNameError, did_you_mean
+from robomodel.errors import ClosureError, UnknownNameError, did_you_mean, few
 from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration, common_batch
 from robomodel.model.closure import Held, Joints, ToNearest
@@ -38,6 +38,7 @@ from robomodel.model.configurations.following import (
 from robomodel.model.configurations.functions import CLOSED_EVERY
 from robomodel.model.elements import (
     Cluster,
+    columns_of,
     independent_rates,
     joint_slices,
     quaternions,
@@ -398,10 +399,17 @@ def _out_of_reach(
         wanted.append(f"'{model.joints[body].name}' = {_number(value)}")
         reached.append(_number(x))
     verb = "is" if len(wanted) == 1 else "are"
-    return (
+    text = (
         f"{', '.join(wanted)} {verb} out of reach: {', '.join(reached)} at the nearest on the way "
         f"from the guess, {end}"
     )
+    columns = columns_of(model, cluster)
+    names = {model.joints[body].name for body in named}
+    held = [columns[i] for i in goal.columns if columns[i].joint not in names]
+    if held:
+        stay = f"{few([each.label for each in held])} {'stays' if len(held) == 1 else 'stay'}"
+        text += f" while {stay}; rm.inverse_kinematics also moves what is not named"
+    return text
 
 
 def _limit_met(model: Model, cluster: Cluster, q: Array) -> str:
