@@ -9,7 +9,7 @@ import pytest
 from agreement import close
 from cases import few
 from linkage_family import FAMILY, instance
-from texts import joint, link, loop, robot
+from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.model.closure import close as closed
@@ -81,6 +81,33 @@ def test_linkages_have_the_mobility_that_was_meant(name: str, noise: float) -> N
 @pytest.mark.parametrize("name", FAMILY)
 def test_all_linkages_have_the_mobility_that_was_meant(name: str, noise: float) -> None:
     check(name, 1, noise)
+
+
+@pytest.mark.parametrize("follows", ["neither", "rotor", "joint"])
+@pytest.mark.parametrize("marks", [(None, None), (True, None), (False, True)])
+def test_geared_rotors_take_no_freedom(
+    follows: str, marks: tuple[bool | None, bool | None]
+) -> None:
+    """An arm on a four-bar's crank, each with a rotor: two freedoms, whoever follows whom."""
+    arm, crank = (
+        f'<mimic joint="{name}" multiplier="6"/>' if follows == "rotor" else ""
+        for name in ("j_arm", "j_crank")
+    )
+    reverse = '<mimic joint="arm_rotor" multiplier="0.25"/>' if follows == "joint" else ""
+    text = four_bar(
+        link("arm"), joint("j_arm", "crank", "arm", "0.2 0 0", more=reverse),
+        link("rotor"), joint("arm_rotor", "crank", "rotor", more=arm),
+        link("rotor2"), joint("crank_rotor", "base", "rotor2", more=crank),
+        "" if arm or reverse else coupling("arm_gear", {"arm_rotor": 1.0, "j_arm": -6.0}),
+        "" if crank else coupling("crank_gear", {"crank_rotor": 1.0, "j_crank": -6.0}),
+        marks=(marks[0], None, marks[1]),
+    )  # fmt: skip
+    model = loaded(text)
+    assert model is not None
+    assert model.nv == 2
+    q = model.random_configuration(0)
+    assert np.linalg.matrix_rank(model.constraint_jacobian(q)) == 2
+    assert np.max(np.abs(model.residual(q))) < 1e-12
 
 
 def test_a_shaft_in_two_bearings_moves_as_in_one() -> None:
