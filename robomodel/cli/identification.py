@@ -110,7 +110,7 @@ def identify(
             that a fit has not used.
     """
     if what == (log is not None):
-        raise UserError("give a log, or --what to list what forces can tell")
+        raise UserError("give a log, or --what to list what forces can identify")
     reading = {name: options.pop(name) for name in READING.split()}
     reading["rename"] = dict(map(_renaming, rename or ()))
     if predict:
@@ -223,7 +223,7 @@ def _base_document(model: Model, base: BaseParameters, forces: str) -> Document:
         Section("Never: without effect on any force", [Bullets(by_owner(base.never))]),
     ]
     summary = (
-        f"forces tell {base.rank} combinations of {len(base.parameters)} parameters "
+        f"forces identify {base.rank} combinations of {len(base.parameters)} parameters "
         f"(gap {base.gap.ratio:.0e})"
     )
     return Document(model.name, summary, sections, data)
@@ -279,7 +279,7 @@ def calibrate(
         --what: Print what could be told by encoders, without readings.
     """
     if what == (readings is not None):
-        raise UserError("give readings, or --what to list what they could tell")
+        raise UserError("give readings, or --what to list what they could determine")
     form = None if output is None else form_of(output)
     model = robot.load()
     names = _free(model, free or [])
@@ -344,11 +344,13 @@ def _calibrated(
     together = [", ".join(group) for group in fit.unknown]
     sums = [f"{each}: only together" if ", " in each else each for each in together]
     told = [name for name in fit.names if name not in lost]
-    unknown = Section("What the readings cannot tell better than the file", [Bullets(sums)])
+    unknown = Section("What the readings do not determine better than the file", [Bullets(sums)])
     data: dict[str, Any] = {"robot": model.name, "unknown": fit.unknown, "unused": unused}
     if what:
         data["parameters"] = [{"name": name, "told": name not in lost} for name in fit.names]
-        summary = f"encoders at {len(labels)} joints tell {len(told)} of {len(fit.names)} by itself"
+        summary = (
+            f"encoders at {len(labels)} joints determine {len(told)} of {len(fit.names)} by itself"
+        )
         sections = [Section("By themselves", [Bullets(told)]), unknown]
         return Document(model.name, summary, sections, data)
     rows, entries = [], []
@@ -370,7 +372,7 @@ def _calibrated(
         ),
         Section("Columns that were not used", [Bullets(list(unused))]),
     ]
-    summary = f"{len(fit.q)} configurations tell {len(told)} of {len(fit.names)} parameters"
+    summary = f"{len(fit.q)} configurations determine {len(told)} of {len(fit.names)} parameters"
     return Document(model.name, summary, sections, data)
 
 

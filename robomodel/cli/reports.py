@@ -144,7 +144,7 @@ def armature(
         raise UserError("--mjcf and --drake need --output: where that file is written")
     if file is None and output is not None and output.suffix.lower() in SUFFIXES:
         raise UserError(
-            f"{output}: what is printed makes no robot file; --mjcf FILE or --drake FILE says "
+            f"{output}: the printed result is no robot file; --mjcf FILE or --drake FILE says "
             "which one to write armatures into"
         )
     model = robot.load()

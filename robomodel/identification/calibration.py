@@ -377,8 +377,8 @@ class _Problem:
         left, by_q, by_p = self._linearized(q, p, np.ones_like(self.readings.values))
         if self._projected(left, by_q, by_p).redundancy <= 0:
             raise ValueError(
-                f"readings of a sample ({left.shape[1]}) that are no more than the freedoms that "
-                f"they depend on tell nothing of parameters; give those of more joints, or frames "
+                f"a sample has {left.shape[1]} readings, no more than the freedoms they depend "
+                f"on, so they determine no parameters; give readings of more joints, or frames "
                 f"(parameters: {few(self.names)})"
             )
 

@@ -271,7 +271,7 @@ def _scalars(
             nominal[i] = UNKNOWN * force / np.linalg.norm(column)
         places.append(i)
     if idle:
-        notes.append(f"were never felt, and stay zero: {few(idle)}")
+        notes.append(f"do not affect the recorded motion, and stay zero: {few(idle)}")
     return np.array(places, dtype=int)
 
 

@@ -680,8 +680,8 @@ def gap_notes(names: Sequence[str], measured: Array, filtered: bool) -> list[str
     ]
     if not some:
         return []
-    restart = "; filters start anew after each gap" if filtered else ""
-    return [f"forces are missing in so many of {len(measured)} samples{restart}: {few(some)}"]
+    restart = "; filters restart after each gap" if filtered else ""
+    return [f"forces are missing in some of {len(measured)} samples{restart}: {few(some)}"]
 
 
 def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:

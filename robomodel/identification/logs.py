@@ -620,7 +620,7 @@ def _csv(path: Path) -> _Table:
             if len(header) == 1 and (other := re.search(r"[;\t|]", header[0])):
                 raise wrong(1, f"columns are separated by {other[0]!r}; write commas")
             if (twice := _repeated(header)) is not None:
-                raise wrong(1, f"column '{twice}' stands twice")
+                raise wrong(1, f"column '{twice}' is given twice")
             for row in reader:
                 if not row:
                     continue

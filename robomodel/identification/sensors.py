@@ -401,7 +401,7 @@ def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
     joints = [_joint(model, name) for name in names]
     nq, nv = sum(each[1] for each in joints), sum(len(each[2]) for each in joints)
     if len(set(names)) < len(names):
-        raise ValueError(f"encoders: a joint stands twice in {names}")
+        raise ValueError(f"encoders: a joint is given twice in {names}")
     if nv != model.nv:
         raise ValueError(
             f"encoders have {nv} velocities, and the robot moves with nv = {model.nv}; each of its "

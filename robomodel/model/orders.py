@@ -198,7 +198,7 @@ def _part(model: Model, library: Library, body: int, slots: dict[str, Slot]) -> 
         if node.parent != WORLD:
             raise ValueError(
                 f"the floating joint '{name}' stands on '{model.joints[body].parent}', and Drake "
-                "counts free bodies from the world: their positions are no joint's of ours"
+                "counts free bodies from the world: their positions belong to no joint here"
             )
         return JointOrder(body, (*q[4:], *_xyzw(q[:4])), v, "placed", "both")
     if isinstance(joint, Screw) and library == "MuJoCo":

@@ -228,7 +228,7 @@ def _tell_unsolved(model: Model, residual: Array, limit: float) -> None:
             RuntimeWarning(
                 f"the contacts of {bad} of {residual[..., 0].size} motions of '{model.name}' are "
                 f"not solved to {limit:g} in every step (worst {np.nanmax(residual):.1g}); "
-                "details=True tells which"
+                "details=True says which"
             )
         )
 

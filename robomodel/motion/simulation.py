@@ -262,7 +262,7 @@ class Simulation:
             warn(
                 RuntimeWarning(
                     f"contacts of '{self.model.name}' are not solved to {limit:g} in every step: "
-                    "contact_residual tells of which robots"
+                    "contact_residual says of which robots"
                 )
             )
 

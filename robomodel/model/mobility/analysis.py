@@ -322,8 +322,8 @@ def rows_that_open(
         if worst > problem.tolerance.gap / problem.scale:
             suspicions.append(
                 (
-                    "holds to first order only: taken to the letter, it leaves its cluster stuck "
-                    "where it is. Its conditions that say so are left out; they open by "
+                    "holds to first order only: taken exactly, it leaves its cluster no motion "
+                    "at all. Its conditions that prevent motion are left out; they open by "
                     f"{worst:.2g} of the cluster's size ({problem.scale:.2g} m) when it moves by "
                     f"{PERTURBATION:g}; say what the joint leaves free with a loop of another type",
                     source,

@@ -117,10 +117,10 @@ def words(problem: ClusterProblem, decision: Decision) -> str:
         )
     if decision.letter is not None:
         return (
-            f"has mobility {mobility - 1} to the letter, {mobility} if its loops ({names}) may "
+            f"has mobility {mobility - 1} exactly, {mobility} if its loops ({names}) may "
             f"open by {decision.gap:.2g} of the cluster's size "
-            f"({1e3 * decision.gap * problem.scale:.2g} mm) within 0.3 rad: taken as {mobility}, "
-            "its conditions are met as well as they can be"
+            f"({1e3 * decision.gap * problem.scale:.2g} mm) within 0.3 rad. It is taken as "
+            f"{mobility}, with its conditions met as well as they can be"
         )
     if decision.opens is not None:
         return (

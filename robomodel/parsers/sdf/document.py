@@ -305,7 +305,7 @@ class Library:
             )
         if package is None and place is None:
             raise refused(
-                "cannot be included, for a text has no folder; save it as a file, beside what it "
+                "cannot be included, as a text has no folder; save it as a file, beside what it "
                 "includes, and load that"
             )
         if not parts or "\0" in rest or "\\" in rest or rest.startswith("/") or ".." in parts:

@@ -134,7 +134,7 @@ def read_linked(
         raise document.error(element, f'<{shown(element)}> needs a {tag} link: <{tag} link="..."/>')
     if part.get("link") is None and part.get("name") is not None:
         document.warn_at(
-            part, f"the link stands in 'name'; write <{shown(part)} link=...>", "name of a link"
+            part, f"the link is given in 'name'; write <{shown(part)} link=...>", "name of a link"
         )
         return document.text(part, "name")
     document.expect(part, _LINK)

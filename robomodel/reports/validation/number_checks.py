@@ -641,7 +641,7 @@ def _rotor_masses(context: CheckContext, rotor: GearedRotor) -> Iterator[Finding
             rotor.source,
             f"the rotor weighs {rotor.mass:.4g} kg, '{model.bodies[parent].name}', which carries "
             f"it, {model.bodies[parent].mass:.4g} kg",
-            "a rotor is what spins, not the whole motor; a mass that is in the link already is "
+            "the rotor is the spinning part, not the whole motor; mass already in the link is "
             "counted twice",
             rotor.mass,
             "kg",
