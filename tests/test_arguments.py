@@ -301,6 +301,8 @@ def test_an_open_loop_warns_once() -> None:
             rm.rnea(model, open_loop, [0.0], [0.0], check=True)
         rm.rnea(rm.robots.load("puma560"), *np.zeros((3, 6)))  # no loops
         rm.bias_force(model, np.zeros((0, model.nq)), np.zeros((0, 1)))
+        with np.errstate(all="ignore"):
+            rm.gravity_force(model, q * math.nan)  # is not open
     for count, (call, inputs) in enumerate(((rm.rnea, 3), (rm.aba, 3))):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -788,9 +788,12 @@ def _warn_of_open_loops(
     seen = model.derived.setdefault((_warn_of_open_loops, *(parameters or ())), set())
     if algorithm in seen or len(seen) == len(ALGORITHMS) or not q.size:
         return
+    first = q.reshape(-1, q.shape[-1])[0]
+    if not np.isfinite(first).all():
+        return
     seen.add(algorithm)
     at = parameterized(model, parameters) if parameters else model
-    for fault in loop_faults(at, q.reshape(-1, q.shape[-1])[0], OPEN):
+    for fault in loop_faults(at, first, OPEN):
         seen.update(ALGORITHMS)
         text = (
             f"{fault.message}: at this q results are not those of '{model.name}', whose loops are "
