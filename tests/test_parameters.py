@@ -309,6 +309,10 @@ def test_wrong_arguments() -> None:
         rm.with_parameters(model, {"link1.Iyx": 1.0})
     with pytest.raises(KeyError, match=r"no parameter 'joint9.damping'"):
         p["joint9.damping"]
+    with pytest.raises(
+        KeyError, match=r"ratios are coefficients of couplings: '[\w]+\.knee_link_joint'"
+    ):
+        rm.with_parameters(rm.robots.load("belt_leg"), {"knee_link_joint.ratio": 3.0})
     with pytest.raises(ValueError, match="values needs 39 numbers"):
         rm.with_parameters(model, [1.0])
     with pytest.raises(ValueError, match=r"'link1.mx' is nan, which is not finite"):

@@ -420,7 +420,16 @@ def warn_of_rows(results: Any, arguments: Sequence[Array]) -> None:
 def check_parameters(model: Model, names: Iterable[str]) -> None:
     """Raises UnknownNameError, with suggestions, for names that are no parameters'."""
     listed = parameters(model, geometry=True).names
-    check_names(names, listed, "no parameter ", error=UnknownNameError)
+    for name in names:
+        joint = name.removesuffix(".ratio")
+        if joint != name and name not in listed:
+            ratios = [f"{coupling.name}.{joint}" for coupling in model.couplings]
+            ratios = [each for each in ratios if each in listed]
+            if ratios:
+                raise UnknownNameError(
+                    f"no parameter '{name}'; ratios are coefficients of couplings: {few(ratios)}"
+                )
+        check_names([name], listed, "no parameter ", error=UnknownNameError)
 
 
 def _number(name: str, value: float) -> float:
