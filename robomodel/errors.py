@@ -1,4 +1,4 @@
-"""Errors and warnings: where in the file, what is wrong, what to do."""
+"""Errors and warnings: the location in the file, the fault, and the remedy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where an element of a description stands: file (or ``<text>``), line and element name."""
+    """The location of an element of a description: file (or ``<text>``), line and name."""
 
     file: str = "<description>"
     line: int | None = None
@@ -43,7 +43,7 @@ class DescriptionError(ValueError):
     Attributes:
         message: What is wrong and what to do.
         file: The file, or ``<text>`` for a description without a file.
-        line: The line of the element, counted from 1; None where there is none.
+        line: The line of the element, counted from 1; None if it has none.
         element: The element, as in ``joint 'knee'``.
         description: What :func:`robomodel.load` has read, if that can be read but not built.
     """
@@ -64,7 +64,7 @@ class DescriptionError(ValueError):
 
     @property
     def line(self) -> int | None:
-        """The line of the element, counted from 1; None where there is none."""
+        """The line of the element, counted from 1; None if it has none."""
         return self.source.line
 
     @property
@@ -139,7 +139,7 @@ def check_names(
 
 
 def as_names(names: str | Iterable[str], what: str) -> tuple[str, ...]:
-    """Names as a tuple; a single one need not be in a list. TypeError for what is no name."""
+    """Names as a tuple; a single one need not be in a list. Raises TypeError for other types."""
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, Iterable):
@@ -200,7 +200,7 @@ _SYNONYMS = {  # what other formats and catalogues call it
 
 
 def as_real(value: SupportsFloat, what: str) -> float:
-    """A number as a float, finite or not; TypeError in words for what is none, or several."""
+    """A number as a float, finite or not; raises TypeError for anything else."""
     several = getattr(value, "shape", ()) != ()
     if several or not isinstance(value, SupportsFloat) or isinstance(value, str):
         raise TypeError(f"{what} must be a number, got {value!r}")
@@ -208,7 +208,7 @@ def as_real(value: SupportsFloat, what: str) -> float:
 
 
 def as_flag(value: object, what: str) -> bool:
-    """True or False; TypeError in words for what is neither."""
+    """True or False; raises TypeError for anything else."""
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if isinstance(value, bool) or (kind == "b" and getattr(value, "shape", None) == ()):
         return bool(value)
@@ -216,7 +216,7 @@ def as_flag(value: object, what: str) -> bool:
 
 
 def no_model(value: object) -> TypeError:
-    """The error where an argument should be a model and is not."""
+    """The error to raise if an argument should be a model and is not."""
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
         text = repr(path[:60])
@@ -241,9 +241,9 @@ def check_positional(name: str, signature: inspect.Signature, arguments: Sequenc
 
 
 class Named(dict[str, T]):
-    """Values by name; a name that is missing raises an UnknownNameError with the nearest one.
+    """Values by name; a missing name raises an UnknownNameError with the nearest one.
 
-    ``what``: what the names are of, as in "joint".
+    ``what``: the kind of names, such as "joint".
     """
 
     def __init__(self, values: Mapping[str, T], what: str) -> None:
@@ -295,7 +295,7 @@ FUNCTIONS = {
     "load": "load load_model from_urdf load_urdf from_xml_path buildmodelfromurdf "
     "build_model_from_urdf from_mjcf loadurdf",
 }
-"""Functions of :mod:`robomodel`, and how other libraries call them."""
+"""Functions of :mod:`robomodel`, and their names in other libraries."""
 
 METHODS = {
     "neutral": "neutral neutral_configuration home zero_configuration qpos0",
@@ -313,11 +313,11 @@ METHODS = {
     "nq": "nq num_q n_q",
     "nv": "nv ndof n_dof num_dofs dof n_dofs num_v n_v",
 }
-"""Methods and attributes of a model, likewise."""
+"""Methods and attributes of a model, in the same form."""
 
 
 def instead(name: str, valid: Iterable[str]) -> str:
-    """What to write for a name that the package, or a model, does not have; nothing if unknown."""
+    """What to write for a name that the package, or a model, does not have; else empty."""
     word = name.lower()
     if word.startswith("_"):
         return ""  # asked for by NumPy, pickle or copy
@@ -330,7 +330,7 @@ def instead(name: str, valid: Iterable[str]) -> str:
 
 
 def few(names: Sequence[str], most: int = 4) -> str:
-    """Names one after the other, the first few of many, and how many more there are."""
+    """The first few names of many, and the number of the others."""
     shown = ", ".join(f"'{name}'" for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
@@ -390,7 +390,7 @@ _NAMED = 4
 
 
 def _beside(source: Source, first: Source) -> str:
-    """A place in as few words as suffice beside another one."""
+    """A location in as few words as needed beside another one."""
     if source.line is None:
         return source.element
     line = f"line {source.line}" if source.file == first.file else f"{source.file}:{source.line}"
@@ -398,16 +398,16 @@ def _beside(source: Source, first: Source) -> str:
 
 
 def warn_at(message: str, source: Source, *, strict: bool) -> None:
-    """Warn of something suspicious at ``source``; under ``strict``, refuse it."""
+    """Warn of something suspicious at ``source``; raise it if ``strict``."""
     if strict:
         raise DescriptionError(message, source)
     warn(DescriptionWarning(message, source))
 
 
 def warn(warning: Warning) -> None:
-    """Warn, and point at the line that called robomodel, however deep in the package this arises.
+    """Warn with the location of the line that called robomodel.
 
-    So Python's warning filters and tracebacks name the user's code.
+    Python's warning filters and tracebacks then name the user's code.
     """
     level = 1
     frame = sys._getframe()

@@ -1,9 +1,9 @@
-"""Files that belong to a robot, opened as what comes from anyone: plain, in their folder, bounded.
+"""Files that belong to a robot, opened as untrusted: plain files, in their folder, of bounded size.
 
-Whatever a description names goes through :func:`contents`: files that it includes, and its meshes.
-A robot's file and its extensions, which the user names, go through :func:`named`. What
-``package://NAME`` and ``model://NAME`` mean is looked up only where the user asks for it
-(:class:`Resources`): in folders, or in those of ROS's and Gazebo's environment variables.
+Files to which a description refers, included files and meshes, are read by :func:`contents`. A
+robot's file and its extensions, which the user names, are read by :func:`named`. The folders of
+``package://NAME`` and ``model://NAME`` are resolved only as the user asks (:class:`Resources`): in
+folders, or in those of ROS's and Gazebo's environment variables.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pathlib import Path
 from robomodel.errors import DescriptionError, Source
 
 LFS = b"version https://git-lfs.github.com/spec"
-"""How a pointer of Git LFS begins, which stands in a checkout for a file that was not fetched."""
+"""First bytes of a Git LFS pointer, which a checkout contains for a file not fetched."""
 LFS_POINTER = "a pointer of Git LFS instead of the file; fetch it by 'git lfs pull'"
 MAX_MESH_BYTES = 128 * 2**20
-"""The largest mesh that is read; public repositories hold files up to 100 MB."""
+"""Limit of the size of a mesh; public repositories contain files up to 100 MB."""
 MAX_ALL_BYTES = 2**30
-"""The most that is read of all meshes of a robot together."""
+"""Limit of the total size of the meshes of a robot."""
 MAX_CLIMB = 4
-"""How many folders up from a file's own a path in it may lead: packages write ``../../meshes``."""
+"""Number of folders that a path may lead up: packages write ``../../meshes``."""
 MAX_FILES = 10_000
-"""The most meshes that are read of a robot, repeated ones counted each time."""
+"""Limit of the number of meshes of a robot, repeated ones counted each time."""
 
 _FLAGS = os.O_RDONLY
 for _name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"):  # a pipe is told by opening it, not waited for
@@ -37,13 +37,13 @@ for _name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"):  # a pipe is told by openin
 
 @dataclass(slots=True)
 class Allowance:
-    """How much may still be read of the files that one robot names."""
+    """The number and size of files that may still be read for one robot."""
 
     bytes: int = MAX_ALL_BYTES
     files: int = MAX_FILES
 
     def spend(self, size: int, what: str, source: Source) -> None:
-        """Take a file of this size off; refuse one too many."""
+        """Subtract a file of this size; raises if the limits are exceeded."""
         self.bytes -= size
         self.files -= 1
         if self.bytes < 0 or self.files < 0:
@@ -57,10 +57,10 @@ class Allowance:
 def contents(
     path: str, what: str, source: Source, *, most: int, within: Iterable[str] = ()
 ) -> bytes:
-    """All of a plain file; ``what`` and ``source`` are for the errors.
+    """The content of a plain file; ``what`` and ``source`` are for the errors.
 
-    ``within``: folders of which it must be in one, symbolic links followed; none: anywhere.
-    Raises FileNotFoundError if it is not there, else DescriptionError.
+    ``within``: folders of which one must contain it, symbolic links followed; empty: anywhere.
+    Raises FileNotFoundError if it does not exist, else DescriptionError.
     """
     folders = tuple(within)
     try:
@@ -84,9 +84,9 @@ def contents(
 
 
 def named(path: str, most: int) -> bytes:
-    """All of a file that the user names, or one byte more than ``most``; or what is piped into it.
+    """The content of a file or pipe that the user names, or one byte more than ``most``.
 
-    Raises OSError as open() does, and DescriptionError for what has no end, or no writer.
+    Raises OSError as open() does, and DescriptionError for endless files or pipes without a writer.
     """
     data = _read(path, most, pipes=True)
     if data is None and os.path.isdir(path):
@@ -99,7 +99,7 @@ def named(path: str, most: int) -> bytes:
 
 
 def climb_of(path: str) -> int:
-    """How many folders up a relative path leads."""
+    """The number of folders that a relative path leads up."""
     return os.path.normpath(path).split(os.sep).count(os.pardir)
 
 
@@ -143,12 +143,12 @@ def _read(path: str, most: int, *, pipes: bool = False) -> bytes | None:
 
 
 def is_no_file(path: str) -> bool:
-    """A terminal or a pipe."""
+    """Whether a path is a terminal or a pipe."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 
 def folder_of(path: str) -> str:
-    """The folder that a file is to be written in; it has to exist."""
+    """The folder in which a file is to be written, which must exist."""
     folder = os.path.dirname(path)
     if folder and not os.path.isdir(folder):
         raise FileNotFoundError(f"'{path}' cannot be written: there is no folder '{folder}'")
@@ -156,7 +156,7 @@ def folder_of(path: str) -> str:
 
 
 def replace_file(path: str, text: str) -> None:
-    """Write a file as a whole: nobody ever sees half of it, and a failure leaves the old one."""
+    """Write a file atomically: readers see the old or the new file, also after a failure."""
     if is_no_file(path):
         with open(path, "w", encoding="utf-8") as stream:
             stream.write(text)
@@ -178,7 +178,7 @@ def replace_file(path: str, text: str) -> None:
 
 
 VARIABLES = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", "GZ_SIM_RESOURCE_PATH")
-"""The environment variables that may be named, each a list of folders."""
+"""Environment variables that may be named, each a list of folders."""
 
 SCHEMES = ("package", "model")
 
@@ -223,7 +223,7 @@ class Resources:
         return Resources(packages, tuple(folders))
 
     def find(self, name: str) -> Path | None:
-        """The folder of a package, if there is one."""
+        """The folder of a package; None if it is not found."""
         if name in ("", ".", "..") or "\0" in name or os.sep in name:
             return None
         if name in self.packages:
@@ -250,7 +250,7 @@ def _folder(path: Folder) -> Path:
 
 
 def _variable(name: str) -> list[Path]:
-    """The folders of an environment variable that are there."""
+    """The existing folders of an environment variable."""
     if (value := os.environ.get(name)) is None:
         raise ValueError(f"resources: the environment has no {name}; source ROS's setup, or name")
     entries = (Path(os.path.abspath(entry)) for entry in value.split(os.pathsep) if entry)
@@ -281,6 +281,6 @@ def _below(folder: Path, name: str) -> Iterable[Path]:
 
 
 def package_path(uri: str) -> tuple[str, str] | None:
-    """The package and the path in it that a URI names; None for other names."""
+    """The package and the path in it of a URI; None for other names."""
     match = _URI.fullmatch(uri)
     return (match[1], match[2]) if match else None

@@ -37,15 +37,15 @@ def load(
 ) -> Model:
     """Load a robot: a URDF, URDF+, SDF, MJCF or USD file, its text, an open file, or an object.
 
-    Reads the named files only, layers of USD files from beside them, and meshes where
-    ``inertia_from`` needs them. What is suspicious is a :class:`robomodel.DescriptionWarning`.
+    Reads only the given files, the layers of USD files from beside them, and meshes if
+    ``inertia_from`` needs them. Suspicious content gives a :class:`robomodel.DescriptionWarning`.
 
     Args:
         source: The file's path, its text, an open file, or an object of urchin, urdfpy or yourdfpy,
-            which is read as its file would be, as far as it kept that (loops, couplings and
-            transmissions: urchin and urdfpy; independent joints: none of them). A name as
-            "go1_description", where no file has it, is that of a module of the package
-            robot_descriptions, which downloads the robot's files if need be.
+            which is read as far as it keeps its file (loops, couplings and transmissions: urchin
+            and urdfpy; independent joints: none of them). A name such as "go1_description" that is
+            no file is a module of the package robot_descriptions, which downloads the robot's files
+            if needed.
         extend: One further source, or a list of them, whose rotors, loops, couplings and joint
             attributes are merged into the robot, so that a stock file stays untouched: new links,
             joints, loops, couplings, springs and transmissions are added. Where the robot has the
@@ -54,24 +54,25 @@ def load(
             independence, a ``<link>`` its inertial.
         floating_base: True adds a free joint above the root link, False fixes a root that floats,
             None follows the file.
-        independent: The joint, or joints, that shall be the independent coordinates of their
-            clusters, by name, overriding the file.
+        independent: The joint, or joints, by name, that are to be the independent coordinates of
+            their clusters, overriding the file.
         rotors: The rotors of joints by name, as in ``{"*_hip_joint": rm.Rotor(inertia=6e-5,
             ratio=9)}``; a ``*`` stands for any text, and such a name for joints of one degree of
             freedom.
         xacro: Arguments of a xacro file, by name. A file whose name ends in ``.xacro``, or any if
-            arguments are given, is expanded by the package xacro, which means to run it.
+            arguments are given, is run by the package xacro.
         resources: Where packages are, which URIs like ``package://NAME/...`` and ``model://NAME``,
             and xacro's ``$(find NAME)`` name: folders by package, or a list of packages and of
             folders that hold them, in which ``"ROS_PACKAGE_PATH"``, ``"AMENT_PREFIX_PATH"`` and
             ``"GZ_SIM_RESOURCE_PATH"`` stand for the folders in these variables.
-        format: The file's format where its root element shall not decide.
+        format: The file's format, instead of the one of its root element.
         gravity: Acceleration of free fall [m/s²] (default 0 0 -9.81).
-        inertia_from: "collision" or "visual" gives the links without an inertial one from these
-            shapes, solid and of this ``density``; meshes need trimesh, and lie beside the file.
+        inertia_from: "collision" or "visual" computes missing inertials of links from these
+            shapes, solid and of this ``density``; meshes need trimesh, and are read from beside the
+            file.
         density: Density [kg/m³] of these shapes.
-        name: Which model of an SDF file that holds several; its world's name stands for all.
-        strict: Refuse what is suspicious.
+        name: The model of an SDF file with several, or its world's name for all of them.
+        strict: Refuse suspicious content.
         tolerance: How far [m, rad] loops may stay open where they close best, for files with
             rounded numbers; they are then taken as exact (default: 10⁻⁴ of a linkage's size, 10⁻⁵
             rad).
@@ -88,7 +89,7 @@ def load(
 
     Raises:
         DescriptionError: What is wrong with the description, with file, line, element and remedy.
-        TypeError: An argument of another kind, a source that is none of these among them.
+        TypeError: An argument, or the source, is of another type.
 
     Examples:
         >>> model = rm.load(rm.robots.path("four_bar"))

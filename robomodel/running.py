@@ -1,4 +1,4 @@
-"""Long work in a process: how far it is, and locks that survive a fork."""
+"""Long-running work: progress bars, and locks that survive a fork."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Progress:
             self.shown[0].stop()
 
     def at(self, done: float) -> None:
-        """Say how far it is, of ``total``."""
+        """Show the progress ``done`` of ``total``."""
         if not self.enabled:
             return
         if self.shown is None:
@@ -59,7 +59,7 @@ def track(what: str, items: Iterable[_Item], total: int, enabled: bool = True) -
 
 
 class Lock:
-    """One thread at a time; a child process starts with it open. Use it in a ``with`` statement."""
+    """A lock that is open in a forked child process. Use it in a ``with`` statement."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

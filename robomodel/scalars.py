@@ -25,7 +25,7 @@ Vector: TypeAlias = Sequence[Scalar]
 
 
 def div(x: Scalar, y: Scalar) -> Scalar:
-    """X / y; not a number, rather than an error, where a structural constant divides by zero."""
+    """X / y; nan instead of an error if a structural constant is divided by zero."""
     if type(x) is float and x == 0.0 and not (type(y) is float and y == 0.0):
         return 0.0
     if type(y) is float:
@@ -36,7 +36,7 @@ def div(x: Scalar, y: Scalar) -> Scalar:
 
 
 def sqrt(x: Scalar) -> Scalar:
-    """Square root; not a number for negative arguments."""
+    """Square root; nan for negative arguments."""
     if type(x) is float:
         return math.sqrt(x) if x >= 0.0 else math.nan
     return np.sqrt(x) if isinstance(x, np.ndarray | np.generic) else x.sqrt()
@@ -52,7 +52,7 @@ def sincos(x: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def select(x: Scalar, a: Scalar, b: Scalar) -> Scalar:
-    """``a`` where x < 0, else ``b`` (where x is not a number too); both are computed."""
+    """``a`` where x < 0, else ``b`` (also if x is nan); both are computed."""
     if type(x) is float:
         return a if x < 0.0 else b
     if isinstance(x, np.ndarray | np.generic):
@@ -61,14 +61,14 @@ def select(x: Scalar, a: Scalar, b: Scalar) -> Scalar:
 
 
 def minimum(x: Scalar, y: Scalar) -> Scalar:
-    """The smaller of two; y where one is not a number."""
+    """The smaller of two; y if one is nan."""
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         return np.where(x < y, x, y)
     return select(x - y, x, y)
 
 
 def maximum(x: Scalar, y: Scalar) -> Scalar:
-    """The greater of two; y where one is not a number."""
+    """The greater of two; y if one is nan."""
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         return np.where(x > y, x, y)
     return select(y - x, x, y)
@@ -76,7 +76,7 @@ def maximum(x: Scalar, y: Scalar) -> Scalar:
 
 def dot(a: Iterable[Scalar], b: Iterable[Scalar]) -> Scalar:
     """Σ aᵢ bᵢ."""
-    total: Scalar = 0.0  # Python's sum rounds floats otherwise from 3.12 on
+    total: Scalar = 0.0  # not sum(), whose rounding differs from Python 3.12 on
     for x, y in zip(a, b, strict=True):
         total = total + x * y
     return total
@@ -98,7 +98,7 @@ def subtracted(a: Vector, b: Vector) -> list[Scalar]:
 
 
 def transposed(rows: Iterable[Vector]) -> list[list[Scalar]]:
-    """The columns of a matrix as rows; none of a matrix without rows."""
+    """The columns of a matrix as rows; empty for a matrix without rows."""
     return [list(column) for column in zip(*rows, strict=True)]
 
 
@@ -122,12 +122,12 @@ def is_one(x: Scalar) -> bool:
 
 
 def is_number(x: Scalar) -> bool:
-    """Whether x is a number whose value may be looked at."""
+    """Whether x is a number whose value may be used in decisions."""
     return isinstance(x, float | int | np.floating | np.integer)
 
 
 def as_number(x: Scalar) -> Scalar:
-    """A number as a float, any other scalar as it is."""
+    """A number as a float, any other scalar unchanged."""
     return float(x) if is_number(x) else x
 
 
@@ -144,8 +144,8 @@ def solve(
     whose pivots are norms of whole columns and vanish only where the rank does. A taller matrix
     must belong to a consistent system (redundant rows); the result is its least-squares solution.
 
-    ``floor``: not-a-number where a column is that close to a combination of those before it, as a
-    sine of an angle.
+    ``floor``: the result is nan if the sine of the angle between a column and the span of those
+    before it is below this value.
     """
     rows, columns = len(matrix), len(matrix[0])
     if rows == columns == 1:
@@ -166,7 +166,7 @@ def solve(
 
 
 def _regular(inverse: Scalar, square: Scalar, size: Scalar, floor: float) -> Scalar:
-    """The inverse of a pivot; not-a-number where its square is below floor² of ``size``."""
+    """The inverse of a pivot; nan if its square is below floor² times ``size``."""
     below = square - (floor**2 * size + TINY)
     return select(below, math.nan, inverse)
 
@@ -210,8 +210,8 @@ class Factorization:
     The last variable is eliminated first, as for joint-space inertia matrices (Featherstone): a
     floating base's linear part, whose block is the sparser one, goes before the angular part.
 
-    ``floor``: pivots below this share of the diagonal are not a number, and so is what needs them.
-    ``order``: another order of the variables; rows of L and reduced vectors are in it.
+    ``floor``: pivots below this fraction of the diagonal are nan, and so is what depends on them.
+    ``order``: another order of the variables, in which L and reduced vectors are.
     """
 
     __slots__ = ("inverse_pivots", "lower", "order")
@@ -223,7 +223,7 @@ class Factorization:
         self.order = order or range(n)
         if order:
             matrix = [[matrix[i][j] for j in order] for i in order]
-        work = [list(row) for row in matrix]  # lower triangles will do
+        work = [list(row) for row in matrix]  # only lower triangles are used
         self.lower: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
         self.inverse_pivots: list[Scalar] = [0.0] * n
         for k in reversed(range(n)):
@@ -280,7 +280,7 @@ class Factorization:
         return [p * y for p, y in zip(self.inverse_pivots, reduced, strict=True)]
 
     def restore(self, reduced: Vector) -> list[Scalar]:
-        """(ΛL)⁻¹ reduced: what remains of :meth:`solve` after :meth:`reduce`."""
+        """(ΛL)⁻¹ reduced: the rest of :meth:`solve` after :meth:`reduce`."""
         return self.back(self.weighted(reduced))
 
     def back(self, right: Vector) -> list[Scalar]:

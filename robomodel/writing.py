@@ -1,7 +1,7 @@
 """Writing: from a model to a robot file.
 
-Each format's writer, in its folder of :mod:`robomodel.parsers`, has one function from a description
-to the file's text and a list of what the format cannot say. What needs the model stands here.
+Each format's writer, in its folder of :mod:`robomodel.parsers`, maps a description to the file's
+text and a list of what the format cannot express. Steps that need the model are in this module.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Writable(Protocol):
 
 
 class WriteOptions(TypedDict, total=False):
-    """What the writers take by keyword; :data:`_WRITERS` documents each."""
+    """Keyword arguments of the writers; :data:`_WRITERS` documents each."""
 
     approximate: bool
     joints: str | Iterable[str]
@@ -137,10 +137,10 @@ def _writer(function: Callable[P, R]) -> Callable[P, R]:
 
 @_writer
 def write_urdf(model: Model, path: object, **options: Unpack[WriteOptions]) -> tuple[str, ...]:
-    """Write a model as URDF, in the words of URDF+ where URDF has none.
+    """Write a model as URDF, with elements of URDF+ where URDF has none.
 
-    Written is the model as it is: options of :func:`robomodel.load` are part of it. A robot that
-    needs none of URDF+ is a file that every reader of URDF reads.
+    The model is written as it is, including the options of :func:`robomodel.load`. A robot without
+    elements of URDF+ gives a file for every reader of URDF.
 
     Examples:
         >>> import tempfile
@@ -174,7 +174,7 @@ Rods: TypeAlias = Literal["balls", "hinges"]
 
 
 def _with_rods(model: Model, rods: Rods) -> Model:
-    """The model with its rods' balls as they are, or as two hinges."""
+    """The model with balls of rods unchanged, or as two hinges."""
     if not isinstance(model, Model):
         raise no_model(model)
     if rods not in get_args(Rods):
@@ -220,7 +220,7 @@ def write_usd(
     """Write a model as USD with UsdPhysics, as text to ``.usda``, else in binary.
 
     Meshes are written into the file, for which trimesh is needed, with the path of the file that
-    each is from. What USD has no word for is in attributes that :func:`robomodel.load` reads.
+    each is from. What USD cannot express is in attributes that :func:`robomodel.load` reads.
 
     Args:
         rods: "hinges" writes balls of rods as two hinges, as :func:`write_mjcf` does.
@@ -244,9 +244,9 @@ def write_usd(
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """A format, and how its text is made, of an open tree if the flag is set.
+    """A format, and the function that makes its text, of an open tree if the flag is set.
 
-    The last argument has the shapes as they came, by the files of their meshes as written.
+    The last argument has the shapes before their meshes were placed, by the path that is written.
     """
 
     title: str
@@ -350,7 +350,7 @@ def _write(
 
 
 def _with_notes(text: str, notes: Sequence[str]) -> str:
-    """The text with a comment before the root element, or behind the first line of USD."""
+    """The text with a comment before the root element, or after the first line of USD."""
     if not notes:
         return text
     if text.startswith("#"):
@@ -362,11 +362,11 @@ def _with_notes(text: str, notes: Sequence[str]) -> str:
     return f"{text[: root.start()]}<!-- {comment} -->\n{text[root.start() :]}"
 
 
-_LISTED = 8  # of what a format cannot say; a robot may have a hundred meshes
+_LISTED = 8  # messages on what a format cannot express; a robot may have a hundred meshes
 
 
 def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
-    alike: dict[str, list[str]] = {}  # what differs only in the names of meshes and links
+    alike: dict[str, list[str]] = {}  # messages that differ only in names of meshes and links
     for each in lost:
         alike.setdefault(re.sub(r"(?<!\w)'[^']*'", "", each), []).append(each)
     messages = [
@@ -381,7 +381,7 @@ def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
 
 
 def _warn_of_sensors(description: Description) -> None:
-    """Warn that they are not written."""
+    """Warn of sensors, which are not written."""
     sensors = description.sensors
     named = [f"'{each.name}'" if each.name else f"a {each.type}" for each in sensors[:_LISTED]]
     if named:
@@ -391,7 +391,7 @@ def _warn_of_sensors(description: Description) -> None:
 
 
 def _warn_of_sums(description: Description, title: str) -> None:
-    """Warn of springs over several joints in an open tree, for which only MJCF has words."""
+    """Warn of springs over several joints in an open tree, which only MJCF can express."""
     sums = [each for each in description.springs if isinstance(each, JointSpring)]
     if sums:
         named = ", ".join(f"'{each.name}'" for each in sums[:_LISTED])
@@ -411,10 +411,10 @@ _COMPOSED = ("screw", "planar", "floating")  # written as several of MuJoCo's jo
 def with_chosen(model: Model) -> Description:
     """The description, with the model's choice of independent joints where the file made none.
 
-    Of clusters that could be read back otherwise: those with loops, with a joint that is written as
-    several, with couplings of joints (in which none follows), or with several freedoms. A planar
-    joint, or one that floats on a link that moves, of which only some freedoms are independent
-    cannot be said so; its cluster is left to the reader.
+    For clusters whose choice a reader could make differently: with loops, with a joint that is
+    written as several, with couplings of joints (in which none follows), or with several freedoms.
+    A planar joint, or one that floats on a moving link, of which only some freedoms are independent
+    cannot be expressed; its cluster is left to the reader.
     """
     description = model.description
     joints = {joint.name: joint for joint in description.joints}
@@ -438,7 +438,7 @@ def with_chosen(model: Model) -> Description:
 
 
 def _marks(cluster: Cluster, joints: list[Joint], root: str) -> dict[str, bool | tuple[bool, ...]]:
-    """What to say of a cluster's joints; nothing where the file has, or where nothing could be."""
+    """Flags ``independent`` to write for a cluster's joints; empty if the file has them."""
     if cluster.kind == "joint" or any(joint.independent is not None for joint in joints):
         return {}
     marks: dict[str, bool | tuple[bool, ...]] = {}
@@ -489,7 +489,7 @@ def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
 
 
 def _is_closed(loop: Loop, poses: Mapping[str, Pose]) -> bool:
-    """Whether a loop that SDF can say is closed where its links stand."""
+    """Whether a loop that SDF can express is closed at these poses of links."""
     from robomodel.parsers.sdf.writer import LOOPS
 
     between = relative(placed(loop.predecessor, poses), placed(loop.successor, poses))

@@ -1,7 +1,7 @@
 """The content of a robot file: links, joints, loops, couplings, each with its line.
 
-A description is format-neutral: parsers make it, writers write it, :mod:`robomodel.model` turns it
-into mathematics. Poses are the file's: ``xyz`` in metres and ``rpy`` as URDF defines them
+A description is independent of formats: parsers create it, writers write it, :mod:`robomodel.model`
+makes a model of it. Poses are the file's: ``xyz`` in metres and ``rpy`` as URDF defines them
 (fixed-axis roll, pitch, yaw: R = Rz(yaw) Ry(pitch) Rx(roll)).
 """
 
@@ -27,13 +27,13 @@ LoopType = Literal[
 ShapeKind = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "plane", "mesh"]
 
 ONE_DOF = frozenset(("revolute", "continuous", "prismatic", "screw"))
-"""The joint types with exactly one degree of freedom: what couplings and mimics relate."""
+"""The joint types with exactly one degree of freedom, which couplings and mimics can relate."""
 
 LOOP_COORDINATES = frozenset(("revolute", "continuous", "prismatic"))
 """The loop types that leave one coordinate, on which damping, friction and a spring may act."""
 
 MAX_TOLERANCE = 0.1
-"""The largest tolerance that a loop may have [m, rad]: beyond it, a gap is no rounding."""
+"""The largest tolerance of a loop [m, rad]: a larger gap is not due to rounding."""
 
 FREEDOMS = {"fixed": 0, "floating": 6, "planar": 3, "spherical": 3} | dict.fromkeys(ONE_DOF, 1)
 """The number of degrees of freedom of each joint type."""
@@ -61,7 +61,7 @@ def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Rows3:
 
 
 def _sincos(angle: float) -> tuple[float, float]:
-    # math.cos(pi/2) is 6e-17: a rounding of the angle, not of the cosine. Structure is worth more.
+    # math.cos(pi/2) is 6e-17, the rounding error of the angle; exact zeros give sparser programs.
     if angle == 0.0:
         return 0.0, 1.0
     quarter = round(angle / (math.pi / 2))
@@ -101,7 +101,7 @@ class Inertial:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A shape on a link: what is seen of it (``visual``), or what touches (``collision``).
+    """A shape on a link, for display (``visual``) or contact (``collision``).
 
     ``size`` [m]: box: whole lengths along x, y, z; sphere: radius; cylinder and capsule: radius and
     length along z (a capsule's without its caps); ellipsoid: three radii; plane: nothing, its
@@ -125,7 +125,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A rigid link; without ``inertial`` it has no mass. Shapes take no part in dynamics."""
+    """A rigid link; massless without ``inertial``. Shapes have no effect on dynamics."""
 
     name: str
     inertial: Inertial | None = None
@@ -154,14 +154,14 @@ class Mimic:
 
 @dataclass(frozen=True, slots=True)
 class Rotor:
-    """What turns in the motor that drives a joint.
+    """The rotating part of the motor that drives a joint.
 
     Attributes:
         inertia: Moment of inertia about its axis [kg m²].
-        ratio: It turns so many times as far as its joint; None leaves that to the transmission.
+        ratio: Its angle per unit of the joint's motion; None if the transmission gives it.
         mass: Mass at the joint's origin [kg].
         transverse: Moment of inertia about either other axis [kg m²].
-        source: Where a file has it.
+        source: Its location in a file.
         damping: Of its bearing, at the rotor's speed [N m s/rad].
         friction: Of its bearing [N m].
         link: The link that is the rotor, fixed to the joint's parent; its inertial is then the
@@ -185,7 +185,7 @@ class Rotor:
 
 @dataclass(frozen=True, slots=True)
 class Motor:
-    """What a motor can do, at its shaft: limits, a torque-speed curve, a DC motor's constants.
+    """The capabilities of a motor at its shaft: limits, torque-speed curve, DC motor constants.
 
     ``effort`` [N m or N] and ``velocity`` [rad/s or m/s] are infinite by default.
     The curve falls linearly from ``stall_torque`` at rest to zero at ``no_load_speed``; a DC motor
@@ -233,8 +233,8 @@ class Joint:
     within half its ``deadband``, the width of its play, it does nothing.
     ``motor`` drives the joint, at the shaft of its rotor where it has one.
     ``armature`` [kg m² or kg] is an inertia about (along) each of its freedoms that resists the
-    joint's motion only, as simulators' armature does: a geared rotor's first approximation.
-    ``rotor`` is for readers: :func:`robomodel.parsers.read` gives a link and a coupling instead.
+    joint's own motion only, as in simulators; it approximates a geared rotor. ``rotor`` is used by
+    readers only: :func:`robomodel.parsers.read` replaces it by a link and a coupling.
     """
 
     name: str
@@ -269,7 +269,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop joint: what its type leaves free is free between the two anchors' frames.
+    """A loop joint, which allows the motion of its type between the frames of its two anchors.
 
     ``axis`` is in the constraint frame (of both anchors); ``axis2`` (universal only) is the second
     axis, in the successor's constraint frame. ``length`` (rod only) is None for "the distance at
@@ -408,10 +408,10 @@ class Actuator:
 
 @dataclass(frozen=True, slots=True)
 class Transmission:
-    """What stands between actuators and joints; by itself it takes no part in dynamics.
+    """The relation of actuators and joints, which has no effect on dynamics by itself.
 
-    ``type`` is as written, with or without its namespace;
-    :mod:`robomodel.parsers.shared.rotors` knows what the types mean.
+    ``type`` is as written, with or without its namespace; for the types, see
+    :mod:`robomodel.parsers.shared.rotors`.
     """
 
     name: str
@@ -432,9 +432,9 @@ class Sensor:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A whole robot as in its file, in the file's order; gravity where the file states it.
+    """A whole robot in the order of its file; ``gravity`` if the file states it.
 
-    ``format`` is the file's; URDF+ is URDF.
+    ``format`` is the file's format; URDF+ counts as URDF.
     """
 
     name: str
@@ -451,8 +451,8 @@ class Description:
 
     @property
     def simulated(self) -> bool:
-        """Whether the format is a simulator's, for which loops that leave no motion are welds.
+        """Whether the format is a simulator's: there, loops that leave no motion are welds.
 
-        Elsewhere they are taken for mistakes.
+        In other formats they are errors.
         """
         return self.format != "urdf"

@@ -31,7 +31,7 @@ def inertial_of(inertia: RigidInertia, source: Source = NOWHERE) -> Inertial:
 
 
 def scaled(inertial: Inertial, factor: float) -> Inertial:
-    """The inertial of a body that is so many times as dense."""
+    """The inertial of a body with ``factor`` times the density."""
     xx, xy, xz, yy, yz, zz = (factor * moment for moment in inertial.inertia)
     return replace(inertial, mass=factor * inertial.mass, inertia=(xx, xy, xz, yy, yz, zz))
 
@@ -52,7 +52,7 @@ def in_outer_frame(inertia: RigidInertia, pose: Pose) -> RigidInertia:
 
 
 def _rounded(after: Sequence[Scalar], before: Sequence[Scalar]) -> list[Scalar]:
-    """Numbers after a motion, with zeros for what is rounding beside the largest."""
+    """Transformed numbers, with zeros for rounding errors relative to the largest."""
     small = ROUNDING * max((abs(x) for x in (*before, *after) if is_number(x)), default=0.0)
     return [0.0 if is_number(x) and abs(x) <= small else x for x in after]
 
@@ -79,7 +79,7 @@ def centred(inertia: RigidInertia) -> tuple[Vec3, Rows3]:
 
 
 def axisymmetric(inertia: RigidInertia, k: int) -> bool:
-    """Whether turning about axis k leaves the inertia as it is."""
+    """Whether rotation about axis k does not change the inertia."""
     i, j = (k + 1) % 3, (k + 2) % 3
     m, h = inertia.inertia, inertia.h
     across = (m[i][j], m[i][k], m[j][k], h[i], h[j])

@@ -1,7 +1,7 @@
-"""Poses: frames in one another, axes and directions, and where links stand before they move.
+"""Poses of frames, axes and directions, and poses of links at given joint positions.
 
-In words of a description; :mod:`robomodel.spatial` has the algebra of motions and forces. Plain
-floats, but that poses may hold scalars of any kind where they are composed. Lengths in metres,
+For descriptions; :mod:`robomodel.spatial` has the algebra of motions and forces. Plain floats,
+except that poses may contain scalars of any kind where they are composed. Lengths in metres,
 angles in radians, rotations as rows of a matrix.
 """
 
@@ -29,7 +29,7 @@ from robomodel.spatial import apply, cross, matmul, minus, plus, transpose
 from robomodel.tolerances import ROUNDING
 
 Positions = Mapping[str, Sequence[float]]
-"""Where joints stand, by name; those left out stand at zero."""
+"""Joint positions by name; missing ones are zero."""
 
 ORIGIN: Vec3 = (0.0, 0.0, 0.0)
 
@@ -50,7 +50,7 @@ def rows3(rows: Iterable[Iterable[float]]) -> Rows3:
 
 
 def compose(outer: Pose, inner: Pose) -> Pose:
-    """The pose of what stands at ``inner`` in a frame that stands at ``outer``."""
+    """The pose ``inner`` in a frame with the pose ``outer``, expressed in the outermost frame."""
     if outer is AT_ORIGIN or outer == AT_ORIGIN:
         return inner
     return Pose(
@@ -66,25 +66,25 @@ def inverse(pose: Pose) -> Pose:
 
 
 def relative(one: Pose, other: Pose) -> Pose:
-    """The pose of the other frame in the one, from both poses in a third."""
+    """The pose of ``other`` in ``one``, from their poses in a third frame."""
     return compose(inverse(one), other)
 
 
 def scaled(axis: Vec3, by: float) -> Vec3:
-    """So many times a vector."""
+    """A vector times a number."""
     x, y, z = axis
     return by * x, by * y, by * z
 
 
 def along(pose: Pose, axis: Vec3, distance: float) -> Pose:
-    """The point so far along an axis of the frame."""
+    """The pose moved by a distance along an axis of its frame."""
     return Pose(plus(pose.xyz, apply(pose.rotation, scaled(axis, distance))))
 
 
 def tidy(pose: Pose) -> Pose:
-    """The pose with what is rounding of 0 and 1 in it written as 0 and 1.
+    """The pose with entries that are 0 or ±1 up to rounding set to these values.
 
-    Poses that are computed from others are rounded anyway; structure is worth more.
+    Computed poses have rounding errors anyway; exact zeros and ones give sparser programs.
     """
     x, y, z = pose.xyz
     small = ROUNDING * max(1.0, abs(x), abs(y), abs(z))
@@ -94,7 +94,7 @@ def tidy(pose: Pose) -> Pose:
 
 
 def snapped(value: float, small: float = ROUNDING) -> float:
-    """The number, or -1, 0 or 1 where it is ``small`` beside one of these; others as they are."""
+    """The number, or -1, 0 or 1 if it is within ``small`` of one of these."""
     if not is_number(value):
         return value
     if abs(value) <= small:
@@ -119,7 +119,7 @@ def turned(rotation: Rows3, axis: Vec3) -> Vec3:
 
 
 def off_axis(point: Vec3, axis: Vec3) -> float:
-    """How far a point is from the axis through the origin [m]."""
+    """Distance [m] of a point from the axis through the origin."""
     return math.hypot(*cross(point, axis)) / math.hypot(*axis)
 
 
@@ -210,7 +210,7 @@ def align(axis: Vec3) -> tuple[int, Rows3]:
 
 
 def displacement(kind: str, axis: Vec3, position: Sequence[float], pitch: float = 0.0) -> Pose:
-    """How a joint displaces; ball joints by x, y, z, w, planar ones by x, y and an angle.
+    """The displacement of a joint; ball joints by x, y, z, w, planar ones by x, y and an angle.
 
     x and y are along the axes after the coordinate axis that is nearest to a planar joint's.
     """
@@ -272,12 +272,12 @@ def second_axis(loop: Loop) -> Vec3:
 
 
 def placed(anchor: Anchor, poses: Mapping[str, Pose]) -> Pose:
-    """Where an anchor stands, of the poses of links."""
+    """The pose of an anchor, from the poses of links."""
     return compose(poses[anchor.link], anchor.origin)
 
 
 def distance(one: Anchor, other: Anchor, poses: Mapping[str, Pose]) -> float:
-    """How far two anchors are apart [m]."""
+    """Distance of two anchors [m]."""
     return math.dist(placed(one, poses).xyz, placed(other, poses).xyz)
 
 

@@ -1,9 +1,8 @@
-"""Shapes: their meshes, read from files, and the inertials that their solids give.
+"""Shapes: their meshes, read from files, and the inertials of their solids.
 
-Mesh files come from anyone, as robot files do: each is a plain file beside the robot's, of bounded
-size, and nothing in it may cost much more than that, whether it inflates or repeats itself. Where a
-file leaves an inertial out, it is computed from shapes that are solid and of one density; where two
-of a link overlap, both count.
+Mesh files are untrusted, as robot files are: each is a plain file beside the robot's, of bounded
+size, and may not cost much more than that by inflation or repetition. Missing inertials of a file
+are computed from shapes as solids of one density; overlapping shapes of a link both count.
 """
 
 from __future__ import annotations
@@ -44,27 +43,27 @@ if TYPE_CHECKING:
 
 
 SUFFIXES = (".stl", ".obj", ".dae", ".ply", ".off", ".glb", ".gltf", ".3mf")
-"""The files that are read as meshes."""
+"""Suffixes of the files that are read as meshes."""
 
 MAX_INFLATED = 2 * MAX_MESH_BYTES
-"""The most that the members of an archive hold together [bytes]."""
+"""Limit of the total size of an archive's members [bytes]."""
 MAX_MEMBERS = 1000
-"""The most members of an archive."""
+"""Limit of the number of members of an archive."""
 MAX_COPIES = 10_000
-"""The most places at which a file puts its geometries."""
+"""Limit of the number of places at which a file uses its geometries."""
 MAX_FACES = 20_000_000
-"""The most triangles that these copies have together."""
+"""Limit of the total number of triangles of these copies."""
 MAX_NUMBER = 1e30
-"""The farthest vertex, in whatever unit the file has."""
+"""Limit of a vertex coordinate in the file's unit."""
 MAX_LENGTH = 1e9
-"""The farthest vertex [m]."""
+"""Limit of a vertex coordinate [m]."""
 
 _PACKAGES = ("package://", "model://")
 _MJCF = (".xml", ".mjcf")
 
 
 def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trimesh:
-    """The mesh, scaled to metres; ``allowance``: what is left to read for this robot.
+    """The mesh, scaled to metres; ``allowance``: what may still be read for this robot.
 
     Raises :class:`DescriptionError` for what is not there, not read or not finite, and
     :class:`MissingPackageError` without trimesh.
@@ -135,7 +134,7 @@ def in_stage(shape: Shape) -> bool:
 def mesh_bytes(
     shape: Shape, suffixes: tuple[str, ...] = SUFFIXES, allowance: Allowance | None = None
 ) -> bytes:
-    """What the file of a mesh holds, if it has one of these suffixes.
+    """The content of a mesh's file, which must have one of these suffixes.
 
     Raises :class:`DescriptionError` for what is not there or not read.
     """
@@ -167,7 +166,7 @@ def _read(
 
 
 def mesh_path(shape: Shape) -> Path:
-    """Where the file of a mesh is: beside the robot's file, or in the package that holds it.
+    """The path of a mesh's file: beside the robot's file, or in its package.
 
     A path leads to the robot's folder, or to another one in the folder above (``../meshes/...``);
     in MJCF, whose models are of several files, up to MAX_CLIMB folders up.
@@ -176,7 +175,7 @@ def mesh_path(shape: Shape) -> Path:
 
 
 def _place(shape: Shape) -> tuple[Path, list[str]]:
-    """The path of a mesh, and the folders of which it must be in one.
+    """The path of a mesh, and the folders of which one must contain it.
 
     These are one folder, from the robot's file as it is called and as it is, should that be a
     symbolic link: then the mesh may be one to its real neighbour.
@@ -234,7 +233,7 @@ def _place(shape: Shape) -> tuple[Path, list[str]]:
 
 
 def _excess(data: bytes, kind: str) -> str:
-    """Why a file would expand beyond what is read, if it would."""
+    """Why a file would expand beyond the limits; empty if it would not."""
     copies = 0
     match kind:
         case ".3mf":

@@ -1,8 +1,8 @@
 """USD stages, opened as untrusted files, and the meshes in them.
 
-A stage is composed of layers that name each other. Before USD composes them, each is looked at by
-itself: it is a plain file in the folder of the first one (or as far above as paths of packages
-lead), of bounded size, and what all of them together make has a bounded number of prims.
+A stage is composed of layers that refer to each other. Before USD composes them, each is checked
+alone: it must be a plain file in the folder of the first one (or as far above as paths of packages
+lead) of bounded size, and all of them together must give a bounded number of prims.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     import trimesh
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
-"""The files that are USD."""
+"""Suffixes of USD files."""
 MARKS = ("#usda", "PXR-USDC")
 """How USD files begin: as text, and in binary; USDZ is a zip archive."""
 MAX_PRIMS = 200_000
-"""The most prims of a stage, those of instances counted at each of their places."""
+"""Limit of the number of prims of a stage; prims of instances count once for each instance."""
 MAX_DEPTH = 1_000
-"""The most prims inside each other: USD recurses over them until the process ends."""
+"""Limit of the nesting of prims, over which USD recurses until the process crashes."""
 MISSING_LAYER = "missing layer"
-"""The kind of the issues of layers that are not there."""
+"""The kind of issues about layers that do not exist."""
 BETWEEN = "#"
-"""Between a file and the path of a prim in it, in names of meshes."""
+"""Separates a file and the path of a prim in it, in names of meshes."""
 
 _ARCS = ("referenceList", "payloadList", "inheritPathList", "specializesList")
 _ITEMS = ("explicitItems", "addedItems", "prependedItems", "appendedItems")
@@ -42,7 +42,7 @@ _LINE = re.compile(r"([^']*?):(\d+):\d+: ")
 
 
 def is_usd(source: object) -> bool:
-    """Whether a source of a robot is USD: by the name of the file, or by how a text begins."""
+    """Whether a source of a robot is USD, by the name of the file or the beginning of a text."""
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source[:8]).startswith(tuple(mark.encode() for mark in MARKS))
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith(MARKS):
@@ -52,7 +52,7 @@ def is_usd(source: object) -> bool:
 
 
 def pxr(source: Source | None = None) -> None:
-    """Refuse to go on without the package usd-core."""
+    """Raise unless the package usd-core is installed."""
     try:
         importlib.import_module("pxr.Usd")
     except ImportError as error:
@@ -100,7 +100,7 @@ def open_stage(source: str, file: str, issues: list[Issue], *, text: bool = Fals
 
 
 def explained(text: str, place: Source) -> DescriptionError:
-    """The error for what USD says of a file that it cannot read, with its line."""
+    """The error for USD's message on a file that it cannot read, with its line."""
     with suppress(OSError), open(place.file, "rb") as file:
         if file.read(len(LFS)) == LFS:
             return DescriptionError(f"this is {LFS_POINTER}", Source(place.file))
@@ -113,7 +113,7 @@ def explained(text: str, place: Source) -> DescriptionError:
 
 @dataclass
 class _Layers:
-    """The layers of a stage before it is composed, by their identifiers."""
+    """The layers of a stage before composition, by their identifiers."""
 
     place: Source
     issues: list[Issue]
@@ -122,7 +122,7 @@ class _Layers:
     folder: str = ""
 
     def first(self, path: str) -> Any:
-        """The layer of the file that the user names."""
+        """The layer of the file that the user gave."""
         from pxr import Sdf
 
         self.folder = os.path.dirname(os.path.realpath(path))
@@ -132,7 +132,7 @@ class _Layers:
         return Sdf.Layer.FindOrOpen(os.path.realpath(path))
 
     def check_depth(self, data: bytes) -> None:
-        """Refuse text whose braces are so many inside each other."""
+        """Raise if the braces of a text are nested too deep."""
         if data.lstrip()[: len(MARKS[0])] == MARKS[0].encode():
             braces = np.frombuffer(data, np.uint8)
             steps = np.where(braces == ord("{"), 1, np.where(braces == ord("}"), -1, 0))
@@ -146,7 +146,7 @@ class _Layers:
             )
 
     def collect(self, layer: Any) -> None:
-        """All layers that this one names, and those name in turn."""
+        """Collect all layers to which this one refers, recursively."""
         waiting = [layer]
         while waiting:
             each = waiting.pop()
@@ -157,7 +157,7 @@ class _Layers:
                 waiting += [other for other in named if other is not None]
 
     def _named(self, layer: Any, asset: str) -> Any:
-        """The layer that another one names; None, and an issue, where there is none."""
+        """The layer to which another one refers; None, with an issue, if it does not exist."""
         from pxr import Ar, Sdf
 
         what = f"the layer @{asset[:200]}@"
@@ -191,7 +191,7 @@ class _Layers:
     # ---- how many prims they make
 
     def prims(self) -> int:
-        """The number of prims of the stage; at least, as variants may choose others."""
+        """The number of prims of the stage; a lower bound, as variants may select others."""
         counts: dict[tuple[str, str], int] = {}
         first = next(iter(self.layers.values()))
         return sum(

@@ -1,4 +1,4 @@
-"""What the types of transmissions mean: how far actuators turn as joints do."""
+"""The types of transmissions: how actuators turn with joints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DIFFERENTIAL = "DifferentialTransmission"
 HALF_DIFFERENTIAL = "HalfDifferentialTransmission"
 FOUR_BAR_LINKAGE = "FourBarLinkageTransmission"
 KINDS = {SIMPLE: 1, DIFFERENTIAL: 2, HALF_DIFFERENTIAL: 2, FOUR_BAR_LINKAGE: 2}
-"""The types, and how many joints and actuators each has."""
+"""The types, with the number of their joints and actuators."""
 
 
 def kind_of(transmission: Transmission) -> str:
@@ -24,7 +24,7 @@ def kind_of(transmission: Transmission) -> str:
 
 
 def actuator_rows(kind: str, n: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
-    """How far the actuators turn, before their reductions, as the joints do: a row for each.
+    """The motion of actuators, before their reductions, per motion of the joints: a row for each.
 
     With joint positions q, offsets o, reductions n of the joints and N of the actuators, each
     actuator's position is x = N · Σ row · (q − o), where
@@ -67,10 +67,10 @@ def in_order(ends: tuple[_End, ...], what: str) -> tuple[_End, ...] | None:
 def actuator_terms(
     transmission: Transmission,
 ) -> Iterator[tuple[Actuator, tuple[tuple[str, float], ...]]]:
-    """Each actuator with how far its shaft turns for one turn of each joint.
+    """Each actuator with the angle of its shaft per unit of each joint.
 
-    An actuator alone on joints of any other type moves by the sum of theirs, each times its
-    reduction, as MJCF's do. Those of other types, or whose roles make no sense, move
+    A single actuator on joints of another type moves by the sum of theirs, each times its
+    reduction, as in MJCF. Transmissions of other types, or with roles that make no sense, move
     nothing.
     """
     kind, joints, actuators = kind_of(transmission), transmission.joints, transmission.actuators
