@@ -312,6 +312,13 @@ def test_backwards_over_a_change_point() -> None:
     np.testing.assert_allclose(v, 1.0, atol=1e-8)
 
 
+def test_what_cannot_move_stays() -> None:
+    model = rm.load('<robot name="stone"><link name="stone"/></robot>')
+    for batch in ((), (2,), (0,)):
+        motion = rm.rollout(model, np.zeros((*batch, 0)), [], np.zeros((3, 0)), 1e-3)
+        assert [x.shape for x in motion] == [(*batch, 4, 0)] * 2
+
+
 def test_refusals() -> None:
     model, q, v = state("crank_rocker")
     tau = np.zeros((4, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -193,7 +194,7 @@ def rollout(
         saturate=as_flag(saturate, "saturate"), dtype=number, backend=backend,
     )  # fmt: skip
     rows = np.empty((*batch, times + 1, one.results), number)
-    flat = rows.reshape(-1, times + 1, one.results)
+    flat = rows.reshape(math.prod(batch), times + 1, one.results)
     if options.impulses:
         warn_of_starts_beyond(one.robots(p), options.acting.stops, at)
     start, begin = one.start(at, speed, p)
