@@ -476,10 +476,10 @@ def test_what_is_not_solved_ends_with_a_story(monkeypatch: pytest.MonkeyPatch) -
     from robomodel.dynamics.contact.gauss_seidel import Sweeps
     from robomodel.motion import steps
 
-    def give_up(problem: ArrayProblem, start: Array, *_more: object) -> tuple[Array, float]:
-        return start, 1.0
+    def give_up(_problems: ArrayProblem, starts: Array, *_more: object) -> tuple[Array, Array]:
+        return starts, np.ones(len(starts))
 
-    monkeypatch.setattr(steps, "solve", give_up)
+    monkeypatch.setattr(steps, "solve_each", give_up)
     monkeypatch.setattr(Sweeps, "sweep", lambda _self, x, slips: (list(x), list(slips)))
     monkeypatch.setattr(Sweeps, "newton", lambda _self, x, *_more: list(x))
     model = block()
