@@ -237,7 +237,7 @@ def test_wrong_arguments() -> None:
         ((q, v, a), {"currents": tau, "constants": 0.0}, "finite and not zero"),
         ((q, v, a), {"currents": tau[:, :2], "constants": 1.0}, "currents needs nu = 3"),
         ((*said, tau), {"encoders": ROTORS[:2]}, "encoders have 2 velocities"),
-        ((*said, tau), {"encoders": (*ROTORS[:2], ROTORS[0])}, "stands twice"),
+        ((*said, tau), {"encoders": (*ROTORS[:2], ROTORS[0])}, "is given twice"),
         (
             (*said, tau),
             {"encoders": (*ROTORS[:2], "knee_link_joint")},

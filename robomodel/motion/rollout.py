@@ -281,7 +281,7 @@ def run_over_time(
 
 def _cached(piece: slice, size: int) -> Iterator[slice]:
     """Slices of motions whose rows, ``size`` bytes each, fit into the cache."""
-    count = max(TILE, CACHED // size // TILE * TILE)
+    count = max(TILE, CACHED // max(size, 1) // TILE * TILE)  # arrays of no rows have no size
     for first in range(piece.start, piece.stop, count):
         yield slice(first, min(piece.stop, first + count))
 
