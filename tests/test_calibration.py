@@ -101,6 +101,7 @@ def test_gears_and_rods_on_a_floating_base() -> None:
     close(fit.values, np.array([*true.values()]), 1e-8)
 
 
+@pytest.mark.slow
 def test_one_leg_by_its_own_encoders() -> None:
     """Freedoms that nothing reads stay at the guess; what only they would tell is named."""
     model = rm.robots.load("tello")

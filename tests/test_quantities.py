@@ -147,7 +147,7 @@ def projected(name: str) -> tuple[rm.Model, Oracle, Array, Array, Array, Array, 
 
 
 @pytest.mark.parametrize(
-    "name", few(["mini_cheetah", "six_bar", "belt_leg", "four_bar"], "mini_cheetah")
+    "name", few(["mini_cheetah", "six_bar", "belt_leg", "four_bar"], "belt_leg")
 )
 def test_projections_of_pinocchio(name: str) -> None:
     model, oracle, q, v, a, at, big = projected(name)
