@@ -92,10 +92,6 @@ def _certified(x: Vector, residual: Scalar) -> Scalar:
     return select(dot(x, x) - LARGE_SQUARE, residual, 1.0)
 
 
-def _turned(bases: Sequence[Matrix], x: Vector) -> list[Scalar]:
-    return _projected(bases, x)
-
-
 def _back(bases: Sequence[Matrix], x: Vector) -> list[Scalar]:
     return [
         dot([row[c] for row in axes], x[3 * i : 3 * i + 3])
@@ -113,10 +109,10 @@ def unilateral_forces(
     """
     axes = [basis((normals[3 * i], normals[3 * i + 1], normals[3 * i + 2])) for i in range(k)]
     bases = [[list(axis) for axis in each] for each in axes]
-    rows = [_turned(bases, inverse[3 * k * i : 3 * k * (i + 1)]) for i in range(3 * k)]
-    matrix = [list(row) for row in zip(*(_turned(bases, c) for c in zip(*rows, strict=True)),
+    rows = [_projected(bases, inverse[3 * k * i : 3 * k * (i + 1)]) for i in range(3 * k)]
+    matrix = [list(row) for row in zip(*(_projected(bases, c) for c in zip(*rows, strict=True)),
                                        strict=True)]  # fmt: skip
-    b, speeds = _turned(bases, accelerations), _turned(bases, rates)
+    b, speeds = _projected(bases, accelerations), _projected(bases, rates)
     leaves, slides, pushes, nearest = [], [], [], speeds[2]
     for i, mu in enumerate(friction):
         u, w, n = speeds[3 * i : 3 * i + 3]
