@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 import robomodel as rm
+from robomodel.arrays import Array
 from robomodel.description import Description, Inertial, Link
 from robomodel.model import build
-from robomodel.model.joints import Array
 from robomodel.reports.comparison.match import RobotAtZero
 from robomodel.reports.comparison.study import open_tree
 from robomodel.reports.document import Finding

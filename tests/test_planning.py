@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
+from robomodel.arrays import Array
 from robomodel.estimation.factors import Marker
 from robomodel.estimation.planning import (
     Clearance,
@@ -18,7 +19,6 @@ from robomodel.estimation.planning import (
     point_velocity,
 )
 from robomodel.estimation.spaces import Configurations
-from robomodel.model.joints import Array
 from robomodel.trajectory import Goal, Obstacle, Plan, Stance, plan
 
 FEET = tuple(f"{leg}_foot_contact" for leg in ("FR", "FL", "HR", "HL"))

@@ -17,6 +17,7 @@ import numpy as np
 import typer
 
 from robomodel import dynamics as compute
+from robomodel.arrays import Array
 from robomodel.cli.common import Result, UserError, blaming
 from robomodel.cli.robot import Robot
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
@@ -27,7 +28,6 @@ from robomodel.kernels import obstacle
 from robomodel.model import Model
 from robomodel.model.configurations import states
 from robomodel.model.elements import Joint
-from robomodel.model.joints import Array
 from robomodel.model.springs import Spring
 from robomodel.reports.document import Cell, Document, Section, Table, count
 from robomodel.running import track

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from robomodel.arrays import Array
 from robomodel.control.quadratic import solver_of
 from robomodel.control.tasks import Task, TaskSet
 from robomodel.dynamics.algorithm import CommonDocumentation, completed
@@ -17,7 +18,6 @@ from robomodel.kernels.compile import NoCompilerError
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.elements import position_names
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
 MISFIT = 1e-10  # squared error of a target's axes up to which they count as orthonormal

@@ -16,6 +16,7 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array, Indices, Mask
 from robomodel.control import quadratic
 from robomodel.control.controller import MISFIT, UNDETERMINED, Controller
 from robomodel.control.limits import ControlLimits, LimitLike, Quantity, as_limits, limits_of
@@ -25,7 +26,6 @@ from robomodel.control.quadratic import (
     InfeasibleError,
     QuadraticProgram,
 )
-from robomodel.control.search import Indices
 from robomodel.control.tasks import Instant, Task, TaskPiece, product, unfit
 from robomodel.dynamics.actuators import maps
 from robomodel.dynamics.kinematics import frames
@@ -38,7 +38,6 @@ from robomodel.errors import as_flag, warn
 from robomodel.kernels.function import TracedFunction, split
 from robomodel.model.arguments import as_array, as_numbers, common_batch
 from robomodel.model.derived import traced
-from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.motion.ground import Ground, Point, as_points, touching_points

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.control import quadratic
 from robomodel.control.controller import MISFIT, UNDETERMINED, Controller
 from robomodel.control.limits import AccelerationLimit, LimitLike, as_limits, limits_of
@@ -26,7 +27,6 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.model.arguments import as_array, as_numbers, check_one_configuration, common_batch
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.derived import cached_on_model
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.tolerances import EXACTLY_CLOSED, NOTHING

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.control.tasks import Instant, TaskRows, check_joints, placed, point_rows
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
@@ -20,7 +21,6 @@ from robomodel.errors import as_names, as_real, did_you_mean
 from robomodel.model.arguments import as_numbers
 from robomodel.model.constraints import LinearConstraint, LoopConstraint, Unconstrained
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, dot, maximum, minimum
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robomodel.arrays import Array, Mask
 from robomodel.control.limits import ControlLimits, Quantity, Slot
 from robomodel.control.quadratic import UNBOUNDED, QuadraticProgram
 from robomodel.control.tasks import Instant, TaskPiece, unfit
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import traced
-from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.scalars import (

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robomodel.arrays import Array
 from robomodel.errors import MissingPackageError
-from robomodel.model.joints import Array
 from robomodel.tolerances import NOTHING, SINGULAR
 
 UNBOUNDED = 1e30  # stands for no bound in daqp

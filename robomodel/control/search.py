@@ -10,24 +10,20 @@ and Fukushima, *On the rate of convergence of the Levenberg-Marquardt method*, 2
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from robomodel.arrays import Array, Indices
 from robomodel.control.programme import ProgrammeLayout, ProgrammeResults, ik_program
 from robomodel.control.quadratic import QuadraticProgram, Solver
 from robomodel.control.tasks import PostureTask
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.configurations.closing import left_open, settled
 from robomodel.model.derived import traced
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import CONVERGED, EXACTLY_CLOSED, NOTHING, ROUNDING, WITHIN
-
-Indices: TypeAlias = NDArray[np.intp]
 
 CLOSINGS = 5  # Newton steps that close loops after a step
 LONGEST_STEP = 0.5  # [rad, m]

@@ -18,6 +18,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.actuators import maps
 from robomodel.dynamics.kinematics import frames, momentum
 from robomodel.dynamics.kinematics.frames import FrameLike, Reference, frame_key
@@ -27,7 +28,6 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_numbers, common_batch
 from robomodel.model.elements import independent_rates, joint_slices
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, added, dot, maximum, subtracted, transposed
 from robomodel.spatial import (

@@ -25,6 +25,7 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.baselines import corrected_tree, reduced_tree
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import (
@@ -53,7 +54,6 @@ from robomodel.kernels.function import Kernel, TracedFunction
 from robomodel.model.arguments import as_array, as_numbers, by_name, common_batch
 from robomodel.model.configurations.states import REMEDY, check_finite, loop_faults
 from robomodel.model.derived import traced
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import (
     PARAMETERS,

@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import (
     ONE_DOF,
     Description,
@@ -51,7 +52,6 @@ from robomodel.model.build import build
 from robomodel.model.configurations.ranges import joint_range
 from robomodel.model.derived import cached_on_model
 from robomodel.model.graph import WORLD, path
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import with_parameters
 from robomodel.model.spins import Spin, find_spins, locked

@@ -18,6 +18,7 @@ from functools import partial
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import Description
 from robomodel.dynamics.approximation import written_tree
 from robomodel.dynamics.kinematics.frames import FramePlacement, jacobian
@@ -38,7 +39,6 @@ from robomodel.model.closure import Geometry
 from robomodel.model.constraints import OUTSIDE, Link, Unconstrained
 from robomodel.model.derived import cache_key, cached_on_model, nominal
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Factorization,

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import JointCoupling, Vec3
 from robomodel.description.poses import link_poses
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import ENTRIES, INERTIAL, of_joints, pseudo_inertia
 from robomodel.tolerances import WRITTEN

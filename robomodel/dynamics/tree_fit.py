@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description.transmissions import rotor_name
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.mirror_images import symmetric
@@ -26,7 +27,7 @@ from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.model.approximate import joint_inertias
 from robomodel.model.elements import joint_slices
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array, Revolute
+from robomodel.model.joints import Revolute
 from robomodel.model.model import Model
 from robomodel.model.parameters import (
     ENTRIES,

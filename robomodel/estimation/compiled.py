@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.frames import place
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, check_names, did_you_mean
@@ -33,7 +34,6 @@ from robomodel.estimation.sensors import Sensor, in_internal_axes, in_link_axes
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Program
 from robomodel.model.arguments import as_array, by_name
-from robomodel.model.joints import Array
 from robomodel.scalars import Scalar, dot
 from robomodel.tolerances import TINY
 

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from robomodel.arrays import Array, Mask
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.estimation.equations import Group, SingularError, System, refined
 from robomodel.estimation.graph import Graph, Linear, Values
-from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Factorization, Scalar, div, dot, is_zero
 from robomodel.tolerances import RANK, ROUNDING
 

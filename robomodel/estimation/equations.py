@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.estimation.graph import Graph, Term, diagonal, exact
@@ -37,7 +38,6 @@ from robomodel.model.constraints import (
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, added, dot, is_zero, transposed
 from robomodel.spatial import (

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics import aba, aba_derivatives, frame_pose, jacobian, rnea, rnea_derivatives
 from robomodel.dynamics.algorithm import run
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
@@ -27,7 +28,6 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import split
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.arguments import as_numbers
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector

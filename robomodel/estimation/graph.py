@@ -16,9 +16,9 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robomodel.arrays import Array, Mask
 from robomodel.estimation.spaces import Space
 from robomodel.model.arguments import as_numbers
-from robomodel.model.joints import Array, Mask
 from robomodel.tolerances import NOTHING
 
 NoiseLike: TypeAlias = "Noise | ArrayLike"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.errors import warn
 from robomodel.estimation import elimination
 from robomodel.estimation.elimination import Conditional, RemainingRows
@@ -30,7 +31,6 @@ from robomodel.estimation.graph import (
 )
 from robomodel.estimation.solve import FixedLagResult, is_small
 from robomodel.estimation.spaces import Space
-from robomodel.model.joints import Array
 
 THRESHOLD, PASSED_ON = 1e-2, 0.1
 """Change that requires a new linearisation; fraction of it that is propagated at once."""

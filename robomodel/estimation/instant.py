@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, as_names, check_names, did_you_mean
 from robomodel.estimation import elimination
@@ -33,7 +34,6 @@ from robomodel.estimation.equations import (
 from robomodel.estimation.orders import checked_order, classical
 from robomodel.estimation.sensors import Sensor, in_internal_axes, in_link_axes
 from robomodel.model.arguments import as_array
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import MOVES, RANK

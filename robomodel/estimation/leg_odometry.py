@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array, Mask
 from robomodel.dynamics import frame_pose, jacobian
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.errors import as_real, check_names, no_model
@@ -24,7 +25,7 @@ from robomodel.estimation.graph import Noise, diagonal, exact
 from robomodel.estimation.incremental import Incremental
 from robomodel.estimation.spaces import Rotations, Space, Vectors
 from robomodel.model.arguments import as_array, as_numbers
-from robomodel.model.joints import Array, Mask, Spherical
+from robomodel.model.joints import Spherical
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import function
 from robomodel.scalars import Scalar, Vector, added, dot, subtracted

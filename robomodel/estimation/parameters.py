@@ -13,13 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.recursions.regressor import regressor
 from robomodel.estimation.factors import Dynamics, Equal, Errors, FactorBase, Prior, TracedFactor
 from robomodel.estimation.graph import Graph, NoiseLike
 from robomodel.estimation.incremental import Incremental
 from robomodel.estimation.solve import Solution
 from robomodel.estimation.spaces import Configurations, Vectors
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters, with_parameters
 from robomodel.scalars import Scalar, Vector, dot

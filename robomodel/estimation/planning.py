@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics import actuator_map, frame_pose, rnea
 from robomodel.dynamics.contact.points import points_jacobian
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place, pose
@@ -42,7 +43,6 @@ from robomodel.estimation.solve import InteriorPointResult, LinearSolver, minimi
 from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations.following import integrate_open
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot
 from robomodel.tolerances import NOTHING

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics import aba
 from robomodel.estimation.factors import Dynamics, Equal, Prior, Trapezoid
 from robomodel.estimation.graph import Factor, Graph, NoiseLike, Values
 from robomodel.estimation.solve import Solution, fixed_lag, solve
 from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.model.arguments import as_array, as_numbers
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
 

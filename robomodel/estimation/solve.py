@@ -11,12 +11,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.errors import ClosureError, warn
 from robomodel.estimation import elimination
 from robomodel.estimation.elimination import UndeterminedError
 from robomodel.estimation.factors import FactorBase
 from robomodel.estimation.graph import Graph, Linear, Term, Values, beside_next, diagonal
-from robomodel.model.joints import Array
 from robomodel.tolerances import NOTHING
 
 Method: TypeAlias = Literal["levenberg-marquardt", "gauss-newton"]

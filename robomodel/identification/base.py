@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.algorithm import run
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
@@ -17,7 +18,6 @@ from robomodel.errors import UnknownNameError, as_names, did_you_mean
 from robomodel.identification.regressors import regressor
 from robomodel.model.arguments import as_array
 from robomodel.model.configurations.drawing import random_configuration
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import count, of_joints, parameters
 from robomodel.scalars import stack, unstack

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robomodel.arrays import Array, Mask
 from robomodel.dynamics import frame_pose, jacobian, sensitivity
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key
 from robomodel.errors import ClosureError, UnknownNameError, as_names, check_names, few
@@ -33,7 +34,6 @@ from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.elements import joint_slices, position_names
-from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.model.parameters import as_parameters, parameters, with_parameters
 from robomodel.model.parametric import parametric

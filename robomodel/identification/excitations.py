@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array, Mask
 from robomodel.dynamics import actuator_map, passive_force
 from robomodel.dynamics.actuators.maps import bounds, forces
 from robomodel.errors import UnknownNameError, argument, as_names, as_real, did_you_mean, few
@@ -20,7 +21,6 @@ from robomodel.identification.base import split
 from robomodel.identification.regressors import regressor
 from robomodel.model.arguments import as_array
 from robomodel.model.elements import position_names
-from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
 from robomodel.running import Progress

@@ -13,13 +13,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.errors import argument, as_real, few, warn
 from robomodel.identification.base import base_parameters
 from robomodel.identification.fit import Data, assumptions, chosen, fitted, rms
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.sensors import Sensors, sensors
 from robomodel.model.elements import Joint
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters, with_parameters
 from robomodel.model.physical import ParameterPrior

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.errors import (
     ClosureError,
     DescriptionError,
@@ -29,7 +30,6 @@ from robomodel.errors import (
 from robomodel.identification.sensors import TYPED, followed, following
 from robomodel.model import Model
 from robomodel.model.elements import position_names
-from robomodel.model.joints import Array
 from robomodel.tolerances import SINGULAR
 
 EVEN = 0.01  # accepted deviation of steps, relative to the mean, for even times

@@ -11,10 +11,10 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.algorithm import Backend, Options, declare, documented, run, run_one
 from robomodel.dynamics.recursions import regressor as recursion
 from robomodel.model.arguments import as_array, as_numbers
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
 declare("regressor", recursion.regressor, Y=("nv", "p"))

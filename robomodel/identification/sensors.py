@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robomodel.arrays import Array
 from robomodel.dynamics import passive_force, rnea
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.algorithm import Backend
@@ -31,7 +32,6 @@ from robomodel.identification.regressors import filtered_regressor, regressor
 from robomodel.model.arguments import as_array, as_numbers, common_batch
 from robomodel.model.configurations.following import read
 from robomodel.model.configurations.states import check_finite
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import closed_anew, parameterized, parameters, with_parameters
 from robomodel.scalars import stack, unstack

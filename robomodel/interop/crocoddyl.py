@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robomodel.arrays import Array
 from robomodel.control.tasks import Instant, Task, TaskPiece, TaskSet, product
 from robomodel.dynamics import contact_aba, contact_aba_derivatives
 from robomodel.dynamics.actuators.maps import actuator_map
@@ -34,7 +35,6 @@ from robomodel.model.configurations.following import FOLLOWED
 from robomodel.model.configurations.functions import difference, moved
 from robomodel.model.derived import traced
 from robomodel.model.elements import independent_rates, joint_slices
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Scalar,

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from robomodel.arrays import Array
 from robomodel.dynamics import actuator_map
 from robomodel.errors import MissingPackageError
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.simulation import Simulation
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from robomodel.arrays import Array, Mask
 from robomodel.description import Description, Joint, JointCoupling, JointSpring, Link, Spring
 from robomodel.description.transmissions import rotor_name
 from robomodel.model import graph
 from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.model.options import fixed
 from robomodel.scalars import Scalar, Vector

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.model.joints import Array
+from robomodel.arrays import Array
 
 
 def common_batch(**arrays: Array) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import GRAVITY, ONE_DOF, Description
 from robomodel.description import Loop as LoopElement
 from robomodel.errors import DescriptionError, Issue, argument, as_flag, warn_at, warn_of_all
@@ -31,9 +32,6 @@ from robomodel.model.constraints import (
 from robomodel.model.elements import Cluster, Coupling, Loop, Structure
 from robomodel.model.graph import WORLD, SpanningTree
 from robomodel.model.internal_frames import internal_frames, rounding
-from robomodel.model.joints import (
-    Array,
-)
 from robomodel.model.mobility import (
     ClosureTolerance,
     ClusterError,

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from robomodel.arrays import Array, Indices, Mask
 from robomodel.model.constraints import (
     Aligned,
     Link,
@@ -24,7 +25,7 @@ from robomodel.model.constraints import (
     Polynomial,
     evaluate_loops,
 )
-from robomodel.model.joints import Array, JointModel, Mask, Places, VectorSpace
+from robomodel.model.joints import JointModel, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, SINGULAR, TINY
 
@@ -97,7 +98,7 @@ class Geometry:
         return frozenset(body for loop in self.loops for branch in loop.branches for body in branch)
 
     @cached_property
-    def alike(self) -> tuple[tuple[JointModel, Places, Places], ...]:
+    def alike(self) -> tuple[tuple[JointModel, Indices, Indices], ...]:
         """Groups of joints with one formula of integration: (a joint, places in q, places in v).
 
         Joints whose positions are vectors of one length form a group. The places of a group have

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import Pose, Rows3, Vec3
 from robomodel.description.poses import rows3
 from robomodel.errors import few
 from robomodel.model.closure import Geometry
 from robomodel.model.constraints import Constraint, Link
-from robomodel.model.joints import Array, JointModel, Planar
+from robomodel.model.joints import JointModel, Planar
 from robomodel.model.mobility import SpanningColumn, column_units
 from robomodel.model.options import LABELS
 from robomodel.spatial import RigidInertia, Transform

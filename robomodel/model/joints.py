@@ -16,11 +16,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from robomodel.arrays import Array
 from robomodel.description import inertias as masses
 from robomodel.scalars import (
     Scalar,
@@ -54,10 +53,6 @@ from robomodel.spatial.logarithms import (
     turned,
     vec,
 )
-
-Array: TypeAlias = NDArray[np.float64]
-Mask: TypeAlias = NDArray[np.bool_]
-Places: TypeAlias = NDArray[np.intp]
 
 
 class JointModel(ABC):

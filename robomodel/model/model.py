@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.description import Description, Vec3
 from robomodel.errors import Named, UnknownNameError, as_real, did_you_mean, few, instead
 from robomodel.kernels.function import TracedFunction
@@ -40,7 +41,6 @@ from robomodel.model.elements import (
     Structure,
 )
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
 from robomodel.model.springs import Spring
 from robomodel.scalars import Scalar, Vector, as_number
 from robomodel.tolerances import CLOSED

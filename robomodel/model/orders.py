@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from robomodel.arrays import Array
 from robomodel.description import Joint, LinkCoupling
 from robomodel.errors import as_names, check_names, did_you_mean, few
 from robomodel.model import graph
@@ -26,7 +27,7 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Joint as ModelJoint
 from robomodel.model.elements import Node, joint_slices
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array, Floating, Planar, Screw, Spherical, relative_motion
+from robomodel.model.joints import Floating, Planar, Screw, Spherical, relative_motion
 from robomodel.scalars import Vector, stack, unstack
 from robomodel.spatial import (
     ZERO,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.description import Inertial, Pose
 from robomodel.description import inertias as masses
 from robomodel.description.poses import inverse
@@ -32,7 +33,6 @@ from robomodel.model.couplings import eliminated
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Frame, Node
 from robomodel.model.geometry_parameters import Number, described, numbers_by_name
-from robomodel.model.joints import Array
 from robomodel.model.mobility.analysis import blocks
 from robomodel.model.numbers import with_numbers
 from robomodel.scalars import Scalar, is_number, unstack

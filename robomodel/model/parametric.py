@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.errors import DescriptionError, warn
 from robomodel.kernels.cache import canonical
 from robomodel.kernels.function import TracedFunction
@@ -18,7 +19,6 @@ from robomodel.model.configurations import functions
 from robomodel.model.configurations.closing import normalized
 from robomodel.model.configurations.following import is_closed
 from robomodel.model.derived import LARGE, cache_key
-from robomodel.model.joints import Array
 from robomodel.model.parameters import PARAMETERS, ParametersLike, as_values, parameterized
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import CLOSED

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.errors import warn
-from robomodel.model.joints import Array
 from robomodel.model.parameters import INERTIAL, pseudo_inertia
 from robomodel.tolerances import NOTHING, ROUNDING, TINY
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import AT_ORIGIN, Anchor, Description, Joint, Link, Loop, Pose
 from robomodel.description.poses import (
     compose,
@@ -32,7 +33,7 @@ from robomodel.model.closure import Geometry, ToNearest, close
 from robomodel.model.constraints import Coincident
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, velocity_units
-from robomodel.model.joints import Array, Prismatic, Spherical
+from robomodel.model.joints import Prismatic, Spherical
 from robomodel.model.model import Model
 from robomodel.tolerances import CLOSED, MOVES, WRITTEN
 

@@ -16,13 +16,13 @@ from itertools import combinations
 
 import numpy as np
 
+from robomodel.arrays import Array, Mask
 from robomodel.errors import UnknownNameError, check_names, few
 from robomodel.model import closure as newton
 from robomodel.model.approximate import no_tree, select_in
 from robomodel.model.configurations.curves import ClusterMotion
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.model.parameters import inertial_parameters, pseudo_inertia
 from robomodel.scalars import stack, unstack

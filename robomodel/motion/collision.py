@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import Shape
 from robomodel.dynamics import frame_pose
 from robomodel.dynamics.contact.gauss_seidel import basis
 from robomodel.errors import Issue, MissingPackageError, as_real, warn_of_all
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array, Floating
+from robomodel.model.joints import Floating
 from robomodel.model.model import Model
 from robomodel.motion.ground import RIM, Contact, check_coefficients
 from robomodel.scalars import Scalar, div, maximum, minimum, select, sqrt

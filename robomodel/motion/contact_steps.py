@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.contact.complementarity import ArrayProblem, solve
 from robomodel.dynamics.contact.gauss_seidel import basis
@@ -24,7 +25,6 @@ from robomodel.dynamics.kinematics.frames import FramePlacement, joint_forces
 from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.ground import Contact, ContactLaw, GroundPoint
 from robomodel.motion.integrator_functions import function

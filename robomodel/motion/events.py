@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.model.arguments import as_numbers
-from robomodel.model.joints import Array
 
 EventKind: TypeAlias = Literal["touch-down", "lift-off", "slip", "stick"]
 

@@ -10,8 +10,9 @@ from itertools import product
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array, Indices, Mask
 from robomodel.description import Shape
 from robomodel.errors import Issue, as_real, warn_of_all
 from robomodel.kernels.cache import digest
@@ -19,14 +20,11 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.model.arguments import as_numbers
 from robomodel.model.derived import sources
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, div, maximum, minimum, select, sqrt
 from robomodel.spatial import Vec, apply, cross, inner, minus, plus, scale
 from robomodel.tolerances import NOTHING
 
-Mask: TypeAlias = NDArray[np.bool_]
-Indices: TypeAlias = NDArray[np.intp]
 Point: TypeAlias = (
     tuple[str, Sequence[float]]
     | tuple[str, Sequence[float], float]

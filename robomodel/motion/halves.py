@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from robomodel.model.joints import Array
+from robomodel.arrays import Array
 
 FINEST = 2.0**-12  # share of a step that is not halved any more
 

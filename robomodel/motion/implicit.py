@@ -24,12 +24,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import Element, elements, is_absent
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.errors import warn
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import counted, parameterized
 from robomodel.scalars import (

@@ -9,10 +9,10 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics import saturate
 from robomodel.errors import as_flag
 from robomodel.model.arguments import as_array, as_numbers
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
 Wrenches: TypeAlias = Mapping[str, ArrayLike]

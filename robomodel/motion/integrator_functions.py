@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.kernels import Iteration
 from robomodel.kernels.function import Build, TracedFunction
 from robomodel.kernels.program import Dtype
 from robomodel.model.configurations.closing import left_open, settled
 from robomodel.model.derived import LARGE, cache_key, cached_on_model
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.tangent import (
     StepError,

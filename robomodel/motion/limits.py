@@ -10,11 +10,11 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.recursions.passive import is_absent
 from robomodel.errors import UnknownNameError, as_names, did_you_mean, warn
 from robomodel.model.configurations.closing import left_open
 from robomodel.model.configurations.states import refuse, unit_faults
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameterized
 from robomodel.motion.integrator_functions import openness

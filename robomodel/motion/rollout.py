@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from robomodel.arrays import Array
 from robomodel.errors import as_flag, warn
 from robomodel.kernels.function import as_dtype
 from robomodel.kernels.threads import TILE, share
 from robomodel.model.arguments import as_array
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import ParametersLike, of_geometry
 from robomodel.motion import servo as servos

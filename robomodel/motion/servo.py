@@ -6,11 +6,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.actuators.maps import positions as actuator_positions
 from robomodel.model.arguments import as_numbers
 from robomodel.model.elements import joint_slices
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, added, dot
 

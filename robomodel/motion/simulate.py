@@ -20,9 +20,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.errors import as_real
 from robomodel.model.arguments import as_array
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import with_parameters
 from robomodel.motion import implicit

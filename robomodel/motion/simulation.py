@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from robomodel.arrays import Array
 from robomodel.dynamics import actuator_positions, actuator_velocities, frame_pose, frame_velocity
 from robomodel.dynamics.contact.points import UNSOLVED
 from robomodel.errors import as_flag, no_model, warn
 from robomodel.kernels.function import as_dtype
 from robomodel.model.arguments import as_array
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import ParametersLike, of_geometry
 from robomodel.motion import servo as servos

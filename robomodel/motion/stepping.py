@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics import saturate
 from robomodel.dynamics.contact.points import UNSOLVED
 from robomodel.errors import as_real
@@ -20,7 +21,6 @@ from robomodel.kernels.program import Dtype
 from robomodel.model.arguments import as_numbers
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.contact_steps import ContactStep
 from robomodel.motion.events import ContactRecord

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.actuators.maps import saturated
 from robomodel.dynamics.contact.complementarity import ArrayProblem, solve_each
 from robomodel.dynamics.contact.gauss_seidel import Sweeps
@@ -37,7 +38,6 @@ from robomodel.model.configurations.closing import rates_of_joints
 from robomodel.model.configurations.functions import rates
 from robomodel.model.derived import cached_on_model
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import counted, of_geometry, parameterized
 from robomodel.motion import servo as servos

@@ -31,6 +31,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.model import closure as newton
 from robomodel.model.configurations.closing import (
@@ -43,7 +44,7 @@ from robomodel.model.configurations.closing import (
 from robomodel.model.constraints import Conditions, LoopConstraint, Perpendicular, evaluate_loops
 from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.elements import Cluster, joint_slices, velocity_units
-from robomodel.model.joints import Array, Floating, JointModel, Planar, Spherical
+from robomodel.model.joints import Floating, JointModel, Planar, Spherical
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Factorization,

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics import energy
 from robomodel.dynamics.baselines import spanning_tree
 from robomodel.errors import MissingPackageError
 from robomodel.model.arguments import as_numbers
 from robomodel.model.elements import position_names
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.events import ContactRecord, Event
 from robomodel.motion.ground import GroundPoint, Pair

@@ -17,13 +17,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.frames import body_wrenches, place
 from robomodel.dynamics.kinematics.state import State
 from robomodel.estimation.elimination import Elimination, is_unit, single_operations
 from robomodel.estimation.equations import equations, pieces
 from robomodel.estimation.sensors import wrench_at
 from robomodel.model.arguments import as_array
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.spatial import ZERO, Motion, Wrench, cross
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.frames import FramePlacement
 from robomodel.dynamics.kinematics.state import Configuration, moving
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
 from robomodel.model.derived import cached_on_model
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, stack, unstack
 from robomodel.spatial import UNIT_MOTIONS, Transform

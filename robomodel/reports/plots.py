@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robomodel.arrays import Array, Mask
 from robomodel.errors import MissingPackageError
-from robomodel.model.joints import Array, Mask
 from robomodel.tolerances import NOTHING, SAME, WITHIN
 
 if TYPE_CHECKING:

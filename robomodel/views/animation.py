@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.model import Model
-from robomodel.model.joints import Array
 from robomodel.reports.document import framed
 from robomodel.views.pages import filled
 from robomodel.views.solids import Solid, coloured_solids

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.actuators.envelopes import reflected, reflected_inertia
 from robomodel.dynamics.actuators.maps import driving
 from robomodel.dynamics.kinematics.frames import (
@@ -37,7 +38,6 @@ from robomodel.model import Model
 from robomodel.model.configurations.paths import RangeEnd
 from robomodel.model.configurations.ranges import joint_range
 from robomodel.model.elements import Cluster, Frame, Joint, position_names
-from robomodel.model.joints import Array
 from robomodel.model.parameters import (
     PARAMETERS,
     as_parameters,

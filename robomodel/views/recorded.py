@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.errors import ClosureError
 from robomodel.identification.logs import read_positions
 from robomodel.model import Model
-from robomodel.model.joints import Array
 from robomodel.motion.trajectory import Trajectory
 
 

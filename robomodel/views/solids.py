@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import Inertial, Joint, Link, Shape
 from robomodel.description.shapes import load_mesh
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
 from robomodel.model import Model
-from robomodel.model.joints import Array
 from robomodel.tolerances import PARALLEL
 from robomodel.views.drawings import COLOURS, PLAIN, colours_of
 

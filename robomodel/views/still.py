@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.model import Model
-from robomodel.model.joints import Array
 from robomodel.views.solids import coloured_solids, rods, view_angles
 
 Pixels = NDArray[np.uint8]

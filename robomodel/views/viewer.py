@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import ONE_DOF, Shape, Vec3
 from robomodel.description.shapes import load_mesh
 from robomodel.dynamics.kinematics.frames import link_poses
@@ -24,7 +25,6 @@ from robomodel.errors import ClosureError, DescriptionError, MissingPackageError
 from robomodel.files import Allowance
 from robomodel.model import Model
 from robomodel.model.configurations.ranges import joint_range
-from robomodel.model.joints import Array
 from robomodel.reports.document import count
 from robomodel.views.solids import (
     THICKEST,

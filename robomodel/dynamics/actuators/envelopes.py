@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robomodel.arrays import Array, Indices, Mask
 from robomodel.description import Limits
 from robomodel.dynamics.actuators import maps as actuation
 from robomodel.model.approximate import select
@@ -26,7 +27,6 @@ from robomodel.model.configurations.ranges import (
 )
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.joints import Array, Mask, Places
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
 from robomodel.scalars import Scalar, Vector, stack, unstack
@@ -75,7 +75,7 @@ class JointEnvelope:
     reach: JointRange
     effort: float
     velocity: float
-    line: Places
+    line: Indices
     dead_points: tuple[float, ...]
     file_limits: Limits
     slides: bool = False
@@ -358,7 +358,7 @@ def tree_rates(model: Model, q: Array, rows: Sequence[int]) -> Array:
 
 def _poses(
     model: Model, cluster: Cluster, body: int, rows: Sequence[int]
-) -> tuple[Array, Places, Path | None]:
+) -> tuple[Array, Indices, Path | None]:
     """Configurations (n, nq) of a joint's cluster, those on the line, and the path along the line.
 
     On the line all other joints are at neutral; elsewhere one of the cluster is at an end.

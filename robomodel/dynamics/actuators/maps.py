@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.errors import UnknownNameError, check_names
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array
 from robomodel.model.derived import cached_on_model, nominal
-from robomodel.model.joints import Array, Revolute
+from robomodel.model.joints import Revolute
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Scalar,

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from robomodel.arrays import Array, Mask
 from robomodel.dynamics.contact.gauss_seidel import SLIPS, Sweeps
 from robomodel.dynamics.contact.interior_point import ConeProblem, interior_points
 from robomodel.dynamics.contact.least import least_alike
@@ -34,7 +35,6 @@ from robomodel.kernels import Iteration
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import sources
-from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import NOTHING
 

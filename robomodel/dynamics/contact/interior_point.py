@@ -21,16 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from robomodel.arrays import Array, Indices
 from robomodel.dynamics.contact.problem import TINY_SINGLE
-from robomodel.model.joints import Array
 from robomodel.tolerances import ROUNDING
-
-Indices: TypeAlias = NDArray[np.intp]
 
 # Chosen on 5081 problems of bipeds and quadrupeds with box feet that stand, walk, land, rock and
 # slide, and of stacks. Not solved to 1e-10: 24 with CENTRED 0.1, 9 with 0.01; of 399 hard ones 79

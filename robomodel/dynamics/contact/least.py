@@ -12,9 +12,9 @@ from numbers import Real
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.contact.problem import TINY_SINGLE, magnitude
 from robomodel.dynamics.kinematics.state import Matrix
-from robomodel.model.joints import Array
 from robomodel.scalars import (
     Factorization,
     Scalar,

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, ParamSpec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array, Mask
 from robomodel.dynamics.contact.complementarity import ArrayProblem, solve
 from robomodel.dynamics.contact.gauss_seidel import basis
 from robomodel.dynamics.contact.instant import AT_REST, COLLISION, sharer, solver
@@ -34,7 +35,6 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_numbers
-from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, subtracted, transposed
 from robomodel.tolerances import NOTHING, RANK, ROUNDING, SAME, SINGULAR

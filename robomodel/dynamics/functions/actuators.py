@@ -10,6 +10,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robomodel.arrays import Array
 from robomodel.dynamics.actuators import inverse
 from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.actuators.inverse import CONTRADICTS
@@ -32,7 +33,6 @@ from robomodel.dynamics.algorithm import (
 from robomodel.errors import warn
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.configurations.following import read
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.tolerances import NOTHING, SINGULAR
 

@@ -8,6 +8,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics import baselines
 from robomodel.dynamics.algorithm import (
     ForceOptions,
@@ -46,7 +47,6 @@ from robomodel.dynamics.recursions.efpa import (
 from robomodel.dynamics.recursions.passive import aba_passive
 from robomodel.errors import as_flag
 from robomodel.model.arguments import as_array, as_numbers
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.tolerances import ROUNDING
 

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics import baselines
 from robomodel.dynamics.algorithm import (
     ForceOptions,
@@ -47,7 +48,6 @@ from robomodel.model.approximate import reflected
 from robomodel.model.arguments import as_array, as_numbers, by_name, common_batch
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.elements import velocity_units
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import as_values
 from robomodel.scalars import stack, unstack

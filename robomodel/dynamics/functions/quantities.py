@@ -10,6 +10,7 @@ from typing import Unpack
 
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.algorithm import (
     ForceOptions,
     Options,
@@ -23,7 +24,6 @@ from robomodel.dynamics.recursions import coriolis as recursion
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import gravity_less_passive
 from robomodel.dynamics.recursions.rnea import bias_force
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Factorization, Scalar, Vector
 

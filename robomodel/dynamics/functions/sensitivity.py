@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.algorithm import (
     ALGORITHMS,
     Backend,
@@ -19,7 +20,6 @@ from robomodel.dynamics.algorithm import (
 from robomodel.dynamics.sensitivity import OF_CONFIGURATIONS, of_algorithm, of_configuration
 from robomodel.errors import did_you_mean
 from robomodel.model.arguments import as_array, by_name, common_batch
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import (
     PARAMETERS,

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import Configuration, Direction, State, position_directions
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import TracedFunction
@@ -17,7 +18,6 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.derived import traced
 from robomodel.model.elements import Frame
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, stack, transposed, unstack
 from robomodel.spatial import (

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.frames import FramePlacement, joint_forces, pose
 from robomodel.dynamics.kinematics.state import Configuration, Forces, Matrix, State
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.articulated import ClusterElimination, articulate
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Factorization,

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.kernels.trace import Traced
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.couplings import eliminated
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.joints import Array, Revolute
+from robomodel.model.joints import Revolute
 from robomodel.scalars import (
     Factorization,
     Scalar,

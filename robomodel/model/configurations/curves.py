@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from robomodel.arrays import Array, Mask
 from robomodel.errors import ClosureError, UnknownNameError, check_names
 from robomodel.model import closure as newton
 from robomodel.model.closure import Geometry, Held
@@ -30,7 +31,6 @@ from robomodel.model.configurations.paths import (
 )
 from robomodel.model.configurations.ranges import whole_part
 from robomodel.model.elements import Cluster, columns_of, velocity_units
-from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility import SpanningColumn, column_limits
 from robomodel.model.model import Model
 from robomodel.tolerances import CLOSED, TINY, WITHIN

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.errors import few, warn
 from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration
@@ -16,7 +17,6 @@ from robomodel.model.configurations.closing import travel
 from robomodel.model.configurations.following import follow, is_closed, move
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, joint_slices
-from robomodel.model.joints import Array
 from robomodel.model.mobility import column_units
 from robomodel.model.mobility.exploration import column_ranges, random_positions
 from robomodel.tolerances import CLOSED, NEARLY_CLOSED, NOTHING

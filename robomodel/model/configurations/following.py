@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from robomodel.arrays import Array, Mask
 from robomodel.errors import ClosureError, warn
 from robomodel.model import closure as newton
 from robomodel.model.closure import Geometry, Joints
@@ -24,7 +25,7 @@ from robomodel.model.configurations import functions
 from robomodel.model.configurations.closing import partly_independent, travel
 from robomodel.model.configurations.functions import CLOSED_EVERY
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.joints import Array, Mask, Revolute
+from robomodel.model.joints import Revolute
 from robomodel.tolerances import CLOSED, OPEN, TINY
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
+from robomodel.arrays import Array, Mask
 from robomodel.errors import ClosureError, UnknownNameError, did_you_mean, few
 from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration, common_batch
@@ -44,7 +45,6 @@ from robomodel.model.elements import (
     quaternions,
     velocity_units,
 )
-from robomodel.model.joints import Array, Mask
 from robomodel.tolerances import CLOSED, CONVERGED, NEARLY_CLOSED, NOTHING, SAME, SINGULAR, WITHIN
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from robomodel.arrays import Array, Mask
 from robomodel.kernels.function import TracedFunction
 from robomodel.model import closure as newton
 from robomodel.model.closure import Geometry, LinearCoupling
 from robomodel.model.configurations.following import enough
 from robomodel.model.derived import traced
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
 from robomodel.tolerances import MOVES, NOTHING, SINGULAR, TINY, WITHIN

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.errors import UnknownNameError, check_names
 from robomodel.model.arguments import as_array, check_one_configuration
 from robomodel.model.closure import Geometry, LinearCoupling
@@ -31,7 +32,6 @@ from robomodel.model.configurations.uphill import extremes, walks
 from robomodel.model.constraints import LoopCondition
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, Joint, columns_of, units_of, velocity_units
-from robomodel.model.joints import Array
 from robomodel.model.mobility import column_limits
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from robomodel.arrays import Array, Mask
 from robomodel.errors import ClosureError, few
 from robomodel.model.closure import Geometry
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.following import allowed
 from robomodel.model.constraints import Polynomial
 from robomodel.model.elements import Cluster, position_names, quaternions
-from robomodel.model.joints import Array, Mask
 from robomodel.tolerances import WITHIN
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.model.configurations.paths import (
     VARIED,
     Chart,
@@ -23,7 +24,6 @@ from robomodel.model.configurations.paths import (
     RangeEnd,
     without_idle,
 )
-from robomodel.model.joints import Array
 from robomodel.tolerances import CONVERGED, NOTHING, SINGULAR, TINY, WITHIN
 
 STRIDE = 0.1  # radians, or cluster sizes: loops bend a stride by its square half, 5 mrad

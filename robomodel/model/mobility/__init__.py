@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.errors import DescriptionError, Source, few
 from robomodel.model.closure import Geometry
 from robomodel.model.constraints import (
@@ -24,7 +25,6 @@ from robomodel.model.constraints import (
     Perpendicular,
     Polynomial,
 )
-from robomodel.model.joints import Array
 from robomodel.tolerances import CLOSED, SINGULAR
 
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.polynomial import Polynomial as Power
 
+from robomodel.arrays import Array, Mask
 from robomodel.description import Loop, Vec3
 from robomodel.description.poses import sine
 from robomodel.errors import DescriptionError, Source, few
@@ -38,7 +39,6 @@ from robomodel.model.couplings import (
     linear_constraint,
     position_starts,
 )
-from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility import (
     ClusterError,
     ClusterProblem,

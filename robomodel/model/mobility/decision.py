@@ -20,9 +20,10 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from robomodel.arrays import Array, Mask
 from robomodel.model.closure import Geometry
 from robomodel.model.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
-from robomodel.model.joints import Array, Floating, Mask
+from robomodel.model.joints import Floating
 from robomodel.model.mobility import ClusterProblem
 from robomodel.model.mobility.exploration import NamelessProblem, largest, outside_limits
 from robomodel.spatial import (

@@ -17,10 +17,11 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from robomodel.arrays import Array, Mask
 from robomodel.errors import NOWHERE, argument, few
 from robomodel.model.closure import COUNTS, Geometry, ToNearest, close
 from robomodel.model.constraints import Distance, LoopJoint, Perpendicular, Polynomial
-from robomodel.model.joints import Array, Mask, Prismatic, Revolute
+from robomodel.model.joints import Prismatic, Revolute
 from robomodel.model.mobility import (
     ClosureTolerance,
     ClusterError,

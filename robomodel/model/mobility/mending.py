@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import Anchor, Description, Joint, Pose
 from robomodel.description.poses import about, compose, inverse, rows3, vec
 from robomodel.errors import argument
 from robomodel.model.graph import SpanningTree
-from robomodel.model.joints import Array, Revolute
+from robomodel.model.joints import Revolute
 from robomodel.model.mobility import ClusterProblem, ReducedProblem, condition_names
 from robomodel.model.mobility.decision import Decision, pose_of
 from robomodel.spatial import UNIT

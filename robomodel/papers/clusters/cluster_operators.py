@@ -12,11 +12,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.model.arguments import as_array
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.papers.matrices import (
     block_diagonal,

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics import baselines
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys, place
 from robomodel.dynamics.recursions.efpa import mobility, touched
@@ -23,7 +24,6 @@ from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
 from robomodel.model.arguments import as_array
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.papers.clusters.cluster_operators import ClusterOperators, operators
 from robomodel.papers.matrices import frame_motion, pseudoinverse, solved, times, transposed

@@ -14,9 +14,9 @@ from typing import Literal
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.estimation.elimination import REMAINDER
 from robomodel.estimation.equations import SingularError
-from robomodel.model.joints import Array
 from robomodel.papers.elimination_orders.graphs import Dag, Game
 from robomodel.tolerances import SINGULAR
 

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.estimation.equations import (
@@ -32,7 +33,6 @@ from robomodel.kernels.function import Kernel, TracedFunction
 from robomodel.kernels.program import Dtype, Program
 from robomodel.kernels.trace import Trace
 from robomodel.model.derived import cached_on_model, traced
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.papers.elimination_orders import symmetric
 from robomodel.papers.elimination_orders.graphs import FactorGraph

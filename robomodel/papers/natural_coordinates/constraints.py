@@ -23,8 +23,8 @@ from typing import Protocol
 
 import numpy as np
 
+from robomodel.arrays import Array, Mask
 from robomodel.errors import check_names
-from robomodel.model.joints import Array, Mask
 
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])  # by a right angle
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.errors import warn
 from robomodel.estimation.graph import Graph, Term, Values
-from robomodel.model.joints import Array
 
 
 def solve_with_gtsam(

@@ -16,9 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.errors import ClosureError, check_names, did_you_mean
 from robomodel.model.arguments import as_numbers
-from robomodel.model.joints import Array
 from robomodel.papers.matrices import times, transposed
 from robomodel.papers.natural_coordinates.constraints import (
     TURN,

@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.errors import ClosureError, check_names, did_you_mean
 from robomodel.estimation.factors import (
     Equal,
@@ -32,7 +33,6 @@ from robomodel.estimation.problems import staged
 from robomodel.estimation.solve import Solution, fixed_lag, solve
 from robomodel.estimation.spaces import Vectors
 from robomodel.model.arguments import as_numbers
-from robomodel.model.joints import Array
 from robomodel.papers.elimination_orders.graphs import Dag, FactorGraph, Relation
 from robomodel.papers.natural_coordinates.constraints import TURN
 from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, Point

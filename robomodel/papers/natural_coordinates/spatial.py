@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.dynamics import rnea, rnea_derivatives
 from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.kinematics.state import Direction, moving
@@ -35,7 +36,6 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations.closing import loop_gaps
-from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, stack, unstack
 

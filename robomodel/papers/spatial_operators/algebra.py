@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.model.joints import Array
+from robomodel.arrays import Array
 from robomodel.papers.matrices import times, transposed
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.arrays import Array
 from robomodel.model.arguments import as_array
-from robomodel.model.joints import Array
 from robomodel.papers.matrices import transposed
 from robomodel.papers.spatial_operators.algebra import (
     Adjacency,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.actuators.envelopes import JointEnvelope
 from robomodel.model.elements import units_of
-from robomodel.model.joints import Array
 from robomodel.reports.document import (
     Bullets,
     Cell,

@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description.poses import unit
 from robomodel.dynamics import actuator_map, frame_pose, jacobian
 from robomodel.dynamics.actuators import maps as actuator_maps
@@ -35,7 +36,7 @@ from robomodel.model.configurations.curves import grid
 from robomodel.model.configurations.ranges import JointRange, joint_range
 from robomodel.model.constraints import LoopJoint
 from robomodel.model.elements import Cluster, units_of
-from robomodel.model.joints import Array, Revolute
+from robomodel.model.joints import Revolute
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.transmission import Extreme, Transmission, transmissions
 from robomodel.reports.document import Document, HasDocument

@@ -21,13 +21,14 @@ from functools import cached_property
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.dynamics.actuators.envelopes import OTHERS, at_ends, moving_bodies
 from robomodel.model import Model
 from robomodel.model.configurations.paths import Path
 from robomodel.model.configurations.ranges import column_of, path_along, spanning_start
 from robomodel.model.constraints import OUTSIDE, BodyAnchor, Coincident, LoopJoint, evaluate_loops
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array, Revolute, Spherical
+from robomodel.model.joints import Revolute, Spherical
 from robomodel.scalars import stack, unstack
 from robomodel.spatial import UNIT, ZERO, plus
 from robomodel.tolerances import PARALLEL, SAME

@@ -16,12 +16,12 @@ from typing import TypeAlias
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from robomodel.arrays import Array
 from robomodel.description import ONE_DOF, Anchor, Description, Pose
 from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import rows3, vec
 from robomodel.model import Model
 from robomodel.model.graph import WORLD, SpanningTree, spanning_tree
-from robomodel.model.joints import Array
 from robomodel.tolerances import SAME
 
 SAME_PLACE = 1e-2  # of the robot's size: largest distance of joints that are matched by place

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from robomodel.arrays import Array
 from robomodel.description import (
     ONE_DOF,
     CouplingElement,
@@ -32,7 +33,6 @@ from robomodel.errors import DescriptionError, few
 from robomodel.loading import load
 from robomodel.model import Model, build
 from robomodel.model.graph import WORLD, spanning_tree
-from robomodel.model.joints import Array
 from robomodel.reports.comparison.differences import Causes, Comparison, Difference, Value
 from robomodel.reports.comparison.match import (
     Match,

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import Joint as FileJoint
 from robomodel.description import Link, Loop, Vec3
 from robomodel.dynamics import crba
@@ -18,7 +19,6 @@ from robomodel.model import Model
 from robomodel.model.approximate import select_in
 from robomodel.model.elements import Cluster, Node
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
 from robomodel.reports.validation.linkage import LinkageStudy, study
 from robomodel.scalars import Scalar
 from robomodel.tolerances import SAME

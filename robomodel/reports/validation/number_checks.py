@@ -10,13 +10,13 @@ from operator import add
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import Inertial, Limits, Link, Pose, Shape, Vec3
 from robomodel.description import inertias as masses
 from robomodel.description.shapes import solid
 from robomodel.description.transmissions import SIMPLE, kind_of
 from robomodel.errors import DescriptionError, MissingPackageError, Source
 from robomodel.files import LFS_POINTER, Allowance
-from robomodel.model.joints import Array
 from robomodel.parsers.schema import rpy_of
 from robomodel.reports.comparison.differences import MassProperties
 from robomodel.reports.document import Finding, count, note, warning

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description.transmissions import rotor_name
 from robomodel.errors import DescriptionError, DescriptionWarning, Source, few
 from robomodel.loading import load
 from robomodel.model import Model, build
 from robomodel.model.configurations.curves import Curve
-from robomodel.model.joints import Array
 from robomodel.parsers.checks import check_plausible
 from robomodel.reports.comparison.differences import UNITS, Difference, shown
 from robomodel.reports.comparison.match import RobotAtZero

@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
+from robomodel.arrays import Array
 from robomodel.description import ONE_DOF, Description, Joint, Link, Vec3
 from robomodel.description.poses import link_poses
-from robomodel.model.joints import Array
 from robomodel.reports.comparison.differences import (
     Cause,
     MassProperties,
