@@ -29,6 +29,23 @@ def test_the_version_is_one():
     assert f"version: {rm.__version__}\n" in cited
 
 
+def test_the_changelog_is_for_users():
+    """What is not released stands first; a release is sorted, and short enough to be read."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    parts = re.split(r"^## ", text, flags=re.M)[1:]
+    titles = [part.partition("\n")[0] for part in parts]
+    assert titles[0] == "Unreleased"
+    assert not any("unreleased" in title.lower() for title in titles[1:])
+    kinds = ["Added", "Changed", "Fixed", "Removed"]
+    for part in parts:
+        title = part.partition("\n")[0]
+        said = re.findall(r"^#+ (.*)", part, re.M)
+        assert said == [kind for kind in kinds if kind in said], title
+        lines = [line for line in part.splitlines()[1:] if line]
+        assert title == "Unreleased" or len(lines) <= 40, title
+        assert lines[0].startswith("### ") or not said, title
+
+
 def test_the_recipe_needs_what_the_package_needs():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     recipe = (ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8")
