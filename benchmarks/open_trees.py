@@ -26,10 +26,10 @@ import mujoco
 import numpy as np
 
 import robomodel as rm
-from robomodel.dynamics.approximation import TreeOptions, WrittenTree, written_tree
-from robomodel.dynamics.open_trees import mapped
 from robomodel.dynamics.recursions.rnea import rnea
-from robomodel.dynamics.tree_fit import exact_states, on_arrays
+from robomodel.dynamics.tree_map import mapped
+from robomodel.opentree.fit import exact_states, on_arrays
+from robomodel.opentree.tree import TreeOptions, WrittenTree, written_tree
 from robomodel.reports.document import Document, Section
 from robomodel.reports.plots import Line, Plot
 from robomodel.reports.simulators import PdLaw, natural_gains, tree_sections
@@ -120,7 +120,7 @@ def torques(made: WrittenTree, clusters: WrittenTree) -> np.ndarray:
 
 def accelerations(made: WrittenTree, clusters: WrittenTree) -> tuple[float, float]:
     """Median and worst error over the range of the tree that is written."""
-    from robomodel.dynamics.tree_fit import tree_errors
+    from robomodel.opentree.fit import tree_errors
 
     mapping = mapped(made.view, made.model, "tendons", ())
     states = exact_states(made.view, mapping, clusters.clusters, check=True)

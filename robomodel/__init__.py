@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from robomodel import dynamics, robots
 from robomodel.description import Rotor
 from robomodel.dynamics import *
-from robomodel.dynamics.approximation import approximate_tree
 from robomodel.errors import (
     ClosureError,
     DescriptionError,
@@ -34,7 +33,8 @@ from robomodel.interop.programs import compile
 from robomodel.kernels.function import Kernel
 from robomodel.loading import load
 from robomodel.model import Model
-from robomodel.model.configurations.ranges import joint_range
+from robomodel.opentree.tree import approximate_tree
+from robomodel.reach.ranges import joint_range
 from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from robomodel import parsers
 from robomodel.description import Description, Rotor
 from robomodel.errors import DescriptionError, as_flag, as_names, as_real
+from robomodel.mobility import RigidError
 from robomodel.model import Model, build
-from robomodel.model.mobility import RigidError
 
 if TYPE_CHECKING:
     from robomodel.description.shapes import Role

@@ -47,13 +47,6 @@ from robomodel.description.poses import (
     unit,
 )
 from robomodel.dynamics.algorithm import CommonDocumentation, documented
-from robomodel.dynamics.approximation import (
-    Fit,
-    TreeOptions,
-    open_tree_description,
-    tree_notes,
-    with_actuators,
-)
 from robomodel.errors import (
     DescriptionError,
     DescriptionWarning,
@@ -67,6 +60,13 @@ from robomodel.model import Cluster, Model
 from robomodel.model.build import build
 from robomodel.model.options import labels
 from robomodel.model.spins import hinged
+from robomodel.opentree.tree import (
+    Fit,
+    TreeOptions,
+    open_tree_description,
+    tree_notes,
+    with_actuators,
+)
 from robomodel.parsers.schema import difference
 from robomodel.spatial import apply, minus
 from robomodel.tolerances import SAME

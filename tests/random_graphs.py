@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from robomodel.description import Description, Inertial, Joint, Link
-from robomodel.model.graph import WORLD, SpanningTree, spanning_tree
+from robomodel.mechanism.graph import WORLD, SpanningTree, spanning_tree
 from robomodel.model.options import with_options
 
 HEAVY = Inertial(1.0, (1.0, 0.0, 0.0, 1.0, 0.0, 1.0))

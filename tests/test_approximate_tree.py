@@ -16,7 +16,7 @@ from mujoco_oracle import MujocoSide, motions
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.model.approximate import _factored
+from robomodel.dynamics.lumped import _factored
 
 SPUN = (
     '<inertial><mass value="0.1"/><inertia ixx="1e-4" iyy="1e-4" izz="2e-4" ixy="0" ixz="0" '

@@ -19,9 +19,9 @@ from texts import four_bar, joint, link, robot
 import robomodel as rm
 from robomodel import approximation_errors
 from robomodel.dynamics.baselines import approximated_in_part
+from robomodel.dynamics.lumped import approximate
 from robomodel.errors import DescriptionError
 from robomodel.model import build
-from robomodel.model.approximate import approximate
 from robomodel.reports.approximation import (
     DrakeRotor,
     _bounds,

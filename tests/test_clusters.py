@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from random_graphs import HEAVY, SEEDS, above, described, freed_tree, random_tree, tree_of
 
 from robomodel.description import Description, Joint, Link, Pose
-from robomodel.model.graph import WORLD, SpanningTree, clusters, spanning_tree
+from robomodel.mechanism.graph import WORLD, SpanningTree, clusters, spanning_tree
 
 # ---- helpers -------------------------------------------------------------------------------------
 

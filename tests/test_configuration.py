@@ -16,9 +16,10 @@ from shipped_robots import ROBOTS
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.model.configurations import drawing, moving
+from robomodel.model.configurations import moving
 from robomodel.model.configurations.following import integrate_open
 from robomodel.model.configurations.functions import moved
+from robomodel.reach import drawing
 
 
 @pytest.fixture(params=ROBOTS)

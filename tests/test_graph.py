@@ -8,7 +8,7 @@ from random_graphs import HEAVY, SEEDS, above, described, freed_tree, random_tre
 
 from robomodel.description import Description, Joint, Link, Pose, rotation_from_rpy
 from robomodel.description.poses import compose, inverse
-from robomodel.model.graph import WORLD, SpanningTree, root_link, spanning_tree
+from robomodel.mechanism.graph import WORLD, SpanningTree, root_link, spanning_tree
 from robomodel.model.options import with_options
 
 # ---- helpers -------------------------------------------------------------------------------------

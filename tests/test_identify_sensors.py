@@ -7,9 +7,9 @@ import pytest
 from test_identify import FIVE_BAR, Array, exists, hidden, missed, motion, noisy
 
 import robomodel as rm
+from robomodel.dynamics import physical
 from robomodel.identification import Identified
 from robomodel.identification import fit as fit_module
-from robomodel.model import physical
 from robomodel.model.configurations import following
 
 LEG = rm.robots.load("belt_leg")

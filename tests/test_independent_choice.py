@@ -14,7 +14,7 @@ from mechanisms import LOOP_KINDS, Mechanism, linear_hip, random_mechanism
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.model.mobility import exploration
+from robomodel.mobility import exploration
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*only its direction is used")
 

@@ -21,7 +21,7 @@ import robomodel as rm
 from benchmarks.shared.chains import chain
 from robomodel.description import Pose
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
-from robomodel.model.internal_frames import factored
+from robomodel.mechanism.internal_frames import factored
 from robomodel.spatial import ZERO, Transform, about_axis
 
 Array = NDArray[np.float64]

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation as ScipyRotation
 
 from robomodel.description.poses import align
 from robomodel.kernels import Trace
-from robomodel.model.joints import (
+from robomodel.mechanism.joints import (
     Floating,
     Planar,
     Prismatic,

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 import robomodel as rm
 from robomodel.kernels.function import TracedFunction
-from robomodel.model.joints import Floating, JointModel, Planar, Prismatic, Spherical
+from robomodel.mechanism.joints import Floating, JointModel, Planar, Prismatic, Spherical
 from robomodel.spatial.logarithms import jlog3, jlog6, log3, log6
 
 pin = pytest.importorskip("pinocchio")

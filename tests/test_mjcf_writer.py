@@ -23,9 +23,9 @@ from shipped_robots import DISTINCT
 from texts import four_bar, joint, link, robot
 
 import robomodel as rm
-from robomodel.model.approximate import approximate
+from robomodel.dynamics.lumped import approximate
+from robomodel.mobility import RigidError
 from robomodel.model.build import build
-from robomodel.model.mobility import RigidError
 from robomodel.parsers import read
 from robomodel.parsers.mjcf.writer import to_mjcf
 from robomodel.parsers.shared.inertias import physical_inertias

@@ -12,7 +12,7 @@ from linkage_family import FAMILY, instance
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.model.closure import close as closed
+from robomodel.mechanism.closure import close as closed
 
 SINGULAR = {  # at the roots of these, rounding by 1e-4 leaves more than floats do
     ("Bricard", 1e-6), ("Bricard", 1e-4), ("triple crank", 1e-4), ("welded parallelogram", 1e-4),

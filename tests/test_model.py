@@ -9,8 +9,8 @@ import pytest
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.model.constraints import LoopConstraint
-from robomodel.model.mobility import ClusterProblem
+from robomodel.mechanism.constraints import LoopConstraint
+from robomodel.mobility import ClusterProblem
 
 
 def refused(text: str, **options: object) -> rm.DescriptionError:
@@ -496,7 +496,7 @@ def test_clusters_that_differ_in_names_only_are_studied_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Left and right legs, and a robot that is loaded again; what is wrong is said by name."""
-    from robomodel.model.mobility import exploration
+    from robomodel.mobility import exploration
 
     studied: list[str] = []
     sample = exploration.sample

@@ -21,8 +21,8 @@ from texts import coupling, four_bar, joint, link, loop, robot
 import robomodel as rm
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.dynamics.baselines import open_tree
+from robomodel.dynamics.lumped import approximate, select, unconstrained
 from robomodel.model import build
-from robomodel.model.approximate import approximate, select, unconstrained
 
 
 def quietly(description: rm.model.Description) -> rm.Model:

@@ -12,7 +12,7 @@ from linkage_family import instance
 from texts import coupling, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.model.configurations.curves import grid
+from robomodel.reach.curves import grid
 from robomodel.views.viewer import freedoms
 
 Array = np.ndarray

@@ -10,8 +10,8 @@ from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.description import Description
+from robomodel.mobility import RigidError
 from robomodel.model import build
-from robomodel.model.mobility import RigidError
 from robomodel.model.options import welded
 from robomodel.parsers import read
 

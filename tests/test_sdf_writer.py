@@ -13,9 +13,9 @@ from sdf_texts import CASSIE, DATA, joint, link, sdf
 from shipped_robots import DISTINCT
 
 import robomodel as rm
-from robomodel.dynamics.approximation import TreeOptions, written_tree
 from robomodel.errors import DescriptionError
 from robomodel.model import Model, build
+from robomodel.opentree.tree import TreeOptions, written_tree
 from robomodel.parsers import read
 from robomodel.parsers.sdf.writer import to_sdf
 from robomodel.writing import shown_positions

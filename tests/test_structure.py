@@ -16,8 +16,12 @@ LAYERS = (
     ("arrays", "errors", "running", "scalars", "tolerances"),
     ("spatial", "files", "kernels"),
     ("description",),
+    ("mechanism",),
+    ("mobility",),
     ("model",),
+    ("reach",),
     ("parsers", "dynamics"),
+    ("opentree",),
     ("motion",),
     ("estimation", "control"),
     ("loading", "identification", "trajectory"),
@@ -52,7 +56,7 @@ def test_descriptions_and_kernels_know_no_mechanics() -> None:
         others = {top(other) for other in imports(name)} - {top(name)}
         if top(name) == "kernels":
             assert others <= {"arrays", "errors", "running", "scalars"}, name
-        if top(name) == "model":
+        if top(name) in ("mechanism", "mobility", "model", "reach"):
             assert not others & {"dynamics", "parsers", "writing", "trajectory"}, name
         if top(name) == "parsers":
             assert not others & {"model", "dynamics", "kernels", "writing"}, name

@@ -11,8 +11,8 @@ import pytest
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.dynamics.approximation import TreeOptions, written_tree
-from robomodel.model.tree_joints import tree_joints
+from robomodel.opentree.tree import TreeOptions, written_tree
+from robomodel.opentree.tree_joints import tree_joints
 from robomodel.reports.simulators import parse_pd, pd_motion
 
 

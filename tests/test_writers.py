@@ -32,11 +32,11 @@ from robomodel.description import (
     TransmittedJoint,
     rotation_from_rpy,
 )
-from robomodel.dynamics.approximation import TreeOptions, written_tree
 from robomodel.errors import DescriptionError, DescriptionWarning
+from robomodel.mobility import RigidError
 from robomodel.model import Model
 from robomodel.model.build import build
-from robomodel.model.mobility import RigidError
+from robomodel.opentree.tree import TreeOptions, written_tree
 from robomodel.parsers import open_document, read, urdf
 from robomodel.parsers.mjcf.writer import to_mjcf
 from robomodel.parsers.schema import number, rpy_of

@@ -15,8 +15,8 @@ from mujoco_oracle import MujocoSide, assert_smooth_dynamics
 import robomodel as rm
 from benchmarks import formats
 from robomodel.description import ONE_DOF
-from robomodel.dynamics.approximation import TreeOptions, written_tree
 from robomodel.model.build import build
+from robomodel.opentree.tree import TreeOptions, written_tree
 
 pytestmark = [
     pytest.mark.slow,

@@ -20,9 +20,9 @@ from benchmarks.paper import experiments
 from benchmarks.shared.machine import processor
 from benchmarks.shared.race import Array, Race, agree, in_fresh_processes
 from benchmarks.shared.rivals import built
-from robomodel.model.constraints import LinearConstraint, Unconstrained
-from robomodel.model.graph import WORLD
-from robomodel.model.joints import Floating, Revolute
+from robomodel.mechanism.constraints import LinearConstraint, Unconstrained
+from robomodel.mechanism.graph import WORLD
+from robomodel.mechanism.joints import Floating, Revolute
 
 SOURCE = Path(__file__).with_name("blocks.cpp")
 WHERE = {"clusters": 0, "bodies, G dense": 1, "bodies, G sparse": 2}

@@ -19,9 +19,9 @@ from benchmarks.shared.race import PROCESSES, Array, Race, in_fresh_processes
 from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.kinematics.frames import frame_keys
+from robomodel.dynamics.lumped import approximate
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.model import build
-from robomodel.model.approximate import approximate
 
 METHODS: Mapping[str, tuple[str, ...]] = {
     "rnea": ("unconstrained", "approximate", "cluster", "projection"),

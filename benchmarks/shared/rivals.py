@@ -33,7 +33,7 @@ import robomodel as rm
 from benchmarks.shared.machine import processor
 from benchmarks.shared.race import Array
 from benchmarks.shared.states import States
-from robomodel.model.approximate import unconstrained
+from robomodel.dynamics.lumped import unconstrained
 from robomodel.model.build import build as build_model
 
 try:

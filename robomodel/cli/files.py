@@ -10,8 +10,8 @@ from typing import Any, Literal
 from robomodel.cli.common import UserError, blaming
 from robomodel.cli.robot import Robot
 from robomodel.description.stages import SUFFIXES as STAGES
-from robomodel.dynamics.approximation import TreeOptions, written_tree
 from robomodel.model import Model
+from robomodel.opentree.tree import TreeOptions, written_tree
 from robomodel.parsers.meshes import How, folder_of
 from robomodel.reports.approximation import (
     ApproximationErrors,

@@ -11,9 +11,9 @@ from typing import Any
 from robomodel import robots as shipped
 from robomodel.cli.robot import Robot
 from robomodel.description import ONE_DOF, Link, Transmission
+from robomodel.mechanism.springs import Spring
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, Coupling, Joint, Loop
-from robomodel.model.springs import Spring
 from robomodel.reports.document import (
     Bullets,
     Cell,

@@ -25,10 +25,10 @@ from robomodel.dynamics.recursions.hybrid import freedoms
 from robomodel.errors import DescriptionError, DescriptionWarning, did_you_mean
 from robomodel.files import named
 from robomodel.kernels import obstacle
+from robomodel.mechanism.springs import Spring
 from robomodel.model import Model
 from robomodel.model.configurations import states
 from robomodel.model.elements import Joint
-from robomodel.model.springs import Spring
 from robomodel.reports.document import Cell, Document, Section, Table, count
 from robomodel.running import track
 from robomodel.tolerances import CLOSED, SAME

@@ -18,8 +18,8 @@ from robomodel.control.tasks import Instant, TaskRows, check_joints, placed, poi
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
 from robomodel.errors import as_names, as_real, did_you_mean
+from robomodel.mechanism.constraints import LinearConstraint, LoopConstraint, Unconstrained
 from robomodel.model.arguments import as_numbers
-from robomodel.model.constraints import LinearConstraint, LoopConstraint, Unconstrained
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, dot, maximum, minimum

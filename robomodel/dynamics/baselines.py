@@ -4,8 +4,8 @@
 of q̇ = G v, q̈ = G a + g, projection and Lagrange multipliers give the exact results that the
 cluster algorithms are measured against.
 
-*Open trees.* An open tree (:func:`robomodel.model.approximate.approximate` or
-:func:`~robomodel.model.approximate.unconstrained`) moves with the exact positions and velocities of
+*Open trees.* An open tree (:func:`robomodel.dynamics.lumped.approximate` or
+:func:`~robomodel.dynamics.lumped.unconstrained`) moves with the exact positions and velocities of
 the joints that it shares with the robot, q̇_k = G_k v and q̈_k = G_k a + g_k, at the state. Where
 these are the independent joints, as with geared rotors, G_k is 1.
 """
@@ -20,10 +20,9 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.description import Description
-from robomodel.dynamics.approximation import written_tree
 from robomodel.dynamics.kinematics.frames import FramePlacement, jacobian
 from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces, Matrix, State
-from robomodel.dynamics.open_trees import OpenTree, mapped, solved
+from robomodel.dynamics.lumped import approximate, approximate_one, select, unconstrained
 from robomodel.dynamics.recursions.aba import aba as forward_dynamics
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.efpa import contact as contact_inertia
@@ -32,11 +31,11 @@ from robomodel.dynamics.recursions.passive import Arguments, Inner, passive_forc
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.dynamics.recursions.rnea import rnea as inverse_dynamics
-from robomodel.errors import argument, few
-from robomodel.model.approximate import approximate, approximate_one, select, unconstrained
+from robomodel.dynamics.tree_map import TreeMap, mapped, solved
+from robomodel.errors import few
+from robomodel.mechanism.closure import Geometry
+from robomodel.mechanism.constraints import OUTSIDE, Link, Unconstrained
 from robomodel.model.build import build
-from robomodel.model.closure import Geometry
-from robomodel.model.constraints import OUTSIDE, Link, Unconstrained
 from robomodel.model.derived import cache_key, cached_on_model, nominal
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
@@ -55,6 +54,9 @@ from robomodel.spatial import ZERO, Transform
 from robomodel.tolerances import SINGULAR
 
 # ---- the trees -----------------------------------------------------------------------------------
+
+TREES: dict[str, Callable[[Model], TreeMap]] = {}
+"""Trees of other rooms, by method; "correction" is that of :func:`correction_force`."""
 
 
 @cached_on_model
@@ -100,31 +102,23 @@ def spanning_tree(model: Model) -> Model:
 
 
 @cached_on_model
-def open_tree(model: Model, method: str) -> OpenTree:
+def open_tree(model: Model, method: str) -> TreeMap:
     """The tree on which a method runs, with its relation to the robot."""
     if method == "projection":
         tree = spanning_tree(model)
         places = {
             body: FramePlacement(body, Transform((), ZERO)) for body in range(len(tree.nodes))
         }
-        return OpenTree(tree, range(tree.nq), range(tree.nv), (), places, method)
-    if method == "tendons":
-        written = written_tree(model)
-        if written.model.nv != model.nv:
-            locked = few([model.joints[spin.body].name for spin in written.spins])
-            raise ValueError(
-                f"the spins of {locked} are freedoms of '{model.name}' that no whole joints of it "
-                "have, so no open tree stands for them; use an exact method, or "
-                + argument("spins", "locked")
-            )
-        return mapped(model, written.model, method, select(written.view).dropped)
+        return TreeMap(tree, range(tree.nq), range(tree.nv), (), places, method)
+    if method in TREES:
+        return TREES[method](model)
     return mapped(model, build(DESCRIPTIONS[method](model)), method, select(model).dropped)
 
 
 @cached_on_model
-def corrected_tree(model: Model) -> OpenTree:
+def corrected_tree(model: Model) -> TreeMap:
     """The tree that a correction is for: the written one, or that of :func:`corrected`."""
-    return mapped(model, written_tree(model).model, "tendons", ())
+    return TREES["correction"](model)
 
 
 @cached_on_model

@@ -15,9 +15,9 @@ from robomodel.dynamics.kinematics.state import Direction, moving
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.trace import Traced
+from robomodel.mechanism.constraints import LoopConstraint
+from robomodel.mechanism.couplings import eliminated
 from robomodel.model.configurations import functions
-from robomodel.model.constraints import LoopConstraint
-from robomodel.model.couplings import eliminated
 from robomodel.model.derived import traced
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model

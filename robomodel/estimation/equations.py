@@ -26,7 +26,7 @@ from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.estimation.graph import Graph, Term, diagonal, exact
 from robomodel.estimation.spaces import Vectors
-from robomodel.model.constraints import (
+from robomodel.mechanism.constraints import (
     BodyAnchor,
     LoopConstraint,
     LoopEnd,
@@ -35,9 +35,9 @@ from robomodel.model.constraints import (
     Unconstrained,
     evaluate_loops,
 )
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, added, dot, is_zero, transposed
 from robomodel.spatial import (

@@ -24,8 +24,8 @@ from robomodel.estimation.factors import Equal, Errors, FactorBase, Prior, State
 from robomodel.estimation.graph import Noise, diagonal, exact
 from robomodel.estimation.incremental import Incremental
 from robomodel.estimation.spaces import Rotations, Space, Vectors
+from robomodel.mechanism.joints import Spherical
 from robomodel.model.arguments import as_array, as_numbers
-from robomodel.model.joints import Spherical
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import function
 from robomodel.scalars import Scalar, Vector, added, dot, subtracted

@@ -18,9 +18,9 @@ from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key,
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.errors import did_you_mean
 from robomodel.estimation.equations import LinearFactor, diagonal_block, loop_wrenches
+from robomodel.mechanism.constraints import LoopConstraint
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_numbers
-from robomodel.model.constraints import LoopConstraint
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, transposed
 from robomodel.spatial import (

@@ -12,11 +12,11 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import Direction, position_directions
 from robomodel.kernels.trace import Traced
+from robomodel.mechanism.constraints import LoopConstraint
+from robomodel.mechanism.joints import JointModel, Spherical
 from robomodel.model.configurations.functions import integrated
 from robomodel.model.configurations.moving import integrate
-from robomodel.model.constraints import LoopConstraint
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.joints import JointModel, Spherical
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector, stack, unstack

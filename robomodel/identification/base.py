@@ -17,9 +17,9 @@ from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.errors import UnknownNameError, as_names, did_you_mean
 from robomodel.identification.regressors import regressor
 from robomodel.model.arguments import as_array
-from robomodel.model.configurations.drawing import random_configuration
 from robomodel.model.model import Model
 from robomodel.model.parameters import count, of_joints, parameters
+from robomodel.reach.drawing import random_configuration
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import NOTHING, SINGULAR, TINY
 

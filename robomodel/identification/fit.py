@@ -10,12 +10,12 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from robomodel.arrays import Array
+from robomodel.dynamics.physical import Cone, ParameterPrior, minimise, possible, solved
 from robomodel.errors import UnknownNameError, as_names, did_you_mean, few, warn
 from robomodel.identification.sensors import Sensors
-from robomodel.model.joints import Revolute
+from robomodel.mechanism.joints import Revolute
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters
-from robomodel.model.physical import Cone, ParameterPrior, minimise, possible, solved
 from robomodel.spatial import UNIT
 from robomodel.tolerances import TINY
 

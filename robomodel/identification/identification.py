@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
+from robomodel.dynamics.physical import ParameterPrior
 from robomodel.errors import argument, as_real, few, warn
 from robomodel.identification.base import base_parameters
 from robomodel.identification.fit import Data, assumptions, chosen, fitted, rms
@@ -22,7 +23,6 @@ from robomodel.identification.sensors import Sensors, sensors
 from robomodel.model.elements import Joint
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters, with_parameters
-from robomodel.model.physical import ParameterPrior
 from robomodel.tolerances import SINGULAR, TINY
 
 UNKNOWN_SHARE = 0.1  # information gain below which a parameter counts as unknown

@@ -24,10 +24,10 @@ from robomodel.kernels.differentiate import differentiate, gradient
 from robomodel.kernels.function import Build, TracedFunction, split
 from robomodel.kernels.program import Dtype
 from robomodel.kernels.trace import Traced
+from robomodel.mechanism.joints import Floating, Planar, Spherical
 from robomodel.model.configurations.closing import settled
 from robomodel.model.derived import cache_key
 from robomodel.model.elements import independent_rates, joint_slices
-from robomodel.model.joints import Floating, Planar, Spherical
 from robomodel.model.model import Model
 from robomodel.model.parameters import PARAMETERS, parameterized
 from robomodel.scalars import Scalar, Vector, div, dot, sqrt

@@ -17,7 +17,7 @@ from robomodel.description.transmissions import (
     kind_of,
     rotor_name,
 )
-from robomodel.model.joints import Revolute
+from robomodel.mechanism.joints import Revolute
 from robomodel.scalars import div, select
 from robomodel.tolerances import NOTHING, SAME
 

@@ -21,18 +21,22 @@ from robomodel.arrays import Array
 from robomodel.description import GRAVITY, ONE_DOF, Description
 from robomodel.description import Loop as LoopElement
 from robomodel.errors import DescriptionError, Issue, argument, as_flag, warn_at, warn_of_all
-from robomodel.model import graph
-from robomodel.model.actuators import find_actuators
-from robomodel.model.constraints import (
+from robomodel.mechanism import graph
+from robomodel.mechanism.constraints import (
     Constraint,
     Link,
     LoopConstraint,
     Unconstrained,
 )
-from robomodel.model.elements import Cluster, Coupling, Loop, Structure
-from robomodel.model.graph import WORLD, SpanningTree
-from robomodel.model.internal_frames import internal_frames, rounding
-from robomodel.model.mobility import (
+from robomodel.mechanism.graph import WORLD, SpanningTree
+from robomodel.mechanism.internal_frames import internal_frames, rounding
+from robomodel.mechanism.springs import check_passive, find_springs, tied_links
+from robomodel.mechanism.tree_constraints import (
+    TreeConstraint,
+    find_tree_constraints,
+    loop_rows,
+)
+from robomodel.mobility import (
     ClosureTolerance,
     ClusterError,
     ClusterProblem,
@@ -40,14 +44,16 @@ from robomodel.model.mobility import (
     SpanningColumn,
     first_source,
 )
-from robomodel.model.mobility.analysis import (
+from robomodel.mobility.analysis import (
     analyse_couplings,
     analyse_loops,
     decided,
     suggest_axes,
 )
-from robomodel.model.mobility.decision import Decision
-from robomodel.model.mobility.mending import MovedFrames, words
+from robomodel.mobility.decision import Decision
+from robomodel.mobility.mending import MovedFrames, words
+from robomodel.model.actuators import find_actuators
+from robomodel.model.elements import Cluster, Coupling, Loop, Structure
 from robomodel.model.model import Model
 from robomodel.model.numbers import Numbers, joint_model
 from robomodel.model.options import labels, with_options
@@ -57,12 +63,6 @@ from robomodel.model.spins import (
     locked,
     spin_note,
     without_spins,
-)
-from robomodel.model.springs import check_passive, find_springs, tied_links
-from robomodel.model.tree_constraints import (
-    TreeConstraint,
-    find_tree_constraints,
-    loop_rows,
 )
 
 

@@ -12,10 +12,10 @@ from robomodel.arrays import Array
 from robomodel.description import Pose, Rows3, Vec3
 from robomodel.description.poses import rows3
 from robomodel.errors import few
-from robomodel.model.closure import Geometry
-from robomodel.model.constraints import Constraint, Link
-from robomodel.model.joints import JointModel, Planar
-from robomodel.model.mobility import SpanningColumn, column_units
+from robomodel.mechanism.closure import Geometry
+from robomodel.mechanism.constraints import Constraint, Link
+from robomodel.mechanism.joints import JointModel, Planar
+from robomodel.mobility import SpanningColumn, column_units
 from robomodel.model.options import LABELS
 from robomodel.spatial import RigidInertia, Transform
 
@@ -148,7 +148,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node(Link):
-    """A body as the recursions see it, in its internal axes (see :mod:`robomodel.model.joints`).
+    """A body as the recursions see it, in internal axes (see :mod:`robomodel.mechanism.joints`).
 
     ``parent``, ``q`` and ``v`` count over the whole robot. ``axisymmetric``: a rotation about the
     joint's axis changes neither the inertia nor anything that hangs on the body, so that the

@@ -24,10 +24,10 @@ from robomodel.description import (
 )
 from robomodel.description.poses import rows3
 from robomodel.errors import DescriptionError, Source
-from robomodel.model.constraints import Distance
+from robomodel.mechanism.constraints import Distance
+from robomodel.mechanism.graph import path
+from robomodel.mechanism.springs import check_passive
 from robomodel.model.elements import Coupling
-from robomodel.model.graph import path
-from robomodel.model.springs import check_passive
 from robomodel.scalars import Scalar, Vector, div, is_number, is_one, select
 from robomodel.spatial import ZERO, Transform, about_axis, from_quaternion, logarithms, matmul
 

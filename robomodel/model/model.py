@@ -26,10 +26,12 @@ from robomodel.arrays import Array
 from robomodel.description import Description, Vec3
 from robomodel.errors import Named, UnknownNameError, as_real, did_you_mean, few, instead
 from robomodel.kernels.function import TracedFunction
+from robomodel.mechanism.graph import WORLD
+from robomodel.mechanism.springs import Spring
 from robomodel.model import parametric
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
-from robomodel.model.configurations import drawing, functions, moving, states
+from robomodel.model.configurations import functions, moving, states
 from robomodel.model.elements import (
     Body,
     Cluster,
@@ -40,8 +42,7 @@ from robomodel.model.elements import (
     Node,
     Structure,
 )
-from robomodel.model.graph import WORLD
-from robomodel.model.springs import Spring
+from robomodel.model.registry import METHODS
 from robomodel.scalars import Scalar, Vector, as_number
 from robomodel.tolerances import CLOSED
 
@@ -491,7 +492,8 @@ class Model:
         """
         generator = np.random.default_rng(rng)
         at = None if near is None else self._positions(near, "near")
-        return drawing.random_configuration(self, generator, at)
+        q: Array = METHODS["random_configuration"](self, generator, at)
+        return q
 
     def configuration(
         self,
@@ -688,10 +690,8 @@ class Model:
             >>> model.to_order("pinocchio", q).shape
             (6,)
         """
-        from robomodel.model import orders
-
         state = {"q": q, "v": v, "a": a, "tau": tau}
-        return orders.to_order(self, orders.library_of(library), joints, state)
+        return METHODS["to_order"](self, library, joints, state)
 
     def from_order(
         self,
@@ -730,10 +730,8 @@ class Model:
             >>> bool(np.allclose(q2, q))
             True
         """
-        from robomodel.model import orders
-
         state = {"q": q, "v": v, "a": a, "tau": tau}
-        return orders.from_order(self, orders.library_of(library), joints, state)
+        return METHODS["from_order"](self, library, joints, state)
 
     # ---- inside
 

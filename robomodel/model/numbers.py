@@ -19,15 +19,13 @@ from robomodel.description import Joint as JointElement
 from robomodel.description import inertias as masses
 from robomodel.description.poses import align, inverse
 from robomodel.errors import DescriptionError
-from robomodel.model import graph
-from robomodel.model.actuators import with_couplings
-from robomodel.model.closure import Geometry, LinearCoupling
-from robomodel.model.constraints import OUTSIDE, Link, Polynomial
-from robomodel.model.couplings import with_geometry
-from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Node, Structure
-from robomodel.model.graph import WORLD, SpanningTree
-from robomodel.model.internal_frames import factored, in_frames
-from robomodel.model.joints import (
+from robomodel.mechanism import graph
+from robomodel.mechanism.closure import Geometry, LinearCoupling
+from robomodel.mechanism.constraints import OUTSIDE, Link, Polynomial
+from robomodel.mechanism.couplings import with_geometry
+from robomodel.mechanism.graph import WORLD, SpanningTree
+from robomodel.mechanism.internal_frames import factored, in_frames
+from robomodel.mechanism.joints import (
     Floating,
     JointModel,
     Planar,
@@ -37,14 +35,16 @@ from robomodel.model.joints import (
     Spherical,
     axisymmetric,
 )
-from robomodel.model.options import labels
-from robomodel.model.springs import find_springs
-from robomodel.model.tree_constraints import (
+from robomodel.mechanism.springs import find_springs
+from robomodel.mechanism.tree_constraints import (
     TreeConstraint,
     find_tree_constraints,
     loop_joint,
     unit,
 )
+from robomodel.model.actuators import with_couplings
+from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Node, Structure
+from robomodel.model.options import labels
 from robomodel.scalars import Scalar, as_number, is_number, is_zero
 from robomodel.spatial import (
     NO_INERTIA,

@@ -20,9 +20,9 @@ from robomodel.description import (
 )
 from robomodel.description.poses import standing
 from robomodel.errors import DescriptionError, as_names, as_real, did_you_mean, warn_at
-from robomodel.model import graph
-from robomodel.model.mobility import RigidError
-from robomodel.model.tree_constraints import find_tree_constraints
+from robomodel.mechanism import graph
+from robomodel.mechanism.tree_constraints import find_tree_constraints
+from robomodel.mobility import RigidError
 
 LABELS = {  # what tells a joint's velocities apart, by their number
     6: (".wx", ".wy", ".wz", ".vx", ".vy", ".vz"),

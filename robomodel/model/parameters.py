@@ -26,14 +26,14 @@ from robomodel.errors import (
     warn,
     warn_of_all,
 )
+from robomodel.mechanism.closure import Held, ToNearest, close
+from robomodel.mechanism.constraints import LoopConstraint
+from robomodel.mechanism.couplings import eliminated
+from robomodel.mobility.analysis import blocks
 from robomodel.model.arguments import as_numbers
-from robomodel.model.closure import Held, ToNearest, close
-from robomodel.model.constraints import LoopConstraint
-from robomodel.model.couplings import eliminated
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Frame, Node
 from robomodel.model.geometry_parameters import Number, described, numbers_by_name
-from robomodel.model.mobility.analysis import blocks
 from robomodel.model.numbers import with_numbers
 from robomodel.scalars import Scalar, is_number, unstack
 from robomodel.spatial import RigidInertia, symmetric

@@ -13,7 +13,7 @@ from robomodel.arrays import Array
 from robomodel.errors import DescriptionError, warn
 from robomodel.kernels.cache import canonical
 from robomodel.kernels.function import TracedFunction
-from robomodel.model import closure as newton
+from robomodel.mechanism import closure as newton
 from robomodel.model.arguments import by_name, common_batch
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.closing import normalized

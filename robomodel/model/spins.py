@@ -28,12 +28,12 @@ from robomodel.description.poses import (
     vec,
 )
 from robomodel.errors import few
+from robomodel.mechanism.closure import Geometry, ToNearest, close
+from robomodel.mechanism.constraints import Coincident
+from robomodel.mechanism.joints import Prismatic, Spherical
 from robomodel.model.actuators import Actuator
-from robomodel.model.closure import Geometry, ToNearest, close
-from robomodel.model.constraints import Coincident
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, velocity_units
-from robomodel.model.joints import Prismatic, Spherical
 from robomodel.model.model import Model
 from robomodel.tolerances import CLOSED, MOVES, WRITTEN
 

@@ -25,8 +25,8 @@ from robomodel.description import Shape
 from robomodel.dynamics import frame_pose
 from robomodel.dynamics.contact.gauss_seidel import basis
 from robomodel.errors import Issue, MissingPackageError, as_real, warn_of_all
-from robomodel.model.graph import WORLD
-from robomodel.model.joints import Floating
+from robomodel.mechanism.graph import WORLD
+from robomodel.mechanism.joints import Floating
 from robomodel.model.model import Model
 from robomodel.motion.ground import RIM, Contact, check_coefficients
 from robomodel.scalars import Scalar, div, maximum, minimum, select, sqrt

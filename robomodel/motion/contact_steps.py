@@ -24,7 +24,7 @@ from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import FramePlacement, joint_forces
 from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.kernels.function import TracedFunction
-from robomodel.model.graph import WORLD
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.motion.ground import Contact, ContactLaw, GroundPoint
 from robomodel.motion.integrator_functions import function

@@ -17,9 +17,9 @@ from robomodel.description import Shape
 from robomodel.errors import Issue, as_real, warn_of_all
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_numbers
 from robomodel.model.derived import sources
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, div, maximum, minimum, select, sqrt
 from robomodel.spatial import Vec, apply, cross, inner, minus, plus, scale

@@ -10,8 +10,8 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.errors import as_flag, as_real
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import by_name
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.model.parameters import ParametersLike, as_values, counted
 from robomodel.motion import implicit

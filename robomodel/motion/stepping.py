@@ -18,9 +18,9 @@ from robomodel.dynamics import saturate
 from robomodel.dynamics.contact.points import UNSOLVED
 from robomodel.errors import as_real
 from robomodel.kernels.program import Dtype
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_numbers
 from robomodel.model.elements import Cluster
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.motion.contact_steps import ContactStep
 from robomodel.motion.events import ContactRecord

@@ -34,10 +34,10 @@ from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.kernels import Iteration
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Dtype
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.configurations.closing import rates_of_joints
 from robomodel.model.configurations.functions import rates
 from robomodel.model.derived import cached_on_model
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.model.parameters import counted, of_geometry, parameterized
 from robomodel.motion import servo as servos

@@ -33,7 +33,14 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.model import closure as newton
+from robomodel.mechanism import closure as newton
+from robomodel.mechanism.constraints import (
+    Conditions,
+    LoopConstraint,
+    Perpendicular,
+    evaluate_loops,
+)
+from robomodel.mechanism.joints import Floating, JointModel, Planar, Spherical
 from robomodel.model.configurations.closing import (
     INDEPENDENT,
     Loops,
@@ -41,10 +48,8 @@ from robomodel.model.configurations.closing import (
     normalized,
     settled,
 )
-from robomodel.model.constraints import Conditions, LoopConstraint, Perpendicular, evaluate_loops
 from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.elements import Cluster, joint_slices, velocity_units
-from robomodel.model.joints import Floating, JointModel, Planar, Spherical
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Factorization,

@@ -42,7 +42,7 @@ from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import Element, elements, is_absent
 from robomodel.dynamics.recursions.rnea import bias_force, rnea
-from robomodel.model.graph import WORLD
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.motion.collision import Proximity, RoundPair, round_contacts

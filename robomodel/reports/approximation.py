@@ -23,11 +23,11 @@ import numpy as np
 from robomodel import dynamics
 from robomodel.arrays import Array
 from robomodel.dynamics.actuators.envelopes import inverses
-from robomodel.dynamics.approximation import WrittenTree, written_tree
 from robomodel.dynamics.baselines import approximated_in_part
+from robomodel.dynamics.lumped import approximate, joint_inertias, select
 from robomodel.errors import DescriptionError, DescriptionWarning, Source
 from robomodel.model import Model
-from robomodel.model.approximate import approximate, joint_inertias, select
+from robomodel.opentree.tree import WrittenTree, written_tree
 from robomodel.parsers import xml
 from robomodel.parsers.schema import number
 from robomodel.parsers.shared.motors import SIMPLE_TYPE

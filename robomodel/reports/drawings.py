@@ -12,9 +12,9 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.description.transmissions import rotor_name
 from robomodel.dynamics.kinematics.frames import link_poses
+from robomodel.mechanism.graph import WORLD
 from robomodel.model import Model
 from robomodel.model.elements import Cluster
-from robomodel.model.graph import WORLD
 from robomodel.reports.plots import COLOURS
 from robomodel.tolerances import PARALLEL
 

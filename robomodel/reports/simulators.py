@@ -18,13 +18,13 @@ import numpy as np
 
 from robomodel import dynamics
 from robomodel.arrays import Array, Mask
-from robomodel.dynamics.approximation import TreeOptions, WrittenTree, percent, written_tree
-from robomodel.dynamics.tree_fit import on_arrays
+from robomodel.dynamics.lumped import reflected
 from robomodel.errors import UnknownNameError, check_names
 from robomodel.model import Model
-from robomodel.model.approximate import reflected
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.tree_joints import ClusterTree, polynomial
+from robomodel.opentree.fit import on_arrays
+from robomodel.opentree.tree import TreeOptions, WrittenTree, percent, written_tree
+from robomodel.opentree.tree_joints import ClusterTree, polynomial
 from robomodel.reports.document import Bullets, Cell, Section, Table
 from robomodel.reports.plots import Line, Plot
 from robomodel.tolerances import NOTHING, SAME

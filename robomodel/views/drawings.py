@@ -28,9 +28,9 @@ from robomodel.dynamics.actuators.envelopes import (
     reflected_inertia,
 )
 from robomodel.identification import Identified
+from robomodel.mechanism.graph import WORLD
 from robomodel.model import build
-from robomodel.model.configurations.curves import SWEPT, Sweep, curve, sweep
-from robomodel.model.graph import WORLD
+from robomodel.reach.curves import SWEPT, Sweep, curve, sweep
 from robomodel.reports.actuation.document import CUT_OFF
 from robomodel.reports.identification import force_plots
 from robomodel.reports.plots import Line, Plot, bounded, draw_plots, figure, save

@@ -35,8 +35,6 @@ from robomodel.interop.javascript import module
 from robomodel.interop.programs import routine
 from robomodel.kernels.function import TracedFunction
 from robomodel.model import Model
-from robomodel.model.configurations.paths import RangeEnd
-from robomodel.model.configurations.ranges import joint_range
 from robomodel.model.elements import Cluster, Frame, Joint, position_names
 from robomodel.model.parameters import (
     PARAMETERS,
@@ -45,6 +43,8 @@ from robomodel.model.parameters import (
     parameterized,
     parameters,
 )
+from robomodel.reach.paths import RangeEnd
+from robomodel.reach.ranges import joint_range
 from robomodel.reports.actuation.document import CUT_OFF
 from robomodel.reports.actuation.study import FourBar, four_bars
 from robomodel.reports.document import count, framed

@@ -24,7 +24,7 @@ from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import ClosureError, DescriptionError, MissingPackageError, few
 from robomodel.files import Allowance
 from robomodel.model import Model
-from robomodel.model.configurations.ranges import joint_range
+from robomodel.reach.ranges import joint_range
 from robomodel.reports.document import count
 from robomodel.views.solids import (
     THICKEST,

@@ -15,7 +15,7 @@ from test_dynamics import named
 from test_efpa import loaded
 
 import robomodel as rm
-from robomodel.model.approximate import approximate
+from robomodel.dynamics.lumped import approximate
 from robomodel.model.build import build
 from robomodel.papers import clusters
 from robomodel.papers.clusters import ClusterOperators, operators

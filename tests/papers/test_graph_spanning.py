@@ -16,7 +16,7 @@ from robomodel.estimation.graph import Factor
 from robomodel.estimation.problems import rolled_out, undisturbed
 from robomodel.estimation.solve import fixed_lag
 from robomodel.estimation.spaces import Configurations
-from robomodel.model.constraints import LinearConstraint
+from robomodel.mechanism.constraints import LinearConstraint
 from robomodel.papers.natural_coordinates.spatial import (
     LoopAccelerations,
     LoopPositions,

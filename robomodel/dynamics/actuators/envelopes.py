@@ -1,8 +1,8 @@
 """Range, torque and speed that motors give joints behind gears and linkages.
 
 Every joint of one freedom that carries something has an envelope, in any cluster. It is moved along
-its path (:mod:`robomodel.model.configurations.paths`) while the other joints that move in the open
-tree (:mod:`robomodel.model.approximate`) are held: at neutral, and at the ends of their ranges.
+its path (:mod:`robomodel.reach.paths`) while the other joints that move in the open
+tree (:mod:`robomodel.dynamics.lumped`) are held: at neutral, and at the ends of their ranges.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 from robomodel.arrays import Array, Indices, Mask
 from robomodel.description import Limits
 from robomodel.dynamics.actuators import maps as actuation
-from robomodel.model.approximate import select
-from robomodel.model.configurations.paths import Path
-from robomodel.model.configurations.ranges import (
+from robomodel.dynamics.lumped import select
+from robomodel.model.derived import cached_on_model
+from robomodel.model.elements import Cluster, joint_slices
+from robomodel.model.model import Model
+from robomodel.model.spins import find_spins
+from robomodel.reach.paths import Path
+from robomodel.reach.ranges import (
     JointRange,
     column_of,
     joint_range,
     path_along,
     spanning_start,
 )
-from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.model import Model
-from robomodel.model.spins import find_spins
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.spatial import ZERO, Motion, scale
 from robomodel.tolerances import NOTHING, SAME, SINGULAR

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.errors import UnknownNameError, check_names
+from robomodel.mechanism.joints import Revolute
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array
 from robomodel.model.derived import cached_on_model, nominal
-from robomodel.model.joints import Revolute
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Scalar,

@@ -25,6 +25,7 @@ from robomodel.dynamics.algorithm import (
     run,
     run_one,
 )
+from robomodel.dynamics.lumped import reflected
 from robomodel.dynamics.recursions.aba import aba as aba_recursion
 from robomodel.dynamics.recursions.crba import crba as crba_recursion
 from robomodel.dynamics.recursions.derivatives import aba_derivatives as aba_slopes
@@ -44,7 +45,6 @@ from robomodel.dynamics.recursions.passive import passive_force as passive_recur
 from robomodel.dynamics.recursions.rnea import bias_force as bias_recursion
 from robomodel.dynamics.recursions.rnea import rnea as rnea_recursion
 from robomodel.errors import as_real
-from robomodel.model.approximate import reflected
 from robomodel.model.arguments import as_array, as_numbers, by_name, common_batch
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.elements import velocity_units

@@ -15,9 +15,9 @@ from robomodel.dynamics.kinematics.state import Configuration, Direction, State,
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.trace import Traced
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.derived import traced
 from robomodel.model.elements import Frame
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, stack, transposed, unstack
 from robomodel.spatial import (

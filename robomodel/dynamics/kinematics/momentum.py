@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.passive import spring_energy
-from robomodel.model.graph import WORLD
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, div, dot, is_zero, transposed
 from robomodel.spatial import (

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from robomodel.kernels.trace import Operand, Traced
+from robomodel.mechanism.graph import WORLD
+from robomodel.mechanism.joints import JointModel, relative_motion
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.graph import WORLD
-from robomodel.model.joints import JointModel, relative_motion
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, added, dot
 from robomodel.spatial import (

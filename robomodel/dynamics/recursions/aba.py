@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, State
 from robomodel.dynamics.recursions.articulated import ClusterElimination, articulate
-from robomodel.model.graph import WORLD
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import NO_MOTION, NO_WRENCH, ZERO, Motion, minus

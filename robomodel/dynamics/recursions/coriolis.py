@@ -29,7 +29,7 @@ from robomodel.dynamics.recursions.crba import towards_base
 from robomodel.dynamics.recursions.derivatives import MomentumMoments
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
-from robomodel.model.graph import WORLD
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar
 from robomodel.spatial import (

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.elements import Cluster
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import NO_WRENCH, Wrench

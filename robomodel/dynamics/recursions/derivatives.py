@@ -64,9 +64,9 @@ from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force, rnea
 from robomodel.kernels.differentiate import differentiate, gradient
 from robomodel.kernels.trace import Trace, Traced
+from robomodel.mechanism.graph import WORLD
+from robomodel.mechanism.joints import Floating
 from robomodel.model.elements import Cluster
-from robomodel.model.graph import WORLD
-from robomodel.model.joints import Floating
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Factorization,

@@ -15,7 +15,7 @@ from robomodel.dynamics.kinematics.state import Configuration, Forces, Matrix, S
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.articulated import ClusterElimination, articulate
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.model.graph import WORLD
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Factorization,

@@ -18,11 +18,11 @@ from robomodel.dynamics.kinematics.state import Configuration, position_directio
 from robomodel.dynamics.recursions.hybrid import prescribed
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
-from robomodel.model.constraints import BodyAnchor
-from robomodel.model.graph import common_ancestor, path
-from robomodel.model.joints import Spherical
+from robomodel.mechanism.constraints import BodyAnchor
+from robomodel.mechanism.graph import common_ancestor, path
+from robomodel.mechanism.joints import Spherical
+from robomodel.mechanism.springs import Spring
 from robomodel.model.model import Model
-from robomodel.model.springs import Spring
 from robomodel.scalars import (
     Scalar,
     Vector,

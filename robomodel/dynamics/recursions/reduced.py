@@ -24,10 +24,10 @@ from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.kernels.trace import Trace
-from robomodel.model.constraints import placement
+from robomodel.mechanism.constraints import placement
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Node
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, is_number
 from robomodel.spatial import RigidInertia, Vec

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.dynamics.recursions.coriolis import changes, origin_rate, rows_rates
 from robomodel.kernels.trace import Traced
-from robomodel.model.graph import WORLD
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.model.parameters import ENTRIES, INERTIAL, count, of_joints
 from robomodel.scalars import Scalar, Vector, dot, select

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, State
-from robomodel.model.graph import WORLD
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot
 from robomodel.spatial import NO_WRENCH

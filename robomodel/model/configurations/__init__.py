@@ -1,1 +1,1 @@
-"""Configurations of a whole model: closed, moved, solved for, drawn at random, checked, swept."""
+"""Configurations of a whole model: closed, moved, solved for, checked."""

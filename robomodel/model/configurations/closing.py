@@ -7,7 +7,7 @@ readings of encoders (:class:`robomodel.dynamics.actuators.inverse.Readings`). S
 loops from near enough
 (:func:`newton`, :func:`settled`), in traced programs as on numbers. Over arrays of configurations
 that may be far, :mod:`robomodel.model.configurations.following` takes strides of them, and
-:func:`robomodel.model.closure.close` damps them.
+:func:`robomodel.mechanism.closure.close` damps them.
 
 Positions are plain numbers: q̇ of a quaternion is q ω / 2, all joints of a cluster with loops move
 with G v, and what a step's truncation and rounding leave, in a quaternion's length and in loops,
@@ -25,10 +25,10 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.kernels.trace import Traced
-from robomodel.model.constraints import LoopConstraint
-from robomodel.model.couplings import eliminated
+from robomodel.mechanism.constraints import LoopConstraint
+from robomodel.mechanism.couplings import eliminated
+from robomodel.mechanism.joints import Revolute
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.joints import Revolute
 from robomodel.scalars import (
     Factorization,
     Scalar,

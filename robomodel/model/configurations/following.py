@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from robomodel.arrays import Array, Mask
 from robomodel.errors import ClosureError, warn
-from robomodel.model import closure as newton
-from robomodel.model.closure import Geometry, Joints
+from robomodel.mechanism import closure as newton
+from robomodel.mechanism.closure import Geometry, Joints
+from robomodel.mechanism.joints import Revolute
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.closing import partly_independent, travel
 from robomodel.model.configurations.functions import CLOSED_EVERY
 from robomodel.model.elements import Cluster, joint_slices
-from robomodel.model.joints import Revolute
 from robomodel.tolerances import CLOSED, OPEN, TINY
 
 if TYPE_CHECKING:

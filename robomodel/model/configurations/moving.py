@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from robomodel.arrays import Array, Mask
 from robomodel.errors import ClosureError, UnknownNameError, did_you_mean, few
-from robomodel.model import closure as newton
+from robomodel.mechanism import closure as newton
+from robomodel.mechanism.closure import Held, Joints, ToNearest
 from robomodel.model.arguments import check_one_configuration, common_batch
-from robomodel.model.closure import Held, Joints, ToNearest
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.following import (
     CLOSELY,

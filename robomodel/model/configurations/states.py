@@ -15,10 +15,10 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.errors import ClosureError, few
-from robomodel.model.closure import Geometry
+from robomodel.mechanism.closure import Geometry
+from robomodel.mechanism.constraints import Polynomial
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.following import allowed
-from robomodel.model.constraints import Polynomial
 from robomodel.model.elements import Cluster, position_names, quaternions
 from robomodel.tolerances import WITHIN
 

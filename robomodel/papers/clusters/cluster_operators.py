@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_array
 from robomodel.model.elements import Cluster
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.papers.matrices import (
     block_diagonal,

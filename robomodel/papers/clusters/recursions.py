@@ -22,8 +22,8 @@ from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.dynamics.recursions.efpa import mobility, touched
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_array
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.papers.clusters.cluster_operators import ClusterOperators, operators
 from robomodel.papers.matrices import frame_motion, pseudoinverse, solved, times, transposed

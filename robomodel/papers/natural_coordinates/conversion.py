@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import NOWHERE, DescriptionError, Source
-from robomodel.model import constraints as rows
+from robomodel.mechanism import constraints as rows
+from robomodel.mechanism.graph import WORLD
+from robomodel.mechanism.joints import JointModel
 from robomodel.model.arguments import as_array
 from robomodel.model.elements import Cluster
-from robomodel.model.graph import WORLD
-from robomodel.model.joints import JointModel
 from robomodel.model.model import Model
 from robomodel.papers.matrices import from_rows, times, transposed
 from robomodel.papers.natural_coordinates.constraints import (

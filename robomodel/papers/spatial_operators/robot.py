@@ -19,8 +19,8 @@ from robomodel.arrays import Array
 from robomodel.dynamics.baselines import spanning_tree
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_keys, place
 from robomodel.dynamics.kinematics.state import State
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_array
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.papers.clusters import ClusterOperators, operators
 from robomodel.papers.clusters.recursions import base_acceleration

@@ -31,12 +31,12 @@ from robomodel.dynamics.actuators.envelopes import (
 )
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import ClosureError, as_names, did_you_mean
+from robomodel.mechanism.constraints import LoopJoint
+from robomodel.mechanism.joints import Revolute
 from robomodel.model import Model
-from robomodel.model.configurations.curves import grid
-from robomodel.model.configurations.ranges import JointRange, joint_range
-from robomodel.model.constraints import LoopJoint
 from robomodel.model.elements import Cluster, units_of
-from robomodel.model.joints import Revolute
+from robomodel.reach.curves import grid
+from robomodel.reach.ranges import JointRange, joint_range
 from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.transmission import Extreme, Transmission, transmissions
 from robomodel.reports.document import Document, HasDocument

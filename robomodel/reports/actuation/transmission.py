@@ -23,12 +23,18 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.dynamics.actuators.envelopes import OTHERS, at_ends, moving_bodies
+from robomodel.mechanism.constraints import (
+    OUTSIDE,
+    BodyAnchor,
+    Coincident,
+    LoopJoint,
+    evaluate_loops,
+)
+from robomodel.mechanism.joints import Revolute, Spherical
 from robomodel.model import Model
-from robomodel.model.configurations.paths import Path
-from robomodel.model.configurations.ranges import column_of, path_along, spanning_start
-from robomodel.model.constraints import OUTSIDE, BodyAnchor, Coincident, LoopJoint, evaluate_loops
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Revolute, Spherical
+from robomodel.reach.paths import Path
+from robomodel.reach.ranges import column_of, path_along, spanning_start
 from robomodel.scalars import stack, unstack
 from robomodel.spatial import UNIT, ZERO, plus
 from robomodel.tolerances import PARALLEL, SAME

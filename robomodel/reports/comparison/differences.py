@@ -21,7 +21,7 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.description import Description, Inertial, rotation_from_rpy
 from robomodel.errors import NOWHERE, Source
-from robomodel.model.graph import WORLD
+from robomodel.mechanism.graph import WORLD
 from robomodel.parsers.schema import rpy_of
 from robomodel.reports.comparison.match import Match, matrix_of
 from robomodel.reports.document import (

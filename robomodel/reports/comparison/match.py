@@ -20,8 +20,8 @@ from robomodel.arrays import Array
 from robomodel.description import ONE_DOF, Anchor, Description, Pose
 from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import rows3, vec
+from robomodel.mechanism.graph import WORLD, SpanningTree, spanning_tree
 from robomodel.model import Model
-from robomodel.model.graph import WORLD, SpanningTree, spanning_tree
 from robomodel.tolerances import SAME
 
 SAME_PLACE = 1e-2  # of the robot's size: largest distance of joints that are matched by place

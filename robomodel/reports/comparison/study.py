@@ -31,8 +31,8 @@ from robomodel.description.poses import compose, vec
 from robomodel.dynamics import rnea
 from robomodel.errors import DescriptionError, few
 from robomodel.loading import load
+from robomodel.mechanism.graph import WORLD, spanning_tree
 from robomodel.model import Model, build
-from robomodel.model.graph import WORLD, spanning_tree
 from robomodel.reports.comparison.differences import Causes, Comparison, Difference, Value
 from robomodel.reports.comparison.match import (
     Match,

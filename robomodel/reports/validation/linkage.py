@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.model.configurations.curves import ClusterMotion, Curve, curves, full_rank_rows
-from robomodel.model.configurations.ranges import joint_range
+from robomodel.mobility.exploration import column_ranges, conditioning, random_positions
 from robomodel.model.elements import Cluster, units_of
-from robomodel.model.mobility.exploration import column_ranges, conditioning, random_positions
 from robomodel.model.model import Model
 from robomodel.model.spins import find_spins
+from robomodel.reach.curves import ClusterMotion, Curve, curves, full_rank_rows
+from robomodel.reach.ranges import joint_range
 from robomodel.reports.document import picked, plain
 from robomodel.reports.drawings import Sketch, sketch
 from robomodel.tolerances import OPEN, SAME

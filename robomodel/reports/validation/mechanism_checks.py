@@ -10,11 +10,11 @@ import numpy as np
 from numpy.polynomial import Polynomial
 
 from robomodel.description import Loop
-from robomodel.model import graph
-from robomodel.model.configurations.curves import Curve, Singularity
+from robomodel.mechanism import graph
+from robomodel.mechanism.tree_constraints import find_tree_constraints
+from robomodel.mobility.analysis import follower_curves
 from robomodel.model.elements import Cluster, Joint
-from robomodel.model.mobility.analysis import follower_curves
-from robomodel.model.tree_constraints import find_tree_constraints
+from robomodel.reach.curves import Curve, Singularity
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.context import CheckContext
 from robomodel.reports.validation.linkage import LinkageStudy

@@ -18,8 +18,8 @@ from robomodel.description.transmissions import rotor_name
 from robomodel.errors import DescriptionError, DescriptionWarning, Source, few
 from robomodel.loading import load
 from robomodel.model import Model, build
-from robomodel.model.configurations.curves import Curve
 from robomodel.parsers.checks import check_plausible
+from robomodel.reach.curves import Curve
 from robomodel.reports.comparison.differences import UNITS, Difference, shown
 from robomodel.reports.comparison.match import RobotAtZero
 from robomodel.reports.comparison.study import compare_robots, open_tree

@@ -18,16 +18,16 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.description.transmissions import rotor_name
 from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.mirror_images import symmetric
-from robomodel.dynamics.open_trees import OpenTree
+from robomodel.dynamics.lumped import joint_inertias
+from robomodel.dynamics.physical import Cone, ParameterPrior, minimise
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.regressor import regressor
 from robomodel.dynamics.recursions.rnea import rnea
-from robomodel.model.approximate import joint_inertias
+from robomodel.dynamics.tree_map import TreeMap
+from robomodel.mechanism.graph import WORLD
+from robomodel.mechanism.joints import Revolute
 from robomodel.model.elements import joint_slices
-from robomodel.model.graph import WORLD
-from robomodel.model.joints import Revolute
 from robomodel.model.model import Model
 from robomodel.model.parameters import (
     ENTRIES,
@@ -37,8 +37,8 @@ from robomodel.model.parameters import (
     pseudo_inertia,
     with_parameters,
 )
-from robomodel.model.physical import Cone, ParameterPrior, minimise
-from robomodel.model.tree_joints import ClusterTree
+from robomodel.opentree.mirror_images import symmetric
+from robomodel.opentree.tree_joints import ClusterTree
 from robomodel.scalars import stack, unstack
 from robomodel.spatial import UNIT, Transform
 from robomodel.tolerances import NOTHING, ROUNDING, SINGULAR, TINY
@@ -77,7 +77,7 @@ class ExactStates:
     gravity: Array
     balanced: bool
 
-    def on(self, tree: OpenTree) -> TreeStates:
+    def on(self, tree: TreeMap) -> TreeStates:
         """These states in an open tree's coordinates."""
         state = State(self.model, unstack(self.q), (), unstack(self.v))
         n = len(self.q)
@@ -132,7 +132,7 @@ def on_arrays(recursion: Callable[..., Any], model: Model, *arrays: Array) -> Ar
 
 
 def exact_states(
-    model: Model, tree: OpenTree, trees: Sequence[ClusterTree], *, check: bool
+    model: Model, tree: TreeMap, trees: Sequence[ClusterTree], *, check: bool
 ) -> ExactStates:
     """Random states over a tree's range: equal energies in all directions, as large as gravity's.
 
@@ -355,8 +355,8 @@ def fitted(tree: Model, states: TreeStates, start: Array, bodies: set[str]) -> M
             + γ [Σ D(J ‖ J⁰) + Σ (α/α⁰ - log α)]
 
     over states with Mₜ = L Lᵀ and weights w = 1/(‖·‖² + its median), for gravity of a balanced
-    robot those of torques. D is the distance and barrier of :mod:`robomodel.model.physical` to the
-    bodies of ``start`` (p,). Only ``bodies`` change.
+    robot those of torques. D is the distance and barrier of :mod:`robomodel.dynamics.physical`
+    to the bodies of ``start`` (p,). Only ``bodies`` change.
     """
     filed = parameters(tree)
     nominal, cones, scalars = _assumed(tree, states, start, bodies)

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from robomodel.description.poses import compose, inverse
 from robomodel.dynamics.kinematics.frames import FramePlacement
 from robomodel.dynamics.kinematics.state import Configuration, Forces, State
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.elements import independent_rates, joint_slices
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, gram, solve, transposed
 from robomodel.spatial import NO_WRENCH, ZERO, Transform, Wrench, factor
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTree:
+class TreeMap:
     """An open tree that stands for a robot.
 
     ``positions`` and ``velocities`` are indices into the robot's spanning coordinates, in the
@@ -84,7 +84,7 @@ class OpenTree:
         return forces
 
 
-def mapped(model: Model, tree: Model, method: str, dropped: Collection[int]) -> OpenTree:
+def mapped(model: Model, tree: Model, method: str, dropped: Collection[int]) -> TreeMap:
     """The open tree ``tree``, whose joints are joints of the model.
 
     Its independent joints count, if it has loops in part. ``dropped``: bodies that it leaves out.
@@ -109,7 +109,7 @@ def mapped(model: Model, tree: Model, method: str, dropped: Collection[int]) -> 
         body: _place(model, body, tree)  # links of locked bodies are fixed to others
         for body in set(range(len(model.nodes))) - set(dropped)
     }
-    return OpenTree(tree, positions, velocities, tuple(parts), places, method)
+    return TreeMap(tree, positions, velocities, tuple(parts), places, method)
 
 
 def _place(model: Model, body: int, tree: Model) -> FramePlacement:

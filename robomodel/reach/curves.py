@@ -1,7 +1,7 @@
 """Curves of closed configurations, along which clusters with loops move; sweeps and grids.
 
 A cluster is swept by one independent velocity at a time: with the others held, its closed
-configurations are a path (:mod:`robomodel.model.configurations.paths`), which is followed through
+configurations are a path (:mod:`robomodel.reach.paths`), which is followed through
 limits, dead points, where the independent joint itself comes to rest, and change points.
 """
 
@@ -17,10 +17,13 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.errors import ClosureError, UnknownNameError, check_names
-from robomodel.model import closure as newton
-from robomodel.model.closure import Geometry, Held
+from robomodel.mechanism import closure as newton
+from robomodel.mechanism.closure import Geometry, Held
+from robomodel.mobility import SpanningColumn, column_limits
 from robomodel.model.configurations.following import is_closed, move
-from robomodel.model.configurations.paths import (
+from robomodel.model.elements import Cluster, columns_of, velocity_units
+from robomodel.model.model import Model
+from robomodel.reach.paths import (
     STEP,
     WEAK,
     CompiledGeometry,
@@ -29,10 +32,7 @@ from robomodel.model.configurations.paths import (
     Path,
     walk,
 )
-from robomodel.model.configurations.ranges import whole_part
-from robomodel.model.elements import Cluster, columns_of, velocity_units
-from robomodel.model.mobility import SpanningColumn, column_limits
-from robomodel.model.model import Model
+from robomodel.reach.ranges import whole_part
 from robomodel.tolerances import CLOSED, TINY, WITHIN
 
 HALF_CURVE = 16.0  # of each half of a curve, which ends after half a turn of the swept joint

@@ -1,7 +1,7 @@
 """Gauss–Jordan elimination of linear couplings, over scalars of any kind.
 
 The joint for which each coupling is solved (its *pivot*) is decided once, with the file's numbers,
-by :mod:`robomodel.model.mobility.analysis`. Other numbers are eliminated with the same pivots.
+by :mod:`robomodel.mobility.analysis`. Other numbers are eliminated with the same pivots.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from robomodel.model.closure import Geometry
-from robomodel.model.constraints import (
+from robomodel.mechanism.closure import Geometry
+from robomodel.mechanism.constraints import (
     Constraint,
     LinearConstraint,
     LoopConstraint,

@@ -14,7 +14,7 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.description import JointCoupling, Vec3
 from robomodel.description.poses import link_poses
-from robomodel.model.graph import WORLD
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.model.parameters import ENTRIES, INERTIAL, of_joints, pseudo_inertia
 from robomodel.tolerances import WRITTEN

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.arrays import Array, Indices, Mask
-from robomodel.model.constraints import (
+from robomodel.mechanism.constraints import (
     Aligned,
     Link,
     LoopCondition,
@@ -25,7 +25,7 @@ from robomodel.model.constraints import (
     Polynomial,
     evaluate_loops,
 )
-from robomodel.model.joints import JointModel, VectorSpace
+from robomodel.mechanism.joints import JointModel, VectorSpace
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import CLOSED, CONVERGED, EXACTLY_CLOSED, SINGULAR, TINY
 

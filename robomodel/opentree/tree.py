@@ -1,6 +1,6 @@
 """The open tree of a robot, as it is written for simulators without loops and couplings.
 
-:mod:`robomodel.model.approximate` gives the tree its masses. Here its joints get the springs,
+:mod:`robomodel.dynamics.lumped` gives the tree its masses. Here its joints get the springs,
 damping, friction, limits and motors that act on them through rotors, gears and linkages.
 """
 
@@ -34,10 +34,20 @@ from robomodel.description import (
 from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.transmissions import SIMPLE, actuator_terms
 from robomodel.dynamics.actuators.envelopes import JointEnvelope, carrying, joint_envelope
+from robomodel.dynamics.baselines import TREES
 from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.dynamics.open_trees import mapped
+from robomodel.dynamics.lumped import Selection, approximate, select, with_tendons
 from robomodel.dynamics.recursions.passive import Element, elements
-from robomodel.dynamics.tree_fit import (
+from robomodel.dynamics.tree_map import TreeMap, mapped
+from robomodel.errors import DescriptionWarning, Source, argument, as_names, few, warn, warn_at
+from robomodel.mechanism.graph import WORLD, path
+from robomodel.model.actuators import Actuator
+from robomodel.model.build import build
+from robomodel.model.derived import cached_on_model
+from robomodel.model.model import Model
+from robomodel.model.parameters import with_parameters
+from robomodel.model.spins import Spin, find_spins, locked
+from robomodel.opentree.fit import (
     ExactStates,
     TreeErrors,
     exact_states,
@@ -45,17 +55,8 @@ from robomodel.dynamics.tree_fit import (
     relumped,
     tree_errors,
 )
-from robomodel.errors import DescriptionWarning, Source, as_names, few, warn, warn_at
-from robomodel.model.actuators import Actuator
-from robomodel.model.approximate import Selection, approximate, select, with_tendons
-from robomodel.model.build import build
-from robomodel.model.configurations.ranges import joint_range
-from robomodel.model.derived import cached_on_model
-from robomodel.model.graph import WORLD, path
-from robomodel.model.model import Model
-from robomodel.model.parameters import with_parameters
-from robomodel.model.spins import Spin, find_spins, locked
-from robomodel.model.tree_joints import ClusterTree, Follower, tree_joints
+from robomodel.opentree.tree_joints import ClusterTree, Follower, tree_joints
+from robomodel.reach.ranges import joint_range
 from robomodel.tolerances import NOTHING, SAME
 
 __all__ = ["approximate_tree"]
@@ -290,6 +291,27 @@ def written_tree(model: Model, options: TreeOptions = USUAL) -> WrittenTree:
     if follow and not loops:
         return _noted(follow)
     return _noted(_better(best, follow))
+
+
+def _tendons(model: Model) -> TreeMap:
+    """The tree of the method "tendons": the written one, in the freedoms of the robot."""
+    written = written_tree(model)
+    if written.model.nv != model.nv:
+        locked = few([model.joints[spin.body].name for spin in written.spins])
+        raise ValueError(
+            f"the spins of {locked} are freedoms of '{model.name}' that no whole joints of it "
+            "have, so no open tree stands for them; use an exact method, or "
+            + argument("spins", "locked")
+        )
+    return mapped(model, written.model, "tendons", select(written.view).dropped)
+
+
+def _correction(model: Model) -> TreeMap:
+    """The tree that :func:`robomodel.correction_force` is for, where none is given."""
+    return mapped(model, written_tree(model).model, "tendons", ())
+
+
+TREES.update(tendons=_tendons, correction=_correction)
 
 
 def _fitted(

@@ -2,8 +2,8 @@
 
 Joints without limits that one coupling alone ties to a cluster, as most rotors are, hinder nothing,
 and are left out; what conditions relate then is looked at part by part. Couplings alone are a
-linear program. A part of one freedom is a path (:mod:`robomodel.model.configurations.paths`); of
-one with several the ends are where no way leads up (:mod:`robomodel.model.configurations.uphill`).
+linear program. A part of one freedom is a path (:mod:`robomodel.reach.paths`); of
+one with several the ends are where no way leads up (:mod:`robomodel.reach.uphill`).
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
 from robomodel.errors import UnknownNameError, check_names
+from robomodel.mechanism.closure import Geometry, LinearCoupling
+from robomodel.mechanism.constraints import LoopCondition
+from robomodel.mobility import column_limits
 from robomodel.model.arguments import as_array, check_one_configuration
-from robomodel.model.closure import Geometry, LinearCoupling
-from robomodel.model.configurations.paths import (
+from robomodel.model.derived import cached_on_model
+from robomodel.model.elements import Cluster, Joint, columns_of, units_of, velocity_units
+from robomodel.model.model import Model
+from robomodel.model.spins import find_spins
+from robomodel.reach.paths import (
     CompiledGeometry,
     Part,
     Path,
     RangeEnd,
     follow,
 )
-from robomodel.model.configurations.uphill import extremes, walks
-from robomodel.model.constraints import LoopCondition
-from robomodel.model.derived import cached_on_model
-from robomodel.model.elements import Cluster, Joint, columns_of, units_of, velocity_units
-from robomodel.model.mobility import column_limits
-from robomodel.model.model import Model
-from robomodel.model.spins import find_spins
+from robomodel.reach.uphill import extremes, walks
 from robomodel.tolerances import HUGE, SINGULAR, WITHIN
 
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from robomodel.description import AT_ORIGIN, IDENTITY, Pose, Rows3, Vec3
 from robomodel.description.poses import about, compose, inverse, rows3, scaled, snapped, vec
-from robomodel.model.graph import WORLD, Place, SpanningTree
-from robomodel.model.joints import JointModel, Prismatic, Revolute, Screw
+from robomodel.mechanism.graph import WORLD, Place, SpanningTree
+from robomodel.mechanism.joints import JointModel, Prismatic, Revolute, Screw
 from robomodel.spatial import (
     UNIT,
     Rotation,

@@ -16,18 +16,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from robomodel.arrays import Array
 from robomodel.description import Joint, LinkCoupling
 from robomodel.errors import as_names, check_names, did_you_mean, few
-from robomodel.model import graph
+from robomodel.mechanism import graph
+from robomodel.mechanism.graph import WORLD
+from robomodel.mechanism.joints import Floating, Planar, Screw, Spherical, relative_motion
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Joint as ModelJoint
 from robomodel.model.elements import Node, joint_slices
-from robomodel.model.graph import WORLD
-from robomodel.model.joints import Floating, Planar, Screw, Spherical, relative_motion
+from robomodel.model.registry import method
 from robomodel.scalars import Vector, stack, unstack
 from robomodel.spatial import (
     ZERO,
@@ -379,9 +379,11 @@ def library_of(name: str) -> Library:
     raise ValueError(f"library {name!r} is not known; 'pinocchio', 'mujoco' and 'drake' are")
 
 
-def to_order(model: Model, library: Library, joints: object, state: Mapping[str, Any]) -> State:
+@method
+def to_order(model: Model, library: str, joints: object, state: Mapping[str, Any]) -> State:
     """Our state in the other library's order: q alone, or a tuple with v, a, tau."""
-    layout = find_layout(model, library, joints)
+    known = library_of(library)
+    layout = find_layout(model, known, joints)
     _check_complete(model, layout, {body for body, _ in _independent(model)})
     state = _arrays(model.nq, model.nv, "nq", "nv", state)
     batch = common_batch(**state)
@@ -415,12 +417,14 @@ def to_order(model: Model, library: Library, joints: object, state: Mapping[str,
     return _returned(result)
 
 
-def from_order(model: Model, library: Library, joints: object, state: Mapping[str, Any]) -> State:
+@method
+def from_order(model: Model, library: str, joints: object, state: Mapping[str, Any]) -> State:
     """The other library's state in our order: q alone, or a tuple with v, a, tau."""
-    layout = find_layout(model, library, joints)
+    known = library_of(library)
+    layout = find_layout(model, known, joints)
     in_q = {body for cluster in model.clusters for body, _, _ in joint_slices(model, cluster)}
     _check_complete(model, layout, in_q | {body for body, _ in _independent(model)})
-    sizes = f"{library}'s nq", f"{library}'s nv"
+    sizes = f"{known}'s nq", f"{known}'s nv"
     state = _arrays(layout.nq, layout.nv, *sizes, state)
     batch = common_batch(**state)
     positions = np.zeros((*batch, model.n_joint_positions))
@@ -493,6 +497,8 @@ def _check_complete(model: Model, layout: LibraryLayout, needed: set[int]) -> No
 
 def _left(node: Node) -> Array:
     """L with L q = p q, for p the quaternion of the joint's frame in the world."""
+    from scipy.spatial.transform import Rotation
+
     x, y, z, w = Rotation.from_matrix(Transform(node.rotations, ZERO).matrix()).as_quat()
     return np.array([[w, -z, y, x], [z, w, -x, y], [-y, x, w, z], [-x, -y, -z, w]])
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.errors import DescriptionError, Source, few
-from robomodel.model.closure import Geometry
-from robomodel.model.constraints import (
+from robomodel.mechanism.closure import Geometry
+from robomodel.mechanism.constraints import (
     OUTSIDE,
     BodyAnchor,
     Constraint,
@@ -161,7 +161,7 @@ class ClusterSolution:
     notes: tuple[str, ...] = ()
     suspicions: tuple[tuple[str, Source], ...] = ()
     slack: float = 0.0
-    pivots: tuple[int | None, ...] = ()  # of the couplings; see robomodel.model.couplings
+    pivots: tuple[int | None, ...] = ()  # of the couplings; see robomodel.mechanism.couplings
 
 
 def condition_names(problem: ClusterProblem) -> str:

@@ -3,7 +3,7 @@
 In each constrained cluster as many joints move as it has freedoms. The others are locked at the
 neutral configuration. The inertia that they have by their motion is added as armature to the joints
 that move (:func:`approximate`), or left out with the bodies (:func:`unconstrained`). These trees
-are the paper's baselines, and where the fit of :mod:`robomodel.dynamics.tree_fit` starts; which
+are the paper's baselines, and where the fit of :mod:`robomodel.opentree.fit` starts; which
 joints a fitted tree has is decided in :mod:`.tree_joints`. docs/approximate.md gives the reasons.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from robomodel.arrays import Array, Mask
 from robomodel.description import Description, Joint, JointCoupling, JointSpring, Link, Spring
 from robomodel.description.transmissions import rotor_name
-from robomodel.model import graph
+from robomodel.mechanism import graph
 from robomodel.model.derived import cached_on_model, nominal
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model

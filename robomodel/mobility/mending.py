@@ -12,10 +12,10 @@ from robomodel.arrays import Array
 from robomodel.description import Anchor, Description, Joint, Pose
 from robomodel.description.poses import about, compose, inverse, rows3, vec
 from robomodel.errors import argument
-from robomodel.model.graph import SpanningTree
-from robomodel.model.joints import Revolute
-from robomodel.model.mobility import ClusterProblem, ReducedProblem, condition_names
-from robomodel.model.mobility.decision import Decision, pose_of
+from robomodel.mechanism.graph import SpanningTree
+from robomodel.mechanism.joints import Revolute
+from robomodel.mobility import ClusterProblem, ReducedProblem, condition_names
+from robomodel.mobility.decision import Decision, pose_of
 from robomodel.spatial import UNIT
 from robomodel.tolerances import CLOSED
 

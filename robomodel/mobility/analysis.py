@@ -21,8 +21,8 @@ from robomodel.arrays import Array, Mask
 from robomodel.description import Loop, Vec3
 from robomodel.description.poses import sine
 from robomodel.errors import DescriptionError, Source, few
-from robomodel.model.closure import COUNTS, Geometry, close
-from robomodel.model.constraints import (
+from robomodel.mechanism.closure import COUNTS, Geometry, close
+from robomodel.mechanism.constraints import (
     Block,
     Constraint,
     Link,
@@ -30,7 +30,7 @@ from robomodel.model.constraints import (
     Polynomial,
     PolynomialConstraint,
 )
-from robomodel.model.couplings import (
+from robomodel.mechanism.couplings import (
     Chosen,
     EliminatedCouplings,
     Pivots,
@@ -39,7 +39,8 @@ from robomodel.model.couplings import (
     linear_constraint,
     position_starts,
 )
-from robomodel.model.mobility import (
+from robomodel.mechanism.tree_constraints import loop_frame
+from robomodel.mobility import (
     ClusterError,
     ClusterProblem,
     ClusterSolution,
@@ -48,8 +49,8 @@ from robomodel.model.mobility import (
     condition_names,
     first_source,
 )
-from robomodel.model.mobility.decision import ROUNDED_CONDITION, Decision, decision_on
-from robomodel.model.mobility.exploration import (
+from robomodel.mobility.decision import ROUNDED_CONDITION, Decision, decision_on
+from robomodel.mobility.exploration import (
     ClosedConfigurations,
     NamelessProblem,
     at_most,
@@ -67,7 +68,6 @@ from robomodel.model.mobility.exploration import (
     singular_everywhere,
     tolerance_advice,
 )
-from robomodel.model.tree_constraints import loop_frame
 from robomodel.spatial import UNIT
 from robomodel.tolerances import CLOSED, NOTHING, PARALLEL, SAME, SINGULAR
 

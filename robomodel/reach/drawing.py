@@ -10,15 +10,16 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.errors import few, warn
-from robomodel.model import closure as newton
+from robomodel.mechanism import closure as newton
+from robomodel.mobility import column_units
+from robomodel.mobility.exploration import column_ranges, random_positions
 from robomodel.model.arguments import check_one_configuration
 from robomodel.model.configurations import functions
 from robomodel.model.configurations.closing import travel
 from robomodel.model.configurations.following import follow, is_closed, move
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, joint_slices
-from robomodel.model.mobility import column_units
-from robomodel.model.mobility.exploration import column_ranges, random_positions
+from robomodel.model.registry import method
 from robomodel.tolerances import CLOSED, NEARLY_CLOSED, NOTHING
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def _checked(model: Model, q: Array, steps: int) -> tuple[Array, Array]:
     return states[..., : model.nq], checks.reshape(*checks.shape[:-1], len(model.clusters), 3)
 
 
+@method
 def random_configuration(
     model: Model,
     rng: Generator,

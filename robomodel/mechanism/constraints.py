@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
-from robomodel.model.joints import JointModel, relative_motion
+from robomodel.mechanism.joints import JointModel, relative_motion
 from robomodel.scalars import Scalar, Vector, dot, is_one, is_zero, solve, transposed
 from robomodel.spatial import (
     UNIT,

@@ -17,14 +17,14 @@ from itertools import combinations
 import numpy as np
 
 from robomodel.arrays import Array, Mask
+from robomodel.dynamics.lumped import no_tree, select_in
 from robomodel.errors import UnknownNameError, check_names, few
-from robomodel.model import closure as newton
-from robomodel.model.approximate import no_tree, select_in
-from robomodel.model.configurations.curves import ClusterMotion
+from robomodel.mechanism import closure as newton
+from robomodel.mechanism.graph import WORLD
 from robomodel.model.elements import Cluster
-from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.model.parameters import inertial_parameters, pseudo_inertia
+from robomodel.reach.curves import ClusterMotion
 from robomodel.scalars import stack, unstack
 from robomodel.tolerances import CLOSED, NOTHING, SAME, SINGULAR, WITHIN
 

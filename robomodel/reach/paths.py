@@ -19,8 +19,8 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.kernels.function import TracedFunction
-from robomodel.model import closure as newton
-from robomodel.model.closure import Geometry, LinearCoupling
+from robomodel.mechanism import closure as newton
+from robomodel.mechanism.closure import Geometry, LinearCoupling
 from robomodel.model.configurations.following import enough
 from robomodel.model.derived import traced
 from robomodel.model.elements import Cluster

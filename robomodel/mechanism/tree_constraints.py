@@ -22,8 +22,8 @@ from robomodel.description import (
 from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import align, compose, second_axis
 from robomodel.errors import DescriptionError, Source, did_you_mean
-from robomodel.model.constraints import OUTSIDE, ROWS, BodyAnchor, Distance, LoopJoint, LoopRow
-from robomodel.model.graph import WORLD, SpanningTree
+from robomodel.mechanism.constraints import OUTSIDE, ROWS, BodyAnchor, Distance, LoopJoint, LoopRow
+from robomodel.mechanism.graph import WORLD, SpanningTree
 from robomodel.scalars import Scalar, dot, is_number, sqrt
 from robomodel.spatial import apply, matmul, minus, plus, transpose
 from robomodel.tolerances import NOTHING

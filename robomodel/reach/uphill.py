@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.model.configurations.paths import (
+from robomodel.reach.paths import (
     VARIED,
     Chart,
     Kind,

@@ -16,9 +16,9 @@ from robomodel.description import (
 from robomodel.description import Loop as LoopElement
 from robomodel.description import Spring as SpringElement
 from robomodel.errors import DescriptionError, Source, did_you_mean
-from robomodel.model.constraints import BodyAnchor
-from robomodel.model.graph import SpanningTree
-from robomodel.model.tree_constraints import anchored, distance_at_zero, loop_frame
+from robomodel.mechanism.constraints import BodyAnchor
+from robomodel.mechanism.graph import SpanningTree
+from robomodel.mechanism.tree_constraints import anchored, distance_at_zero, loop_frame
 from robomodel.scalars import Scalar, is_number
 from robomodel.spatial import UNIT
 from robomodel.tolerances import NOTHING

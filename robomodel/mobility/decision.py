@@ -21,11 +21,11 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from robomodel.arrays import Array, Mask
-from robomodel.model.closure import Geometry
-from robomodel.model.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
-from robomodel.model.joints import Floating
-from robomodel.model.mobility import ClusterProblem
-from robomodel.model.mobility.exploration import NamelessProblem, largest, outside_limits
+from robomodel.mechanism.closure import Geometry
+from robomodel.mechanism.constraints import OUTSIDE, BodyAnchor, Link, LoopCondition, Polynomial
+from robomodel.mechanism.joints import Floating
+from robomodel.mobility import ClusterProblem
+from robomodel.mobility.exploration import NamelessProblem, largest, outside_limits
 from robomodel.spatial import (
     ZERO,
     Mat,

@@ -19,10 +19,10 @@ import numpy as np
 
 from robomodel.arrays import Array, Mask
 from robomodel.errors import NOWHERE, argument, few
-from robomodel.model.closure import COUNTS, Geometry, ToNearest, close
-from robomodel.model.constraints import Distance, LoopJoint, Perpendicular, Polynomial
-from robomodel.model.joints import Prismatic, Revolute
-from robomodel.model.mobility import (
+from robomodel.mechanism.closure import COUNTS, Geometry, ToNearest, close
+from robomodel.mechanism.constraints import Distance, LoopJoint, Perpendicular, Polynomial
+from robomodel.mechanism.joints import Prismatic, Revolute
+from robomodel.mobility import (
     ClosureTolerance,
     ClusterError,
     ClusterProblem,
