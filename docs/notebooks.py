@@ -80,7 +80,7 @@ def motion(example: str, function: str) -> str:
     made = runpy.run_path(str(ROOT / "examples" / f"{example}.py"))[function]()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "motion.html")
-        made.animate(str(path))
+        rm.views.play(made, path)
         return path.read_text(encoding="utf-8")
 
 

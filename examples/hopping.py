@@ -71,7 +71,7 @@ def main() -> None:
     print(f"loop closed to {motion.residual.max():.0e}, contacts solved to "
           f"{motion.contact_residual.max():.0e}")  # fmt: skip
     if len(sys.argv) > 1:
-        motion.animate(sys.argv[1])
+        rm.views.play(motion, sys.argv[1])
 
 
 if __name__ == "__main__":

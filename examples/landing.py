@@ -52,7 +52,7 @@ def main() -> None:
     print(f"fastest rotor {6.0 * np.abs(motion.v[:, 6:]).max():.0f} rad/s, "
           f"contacts solved to {motion.contact_residual.max():.0e}")  # fmt: skip
     if len(sys.argv) > 1:
-        motion.animate(sys.argv[1])
+        rm.views.play(motion, sys.argv[1])
 
 
 if __name__ == "__main__":

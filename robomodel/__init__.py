@@ -5,7 +5,7 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from robomodel import dynamics, robots
+from robomodel import dynamics, robots, showing
 from robomodel.description import Rotor
 from robomodel.dynamics import *
 from robomodel.errors import (
@@ -156,6 +156,8 @@ def _takes_model(function: Any) -> Any:
     call.__module__ = __name__  # where pickle finds it
     return call
 
+
+showing.register("robomodel.views.animation", "motion_in_notebooks", "animate_motion")
 
 for _name in __all__:
     if _name in globals():

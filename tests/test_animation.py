@@ -46,7 +46,7 @@ def told(path: Path) -> dict[str, Any]:
 def test_a_landing(tmp_path: Path) -> None:
     model = block()
     motion = rm.simulate(model, at_rest(model, 0.15), duration=0.3, ground=rm.Ground())
-    assert motion.animate(tmp_path / "block.html", fps=50) is None
+    assert rm.views.play(motion, tmp_path / "block.html", fps=50) is None
     data = told(tmp_path / "block.html")
     np.testing.assert_allclose(data["times"], np.arange(16) / 50)
     (solid,) = data["solids"]
@@ -70,7 +70,7 @@ def test_a_landing(tmp_path: Path) -> None:
 def test_shapes_and_what_is_drawn_without(tmp_path: Path) -> None:
     model = rm.load(robot(link("a", INERTIAL + SHAPES), joint("j", "base", "a")))
     with pytest.warns(rm.DescriptionWarning, match=r"not drawn: .*missing\.stl"):
-        rm.simulate(model, [0.1], duration=0.1).animate(tmp_path / "a.html")
+        rm.views.play(rm.simulate(model, [0.1], duration=0.1), tmp_path / "a.html")
     data = told(tmp_path / "a.html")
     assert len(data["solids"]) == 5
     turn = np.array(model.description.links[-1].shapes[0].origin.rotation)
@@ -81,7 +81,7 @@ def test_shapes_and_what_is_drawn_without(tmp_path: Path) -> None:
         own = (np.array(solid["at"]) - [0, 0.1, 0.2]) @ turn
         np.testing.assert_allclose(np.abs(own).max(axis=0), bound, rtol=3e-2)
     bare = rm.robots.load("four_bar")
-    rm.simulate(bare, bare.neutral(), duration=0.1).animate(str(tmp_path / "b.html"))
+    rm.views.play(rm.simulate(bare, bare.neutral(), duration=0.1), str(tmp_path / "b.html"))
     data = told(tmp_path / "b.html")
     assert len(data["solids"]) == 7  # three bars with their hinges, and the base
 
@@ -92,7 +92,7 @@ def test_names_and_rods(tmp_path: Path) -> None:
     model = rm.load(text)
     rods = [loop for loop in model.description.loops if loop.type == "rod"]
     motion = rm.simulate(model, model.neutral(), duration=0.02)
-    motion.animate(tmp_path / "t.html", fps=100)
+    rm.views.play(motion, tmp_path / "t.html", fps=100)
     data = told(tmp_path / "t.html")
     assert "<title>&lt;b&gt;</title>" in (tmp_path / "t.html").read_text()
     assert data["rods"] == len(rods) > 0
@@ -113,7 +113,7 @@ def test_links_without_shapes_are_drawn_beside_those_with(tmp_path: Path) -> Non
     parts = [link("a", shapes), joint("j", "base", "a"), link("shank", INERTIAL)]
     model = rm.load(robot(*parts, joint("k", "a", "shank", "0 0 -0.2")))
     with pytest.warns(rm.DescriptionWarning, match="not drawn"):
-        rm.simulate(model, [0.1, 0.0], duration=0.1).animate(tmp_path / "a.html")
+        rm.views.play(rm.simulate(model, [0.1, 0.0], duration=0.1), tmp_path / "a.html")
     solids = told(tmp_path / "a.html")["solids"]
     assert {each["link"] for each in solids} == {0, 1}
     assert "#ff0000" in {each["colour"] for each in solids}
@@ -124,9 +124,17 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     model = block()
     motion = rm.simulate(model, at_rest(model, 1.0), duration=0.1)
     with pytest.raises(ValueError, match="fps"):
-        motion.animate(tmp_path / "x.html", fps=0.0)
+        rm.views.play(motion, tmp_path / "x.html", fps=0.0)
     with pytest.raises(ValueError, match="lower fps"):
-        motion.animate(tmp_path / "x.html", fps=1e6)
+        rm.views.play(motion, tmp_path / "x.html", fps=1e6)
+
+
+def test_the_former_method_plays_with_a_warning(tmp_path: Path) -> None:
+    motion = rm.simulate(block(), at_rest(block(), 1.0), duration=0.02)
+    with pytest.warns(DeprecationWarning, match=r"rm\.views\.play\(motion, path\)"):
+        motion.animate(tmp_path / "former.html", fps=50)
+    rm.views.play(motion, tmp_path / "now.html", fps=50)
+    assert (tmp_path / "former.html").read_text() == (tmp_path / "now.html").read_text()
 
 
 @pytest.mark.slow
@@ -134,7 +142,7 @@ def test_on_the_page() -> None:
     pytest.importorskip("viser")
     model = block()
     motion = rm.simulate(model, at_rest(model, 0.12), duration=0.2, ground=rm.Ground())
-    player = motion.animate(port=8190)
+    player = rm.views.play(motion, port=8190)
     try:
         assert player.url.startswith("http://127.0.0.1:")
         player._runs.value = False
@@ -188,7 +196,7 @@ def test_forces_between_links_are_kept_and_drawn(tmp_path: Path) -> None:
     np.testing.assert_allclose(motion.contact_places[-1], [[0, 0, 0.01]])
     np.testing.assert_allclose(motion.contact_forces[-1], [[0, 0, 9.81]], rtol=1e-9)
     assert np.all(motion.contact_forces[0] == 0.0)
-    motion.animate(tmp_path / "pair.html", fps=50)
+    rm.views.play(motion, tmp_path / "pair.html", fps=50)
     forces = told(tmp_path / "pair.html")["forces"].reshape(-1, 1, 6)
     np.testing.assert_allclose(forces[-1, 0], [0, 0, 0.01, 0, 0, 9.81], atol=1e-6)
     pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -13,7 +13,7 @@ import robomodel.dynamics.functions
 from benchmarks.shared.imports import circles, imports, modules, top, upward
 
 LAYERS = (
-    ("arrays", "errors", "running", "scalars", "tolerances"),
+    ("arrays", "errors", "running", "scalars", "showing", "tolerances"),
     ("spatial", "files", "kernels"),
     ("description",),
     ("mechanism",),

@@ -79,7 +79,7 @@ def main() -> None:
     heights = ", ".join(f"{1e3 * h:.0f}" for h in jumps(motion))
     print(f"jumps of {heights} mm; the loop is closed to {motion.residual.max():.0e}")
     if len(sys.argv) > 1:
-        motion.animate(sys.argv[1])
+        rm.views.play(motion, sys.argv[1])
 
 
 if __name__ == "__main__":

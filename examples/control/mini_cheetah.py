@@ -72,7 +72,7 @@ def main() -> None:
     print(f"steps of the feet: {lifts(motion)}")
     print(f"the base stays within {1e3 * away.max():.0f} mm")
     if len(sys.argv) > 1:
-        motion.animate(sys.argv[1])
+        rm.views.play(motion, sys.argv[1])
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def main() -> None:
     print(f"the centre of mass moves by {1e3 * np.ptp(height):.0f} mm")
     print(f"loops closed to {motion.residual.max():.0e}")
     if len(sys.argv) > 1:
-        motion.animate(sys.argv[1])
+        rm.views.play(motion, sys.argv[1])
 
 
 if __name__ == "__main__":

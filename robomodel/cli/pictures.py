@@ -157,7 +157,7 @@ def view(
         elif html is not None:
             views.write_page(model, html)
         elif png is None and motion is not None:
-            page = views.play(motion, fps, host=host, port=port)
+            page = views.play(motion, fps=fps, host=host, port=port)
         elif png is None:
             page = views.view(model, host=host, port=port)
 

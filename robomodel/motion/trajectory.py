@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel import showing
 from robomodel.arrays import Array
 from robomodel.dynamics import energy
 from robomodel.dynamics.baselines import spanning_tree
@@ -270,7 +270,7 @@ class Trajectory:
 
     def _repr_html_(self) -> str:
         """The motion, played in a notebook."""
-        return str(_animation().in_notebooks(self))
+        return str(showing.call("motion_in_notebooks", self))
 
     def animate(
         self,
@@ -280,13 +280,10 @@ class Trajectory:
         host: str = "127.0.0.1",
         port: int = 8080,
     ) -> Any:
-        """Play the motion in the viewer's page, or write it as one HTML file without dependencies.
-
-        Contact forces are arrows; the robot's weight would be as long as the robot.
+        """Deprecated: pictures play motions, see docs/pictures.md; goes in 0.5.
 
         Args:
-            path: A file for any browser. Without it the page of :func:`robomodel.views.view`, with
-                a slider for time (needs viser).
+            path: A file for any browser; without it the motion is played on a page.
             fps: Frames a second of motion.
             host: Where the page is served.
             port: The page's port.
@@ -294,15 +291,7 @@ class Trajectory:
         Returns:
             player: Without ``path``: the page is at its ``url`` until its ``stop()``.
         """
-        if path is None:
-            return _animation().play(self, fps, host=host, port=port)
-        _animation().write_html(self, path, fps)
-        return None
-
-
-def _animation() -> Any:
-    """The module that plays motions, imported by name because it is in a higher layer."""
-    return import_module("robomodel.views.animation")
+        return showing.call("animate_motion", self, path, fps=fps, host=host, port=port)
 
 
 class SimulationError(RuntimeError):

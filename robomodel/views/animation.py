@@ -16,6 +16,7 @@ import numpy as np
 
 from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.frames import link_poses
+from robomodel.errors import warn
 from robomodel.model import Model
 from robomodel.reports.document import framed
 from robomodel.views.pages import filled
@@ -87,7 +88,7 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
         file.write(text)
 
 
-def in_notebooks(trajectory: Trajectory) -> str:
+def motion_in_notebooks(trajectory: Trajectory) -> str:
     """The page of a motion as an element; a long one with as many frames as fit."""
     duration = float(trajectory.times[-1])
     return framed(motion_page(trajectory, min(30.0, 0.99 * MOST_FRAMES / max(duration, 1e-9))))
@@ -216,7 +217,44 @@ class Player:
 
 
 def play(
-    trajectory: Trajectory, rate: float = 30.0, *, host: str = "127.0.0.1", port: int = 8080
-) -> Player:
-    """Show a motion on the viewer's page."""
-    return Player(trajectory, rate, host=host, port=port)
+    trajectory: Trajectory,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    fps: float = 30.0,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+) -> Player | None:
+    """Play a motion on the viewer's page, or write it as one HTML file without dependencies.
+
+    Contact forces are arrows; the robot's weight would be as long as the robot.
+
+    Args:
+        trajectory: The motion, from :func:`robomodel.simulate` or :func:`read_motion`.
+        path: A file for any browser. Without it the page of :func:`view`, with a slider for time
+            (needs viser).
+        fps: Frames a second of motion.
+        host: Where the page is served.
+        port: The page's port.
+
+    Returns:
+        player: Without ``path``: the page is at its ``url`` until its ``stop()``.
+
+    Raises:
+        ValueError: More frames than a page can hold, or ``fps`` is not positive.
+    """
+    if path is None:
+        return Player(trajectory, fps, host=host, port=port)
+    write_html(trajectory, path, fps)
+    return None
+
+
+def animate_motion(
+    trajectory: Trajectory, path: str | os.PathLike[str] | None = None, **options: Any
+) -> Player | None:
+    """:func:`play`, with the warning of ``Trajectory.animate``."""
+    warn(
+        DeprecationWarning(
+            "Trajectory.animate goes in 0.5: rm.views.play(motion, path) takes its place"
+        )
+    )
+    return play(trajectory, path, **options)
