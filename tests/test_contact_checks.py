@@ -544,9 +544,6 @@ def test_a_ball_rolls_on_at_its_speed(how: str) -> None:
 
     options = {"collisions": True} if how == "box" else {"contacts": touch}
     kinetic = rm.energy(model, q, v)[0]
-    gained = []
-    for step in (2e-3, 1e-3):
-        run = rm.simulate(model, q, v, duration=1.0, step=step, method="time_stepping", **options)
-        gained.append(rm.energy(model, run.q[-1], run.v[-1])[0] / kinetic - 1.0)
-    assert 0.0 <= gained[1] < 3e-4
-    assert gained[1] < 0.3 * gained[0]  # second order at least
+    run = rm.simulate(model, q, v, duration=1.0, step=5e-3, method="time_stepping", **options)
+    assert rm.energy(model, run.q[-1], run.v[-1])[0] == pytest.approx(kinetic, rel=1e-12)
+    np.testing.assert_allclose(run.q[-1, :3], [1.0, 0.0, 0.02], rtol=0, atol=1e-12)

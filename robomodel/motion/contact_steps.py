@@ -29,7 +29,7 @@ from robomodel.model.model import Model
 from robomodel.motion.ground import Contact, ContactLaw, GroundPoint
 from robomodel.motion.integrator_functions import function
 from robomodel.motion.steps import ABSENT, SOLVED, FixedStep
-from robomodel.motion.tangent import in_turned_axes
+from robomodel.motion.tangent import displaced, in_tangents, in_turned_axes
 from robomodel.motion.time_stepping import (
     PLANE,
     TAKES_PART,
@@ -64,7 +64,7 @@ class Side:
 class Near:
     """A contact at the middle of a step: its number, sides, normal, law, and the gap there.
 
-    ``by``: the velocities by which the middle was predicted.
+    ``by``: the velocities that lead from the beginning to the place where the gap was measured.
     """
 
     number: int
@@ -215,7 +215,32 @@ class ContactStep:
         sizes = (step.size, 1, nv, nv, nv, nv, size)
         return function(model, f"end of {step.name}", sizes, build)
 
+    @cached_property
+    def _predicted(self) -> TracedFunction:
+        """(q, v, z, bases; displacement) → q displaced, loops closed as at the middle."""
+        step, setting, model = self.step, self.setting, self.model
+
+        def build(numbers: Vector, way: Vector) -> list[Scalar]:
+            start = step.moving(numbers)
+            here = in_tangents(model, start.bases)
+            return setting.closed(here, displaced(here, start.q, way))
+
+        sizes = (step.columns[3].stop, model.nv, model.nq)
+        return function(model, f"predicted middle, careful {setting.careful}", sizes, build)
+
     # ---- a step
+
+    def _following(self, state: Array, h: float) -> tuple[Array, Array, Memory]:
+        """z, the mean velocity that follows from the step before, and the memory of it."""
+        memory = Memory.of(self.setting, self.model, state[self.step.columns[4]].tolist())
+        z = np.array(self.step.moving(state.tolist()).z)
+        return z, z + 0.5 * h * np.array(memory.acceleration), memory
+
+    def predicted(self, state: Array, h: float) -> Array:
+        """q at the middle of a step, where its first pass has its rows."""
+        state = state[: self.step.size]
+        mean = self._following(state, h)[1]
+        return np.asarray(self._predicted(state[: self.step.columns[3].stop], 0.5 * h * mean))
 
     def take(
         self,
@@ -225,12 +250,11 @@ class ContactStep:
         touches: Mapping[int, Contact],
         wrenches: Sequence[Array] = (),
     ) -> Taken:
-        """A step; ``touches``: contacts of pairs of links at the middle that v leads to."""
+        """A step; ``touches``: contacts of pairs of links at the middle :meth:`predicted`."""
         model, step = self.model, self.step
         state, known = state[: step.size], _kept(state[step.size :])
-        memory = Memory.of(self.setting, model, state[step.columns[4]].tolist())
-        z = np.array(step.moving(state.tolist()).z)
-        following = z + 0.5 * h * np.array(memory.acceleration)
+        z, following, memory = self._following(state, h)
+        first: Array | None = None
         planes = np.zeros((0, PLANE))
         if self.setting.points:
             planes = step.planes(state, h).reshape(-1, PLANE)
@@ -240,7 +264,8 @@ class ContactStep:
             if not (np.all(np.isfinite(at.mass)) and np.all(np.isfinite(at.right))):
                 none = np.zeros((0, 3))
                 return Taken(np.full(step.results, np.nan), [], np.stack([none, none]), none, {})
-            near = [*self._on_planes(at, planes), *self._of_links(at, touches)]
+            first = at.expected if first is None else first
+            near = [*self._on_planes(at, planes), *self._of_links(first, touches)]
             solved = self._solved(at, h, memory, known, near)
             following = self._turned((0.5 * (at.a + solved.after)).tolist(), at, back=True)
         beyond = h * self._turned(solved.after.tolist(), at, back=True)
@@ -288,8 +313,8 @@ class ContactStep:
             gap = float(axis @ centre - height - point.radius)
             yield Near(n, (side,), axis, gap, law, at.expected)
 
-    def _of_links(self, at: Middle, touches: Mapping[int, Contact]) -> Iterator[Near]:
-        """Pairs of links that touch."""
+    def _of_links(self, by: Array, touches: Mapping[int, Contact]) -> Iterator[Near]:
+        """Pairs of links that touch at the middle that velocities ``by`` lead to."""
         for number, each in touches.items():
             sides = []
             for link, sign in ((each.link, 1.0), (each.other, -1.0)):
@@ -299,7 +324,7 @@ class ContactStep:
                     sides.append(Side(self.bodies.index(body), place, sign))
             law = ContactLaw(float(each.friction), float(each.friction), float(each.restitution))
             normal = np.asarray(each.normal, dtype=float)
-            yield Near(number, tuple(sides), normal, float(each.gap), law, at.z)
+            yield Near(number, tuple(sides), normal, float(each.gap), law, by)
 
     def _solved(
         self, at: Middle, h: float, memory: Memory, known: Mapping[int, Array],

@@ -455,7 +455,7 @@ class Steps(Run):
     ) -> tuple[Array, Record]:
         """A step with the callable's contacts, as data."""
         q, v = self._independent(state)
-        touches = self._contacts(q, v, h)
+        touches = self._contacts(state, v, h)
         names = _named(touches)
         self.pairs += [pair for pair in dict.fromkeys(names) if pair not in self.pairs]
         self._touch_bodies({link for pair in names for link in (pair.link, pair.other) if link})
@@ -502,14 +502,14 @@ class Steps(Run):
         if links != self.step.links:
             self.step = replace(self.step, links=links)
 
-    def _contacts(self, q: Array, v: Array, h: float) -> list[Contact]:
+    def _contacts(self, state: Array, v: Array, h: float) -> list[Contact]:
         """The contacts at the middle of the step, where its rows are taken.
 
-        Points fixed in links at its beginning lag behind on rolling bodies, which then gain energy.
+        Those at its beginning lag behind on rolling bodies, which then gain energy.
         """
         if self.touching is None:
             return []
-        touches = self.touching(self.model.integrate(q, 0.5 * h * v), v)
+        touches = self.touching(ContactStep(self.step).predicted(state, h), v)
         if not isinstance(touches, Iterable):
             raise TypeError(f"contacts gives a list of robomodel.Contact, got {touches!r}")
         return [_checked(self.model, contact) for contact in touches]
