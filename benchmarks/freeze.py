@@ -30,7 +30,7 @@ TOLERANCE = 1e-12  # of a result's norm, or of 1 where it is smaller
 STATES = 2
 PACKAGES = (
     "robomodel", "robomodel.control", "robomodel.dynamics", "robomodel.identification",
-    "robomodel.trajectory",
+    "robomodel.motion",
 )  # fmt: skip
 ALGORITHMS: tuple[str, ...] = (
     "rnea", "aba", "crba", "bias_force", "gravity_force", "coriolis", "mass_inverse", "armature",

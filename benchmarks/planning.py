@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import robomodel as rm
-from robomodel.trajectory import Goal, Plan, Stance, plan
+from robomodel.estimation import Goal, Plan, Stance, plan
 
 Array = NDArray[np.float64]
 

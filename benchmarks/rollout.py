@@ -32,8 +32,8 @@ from numpy.typing import ArrayLike, NDArray
 
 import robomodel as rm
 from benchmarks.shared.race import PROCESSES, in_fresh_processes
+from robomodel.motion import SimulationError
 from robomodel.scalars import stack, unstack
-from robomodel.trajectory import SimulationError
 
 Array = NDArray[np.float64]
 Foot: TypeAlias = tuple[str, tuple[float, float, float], float]

@@ -5,7 +5,7 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from robomodel import dynamics, robots, showing
+from robomodel import dynamics, moved, robots, showing
 from robomodel.description import Rotor
 from robomodel.dynamics import *
 from robomodel.errors import (
@@ -43,11 +43,7 @@ if TYPE_CHECKING:
     from robomodel.interop.c import write_c
     from robomodel.interop.casadi import to_casadi
     from robomodel.interop.javascript import write_js
-    from robomodel.reports.actuation.study import actuation
-    from robomodel.reports.approximation import approximation_errors
-    from robomodel.reports.comparison.study import compare
-    from robomodel.reports.validation.study import validate
-    from robomodel.trajectory import (
+    from robomodel.motion import (
         Contact,
         Ground,
         Simulation,
@@ -57,6 +53,12 @@ if TYPE_CHECKING:
         rollout,
         simulate,
     )
+    from robomodel.reports.actuation.study import actuation
+    from robomodel.reports.approximation import approximation_errors
+    from robomodel.reports.comparison.study import compare
+    from robomodel.reports.validation.study import validate
+
+moved.install()
 
 __version__ = "0.3.0"
 
@@ -119,7 +121,7 @@ _LATE = {
             "rollout",
             "simulate",
         ),
-        "trajectory",
+        "motion",
     ),
     "actuation": "reports.actuation.study",
     "approximation_errors": "reports.approximation",
@@ -167,8 +169,10 @@ del _name
 
 def __getattr__(name: str) -> object:
     """Motions, reports, symbols, C and JavaScript, imported when they are first asked for."""
-    if name == "views":
-        return import_module(f"{__name__}.views")
+    if name in ("views", "motion", "estimation", "instants"):
+        return import_module(f"{__name__}.{name}")
+    if name == "trajectory":
+        return import_module(f"{__name__}.trajectory")  # an old name: robomodel.moved
     if name not in _LATE:
         hint = instead(name, __all__)
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'{hint}")

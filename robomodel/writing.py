@@ -275,7 +275,7 @@ def _mjcf(description: Description, tree: bool, _: object) -> tuple[str, list[st
 def _usd(
     description: Description, tree: bool, originals: Mapping[str, Shape]
 ) -> tuple[str, list[str]]:
-    from robomodel.parsers.usd import to_usd
+    from robomodel.parsers.usd.writer import to_usd
 
     return to_usd(description, shown_positions(description), originals)
 

@@ -9,8 +9,9 @@ import pytest
 
 import robomodel as rm
 from robomodel import control
+from robomodel.estimation import Goal, Plan, Stance, plan
 from robomodel.identification import BaseParameters, Excitation, Identified, Log, Parameters
-from robomodel.trajectory import Goal, Plan, Rollout, Stance, Stop, plan
+from robomodel.motion import Rollout, Stop
 
 FUNCTIONS = {
     **{name: getattr(rm, name) for name in rm.__all__ if inspect.isfunction(getattr(rm, name))},

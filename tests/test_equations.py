@@ -12,9 +12,10 @@ from mechanisms import random_mechanism
 
 import robomodel as rm
 from robomodel.dynamics.baselines import spanning_tree
-from robomodel.estimation.equations import SingularError, equations, pieces
-from robomodel.estimation.instant import Problem
-from robomodel.estimation.sensors import (
+from robomodel.estimation.elimination import SingularError
+from robomodel.instants.equations import equations, pieces
+from robomodel.instants.problem import Problem
+from robomodel.instants.sensors import (
     accelerometer,
     contact,
     force_torque,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import robomodel as rm
+from robomodel.estimation import leg_odometry
 from robomodel.estimation.leg_odometry import TURN, FeetStay, feet_beside, inertial_step
 from robomodel.estimation.spaces import Rotations, Space, Vectors
-from robomodel.trajectory import leg_odometry
 
 STEP, SPEED, GAIT, LIFT = 4e-3, 0.4, 0.5, 0.04
 

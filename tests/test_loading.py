@@ -157,7 +157,7 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
         for unwanted in (
             "scipy", "llvmlite", "rich", "typer", "networkx", "matplotlib", "casadi", "mujoco",
             "trimesh", "ssl", "email", "robomodel.parsers.sdf", "robomodel.parsers.mjcf",
-            "robomodel.interop.casadi", "robomodel.trajectory", "robomodel.description.shapes",
+            "robomodel.interop.casadi", "robomodel.motion", "robomodel.description.shapes",
         ):  # fmt: skip
             assert unwanted not in loaded
 

@@ -9,6 +9,7 @@ import pytest
 
 import robomodel as rm
 from robomodel.arrays import Array
+from robomodel.estimation import Goal, Obstacle, Plan, Stance, plan
 from robomodel.estimation.factors import Marker
 from robomodel.estimation.planning import (
     Clearance,
@@ -19,7 +20,6 @@ from robomodel.estimation.planning import (
     point_velocity,
 )
 from robomodel.estimation.spaces import Configurations
-from robomodel.trajectory import Goal, Obstacle, Plan, Stance, plan
 
 FEET = tuple(f"{leg}_foot_contact" for leg in ("FR", "FL", "HR", "HL"))
 

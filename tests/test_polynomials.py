@@ -10,8 +10,8 @@ from numpy.polynomial import Polynomial
 
 import robomodel as rm
 from robomodel.dynamics.actuators.envelopes import joint_envelopes
-from robomodel.estimation.equations import pieces
-from robomodel.estimation.instant import Problem
+from robomodel.instants.equations import pieces
+from robomodel.instants.problem import Problem
 from robomodel.model.elements import position_names
 from robomodel.papers.natural_coordinates.conversion import natural
 

@@ -11,11 +11,12 @@ from mechanisms import random_mechanism
 
 import robomodel as rm
 from benchmarks.shared.chains import chain
-from robomodel.estimation import compiled as module
-from robomodel.estimation import elimination
-from robomodel.estimation.equations import LinearFactor, SingularError, System, Variable, pieces
-from robomodel.estimation.instant import Problem
-from robomodel.estimation.sensors import (
+from robomodel.estimation.elimination import SingularError
+from robomodel.instants import compiled as module
+from robomodel.instants import elimination
+from robomodel.instants.equations import LinearFactor, System, Variable, pieces
+from robomodel.instants.problem import Problem
+from robomodel.instants.sensors import (
     accelerometer,
     contact,
     force_torque,

@@ -23,10 +23,11 @@ from benchmarks.shared.chains import chain as serial_chain
 from benchmarks.shared.counts import counts, traced
 from benchmarks.shared.race import Array, Race
 from robomodel.dynamics.algorithm import AlgorithmSpec
-from robomodel.estimation import elimination
-from robomodel.estimation.equations import SingularError, System, pieces
-from robomodel.estimation.instant import Problem
-from robomodel.estimation.sensors import contact
+from robomodel.estimation.elimination import SingularError
+from robomodel.instants import elimination
+from robomodel.instants.equations import System, pieces
+from robomodel.instants.problem import Problem
+from robomodel.instants.sensors import contact
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_program
 from robomodel.papers.elimination_orders import (

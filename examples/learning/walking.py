@@ -218,11 +218,11 @@ class Walk:
         way = self.q[-1, :, 0] - self.q[0, :, 0]
         return np.asarray(way[~self.fallen] / (CALL * (len(self.q) - 1)))
 
-    def motion(self, n: int = 0) -> rm.trajectory.Trajectory:
+    def motion(self, n: int = 0) -> rm.motion.Trajectory:
         """That of one robot, to be looked at."""
         times = CALL * np.arange(len(self.q), dtype=np.float64)
         q, v = self.q[:, n].astype(np.float64), self.v[:, n].astype(np.float64)
-        return rm.trajectory.Trajectory(self.model, "policy", times, q, v, np.zeros_like(v))
+        return rm.motion.Trajectory(self.model, "policy", times, q, v, np.zeros_like(v))
 
     def __str__(self) -> str:
         speed = self.speed

@@ -29,7 +29,7 @@ from typer.core import TyperArgument, TyperCommand
 from robomodel import parsers
 from robomodel import robots as shipped
 from robomodel.description import Description
-from robomodel.description.stages import SUFFIXES as STAGES
+from robomodel.description.prims import SUFFIXES as STAGES
 from robomodel.errors import (
     NOWHERE,
     ClosureError,

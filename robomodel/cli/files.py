@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from robomodel.cli.common import UserError, blaming
 from robomodel.cli.robot import Robot
-from robomodel.description.stages import SUFFIXES as STAGES
+from robomodel.description.prims import SUFFIXES as STAGES
 from robomodel.model import Model
 from robomodel.opentree.tree import TreeOptions, written_tree
 from robomodel.parsers.meshes import How, folder_of

@@ -24,8 +24,8 @@ from lxml import etree
 from robomodel.description import Description, Inertial, Link, Pose, Shape, Vec3
 from robomodel.description import inertias as masses
 from robomodel.description.poses import vec
-from robomodel.description.stages import BETWEEN, stage_mesh
-from robomodel.description.stages import SUFFIXES as STAGES
+from robomodel.description.prims import BETWEEN, READERS
+from robomodel.description.prims import SUFFIXES as STAGES
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, argument, warn_of_all
 from robomodel.files import (
     LFS,
@@ -76,7 +76,7 @@ def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trime
     if in_stage(shape):
         file, _, prim = (shape.file or "").partition(BETWEEN)
         path = str(mesh_path(replace(shape, file=file)))
-        return _scaled(stage_mesh(path, prim, source), shape, 1.0)
+        return _scaled(READERS[0](path, prim, source), shape, 1.0)
     kind, data = _read(shape, SUFFIXES, allowance)
     try:
         if excess := _excess(data, kind):

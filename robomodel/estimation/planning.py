@@ -241,8 +241,8 @@ def plan(
     Examples:
         >>> model = rm.robots.load("four_bar")
         >>> q = model.configuration({"joint1": 0.8})
-        >>> goal = rm.trajectory.Goal(4, q=model.configuration({"joint1": 0.9}))
-        >>> plan = rm.trajectory.plan(model, 5, 0.05, q, goals=[goal])
+        >>> goal = rm.estimation.Goal(4, q=model.configuration({"joint1": 0.9}))
+        >>> plan = rm.estimation.plan(model, 5, 0.05, q, goals=[goal])
         >>> plan.q.shape
         (5, 3)
     """

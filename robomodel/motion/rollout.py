@@ -51,7 +51,7 @@ class Rollout(NamedTuple):
         v: Velocities (..., T+1, nv).
         contact_forces: Mean forces over each step (..., T, k, 3) [N], in world axes: on the points,
             then on the first links of pairs of spheres and capsules, as in
-            :attr:`robomodel.trajectory.Trajectory.contact_pairs`.
+            :attr:`robomodel.motion.Trajectory.contact_pairs`.
         contact_residual: Residual (..., T) of each step's contact equations, relative to the
             velocities in them.
     """

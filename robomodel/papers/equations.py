@@ -5,7 +5,7 @@ matrix factorizations": D d + b = 0 over all accelerations a_i, wrenches f_i and
 and joint accelerations q̈_i, (6). In RNEA's permutation, D of inverse dynamics is lower triangular
 (property 1); D of forward dynamics is lower triangular between two matrices W_L and W_R, the
 substitutions of the ABA (property 2). For other measurements, loops and clusters see
-:mod:`robomodel.estimation.instant`.
+:mod:`robomodel.instants.problem`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike
 from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.frames import body_wrenches, place
 from robomodel.dynamics.kinematics.state import State
-from robomodel.estimation.elimination import Elimination, is_unit, single_operations
-from robomodel.estimation.equations import equations, pieces
-from robomodel.estimation.sensors import wrench_at
+from robomodel.instants.elimination import Elimination, is_unit, single_operations
+from robomodel.instants.equations import equations, pieces
+from robomodel.instants.sensors import wrench_at
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
 from robomodel.spatial import ZERO, Motion, Wrench, cross
@@ -191,7 +191,7 @@ class _Equations:
         if tied:
             raise ValueError(
                 f"cluster '{tied[0]}' of '{model.name}' has loops or couplings, and the paper's "
-                "equations are those of open trees; use robomodel.estimation.instant"
+                "equations are those of open trees; use robomodel.instants.problem"
             )
         at, speed = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
         for array, what in ((at, "q"), (speed, "v"), (values, "values")):

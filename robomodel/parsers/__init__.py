@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from robomodel.description import Description, Rotor, Shape
-from robomodel.description.stages import is_usd
 from robomodel.errors import DescriptionError
 from robomodel.files import Entries, Resources, package_path
 from robomodel.parsers import urdf, xml
 from robomodel.parsers.checks import check_plausible, check_structure
 from robomodel.parsers.shared.rotors import rotors_on_joints, with_rotors
 from robomodel.parsers.sources import fetch, of_robot_descriptions, open_document, robot_name
+from robomodel.parsers.usd.stages import is_usd
 
 if TYPE_CHECKING:
     from robomodel.description.shapes import Role
@@ -72,10 +72,10 @@ def read(
         xacro = {**of_package["xacro"], **(xacro or {})} if "xacro" in of_package else xacro
     folders = Resources.of(resources)
     if format == "usd" or (format is None and is_usd(source)):
-        from robomodel.parsers import usd
+        from robomodel.parsers.usd.robot import read_usd
 
         kind = "usd"
-        description = usd.read_usd(source, strict=strict)
+        description = read_usd(source, strict=strict)
     else:
         document = open_document(source, strict=strict, xacro=xacro, resources=folders)
         kind = format or _format_of(document)

@@ -24,7 +24,7 @@ from robomodel.views.solids import Solid, coloured_solids
 from robomodel.views.viewer import Viewer
 
 if TYPE_CHECKING:
-    from robomodel.trajectory import Trajectory
+    from robomodel.motion import Trajectory
 
 MOST_FRAMES = 6000
 FORCE = 1.0  # length of the arrow of the robot's weight, divided by the robot's size

@@ -7,10 +7,11 @@ import pytest
 
 import robomodel as rm
 from benchmarks.shared.chains import chain
-from robomodel.estimation import elimination
-from robomodel.estimation.equations import SingularError, backward_error, pieces
-from robomodel.estimation.instant import Problem
-from robomodel.estimation.sensors import gyroscope, minimum_torque
+from robomodel.estimation.elimination import SingularError
+from robomodel.instants import elimination
+from robomodel.instants.equations import backward_error, pieces
+from robomodel.instants.problem import Problem
+from robomodel.instants.sensors import gyroscope, minimum_torque
 from robomodel.kernels import Trace
 from robomodel.papers.elimination_orders import (
     NAMES,

@@ -13,9 +13,9 @@ from benchmarks.orders import __main__ as orders
 from benchmarks.orders import docs as orders_docs
 from benchmarks.orders import experiments
 from benchmarks.paper import docs as paper_docs
-from robomodel.estimation import elimination
-from robomodel.estimation.equations import LinearFactor, System, Variable
-from robomodel.estimation.instant import Problem
+from robomodel.instants import elimination
+from robomodel.instants.equations import LinearFactor, System, Variable
+from robomodel.instants.problem import Problem
 from robomodel.papers.elimination_orders import scalar_order
 from robomodel.papers.equations import elementwise_operations
 

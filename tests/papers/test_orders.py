@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shipped_robots import DISTINCT
 
 import robomodel as rm
-from robomodel.dynamics.problem import Problem
+from robomodel.instants.problem import Problem
 from robomodel.papers.elimination_orders import (
     NAMES,
     Order,

@@ -2,7 +2,7 @@
 
 After Xie and Dellaert, "A Unified Method for Solving Inverse, Forward, and Hybrid Manipulator
 Dynamics using Factor Graphs". :func:`factor_graph` is the graph of a
-:class:`~robomodel.estimation.instant.Problem`; :func:`named_order` returns an elimination order by
+:class:`~robomodel.instants.problem.Problem`; :func:`named_order` returns an elimination order by
 its name. Elimination gives a :class:`Dag`, which can be written as an algorithm and drawn.
 :func:`ldlt` is symmetric elimination in any order, :func:`forward_kernel` forward dynamics by it.
 """

@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 
 from robomodel.arrays import Array
-from robomodel.estimation.elimination import REMAINDER
-from robomodel.estimation.equations import SingularError
+from robomodel.estimation.elimination import SingularError
+from robomodel.instants.elimination import REMAINDER
 from robomodel.papers.elimination_orders.graphs import Dag, Game
 from robomodel.tolerances import SINGULAR
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from robomodel.errors import MissingPackageError
-from robomodel.estimation.equations import SingularError, System
+from robomodel.estimation.elimination import SingularError
+from robomodel.instants.equations import System
 from robomodel.papers.elimination_orders.algorithms import pivots, used_edges
 from robomodel.papers.elimination_orders.graphs import Dag, FactorGraph
 

@@ -20,15 +20,9 @@ import numpy as np
 from robomodel.arrays import Array
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force
-from robomodel.estimation.equations import (
-    SingularError,
-    Split,
-    System,
-    equations,
-    general_position,
-    pieces,
-)
-from robomodel.estimation.orders import checked_order
+from robomodel.estimation.elimination import SingularError
+from robomodel.instants.equations import Split, System, equations, general_position, pieces
+from robomodel.instants.orders import checked_order
 from robomodel.kernels.function import Kernel, TracedFunction
 from robomodel.kernels.program import Dtype, Program
 from robomodel.kernels.trace import Trace
@@ -48,7 +42,7 @@ STARTS = ("aba", "crba", "nested dissection")
 class Order:
     """An order in which forward dynamics eliminates ``a[link]``, ``f[link]`` and ``qdd[joint]``.
 
-    ``split``: see :func:`robomodel.estimation.equations.equations`. ``bias_first``: bias forces of
+    ``split``: see :func:`robomodel.instants.equations.equations`. ``bias_first``: bias forces of
     velocities and gravity are computed at zero joint acceleration, before the elimination.
     """
 

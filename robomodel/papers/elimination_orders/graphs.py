@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from robomodel.estimation.equations import System
-from robomodel.estimation.instant import Problem
-from robomodel.estimation.orders import checked_order
+from robomodel.instants.equations import System
+from robomodel.instants.orders import checked_order
+from robomodel.instants.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

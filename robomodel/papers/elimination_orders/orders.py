@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import TypeVar
 
 from robomodel.errors import did_you_mean
-from robomodel.estimation.equations import Group, System
-from robomodel.estimation.instant import Problem
-from robomodel.estimation.orders import CLASSICAL, checked_order, classical
+from robomodel.instants.equations import Group, System
+from robomodel.instants.orders import CLASSICAL, checked_order, classical
+from robomodel.instants.problem import Problem
 from robomodel.model.model import Model
 from robomodel.papers.elimination_orders.graphs import FactorGraph, Game, factor_graph
 

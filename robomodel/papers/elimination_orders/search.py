@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from robomodel.estimation import elimination
-from robomodel.estimation.elimination import MANY_COLUMNS, Elimination, Row
-from robomodel.estimation.equations import Group, SingularError, System
-from robomodel.estimation.instant import Problem
+from robomodel.estimation.elimination import SingularError
+from robomodel.instants import elimination
+from robomodel.instants.elimination import MANY_COLUMNS, Elimination, Row
+from robomodel.instants.equations import Group, System
+from robomodel.instants.problem import Problem
 from robomodel.papers.elimination_orders.orders import (
     NAMES,
     SCALAR,

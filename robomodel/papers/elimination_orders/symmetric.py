@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics.state import Matrix
-from robomodel.estimation.equations import LinearFactor, SingularError, System, refined
-from robomodel.estimation.instant import Problem, Solution
+from robomodel.estimation.elimination import SingularError
+from robomodel.instants.equations import LinearFactor, System, refined
+from robomodel.instants.problem import Problem, Solution
 from robomodel.scalars import (
     Factorization,
     Scalar,
@@ -414,7 +415,7 @@ def ldlt(
 ) -> Solution:
     """All unknowns of a symmetric problem (without sensors), at states, in any order of variables.
 
-    Arguments as in :meth:`Problem.solve <robomodel.estimation.instant.Problem.solve>`; ``order``: a
+    Arguments as in :meth:`Problem.solve <robomodel.instants.problem.Problem.solve>`; ``order``: a
     classical name or a list. Raises ValueError if the problem is not symmetric.
     """
     chosen = problem.order(order)

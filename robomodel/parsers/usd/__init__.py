@@ -1,9 +1,5 @@
 """USD: robots as Isaac Sim, Newton and MuJoCo's converter write them, read and written.
 
+``robot`` reads, ``writer`` writes, ``stages`` opens files; they are imported when they are needed.
 ``docs/usd.md`` describes every attribute.
 """
-
-from robomodel.parsers.usd.robot import read_usd
-from robomodel.parsers.usd.writer import to_usd
-
-__all__ = ["read_usd", "to_usd"]

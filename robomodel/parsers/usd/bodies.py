@@ -29,8 +29,8 @@ from robomodel.description.poses import (
     tidy,
     vec,
 )
+from robomodel.description.prims import BETWEEN
 from robomodel.description.shapes import solid
-from robomodel.description.stages import BETWEEN
 from robomodel.files import Allowance
 from robomodel.parsers.schema import Fields
 from robomodel.parsers.usd.schema import MESH, NAME, SCALE, StageReader

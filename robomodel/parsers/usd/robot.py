@@ -33,7 +33,6 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.description.poses import relative, vec
-from robomodel.description.stages import MAX_PRIMS, MISSING_LAYER, explained, open_stage
 from robomodel.description.transmissions import SIMPLE
 from robomodel.errors import DescriptionError, Issue, Source, warn_of_all
 from robomodel.files import MAX_MESH_BYTES
@@ -61,6 +60,7 @@ from robomodel.parsers.usd.schema import (
     StageUnits,
     digest,
 )
+from robomodel.parsers.usd.stages import MAX_PRIMS, MISSING_LAYER, explained, open_stage
 
 _UNREAD = ("Physx", "Mjc", "Newton")  # prefixes of types of prims that are warned of
 _IRRELEVANT = ("MjcKeyframe", "MjcSite")

@@ -45,7 +45,6 @@ from robomodel.description.poses import (
     unit,
 )
 from robomodel.description.shapes import load_mesh
-from robomodel.description.stages import pxr
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, warn_of_all
 from robomodel.parsers.schema import Names, add, numbers
 from robomodel.parsers.shared.frames import path_terms
@@ -72,6 +71,7 @@ from robomodel.parsers.usd.schema import (
     digest,
     quaternion,
 )
+from robomodel.parsers.usd.stages import pxr
 from robomodel.parsers.xml import Element
 from robomodel.spatial import matmul, transpose
 

@@ -17,7 +17,7 @@ import numpy as np
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.errors import did_you_mean
-from robomodel.estimation.equations import LinearFactor, diagonal_block, loop_wrenches
+from robomodel.instants.equations import LinearFactor, diagonal_block, loop_wrenches
 from robomodel.mechanism.constraints import LoopConstraint
 from robomodel.mechanism.graph import WORLD
 from robomodel.model.arguments import as_numbers

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from robomodel.errors import check_names, did_you_mean
-from robomodel.estimation.equations import pieces, polynomial_name
+from robomodel.instants.equations import pieces, polynomial_name
 from robomodel.model.model import Model
 
 CLASSICAL = ("rnea", "crba", "aba")

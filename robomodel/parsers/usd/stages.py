@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robomodel.description.prims import READERS, SUFFIXES
 from robomodel.errors import DescriptionError, Issue, MissingPackageError, Source
 from robomodel.files import LFS, LFS_POINTER, MAX_MESH_BYTES, Allowance, contents, top_folder
 
 if TYPE_CHECKING:
     import trimesh
 
-SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
-"""Suffixes of USD files."""
 MARKS = ("#usda", "PXR-USDC")
 """How USD files begin: as text, and in binary; USDZ is a zip archive."""
 MAX_PRIMS = 200_000
@@ -33,8 +32,6 @@ MAX_DEPTH = 1_000
 """Limit of the nesting of prims, over which USD recurses until the process crashes."""
 MISSING_LAYER = "missing layer"
 """The kind of issues about layers that do not exist."""
-BETWEEN = "#"
-"""Separates a file and the path of a prim in it, in names of meshes."""
 
 _ARCS = ("referenceList", "payloadList", "inheritPathList", "specializesList")
 _ITEMS = ("explicitItems", "addedItems", "prependedItems", "appendedItems")
@@ -291,3 +288,6 @@ def stage_mesh(path: str, prim: str, source: Source) -> trimesh.Trimesh:
     if mesh.GetOrientationAttr().Get() == UsdGeom.Tokens.leftHanded:
         faces = faces[:, ::-1]
     return trimesh.Trimesh(points, faces, process=True)
+
+
+READERS.append(stage_mesh)

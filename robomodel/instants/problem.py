@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, as_names, check_names, did_you_mean
-from robomodel.estimation import elimination
 from robomodel.estimation.elimination import CONTRADICTION, ContradictionError, solve_in_order
-from robomodel.estimation.equations import (
+from robomodel.instants import elimination
+from robomodel.instants.equations import (
     Group,
     LoopRowsKept,
     Piece,
@@ -31,15 +31,15 @@ from robomodel.estimation.equations import (
     general_position,
     pieces,
 )
-from robomodel.estimation.orders import checked_order, classical
-from robomodel.estimation.sensors import Sensor, in_internal_axes, in_link_axes
+from robomodel.instants.orders import checked_order, classical
+from robomodel.instants.sensors import Sensor, in_internal_axes, in_link_axes
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, stack, unstack
 from robomodel.tolerances import MOVES, RANK
 
 if TYPE_CHECKING:
-    from robomodel.estimation.compiled import Solver
+    from robomodel.instants.compiled import Solver
 
 
 Method = Literal["gauss", "qr"]
@@ -52,7 +52,7 @@ class Problem:
     ``known``: names of known variables (``tau[joint]``, ``qdd[joint]``, ``fx[link]``); their values
     are given with the state. External wrenches, torques of dependent joints and of a floating base
     may be left out and are then zero. All other variables are unknown. ``view``, ``split``,
-    ``loops`` and ``net_forces``: see :func:`robomodel.estimation.equations.equations`.
+    ``loops`` and ``net_forces``: see :func:`robomodel.instants.equations.equations`.
     """
 
     model: Model
@@ -193,7 +193,7 @@ class Problem:
 
         ``values`` are in the bodies' internal axes, ``readings`` by the sensors' names. ``zero``:
         missing ones are zero, for the structure alone. ``turned``: see
-        :func:`robomodel.estimation.equations.equations`.
+        :func:`robomodel.instants.equations.equations`.
         """
         model = self.model
         written = self._written(q, v, turned)
@@ -345,7 +345,7 @@ class Problem:
         number of steps of iterative refinement (default: one with measurements that have
         covariances). See :class:`.compiled.Solver`; raises the errors of :meth:`solve` now.
         """
-        from robomodel.estimation.compiled import Solver
+        from robomodel.instants.compiled import Solver
 
         names = self.sizes if variables is None else variables
         return Solver(

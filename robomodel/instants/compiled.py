@@ -19,18 +19,12 @@ from robomodel.arrays import Array
 from robomodel.dynamics.kinematics.frames import place
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, check_names, did_you_mean
-from robomodel.estimation import elimination
-from robomodel.estimation.elimination import CONTRADICTION, ContradictionError, WeightedElimination
-from robomodel.estimation.equations import (
-    Group,
-    LinearFactor,
-    SingularError,
-    System,
-    backward_error,
-    residual,
-)
-from robomodel.estimation.orders import tips
-from robomodel.estimation.sensors import Sensor, in_internal_axes, in_link_axes
+from robomodel.estimation.elimination import CONTRADICTION, ContradictionError, SingularError
+from robomodel.instants import elimination
+from robomodel.instants.elimination import WeightedElimination
+from robomodel.instants.equations import Group, LinearFactor, System, backward_error, residual
+from robomodel.instants.orders import tips
+from robomodel.instants.sensors import Sensor, in_internal_axes, in_link_axes
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Program
 from robomodel.model.arguments import as_array, by_name
@@ -38,7 +32,7 @@ from robomodel.scalars import Scalar, dot
 from robomodel.tolerances import TINY
 
 if TYPE_CHECKING:
-    from robomodel.estimation.instant import Problem
+    from robomodel.instants.problem import Problem
 
 PLANNED, CHECKED = 16, 64  # numbers of random states to choose pivots at, and to check them at
 SAFE = 1e-11  # largest accepted backward error at the latter

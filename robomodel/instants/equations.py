@@ -65,14 +65,6 @@ Group: TypeAlias = str | tuple[int, ...]
 """An element of an elimination order: a variable by name, or columns by index."""
 
 
-class SingularError(ArithmeticError):
-    """A variable is not determined by the equations, or not in this order; its name is first."""
-
-    def __init__(self, variable: str, message: str) -> None:
-        super().__init__(f"'{variable}' {message}")
-        self.variable = variable
-
-
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A named quantity: ``kind`` describes it, ``owner`` is its link, joint or loop."""
