@@ -14,7 +14,6 @@ from robomodel.errors import (
     DescriptionWarning,
     UnknownNameError,
     check_positional,
-    instead,
     no_model,
 )
 from robomodel.identification import (
@@ -32,6 +31,7 @@ from robomodel.identification import (
 from robomodel.interop.programs import compile
 from robomodel.kernels.function import Kernel
 from robomodel.loading import load
+from robomodel.messages import instead
 from robomodel.model import Model
 from robomodel.opentree.tree import approximate_tree
 from robomodel.reach.ranges import joint_range

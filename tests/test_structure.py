@@ -14,6 +14,7 @@ from benchmarks.shared.imports import circles, imports, modules, top, upward
 
 LAYERS = (
     ("arrays", "errors", "moved", "running", "scalars", "showing", "tolerances"),
+    ("messages",),
     ("spatial", "files", "kernels"),
     ("description",),
     ("mechanism",),

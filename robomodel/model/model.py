@@ -24,10 +24,11 @@ from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
 from robomodel.description import Description, Vec3
-from robomodel.errors import Named, UnknownNameError, as_real, did_you_mean, few, instead
+from robomodel.errors import Named, UnknownNameError, as_real, did_you_mean, few
 from robomodel.kernels.function import TracedFunction
 from robomodel.mechanism.graph import WORLD
 from robomodel.mechanism.springs import Spring
+from robomodel.messages import instead
 from robomodel.model import parametric
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
