@@ -38,21 +38,16 @@ from robomodel.reach.ranges import joint_range
 from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
 
 if TYPE_CHECKING:
-    from robomodel.control import inverse_kinematics
+    from robomodel.control.inverse_kinematics import inverse_kinematics
     from robomodel.cuda.rollout import rollout_kernel
     from robomodel.interop.c import write_c
     from robomodel.interop.casadi import to_casadi
     from robomodel.interop.javascript import write_js
-    from robomodel.motion import (
-        Contact,
-        Ground,
-        Simulation,
-        SimulationError,
-        Trajectory,
-        contact_points,
-        rollout,
-        simulate,
-    )
+    from robomodel.motion.ground import Contact, Ground, contact_points
+    from robomodel.motion.rollout import rollout
+    from robomodel.motion.simulate import simulate
+    from robomodel.motion.simulation import Simulation
+    from robomodel.motion.trajectory import SimulationError, Trajectory
     from robomodel.reports.actuation.study import actuation
     from robomodel.reports.approximation import approximation_errors
     from robomodel.reports.comparison.study import compare
