@@ -295,6 +295,16 @@ def part_of(model: Model, cluster: Cluster, column: int, kept: Sequence[int] = (
 
 
 @cached_on_model
+def parts_of(model: Model, index: int) -> tuple[Part, ...]:
+    """A cluster's parts, one for each group of joints that conditions relate.
+
+    Without joints that hinder nothing, as :func:`part_of`; these follow (``Part.completed``).
+    """
+    reduced = _reduced(model, index, frozenset())
+    return tuple(_part(model, index, reduced, group) for group in reduced.groups)
+
+
+@cached_on_model
 def whole_part(model: Model, index: int) -> Part:
     """A cluster as one part, with all of its joints and conditions."""
     cluster = model.clusters[index]

@@ -1,0 +1,282 @@
+"""Continuation along closed configurations: a stride, and what refuses it.
+
+φ(q) = 0 are conditions on n columns, of rank r, and K = ∂φ/∂q. In a configuration, C are r
+combinations of rows that have this rank (all rows, where there are r), V and N orthonormal bases of
+the columns that K moves, and of the m = n - r motions. A stride predicts q ⊕ N d and corrects by
+Newton's method along V alone, so that its end depends on (q, d) only, and Nᵀ(q' ⊖ q) = d. It is
+refused where loops stay open, where it ends far from the prediction, where motions have turned, and
+where det C K V has changed its sign: there K has lost a rank on the way. That is a crossing of
+branches, and passed straight on, if loops close there; else they miss each other, and shorter
+strides follow the branch. Only the determinant tells the latter: what is beyond is straight ahead.
+
+:mod:`robomodel.mechanism.walks` directs strides. Limits are their barriers, and no conditions. Rows
+of batches do not influence each other. All is in comparable units: radians, and lengths in sizes of
+the mechanism. Every end of a stride is reached by a closed path from its start; an exact proof
+would need strides of a tenth of this length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+
+from robomodel.arrays import Array, Indices, Mask
+from robomodel.tolerances import EXACTLY_CLOSED, ROUNDING, TINY, WITHIN
+
+NEWTONS = 10  # steps of Newton's method: from 0.4 rad 3.5 are taken
+GAP = 1e-15  # sines, sizes: rounding alone, which no step makes less
+GAIN = 0.9  # of the gap is left at most by a step that is worth another
+NEAR = 0.35  # of a stride's length: what a correction adds at most
+TURNED = 0.85  # least cosine between motions before and after a stride
+CROSSING = 1e-9  # sines, sizes: the gap between branches that cross; with more they miss each other
+BISECTIONS, TO_CROSSING = 30, 5  # of a stride to where K loses a rank; steps that close loops there
+
+
+class Ends(IntEnum):
+    """What a stride ends with."""
+
+    FINE = 0
+    OPEN = 1
+    FAR = 2
+    TURNED = 3
+    SINGULAR = 4  # between its ends K loses a rank
+    SHEET = 5  # beyond a dead point of the joints that tell where the mechanism is
+    LIMIT = 6
+
+
+class Mechanism(Protocol):
+    """What moves, and on which conditions."""
+
+    def step(self, q: Array, d: Array) -> tuple[Array, Array, Array]:
+        """q (n, nq) moved along d (n, columns); φ (n, rows) and K (n, rows, columns) there."""
+
+    def away(self, q0: Array, q1: Array) -> Array:
+        """The d (n, columns) that lead from q0 to q1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of joints of one freedom: their columns, their places in q, and how far they go."""
+
+    columns: Indices
+    places: Indices
+    low: Array
+    high: Array
+
+    def beyond(self, q: Array) -> Array:
+        """How far each joint is beyond its limits, negative within (n, limits)."""
+        at = q[:, self.places]
+        return np.asarray(np.maximum(at - self.high, self.low - at))
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Closed configurations q (n, nq) with C, V and N there."""
+
+    q: Array
+    c: Array
+    v: Array
+    n: Array
+
+    def __getitem__(self, rows: Indices | Mask | Sequence[int]) -> Points:
+        return Points(self.q[rows], self.c[rows], self.v[rows], self.n[rows])
+
+    def put(self, rows: Indices, others: Points) -> Points:
+        """These points with others in some rows."""
+        if len(rows) == len(self.q):
+            return others
+        parts = [np.array(getattr(self, each.name)) for each in fields(self)]
+        for part, each in zip(parts, fields(self), strict=True):
+            part[rows] = getattr(others, each.name)
+        return Points(*parts)
+
+
+def joined(parts: Sequence[Points]) -> Points:
+    """The points of several, one after the other."""
+    names = [each.name for each in fields(Points)]
+    return Points(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+
+
+@dataclass(frozen=True, eq=False)
+class Continuation:
+    """Strides of a mechanism of rank r with n columns.
+
+    Attributes:
+        mechanism: What moves.
+        columns: n.
+        rank: r.
+        limits: Barriers; what is beyond them at its start needs limits there.
+        crossing: Gap at which branches cross: the file's rounding, :data:`CROSSING` at least.
+        slack: Gap that rows beside their r combinations may have.
+        sheet: Rows (k, columns) of joints that shall tell where the mechanism is: strides through
+            their dead points are refused.
+        straight: Crossings of branches are passed straight on; else strides are refused there.
+        also: Which configurations (n, nq) meet further conditions, beside φ.
+        crossed: Configurations at crossings that were passed, as they are found.
+    """
+
+    mechanism: Mechanism
+    columns: int
+    rank: int
+    limits: Limits
+    crossing: float = CROSSING
+    slack: float = 0.0
+    sheet: Array | None = None
+    straight: bool = True
+    also: Callable[[Array], Mask] | None = None
+    crossed: list[Array] = field(default_factory=list)
+
+    @property
+    def freedoms(self) -> int:
+        """m."""
+        return self.columns - self.rank
+
+    # ---- points
+
+    def at(self, q: Array) -> Points:
+        """Closed configurations (n, nq) as points."""
+        return self.point(q, self.mechanism.step(q, np.zeros((len(q), self.columns)))[2])
+
+    def point(self, q: Array, k: Array) -> Points:
+        """Points with these Jacobians (n, rows, columns)."""
+        r, rows = self.rank, k.shape[1]
+        if rows == r:
+            basis, triangle = np.linalg.qr(np.swapaxes(k, 1, 2), mode="complete")
+            c, v = np.broadcast_to(np.eye(r), (len(q), r, r)), basis[:, :, :r]
+            pivots = np.diagonal(triangle, axis1=1, axis2=2)
+            v[:, :, :1] *= np.prod(np.sign(pivots), axis=1)[:, None, None]  # det C K V > 0
+            return Points(q, c, v, basis[:, :, r:])
+        u, _, right = np.linalg.svd(k, full_matrices=rows < self.columns)
+        basis = np.swapaxes(right, 1, 2)
+        return Points(q, np.swapaxes(u[:, :, :r], 1, 2), basis[:, :, :r], basis[:, :, r:])
+
+    def transported(self, points: Points, before: Array) -> tuple[Points, Array]:
+        """Points with the motions that are nearest to those ``before``; their least cosines."""
+        if not self.freedoms:
+            return points, np.ones(len(points.q))
+        left, cosines, right = np.linalg.svd(np.swapaxes(points.n, 1, 2) @ before)
+        turned = points.n @ (left @ right)
+        return Points(points.q, points.c, points.v, turned), cosines[:, -1]
+
+    # ---- a stride
+
+    def corrected(self, p: Points, way: Array) -> tuple[Array, Array, Mask]:
+        """p moved along ``way`` (n, columns) and closed in its chart: q, K, which are closed."""
+        q, phi, k = self.mechanism.step(p.q, way)
+        residual = _combined(p.c, phi)
+        gap = np.max(np.abs(residual), axis=1, initial=0.0)
+        going = np.flatnonzero(gap > GAP)
+        for _ in range(NEWTONS):
+            if not len(going):
+                break
+            here = p if len(going) == len(q) else p[going]
+            step = _solved(here.c @ (k[going] @ here.v), residual[going])
+            back = -(here.v @ step[:, :, None])[:, :, 0]
+            ahead, phi1, k1 = self.mechanism.step(q[going], back)
+            after = _combined(here.c, phi1)
+            size = np.max(np.abs(after), axis=1, initial=0.0)
+            better = size < GAIN * gap[going]
+            on = going[better]
+            q[on], phi[on], k[on] = ahead[better], phi1[better], k1[better]
+            residual[on], gap[on] = after[better], size[better]
+            going = on[gap[on] > GAP]
+        allowed = EXACTLY_CLOSED * np.maximum(1.0, np.max(np.abs(q), axis=1, initial=0.0))
+        closed = gap <= allowed
+        closed &= np.max(np.abs(phi), axis=1, initial=0.0) <= np.maximum(allowed, self.slack)
+        return q, k, closed if self.also is None else closed & self.also(q)
+
+    def stride(self, p: Points, d: Array) -> tuple[Points, Array]:
+        """p moved by d (n, m) in its motions: the points there, and what each ends with (n,).
+
+        Rows whose loops stay open remain where they are.
+        """
+        way = (p.n @ d[:, :, None])[:, :, 0]
+        q, k, closed = self.corrected(p, way)
+        open_ = ~closed
+        if open_.any():
+            q[open_] = p.q[open_]
+            k[open_] = self.mechanism.step(q[open_], 0.0 * way[open_])[2]
+        there, cosine = self.transported(self.point(q, k), p.n)
+        moved = self.mechanism.away(p.q, q)
+        off, length = np.linalg.norm(moved - way, axis=1), np.linalg.norm(way, axis=1)
+        ends = np.where(cosine < TURNED, Ends.TURNED, Ends.FINE)
+        ends = np.where(off > NEAR * length + WITHIN, Ends.FAR, ends)
+        ends = np.where(open_, Ends.OPEN, ends)
+        flipped = np.flatnonzero((ends == Ends.FINE) & (self._orientation(p, k) <= 0.0))
+        if len(flipped):
+            crosses = self._crosses(p[flipped], there[flipped], moved[flipped])
+            ends[flipped[~(crosses & self.straight)]] = Ends.SINGULAR
+        if self.sheet is not None:
+            passed = self.along_sheet(p, there, self.sheet) <= 0.0
+            ends = np.where((ends == Ends.FINE) & passed, Ends.SHEET, ends)
+        return there, ends
+
+    def along_sheet(self, p: Points, there: Points, rows: Array) -> Array:
+        """How joints with these rows move there, by how they do at p: 0 at their dead points."""
+        return np.asarray(np.linalg.det(rows @ there.n @ np.swapaxes(rows @ p.n, 1, 2)))
+
+    def _orientation(self, p: Points, k: Array) -> Array:
+        """The sign of det C K V: positive at p."""
+        return np.asarray(np.linalg.slogdet(p.c @ (k @ p.v))[0])
+
+    def _crosses(self, p: Points, there: Points, moved: Array) -> Mask:
+        """Whether loops close, to ``crossing``, where K loses a rank between points.
+
+        The way is Hermite's cubic between both; from where the determinant vanishes on it,
+        Gauss–Newton steps without the condition that is lost there.
+        """
+        first, last = ((x.n @ (np.swapaxes(p.n, 1, 2) @ moved[:, :, None]))[:, :, 0]
+                       for x in (p, there))  # fmt: skip
+
+        def way(t: Array) -> Array:
+            t, rest = t[:, None], 1.0 - t[:, None]
+            bent = t * rest * (rest * first - t * last)
+            return np.asarray(bent + t * t * (3.0 - 2.0 * t) * moved)
+
+        low, high = np.zeros(len(moved)), np.ones(len(moved))
+        for _ in range(BISECTIONS):
+            t = 0.5 * (low + high)
+            ahead = self._orientation(p, self.mechanism.step(p.q, way(t))[2]) > 0.0
+            low, high = np.where(ahead, t, low), np.where(ahead, high, t)
+        q, phi, k = self.mechanism.step(p.q, way(low))
+        for _ in range(TO_CROSSING):
+            u, s, right = (x[..., : self.rank - 1] for x in _svd(k))
+            lost = np.einsum("nkr,nk->nr", u, phi) / np.maximum(s, TINY)
+            q, phi, k = self.mechanism.step(q, -np.einsum("ncr,nr->nc", right, lost))
+        crosses = np.max(np.abs(phi), axis=1, initial=0.0) <= max(self.crossing, self.slack)
+        self.crossed.extend(q[crosses])
+        return np.asarray(crosses)
+
+    def advance(self, p: Points, d: Array, longest: Array) -> tuple[Points, Array, Array]:
+        """A stride along d (n, m), no longer than ``longest`` (n,), within limits.
+
+        The points there, what each ends with, and how far limits are passed (n, limits).
+        """
+        size = np.linalg.norm(d, axis=1)
+        share = np.minimum(1.0, longest / np.maximum(size, TINY))
+        there, ends = self.stride(p, d * share[:, None])
+        over = self.limits.beyond(there.q)
+        passed = (ends == Ends.FINE) & np.any(over > WITHIN, axis=1)
+        return there, np.where(passed, Ends.LIMIT, ends), over
+
+
+def _combined(c: Array, phi: Array) -> Array:
+    return np.asarray(phi.copy() if c.strides[0] == 0 else np.einsum("nrk,nk->nr", c, phi))
+
+
+def _svd(k: Array) -> tuple[Array, Array, Array]:
+    u, s, right = np.linalg.svd(k, full_matrices=False)
+    return u, s, np.swapaxes(right, 1, 2)
+
+
+def _solved(a: Array, b: Array) -> Array:
+    """a⁻¹ b of batches; where a is singular, a step so long that the stride is refused."""
+    try:
+        return np.asarray(np.linalg.solve(a, b[:, :, None])[:, :, 0])
+    except np.linalg.LinAlgError:
+        moved = a + ROUNDING * np.eye(a.shape[1])
+        return np.asarray(np.linalg.solve(moved, b[:, :, None])[:, :, 0])

@@ -1,0 +1,240 @@
+"""What directs strides along closed configurations: a path of one freedom, chance, or a target."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from robomodel.arrays import Array, Indices
+from robomodel.mechanism.continuation import Continuation, Ends, Points, joined
+from robomodel.tolerances import CONVERGED, NOTHING, ROUNDING, SINGULAR, TINY
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+STRIDE = 0.15  # [rad, sizes] of several freedoms: of 768 none ended where smaller ones do not
+ALONG = 0.1  # the same along paths of one freedom
+SHORTEST = 1e-4  # share of a stride below which halving does not go
+LEADS = 200  # strides at most to a target
+LONGEST = 60.0  # [rad, sizes] of each half of a path
+ROUND = 10.0 * ALONG  # of a path that comes back to where it began, at least
+LONG = 0.7  # of random strides; the others are shorter
+
+
+# ---- chance --------------------------------------------------------------------------------------
+
+
+def wander(
+    along: Continuation,
+    p: Points,
+    rng: Generator,
+    strides: int,
+    d: Array | None = None,
+    lengths: Array | None = None,
+) -> tuple[Points, Array]:
+    """Geodesics of so many strides from points, and their directions (n, m) at the end.
+
+    They begin in directions d, or random ones, are reflected at limits, and go backwards where a
+    stride is refused. That keeps the volume, so that points that are uniform by volume stay so;
+    strides count, also those refused, not the way (math of billiard walks: Gryazina and Polyak,
+    2014). ``lengths`` (n,) of strides are random by default, row by row: else ranges that are
+    narrower than one would never be left.
+    """
+    d = rng.standard_normal((len(p.q), along.freedoms)) if d is None else d.copy()
+    d /= np.maximum(np.linalg.norm(d, axis=1, keepdims=True), TINY)
+    if lengths is None:
+        lengths = STRIDE * 0.5 ** (rng.geometric(LONG, len(p.q)) - 1)
+    for _ in range(strides):
+        there, ends, over = along.advance(p, d, lengths)
+        fine, met = ends == Ends.FINE, np.flatnonzero(ends == Ends.LIMIT)
+        if len(met):
+            by = along.limits.columns[np.argmax(over[met], axis=1)]
+            normal = p.n[met, by]
+            size = np.maximum(np.sum(normal**2, axis=1, keepdims=True), NOTHING)
+            d[met] -= 2.0 * np.sum(normal * d[met], axis=1, keepdims=True) / size * normal
+        d[~fine & (ends != Ends.LIMIT)] *= -1.0
+        on = np.flatnonzero(fine)
+        p = p.put(on, there[on])
+    return p, d
+
+
+# ---- a target ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """Joints of one freedom: their columns, places in q, and positions for 1 in their columns."""
+
+    columns: Indices
+    places: Indices
+    unit: Array
+
+
+def lead(
+    along: Continuation, p: Points, joints: Positions, goal: Array
+) -> tuple[Points, Array, Array]:
+    """Points led straight to where joints have the positions ``goal`` (n, k), or towards it.
+
+    The nearest points; what stopped each, nothing where it arrived; how far limits were passed by
+    the last stride of each (n, limits).
+    """
+    count, unit, places = len(p.q), joints.unit, joints.places
+    ends, over = np.zeros(count, dtype=int), np.zeros((count, len(along.limits.columns)))
+    missing = (goal - p.q[:, places]) / unit
+    off, longest = np.linalg.norm(missing, axis=1), np.full(count, STRIDE)
+    going = np.flatnonzero(off > ROUNDING)
+    for _ in range(LEADS):
+        if not len(going):
+            break
+        here = p[going]
+        inverse = np.linalg.pinv(here.n[:, joints.columns], rcond=SINGULAR)
+        way = (inverse @ missing[going][:, :, None])[:, :, 0]
+        there, end, over[going] = along.advance(here, way, longest[going])
+        left = (goal[going] - there.q[:, places]) / unit
+        size = np.linalg.norm(left, axis=1)
+        nearer = (end == Ends.FINE) & (size < off[going])
+        ends[going] = np.where(nearer, Ends.FINE, np.where(end, end, Ends.TURNED))
+        on = going[nearer]
+        p = p.put(on, there[np.flatnonzero(nearer)])
+        missing[on], off[on] = left[nearer], size[nearer]
+        longest[going] *= np.where(nearer, 2.0, 0.5)
+        longest = np.minimum(longest, STRIDE)
+        stuck = ~nearer & (off[going] <= CONVERGED)  # rounding is left
+        going = going[(off[going] > ROUNDING) & (longest[going] > SHORTEST * STRIDE) & ~stuck]
+    arrived = off <= CONVERGED
+    return p, np.where(arrived, Ends.FINE, np.where(ends, ends, Ends.FAR)), over
+
+
+# ---- a path of one freedom -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Turning:
+    """Hinges that may turn fully: their columns, places in q, and 1 rad in these columns."""
+
+    columns: Indices
+    places: Indices
+    radian: Array
+
+    def turns(self, away: Array) -> Array:
+        """Whole turns [rad] in the columns of ways (..., columns)."""
+        return np.asarray(
+            2.0 * math.pi * np.round(away[..., self.columns] / self.radian / math.tau)
+        )
+
+
+class End(NamedTuple):
+    """What ends a path, and by which limit (its number); nothing where it is long enough."""
+
+    why: Ends
+    limit: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """A path of one freedom: points, arc lengths from where it was begun, and what ends it.
+
+    ``ring``: the last point is the first one, full turns on.
+    """
+
+    points: Points
+    lengths: Array
+    ends: tuple[End, End]
+    ring: bool
+
+
+def path(along: Continuation, start: Points, turning: Turning, longest: float = LONGEST) -> Path:
+    """The path through a point, both ways to their ends, or round.
+
+    Each half ends at a limit, at a dead point of the sheet's joints, where strides are refused, or
+    at its ``longest``.
+    """
+    halves = [_Half(along, turning, replace(start, n=sign * start.n), longest)
+              for sign in (1.0, -1.0)]  # fmt: skip
+    while (going := [half for half in halves if half.going]) and not any(h.ring for h in halves):
+        p, lengths = joined([half.points[-1] for half in going]), [half.stride for half in going]
+        there, ends, _ = along.advance(p, np.ones((len(going), 1)), np.array(lengths))
+        for n, half in enumerate(going):
+            half.take(there[[n]], Ends(int(ends[n])))
+    for half in halves:
+        if half.ring:
+            return Path(joined(half.points), np.array(half.lengths), (half.end, half.end), True)
+    forth, back = halves
+    behind = [replace(p, n=-p.n) for p in back.points[:0:-1]]
+    lengths = [-x for x in back.lengths[:0:-1]] + forth.lengths
+    points = joined([*behind, *forth.points])
+    return Path(points, np.array(lengths), (back.end, forth.end), False)
+
+
+class _Half:
+    """One way of a path, as far as it is followed."""
+
+    def __init__(
+        self, along: Continuation, turning: Turning, start: Points, longest: float
+    ) -> None:
+        self.along, self.turning, self.longest = along, turning, longest
+        self.points, self.lengths, self.stride = [start], [0.0], ALONG
+        self.end, self.going, self.ring = End(Ends.FINE), True, False
+
+    def take(self, there: Points, ends: Ends) -> None:
+        """A stride, up to what ends the path on it; shorter next where it was refused."""
+        if ends == Ends.FINE:
+            self._add(there, self.stride)
+            self.stride = min(ALONG, 2.0 * self.stride)
+            self.ring = self._round()
+            self.going = not self.ring and self.lengths[-1] < self.longest
+        elif ends in (Ends.LIMIT, Ends.SHEET):
+            self._end(ends)
+        else:
+            self.stride *= 0.5
+            if self.stride < SHORTEST * ALONG:
+                self.going, self.end = False, End(ends)
+
+    def _add(self, there: Points, length: float) -> None:
+        self.points.append(there)
+        self.lengths.append(self.lengths[-1] + length)
+
+    def _end(self, ends: Ends) -> None:
+        """Up to the first limit that is met, or to the dead point of the sheet's joints."""
+        from scipy.optimize import brentq
+
+        along, here = self.along, self.points[-1]
+
+        def point(length: float) -> tuple[Points, bool]:
+            q, k, closed = along.corrected(here, length * here.n[:, :, 0])
+            return along.transported(along.point(q, k), here.n)[0], bool(closed[0])
+
+        def passed(length: float) -> float:
+            there, closed = point(length)
+            if ends == Ends.LIMIT or along.sheet is None:
+                return float(np.max(along.limits.beyond(there.q)))
+            return -float(along.along_sheet(here, there, along.sheet)[0])
+
+        length = 0.0
+        if passed(0.0) < -ROUNDING:
+            length = brentq(passed, 0.0, self.stride, xtol=ROUNDING, rtol=ROUNDING, disp=False)
+        there = point(length)[0]
+        limit = int(np.argmax(along.limits.beyond(there.q)[0])) if ends == Ends.LIMIT else -1
+        self.going, self.end = False, End(ends, limit)
+        if length > 0.0:
+            self._add(there, length)
+
+    def _round(self) -> bool:
+        """Whether it is back where it began, but for full turns; these then are the last point."""
+        first, last = self.points[0], self.points[-1]
+        tangent = first.n[0, :, 0]
+        if self.lengths[-1] < ROUND or float(tangent @ last.n[0, :, 0]) < 0.9:
+            return False
+        back = self.along.mechanism.away(first.q, last.q)[0]
+        turns = self.turning.turns(back)
+        back[self.turning.columns] -= turns * self.turning.radian
+        size = float(np.linalg.norm(back))
+        if size > 1.1 * ALONG or float(back @ tangent) > 0.0:
+            return False
+        q = first.q.copy()
+        q[0, self.turning.places] += turns
+        self._add(replace(first, q=q), size)
+        return True
