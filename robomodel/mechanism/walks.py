@@ -39,16 +39,15 @@ def wander(
 
     They begin in directions d, or random ones, are reflected at limits, and go backwards where a
     stride is refused. That keeps the volume, so that points that are uniform by volume stay so;
-    strides count, also those refused, not the way (math of billiard walks: Gryazina and Polyak,
+    strides count, also those refused, not the way (billiard walks: Gryazina and Polyak,
     2014). ``lengths`` (n,) of strides are random by default, row by row: else ranges that are
     narrower than one would never be left.
     """
     d = rng.standard_normal((len(p.q), along.freedoms)) if d is None else d.copy()
     d /= np.maximum(np.linalg.norm(d, axis=1, keepdims=True), TINY)
-    if lengths is None:
-        lengths = STRIDE * 0.5 ** (rng.geometric(LONG, len(p.q)) - 1)
+    random = np.asarray(STRIDE * 0.5 ** (rng.geometric(LONG, len(p.q)) - 1), dtype=float)
     for _ in range(strides):
-        there, ends, over = along.advance(p, d, lengths)
+        there, ends, over = along.advance(p, d, random if lengths is None else lengths)
         fine, met = ends == Ends.FINE, np.flatnonzero(ends == Ends.LIMIT)
         if len(met):
             by = along.limits.columns[np.argmax(over[met], axis=1)]
@@ -203,12 +202,12 @@ class _Half:
 
         along, here = self.along, self.points[-1]
 
-        def point(length: float) -> tuple[Points, bool]:
-            q, k, closed = along.corrected(here, length * here.n[:, :, 0])
-            return along.transported(along.point(q, k), here.n)[0], bool(closed[0])
+        def point(length: float) -> Points:
+            q, k, _ = along.corrected(here, length * here.n[:, :, 0])
+            return along.transported(along.point(q, k), here.n)[0]
 
         def passed(length: float) -> float:
-            there, closed = point(length)
+            there = point(length)
             if ends == Ends.LIMIT or along.sheet is None:
                 return float(np.max(along.limits.beyond(there.q)))
             return -float(along.along_sheet(here, there, along.sheet)[0])
@@ -216,7 +215,7 @@ class _Half:
         length = 0.0
         if passed(0.0) < -ROUNDING:
             length = brentq(passed, 0.0, self.stride, xtol=ROUNDING, rtol=ROUNDING, disp=False)
-        there = point(length)[0]
+        there = point(length)
         limit = int(np.argmax(along.limits.beyond(there.q)[0])) if ends == Ends.LIMIT else -1
         self.going, self.end = False, End(ends, limit)
         if length > 0.0:

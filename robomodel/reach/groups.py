@@ -17,15 +17,15 @@ import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
 from robomodel.kernels.function import TracedFunction
+from robomodel.mechanism.closure import Geometry
+from robomodel.mechanism.constraints import LoopConstraint, LoopJoint, Perpendicular, evaluate_loops
 from robomodel.mechanism.continuation import CROSSING, Continuation, Limits, Points, joined
 from robomodel.mechanism.walks import ALONG, STRIDE, Path, Positions, Turning, lead, path, wander
-from robomodel.model.closure import Geometry
-from robomodel.model.configurations.paths import Part
-from robomodel.model.configurations.ranges import parts_of, spanning_start
-from robomodel.model.constraints import LoopConstraint, LoopJoint, Perpendicular, evaluate_loops
 from robomodel.model.derived import cached_on_model, traced
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
+from robomodel.reach.paths import Part
+from robomodel.reach.ranges import parts_of, spanning_start
 from robomodel.scalars import Scalar, Vector, dot
 from robomodel.tolerances import TINY, WITHIN
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 WALKERS, BEGIN, ROUNDS, STRIDES = 96, 60, 8, 10  # walks that spread points; strides before, between
-FURTHER = 4  # strides from such a point to a configuration that is drawn
+MANY = 32  # draws at once, which show how many points these are, and may walk on from them
+FEW_STRIDES, MANY_STRIDES = 4, 24  # from such a point to a configuration that is drawn
 TRIED = 12  # points to which a path is looked for
 SAME_POINT = 1e-7  # [rad, sizes] between a configuration and where a stride along a path leads
 RESTART = 0.5  # share of walks' rounds that begin with new directions
@@ -264,7 +265,8 @@ class Group:
     def _walked(self, rng: Generator, count: int) -> Points:
         """Some strides from points of the pool."""
         p = self.pool[rng.integers(len(self.pool.q), size=count)]
-        return wander(self.along, p, rng, FURTHER)[0]
+        strides = FEW_STRIDES if count < MANY else MANY_STRIDES
+        return wander(self.along, p, rng, strides)[0]
 
     def around(self, rng: Generator, count: int, reach: float) -> Points:
         """Points to which short ways lead from the start.

@@ -26,14 +26,14 @@ import numpy as np
 
 from robomodel.arrays import Array, Indices, Mask
 from robomodel.errors import UnknownNameError, check_names, few
+from robomodel.mechanism.constraints import LinearConstraint
+from robomodel.mobility.exploration import column_ranges
 from robomodel.model.configurations.following import integrate_open
-from robomodel.model.configurations.ranges import spanning_start
-from robomodel.model.constraints import LinearConstraint
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster, columns_of, joint_slices
-from robomodel.model.mobility.exploration import column_ranges
 from robomodel.model.model import Model
 from robomodel.reach.groups import Group, groups, units
+from robomodel.reach.ranges import spanning_start
 from robomodel.tolerances import CLOSED, MOVES, NOTHING, WITHIN
 
 if TYPE_CHECKING:
@@ -283,8 +283,8 @@ def _check_sheet(cluster: Cluster, group: Group, rows: Array, joints: Sequence[s
     if rank < len(rows) or len(rows) != moving:
         mine = [name for name in joints if name in cluster.joints]
         raise ValueError(
-            f"{few(mine)} cannot tell where cluster '{cluster.name}' is: its joints have {moving} "
-            f"freedom{'' if moving == 1 else 's'} there, and these move in {rank}"
+            f"{few(mine)} cannot tell where cluster '{cluster.name}' is: {moving} joint"
+            f"{'' if moving == 1 else 's'} must, and {rank} of these move independently"
         )
 
 
@@ -327,8 +327,8 @@ def reachable(model: Model) -> Reachable:
 def _linkage(model: Model, cluster: Cluster, q: Array) -> Linkage:
     spanning = spanning_start(cluster, q)
     links, first = cluster.geometry.links, cluster.bodies[0]
-    own = [x for body, part, _ in joint_slices(model, cluster)
-           for x in range(links[body - first].q, links[body - first].q + part.stop - part.start)]  # fmt: skip
+    held = [links[body - first] for body, _, _ in joint_slices(model, cluster)]
+    own = [x for link in held for x in range(link.q, link.q + link.joint.nq)]
     return Linkage(cluster, groups(model, cluster, spanning), np.array(own, dtype=np.intp))
 
 
@@ -355,4 +355,4 @@ def _train(model: Model, cluster: Cluster, q: Array) -> Polytope:
                 ends.append((min(low - offset[place], x), max(high - offset[place], x)))
     low, high = np.array(ends).reshape(-1, 2).T
     places = cluster.q.start + np.array(own, dtype=np.intp)
-    return Polytope(places, np.array(rows).reshape(-1, len(own)), low, high, q[own])
+    return Polytope(places, np.array(rows).reshape(len(rows), len(own)), low, high, q[own])

@@ -1,0 +1,241 @@
+"""Where robots can be: draws, sheets and membership against signs of elbows and closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from texts import coupling, four_bar, joint, link, loop, robot
+
+import robomodel as rm
+from robomodel.reach.reachable import from_configuration, reachable
+
+Array = np.ndarray
+
+
+def limited(lower: float, upper: float) -> str:
+    return f'<limit lower="{lower}" upper="{upper}" effort="1" velocity="1"/>'
+
+
+def elbow(model: rm.Model, q: Array) -> Array:
+    """The side of the rocker on which the coupler is: a crank-rocker keeps it."""
+    x = model.joint_positions(q)
+    return np.sign(np.sin(x["j_crank"] + x["j_coupler"] - x["j_rocker"]))
+
+
+def five_bar(lower: float = 0.2, upper: float = 2.9) -> str:
+    """Two cranks of 0.3 on a ground of 0.2, rods of 0.5 that meet: both elbows are in reach."""
+    more = limited(lower, upper)
+    return robot(
+        *(link(name) for name in ("a", "b", "c", "d")),
+        joint("left", "base", "a", kind="revolute", mark=True, more=more),
+        joint("left_knee", "a", "b", "0.3 0 0", mark=False),
+        joint("right", "base", "c", "0.2 0 0", kind="revolute", mark=True, more=more),
+        joint("right_knee", "c", "d", "0.3 0 0", mark=False),
+        loop("tip", "revolute", "b", "d", "0.5 0 0", "0.5 0 0"),
+    )
+
+
+def parallelograms() -> str:
+    """Two in series, which a lever carries: a hand stays level; limits keep change points off."""
+
+    def side(name: str, parent: str, x: float, z: float) -> str:
+        return joint(name, parent, f"l_{name}", f"{x} {z} 0", mark=None)
+
+    return robot(
+        *(link(f"l_{name}") for name in ("lift", "rod", "plate", "fore", "fore_rod", "hand")),
+        joint("lift", "base", "l_lift", kind="revolute", mark=True, more=limited(0.4, 2.6)),
+        side("rod", "base", 0.1, 0.0),
+        side("plate", "l_lift", 0.5, 0.0),
+        loop("top", "revolute", "l_rod", "l_plate", "0.5 0 0", "0.1 0 0"),
+        joint("fore", "l_plate", "l_fore", kind="revolute", mark=True, more=limited(-1.2, 1.2)),
+        side("fore_rod", "l_plate", 0.0, 0.1),
+        side("hand", "l_fore", 0.4, 0.0),
+        loop("end", "revolute", "l_fore_rod", "l_hand", "0.4 0 0", "0 0.1 0"),
+    )
+
+
+# ---- draws ---------------------------------------------------------------------------------------
+
+
+def test_draws_stay_on_the_circuit_of_the_start() -> None:
+    """A crank-rocker has two circuits; each start draws from its own, all the way round."""
+    model = rm.load(four_bar(marks=(True, False, False)))
+    rng = np.random.default_rng(0)
+    for sign in (1.0, -1.0):
+        x = model.neutral() if sign == elbow(model, model.neutral()) else crossed(model)
+        reach = from_configuration(model, x)
+        q = reach.draw(rng, 500)
+        assert np.max(np.abs(model.residual(q))) < 1e-13
+        assert set(elbow(model, q)) == {sign}
+        assert np.max(np.diff(np.sort(q[:, 0]))) < 0.2  # the crank, all round
+        assert reach.contains(q[:20]).all()
+        assert reach.contains(q[:20] + 2 * math.pi * np.array([1, -1, 0])).all()
+
+
+def crossed(model: rm.Model) -> Array:
+    """The other circuit: the image of the neutral configuration in the ground link."""
+    x = model.joint_positions(model.neutral())
+    q = np.array([-x["j_crank"], -x["j_coupler"], -x["j_rocker"]])
+    model.check(q)
+    return q
+
+
+def test_members_are_those_of_the_circuit() -> None:
+    model = rm.load(four_bar(marks=(True, False, False)))
+    mine, other = reachable(model), from_configuration(model, crossed(model))
+    rng = np.random.default_rng(1)
+    assert not mine.contains(other.draw(rng, 50)).any()
+    q = mine.draw(rng, 50)
+    assert not other.contains(q).any()
+    assert not mine.contains(q + 1e-3).any()  # open
+
+
+def test_a_limit_ends_it() -> None:
+    """A crank within 0.3 … 2.2 by arc length, up to both ends; the rocker follows."""
+    text = four_bar(marks=(True, False, False)).replace(
+        '<joint name="j_crank" type="continuous"', '<joint name="j_crank" type="revolute"'
+    ).replace('<child link="crank"/>', '<child link="crank"/>' + limited(0.3, 2.2))  # fmt: skip
+    model = rm.load(text)
+    q = reachable(model).draw(np.random.default_rng(2), 2000)
+    assert 0.3 <= q[:, 0].min() < 0.31
+    assert 2.19 < q[:, 0].max() <= 2.2
+    assert len(set(elbow(model, q))) == 1
+    beyond = model.configuration({"j_crank": 2.3})
+    assert not reachable(model).contains(beyond[None]).any()
+
+
+def test_parallelograms_stay_parallelograms() -> None:
+    """Straight on at the change points of one that turns fully, and of two in series."""
+    model = rm.robots.load("four_bar")
+    x = model.joint_positions(reachable(model).draw(np.random.default_rng(3), 300))
+    for a, b in ((x["joint2"], -x["joint1"]), (x["joint3"], x["joint1"])):
+        assert np.max(np.abs(np.sin(0.5 * (a - b)))) < 1e-12
+    assert np.ptp(x["joint1"]) > 6.2
+    model = rm.load(parallelograms())
+    x = model.joint_positions(reachable(model).draw(np.random.default_rng(4), 300))
+    for a, b in ((x["rod"], x["lift"]), (x["plate"], -x["lift"]), (x["fore_rod"], x["fore"]),
+                 (x["hand"], -x["fore"])):  # fmt: skip
+        assert np.max(np.abs(np.sin(0.5 * (a - b)))) < 1e-12
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    """Whatever was drawn before, of this model or one that was loaded again."""
+    text = five_bar()
+    first, again = reachable(rm.load(text)), reachable(rm.load(text))
+    first.draw(np.random.default_rng(7), 5)
+    q = first.draw(np.random.default_rng(8), 3)
+    np.testing.assert_array_equal(q, again.draw(np.random.default_rng(8), 3))
+
+
+def test_gear_trains_are_drawn_within_the_limits_of_followers() -> None:
+    """A differential's outputs have limits: a polygon of inputs, drawn uniformly."""
+    model = rm.load(
+        robot(
+            *(link(name) for name in ("a", "b", "c", "d")),
+            *(joint(f"j_{n}", "base", n, kind="revolute", more=limited(-2, 2)) for n in ("a", "b")),
+            *(joint(f"j_{n}", "base", n, kind="revolute", more=limited(-1, 1)) for n in ("c", "d")),
+            coupling("sum", {"j_c": 1.0, "j_a": -0.5, "j_b": -0.5}),
+            coupling("difference", {"j_d": 1.0, "j_a": -0.5, "j_b": 0.5}),
+        ),
+        independent=["j_a", "j_b"],
+    )
+    q = reachable(model).draw(np.random.default_rng(5), 8000)
+    x = model.joint_positions(q)
+    assert max(np.abs(x["j_c"]).max(), np.abs(x["j_d"]).max()) <= 1.0 + 1e-12
+    cells = np.histogram2d(x["j_c"], x["j_d"], bins=4, range=[(-1, 1)] * 2)[0]
+    assert np.max(np.abs(cells / 500.0 - 1.0)) < 0.25  # four deviations of 500 draws are 0.18
+    outside = np.array([[1.9, 1.9], [0.5, 0.0]])
+    assert reachable(model).contains(outside).tolist() == [False, True]
+
+
+def test_balls_and_bases() -> None:
+    """A ball turns any way; a floating base stays where it starts, or is where it shall be."""
+    text = robot(link("a"), joint("ball", "base", "a", kind="spherical"))
+    model = rm.load(text.replace('<link name="base"/>', link("base")), floating_base=True)
+    q = reachable(model).draw(np.random.default_rng(0), 400)
+    np.testing.assert_array_equal(q[:, :7], np.tile([0, 0, 0, 0, 0, 0, 1], (400, 1)))
+    np.testing.assert_allclose(np.linalg.norm(q[:, 7:], axis=1), 1.0, atol=1e-14)
+    assert np.max(np.abs(q[:, 7:].mean(axis=0))) < 0.1  # four deviations
+    pose = np.array([1.0, 2.0, 3.0, 0.0, 0.6, 0.0, 0.8])
+    again = reachable(model).draw(np.random.default_rng(0), 400, base_pose=pose)
+    np.testing.assert_array_equal(again[:, :7], np.tile(pose, (400, 1)))
+    np.testing.assert_array_equal(again[:, 7:], q[:, 7:])
+
+
+# ---- sheets --------------------------------------------------------------------------------------
+
+
+def test_the_sheet_of_the_motors_is_one_elbow() -> None:
+    """Of a five-bar both elbows are in reach, past dead points; on the sheet it is the start's."""
+    model = rm.load(five_bar())
+
+    def up(q: Array) -> Array:
+        x = model.joint_positions(q)
+        return np.sin(x["left"] + x["left_knee"] - x["right"] - x["right_knee"]) > 0.0
+
+    reach, rng = reachable(model), np.random.default_rng(0)
+    share = np.mean(up(reach.draw(rng, 2000)))
+    assert 0.3 < share < 0.7
+    sheet = reach.on_sheet(["left", "right"])
+    q = sheet.draw(rng, 2000)
+    assert set(up(q)) == set(up(model.neutral()[None]))
+    cells = np.histogram2d(q[:, 0], q[:, 2], bins=3, range=[(0.2, 2.9)] * 2)[0]
+    assert np.max(np.abs(cells * 9 / 2000 - 1.0)) < 0.3  # four deviations of 222 draws
+    other = reach.draw(rng, 60)
+    other = other[up(other) != up(q)[0]]
+    assert len(other) > 10
+    assert reach.contains(other).all()
+    assert not sheet.contains(other).any()
+
+
+def test_the_sheet_of_a_rocker_ends_at_its_dead_points() -> None:
+    """The crank turns half of the way round; ends by the cosine law of straight cranks."""
+    model = rm.load(four_bar(marks=(True, False, False)))
+    q = reachable(model).on_sheet(["j_rocker"]).draw(np.random.default_rng(0), 4000)
+    rocker = model.joint_positions(q)["j_rocker"]
+    ends = [math.acos((1.1**2 + 0.7**2 - r**2) / (2 * 1.1 * 0.7)) for r in (0.5, 1.5)]
+    sign = np.sign(math.remainder(float(rocker[0]), 2 * math.pi))
+    low, high = sorted(sign * (math.pi - x) for x in ends)
+    x = np.array([math.remainder(float(each), 2 * math.pi) for each in rocker])
+    assert low <= x.min() < low + 0.01
+    assert high - 0.01 < x.max() <= high
+    cells = np.histogram(x, bins=5, range=(low, high))[0]
+    assert np.max(np.abs(cells / 800.0 - 1.0)) < 0.15  # uniform in the rocker, four deviations
+    slope = np.sign(model.constraint_jacobian(q)[:, 2, 0])
+    assert len(set(slope)) == 1  # one way of the crank
+
+
+def test_joints_that_tell_nothing_have_no_sheet() -> None:
+    reach = reachable(rm.load(five_bar()))
+    with pytest.raises(ValueError, match=r"'left' cannot tell where .* 2 joints must"):
+        reach.on_sheet(["left"])
+    with pytest.raises(rm.UnknownNameError, match=r"no joint 'lefd' .* did you mean 'left'"):
+        reach.on_sheet(["lefd"])
+
+
+@pytest.mark.slow
+def test_draws_are_uniform_by_volume() -> None:
+    """Against rejection: motors uniform, both elbows in closed form, weighted by 1 / |det N_y|."""
+    model = rm.load(five_bar())
+    q = reachable(model).draw(np.random.default_rng(0), 20000, regular=False)
+    rng = np.random.default_rng(1)
+    y = rng.uniform(0.2, 2.9, (60000, 2))
+    a = 0.3 * np.stack([np.cos(y[:, 0]), np.sin(y[:, 0])], axis=1)
+    b = 0.3 * np.stack([np.cos(y[:, 1]), np.sin(y[:, 1])], axis=1) + [0.2, 0.0]
+    v = b - a
+    r = np.linalg.norm(v, axis=1)
+    weights = np.zeros(len(y))
+    for sign in (1.0, -1.0):
+        across = np.stack([-v[:, 1], v[:, 0]], axis=1) / r[:, None]
+        c = a + 0.5 * v + sign * np.sqrt(0.25 - 0.25 * r * r)[:, None] * across
+        knees = [np.arctan2(*(c - p).T[::-1]) - t for p, t in zip((a, b), y.T, strict=True)]
+        x = np.stack([y[:, 0], knees[0], y[:, 1], knees[1]], axis=1)
+        k = model.constraint_matrix(x)
+        weights += [1.0 / abs(np.linalg.det(np.linalg.svd(m)[2][2:, [0, 2]])) for m in k]
+    grid = {"bins": 4, "range": [(0.2, 2.9)] * 2}
+    want = np.histogram2d(*y.T, weights=weights, **grid)[0]
+    got = np.histogram2d(q[:, 0], q[:, 2], **grid)[0]
+    off = got / got.sum() / (want / want.sum()) - 1.0
+    assert np.sqrt(np.mean(off**2)) < 0.08
