@@ -134,6 +134,30 @@ def test_constraints_yield_little(name):
         assert np.max(np.abs(side.data.qacc - exact)) < YIELDING[name] * np.max(np.abs(exact))
 
 
+def test_racks_are_held_by_their_pinions():
+    """However few metres a turn is: equalities of joints would be softer by its square."""
+    pinion = """<inertial><mass value="0.05"/><inertia ixx="7e-6" iyy="7e-6" izz="1.1e-5" ixy="0"
+ixz="0" iyz="0"/></inertial>"""
+    model = rm.load(
+        robot(
+            link("pinion", pinion), link("left"), link("right"),
+            joint("turn", "base", "pinion"),
+            joint("l", "base", "left", kind="prismatic", axis="1 0 0",
+                  more='<mimic joint="turn" multiplier="0.009"/>'),
+            joint("r", "base", "right", kind="prismatic", axis="-1 0 0",
+                  more='<mimic joint="turn" multiplier="0.009"/>'),
+        )
+    )  # fmt: skip
+    text = written(model)
+    same_robot(model, rm.load(text))
+    found = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(found)
+    data.qfrc_applied[0] = 0.02
+    mujoco.mj_forward(found, data)
+    inertia = 1.1e-5 + 2.0 * 0.009**2
+    np.testing.assert_allclose(data.qacc, 0.02 / inertia * np.array([1, 0.009, 0.009]), rtol=1e-3)
+
+
 def test_limits_without_room_between_them(tmp_path):
     """A range of one value is none in MuJoCo."""
     limit = '<limit lower="0.3" upper="0.3" effort="1" velocity="1"/>'
@@ -265,6 +289,33 @@ def test_what_no_rod_along_the_hinge_mends_is_not_lent(ixz):
     assert physical_inertias(description) == description
     (lost,) = to_mjcf(description)[1]
     assert "principal moments" in lost
+
+
+@pytest.mark.parametrize("axis", ["0 1 0", "0.6 0.8 0"])
+def test_rotors_without_a_mass_are_written(axis):
+    """The moments across its axis that a rotor lacks come through a thin link from what is heavier.
+
+    Where the link's own hinge is not parallel, they are told in a warning.
+    """
+    thin = """<inertial><origin xyz="0 0 -0.1"/><mass value="0.2"/><inertia ixx="1e-3" iyy="1e-3"
+izz="2e-5" ixy="0" ixz="0" iyz="0"/></inertial>"""
+    model = rm.load(
+        robot(
+            link("trunk"), link("shank", thin), link("wheel"),
+            joint("hip", "base", "trunk", axis="0 1 0"),
+            joint("knee", "trunk", "shank", "0 0 -0.3", axis="0 1 0"),
+            joint("drive", "shank", "wheel", "0 0 -0.2", axis=axis,
+                  more='<rotor inertia="6e-5" ratio="5"/>'),
+        ).replace('<link name="base"/>', link("base")),
+        floating_base=True,
+    )  # fmt: skip
+    if axis == "0 1 0":
+        text = written(model)
+        same_robot(model, rm.load(text))
+        assert_smooth_dynamics(model, MujocoSide.of(text), tolerance=1e-12)
+    else:
+        with pytest.warns(rm.DescriptionWarning, match="0, 0, 6e-05 of the link 'drive_rotor'"):
+            written(model)
 
 
 UNSAID = {

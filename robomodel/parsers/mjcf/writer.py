@@ -59,6 +59,7 @@ from robomodel.description.poses import (
     unit,
 )
 from robomodel.description.transmissions import actuator_terms, carried, rotor_name
+from robomodel.errors import warn_at
 from robomodel.parsers.meshes import MUJOCO
 from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR
 from robomodel.parsers.mjcf.robot import EFFORT_LIMIT, INDEPENDENT, VELOCITY_LIMIT
@@ -274,6 +275,7 @@ def with_sliders(description: Description) -> Description:
 
 
 _DEGREE = 4  # limit of MuJoCo's polynomials
+_SLIGHT = 0.1  # ratio of a coupling, below which MuJoCo holds a tendon better than two joints
 _ARM = 0.1  # m: distance along an axis of the point that stands for the axis
 _STIFF = "0.9999 0.9999 0.001 0.5 2"  # solimp: the stiffest constraints that MuJoCo allows
 _YIELDS = (
@@ -539,9 +541,13 @@ def keep(draft: MjcfDraft, name: str, tendon: etree._Element, constant: float) -
 
 
 def couple(draft: MjcfDraft, name: str, relation: _Relation, offset: float) -> None:
-    """Tie joints by Σ coefficient · q = offset; MuJoCo counts positions from ``ref``."""
+    """Tie joints by Σ coefficient · q = offset; MuJoCo counts positions from ``ref``.
+
+    MuJoCo makes an equality of joints as soft as the sum of their inverse inertias says, whatever
+    the ratio; where that is small, as of a rack by its pinion, only a tendon is held.
+    """
     (first, k), *others = relation
-    if len(others) > 1:
+    if len(others) > 1 or any(abs(c) < _SLIGHT * abs(k) for _, c in others):
         constant = offset - math.fsum(c * draft.refs[joint] for joint, c in relation)
         keep(draft, name, fixed_tendon(draft, name, relation), constant)
         return
@@ -860,23 +866,21 @@ class _BodyWriter:
                 thrice = " ".join([least] * 3)
                 add(body, "inertial", pos="0 0 0", mass=least, diaginertia=thrice)
             return
-        mass = inertial.mass
-        if mass < NEARLY_NOTHING:
-            mass = NEARLY_NOTHING
-            self.draft.lost.append(
-                f"that the link '{link.name}' has moments of inertia but no mass ({number(mass)} "
-                "kg stand for it)"
-            )
+        mass = max(inertial.mass, NEARLY_NOTHING)
         element = add(body, "inertial", pos=numbers(inertial.origin.xyz), mass=number(mass))
         moments, axes = principal(inertial)
         real = of_a_body(moments, moves=needed)
         if any(abs(a - b) > NOTHING * moments[2] for a, b in zip(real, moments, strict=True)):
-            self.draft.lost.append(
+            message = (
                 f"the principal moments of inertia {', '.join(f'{m:.3g}' for m in moments)} of the "
                 f"link '{link.name}', which MuJoCo takes only where all are positive and none is "
                 f"larger than the others' sum ({', '.join(f'{m:.3g}' for m in real)} stand for "
                 "them)"
             )
+            if inertial.mass > NEARLY_NOTHING:
+                self.draft.lost.append(message)
+            else:  # a rotor, which what carries it cannot lend moments across its axis
+                warn_at(f"not written: {message}", link.source, strict=False)
         xx, xy, xz, yy, yz, zz = inertial.inertia
         if real == moments and not (xy or xz or yz):
             _turn(element, inertial.origin.rotation)

@@ -79,7 +79,8 @@ def physical_inertias(description: Description) -> Description:
 
     Fixed links that MuJoCo would refuse are merged into their carriers. Links that turn about one
     direction get suitable moments about the others. Links on hinges are lent what they lack by
-    their carriers, the outermost links first, unless too little would remain to the carrier.
+    their carriers, the outermost links first, unless too little would remain to the carrier, which
+    may borrow in turn.
     """
     moved_by = {joint.child: joint for joint in description.joints}
     inertials = _joined(description, moved_by)
@@ -95,13 +96,10 @@ def physical_inertias(description: Description) -> Description:
         loan = _needed(inertial, joint) if joint.type in ("revolute", "continuous") else None
         if loan is None:
             continue
-        carrier, pose = _carrier(joint, moved_by, inertials)
-        if carrier is not None:
-            remainder = _without(inertials[carrier], loan, pose)
-            if remainder is None:
-                continue
-            inertials[carrier] = remainder
-        inertials[name] = _with(inertial, loan)
+        lenders = _lenders(joint, loan, moved_by, inertials)
+        if lenders is not None:
+            inertials |= lenders
+            inertials[name] = _with(inertial, loan)
     links = tuple(replace(link, inertial=inertials[link.name]) for link in description.links)
     return replace(description, links=links)
 
@@ -276,10 +274,35 @@ def _carrier(
         name, pose = above.parent, compose(above.origin, pose)
 
 
-def _without(carrier: Inertial | None, loan: _Loan, pose: Pose) -> Inertial | None:
-    """The carrier's inertia less the rod; None if MuJoCo would refuse the rest."""
-    if carrier is None or carrier.mass <= loan.mass:
+def _lenders(
+    joint: Joint,
+    loan: _Loan,
+    moved_by: Mapping[str, Joint],
+    inertials: Mapping[str, Inertial | None],
+) -> dict[str, Inertial] | None:
+    """The inertias of the links that lend the rod to a joint's child; None if these are too light.
+
+    A carrier that is left with too little borrows in turn along its own hinge, if that is parallel.
+    """
+    carrier, pose = _carrier(joint, moved_by, inertials)
+    if carrier is None:
+        return {}
+    whole = inertials[carrier]
+    if whole is None or whole.mass <= loan.mass:
         return None
+    rest = _without(whole, loan, pose)
+    if _is_accepted(rest) or not _is_accepted(whole):
+        return {carrier: rest}
+    above = moved_by.get(carrier)
+    more = _needed(rest, above) if above and above.type in ("revolute", "continuous") else None
+    if above is None or more is None:
+        return None
+    others = _lenders(above, more, moved_by, inertials)
+    return None if others is None else {carrier: _with(rest, more), **others}
+
+
+def _without(carrier: Inertial, loan: _Loan, pose: Pose) -> Inertial:
+    """The carrier's inertia less the rod."""
     turn = np.array(pose.rotation)
     direction = turn @ loan.axis
     point = turn @ loan.point + np.array(pose.xyz)
@@ -291,10 +314,7 @@ def _without(carrier: Inertial | None, loan: _Loan, pose: Pose) -> Inertial | No
         reduced = loan.mass * carrier.mass / remaining_mass  # about the new centre
         inertia -= reduced * (apart @ apart * np.eye(3) - np.outer(apart, apart))
         centre = centre - loan.mass / remaining_mass * apart
-    remainder = _inertial(carrier, remaining_mass, centre, inertia)
-    was, moments = principal(carrier)[0], principal(remainder)[0]
-    takes = of_a_body(moments, moves=True) == moments
-    return remainder if takes or of_a_body(was, moves=True) != was else None
+    return _inertial(carrier, remaining_mass, centre, inertia)
 
 
 def _in_link(inertial: Inertial) -> _Matrix:
