@@ -1,5 +1,6 @@
 """Exact rigid-body dynamics of robots as they are built, from their description files."""
 
+import warnings
 from functools import wraps
 from importlib import import_module
 from inspect import signature
@@ -12,7 +13,6 @@ from robomodel.errors import (
     ClosureError,
     DescriptionError,
     DescriptionWarning,
-    UnknownNameError,
     check_positional,
     no_model,
 )
@@ -20,16 +20,12 @@ from robomodel.identification import (
     base_parameters,
     calibrate,
     excitation,
-    filtered_regressor,
     identify,
-    momentum_regressor,
     parameters,
-    read_log,
     regressor,
     with_parameters,
 )
 from robomodel.interop.programs import compile
-from robomodel.kernels.function import Kernel
 from robomodel.loading import load
 from robomodel.messages import instead
 from robomodel.model import Model
@@ -39,15 +35,14 @@ from robomodel.writing import write_mjcf, write_sdf, write_urdf, write_usd
 
 if TYPE_CHECKING:
     from robomodel.control.inverse_kinematics import inverse_kinematics
-    from robomodel.cuda.rollout import rollout_kernel
     from robomodel.interop.c import write_c
     from robomodel.interop.casadi import to_casadi
     from robomodel.interop.javascript import write_js
-    from robomodel.motion.ground import Contact, Ground, contact_points
+    from robomodel.motion.ground import Ground, contact_points
     from robomodel.motion.rollout import rollout
     from robomodel.motion.simulate import simulate
     from robomodel.motion.simulation import Simulation
-    from robomodel.motion.trajectory import SimulationError, Trajectory
+    from robomodel.motion.trajectory import Trajectory
     from robomodel.reports.actuation.study import actuation
     from robomodel.reports.approximation import approximation_errors
     from robomodel.reports.comparison.study import compare
@@ -59,17 +54,13 @@ __version__ = "0.3.0"
 
 __all__ = [
     "ClosureError",
-    "Contact",
     "DescriptionError",
     "DescriptionWarning",
     "Ground",
-    "Kernel",
     "Model",
     "Rotor",
     "Simulation",
-    "SimulationError",
     "Trajectory",
-    "UnknownNameError",
     "actuation",
     "approximate_tree",
     "approximation_errors",
@@ -79,18 +70,14 @@ __all__ = [
     "compile",
     "contact_points",
     "excitation",
-    "filtered_regressor",
     "identify",
     "inverse_kinematics",
     "joint_range",
     "load",
-    "momentum_regressor",
     "parameters",
-    "read_log",
     "regressor",
     "robots",
     "rollout",
-    "rollout_kernel",
     "simulate",
     "to_casadi",
     "validate",
@@ -102,15 +89,38 @@ __all__ = [
     "write_urdf",
     "write_usd",
 ]
-__all__.extend(dynamics.__all__)
+
+MOVED = {
+    **dict.fromkeys(
+        (
+            "Accelerations",
+            "actuator_gains",
+            "center_of_mass_acceleration",
+            "center_of_mass_velocity",
+            "contact_aba_derivatives",
+            "copper_loss",
+            "reflected",
+            "rnea_hessian_product",
+            "saturate",
+        ),
+        "dynamics",
+    ),
+    **dict.fromkeys(("filtered_regressor", "momentum_regressor", "read_log"), "identification"),
+    "Contact": "motion",
+    "Kernel": "kernels",
+    "SimulationError": "motion",
+    "UnknownNameError": "errors",
+    "rollout_kernel": "cuda",
+}
+"""Names that were here until 0.3 and are one level down; here they warn for one release."""
+
+__all__.extend(name for name in dynamics.__all__ if name not in MOVED)
 
 _LATE = {
     **dict.fromkeys(
         (
-            "Contact",
             "Ground",
             "Simulation",
-            "SimulationError",
             "Trajectory",
             "contact_points",
             "rollout",
@@ -123,7 +133,6 @@ _LATE = {
     "compare": "reports.comparison.study",
     "validate": "reports.validation.study",
     "inverse_kinematics": "control",
-    "rollout_kernel": "cuda.rollout",
     "to_casadi": "interop.casadi",
     "write_c": "interop.c",
     "write_js": "interop.javascript",
@@ -156,6 +165,9 @@ def _takes_model(function: Any) -> Any:
 
 showing.register("robomodel.views.animation", "motion_in_notebooks", "animate_motion")
 
+for _name in dynamics.__all__:
+    if _name in MOVED:
+        del globals()[_name]
 for _name in __all__:
     if _name in globals():
         globals()[_name] = _takes_model(globals()[_name])
@@ -164,8 +176,16 @@ del _name
 
 def __getattr__(name: str) -> object:
     """Motions, reports, symbols, C and JavaScript, imported when they are first asked for."""
-    if name in ("views", "motion", "estimation", "instants"):
+    if name in ("views", "motion", "estimation", "instants", "cuda"):
         return import_module(f"{__name__}.{name}")
+    if name in MOVED:
+        home = f"{__name__}.{MOVED[name]}"
+        warnings.warn(
+            f"robomodel.{name} is {home}.{name} now; the old name goes with the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(import_module(home), name)
     if name == "trajectory":
         return import_module(f"{__name__}.trajectory")  # an old name: robomodel.moved
     if name not in _LATE:

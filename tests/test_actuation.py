@@ -179,9 +179,9 @@ def test_a_dc_motor() -> None:
     assert actuator.stall_torque == pytest.approx(4.8)
     assert actuator.no_load_speed == pytest.approx(240.0)
     assert actuator.effort_limit == pytest.approx(2.0)
-    np.testing.assert_allclose(rm.copper_loss(model, [[1.0], [2.0]]), [[50.0], [200.0]])
+    np.testing.assert_allclose(rm.dynamics.copper_loss(model, [[1.0], [2.0]]), [[50.0], [200.0]])
     plain = rm.load(robot(link("a"), joint("j", "base", "a", more=MOTOR)))
-    assert np.isnan(rm.copper_loss(plain, [1.0])).all()
+    assert np.isnan(rm.dynamics.copper_loss(plain, [1.0])).all()
 
 
 def test_a_simple_transmission_without_a_rotor_pushes_the_joint() -> None:
@@ -316,7 +316,7 @@ def test_polytopes_of_batches_of_speeds() -> None:
     assert np.isnan(rm.torque_limits(single, [0.0], [np.nan])).all()
     speeds = np.array([[[np.nan], [1.0]]])
     with np.errstate(invalid="ignore"):
-        results = rm.saturate(single, [0.0], speeds, [9.0])
+        results = rm.dynamics.saturate(single, [0.0], speeds, [9.0])
     for result in results:
         assert np.isnan(result).tolist() == [[[True], [False]]]
 
@@ -506,7 +506,7 @@ def test_reflected_inertia_is_what_rotors_add_to_the_mass_matrix(name: str) -> N
     model = rm.robots.load(name)
     rng = np.random.default_rng(5)
     q = np.array([model.random_configuration(rng) for _ in range(3)])
-    found = rm.reflected(model, q)
+    found = rm.dynamics.reflected(model, q)
     b = rm.actuator_map(model, q)
     grown = rm.load(
         rm.robots.path(name),
@@ -521,10 +521,10 @@ def test_reflected_inertia_is_what_rotors_add_to_the_mass_matrix(name: str) -> N
     added = rm.crba(grown, q) - rm.crba(model, q)
     np.testing.assert_allclose(added, np.einsum("bin,n,bjn->bij", b, more, b), atol=1e-10)
     diagonal = np.diagonal(added, axis1=1, axis2=2)
-    now = rm.reflected(grown, q).inertia
+    now = rm.dynamics.reflected(grown, q).inertia
     np.testing.assert_allclose((now - found.inertia).sum(axis=-1), diagonal, atol=1e-10)
     assert np.all(found.inertia >= 0.0)
-    for one, other in zip(found, rm.reflected(model, q, backend="numpy"), strict=True):
+    for one, other in zip(found, rm.dynamics.reflected(model, q, backend="numpy"), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-14)
 
 
@@ -540,7 +540,7 @@ def test_reflected_friction_and_damping() -> None:
               more=limited(7) + '<dynamics damping="0.4" friction="0.2"/>'),
     )  # fmt: skip
     model = rm.load(text)
-    found = rm.reflected(model, model.neutral())
+    found = rm.dynamics.reflected(model, model.neutral())
     geared, direct = (model.dof_names.index(name) for name in ("geared", "direct"))
     for values, first, second in zip(found, (0.01, 0.2, 0.3), (0.0, 0.4, 0.2), strict=True):
         assert values.shape == (model.nv, 2)
@@ -548,9 +548,9 @@ def test_reflected_friction_and_damping() -> None:
         assert values[direct, 1] == pytest.approx(second)
         assert np.count_nonzero(values[:geared]) == 0
     with pytest.raises(ValueError, match="q"):
-        rm.reflected(model, [0.0])
+        rm.dynamics.reflected(model, [0.0])
     bare = rm.load(four_bar())
-    assert rm.reflected(bare, bare.neutral()).friction.shape == (1, 0)
+    assert rm.dynamics.reflected(bare, bare.neutral()).friction.shape == (1, 0)
 
 
 def test_limits_of_a_batch_are_those_of_each_state() -> None:
@@ -735,7 +735,7 @@ def test_encoders_that_contradict_each_other_or_leave_freedoms_open() -> None:
         assert np.isnan(rm.from_actuators(bare, [])[0]).all()
     assert rm.actuator_positions(bare, bare.neutral()).shape == (0,)
     assert rm.actuator_velocities(bare, [bare.neutral()] * 2, [0.0]).shape == (2, 0)
-    assert rm.actuator_gains(bare, bare.neutral(), [], [])[0].shape == (1, 1)
+    assert rm.dynamics.actuator_gains(bare, bare.neutral(), [], [])[0].shape == (1, 1)
     ball = rm.load(robot(link("a"), joint("b", "base", "a", kind="spherical")))
     with pytest.warns(RuntimeWarning, match="freedom open"):
         rm.from_actuators(ball, [])
@@ -750,7 +750,7 @@ def test_gains_at_motors_are_those_of_the_coordinates() -> None:
     rng = np.random.default_rng(2)
     q = np.array([model.random_configuration(rng) for _ in range(3)])
     kp, kd = rng.uniform(1, 2, size=(2, 3, len(model.actuators)))
-    stiffness, damping = rm.actuator_gains(model, q, kp, kd, check=True)
+    stiffness, damping = rm.dynamics.actuator_gains(model, q, kp, kd, check=True)
     turn = 1e-6 * rng.normal(size=(3, model.nv))
     moved = rm.actuator_positions(model, model.integrate(q, turn)) - rm.actuator_positions(model, q)
     b = rm.actuator_map(model, q)
@@ -762,4 +762,4 @@ def test_gains_at_motors_are_those_of_the_coordinates() -> None:
     for k in (stiffness, damping):
         np.testing.assert_allclose(k, np.swapaxes(k, 1, 2))
     with pytest.raises(ValueError, match="kp"):
-        rm.actuator_gains(model, q, [1.0], kd)
+        rm.dynamics.actuator_gains(model, q, [1.0], kd)

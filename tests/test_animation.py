@@ -181,11 +181,13 @@ def test_forces_between_links_are_kept_and_drawn(tmp_path: Path) -> None:
         )
     )  # fmt: skip
 
-    def near(q: Any, v: Any) -> list[rm.Contact]:
+    def near(q: Any, v: Any) -> list[rm.motion.Contact]:
         gap = float(q[0]) - 0.01
         at = (0.0, 0.0, 0.01)
         return (
-            [rm.Contact("ball", at, (0, 0, 1), gap, other="plate", name="b")] if gap < 0.1 else []
+            [rm.motion.Contact("ball", at, (0, 0, 1), gap, other="plate", name="b")]
+            if gap < 0.1
+            else []
         )
 
     motion = rm.simulate(model, [0.2], duration=0.3, contacts=near)
@@ -228,7 +230,7 @@ def test_what_a_simulation_wrote_is_read_again(name: str, tmp_path: Path) -> Non
     onward = model.difference(motion.q[:-1], motion.q[1:])
     np.testing.assert_allclose(there, onward / 2, atol=1e-12)
     assert np.abs(model.residual(middle)).max() < 1e-12
-    log = rm.read_log(model, tmp_path / "motion.csv")
+    log = rm.identification.read_log(model, tmp_path / "motion.csv")
     np.testing.assert_array_equal(log.v, motion.v)
     np.testing.assert_array_equal(log.tau, motion.tau)
     assert log.unused == ("kinetic", "potential", "residual")

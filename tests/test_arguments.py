@@ -190,7 +190,7 @@ def test_unknown_names_are_wrong_arguments_and_missing_keys() -> None:
         lambda: rm.torque_polytope(model, q, ["crank_jint"]),
     )
     for call in calls:
-        with pytest.raises(rm.UnknownNameError, match="did you mean '") as caught:
+        with pytest.raises(rm.errors.UnknownNameError, match="did you mean '") as caught:
             call()
         assert isinstance(caught.value, ValueError)
         assert isinstance(caught.value, KeyError)
@@ -286,7 +286,7 @@ def test_attributes_that_fail_raise_their_own_errors(model: rm.Model) -> None:
     assert not hasattr(model, "__array__")
     assert not hasattr(rm, "__path")
     positions = pickle.loads(pickle.dumps(model.joint_positions(model.neutral())))
-    with pytest.raises(rm.UnknownNameError, match="no joint 'none'"):
+    with pytest.raises(rm.errors.UnknownNameError, match="no joint 'none'"):
         positions["none"]
 
 

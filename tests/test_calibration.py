@@ -195,9 +195,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_wrong_arguments() -> None:
     model = rm.robots.load("four_bar")
     _, y = moved(model, 5)
-    with pytest.raises(rm.UnknownNameError, match=r"joint2\.x"):
+    with pytest.raises(rm.errors.UnknownNameError, match=r"joint2\.x"):
         rm.calibrate(model, y, ["joint2.xx"])
-    with pytest.raises(rm.UnknownNameError, match="joint1"):
+    with pytest.raises(rm.errors.UnknownNameError, match="joint1"):
         rm.calibrate(model, y[:, :1], ["joint2.x"], sensors=["joint_1"])
     with pytest.raises(ValueError, match="more joints"):
         rm.calibrate(model, y[:, :1], ["joint2.x"], sensors=["joint1"])

@@ -133,7 +133,7 @@ def test_named_pairs_collide_tied_or_not() -> None:
 @pytest.mark.parametrize(
     ("collisions", "error", "text"),
     [
-        ([("a", "bb")], rm.UnknownNameError, "no link 'bb' in 'r'; did you mean 'b'"),
+        ([("a", "bb")], rm.errors.UnknownNameError, "no link 'bb' in 'r'; did you mean 'b'"),
         ([("a", "a")], ValueError, "fixed to each other"),
         ([("c", "pad")], ValueError, "fixed to each other"),
         ([("b", "wheel")], ValueError, "'wheel' has no collision shape that could touch 'b'"),

@@ -202,12 +202,12 @@ def test_contacts_that_a_function_gives() -> None:
     """A floor by a callable is the floor; a pair of links pushes both ways."""
     model = block()
 
-    def floor(q: Array, v: Array) -> list[rm.Contact]:
+    def floor(q: Array, v: Array) -> list[rm.motion.Contact]:
         pose = rm.frame_pose(model, q, "block")
         found = []
         for _, offset in BOTTOM:
             point = pose[:3, 3] + pose[:3, :3] @ offset
-            found.append(rm.Contact("block", point, (0, 0, 1), point[2], friction=0.5))
+            found.append(rm.motion.Contact("block", point, (0, 0, 1), point[2], friction=0.5))
         return found
 
     v = np.array([0, 0, 0, 1.0, 0.3, 0])
@@ -245,10 +245,12 @@ def test_two_bodies_collide_without_friction(restitution: float) -> None:
     heavy = INERTIAL.replace('mass value="1"', 'mass value="3"')
     model = rm.load(robot(link("a"), link("b", heavy), *slides))
 
-    def met(q: Array, v: Array) -> list[rm.Contact]:
+    def met(q: Array, v: Array) -> list[rm.motion.Contact]:
         gap = 0.8 + q[1] - q[0]
         at = (q[0] + 0.1, 0.0, 0.0)
-        return [rm.Contact("b", at, (1, 0, 0), gap, "a", friction=0.0, restitution=restitution)]
+        return [
+            rm.motion.Contact("b", at, (1, 0, 0), gap, "a", friction=0.0, restitution=restitution)
+        ]
 
     motion = rm.simulate(model, [0, 0], [1, 0], duration=1.5, step=1e-3, contacts=met)
     m_a, m_b = np.diag(rm.crba(model, [0, 0]))
@@ -433,12 +435,20 @@ def test_wrong_arguments() -> None:
         rm.simulate(model, q, duration=0.1, stops=True, stop_restitution=None)
     up, at = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
     for given, error, why in (
-        (None, TypeError, "list of robomodel.Contact, got None"),
+        (None, TypeError, "list of robomodel.motion.Contact, got None"),
         ([1], TypeError, "Contact pairs, got 1"),
-        ([rm.Contact("block", at, up, 0.0, friction=-1.0)], ValueError, "friction from 0"),
-        ([rm.Contact("block", at, up, 0.0, friction="x")], TypeError, "friction of a contact"),
-        ([rm.Contact("block", at, up, "x")], TypeError, "gap of a contact on 'block' must be"),
-        ([rm.Contact("block", at, up, math.nan)], ValueError, "point or the gap"),
+        ([rm.motion.Contact("block", at, up, 0.0, friction=-1.0)], ValueError, "friction from 0"),
+        (
+            [rm.motion.Contact("block", at, up, 0.0, friction="x")],
+            TypeError,
+            "friction of a contact",
+        ),
+        (
+            [rm.motion.Contact("block", at, up, "x")],
+            TypeError,
+            "gap of a contact on 'block' must be",
+        ),
+        ([rm.motion.Contact("block", at, up, math.nan)], ValueError, "point or the gap"),
     ):
         with pytest.raises(error, match=why):
             rm.simulate(model, q, duration=0.01, contacts=lambda q, v, given=given: given)

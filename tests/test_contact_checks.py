@@ -337,7 +337,7 @@ def test_random_robots_win_no_energy(seed: int) -> None:
     options = {"step": 5e-4, "ground": ground, "contacts": points}
     try:
         motion = rm.simulate(model, q, v, duration=0.1, **options)
-    except rm.SimulationError as error:
+    except rm.motion.SimulationError as error:
         motion = rm.simulate(model, q, v, duration=0.5 * error.time, **options)
     assert motion.contact_residual.max() <= 1e-10
     assert motion.residual.max() < 1e-10
@@ -483,7 +483,9 @@ def test_what_is_not_solved_ends_with_a_story(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Sweeps, "sweep", lambda _self, x, slips: (list(x), list(slips)))
     monkeypatch.setattr(Sweeps, "newton", lambda _self, x, *_more: list(x))
     model = block()
-    with pytest.raises(rm.SimulationError, match=r"solved for to 1 of the velocities") as told:
+    with pytest.raises(
+        rm.motion.SimulationError, match=r"solved for to 1 of the velocities"
+    ) as told:
         rm.simulate(
             model, at_rest(model, 0.4), duration=0.5, ground=rm.Ground(friction=0.7),
             contacts=BOTTOM,
@@ -539,8 +541,8 @@ def test_a_ball_rolls_on_at_its_speed(how: str) -> None:
     q, v = model.neutral(), np.array([0.0, 50.0, 0.0, 1.0, 0.0, 0.0])
     q[2] = 0.02
 
-    def touch(q: Array, v: Array) -> list[rm.Contact]:
-        return [rm.Contact("ball", (q[0], q[1], 0.0), (0.0, 0.0, 1.0), q[2] - 0.02)]
+    def touch(q: Array, v: Array) -> list[rm.motion.Contact]:
+        return [rm.motion.Contact("ball", (q[0], q[1], 0.0), (0.0, 0.0, 1.0), q[2] - 0.02)]
 
     options = {"collisions": True} if how == "box" else {"contacts": touch}
     kinetic = rm.energy(model, q, v)[0]

@@ -190,7 +190,7 @@ def test_derivatives_of_held_points(name: str, frames: tuple[str, ...]) -> None:
         a, forces = rm.contact_aba(model, q, v, tau, frames, unilateral=False)
         return np.concatenate([a, forces.ravel()])
 
-    slopes = rm.contact_aba_derivatives(model, q, v, tau, frames)
+    slopes = rm.dynamics.contact_aba_derivatives(model, q, v, tau, frames)
     h = 1e-6
     for at, move in enumerate(
         (
@@ -327,12 +327,12 @@ def test_wrong_arguments() -> None:
 def test_derivatives_without_contacts_or_without_joints() -> None:
     model = block()
     q, v = at_rest(model, 0.1), np.zeros(6)
-    none = rm.contact_aba_derivatives(model, [q, q], v, v, [])
+    none = rm.dynamics.contact_aba_derivatives(model, [q, q], v, v, [])
     for found, wanted in zip(none, rm.aba_derivatives(model, [q, q], v, v), strict=False):
         np.testing.assert_array_equal(found, wanted)
     assert [x.shape for x in none[3:]] == [(2, 0, 6)] * 3
     still = rm.load(robot())
-    shapes = [x.shape for x in rm.contact_aba_derivatives(still, [], [], [], ["base"])]
+    shapes = [x.shape for x in rm.dynamics.contact_aba_derivatives(still, [], [], [], ["base"])]
     assert shapes == [(0, 0)] * 3 + [(3, 0)] * 3
 
 

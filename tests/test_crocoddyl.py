@@ -189,7 +189,7 @@ def test_a_leg_with_a_linkage_reaches_its_goal() -> None:
         (lambda m: bridge.State("robot.urdf"), TypeError, "load it first"),
         (bridge.DifferentialActionModel, TypeError, "a robomodel.crocoddyl.State"),
         (lambda m: bridge.DifferentialActionModel(bridge.State(m), contacts=["fot"]),
-         rm.UnknownNameError, "did you mean 'foot'?"),
+         rm.errors.UnknownNameError, "did you mean 'foot'?"),
         (lambda m: bridge.DifferentialActionModel(
             bridge.State(m), tasks={PointTask("foot"): [np.nan] * 3}), ValueError, "not finite"),
         (lambda m: bridge.StateResidual(bridge.State(m), np.zeros(3), 2), ValueError,

@@ -244,7 +244,7 @@ def test_without_a_driver_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyP
 
 def test_targets_by_name() -> None:
     model = rm.robots.load("four_bar")
-    assert isinstance(rm.compile(model, "aba", target="cpu"), rm.Kernel)
+    assert isinstance(rm.compile(model, "aba", target="cpu"), rm.kernels.Kernel)
     with pytest.raises(ValueError, match="target 'tpu' is not known; 'cpu' and 'cuda' are"):
         rm.compile(model, "aba", target="tpu")
     with pytest.raises(ValueError, match="dtype 'float16'"):

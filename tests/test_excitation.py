@@ -96,7 +96,7 @@ def test_rotors_and_a_log(tmp_path: Path) -> None:
     is_sound(found)
     assert np.abs(model.joint_velocities(found.q, found.v)["ankle_rotor_joint"]).max() <= 28.6
     found.save(tmp_path / "motion.csv")
-    log = rm.read_log(model, tmp_path / "motion.csv")
+    log = rm.identification.read_log(model, tmp_path / "motion.csv")
     for own, read in ((found.q, log.q), (found.v, log.v), (found.a, log.a), (found.tau, log.tau)):
         np.testing.assert_array_equal(own, read)
     assert log.step == pytest.approx(found.t[1])

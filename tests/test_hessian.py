@@ -112,7 +112,7 @@ def test_exactly_what_casadi_differentiates(kind: str) -> None:
     rng = np.random.default_rng(3)
     numbers = rng.standard_normal((4, n))
     exact = np.array(casadi.Function("h", [q, v, a, w], [hessian])(*numbers))
-    qq, vv, qv, aq = rm.rnea_hessian_product(model, *numbers)
+    qq, vv, qv, aq = rm.dynamics.rnea_hessian_product(model, *numbers)
     zero = np.zeros((n, n))
     found = np.block([[qq, qv, aq.T], [qv.T, vv, zero], [aq, zero, zero]])
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-12 * np.abs(exact).max())
@@ -133,7 +133,7 @@ def test_along_q_it_is_that_of_integrate() -> None:
     h = 1e-2
     weights = (-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560)
     expected = sum(c * phi(n * h) for n, c in enumerate(weights, -4)) / h**2
-    qq = rm.rnea_hessian_product(model, q, v, a, w)[0]
+    qq = rm.dynamics.rnea_hessian_product(model, q, v, a, w)[0]
     assert delta @ qq @ delta == pytest.approx(expected, rel=1e-8)
 
 
@@ -145,26 +145,28 @@ def test_the_public_function() -> None:
     q = np.array([model.random_configuration(rng) for _ in range(3)])
     v, a = rng.standard_normal((2, 5, 1, model.nv))
     w, f_ext = rng.standard_normal(model.nv), {"crank": rng.standard_normal((3, 6))}
-    found = rm.rnea_hessian_product(model, q, v, a, w, f_ext=f_ext)
+    found = rm.dynamics.rnea_hessian_product(model, q, v, a, w, f_ext=f_ext)
     for x, y in zip(
         found,
-        rm.rnea_hessian_product(model, q, v, a, w, f_ext=f_ext, backend="numpy"),
+        rm.dynamics.rnea_hessian_product(model, q, v, a, w, f_ext=f_ext, backend="numpy"),
         strict=True,
     ):
         assert x.shape == (5, 3, model.nv, model.nv)
         np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-11 * np.abs(y).max())
     # linear in w
-    parts = [rm.rnea_hessian_product(model, q[0], v[0, 0], a[0, 0], e) for e in np.eye(model.nv)]
-    whole = rm.rnea_hessian_product(model, q[0], v[0, 0], a[0, 0], w)
+    parts = [
+        rm.dynamics.rnea_hessian_product(model, q[0], v[0, 0], a[0, 0], e) for e in np.eye(model.nv)
+    ]
+    whole = rm.dynamics.rnea_hessian_product(model, q[0], v[0, 0], a[0, 0], w)
     for k in range(4):
         summed = sum(x * part[k] for x, part in zip(w, parts, strict=True))
         np.testing.assert_allclose(whole[k], summed, atol=1e-11 * np.abs(summed).max())
     kernel = rm.compile(model, "rnea_hessian_product")
     np.testing.assert_array_equal(kernel(q[0], v[0, 0], a[0, 0], w)[1], whole[1])
     with pytest.raises(ValueError, match="w needs nv = 7 numbers"):
-        rm.rnea_hessian_product(model, q, v, a, w[:3])
+        rm.dynamics.rnea_hessian_product(model, q, v, a, w[:3])
     with pytest.raises(KeyError, match="no link 'crnk'"):
-        rm.rnea_hessian_product(model, q, v, a, w, f_ext={"crnk": np.zeros(6)})
+        rm.dynamics.rnea_hessian_product(model, q, v, a, w, f_ext={"crnk": np.zeros(6)})
     symbolic = rm.to_casadi(model, "rnea_hessian_product")(q[0], v[0, 0], a[0, 0], w)
     np.testing.assert_allclose(np.array(symbolic[1]), whole[1], rtol=1e-11, atol=1e-11)
 
@@ -172,7 +174,7 @@ def test_the_public_function() -> None:
 def test_nothing_moves() -> None:
     model = rm.load('<robot name="still"><link name="base"/></robot>')
     empty = np.zeros(0)
-    for matrix in rm.rnea_hessian_product(model, empty, empty, empty, empty):
+    for matrix in rm.dynamics.rnea_hessian_product(model, empty, empty, empty, empty):
         assert matrix.shape == (0, 0)
 
 

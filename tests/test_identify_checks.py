@@ -105,7 +105,7 @@ def test_columns_of_other_joints() -> None:
     with pytest.warns(RuntimeWarning, match="no parameters explain the forces"):
         rm.identify(LEG, table, free=["damping"])
     table["tau.hip_ry_link_jiont"] = table.pop(one)
-    (note,) = [x for x in rm.read_log(LEG, table).notes if "is not used" in x]
+    (note,) = [x for x in rm.identification.read_log(LEG, table).notes if "is not used" in x]
     assert note.endswith("did you mean 'tau.hip_ry_link_joint'?")
 
 
@@ -186,15 +186,19 @@ def test_gaps_in_forces_lose_only_themselves() -> None:
     missing[[0, 7, 8, 200, -1], 1] = True
     missing[100:300, 2] = True
     options = {"step": SECONDS / (COUNT - 1), "cutoff": 5.0}
-    rows, whole = rm.filtered_regressor(LEG, q, v, exact, **options)
-    gapped, force = rm.filtered_regressor(LEG, q, v, np.where(missing, np.nan, exact), **options)
+    rows, whole = rm.identification.filtered_regressor(LEG, q, v, exact, **options)
+    gapped, force = rm.identification.filtered_regressor(
+        LEG, q, v, np.where(missing, np.nan, exact), **options
+    )
     assert np.array_equal(np.isnan(force), missing)
     assert np.array_equal(gapped[:, 0], rows[:, 0])  # of a coordinate without gaps
     values = rm.parameters(LEG).values
     error, error_of_whole = gapped @ values - force, rows @ values - whole
     assert np.nanmax(np.abs(error)) < 1.5 * np.max(np.abs(error_of_whole))
     batch = np.stack([np.where(missing, np.nan, exact), exact])
-    _, forces = rm.filtered_regressor(LEG, np.stack([q, q]), np.stack([v, v]), batch, **options)
+    _, forces = rm.identification.filtered_regressor(
+        LEG, np.stack([q, q]), np.stack([v, v]), batch, **options
+    )
     assert np.array_equal(forces[0], force, equal_nan=True)
     assert np.array_equal(forces[1], whole)
     table = {name: x for name, x in full.items() if not name.startswith("a.")}
@@ -294,7 +298,7 @@ def test_delays_need_one_motion_at_even_times() -> None:
         rm.identify(PENDULUM, *arrays, delays=True)
     with pytest.raises(ValueError, match="a motion of 1 s or more"):
         rm.identify(PENDULUM, {n: x[:50] for n, x in table.items()}, delays=True)
-    with pytest.raises(rm.UnknownNameError, match="did you mean 'swing'"):
+    with pytest.raises(rm.errors.UnknownNameError, match="did you mean 'swing'"):
         rm.identify(PENDULUM, table, delays="swin")
 
 
@@ -315,7 +319,9 @@ def test_intervals_of_stribeck_friction_hold_the_truth() -> None:
     for peak, remarks in ((0.0, 0), (0.05, 1)):
         notes = rm.identify(PENDULUM, delayed(0.0, 0, peak), free=free).notes
         assert sum("stribeck=True" in note for note in notes) == remarks
-    with pytest.raises(rm.UnknownNameError, match="stribeck: no joint with one freedom 'no'"):
+    with pytest.raises(
+        rm.errors.UnknownNameError, match="stribeck: no joint with one freedom 'no'"
+    ):
         rm.identify(PENDULUM, swing(0.9), stribeck="no")
 
 

@@ -49,20 +49,20 @@ def in_csv(path: Path, table: dict[str, Array]) -> Path:
 @pytest.mark.slow
 def test_tables_and_files_are_alike(tmp_path: Path) -> None:
     table = columns(FIVE_BAR)
-    plain = rm.read_log(FIVE_BAR, table)
+    plain = rm.identification.read_log(FIVE_BAR, table)
     assert plain.step == pytest.approx(STEP)
     assert plain.encoders is None
     frame = pd.DataFrame({**table, "note": ["x"] * 40})
-    same(plain, rm.read_log(FIVE_BAR, frame))
-    assert rm.read_log(FIVE_BAR, frame).unused == ("note",)
-    same(plain, rm.read_log(FIVE_BAR, in_csv(tmp_path / "log.csv", table)))
+    same(plain, rm.identification.read_log(FIVE_BAR, frame))
+    assert rm.identification.read_log(FIVE_BAR, frame).unused == ("note",)
+    same(plain, rm.identification.read_log(FIVE_BAR, in_csv(tmp_path / "log.csv", table)))
     frame.to_parquet(tmp_path / "log.parquet")
-    same(plain, rm.read_log(FIVE_BAR, tmp_path / "log.parquet"))
+    same(plain, rm.identification.read_log(FIVE_BAR, tmp_path / "log.parquet"))
 
 
 def test_identify_takes_logs(tmp_path: Path) -> None:
     table = columns(LEG)
-    plain = rm.read_log(LEG, table)
+    plain = rm.identification.read_log(LEG, table)
     by_arrays = rm.identify(LEG, plain.q, plain.v, plain.a, plain.tau, free="mass")
     path = in_csv(tmp_path / "log.csv", table)
     for source in (path, str(path), table, pd.DataFrame(table), plain):
@@ -80,26 +80,30 @@ def test_velocities_from_positions(rotors: bool) -> None:
     table |= {f"q.{n}": place[n] + noise[:, i] for i, n in enumerate(names)}
     table |= {f"tau.{n}": noise[:, i] for i, n in enumerate(LEG.dof_names)}
     with pytest.raises(rm.DescriptionError, match=r"velocities are missing.*velocities=20"):
-        rm.read_log(LEG, table)
-    log = rm.read_log(LEG, table, velocities=25.0)
+        rm.identification.read_log(LEG, table)
+    log = rm.identification.read_log(LEG, table, velocities=25.0)
     assert log.encoders == (tuple(names) if rotors else None)
     exact = np.stack([rates[n] for n in names], axis=1)
     scale = np.abs(exact).max()
     assert np.abs(log.v - exact)[100:-100].max() < 1e-4 * scale
-    coarse = rm.read_log(LEG, {n: x[::10] for n, x in table.items()}, velocities=20.0)
+    coarse = rm.identification.read_log(
+        LEG, {n: x[::10] for n, x in table.items()}, velocities=20.0
+    )
     assert np.abs(coarse.v - exact[::10])[10:-10].max() < 5e-3 * scale
     for wrong in (0.0, -5.0, np.nan, 250.0):
         with pytest.raises(ValueError, match="velocities is a frequency between 0 and 250 Hz"):
-            rm.read_log(LEG, table, velocities=wrong)
+            rm.identification.read_log(LEG, table, velocities=wrong)
     with pytest.raises(ValueError, match="need more than"):
-        rm.read_log(LEG, {n: x[:10] for n, x in table.items()}, velocities=25.0)
+        rm.identification.read_log(LEG, {n: x[:10] for n, x in table.items()}, velocities=25.0)
     with pytest.raises(ValueError, match="even times"):
-        rm.read_log(LEG, {n: x for n, x in table.items() if n != "time"}, velocities=25.0)
+        rm.identification.read_log(
+            LEG, {n: x for n, x in table.items() if n != "time"}, velocities=25.0
+        )
 
 
 def test_encoders_and_forces_of_rotors() -> None:
     table = columns(LEG)
-    plain = rm.read_log(LEG, table)
+    plain = rm.identification.read_log(LEG, table)
     g = LEG.constraint_jacobian(plain.q)
     rotors = [name for name in LEG.joint_names if "rotor" in name]
     rows = [LEG.joint_names.index(name) for name in rotors]
@@ -113,7 +117,7 @@ def test_encoders_and_forces_of_rotors() -> None:
             f"a.{name}": (g[:, row] * plain.a).sum(1),
             f"tau.{name}": force[:, i],
         }
-    log = rm.read_log(LEG, at_motors)
+    log = rm.identification.read_log(LEG, at_motors)
     assert log.encoders == tuple(rotors)
     assert np.allclose(log.tau, plain.tau, rtol=1e-10, atol=1e-12)
     fit = rm.identify(LEG, log, free="mass")
@@ -123,7 +127,7 @@ def test_encoders_and_forces_of_rotors() -> None:
     again = rm.identify(LEG, {**kept, **currents}, constants=1.0, free="mass")
     assert np.allclose(again.values, fit.values, atol=1e-9)
     only = dict(list(currents.items())[:1])  # the others are not known: the knee's forces neither
-    part = rm.read_log(LEG, {**kept, **only})
+    part = rm.identification.read_log(LEG, {**kept, **only})
     fit = rm.identify(LEG, part, constants=1.0, free="mass")
     assert np.isfinite(fit.residual).tolist() == [True, False, False]
 
@@ -132,14 +136,14 @@ def test_wrenches() -> None:
     table = columns(LEG)
     ends = ("mx", "my", "mz", "fx", "fy", "fz")
     felt = {f"wrench.ankle_link.{e}": np.full(40, float(i)) for i, e in enumerate(ends)}
-    log = rm.read_log(LEG, {**table, **felt})
+    log = rm.identification.read_log(LEG, {**table, **felt})
     assert np.array_equal(log.f_ext["ankle_link"], np.tile(np.arange(6.0), (40, 1)))
     assert log.unused == ()
     del felt["wrench.ankle_link.fz"]
     with pytest.raises(rm.DescriptionError, match=r"missing: 'wrench.ankle_link.fz'"):
-        rm.read_log(LEG, {**table, **felt})
+        rm.identification.read_log(LEG, {**table, **felt})
     with pytest.raises(rm.DescriptionError, match=r"wrench.foot: .*no link 'foot'"):
-        rm.read_log(LEG, {**table, "wrench.foot.mx": np.zeros(40)} | {
+        rm.identification.read_log(LEG, {**table, "wrench.foot.mx": np.zeros(40)} | {
             f"wrench.foot.{e}": np.zeros(40) for e in ends
         })  # fmt: skip
 
@@ -187,9 +191,9 @@ def test_bags(tmp_path: Path) -> None:
     table = columns(LEG)
     folder = bag(tmp_path / "bag", table, LEG.dof_names, ["/joint_states"])
     (file,) = folder.glob("*.mcap")
-    expected = rm.read_log(LEG, {n: x for n, x in table.items() if n[:2] != "a."})
+    expected = rm.identification.read_log(LEG, {n: x for n, x in table.items() if n[:2] != "a."})
     for path in (folder, file):
-        log = rm.read_log(LEG, path)
+        log = rm.identification.read_log(LEG, path)
         assert log.a is None
         for name in ("q", "v", "tau"):
             assert np.allclose(getattr(log, name), getattr(expected, name), atol=1e-6)
@@ -197,16 +201,16 @@ def test_bags(tmp_path: Path) -> None:
         assert np.allclose(log.f_ext["ankle_link"], [4.0, 5.0, 6.0, 1.0, 2.0, 3.0])
     two = bag(tmp_path / "two", table, LEG.dof_names, ["/a", "/b"])
     with pytest.raises(rm.DescriptionError, match="several topics of joints: '/a', '/b'"):
-        rm.read_log(LEG, two)
-    log = rm.read_log(LEG, two, topic="/b")
+        rm.identification.read_log(LEG, two)
+    log = rm.identification.read_log(LEG, two, topic="/b")
     assert log.unused == ("/a",)
     with pytest.raises(rm.DescriptionError, match="no topic of joints '/c'"):
-        rm.read_log(LEG, two, topic="/c")
+        rm.identification.read_log(LEG, two, topic="/c")
     (tmp_path / "bad.mcap").write_bytes(b"no bag")
     with pytest.raises(rm.DescriptionError, match=r"bad.mcap: no bag"):
-        rm.read_log(LEG, tmp_path / "bad.mcap")
+        rm.identification.read_log(LEG, tmp_path / "bad.mcap")
     with pytest.raises(FileNotFoundError):
-        rm.read_log(LEG, tmp_path / "none.mcap")
+        rm.identification.read_log(LEG, tmp_path / "none.mcap")
 
 
 def test_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,9 +225,9 @@ def test_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         changed = {n: x for n, x in {**table, **change}.items() if x is not None}
         with pytest.raises(rm.DescriptionError, match=message):
-            rm.read_log(LEG, changed)
+            rm.identification.read_log(LEG, changed)
     with pytest.raises(TypeError, match="not int"):
-        rm.read_log(LEG, 3)
+        rm.identification.read_log(LEG, 3)
     with pytest.raises(ValueError, match="a log, in the place of q, comes alone"):
         rm.identify(LEG, table, tau=np.zeros((40, 3)))
     timeless = {n: x for n, x in table.items() if n != "time" and n[:2] != "a."}
@@ -231,12 +235,12 @@ def test_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rm.identify(LEG, timeless)
     (tmp_path / "bad.parquet").write_bytes(b"no parquet")
     with pytest.raises(rm.DescriptionError, match=r"bad.parquet: no Parquet file"):
-        rm.read_log(LEG, tmp_path / "bad.parquet")
+        rm.identification.read_log(LEG, tmp_path / "bad.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "rosbags.highlevel", None)
     for name in ("log.parquet", "log.mcap"):
         with pytest.raises(ImportError, match=r"pip install .*(pyarrow|rosbags)"):
-            rm.read_log(LEG, tmp_path / name)
+            rm.identification.read_log(LEG, tmp_path / name)
 
 
 @pytest.mark.slow

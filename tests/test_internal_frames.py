@@ -75,7 +75,7 @@ def results(model: rm.Model, q: Array) -> dict[str, Any]:
         "momentum": rm.centroidal_momentum(model, q, v, **on),
         "parameters": rm.parameters(model).values,
         "regressor": rm.regressor(model, q, v, a, **on),
-        "momentum_regressor": rm.momentum_regressor(model, q, v, **on),
+        "momentum_regressor": rm.identification.momentum_regressor(model, q, v, **on),
         "derivatives": rm.aba_derivatives(model, q, v, a, **on),
         "integrate": model.integrate(q, 0.1 * v),
         "residual": model.residual(q),

@@ -160,7 +160,7 @@ def test_costs_are_those_of_an_independent_programme() -> None:
         wanted.append(cost * (gain * error - 2 * np.sqrt(gain) * jacobian @ v - bias))
 
     jacobian = rm.center_of_mass_jacobian(model, q)
-    bias = rm.center_of_mass_acceleration(model, q, v, still)
+    bias = rm.dynamics.center_of_mass_acceleration(model, q, v, still)
     add(np.array([1.0, 2, 3]), jacobian, center - rm.center_of_mass(model, q), 100.0, bias)
     jacobian = rm.jacobian(model, q, "FR_foot_contact", reference=ALIGNED)[3:]
     bias = rm.frame_bias(model, q, v, "FR_foot_contact", reference=ALIGNED)[3:]
@@ -448,9 +448,10 @@ def test_contradictions_are_named_and_batches_go_on() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda m: InverseDynamics(m, FrameTask("Floating Bas")), rm.UnknownNameError,
+        (lambda m: InverseDynamics(m, FrameTask("Floating Bas")), rm.errors.UnknownNameError,
          "did you mean 'Floating Base'?"),
-        (lambda m: InverseDynamics(m, PostureTask(), contacts=["FR_foot"]), rm.UnknownNameError,
+        (lambda m: InverseDynamics(m, PostureTask(), contacts=["FR_foot"]),
+         rm.errors.UnknownNameError,
          "did you mean"),
         (lambda m: InverseDynamics(m, PostureTask(), contacts=FEET, friction=-1.0), ValueError,
          "friction is a number from 0 on"),

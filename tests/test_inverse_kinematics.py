@@ -263,7 +263,7 @@ def test_dependent_joints_and_rotors_keep_their_accelerations() -> None:
         np.testing.assert_allclose(one, after[0], rtol=0, atol=1e-9)
         with pytest.raises(ValueError, match="need v=, the velocity before"):
             ik(q, dt, {"posture": q})
-        with pytest.raises(rm.UnknownNameError, match=f"did you mean '{joint}'"):
+        with pytest.raises(rm.errors.UnknownNameError, match=f"did you mean '{joint}'"):
             InverseKinematics(model, PostureTask(), limits=AccelerationLimit(1.0, joint[:-1]))
     crank = rm.load(rm.robots.path("crank_rocker"), independent=["rocker_joint"])
     ik = InverseKinematics(
@@ -531,11 +531,11 @@ X = np.eye(4)
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda m: InverseKinematics(m, FrameTask("HR_fot_contact")), rm.UnknownNameError,
+        (lambda m: InverseKinematics(m, FrameTask("HR_fot_contact")), rm.errors.UnknownNameError,
          "did you mean 'HR_foot_contact'?"),
-        (lambda m: InverseKinematics(m, JointTask("HR_kne_link_joint")), rm.UnknownNameError,
+        (lambda m: InverseKinematics(m, JointTask("HR_kne_link_joint")), rm.errors.UnknownNameError,
          "did you mean 'HR_knee_link_joint'?"),
-        (lambda m: InverseKinematics(m, ActuatorTask("nothing")), rm.UnknownNameError,
+        (lambda m: InverseKinematics(m, ActuatorTask("nothing")), rm.errors.UnknownNameError,
          "actuator 'nothing' of 'mini_cheetah' is not known"),
         (lambda m: InverseKinematics(m, JointTask("Floating Base_joint")), ValueError,
          "has 6 freedoms"),
@@ -553,7 +553,7 @@ X = np.eye(4)
         (lambda m: HalfSpace("a", (0, 0, 0)), ValueError, "not all zero"),
         (lambda m: rm.inverse_kinematics(m, {"Floating Base": np.eye(3)[0][:2]}), ValueError,
          "is a pose (..., 4, 4), a point (..., 3)"),
-        (lambda m: rm.inverse_kinematics(m, {"Floatin Base": X}), rm.UnknownNameError,
+        (lambda m: rm.inverse_kinematics(m, {"Floatin Base": X}), rm.errors.UnknownNameError,
          "did you mean 'Floating Base'?"),
         (lambda m: rm.inverse_kinematics(m, X), TypeError, "targets maps frames"),
         (lambda m: rm.inverse_kinematics(m, {"Floating Base": X}, guess=[0.0]), ValueError,
@@ -580,8 +580,20 @@ def test_no_targets_are_refused() -> None:
         (slice(None), 0.1, {"Floating Base": np.diag([1, 1, -1, 1])}, ValueError, "is no pose"),
         (slice(None), 0.1, {"Floating Base": X[:3]}, ValueError, "(..., 4, 4), got (3, 4)"),
         (slice(None), 0.1, {}, ValueError, "no target of task 'Floating Base'"),
-        (slice(None), 0.1, {"floating Base": X}, rm.UnknownNameError, "no task 'floating Base'; "),
-        (slice(None), 0.1, {"Floating Base": X, "foot": X}, rm.UnknownNameError, "no task 'foot'"),
+        (
+            slice(None),
+            0.1,
+            {"floating Base": X},
+            rm.errors.UnknownNameError,
+            "no task 'floating Base'; ",
+        ),
+        (
+            slice(None),
+            0.1,
+            {"Floating Base": X, "foot": X},
+            rm.errors.UnknownNameError,
+            "no task 'foot'",
+        ),
         (slice(None), 0.1, X, TypeError, "targets maps tasks"),
         (slice(None), -0.1, {"Floating Base": X}, ValueError, "dt is a positive number"),
         (slice(1, None), 0.1, {"Floating Base": X}, ValueError, "q needs nq = 19"),

@@ -242,7 +242,7 @@ def test_parameters_are_a_last_argument(name: str, names: list[str], tmp_path: P
 
 def test_parameters_that_are_none(tmp_path: Path) -> None:
     model = rm.robots.load("crank_rocker")
-    with pytest.raises(rm.UnknownNameError, match=r"did you mean 'coupler.mass'"):
+    with pytest.raises(rm.errors.UnknownNameError, match=r"did you mean 'coupler.mass'"):
         rm.write_js(model, tmp_path / "r.js", parameters=["coupler.mas"])
     with pytest.raises(ValueError, match="names one twice"):
         rm.write_js(model, tmp_path / "r.js", parameters=["coupler.mass", "coupler.mass"])

@@ -111,7 +111,7 @@ def test_second_derivatives_with_a_loop_are_the_kernels() -> None:
     q, *others = states(model, 4, 1, 1, 1)
     f = robomodel.jax.function(model, "rnea_hessian_product")
     for found, expected in zip(
-        f(q, *others), rm.rnea_hessian_product(model, q, *others), strict=True
+        f(q, *others), rm.dynamics.rnea_hessian_product(model, q, *others), strict=True
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11)
 
@@ -216,7 +216,9 @@ def test_hessians_are_the_algorithms() -> None:
     q, v, a = (x[0] for x in states(model, 1))
     f = robomodel.jax.function(model, "rnea")
     by_v = jax.hessian(lambda v: f(q, v, a)[0])(v)
-    np.testing.assert_allclose(by_v, rm.rnea_hessian_product(model, q, v, a, [1.0])[1], rtol=1e-11)
+    np.testing.assert_allclose(
+        by_v, rm.dynamics.rnea_hessian_product(model, q, v, a, [1.0])[1], rtol=1e-11
+    )
 
 
 @pytest.mark.slow

@@ -322,7 +322,7 @@ def test_threads_that_a_fork_left_behind_are_not_waited_for() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-def _with_threads(kernel: rm.Kernel, *arrays: np.ndarray) -> np.ndarray:
+def _with_threads(kernel: rm.kernels.Kernel, *arrays: np.ndarray) -> np.ndarray:
     return kernel(*arrays, threads=2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import io
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from texts import four_bar, joint, link, robot
 
 import robomodel as rm
+from robomodel.moved import MODULES
 
 ARM = robot(
     link("upper"),
@@ -199,3 +201,23 @@ def test_robots_of_robot_descriptions_by_name(
     assert rm.load("arm_description").nv == 1
     for name in [each for each in sys.modules if each.startswith("robot_descriptions")]:
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_names_that_moved_warn_and_are_those_of_their_new_places() -> None:
+    for name, home in rm.MOVED.items():
+        assert name not in rm.__all__
+        with pytest.warns(DeprecationWarning, match=rf"robomodel\.{home}\.{name} now"):
+            assert getattr(rm, name) is getattr(importlib.import_module(f"robomodel.{home}"), name)
+
+
+@pytest.mark.parametrize(("name", "homes"), MODULES.items())
+def test_modules_that_moved_are_imported_by_their_old_names(
+    name: str, homes: tuple[str, ...]
+) -> None:
+    sys.modules.pop(name, None)
+    with pytest.warns(DeprecationWarning, match="the old name goes"):
+        old = importlib.import_module(name)
+    for home in homes:
+        new = importlib.import_module(home)
+        for public in getattr(new, "__all__", ()):
+            assert getattr(old, public) is getattr(new, public)

@@ -684,7 +684,7 @@ def test_sites_and_cameras_are_frames_by_name() -> None:
     assert model.frame("torso").body == 0
     assert model.frame("torso_2").body == model.frame("foot").body
     assert rm.jacobian(model, q[0], "foot").shape == (6, model.nv)
-    with pytest.raises(rm.UnknownNameError, match="did you mean 'foot'"):
+    with pytest.raises(rm.errors.UnknownNameError, match="did you mean 'foot'"):
         rm.frame_pose(model, q[0], "fot")
 
 

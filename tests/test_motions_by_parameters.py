@@ -161,7 +161,7 @@ def test_one_motion_by_parameters() -> None:
     motion = rm.simulate(model, q, duration=0.05, step=0.01, parameters=given)
     want = rm.simulate(rm.with_parameters(model, given), q, duration=0.05, step=0.01)
     np.testing.assert_array_equal(motion.q, want.q)
-    with pytest.raises(rm.UnknownNameError, match=r"link2\.mass"):
+    with pytest.raises(rm.errors.UnknownNameError, match=r"link2\.mass"):
         rm.simulate(model, q, duration=0.1, parameters={"link2.mas": 1.0})
 
 
@@ -185,7 +185,7 @@ def test_refusals() -> None:
     def run(parameters: Any) -> None:
         rm.rollout(model, q, v, tau, 1e-3, parameters=parameters)
 
-    with pytest.raises(rm.UnknownNameError, match=r"link2\.mass"):
+    with pytest.raises(rm.errors.UnknownNameError, match=r"link2\.mass"):
         run({"link2.mas": 1.0})
     with pytest.raises(ValueError, match=r"do not broadcast.*parameters"):
         run({"link2.mass": np.ones(2)})

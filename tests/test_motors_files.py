@@ -134,7 +134,7 @@ def test_shafts_before_their_gears() -> None:
     (motor,) = model.actuators
     assert (motor.joint, motor.effort_limit) == ("j_rotor", 4.0)
     assert rm.torque_limits(model, model.neutral(), **NUMPY)[1] == pytest.approx(8.0)
-    felt = rm.reflected(model, model.neutral(), **NUMPY)
+    felt = rm.dynamics.reflected(model, model.neutral(), **NUMPY)
     wanted = [36 * 3.0002, 36 * 2.0, 6 * 5.0]
     np.testing.assert_allclose([each[0, 0] for each in felt], wanted, rtol=1e-12)
 
@@ -164,7 +164,7 @@ def test_dc_motors_are_mujocos() -> None:
     for speed in (0.0, 3.0, 20.0):
         _, upper = rm.torque_limits(model, model.neutral(), [speed, 0.0], **NUMPY)
         assert upper[0] == pytest.approx(most(text, (speed, 0.0))[0, 0])
-    heat = rm.copper_loss(model, [0.4])  # N m at the shaft: 4 A
+    heat = rm.dynamics.copper_loss(model, [0.4])  # N m at the shaft: 4 A
     assert heat[0] == pytest.approx(2.0 * 4.0**2)
 
 

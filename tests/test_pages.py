@@ -202,7 +202,7 @@ console.log(JSON.stringify([numbers, found, [...more[0]], more.length]));
         page(model, compare=rm.robots.load("four_bar"))
     with pytest.raises(ValueError, match="no range"):
         page(model, vary={"coupler.mass": (2.0, 1.0)})
-    with pytest.raises(rm.UnknownNameError, match=r"did you mean 'coupler.mass'"):
+    with pytest.raises(rm.errors.UnknownNameError, match=r"did you mean 'coupler.mass'"):
         page(model, vary={"coupler.mas": (2.0, 1.0)})
 
 
@@ -318,9 +318,9 @@ def test_what_a_page_refuses() -> None:
         page(model, q=[0.5, 0.1])
     with pytest.raises(ValueError, match="nothing that moves"):
         page(rm.load('<robot name="r"><link name="a"/></robot>'))
-    with pytest.raises(rm.UnknownNameError, match="did you mean 'joint1'"):
+    with pytest.raises(rm.errors.UnknownNameError, match="did you mean 'joint1'"):
         page(model, joint="joint11")
-    with pytest.raises(rm.UnknownNameError, match="no link 'foot'"):
+    with pytest.raises(rm.errors.UnknownNameError, match="no link 'foot'"):
         page(model, loads="foot")
     hostile = robot(link("a&lt;/script>", INERTIAL), joint("j", "base", "a&lt;/script>"))
     assert page(rm.load(hostile)).count("</script>") == 1

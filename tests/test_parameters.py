@@ -53,7 +53,7 @@ def check(model: rm.Model, q: Array, v: Array, a: Array, *, compiled: bool = Tru
     y = rm.regressor(model, q, v, a, **numpy)
     expected = rm.rnea(model, q, v, a, **numpy) + lost
     close(y @ p.values, expected, 1e-12)
-    momentum, rest = rm.momentum_regressor(model, q, v, **numpy)
+    momentum, rest = rm.identification.momentum_regressor(model, q, v, **numpy)
     mass = rm.crba(model, q, **numpy)
     close(momentum @ p.values, np.einsum("...ij,...j->...i", mass, v), 1e-12)
     c = rm.coriolis(model, q, v, **numpy)
@@ -64,7 +64,7 @@ def check(model: rm.Model, q: Array, v: Array, a: Array, *, compiled: bool = Tru
         return
     close(rm.regressor(model, q, v, a), y, 1e-12)
     for found, known in zip(
-        rm.momentum_regressor(model, q, v),
+        rm.identification.momentum_regressor(model, q, v),
         (momentum, rest),
         strict=True,
     ):
@@ -224,14 +224,14 @@ def test_without_accelerations(name: str) -> None:
     p = rm.parameters(model)
     step = 2.5e-3
     q, v, tau = motion(model, 401, step)
-    y, torque = rm.filtered_regressor(model, q, v, tau, step, cutoff=5.0)
+    y, torque = rm.identification.filtered_regressor(model, q, v, tau, step, cutoff=5.0)
     assert y.shape == (401, model.nv, len(p.names))
     close(y @ p.values, torque, 1e-4)
     assert not torque[0].any() or np.abs(torque[0]).max() < 1e-12
     phi = np.sin(np.pi * np.arange(401) / 400) ** 4
     rate = 4 * np.pi * np.sin(np.pi * np.arange(401) / 400) ** 3
     rate *= np.cos(np.pi * np.arange(401) / 400)
-    momentum, rest = rm.momentum_regressor(model, q, v)
+    momentum, rest = rm.identification.momentum_regressor(model, q, v)
     left = np.einsum("t,ti->i", phi, tau)
     right = np.einsum("t,tip,p->i", phi, rest, p.values)
     right -= np.einsum("t,tip,p->i", rate, momentum, p.values)
@@ -332,13 +332,13 @@ def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="a needs nv = 1"):
         rm.regressor(model, q, v, [1.0, 2.0])
     with pytest.raises(ValueError, match="must be positive"):
-        rm.filtered_regressor(model, [q], [v], [v], 0.0, cutoff=1.0)
+        rm.identification.filtered_regressor(model, [q], [v], [v], 0.0, cutoff=1.0)
     for at, tau in ((q, v), ([q, q], [v]), ([q, q], v), (np.zeros((0, 3)), np.zeros((0, 1)))):
         with pytest.raises(ValueError, match="axis of time"):
-            rm.filtered_regressor(model, at, v, tau, 0.1, cutoff=1.0)
+            rm.identification.filtered_regressor(model, at, v, tau, 0.1, cutoff=1.0)
     for step in (None, "1", np.nan, np.inf, [0.1]):
         with pytest.raises(ValueError, match=r"^step "):
-            rm.filtered_regressor(model, [q], [v], [v], step, cutoff=1.0)
+            rm.identification.filtered_regressor(model, [q], [v], [v], step, cutoff=1.0)
     with pytest.raises(ValueError, match="read-only"):
         p.values[0] = 1.0
 

@@ -532,7 +532,7 @@ def test_the_spring_of_a_loops_joint() -> None:
 def test_wrong_parameters_are_refused() -> None:
     model = rm.robots.load("four_bar")
     q, v = model.neutral(), np.zeros(model.nv)
-    with pytest.raises(rm.UnknownNameError, match=r"link2\.mass"):
+    with pytest.raises(rm.errors.UnknownNameError, match=r"link2\.mass"):
         rm.aba(model, q, v, v, parameters={"link2.mas": 1.0})
     with pytest.raises(ValueError, match="do not broadcast"):
         rm.aba(model, q, v, v, parameters={"link2.mass": np.ones(2), "link3.mass": np.ones(3)})

@@ -178,7 +178,7 @@ def test_derivatives(knee, state):
     np.testing.assert_allclose(da_dq, -inverse @ by_q, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(da_dv, -inverse @ by_v, rtol=1e-8, atol=1e-8)
     w = np.linspace(-1, 1, knee.nv)
-    qq, _, qv, aq = rm.rnea_hessian_product(knee, q, v, a, w)
+    qq, _, qv, aq = rm.dynamics.rnea_hessian_product(knee, q, v, a, w)
     slopes = along(knee, lambda x: [w @ m for m in rm.rnea_derivatives(knee, x, v, a)], q)
     joints = slice(9, 11)  # motions that commute
     np.testing.assert_allclose(qq[joints, joints], slopes[0][joints, joints], atol=1e-6)

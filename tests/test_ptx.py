@@ -138,7 +138,7 @@ def motions(model: rm.Model, count: int, times: int, dtype: str) -> list[np.ndar
 )
 def test_rollouts_are_those_of_the_processor(robot: str, method: str, dtype: str) -> None:
     model = rm.robots.load(robot)
-    kernel = rm.rollout_kernel(model, method, dtype=dtype)
+    kernel = rm.cuda.rollout_kernel(model, method, dtype=dtype)
     q, v, tau = motions(model, 3, 6, dtype)
     result = np.full((4, 7, kernel.sizes[-1]), 7.0, dtype)
     pointers = [x.ctypes.data for x in (q, v, tau, result)]
@@ -157,7 +157,7 @@ def test_rollouts_are_those_of_the_processor(robot: str, method: str, dtype: str
 @pytest.mark.slow
 def test_rollouts_are_called_with_an_axis_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     model = rm.robots.load("four_bar")
-    kernel = rm.rollout_kernel(model, "semi_implicit_euler")
+    kernel = rm.cuda.rollout_kernel(model, "semi_implicit_euler")
     card = Card(kernel.ptx)
     monkeypatch.setattr(launch, "driver", lambda: launch.Driver(card))
     q, v, tau = motions(model, 4, 5, "float64")
@@ -181,9 +181,9 @@ def test_rollouts_are_called_with_an_axis_of_time(monkeypatch: pytest.MonkeyPatc
             kernel(*wrong)
     assert pickle.loads(pickle.dumps(kernel)).ptx == kernel.ptx
     with pytest.raises(ValueError, match="'time_stepping' cannot be had on cards"):
-        rm.rollout_kernel(model, "time_stepping")
+        rm.cuda.rollout_kernel(model, "time_stepping")
     with pytest.raises(ValueError, match="at least one"):
-        rm.rollout_kernel(model, closing=0)
+        rm.cuda.rollout_kernel(model, closing=0)
 
 
 # ---- PTX -----------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def test_blocks_and_their_memory(dtype: str) -> None:
     text = ptx.in_slices("f", [500, 500], dtype, together)
     assert ptx.gathered(dtype) % 2 == 1  # so that rows begin in different banks
     assert 0.9 * ptx.STAGED < Module(text).shared <= ptx.STAGED
-    kernel = rm.rollout_kernel(rm.robots.load("four_bar"), "semi_implicit_euler", dtype=dtype)
+    kernel = rm.cuda.rollout_kernel(rm.robots.load("four_bar"), "semi_implicit_euler", dtype=dtype)
     assert [ptx.grid_blocks(kernel.ptx, n) for n in (0, 1, 32, 33)] == [0, 1, 1, 2]
 
 
@@ -261,7 +261,7 @@ def test_nvidias_assembler_takes_it(
 ) -> None:
     model = rm.robots.load(robot)
     if algorithm == "rollout":
-        kernel = rm.rollout_kernel(model, "semi_implicit_euler", dtype=dtype)
+        kernel = rm.cuda.rollout_kernel(model, "semi_implicit_euler", dtype=dtype)
     else:
         kernel = rm.compile(model, algorithm, dtype=dtype, target="cuda")
     registers, spills = assembled(kernel, tmp_path)

@@ -185,9 +185,9 @@ def test_projections_of_pinocchio(name: str) -> None:
     share = sum(each.mass for each in oracle.model.inertias[1:]) / model.mass
     assert abs(share - 1.0) < 1e-12
     close(rm.center_of_mass(model, q), total, 1e-11, least=1.0)
-    close(rm.center_of_mass_velocity(model, q, v), data.vcom[0], 1e-11, least=1.0)
+    close(rm.dynamics.center_of_mass_velocity(model, q, v), data.vcom[0], 1e-11, least=1.0)
     close(rm.center_of_mass_jacobian(model, q) @ v, data.vcom[0], 1e-11, least=1.0)
-    close(rm.center_of_mass_acceleration(model, q, v, a), data.acom[0], 1e-11, least=1.0)
+    close(rm.dynamics.center_of_mass_acceleration(model, q, v, a), data.acom[0], 1e-11, least=1.0)
 
 
 FUNCTIONS = {
@@ -232,8 +232,8 @@ def test_frames_accelerate_as_differences_say() -> None:
     change = rate(lambda x: rm.frame_velocity(model, x, v, point, reference=reference),
                   model, q, v, h)  # fmt: skip
     close(bias, change, 1e-8)
-    com = rate(lambda x: rm.center_of_mass_velocity(model, x, v), model, q, v, h)
-    close(rm.center_of_mass_acceleration(model, q, v, 0 * a), com, 1e-8)
+    com = rate(lambda x: rm.dynamics.center_of_mass_velocity(model, x, v), model, q, v, h)
+    close(rm.dynamics.center_of_mass_acceleration(model, q, v, 0 * a), com, 1e-8)
     still = rm.frame_acceleration(model, q, v, a, "rod")
     pose = rm.frame_pose(model, q, "rod")
     aligned = rm.frame_acceleration(model, q, v, a, "rod", reference="local_world_aligned")

@@ -275,7 +275,7 @@ def test_ranges_of_several_freedoms() -> None:
 
 def test_wrong_arguments() -> None:
     model = belted_leg((-0.7, 0.8), (-0.5, 2.5))
-    with pytest.raises(rm.UnknownNameError, match="did you mean 'knee'"):
+    with pytest.raises(rm.errors.UnknownNameError, match="did you mean 'knee'"):
         rm.joint_range(model, "kneee")
     with pytest.raises(ValueError, match="nq = 5"):
         rm.joint_range(model, "knee", np.zeros(4))

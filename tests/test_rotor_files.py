@@ -107,7 +107,7 @@ def check(name: str, stock: rm.Model, model: rm.Model) -> None:
     """Reflected inertia of every coordinate: ratio² I; nothing at joints that are left out."""
     assert model.nv == stock.nv
     own, total = (
-        rm.reflected(each, each.neutral(), backend="numpy").inertia.sum(axis=1)
+        rm.dynamics.reflected(each, each.neutral(), backend="numpy").inertia.sum(axis=1)
         for each in (stock, model)
     )
     seen = set()

@@ -1,4 +1,4 @@
-"""Motors that give what they can: ``rm.saturate``, and motions under it against closed forms."""
+"""Motors that give what they can: ``saturate``, and motions under it against closed forms."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_motor_is_clipped_by_itself(name: str) -> None:
     q = np.array([model.random_configuration(rng) for _ in range(6)])
     v = rng.standard_normal((6, model.nv))
     tau = 15.0 * rng.standard_normal((6, model.nv))
-    given, u, lost = rm.saturate(model, q, v, tau)
+    given, u, lost = rm.dynamics.saturate(model, q, v, tau)
     b = rm.actuator_map(model, q)
     for n in range(6):
         rates = np.abs(b[n].T @ v[n])
@@ -80,13 +80,13 @@ def test_every_motor_is_clipped_by_itself(name: str) -> None:
     np.testing.assert_allclose(given, tau - np.einsum("bij,bj->bi", b, lost), atol=1e-11)
     assert np.all(np.abs(u) <= 1.5)
     assert np.any(lost != 0.0)
-    within, _, none = rm.saturate(model, q, np.zeros(model.nv), 1e-3 * tau)
+    within, _, none = rm.dynamics.saturate(model, q, np.zeros(model.nv), 1e-3 * tau)
     np.testing.assert_allclose(within, 1e-3 * tau, rtol=1e-12)
     np.testing.assert_array_equal(none, 0.0)
-    numpy = rm.saturate(model, q, v, tau, backend="numpy")
+    numpy = rm.dynamics.saturate(model, q, v, tau, backend="numpy")
     for one, other in zip((given, u, lost), numpy, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
-    single = rm.saturate(model, q[2], v[2], tau[2])[0]
+    single = rm.dynamics.saturate(model, q[2], v[2], tau[2])[0]
     np.testing.assert_allclose(single, given[2], rtol=1e-13, atol=1e-13)
 
 
@@ -108,7 +108,7 @@ def test_two_motors_on_one_joint_share_by_least_norm() -> None:
     assert len(model.actuators) == 2
     q = v = np.zeros(2)
     tau = np.array([[4.0, 7.0], [7.0, 7.0], [90.0, 7.0]])
-    given, _, _ = rm.saturate(model, q, v, tau)
+    given, _, _ = rm.dynamics.saturate(model, q, v, tau)
     for row, wanted in zip(given, tau, strict=True):
         np.testing.assert_allclose(row, least_norm(model, q, v, wanted), rtol=1e-12)
     assert given[2, 0] == pytest.approx(8.0)  # 3 · 2 + 1 · 2
@@ -125,7 +125,7 @@ def test_what_no_motor_gives_stays() -> None:
     )  # fmt: skip
     model = rm.load(text)
     tau = np.arange(10.0) + 40.0
-    given, u, lost = rm.saturate(model, model.neutral(), np.zeros(model.nv), tau)
+    given, u, lost = rm.dynamics.saturate(model, model.neutral(), np.zeros(model.nv), tau)
     np.testing.assert_array_equal(given[:-1], tau[:-1])
     assert (given[-1], u[0], lost[0]) == (3.0, 3.0, tau[-1] - 3.0)
     run = rm.simulate(model, model.neutral(), tau=tau, duration=0.02, step=0.01, saturate=True)
@@ -172,7 +172,7 @@ def test_rollouts_saturate_as_simulations_do(method: str) -> None:
         run = rm.simulate(model, q, v, tau=tau[n], step=1e-3, method=method, saturate=True)
         np.testing.assert_allclose(qs[n], run.q, atol=1e-9)
         np.testing.assert_allclose(vs[n], run.v, rtol=1e-8, atol=1e-8)
-        acting = rm.saturate(model, run.q[:-1], run.v[:-1], tau[n])[0]
+        acting = rm.dynamics.saturate(model, run.q[:-1], run.v[:-1], tau[n])[0]
         np.testing.assert_allclose(run.tau[:-1], acting, atol=1e-12)
         assert run.saturated is not None
         assert np.any(run.saturated)
@@ -185,7 +185,7 @@ def test_rollouts_move_under_what_motors_give(method: str) -> None:
     q, v = model.random_configuration(rng), 0.3 * rng.standard_normal(model.nv)
     tau = rng.standard_normal((3, 12, model.nv))
     qs, vs = rm.rollout(model, q, v, tau, 1e-3, method, saturate=True)
-    given = rm.saturate(model, qs[:, :-1], vs[:, :-1], tau)[0]
+    given = rm.dynamics.saturate(model, qs[:, :-1], vs[:, :-1], tau)[0]
     again = rm.rollout(model, q, v, given, 1e-3, method)
     np.testing.assert_allclose(again[0], qs, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(again[1], vs, rtol=1e-10, atol=1e-11)
@@ -210,7 +210,9 @@ def test_nothing_drives_beyond_the_velocity_limit(method: str) -> None:
 
 def test_braking_stays() -> None:
     model = wheel(LIMITED.format(2.0, 3.0))
-    given, _, _ = rm.saturate(model, [[0.0]] * 3, [[5.0], [5.0], [-5.0]], [[9.0], [-9.0], [9.0]])
+    given, _, _ = rm.dynamics.saturate(
+        model, [[0.0]] * 3, [[5.0], [5.0], [-5.0]], [[9.0], [-9.0], [9.0]]
+    )
     np.testing.assert_array_equal(given[:, 0], [0.0, -2.0, 2.0])
     run = rm.simulate(model, [0.0], [6.0], tau=[-9.0], duration=0.03, step=0.01, saturate=True)
     assert run.v[-1, 0] == pytest.approx(6.0 - 0.03 * 2.0 / 0.03)
@@ -232,14 +234,14 @@ def test_a_motor_at_a_dead_point_gives_nothing() -> None:
     n = next(i for i in range(12) if levers[i] * levers[i + 1] < 0.0)
     dead = float(brentq(lever, turns[n], turns[n + 1], xtol=1e-14))
     q = model.configuration({"j_crank": dead})
-    given, u, lost = rm.saturate(model, q, [0.0], [[100.0], [0.0]])
+    given, u, lost = rm.dynamics.saturate(model, q, [0.0], [[100.0], [0.0]])
     np.testing.assert_allclose(given, 0.0, atol=1e-9)
     assert abs(u[0, 0]) == 2.0
     assert abs(lost[0, 0]) > 1e6
     q = model.configuration({"j_crank": dead + 0.3})
-    given, u, _ = rm.saturate(model, q, [0.0], [100.0])
+    given, u, _ = rm.dynamics.saturate(model, q, [0.0], [100.0])
     assert given[0] == pytest.approx(2.0 * abs(lever(dead + 0.3)))
-    assert math.isnan(rm.saturate(model, q, [0.0], [math.nan], backend="numpy")[0][0])
+    assert math.isnan(rm.dynamics.saturate(model, q, [0.0], [math.nan], backend="numpy")[0][0])
 
 
 def test_linkages_saturate_at_their_cranks() -> None:
@@ -260,10 +262,10 @@ def test_linkages_saturate_at_their_cranks() -> None:
 def test_wrong_arguments() -> None:
     model = wheel(CURVE)
     with pytest.raises(ValueError, match="tau"):
-        rm.saturate(model, [0.0], [0.0], [1.0, 2.0])
+        rm.dynamics.saturate(model, [0.0], [0.0], [1.0, 2.0])
     bare = rm.load(four_bar())
     q = bare.neutral()
-    given, u, lost = rm.saturate(bare, q, [1.0], [5.0])
+    given, u, lost = rm.dynamics.saturate(bare, q, [1.0], [5.0])
     assert (given[0], u.shape, lost.shape) == (5.0, (0,), (0,))
     plain = rm.simulate(wheel(CURVE), [0.0], tau=[1.0], duration=0.01)
     assert plain.saturated is None

@@ -200,7 +200,7 @@ def test_tolerances_at_their_ends() -> None:
             np.testing.assert_allclose(found.q[-1], exact.q[-1], rtol=0, atol=1e-10)
         for atol in (5e-324, 1e-300, 1e-200, 1e-100):
             found = None
-            with contextlib.suppress(rm.SimulationError):
+            with contextlib.suppress(rm.motion.SimulationError):
                 found = rm.simulate(model, q, v, duration=0.01, rtol=1e-6, atol=atol)
             assert found is None or found.times[-1] == 0.01
 
@@ -262,10 +262,10 @@ def test_stop_at_a_limit(method: str) -> None:
 @pytest.mark.slow
 def test_states_that_are_not_finite() -> None:
     model, q, v = crank_rocker()
-    with pytest.raises(rm.SimulationError, match="not finite"):
+    with pytest.raises(rm.motion.SimulationError, match="not finite"):
         rm.simulate(model, q, v, tau=lambda t, _q, _v: [math.nan], duration=0.1)
     for method in ("rk4", "dop853"):
-        with pytest.raises(rm.SimulationError) as caught:
+        with pytest.raises(rm.motion.SimulationError) as caught:
             rm.simulate(
                 model, q, v, tau=lambda t, _q, _v: [0.0 if t < 0.05 else math.inf], duration=0.1,
                 step=1e-3, method=method,

@@ -314,7 +314,7 @@ def test_nearly_a_parallelogram() -> None:
 def test_a_start_at_a_change_point_names_the_branches() -> None:
     model = rm.robots.load("four_bar")
     for v in ([0.0], [1.0]):
-        with pytest.raises(rm.SimulationError, match="a change point") as caught:
+        with pytest.raises(rm.motion.SimulationError, match="a change point") as caught:
             rm.simulate(model, np.zeros(3), v, duration=0.1)
         said = str(caught.value)
         assert "(-0.333, 1.0, 1.0) or (1.0, -1.0, 1.0)" in said
@@ -335,7 +335,7 @@ def test_steps_that_are_too_long_for_a_linkage() -> None:
     for speed in np.linspace(20.0, 120.0, 21):
         try:
             rm.simulate(model, model.neutral(), [speed], **options)
-        except rm.SimulationError as error:
+        except rm.motion.SimulationError as error:
             told.append(error)
     for error in told:
         assert error.time == 0.0

@@ -68,7 +68,10 @@ def test_the_default_of_a_rollout() -> None:
     with pytest.warns(RuntimeWarning, match="'rk4' is unstable with steps of 0.005 s"):
         q, _ = rm.rollout(model, START, SPEED, np.zeros((100, 2)), 5e-3, "rk4")
     assert not np.isfinite(q[-1]).all()
-    with pytest.raises(rm.SimulationError), pytest.warns(RuntimeWarning, match="'rk4' is unstable"):
+    with (
+        pytest.raises(rm.motion.SimulationError),
+        pytest.warns(RuntimeWarning, match="'rk4' is unstable"),
+    ):
         rm.simulate(model, START, SPEED, duration=0.5, method="rk4", step=5e-3)
 
 

@@ -287,7 +287,7 @@ def test_what_no_tree_can_do_is_said() -> None:
     assert made.errors.gravity.median <= made.lumped.gravity.median
     assert "will not do" in tree.notes[-1]
     for wrong, error in (
-        ({"joints": ["no"]}, rm.UnknownNameError),
+        ({"joints": ["no"]}, rm.errors.UnknownNameError),
         ({"joints": ["J1", "J2", "J3"]}, ValueError),
         ({"fit": "best"}, ValueError),
     ):
@@ -351,7 +351,7 @@ def test_gains_by_joint() -> None:
         parse_pd(made, "stiff", "1")
     with pytest.raises(ValueError, match="not negative"):
         parse_pd(made, "40", "-1")
-    with pytest.raises(rm.UnknownNameError, match="knie"):
+    with pytest.raises(rm.errors.UnknownNameError, match="knie"):
         parse_pd(made, "knie=40", "1")
 
 

@@ -151,7 +151,7 @@ def unhindered(program: Program) -> Program:
 
 
 def runner(
-    program: Program, kernel: rm.Kernel, arguments: Sequence[Array], out: Array
+    program: Program, kernel: rm.kernels.Kernel, arguments: Sequence[Array], out: Array
 ) -> Callable[[], object]:
     """A program of the kernel's sizes, compiled, on these arrays."""
     compiled = compile_program(program, [*kernel.sizes.values(), kernel.size])
@@ -199,7 +199,7 @@ class Assembly:
     fetched: int
 
     @classmethod
-    def of(cls, kernel: rm.Kernel) -> Assembly:
+    def of(cls, kernel: rm.kernels.Kernel) -> Assembly:
         """As LLVM writes it for this machine."""
         text = emit(kernel.program, [*kernel.sizes.values(), kernel.size], machine.lanes())
         vectors = [
@@ -211,12 +211,14 @@ class Assembly:
         return cls(len(vectors), spilled, sum("(%rsp)" in line for line in vectors) - spilled)
 
 
-def traffic(kernel: rm.Kernel) -> int:
+def traffic(kernel: rm.kernels.Kernel) -> int:
     """Bytes of a state, read and written."""
     return 8 * (sum(kernel.sizes.values()) + kernel.size)
 
 
-def large(kernel: rm.Kernel, states: States, most: int) -> tuple[int, Sequence[Array], Array]:
+def large(
+    kernel: rm.kernels.Kernel, states: States, most: int
+) -> tuple[int, Sequence[Array], Array]:
     """A batch far beyond the caches, ``most`` states or 256 MB: its size, arguments, result."""
     count = min(most, (1 << 28) // traffic(kernel))
     turns = -(-count // len(states.q))

@@ -73,7 +73,7 @@ class Entry:
 
     robot: str
     algorithm: str
-    kernel: rm.Kernel
+    kernel: rm.kernels.Kernel
     states: States
     first_use: float
     again: float
@@ -111,7 +111,7 @@ def entry(robot: str, algorithm: str, count: int, frame: str) -> Entry:
     make = maker(robot)
     of_frame = {"frame": frame} if algorithm == "jacobian" else {}
 
-    def timed() -> tuple[rm.Kernel, float]:
+    def timed() -> tuple[rm.kernels.Kernel, float]:
         model = make()
         one = States.of(model, 1)
         start = time.perf_counter()
@@ -129,13 +129,13 @@ def entry(robot: str, algorithm: str, count: int, frame: str) -> Entry:
     return item
 
 
-def result(kernel: rm.Kernel, count: int) -> Array:
+def result(kernel: rm.kernels.Kernel, count: int) -> Array:
     """An array for results, as ``out=`` wants it."""
     one = len(kernel.shapes) == 1
     return np.zeros((count, *(kernel.shapes[0] if one else (kernel.size,))))
 
 
-def by_numpy(kernel: rm.Kernel, arguments: Sequence[Array]) -> Array:
+def by_numpy(kernel: rm.kernels.Kernel, arguments: Sequence[Array]) -> Array:
     """The results without compilation, flat."""
     columns = np.concatenate(arguments, axis=1).T
     numbers = kernel.program(list(columns))

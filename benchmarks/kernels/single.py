@@ -20,7 +20,7 @@ from benchmarks.shared.states import States
 ALGORITHMS = ("aba", "rnea", "crba")
 
 
-def losses(narrow: rm.Kernel, wide: rm.Kernel, arguments: list[Array]) -> Array:
+def losses(narrow: rm.kernels.Kernel, wide: rm.kernels.Kernel, arguments: list[Array]) -> Array:
     """Of each state."""
     count = len(arguments[0])
     narrowed = narrow(*arguments).reshape(count, -1)
@@ -29,7 +29,9 @@ def losses(narrow: rm.Kernel, wide: rm.Kernel, arguments: list[Array]) -> Array:
     return size
 
 
-def times(kernels: list[rm.Kernel], arguments: list[list[Array]], rounds: int) -> list[float]:
+def times(
+    kernels: list[rm.kernels.Kernel], arguments: list[list[Array]], rounds: int
+) -> list[float]:
     """Nanoseconds a state of each, in turns."""
     count = len(arguments[0][0])
     outs = [np.empty((count, *k.shapes[0]), k.dtype) for k in kernels]

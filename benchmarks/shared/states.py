@@ -26,7 +26,7 @@ class States:
         v, x = rng.normal(size=(2, count, model.nv))
         return cls(np.resize(some, (count, model.nq)), v, x)
 
-    def arguments(self, kernel: rm.Kernel) -> tuple[Array, ...]:
+    def arguments(self, kernel: rm.kernels.Kernel) -> tuple[Array, ...]:
         """As many of the three as the kernel takes."""
         return (self.q, self.v, self.x)[: len(kernel.sizes)]
 

@@ -33,7 +33,7 @@ class CudaRollout:
 
     Attributes:
         model: The robot.
-        options: Options of :func:`robomodel.rollout_kernel`.
+        options: Options of :func:`robomodel.cuda.rollout_kernel`.
         dtype: "float64" or "float32".
         ptx: The code as text.
     """
@@ -140,7 +140,7 @@ def rollout_kernel(
         ValueError: An option is unknown or out of range.
 
     Examples:
-        >>> rm.rollout_kernel(rm.robots.load("four_bar"))
+        >>> rm.cuda.rollout_kernel(rm.robots.load("four_bar"))
         <CudaRollout rk4 of 'four_bar'>
     """
     if method not in METHODS:

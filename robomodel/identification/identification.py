@@ -264,10 +264,11 @@ def identify(
         model: The robot.
         q: Samples (..., nq), with loops closed to 1e-3. Or a log instead of the arrays: a path as
             in ``rm.identify(model, "run.csv")``, columns by name, a data frame, or the result of
-            :func:`robomodel.read_log`.
+            :func:`robomodel.identification.read_log`.
         v: Velocities (..., nv).
-        a: Accelerations (..., nv). None: without them, by :func:`robomodel.filtered_regressor`,
-            from motions (..., T, nq) sampled every ``step`` seconds, filtered at ``cutoff``.
+        a: Accelerations (..., nv). None: without them, from motions (..., T, nq) sampled every
+            ``step`` seconds, filtered at ``cutoff``
+            (:func:`robomodel.identification.filtered_regressor`).
         tau: Forces (..., nv); nan where not measured, and 0 where nothing acts, as on a floating
             base in the air.
         currents: Currents (..., nu) [A] of ``model.actuators``, instead of ``tau``.
@@ -368,8 +369,8 @@ def predicted(model: Model, log: Log, *, cutoff: float = 5.0) -> Identified:
 
     Args:
         model: The robot, with identified parameters.
-        log: The log from :func:`robomodel.read_log`; with forces, or currents and the file's torque
-            constants.
+        log: The log from :func:`robomodel.identification.read_log`; with forces, or currents
+            and the file's torque constants.
         cutoff: Cut-off frequency of the filter of logs without accelerations [Hz].
 
     Returns:

@@ -240,7 +240,7 @@ def read_log(
         >>> columns |= {f"q.{name}": np.sin(t) for name in model.dof_names}
         >>> columns |= {f"v.{name}": np.cos(t) for name in model.dof_names}
         >>> columns |= {f"tau.{name}": np.cos(t) for name in model.dof_names}
-        >>> rm.read_log(model, columns).q.shape
+        >>> rm.identification.read_log(model, columns).q.shape
         (50, 3)
     """
     table = _read(source, topic, rename)

@@ -85,7 +85,7 @@ def momentum_regressor(
     Examples:
         >>> model = rm.robots.load("four_bar")
         >>> q = model.configuration({"joint1": 0.8})
-        >>> momentum, energy = rm.momentum_regressor(model, q, [1.0])
+        >>> momentum, energy = rm.identification.momentum_regressor(model, q, [1.0])
         >>> momentum.shape, energy.shape
         ((1, 39), (1, 39))
     """
@@ -130,7 +130,7 @@ def filtered_regressor(
         >>> model = rm.robots.load("four_bar")
         >>> q = model.configuration({"joint1": 0.8})
         >>> q, v, tau = np.tile(q, (100, 1)), np.zeros((100, 1)), np.zeros((100, 1))
-        >>> Y, filtered = rm.filtered_regressor(model, q, v, tau, 0.01, cutoff=5.0)
+        >>> Y, filtered = rm.identification.filtered_regressor(model, q, v, tau, 0.01, cutoff=5.0)
         >>> Y.shape, filtered.shape
         ((100, 1, 39), (100, 1))
     """

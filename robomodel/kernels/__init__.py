@@ -4,6 +4,7 @@ Nothing here knows robotics. LLVM (llvmlite) is imported only for a program that
 """
 
 from robomodel.kernels.compile import CompiledUfunc, NoCompilerError, compile_program
+from robomodel.kernels.function import Kernel
 from robomodel.kernels.llvm.machine import lanes, obstacle
 from robomodel.kernels.plan import Iteration
 from robomodel.kernels.program import Program
@@ -12,6 +13,7 @@ from robomodel.kernels.trace import Trace, Traced
 __all__ = [
     "CompiledUfunc",
     "Iteration",
+    "Kernel",
     "NoCompilerError",
     "Program",
     "Trace",

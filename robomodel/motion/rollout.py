@@ -123,7 +123,7 @@ def rollout(
             :func:`robomodel.simulate`; a ValueError for other shapes.
         stops: Joints (True: all) that do not leave their position limits.
         saturate: Motors give ``tau`` within their limits at each instant
-            (:func:`robomodel.saturate`).
+            (:func:`robomodel.dynamics.saturate`).
         sweeps: Number of sweeps over the contact equations with which each step of "time_stepping"
             begins, from the impulses of the last step; with few contacts two steps of Newton's
             method follow.

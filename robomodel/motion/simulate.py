@@ -459,7 +459,7 @@ def simulate(
         ground: The ground that ``contacts`` stand on and push against; several as a list.
         contacts: Points of the robot: links, (link, offset), or (link, offset, radius) for spheres;
             default :func:`robomodel.contact_points`. Or a function of q and v that returns
-            a list of :class:`robomodel.Contact`.
+            a list of :class:`robomodel.motion.Contact`.
         collisions: Links whose convex collision shapes touch each other: True, or pairs of links.
             Links that a joint connects do not collide unless they are named. Shapes other than
             spheres and capsules need the extra ``collision``. Friction and restitution are the
@@ -467,9 +467,9 @@ def simulate(
         stops: Joints (True: all) that do not leave their position limits, dependent ones too.
         stop_restitution: Coefficient of restitution at stops, from 0 to 1.
         saturate: Motors give tau within their effort limits, torque-speed curves and velocity
-            limits, through gears and linkages, see :func:`robomodel.saturate`; the trajectory has
-            the torques that act, and the actuators that are saturated. Without it forces are not
-            limited.
+            limits, through gears and linkages, see :func:`robomodel.dynamics.saturate`; the
+            trajectory has the torques that act, and the actuators that are saturated. Without it
+            forces are not limited.
         stop_at_limits: End where a joint (any of the tree, or those named) meets its position
             limit; :attr:`Trajectory.stop` names it.
         rtol: Relative tolerance of numbers in q and v, for adaptive methods; at least 2e-14, where

@@ -511,7 +511,7 @@ class Steps(Run):
             return []
         touches = self.touching(ContactStep(self.step).predicted(state, h), v)
         if not isinstance(touches, Iterable):
-            raise TypeError(f"contacts gives a list of robomodel.Contact, got {touches!r}")
+            raise TypeError(f"contacts gives a list of robomodel.motion.Contact, got {touches!r}")
         return [_checked(self.model, contact) for contact in touches]
 
     # ---- records
@@ -590,7 +590,7 @@ def _named(touches: Sequence[Contact]) -> list[Pair]:
 def _checked(model: Model, contact: Contact) -> Contact:
     """A contact from a callable, with its numbers checked and converted."""
     if not isinstance(contact, Contact):
-        raise TypeError(f"contacts gives robomodel.Contact pairs, got {contact!r}")
+        raise TypeError(f"contacts gives robomodel.motion.Contact pairs, got {contact!r}")
     normal = as_numbers(contact.normal, "normal")
     point = as_numbers(contact.point, "point")
     where = f"of a contact on '{contact.link}'"

@@ -16,8 +16,8 @@ def read_motion(model: Model, source: object, *, topic: str | None = None) -> Tr
 
     Args:
         model: The robot.
-        source: A log as :func:`robomodel.read_log` takes it, of which only ``time`` and positions
-            are needed, or what :meth:`Trajectory.to_csv` wrote.
+        source: A log as :func:`robomodel.identification.read_log` takes it, of which
+            only ``time`` and positions are needed, or what :meth:`Trajectory.to_csv` wrote.
         topic: The topic of joints in a bag, if there are several.
 
     Returns:

@@ -383,7 +383,7 @@ def copper_loss(model: Model, u: ArrayLike) -> Array:
 
     Examples:
         >>> model = rm.robots.load("belt_leg")
-        >>> rm.copper_loss(model, np.ones(3)).shape
+        >>> rm.dynamics.copper_loss(model, np.ones(3)).shape
         (3,)
     """
     force = as_array(u, len(model.actuators), "u", "nu")

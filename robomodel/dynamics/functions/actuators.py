@@ -160,7 +160,8 @@ def actuator_gains(
 
     Examples:
         >>> model = rm.robots.load("belt_leg")
-        >>> [x.shape for x in rm.actuator_gains(model, np.zeros(3), np.ones(3), np.ones(3))]
+        >>> q, v, tau = np.zeros(3), np.ones(3), np.ones(3)
+        >>> [x.shape for x in rm.dynamics.actuator_gains(model, q, v, tau)]
         [(3, 3), (3, 3)]
     """
 
@@ -289,7 +290,7 @@ def reflected(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Reflect
 
     Examples:
         >>> model = rm.robots.load("belt_leg")
-        >>> rm.reflected(model, np.zeros(3)).inertia.shape
+        >>> rm.dynamics.reflected(model, np.zeros(3)).inertia.shape
         (3, 3)
     """
     return Reflected(*run(model, "reflected", {"q": q}, **options))
@@ -318,7 +319,7 @@ def saturate(
 
     Examples:
         >>> model = rm.robots.load("parallel_ankle")
-        >>> tau, u, rates = rm.saturate(model, model.neutral(), np.zeros(2), [1e3, 0.0])
+        >>> tau, u, rates = rm.dynamics.saturate(model, model.neutral(), np.zeros(2), [1e3, 0.0])
         >>> u
         array([2.5, 2.5])
     """

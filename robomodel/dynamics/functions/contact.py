@@ -301,7 +301,7 @@ def contact_aba_derivatives(
         >>> ball = rm.load(f'<robot name="ball">{link}</robot>', floating_base=True)
         >>> q, zero = ball.neutral(), np.zeros(6)
         >>> under = ("ball", (0.0, 0.0, -0.1))
-        >>> [x.shape for x in rm.contact_aba_derivatives(ball, q, zero, zero, [under])]
+        >>> [x.shape for x in rm.dynamics.contact_aba_derivatives(ball, q, zero, zero, [under])]
         [(6, 6), (6, 6), (6, 6), (3, 6), (3, 6), (3, 6)]
     """
     keys = frame_keys(frames)

@@ -459,7 +459,7 @@ def rnea_hessian_product(
     Examples:
         >>> model = rm.robots.load("four_bar")
         >>> q = model.configuration({"joint1": 0.8})
-        >>> [x.shape for x in rm.rnea_hessian_product(model, q, [1.0], [0.5], [1.0])]
+        >>> [x.shape for x in rm.dynamics.rnea_hessian_product(model, q, [1.0], [0.5], [1.0])]
         [(1, 1), (1, 1), (1, 1), (1, 1)]
     """
 

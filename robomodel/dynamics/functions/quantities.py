@@ -309,7 +309,7 @@ def center_of_mass_velocity(
         >>> model = rm.robots.load("four_bar")
         >>> q = model.configuration({"joint1": 0.8})
         >>> J = rm.center_of_mass_jacobian(model, q)
-        >>> bool(np.allclose(rm.center_of_mass_velocity(model, q, [1.0]), J @ [1.0]))
+        >>> bool(np.allclose(rm.dynamics.center_of_mass_velocity(model, q, [1.0]), J @ [1.0]))
         True
     """
 
@@ -326,7 +326,7 @@ def center_of_mass_acceleration(
     Examples:
         >>> model = rm.robots.load("four_bar")
         >>> q = model.configuration({"joint1": 0.8})
-        >>> rm.center_of_mass_acceleration(model, q, [1.0], [0.5]).shape
+        >>> rm.dynamics.center_of_mass_acceleration(model, q, [1.0], [0.5]).shape
         (3,)
     """
 
