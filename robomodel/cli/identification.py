@@ -71,7 +71,7 @@ def identify(
 ) -> HasPage:
     """Identify a robot's parameters from a log of its motion, or list what is identifiable.
 
-    Bodies stay physically consistent. docs/parameters.md explains it.
+    Bodies stay physically consistent. docs/identification.md explains it.
 
     Keys of the JSON document: robot, file, output, samples, coordinates (of each name, residual,
     before, forces and validation: root mean squares), groups (combinations that forces can
@@ -256,8 +256,8 @@ def calibrate(
 ) -> HasPage:
     """Calibrate lengths, anchors, offsets and ratios from measured positions.
 
-    Loops have more joints than freedoms, so that encoders tell geometry. docs/parameters.md
-    explains it.
+    Loops have more joints than freedoms, so that encoders tell geometry.
+    docs/calibration.md explains it.
 
     Keys of the JSON document: robot, file, output, samples, parameters (of each name, before,
     value, deviation, null where nothing tells it), unknown (groups of names that the readings
@@ -397,7 +397,7 @@ def excite(
     """Plan a motion that identifies a robot's parameters well, within all limits.
 
     It is periodic, begins and ends at rest, and its loops are closed at each sample.
-    docs/parameters.md explains it.
+    docs/identification.md explains it.
 
     Keys of the JSON document: robot, file, output, samples, period, rank, condition, information,
     limits (of each name, quantity, lower, upper, share), notes.
