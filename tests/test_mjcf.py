@@ -162,6 +162,54 @@ def test_armature_of_tendons():
     assert_smooth_dynamics(model, side)
 
 
+@pytest.mark.skipif(VERSION < (3, 14), reason="older versions have no armature of actuators")
+@pytest.mark.parametrize("of", ["tendon", "actuator"])
+def test_armature_between_branches_is_kept_and_told(of):
+    """MuJoCo C's mass matrix has no entry for joints of two branches; a rotor couples them."""
+    here, there = ('armature="0.12"', "") if of == "tendon" else ("", 'armature="0.12"')
+    text = world(
+        body("a", joint("p", 'axis="0 0 1"'), at=""), body("b", joint("q", 'axis="0 0 1"'), at=""),
+        rest=f'<tendon><fixed name="t" {here}><joint joint="p" coef="2"/><joint joint="q" coef="3"'
+        f'/></fixed></tendon><actuator><motor name="m" tendon="t" {there}/></actuator>',
+    )  # fmt: skip
+    with pytest.warns(DescriptionWarning, match="on different branches: that is kept"):
+        model = rm.load(text)
+    bare = rm.crba(rm.load(text.replace('armature="0.12"', "")), np.zeros(2))
+    added = rm.crba(model, np.zeros(2)) - bare
+    np.testing.assert_allclose(added, 0.12 * np.array([[4, 6], [6, 9]]), atol=1e-14)
+    side = MujocoSide.of(text)
+    mujoco.mj_forward(side.model, side.data)
+    column = np.zeros(2)
+    mujoco.mj_mulM(side.model, side.data, column, np.array([1.0, 0.0]))
+    assert column[1] == 0.0
+
+
+@pytest.mark.skipif(VERSION < (4, 0), reason="older versions have no yielding springs")
+def test_yielding_springs_are_told():
+    text = world(
+        body("a", joint("j", 'stiffness="3.5" springyield="0.4"')),
+        rest='<tendon><fixed name="t" stiffness="2" springyield="0.1"><joint joint="j" coef="1"/>'
+        "</fixed></tendon>",
+    )
+    with pytest.warns(DescriptionWarning) as caught:
+        rm.load(text)
+    said = [str(each.message) for each in caught]
+    assert any("beyond 0.00698132 (springyield)" in each for each in said)  # 0.4 degrees
+    assert any("beyond 0.1 (springyield)" in each or "likewise" in each for each in said)
+
+
+@pytest.mark.parametrize("word", ["quat", "axisangle", "xyaxes", "zaxis"])
+@pytest.mark.parametrize("number", ["1e154", "1e308", "-1E200"])
+def test_directions_whose_squares_overflow(word, number):
+    """MuJoCo takes them for none: quaternions of zero, axes of zero, no rotation."""
+    values = {"quat": "1 0 0 0", "axisangle": "1 0 0 90", "xyaxes": "1 0 0 0 1 0", "zaxis": "1 0 0"}
+    at = f'{word}="{values[word].replace("1", number, 1)}"'
+    with pytest.raises(DescriptionError, match="write numbers near 1"):
+        rm.load(world(body("a", joint("j"), at=at)))
+    with pytest.raises(DescriptionError, match="write numbers near 1"):
+        rm.load(world(body("a", joint("j", f'axis="{number} 0 0"'))))
+
+
 @pytest.mark.skipif(VERSION < (3, 4), reason="older versions have no armature of tendons")
 @pytest.mark.parametrize("moved", ["jk", "j", ""])
 def test_armature_of_tendons_over_a_joint_that_a_constraint_holds(moved):

@@ -10,7 +10,7 @@ from mjcf_texts import LINK, VERSION, body, files, joint, world
 from mujoco_oracle import MujocoSide, assert_smooth_dynamics
 
 import robomodel as rm
-from robomodel.errors import DescriptionError
+from robomodel.errors import DescriptionError, DescriptionWarning
 from robomodel.parsers import read
 
 # ---- files ---------------------------------------------------------------------------------------
@@ -106,7 +106,8 @@ def test_meshes_are_needed_only_where_inertia_depends_on_them(tmp_path, file):
                 before=MESH.format(file),
             ),
         )
-        said = read(path)
+        with pytest.warns(DescriptionWarning, match="there is no file .*dynamics do not depend"):
+            said = read(path)
         assert said.links[0].shapes[0].file == file
         assert said.links[1].inertial is not None
         assert said.links[2].inertial is None

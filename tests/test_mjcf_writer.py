@@ -20,7 +20,7 @@ from mujoco_oracle import (
     motions,
 )
 from shipped_robots import DISTINCT
-from texts import four_bar, joint, link, robot
+from texts import four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.lumped import approximate
@@ -664,3 +664,15 @@ def test_shapes_that_are_points_are_left_out() -> None:
     stream = io.StringIO()
     rm.write_mjcf(rm.load(text), stream)
     assert 'type="box"' not in stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["revolute", "spherical"])
+def test_tolerances_of_loops_are_kept(kind, tmp_path):
+    """A loop that stays open by 2 mm within its tolerance is read back as it was written."""
+    more = '<axis xyz="0 0 1"/>' if kind == "revolute" else ""
+    closing = loop("closing", kind, "coupler", "rocker", "1 0 0.002", "0.7 0 0", more)
+    model = rm.load(four_bar(closing=closing), tolerance=0.004)
+    rm.write_mjcf(model, tmp_path / "a.xml")
+    again = rm.load(tmp_path / "a.xml")
+    assert [each.tolerance for each in again.description.loops] == [0.004]
+    assert again.nv == model.nv == 1

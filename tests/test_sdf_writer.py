@@ -13,11 +13,13 @@ from sdf_texts import CASSIE, DATA, joint, link, sdf
 from shipped_robots import DISTINCT
 
 import robomodel as rm
+from robomodel.description import Mimic
 from robomodel.errors import DescriptionError
 from robomodel.model import Model, build
 from robomodel.opentree.tree import TreeOptions, written_tree
 from robomodel.parsers import read
 from robomodel.parsers.sdf.writer import to_sdf
+from robomodel.parsers.xml import DRAKE
 from robomodel.writing import shown_positions
 
 NUMPY = {"backend": "numpy"}  # no kernels are made
@@ -449,3 +451,42 @@ def test_transmissions_are_kept_in_words_of_our_own():
         other.actuators,
     )
     assert written(rm.load(text)) == text
+
+
+def test_mimics_are_written_in_drakes_words_too(tmp_path):
+    """Drake reads its own element alone, of joints of one freedom in one model."""
+    follower = '<axis><xyz>0 0 1</xyz><mimic joint="{}"><multiplier>2</multiplier></mimic></axis>'
+    plain = sdf(
+        link("a"), link("b"), link("c"), joint("w", "fixed", "world", "a", ""),
+        joint("u", "revolute", "a", "b"),
+        joint("f", "revolute", "a", "c", "", follower.format("u")),
+    )  # fmt: skip
+    text = written(rm.load(plain))
+    (words,) = etree.fromstring(text.encode()).iter(f"{{{DRAKE}}}mimic")
+    assert dict(words.attrib) == {"joint": "u", "multiplier": "2", "offset": "0"}
+    assert words.getparent().get("name") == "f"
+    assert [each.mimic for each in read(text).joints if each.mimic] == [Mimic("u", 2.0)]
+    nested = sdf(
+        link("a"), link("e"), joint("w", "fixed", "world", "a", ""),
+        joint("f", "revolute", "a", "e", "", follower.format("n::k")),
+        f'<model name="n">{link("b")}{link("d")}{joint("k", "revolute", "b", "d")}</model>',
+        joint("u", "revolute", "a", "n::b"),
+    )  # fmt: skip
+    assert "drake:mimic" not in written(rm.load(nested))  # which Drake looks for in one model
+    plants = pytest.importorskip("pydrake.multibody.plant")
+    parsing = pytest.importorskip("pydrake.multibody.parsing")
+    (tmp_path / "a.sdf").write_text(text)
+    plant = plants.MultibodyPlant(1e-3)
+    plant.set_discrete_contact_approximation(plants.DiscreteContactApproximation.kSap)
+    parsing.Parser(plant).AddModels(str(tmp_path / "a.sdf"))
+    assert plant.num_constraints() == 1
+
+
+def test_rotors_and_their_gears_have_two_names():
+    """``<rotor>`` calls the link, the joint and the coupling alike; SDF's siblings differ."""
+    rotor = '<rotor inertia="1e-4" ratio="9"/>'
+    model = rm.load(robot(hinge("one", "a", "b", rotor), hinge("two", "b", "c", rotor)))
+    (whole,) = etree.fromstring(written(model).encode()).iter("model")
+    names = [each.get("name") for each in whole if each.tag in ("link", "joint", "frame")]
+    assert len(names) == len(set(names)) == 12
+    same_robot(model, again(model))

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, reduce
 from operator import add
@@ -37,6 +38,7 @@ from robomodel.files import (
     package_path,
     top_folder,
 )
+from robomodel.scalars import Scalar
 
 if TYPE_CHECKING:
     import trimesh
@@ -370,7 +372,7 @@ def _inertial(
     return masses.scaled(masses.inertial_of(whole, link.source), density)
 
 
-# ---- solids of density 1 -------------------------------------------------------------------------
+# ---- solids and shells of density 1 --------------------------------------------------------------
 
 
 def solid(shape: Shape, issues: list[Issue], allowance: Allowance | None = None) -> Inertial:
@@ -378,49 +380,102 @@ def solid(shape: Shape, issues: list[Issue], allowance: Allowance | None = None)
 
     ``allowance``: what is left to read of the robot's meshes.
     """
+    if shape.kind == "mesh":
+        return _mesh(shape, issues, allowance)
+    mass, xx, yy, zz = _moments(shape, shape.size)
+    return Inertial(mass, (xx, 0.0, 0.0, yy, 0.0, zz))
+
+
+def shell(shape: Shape, thickness: float = 0.0, allowance: Allowance | None = None) -> Inertial:
+    """A wall of 1 kg/m³ inside a shape's surface; of a ``thickness`` of zero, 1 kg/m².
+
+    The wall is the solid less the one whose every radius and half edge is smaller by the thickness
+    [m]. A mesh's is taken as thin: the area of its triangles times the thickness.
+    Raises ValueError for a wall that fills the shape.
+    """
+    if shape.kind == "mesh":
+        return masses.scaled(_surface(shape, allowance), thickness or 1.0)
+    both = {"box": (2.0, 2.0, 2.0), "cylinder": (1.0, 2.0), "capsule": (1.0, 0.0)}
+    step = both.get(shape.kind, (1.0,) * len(shape.size))
+    if (
+        thickness
+        and not min(
+            (size - k * thickness for size, k in zip(shape.size, step, strict=True) if k),
+            default=0.0,
+        )
+        > 0.0
+    ):
+        raise ValueError(f"a wall of {thickness:g} m fills the {shape.kind}")
+    h = thickness or 1e-30j  # polynomials: their derivatives are exact by an imaginary step
+    inner = _moments(shape, [size - k * h for size, k in zip(shape.size, step, strict=True)])
+    outer = _moments(shape, shape.size)
+    mass, xx, yy, zz = (
+        (a - b) if thickness else -b.imag / h.imag for a, b in zip(outer, inner, strict=True)
+    )
+    return Inertial(mass, (xx, 0.0, 0.0, yy, 0.0, zz))
+
+
+def _moments(shape: Shape, size: Sequence[Scalar]) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """Mass and moments of inertia about its axes of a solid of this kind and ``size``."""
     match shape.kind:
         case "box":
-            x, y, z = shape.size
+            x, y, z = size
             m = x * y * z
             return _about_centre(
                 m, (y * y + z * z) / 12, (x * x + z * z) / 12, (x * x + y * y) / 12
             )
         case "sphere":
-            (r,) = shape.size
+            (r,) = size
             return _ellipsoid(r, r, r)
         case "ellipsoid":
-            a, b, c = shape.size
+            a, b, c = size
             return _ellipsoid(a, b, c)
         case "cylinder":
-            r, length = shape.size
+            r, length = size
             return _cylinder(r, length)
         case "capsule":
-            r, length = shape.size
+            r, length = size
             tube, ball = _cylinder(r, length), _ellipsoid(r, r, r)
             # each half of the ball is a hemisphere, whose centre of mass is at 3/8 r from its face
-            away = ball.mass * (length * length / 4 + 3 * length * r / 8)
-            across = tube.inertia[0] + ball.inertia[0] + away
-            along = tube.inertia[5] + ball.inertia[5]
-            return Inertial(tube.mass + ball.mass, (across, 0.0, 0.0, across, 0.0, along))
-        case "mesh":
-            return _mesh(shape, issues, allowance)
+            away = ball[0] * (length * length / 4 + 3 * length * r / 8)
+            across = tube[1] + ball[1] + away
+            return tube[0] + ball[0], across, across, tube[3] + ball[3]
         case _:
-            return Inertial(0.0, (0.0,) * 6)  # a plane encloses nothing
+            return 0.0, 0.0, 0.0, 0.0  # a plane encloses nothing
 
 
-def _about_centre(mass: float, xx: float, yy: float, zz: float) -> Inertial:
+def _about_centre(
+    mass: Scalar, xx: Scalar, yy: Scalar, zz: Scalar
+) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """From the squared radii of gyration."""
-    return Inertial(mass, (mass * xx, 0.0, 0.0, mass * yy, 0.0, mass * zz))
+    return mass, mass * xx, mass * yy, mass * zz
 
 
-def _ellipsoid(a: float, b: float, c: float) -> Inertial:
+def _ellipsoid(a: Scalar, b: Scalar, c: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     mass = 4 / 3 * math.pi * a * b * c
     return _about_centre(mass, (b * b + c * c) / 5, (a * a + c * c) / 5, (a * a + b * b) / 5)
 
 
-def _cylinder(r: float, length: float) -> Inertial:
+def _cylinder(r: Scalar, length: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     across = (3 * r * r + length * length) / 12
     return _about_centre(math.pi * r * r * length, across, across, r * r / 2)
+
+
+def _surface(shape: Shape, allowance: Allowance | None) -> Inertial:
+    """The triangles of a mesh, of 1 kg/m²."""
+    triangles = np.asarray(load_mesh(shape, allowance).triangles, dtype=float).reshape(-1, 3, 3)
+    edges = triangles[:, 1:] - triangles[:, :1]
+    areas = np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1) / 2
+    if not (mass := float(areas.sum())) > 0.0:
+        raise DescriptionError(f"the mesh '{shape.file}' has no area", shape.source)
+    centre = areas @ triangles.mean(axis=1) / mass
+    corners = triangles - centre
+    sums = corners.sum(axis=1)
+    # over a triangle, ∫ x xᵀ = area / 12 (Σ corner cornerᵀ + sum sumᵀ)
+    second = np.einsum("n,nki,nkj->ij", areas / 12, corners, corners)
+    second += np.einsum("n,ni,nj->ij", areas / 12, sums, sums)
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = (np.trace(second) * np.eye(3) - second).tolist()
+    return Inertial(mass, (xx, xy, xz, yy, yz, zz), Pose(vec(centre)))
 
 
 def _mesh(shape: Shape, issues: list[Issue], allowance: Allowance | None) -> Inertial:

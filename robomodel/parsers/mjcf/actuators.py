@@ -232,6 +232,13 @@ class Actuators(CompiledSection):
         for tendon, source, terms, inertia in self._spinning:
             if len(terms) == 1:
                 continue
+            if not self._in_line(terms):
+                self.elements.warn_at(
+                    "its armature couples joints on different branches: that is kept, as a rotor "
+                    "has it, but MuJoCo's mass matrix leaves it out (MJX has it)",
+                    source,
+                    "armature between branches",
+                )
             name = names.fresh(f"{tendon}_rotor")
             links.append(Link(name, None, source))
             joints.append(
@@ -243,6 +250,15 @@ class Actuators(CompiledSection):
             relation = ((name, 1.0), *((self.elements.joints[joint], -k) for joint, k in terms))
             couplings.append(JointCoupling(name, relation, 0.0, source))
         return links, joints, couplings
+
+    def _in_line(self, terms: Terms) -> bool:
+        """Whether each of these joints moves those after it, as entries of MuJoCo's matrix need."""
+        model = self.model
+        dofs = sorted(int(model.jnt_dofadr[joint]) for joint, _ in terms)
+        above = [dofs[-1]]
+        while (parent := int(model.dof_parentid[above[-1]])) >= 0:
+            above.append(parent)
+        return set(dofs) <= set(above)
 
     def _carrier(self, terms: Terms) -> str:
         """The nearest body that carries the bodies of these joints."""

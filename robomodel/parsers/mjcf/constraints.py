@@ -11,6 +11,7 @@ from typing import TypeAlias
 from numpy.polynomial import Polynomial
 
 from robomodel.description import (
+    MAX_TOLERANCE,
     Anchor,
     JointCoupling,
     JointSpring,
@@ -32,6 +33,9 @@ from robomodel.tolerances import SAME
 Terms: TypeAlias = tuple[tuple[int, float], ...]
 """Joints and coefficients."""
 _Ends: TypeAlias = Sequence[tuple[int, Pose]]  # two bodies, and the tied frame in each
+
+TOLERANCE = "robomodel_tolerance:"
+"""Prefix of a ``<custom>`` number with the tolerance of the loop named after it."""
 
 _EQUALITY_KINDS = ("connect", "weld", "joint", "tendon")  # by mjtEq
 _WRAP_JOINT, _WRAP_SITE = 1, 3  # mjtWrap
@@ -121,7 +125,12 @@ class EqualityConstraints(CompiledSection):
         read = {"connect": self._loop, "weld": self._loop, "tendon": self._tendons}
         for tie in self.ties:
             read.get(tie.kind, self._couple)(tie)
-        self.loops = _hinged(self.loops)
+        self.loops = [self._tolerant(loop) for loop in _hinged(self.loops)]
+
+    def _tolerant(self, loop: Loop) -> Loop:
+        """The loop with the tolerance that a ``<custom>`` number gives it."""
+        tolerance = self.elements.custom_number(TOLERANCE + loop.name)
+        return replace(loop, tolerance=tolerance) if 0.0 <= tolerance <= MAX_TOLERANCE else loop
 
     def _couple(self, tie: _Tie) -> None:
         """Read y - y0 = Σ aᵢ (x - x0)ⁱ of two joints.
@@ -339,6 +348,7 @@ class Springs(CompiledSection):
         stiffness, source = float(model.jnt_stiffness[number]), elements.joint_source(number)
         if elements.has("jnt_stiffnesspoly", number):
             elements.unapplied(f"of its spring {_BEYOND}", source, _KIND)
+        self._warn_of_yield("jnt", number, source)
         if not stiffness:
             return 0.0, 0.0
         if int(model.jnt_type[number]) < _BALL:
@@ -346,6 +356,13 @@ class Springs(CompiledSection):
             return 0.0, 0.0
         at = int(model.jnt_qposadr[number])
         return stiffness, float(model.qpos_spring[at]) if elements.is_scalar(number) else 0.0
+
+    def _warn_of_yield(self, kind: str, number: int, source: Source) -> None:
+        """Warn of a spring whose rest moves along beyond a displacement, as MuJoCo 4 has them."""
+        if self.elements.has(f"{kind}_springyield", number):
+            at = float(getattr(self.model, f"{kind}_springyield")[number])
+            what = f"the yielding of its spring beyond {at:.6g} (springyield) is"
+            self.elements.unapplied(what, source, _KIND)
 
     def of_tendons(self) -> Iterator[Spring | JointSpring]:
         """Tendons with stiffness, damping or friction."""
@@ -356,6 +373,7 @@ class Springs(CompiledSection):
             for poly in ("tendon_stiffnesspoly", "tendon_dampingpoly"):
                 if elements.has(poly, tendon):
                     elements.unapplied(f"of its forces {_BEYOND}", source, _KIND)
+            self._warn_of_yield("tendon", tendon, source)
             if not any(numbers.values()):
                 continue
             low, high = (float(x) for x in model.tendon_lengthspring[tendon])

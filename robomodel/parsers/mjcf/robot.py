@@ -241,10 +241,10 @@ class _Bodies(CompiledSection):
         kind = JOINT_KINDS[int(model.jnt_type[number])]
         dof = int(model.jnt_dofadr[number])
         lower, upper = (float(x) for x in model.jnt_range[number])
-        effort = self._custom_number(EFFORT_LIMIT + name)
+        effort = self.elements.custom_number(EFFORT_LIMIT + name)
         if model.jnt_actfrclimited[number]:
             effort = float(max(abs(model.jnt_actfrcrange[number])))
-        velocity = self._custom_number(VELOCITY_LIMIT + name)
+        velocity = self.elements.custom_number(VELOCITY_LIMIT + name)
         limits = Limits(velocity=velocity, effort=effort)
         if model.jnt_limited[number]:
             lower, upper = as_limit(lower, NO_LIMIT), as_limit(upper, NO_LIMIT)
@@ -288,12 +288,6 @@ class _Bodies(CompiledSection):
             motor=self.actuators.motors.noted(JOINT_MOTOR + name, source),
             **acting,
         )
-
-    def _custom_number(self, key: str) -> float:
-        try:
-            return float(self.elements.compiled.custom.get(key, "inf"))
-        except ValueError:
-            return math.inf
 
 
 # ---- the whole -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ body depends on it.
 
 from __future__ import annotations
 
+import math
 import os
 import posixpath
 import re
@@ -266,6 +267,8 @@ _WORDS = words(  # attributes with names or words, in which "nan" is not a numbe
     "site2 geom sidesite joint joint1 joint2 tendon tendon1 tendon2 cranksite slidersite refsite "
     "jointinparent frame target sep meshdir texturedir assetdir plugin instance"
 )
+_DIRECTIONS = words("quat axis axisangle xyaxes zaxis refquat")
+_MAX_DIRECTION = 1e100  # squares of greater ones may overflow, and MuJoCo takes them for none
 _NOT_A_NUMBER = re.compile(r"(^|\s)[-+]?nan", re.IGNORECASE)
 _INFINITE = re.compile(r"(^|\s)[-+]?inf", re.IGNORECASE)
 _STAND_IN = "1 0 0 -1 0 0 0 2 0 0 -2 0 0 0 3 0 0 -3"  # octahedron, centred, principal axes
@@ -490,6 +493,13 @@ def _rewrite(node: SourceElement, section: str) -> None:
             _NOT_A_NUMBER.search(value) or (_INFINITE.search(value) and not name.endswith("range"))
         ):
             raise node.error(f"{name} is {spelled(value)}, which is not a finite number")
+        if name in _DIRECTIONS and "e" in value.lower():
+            most = max(map(abs, _numbers(value, node, name)), default=0.0)
+            if most > _MAX_DIRECTION:
+                raise node.error(
+                    f"{name} has the number {most:g}, whose square MuJoCo cannot compute; write "
+                    "numbers near 1, as only their ratios count"
+                )
 
 
 def _name_by_file(node: SourceElement) -> None:
@@ -596,7 +606,7 @@ def compile_mjcf(document: Document) -> CompiledFile:
     compiler = _Compiler(root, whole)
     standing = compiler.model({})
     model, unweighed = compiler.weighed(standing, folder) if whole.meshes else (standing, _NONE)
-    document.issues.extend((*whole.issues, *compiler.issues))
+    document.issues.extend((*whole.issues, *compiler.issues, *_missing(whole.meshes, folder)))
     sensors = tuple(whole.sensors)
     return CompiledFile(
         model, standing, root, whole.names, whole.meshes, unweighed, custom, sensors
@@ -604,6 +614,18 @@ def compile_mjcf(document: Document) -> CompiledFile:
 
 
 _NONE: frozenset[int] = frozenset()
+
+
+def _missing(meshes: Mapping[str, Mesh], folder: Folder) -> Iterator[Issue]:
+    """Issues about meshes that are not there, though no inertia depends on them."""
+    for mesh in meshes.values() if folder.path is not None else ():
+        if mesh.path and not os.path.isfile(os.path.join(folder.path or "", mesh.path)):
+            yield Issue(
+                f"there is no file {spelled(mesh.path)}, without which MuJoCo refuses the model; "
+                "dynamics do not depend on it",
+                mesh.node.source,
+                "mesh missing",
+            )
 
 
 class _Compiler:
@@ -853,6 +875,13 @@ class CompiledElements:
         """Whether a row of an array is nonzero; False if the release does not have the array."""
         values = getattr(self.model, array, None)
         return values is not None and bool(values[row].any())
+
+    def custom_number(self, key: str) -> float:
+        """The ``<custom>`` number of this name; infinite without one."""
+        try:
+            return float(self.compiled.custom.get(key, "inf"))
+        except ValueError:
+            return math.inf
 
     def is_scalar(self, joint: int) -> bool:
         """Whether a joint has one freedom."""

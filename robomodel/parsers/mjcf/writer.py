@@ -62,6 +62,7 @@ from robomodel.description.transmissions import actuator_terms, carried, rotor_n
 from robomodel.errors import warn_at
 from robomodel.parsers.meshes import MUJOCO
 from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR
+from robomodel.parsers.mjcf.constraints import TOLERANCE
 from robomodel.parsers.mjcf.robot import EFFORT_LIMIT, INDEPENDENT, VELOCITY_LIMIT
 from robomodel.parsers.schema import (
     ARMATURE,
@@ -268,7 +269,12 @@ def with_sliders(description: Description) -> Description:
                 reference=rest,
             )
         )
-        loops.append(Loop(loop.name, "fixed", Anchor(name), lender, source=loop.source))
+        loops.append(
+            Loop(
+                loop.name, "fixed", Anchor(name), lender, source=loop.source,
+                tolerance=loop.tolerance,
+            )
+        )  # fmt: skip
     return replace(
         description, links=tuple(links.values()), joints=tuple(joints), loops=tuple(loops)
     )
@@ -361,6 +367,9 @@ class MjcfTies:
         """Write a loop as point and rod constraints with the same freedoms."""
         if loop.damping or loop.friction or loop.stiffness:
             self.draft.lost.append(f"damping, friction and spring of the loop '{loop.name}'")
+        if loop.tolerance is not None:
+            key, tolerance = TOLERANCE + loop.name, number(loop.tolerance)
+            self.draft.add("custom", "numeric", name=key, data=tolerance)
         name, ends = loop.name, (loop.predecessor, loop.successor)
         if loop.type == "fixed":
             self._tie("weld", name, *ends)

@@ -87,7 +87,7 @@ from robomodel.parsers.shared.springs import (
     has_dynamics,
     rest_length,
 )
-from robomodel.parsers.xml import CUSTOM
+from robomodel.parsers.xml import CUSTOM, DRAKE
 from robomodel.tolerances import NOTHING, SAME
 
 LOOPS = {kind.loop: name for name, kind in KINDS.items() if kind.loop}
@@ -269,10 +269,15 @@ class SdfTies:
                     called[follower] = self.draft.claim(follower_name.replace(BETWEEN, "_"))
                     changed = True
 
-    def joint(self, kind: str, name: str, parent: str | None, child: str) -> etree._Element:
-        """Append a joint between two links given by description names; None is the world."""
+    def joint(
+        self, kind: str, name: str, parent: str | None, child: str, full_name: str = ""
+    ) -> etree._Element:
+        """Append a joint between two links given by description names; None is the world.
+
+        ``full_name`` is the name in the file, if it is claimed: of joints of the tree.
+        """
         ends = [WORLD if end is None else self._end(end) for end in (parent, child)]
-        full_name = self.draft.joints.get(name) or self.draft.claim(name, *ends, more="joint")
+        full_name = full_name or self.draft.claim(name, *ends, more="joint")
         element = self.draft.element("joint", name, full_name, type=kind)
         within = len(prefix(full_name))
         for tag, end in zip(("parent", "child"), ends, strict=True):
@@ -362,7 +367,10 @@ class SdfTies:
         return mimics
 
     def mimic(self, axis: etree._Element, joint: Joint) -> None:
-        """Append ``<mimic>`` to the axis of a joint, if the joint has one."""
+        """Append ``<mimic>`` to the axis of a joint, if it has one, and Drake's to the joint.
+
+        Drake reads its own alone, between two joints of one freedom in one model.
+        """
         if joint.name not in self.mimics:
             return
         leader, multiplier, offset = self.mimics[joint.name]
@@ -376,6 +384,13 @@ class SdfTies:
         add_text(element, "multiplier", number(multiplier))
         add_text(element, "offset", number(offset))
         add_text(element, "reference", "0")
+        alone = {joint.name, leader}.isdisjoint(
+            step.name for cross in plan.crosses.values() for step in cross
+        )
+        if alone and BETWEEN not in element.get("joint", ""):
+            words = {"joint": element.get("joint", ""), "multiplier": number(multiplier)}
+            part = etree.SubElement(axis.getparent(), f"{{{DRAKE}}}mimic", words)
+            part.set("offset", number(offset))
 
     def _paths(self, coupling: LinkCoupling) -> tuple[list[Joint], list[Joint]]:
         """The moving joints from the common ancestor down to predecessor and successor."""
@@ -624,7 +639,8 @@ class _Writer:
         if cross:
             axes = joint.axis, turned(last.origin.rotation, last.axis)
             kind = "universal" if abs(cosine(*axes)) <= SAME else "revolute2"
-        element = self.ties.joint(kind, joint.name, joint.parent, plan.moved(joint))
+        full_name = self.draft.joints[joint.name]
+        element = self.ties.joint(kind, joint.name, joint.parent, plan.moved(joint), full_name)
         pose(element, tidy(inverse(inner)))
         if joint.type in ONE_DOF:
             for number_, step in enumerate(steps):

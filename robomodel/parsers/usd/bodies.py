@@ -30,21 +30,28 @@ from robomodel.description.poses import (
     vec,
 )
 from robomodel.description.prims import BETWEEN
-from robomodel.description.shapes import solid
+from robomodel.description.shapes import shell, solid
+from robomodel.errors import DescriptionError
 from robomodel.files import Allowance
 from robomodel.parsers.schema import Fields
-from robomodel.parsers.usd.schema import MESH, NAME, SCALE, StageReader
+from robomodel.parsers.usd.schema import MESH, NAME, SCALE, StageReader, applies
 from robomodel.spatial import minus
 from robomodel.tolerances import WRITTEN
 
 DENSITY = 1000.0
 """Default density of colliders [kg/m³]."""
+_TENSOR = "newton:inertia"
+_APART = 1e-4  # of the largest moment: single precision and unit quaternions leave 1e-6
 _SHEAR = 1e-3  # cosine between axes from which on a transform counts as sheared
 _UPRIGHT: dict[str, Rows3] = {  # rotations from z to an axis
     "X": ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)),
     "Y": ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, -1.0, 0.0)),
     "Z": IDENTITY,
 }
+
+
+Moments = tuple[float, float, float, float, float, float]
+"""Ixx, Ixy, Ixz, Iyy, Iyz, Izz [kg m²]."""
 
 
 @dataclass
@@ -255,8 +262,10 @@ class Masses:
         """The inertial of a body; None if it is massless."""
         reader, prim, units = self.reader, body.prim, self.reader.units
         mass = self._positive(prim, "physics:mass", units.mass)
-        moments = reader.numbers(prim, "physics:diagonalInertia", 3)
-        moments = moments if moments and any(moments) else None
+        if reader.written(prim, "mjc:body:gravcomp"):
+            message = "gravity compensation of a body is not kept"
+            reader.warn(prim, message, "gravity compensation")
+        moments = self._moments(prim)
         centre = self._centre(body)
         if mass is not None and moments is not None and (centre or not body.colliders):
             whole = None
@@ -273,7 +282,7 @@ class Masses:
             if moments is None:
                 return None
         if whole is not None and mass is not None:
-            whole = masses.scaled(whole, mass / whole.mass)
+            whole = replace(masses.scaled(whole, mass / whole.mass), mass=mass)
         mass = whole.mass if mass is None and whole is not None else mass or 0.0
         origin = Pose(centre or (whole.origin.xyz if whole else (0.0, 0.0, 0.0)))
         if moments is None:
@@ -286,13 +295,55 @@ class Masses:
                 )
                 return Inertial(mass, (0.0,) * 6, origin, reader.source(prim))
             return whole if centre is None else _about(whole, centre)
-        axes = reader.numbers(prim, "physics:principalAxes", 4)
-        if axes and any(axes):
-            origin = replace(origin, rotation=rotation_of_quaternion(*axes))
-        a, b, c = (units.inertia * each for each in moments)
+        inertia, axes = moments
+        return Inertial(mass, inertia, replace(origin, rotation=axes), reader.source(prim))
+
+    def _moments(self, prim: Any) -> tuple[Moments, Rows3] | None:
+        """The moments of inertia that a body gives, and their axes in it; None if it has none."""
+        reader = self.reader
+        tensor = self._tensor(prim)
+        moments = reader.numbers(prim, "physics:diagonalInertia", 3)
+        if not moments or not any(moments):
+            return None if tensor is None else (tensor, IDENTITY)
+        turn = reader.numbers(prim, "physics:principalAxes", 4)
+        axes = rotation_of_quaternion(*turn) if turn and any(turn) else IDENTITY
+        a, b, c = (reader.units.inertia * each for each in moments)
         if min(a, b, c) < 0.0:
             raise reader.error(prim, "physics:diagonalInertia is negative")
-        return Inertial(mass, (a, 0.0, 0.0, b, 0.0, c), origin, reader.source(prim))
+        of_usd: Moments = (a, 0.0, 0.0, b, 0.0, c)
+        if tensor is None:
+            return of_usd, axes
+        there = masses.placed(Inertial(1.0, of_usd, Pose(rotation=axes)), AT_ORIGIN)
+        apart = max(
+            abs(x - y) for x, y in zip(masses.inertial_of(there).inertia, tensor, strict=True)
+        )
+        if apart > _APART * max(a, b, c):
+            reader.warn(
+                prim,
+                f"{_TENSOR} and physics:diagonalInertia about physics:principalAxes are "
+                f"{apart:.2g} kg m² apart; the first counts, by its schema",
+                "two inertias",
+            )
+        return tensor, IDENTITY
+
+    def _tensor(self, prim: Any) -> Moments | None:
+        """Newton's tensor about the centre of mass in the body's axes; None without one.
+
+        It is in place of USD's moments about principal axes, which writers add for other readers.
+        """
+        reader = self.reader
+        if not reader.array(prim, _TENSOR):
+            return None
+        if not applies(prim, "NewtonMassAPI"):
+            message = f"{_TENSOR} counts only where NewtonMassAPI is applied; it is left out"
+            reader.warn(prim, message, "tensor without its schema")
+            return None
+        numbers = reader.numbers(prim, _TENSOR, 6) or (0.0,) * 6
+        xx, yy, zz, xy, xz, yz = (reader.units.inertia * each for each in numbers)
+        if min(xx, yy, zz) < 0.0:
+            message = f"{_TENSOR} has a negative moment; it is Ixx Iyy Izz Ixy Ixz Iyz"
+            raise reader.error(prim, message)
+        return xx, xy, xz, yy, yz, zz
 
     def _positive(self, prim: Any, name: str, unit: float) -> float | None:
         """A positive number; None if it is zero, which USD ignores."""
@@ -314,15 +365,63 @@ class Masses:
         density = self._positive(body.prim, "physics:density", self.reader.units.density)
         parts = []
         for prim, shape in body.colliders:
-            part = solid(shape, self.reader.issues, self.allowance)
+            mass = self._positive(prim, "physics:mass", self.reader.units.mass)
+            if (thickness := self._wall(prim)) is None:
+                part = solid(shape, self.reader.issues, self.allowance)
+            else:
+                given = mass is not None or self._is_weighed(body)
+                part = self._shell(prim, shape, thickness, is_weighed=given)
             if not part.mass:
                 continue
-            mass = self._positive(prim, "physics:mass", self.reader.units.mass)
             factor = mass / part.mass if mass else self._density(prim, density)
             parts.append(masses.placed(masses.scaled(part, factor), shape.origin))
         if not parts:
             return None
         return masses.inertial_of(reduce(add, parts), self.reader.source(body.prim))
+
+    def _is_weighed(self, body: LinkPrim) -> bool:
+        """Whether a body's mass is written, and shared by no other collider."""
+        return len(body.colliders) == 1 and bool(self.reader.number(body.prim, "physics:mass"))
+
+    def _wall(self, prim: Any) -> float | None:
+        """The thickness [m] of the wall of a hollow collider, 0 if none is written; None: solid."""
+        reader = self.reader
+        model = str(reader.written(prim, "newton:massModel") or "")
+        if model not in ("", "solid", "shell"):
+            raise reader.error(prim, f"newton:massModel is {model!r}; it is solid or shell")
+        hollow = model == "shell" or (
+            not model
+            and (
+                reader.written(prim, "mjc:shellinertia") is True
+                or reader.written(prim, "mjc:inertia") == "shell"
+            )
+        )
+        if not hollow:
+            return None
+        thickness = reader.number(prim, "newton:shellThickness", infinite=True)
+        if thickness is None or thickness == -math.inf:
+            return 0.0
+        if not 0.0 < thickness < math.inf:
+            raise reader.error(prim, f"newton:shellThickness is {thickness:g}; it is positive")
+        return thickness * reader.units.length
+
+    def _shell(self, prim: Any, shape: Shape, thickness: float, *, is_weighed: bool) -> Inertial:
+        """A hollow collider at a density of 1; without a thickness, by MuJoCo's rule."""
+        if thickness == 0.0 and not is_weighed:
+            self.reader.warn(
+                prim,
+                "is a shell without newton:shellThickness; its density is read as mass per area, "
+                "as MuJoCo does",
+                "shell without thickness",
+            )
+        unit = 1.0 if thickness else self.reader.units.length
+        try:
+            part = shell(shape, thickness, self.allowance)
+        except ValueError as error:
+            if isinstance(error, DescriptionError):
+                raise
+            raise self.reader.error(prim, f"newton:shellThickness: {error}") from error
+        return masses.scaled(part, unit)
 
     def _density(self, prim: Any, of_body: float | None) -> float:
         """The density of a collider [kg/m³]: its own, its body's, or its material's."""

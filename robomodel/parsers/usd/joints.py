@@ -25,7 +25,15 @@ from robomodel.errors import Source
 from robomodel.parsers.schema import Fields
 from robomodel.parsers.shared.frames import as_limit, is_on_joint
 from robomodel.parsers.usd.bodies import LinkPrim, Placements
-from robomodel.parsers.usd.schema import AXES, DEGREE, DRIVE, FREEDOMS, WORDS, StageReader
+from robomodel.parsers.usd.schema import (
+    AXES,
+    DEGREE,
+    DRIVE,
+    FREEDOMS,
+    URDF_EFFORT,
+    WORDS,
+    StageReader,
+)
 from robomodel.spatial import transpose
 from robomodel.tolerances import NO_LIMIT, SAME, WRITTEN
 
@@ -70,7 +78,15 @@ class Edges:
 
         reader = self.reader
         joint = UsdPhysics.Joint(prim)
-        if joint.GetJointEnabledAttr().Get() is False:
+        off = joint.GetJointEnabledAttr().Get() is False
+        if off and reader.written(prim, "newton:mimicEnabled") is False:
+            reader.warn(
+                prim,
+                "physics:jointEnabled is false as newton:mimicEnabled is, as some converters write "
+                "a coupling that is off; the joint is kept",
+                "coupling off",
+            )
+        elif off:
             reader.warn(prim, "the joint is switched off, and left out", "joint off")
             return None
         ends = self._end(prim, "0"), self._end(prim, "1")
@@ -90,10 +106,52 @@ class Edges:
         edge.numbers = {}
         for freedom in edge.free:
             edge.numbers = {**self._numbers(prim, freedom), **edge.numbers}
+        self._limit_effort(edge)
+        self._refer(edge)
         edge.drives = any(
             prim.HasAPI(UsdPhysics.DriveAPI, each) for each in (*edge.free, "angular", "linear")
         )
         return edge
+
+    def _limit_effort(self, edge: Edge) -> None:
+        """Apply what MuJoCo and URDF's converter write beside a drive: the least limit counts."""
+        reader, prim, units = self.reader, edge.prim, self.reader.units
+        turns = bool(edge.free) and edge.free[0].startswith("rot")
+        limits = [edge.numbers.get("effort", math.inf)]
+        most = reader.largest(
+            prim, "mjc:actuatorfrcrange", "mjc:actuatorfrclimited", "actuators' force"
+        )
+        limits.append(most * (units.inertia if turns else units.mass * units.length))
+        if (of_urdf := reader.number(prim, URDF_EFFORT, infinite=True)) is not None:
+            limits.append(of_urdf if of_urdf >= 0.0 else math.inf)
+        if edge.free and (least := min(limits)) < math.inf:
+            edge.numbers = {**edge.numbers, "effort": least}
+
+    def _refer(self, edge: Edge) -> None:
+        """Count a joint's positions from where the stage shows it, which MuJoCo calls mjc:ref."""
+        reader, prim = self.reader, edge.prim
+        if any(reader.array(prim, "mjc:springdamper")):
+            message = "mjc:springdamper is not read; write mjc:stiffness and mjc:damping"
+            reader.warn(prim, message, "springdamper")
+        if not (ref := reader.number(prim, "mjc:ref")):
+            return
+        if len(edge.free) != 1:
+            reader.warn(prim, "mjc:ref is read for joints of one freedom, and left out", "mjc:ref")
+            return
+        (freedom,) = edge.free
+        units = reader.units
+        ref *= units.angle("mjc:ref") if freedom.startswith("rot") else units.length
+        limits = edge.limits.get(freedom, Limits())
+        edge.limits = {freedom: Limits(limits.lower - ref, limits.upper - ref)}
+        if edge.numbers.get("stiffness"):
+            rest = edge.numbers.get("reference", 0.0) - ref
+            edge.numbers = {**edge.numbers, "reference": rest}
+        reader.warn(
+            prim,
+            f"mjc:ref is {ref:.6g}: MuJoCo's position of the joint where the stage shows it. Here "
+            "it is zero there, and limits and the spring's reference were shifted by as much",
+            "mjc:ref",
+        )
 
     def _end(self, prim: Any, which: str) -> End:
         """One end of a joint: a body, and the joint's frame in it."""
@@ -203,12 +261,6 @@ class Edges:
         """The numbers that a prim gives for a freedom, by fields of joints."""
         turns = freedom.startswith("rot")
         numbers: dict[str, float] = {}
-        if self.reader.number(prim, "mjc:ref"):
-            self.reader.warn(
-                prim,
-                "mjc:ref is not applied: the joint is at zero where the stage shows it",
-                "mjc:ref",
-            )
         for word in (*WORDS, DRIVE):
             for axis in (freedom, "angular" if turns else "linear"):
                 name = word.name.replace("{axis}", axis)

@@ -58,12 +58,15 @@ from robomodel.parsers.usd.schema import (
     LINKS,
     StageReader,
     StageUnits,
+    applies,
     digest,
 )
 from robomodel.parsers.usd.stages import MAX_PRIMS, MISSING_LAYER, explained, open_stage
 
 _UNREAD = ("Physx", "Mjc", "Newton")  # prefixes of types of prims that are warned of
 _IRRELEVANT = ("MjcKeyframe", "MjcSite")
+_FOLLOWS = ("NewtonMimicAPI", "MjcEqualityJointAPI")
+_INTEGRATES = ("integrator", "muscle", "user")  # dynamics whose activation is the control
 
 
 def read_usd(source: object, *, strict: bool = False) -> Description:
@@ -90,7 +93,7 @@ def _read(stage: Any, reader: StageReader) -> Description:
     try:
         return _Robot(stage, reader).description()
     except Tf.ErrorException as error:  # for example, an attribute in place of a relationship
-        raise explained(str(error), Source(reader.file)) from error
+        raise explained(error, Source(reader.file)) from error
 
 
 def _opened(source: object) -> tuple[str, str]:
@@ -166,6 +169,8 @@ class _Robot:
         for prim in prims:
             if self.reader.written(prim, "mjc:compiler:angle") == "radian":
                 self.reader.units = replace(self.reader.units, mujoco_angle=1.0)
+            if self.reader.written(prim, "mjc:compiler:autoLimits") is False:
+                self.reader.auto_limits = False
         edges = Edges(self.reader, self.placements, self.body_of)
         for prim in prims:
             self._other(prim, edges)
@@ -580,36 +585,38 @@ class _JointTree:
     def _follows(self, edge: Edge, of_prim: Mapping[Any, str]) -> Mimic | PolynomialCoupling | None:
         """What a joint follows: q = c0 + c1 q', or with PhysX's attributes q + g q' + o = 0.
 
-        Offsets are in degrees, as are PhysX's factors between an angle and a length. MuJoCo also
-        has higher powers, in its own units.
+        PhysX's offsets are in degrees, as are its factors between an angle and a length. MuJoCo
+        also has higher powers, in its own units.
         """
         reader, prim = self.reader, edge.prim
         for each in ("newton", *FREEDOMS, "angular", "linear"):
             newton, word = each == "newton", f"physxMimicJoint:{each}:"
             relation = "newton:mimicJoint" if newton else f"{word}referenceJoint"
             leaders = prim.GetRelationship(relation).GetTargets()
-            if not leaders or (newton and reader.written(prim, "newton:mimicEnabled") is False):
+            if newton and not leaders:
+                leaders = prim.GetRelationship("mjc:target").GetTargets()
+            if newton and reader.written(prim, "newton:mimicEnabled") is False:
                 continue
-            names = ("newton:mimicCoef1", "newton:mimicCoef0")
-            factor, offset = (
-                reader.number(prim, name)
-                for name in (names if newton else (f"{word}gearing", f"{word}offset"))
-            )
-            factor, offset = 1.0 if factor is None else factor, offset or 0.0
-            if not newton:
-                factor, offset = -factor, -offset
+            if not leaders:
+                if newton and any(applies(prim, each) for each in _FOLLOWS):
+                    message = "it names no joint that it follows, and is read as free; name one by "
+                    reader.warn(prim, message + "newton:mimicJoint", "follows nothing")
+                continue
             if leaders[0] not in of_prim or of_prim[leaders[0]] == edge.name:
                 raise reader.error(
                     prim, f"the joint <{leaders[0]}> that it mimics is no joint of the tree"
                 )
             length, turns = reader.units.length, _turns(edge)
-            angle = 1.0 if newton else DEGREE
-            units = [
-                angle if turning else length
-                for turning in (turns, _turns(self.of_path[leaders[0]]))
-            ]
+            leader_turns = _turns(self.of_path[leaders[0]])
+            if newton:
+                factor, offset = self._newton_coefficients(prim, turns=turns)
+                units = [1.0 if turning else length for turning in (turns, leader_turns)]
+            else:
+                gearing = reader.number(prim, f"{word}gearing")
+                factor = -1.0 if gearing is None else -gearing
+                units = [DEGREE if turning else length for turning in (turns, leader_turns)]
+                offset = -units[0] * (reader.number(prim, f"{word}offset") or 0.0)
             factor *= units[0] / units[1]
-            offset *= DEGREE if turns else length
             more = [reader.number(prim, f"mjc:coef{n}") or 0.0 for n in (2, 3, 4)]
             if newton and any(more):
                 powers = (units[0] / units[1] ** n * k for n, k in enumerate(more, 2))
@@ -619,6 +626,29 @@ class _JointTree:
                 )
             return Mimic(of_prim[leaders[0]], factor, offset)
         return None
+
+    def _newton_coefficients(self, prim: Any, *, turns: bool) -> tuple[float, float]:
+        """The factor and the offset [rad, m] of Newton's words, and of MuJoCo's that these replace.
+
+        MuJoCo's count where they are written: they are in radians, as the converters' files with
+        both have Newton's offset, too, which is in degrees.
+        """
+        reader, length = self.reader, self.reader.units.length
+        factor = reader.number(prim, "mjc:coef1")
+        if factor is None:
+            factor = reader.number(prim, "newton:mimicCoef1")
+        offset, angle = reader.number(prim, "mjc:coef0"), 1.0
+        if offset is None:
+            offset, angle = reader.number(prim, "newton:mimicCoef0"), DEGREE
+            if offset and turns and (maker := reader.in_radians(prim, "newton:mimicCoef0")):
+                angle = 1.0
+                reader.warn(
+                    prim,
+                    f"newton:mimicCoef0 is in radians, as {maker} wrote it; convert the robot by a "
+                    "later version",
+                    "offset in radians",
+                )
+        return 1.0 if factor is None else factor, (offset or 0.0) * (angle if turns else length)
 
     def _actuators(
         self, joints: Mapping[str, Joint], of_prim: Mapping[Any, str]
@@ -635,10 +665,8 @@ class _JointTree:
                 continue
             gears = reader.array(prim, "mjc:gear")
             gear = float(gears[0]) if gears and hasattr(gears[0], "__float__") else None
-            effort = reader.number(prim, "newton:maxEffort", infinite=True)
-            if word == "mjc":
-                effort = self._force(prim)
-            motor = Motor(effort) if effort and math.isfinite(effort) else None
+            motor = Motor(self._force(prim)) if word == "mjc" else self._clamped(prim)
+            motor = replace(motor, source=reader.source(prim)) if motor != Motor() else None
             label, ends = _label(prim), (TransmittedJoint(name, reduction=1.0),)
             actuator = Actuator(label, reduction=gear, motor=motor)
             yield Transmission(label, "motor", ends, (actuator,), reader.source(prim))
@@ -650,16 +678,41 @@ class _JointTree:
                 end, drive = TransmittedJoint(edge.name), Actuator(edge.name)
                 yield Transmission(edge.name, SIMPLE, (end,), (drive,), edge.source)
 
-    def _force(self, prim: Any) -> float | None:
-        """The largest force of a MuJoCo actuator: its limit of force, or from its control range."""
+    def _force(self, prim: Any) -> float:
+        """The largest force of a MuJoCo actuator: its limit of force, or of control times gain."""
         reader = self.reader
-        force = reader.number(prim, "mjc:forceRange:max")
-        if force or str(reader.written(prim, "mjc:biasType") or "none") != "none":
-            return force
+        most = reader.largest(prim, "mjc:forceRange", "mjc:forceLimited", "force")
+        kinds = {"gain": "fixed", "bias": "none"}
+        if any((reader.written(prim, f"mjc:{x}Type") or kind) != kind for x, kind in kinds.items()):
+            return most
         gains = reader.array(prim, "mjc:gainPrm")
         gain = float(gains[0]) if gains and hasattr(gains[0], "__float__") else 1.0
-        control = reader.number(prim, "mjc:ctrlRange:max")
-        return control and abs(gain * control)
+        kind = "act" if reader.written(prim, "mjc:dynType") in _INTEGRATES else "ctrl"
+        control = reader.largest(prim, f"mjc:{kind}Range", f"mjc:{kind}Limited", "control")
+        most = min(most, abs(gain) * control if gain else math.inf)
+        return most if most > 0.0 else math.inf
+
+    def _clamped(self, prim: Any) -> Motor:
+        """The motor of Newton's clamps on an actuator, which are in SI units and radians."""
+        reader = self.reader
+
+        def most(word: str) -> float:
+            value = reader.number(prim, f"newton:{word}", infinite=True)
+            if value is not None and not value >= 0.0:
+                raise reader.error(prim, f"newton:{word} is {value:g}; it is not negative")
+            return value or math.inf
+
+        effort = min(most("maxEffort"), most("maxMotorEffort"))
+        stall, speed = most("saturationEffort"), most("velocityLimit")
+        if efforts := [abs(float(each)) for each in reader.array(prim, "newton:lookupEfforts")]:
+            effort = min(effort, max(efforts))
+            message = "its effort depends on the position; the largest is its limit everywhere"
+            reader.warn(prim, message, "lookup of efforts")
+        if math.isinf(stall):
+            return Motor(effort, velocity=speed)
+        if math.isinf(speed):
+            return Motor(min(effort, stall))
+        return Motor(effort, stall_torque=stall, no_load_speed=speed)
 
 
 def _turns(edge: Edge) -> bool:
@@ -689,8 +742,8 @@ def _in_series(edges: list[Edge]) -> list[Edge]:
     result = []
     for edge in edges:
         key = id(edge.ends[0][0]), id(edge.ends[1][0])
-        applied = str(edge.prim.GetMetadata("apiSchemas") or "")
-        if "MjcJointAPI" not in applied or edge.excluded or edge.urdf or edge.length is not None:
+        bare = edge.excluded or edge.urdf or edge.length is not None
+        if bare or not applies(edge.prim, "MjcJointAPI"):
             result.append(edge)
         elif key not in whole:
             whole[key] = edge

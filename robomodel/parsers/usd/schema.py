@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 from robomodel.description import Pose, Vec3
 from robomodel.description.poses import quaternion_of_rotation, rotation_of_quaternion, vec
 from robomodel.errors import DescriptionError, Issue, Source
-from robomodel.tolerances import NO_LIMIT
+from robomodel.tolerances import NO_LIMIT, SAME
 
 DEGREE = math.pi / 180.0
 
@@ -91,6 +92,7 @@ _NEWTON, _PHYSX, _MUJOCO = "NewtonJointAPI", "PhysxJointAPI", "MjcJointAPI"
 
 WORDS = (
     Word("newton:armature", "armature", mass=True, schema=_NEWTON),
+    Word("mjc:damping", "damping", mass=True),  # before Newton's, which one converter wrote per rad
     Word("newton:damping", "damping", mass=True, degrees=-1, schema=_NEWTON),
     Word("newton:friction", "friction", mass=True, length=1, schema=_NEWTON),
     Word("newton:velocityLimit", "velocity", degrees=1, length=1, schema=_NEWTON),
@@ -115,7 +117,6 @@ WORDS = (
     ),
     Word("physxJoint:jointFriction", "friction", mass=True, length=1),
     Word("mjc:armature", "armature", mass=True),
-    Word("mjc:damping", "damping", mass=True),
     Word("mjc:frictionloss", "friction", mass=True, length=1),
     Word("mjc:stiffness", "stiffness", mass=True, schema=_MUJOCO),
     Word("mjc:springref", "reference", degrees=1, length=1, schema=_MUJOCO),
@@ -123,6 +124,14 @@ WORDS = (
 """The first one that a prim has counts for a field; ``mjc`` has rad where others have degrees."""
 
 DRIVE = Word("drive:{axis}:physics:maxForce", "effort", mass=True, length=1, most=NO_LIMIT)
+URDF_EFFORT = "urdf:limit:effort"
+"""The effort limit of a URDF file, in its own SI units, as urdf-usd-converter keeps it."""
+
+_IN_RADIANS = (
+    (re.compile(r"MuJoCo USD Converter v(\d+)\.(\d+)\.(\d+)"), (0, 4, 1)),
+    (re.compile(r"URDF USD Converter v(\d+)\.(\d+)\.(\d+)"), (0, 3, 2)),
+)
+"""What signs a layer, and the first version that wrote ``newton:mimicCoef0`` in degrees."""
 
 
 # --- this package's attributes --------------------------------------------------------------------
@@ -192,6 +201,7 @@ class StageReader:
     file: str
     units: StageUnits
     issues: list[Issue] = field(default_factory=list)
+    auto_limits: bool = True  # MuJoCo's: a range limits where it is not empty
 
     def source(self, prim: Any) -> Source:
         """The location of a prim."""
@@ -242,6 +252,39 @@ class StageReader:
                 raise self.error(prim, f"{name} is {each}; write a finite number, or leave it out")
         return numbers
 
+    def in_radians(self, prim: Any, name: str) -> str:
+        """The converter that wrote an angle of Newton's in radians, if one did; else empty."""
+        for spec in prim.GetAttribute(name).GetPropertyStack():
+            creator = str(spec.layer.customLayerData.get("creator", ""))
+            for signature, first in _IN_RADIANS:
+                made_by = signature.match(creator)
+                if made_by and tuple(map(int, made_by.groups())) < first:
+                    return made_by[0]
+            break  # the strongest opinion counts
+        return ""
+
+    def largest(self, prim: Any, name: str, limited: str, what: str) -> float:
+        """The larger end of a range of MuJoCo's, ``name:min`` to ``name:max``; infinite if off.
+
+        ``limited`` is the attribute that switches it: true, false, or auto.
+        """
+        low, high = (self.number(prim, f"{name}:{end}") or 0.0 for end in ("min", "max"))
+        switch = self.written(prim, limited)
+        on = low < high and self.auto_limits if switch in (None, "auto") else switch == "true"
+        if not on:
+            return math.inf
+        if low >= high:
+            raise self.error(prim, f"{name} is from {low:g} to {high:g}; give a range, or set "
+                             f"{limited} to false")  # fmt: skip
+        if abs(low + high) > SAME * max(abs(low), abs(high)):
+            self.warn(
+                prim,
+                f"its range of {what} is not the same both ways; the larger end is its limit of "
+                "effort in both",
+                "uneven range",
+            )
+        return max(abs(low), abs(high))
+
     def pose(self, prim: Any, position: str, rotation: str) -> Pose:
         """The pose in two attributes, in the stage's units, without scale."""
         xyz = self.numbers(prim, position, 3) or (0.0, 0.0, 0.0)
@@ -251,6 +294,12 @@ class StageReader:
         if tuple(turn) == (0.0, 0.0, 0.0, 1.0):
             return Pose(vec(xyz))
         return Pose(vec(xyz), rotation_of_quaternion(*turn))
+
+
+def applies(prim: Any, schema: str) -> bool:
+    """Whether a schema that USD need not know is applied to a prim."""
+    listed = prim.GetMetadata("apiSchemas")
+    return listed is not None and schema in listed.GetAppliedItems()
 
 
 def quaternion(pose: Pose, kind: Any) -> Any:

@@ -67,7 +67,7 @@ def open_stage(source: str, file: str, issues: list[Issue], *, text: bool = Fals
 
     layers = _Layers(place, issues)
     if text:
-        layers.check_depth(source.encode())
+        layers.check_text(source)
     delegate = UsdUtils.CoalescingDiagnosticDelegate()
     try:
         if text:
@@ -78,7 +78,7 @@ def open_stage(source: str, file: str, issues: list[Issue], *, text: bool = Fals
             is_read = layer is not None
         if not is_read:
             complaints = [each.commentary for each in delegate.TakeUncoalescedDiagnostics()]
-            raise explained(complaints[0] if complaints else "", place)
+            raise explained(next(iter(complaints), ""), place)
         layers.collect(layer)
         if (count := layers.prims()) > MAX_PRIMS:
             raise DescriptionError(
@@ -88,7 +88,7 @@ def open_stage(source: str, file: str, issues: list[Issue], *, text: bool = Fals
             )
         return Usd.Stage.Open(layer, Usd.Stage.LoadAll)
     except Tf.ErrorException as error:
-        raise explained(str(error), place) from error
+        raise explained(error, place) from error
     finally:
         for each in delegate.TakeUncoalescedDiagnostics():
             message = " ".join(each.commentary.split()).partition(" (instantiating stage")[0]
@@ -96,11 +96,14 @@ def open_stage(source: str, file: str, issues: list[Issue], *, text: bool = Fals
                 issues.append(Issue(f"USD says: {message[:300]}", place, "USD"))
 
 
-def explained(text: str, place: Source) -> DescriptionError:
-    """The error for USD's message on a file that it cannot read, with its line."""
+def explained(complaint: object, place: Source) -> DescriptionError:
+    """The error for USD's complaint about a file that it cannot read, with its line."""
     with suppress(OSError), open(place.file, "rb") as file:
         if file.read(len(LFS)) == LFS:
             return DescriptionError(f"this is {LFS_POINTER}", Source(place.file))
+    text = ""
+    with suppress(UnicodeDecodeError):  # it quotes the bytes of the file
+        text = str(complaint)
     first = next((line for line in text.splitlines() if line.strip()), "it is no USD file")
     message = (first.partition(" : '")[2] or first).strip("' ")
     if line := _LINE.match(message):
@@ -125,15 +128,38 @@ class _Layers:
         self.folder = os.path.dirname(os.path.realpath(path))
         data = contents(os.path.realpath(path), "the file", self.place, most=MAX_MESH_BYTES)
         self.allowance.spend(len(data), "the file", self.place)
-        self.check_depth(data)
+        self._check(data, path)
         return Sdf.Layer.FindOrOpen(os.path.realpath(path))
+
+    def _check(self, data: bytes, path: str) -> None:
+        """Raise for a text that is not UTF-8, or too deep."""
+        if data.lstrip()[: len(MARKS[0])] == MARKS[0].encode():
+            try:
+                data.decode()
+            except UnicodeDecodeError as error:
+                line = data.count(b"\n", 0, error.start) + 1
+                raise DescriptionError(
+                    "this is not text in the encoding utf-8; save the file as UTF-8",
+                    Source(path, line),
+                ) from None
+            self.check_depth(data)
+
+    def check_text(self, text: str) -> None:
+        """Raise for a text that no file can hold, or too deep."""
+        try:
+            self.check_depth(text.encode())
+        except UnicodeEncodeError as error:
+            line = text.count("\n", 0, error.start) + 1
+            raise DescriptionError(
+                "a character is half of a surrogate pair; save the file as UTF-8",
+                Source(self.place.file, line),
+            ) from None
 
     def check_depth(self, data: bytes) -> None:
         """Raise if the braces of a text are nested too deep."""
-        if data.lstrip()[: len(MARKS[0])] == MARKS[0].encode():
-            braces = np.frombuffer(data, np.uint8)
-            steps = np.where(braces == ord("{"), 1, np.where(braces == ord("}"), -1, 0))
-            self._refuse_deeper(int(np.max(np.cumsum(steps), initial=0)))
+        braces = np.frombuffer(data, np.uint8)
+        steps = np.where(braces == ord("{"), 1, np.where(braces == ord("}"), -1, 0))
+        self._refuse_deeper(int(np.max(np.cumsum(steps), initial=0)))
 
     def _refuse_deeper(self, depth: int) -> None:
         if depth > MAX_DEPTH:
@@ -182,7 +208,9 @@ class _Layers:
             return None
         data = contents(outer, what, self.place, most=MAX_MESH_BYTES, within=[top])
         self.allowance.spend(len(data), what, self.place)
-        self.check_depth(data)
+        if data.startswith(LFS):
+            raise DescriptionError(f"{what} is {LFS_POINTER}", self.place)
+        self._check(data, outer)
         return Sdf.Layer.FindOrOpen(identifier)
 
     # ---- how many prims they make

@@ -8,6 +8,7 @@ cannot express, or only in single precision, is in its URDF+ element
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 from collections.abc import Mapping
@@ -95,14 +96,19 @@ def to_usd(
 
 
 def save(text: str, path: str) -> None:
-    """Write the text of a USD file to a path, in binary unless it ends in ``.usda``."""
-    from pxr import Sdf, UsdUtils
+    """Write the text of a USD file to a path, in binary unless it ends in ``.usda``.
+
+    Raises OSError as open() does if the file cannot be written.
+    """
+    from pxr import Sdf, Tf, UsdUtils
 
     folder, name = os.path.split(path)
     beside = os.path.join(folder, f".{os.urandom(4).hex()}.{name}")
     inner = os.path.splitext(beside)[0] + ".usdc"
     layer = Sdf.Layer.CreateAnonymous(".usda")
     layer.ImportFromString(text)
+    with open(beside, "xb"):
+        pass  # Python's error, if one, names the reason, and USD's the lines of its source
     try:
         if name.lower().endswith(".usdz"):
             layer.Export(inner)
@@ -110,6 +116,8 @@ def save(text: str, path: str) -> None:
         else:
             layer.Export(beside)
         os.replace(beside, path)
+    except Tf.ErrorException as error:
+        raise OSError(errno.EIO, "USD cannot write this", path) from error
     finally:
         for each in (beside, inner):
             if os.path.exists(each):
