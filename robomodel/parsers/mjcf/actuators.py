@@ -23,8 +23,8 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.errors import DescriptionError, Source
+from robomodel.parsers.mjcf.compiled import CompiledSection
 from robomodel.parsers.mjcf.constraints import EqualityConstraints, Terms
-from robomodel.parsers.mjcf.source import CompiledSection
 from robomodel.parsers.schema import MOTOR, Names
 from robomodel.parsers.shared.motors import motor_fault
 from robomodel.tolerances import SAME

@@ -25,7 +25,7 @@ from robomodel.description import (
 )
 from robomodel.description.poses import align, snapped, vec
 from robomodel.errors import DescriptionError, Source
-from robomodel.parsers.mjcf.source import CompiledSection, pose
+from robomodel.parsers.mjcf.compiled import CompiledSection, pose
 from robomodel.parsers.schema import SPRING, Names, read_arrays
 from robomodel.spatial import apply, matmul, minus, transpose
 from robomodel.tolerances import SAME

@@ -33,15 +33,9 @@ from robomodel.description import (
 from robomodel.description.poses import ORIGIN, compose, displacement, inverse, tidy, vec
 from robomodel.errors import DescriptionError
 from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
+from robomodel.parsers.mjcf.compiled import JOINT_KINDS, CompiledElements, CompiledSection, pose
 from robomodel.parsers.mjcf.constraints import EqualityConstraints, Springs
-from robomodel.parsers.mjcf.source import (
-    JOINT_KINDS,
-    UNNAMED,
-    CompiledElements,
-    CompiledSection,
-    compile_mjcf,
-    pose,
-)
+from robomodel.parsers.mjcf.source import UNNAMED, compile_mjcf
 from robomodel.parsers.schema import ARMATURE, DYNAMICS, SIZES, read_arrays
 from robomodel.parsers.shared.frames import as_limit, marks_of
 from robomodel.parsers.xml import Document

@@ -387,9 +387,10 @@ class SdfTies:
         alone = {joint.name, leader}.isdisjoint(
             step.name for cross in plan.crosses.values() for step in cross
         )
-        if alone and BETWEEN not in element.get("joint", ""):
+        whole = axis.getparent()
+        if whole is not None and alone and BETWEEN not in element.get("joint", ""):
             words = {"joint": element.get("joint", ""), "multiplier": number(multiplier)}
-            part = etree.SubElement(axis.getparent(), f"{{{DRAKE}}}mimic", words)
+            part = etree.SubElement(whole, f"{{{DRAKE}}}mimic", words)
             part.set("offset", number(offset))
 
     def _paths(self, coupling: LinkCoupling) -> tuple[list[Joint], list[Joint]]:

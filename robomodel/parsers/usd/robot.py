@@ -665,8 +665,8 @@ class _JointTree:
                 continue
             gears = reader.array(prim, "mjc:gear")
             gear = float(gears[0]) if gears and hasattr(gears[0], "__float__") else None
-            motor = Motor(self._force(prim)) if word == "mjc" else self._clamped(prim)
-            motor = replace(motor, source=reader.source(prim)) if motor != Motor() else None
+            limits = Motor(self._force(prim)) if word == "mjc" else self._clamped(prim)
+            motor = replace(limits, source=reader.source(prim)) if limits != Motor() else None
             label, ends = _label(prim), (TransmittedJoint(name, reduction=1.0),)
             actuator = Actuator(label, reduction=gear, motor=motor)
             yield Transmission(label, "motor", ends, (actuator,), reader.source(prim))
