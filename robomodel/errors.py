@@ -81,11 +81,15 @@ class DescriptionWarning(UserWarning):
     Attributes:
         source: File, line and element.
         message: What is suspicious.
+        issues: What is suspicious at each of several places, if the warning is of several.
     """
 
-    def __init__(self, message: str, source: Source | None = None) -> None:
+    def __init__(
+        self, message: str, source: Source | None = None, issues: Sequence[Issue] = ()
+    ) -> None:
         self.source = source or NOWHERE
         self.message = message
+        self.issues = tuple(issues) or (Issue(message, self.source),)
         super().__init__(message if source is None else f"{source}: {message}")
 
 
@@ -324,7 +328,7 @@ def warn_of_all(issues: Iterable[Issue], *, strict: bool) -> None:
         likewise = ", ".join(_beside(issue.source, first.source) for issue in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
         message = f"{first.message}; likewise {likewise}{more}" if others else first.message
-        warn_at(message, first.source, strict=strict)
+        warn_at(message, first.source, strict=strict, issues=(first, *others))
 
 
 _NAMED = 4
@@ -338,11 +342,14 @@ def _beside(source: Source, first: Source) -> str:
     return f"{source.element} ({line})"
 
 
-def warn_at(message: str, source: Source, *, strict: bool) -> None:
-    """Warn of something suspicious at ``source``; raise it if ``strict``."""
+def warn_at(message: str, source: Source, *, strict: bool, issues: Sequence[Issue] = ()) -> None:
+    """Warn of something suspicious at ``source``; raise it if ``strict``.
+
+    ``issues``: what is suspicious at each place, if the message is of several.
+    """
     if strict:
         raise DescriptionError(message, source)
-    warn(DescriptionWarning(message, source))
+    warn(DescriptionWarning(message, source, issues))
 
 
 def warn(warning: Warning) -> None:

@@ -30,7 +30,7 @@ LAYERS = (
     ("robots", "interop"),
     ("writing",),
     ("jax", "torch", "crocoddyl", "gymnasium", "reports"),
-    ("views", "cuda"),
+    ("views", "cuda", "lint"),
     ("robomodel",),  # the package itself: the names that users import
     ("cli",),
     ("__main__",),

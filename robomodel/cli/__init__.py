@@ -28,6 +28,7 @@ from robomodel.cli.common import (
 )
 from robomodel.cli.files import code, convert
 from robomodel.cli.identification import calibrate, excite, identify
+from robomodel.cli.lint import lint
 from robomodel.cli.models import info, robots
 from robomodel.cli.pictures import design, graph, view
 from robomodel.cli.reports import actuation, armature, compare, validate
@@ -64,6 +65,7 @@ COMMANDS = (
     design,
     robots,
     validate,
+    lint,
     armature,
     actuation,
     compare,

@@ -126,10 +126,25 @@ NAMED = 8  # places of further findings that are named
 
 
 @dataclass(frozen=True, slots=True)
+class Correction:
+    """Numbers that an element certainly should have, which ``robomodel lint --fix`` writes.
+
+    ``element`` is a label as in findings, ``link 'shank'``; ``quantity`` is mass, com, inertia
+    (xx, xy, xz, yy, yz, zz), lower, upper, effort, velocity, axis or origin. ``values`` are in SI
+    units and in the axes in which the file has this quantity of this element.
+    """
+
+    element: str
+    quantity: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A fault or oddity: its place, message, amount (``value`` in ``unit``) and remedy.
 
-    ``check`` is the id of the check in docs/validate.md. A note needs no action.
+    ``check`` is the id of the check in docs/checks.md. A note needs no action. ``corrections``: the
+    numbers that mend it, where these are certain.
     """
 
     severity: Severity
@@ -139,6 +154,7 @@ class Finding:
     remedy: str = ""
     value: float | None = None
     unit: str = ""
+    corrections: tuple[Correction, ...] = ()
 
     def __str__(self) -> str:
         remedy = f"; {self.remedy}" if self.remedy else ""

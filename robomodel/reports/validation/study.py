@@ -111,7 +111,7 @@ def of_model(
 ) -> Report:
     """The report on a model, with the warnings of its reading and differences from another."""
     context = CheckContext(model)
-    findings = [_as_finding(issue.message) for issue in issues]
+    findings = [finding for issue in issues for finding in _as_findings(issue.message)]
     for check in CHECKS:
         findings += check(context)
     if reference is not None:
@@ -197,10 +197,11 @@ def _issues(model: Model) -> list[warnings.WarningMessage]:
     return caught
 
 
-def _as_finding(message: Warning | str) -> Finding:
+def _as_findings(message: Warning | str) -> list[Finding]:
+    """The warning as a finding at each of its places."""
     if isinstance(message, DescriptionWarning):
-        return Finding("warning", "file", message.source, message.message)
-    return Finding("warning", "file", Source(), str(message))
+        return [Finding("warning", "file", each.source, each.message) for each in message.issues]
+    return [Finding("warning", "file", Source(), str(message))]
 
 
 # ---- the report ----------------------------------------------------------------------------------
