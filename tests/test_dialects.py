@@ -75,6 +75,72 @@ class TestLoopJoints:
         assert caught.value.line == four_bar(closing="@").split("@")[0].count("\n") + 2
 
 
+# ---- <constraint> --------------------------------------------------------------------------------
+
+
+def constraint(kind="revolute", axes=("0 0 1", "0 0 1"), turns=("0 0 0", "0 0 0"), child="rocker"):
+    parent_axis, child_axis = (f'<{end}_axis xyz="{xyz}"/>' if xyz else "" for end, xyz in
+                               zip(("parent", "child"), axes, strict=True))  # fmt: skip
+    return (
+        f'\n<constraint name="closing" type="{kind}">'
+        f'<parent link="coupler"/><parent_origin xyz="1 0 0" rpy="{turns[0]}"/>{parent_axis}'
+        f'<child link="{child}"/><child_origin xyz="0.7 0 0" rpy="{turns[1]}"/>{child_axis}'
+        "</constraint>"
+    )
+
+
+class TestConstraints:
+    """The loop of the proposal for URDF: two origins, two axes."""
+
+    @pytest.mark.parametrize("kind", ["revolute", "continuous", "spherical", "ball"])
+    def test_they_are_loops(self, kind):
+        axis = '<axis xyz="0 0 1"/>' if kind[0] in "rc" else ""
+        ours = {"ball": "spherical"}.get(kind, kind)
+        expected = loop("closing", ours, "coupler", "rocker", "1 0 0", "0.7 0 0", axis)
+        model = rm.load(four_bar(closing=constraint(kind)))
+        wanted = rm.load(four_bar(closing=expected))
+        assert model.description.loops[0].type == ours
+        assert model.nv == wanted.nv == 1
+        assert gap(model, wanted) == 0.0
+
+    def test_axes_in_frames_that_are_turned(self):
+        """The hinge is about the same line, whatever frame its axis is written in."""
+        wanted = rm.load(four_bar(closing=constraint()))
+        for axes, turns in (
+            (("1 0 0", "0 0 1"), ("0 -1.5707963267948966 0", "0 0 0")),
+            (("0 0 1", "0.6 0 0.8"), ("0 0 0", "0 -0.6435011087932844 0")),
+            (("0 0 -1", "0 0 -1"), ("0 0 1", "0 0 2")),
+        ):
+            assert (
+                gap(rm.load(four_bar(closing=constraint("revolute", axes, turns))), wanted) < 1e-12
+            )
+        (one,) = read(four_bar(closing=constraint(axes=("0 0 1", "")))).loops
+        assert one.axis == (0.0, 0.0, 1.0)
+        (one,) = read(four_bar(closing=constraint(axes=("", "")))).loops
+        assert one.axis == (1.0, 0.0, 0.0)
+
+    def test_universal_ones_have_two_axes(self):
+        (found,) = read(four_bar(closing=constraint("universal", ("0 0 1", "0 1 0")))).loops
+        assert (found.axis, found.axis2) == ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0))
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            (constraint("screw"), "the type 'screw' is not known"),
+            (constraint("universal", ("0 0 1", "")), "needs both of its axes"),
+            (constraint("prismatic", ("0 0 1", "0 1 0")), "does not say how its frames are turned"),
+            (constraint(child="rokcer"), "did you mean 'rocker'"),
+            (constraint(axes=("0 0 0", "0 0 1")), "<parent_axis> is zero"),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
+    def test_refusals(self, text, words):
+        with pytest.raises(rm.DescriptionError) as caught:
+            read(four_bar(closing=text))
+        assert words in str(caught.value)
+        assert caught.value.line == four_bar(closing="@").split("@")[0].count("\n") + 2
+
+
 # ---- frames that coincide ------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import robomodel as rm
 from robomodel import DescriptionError, DescriptionWarning
-from robomodel.description import Inertial, Joint, Shape
+from robomodel.description import Inertial, Joint, Shape, ShapeKind
 from robomodel.description.shapes import shell
 from robomodel.files import LFS
 
@@ -112,7 +112,8 @@ def test_faults_of_newtons_tensor(numbers: str, message: str) -> None:
         rm.load(stage(body=f"double[] newton:inertia = {numbers}", schema="NewtonMassAPI"))
 
 
-SHELLS = {  # kind, sizes and words in USD, the sizes of MuJoCo's geom
+# sizes, words in USD, sizes of MuJoCo's geom
+SHELLS: dict[ShapeKind, tuple[tuple[float, ...], str, str]] = {
     "sphere": ((0.3,), 'Sphere "c" {} {{ double radius = 0.3\n{}\n}}', "0.3"),
     "box": (
         (0.4, 0.4, 0.4),
@@ -134,7 +135,7 @@ _APPLIED = '(prepend apiSchemas = ["PhysicsCollisionAPI", "PhysicsMassAPI", "New
 
 
 @pytest.mark.parametrize("kind", SHELLS)
-def test_shells_are_mujocos_and_walls_the_difference_of_two_solids(kind: str) -> None:
+def test_shells_are_mujocos_and_walls_the_difference_of_two_solids(kind: ShapeKind) -> None:
     mujoco = pytest.importorskip("mujoco")
     sizes, words, geom = SHELLS[kind]
     text = (
@@ -168,7 +169,7 @@ def test_shells_are_mujocos_and_walls_the_difference_of_two_solids(kind: str) ->
         rm.load(stage(body=walled.replace("0.0625", "0.5")))
 
 
-def _solid(kind: str, size: tuple[float, ...]) -> tuple[float, float]:
+def _solid(kind: ShapeKind, size: tuple[float, ...]) -> tuple[float, float]:
     """Volume, and moment about z at density 1, by the textbook."""
     if kind == "box":
         a, b, c = size

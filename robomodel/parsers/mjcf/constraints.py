@@ -21,13 +21,13 @@ from robomodel.description import (
     PolynomialCoupling,
     Pose,
     Spring,
-    Vec3,
 )
-from robomodel.description.poses import align, snapped, vec
+from robomodel.description.poses import snapped, vec
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers.mjcf.compiled import CompiledSection, pose
 from robomodel.parsers.schema import SPRING, Names, read_arrays
-from robomodel.spatial import apply, matmul, minus, transpose
+from robomodel.parsers.shared.frames import turned_to
+from robomodel.spatial import apply, minus, transpose
 from robomodel.tolerances import SAME
 
 Terms: TypeAlias = tuple[tuple[int, float], ...]
@@ -319,16 +319,8 @@ def _hinge(first: Loop, second: Loop) -> Loop | None:
     if math.dist(*axes) <= SAME:  # both ends give the same axis
         axis = vec(snapped(a) for a in axes[0])
         return replace(first, type="revolute", axis=axis)
-    one, other = map(_turned, (first.predecessor, first.successor), axes)
+    one, other = map(turned_to, (first.predecessor, first.successor), axes)
     return replace(first, type="revolute", predecessor=one, successor=other)
-
-
-def _turned(end: Anchor, axis: Vec3) -> Anchor:
-    """The anchor in axes whose first one is ``axis``."""
-    k, images = align(axis)
-    columns = transpose(images)
-    turned = transpose((columns[k], columns[(k + 1) % 3], columns[(k + 2) % 3]))
-    return replace(end, origin=Pose(end.origin.xyz, matmul(end.origin.rotation, turned)))
 
 
 _BALL = 1  # mjtJoint

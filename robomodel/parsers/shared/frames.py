@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from robomodel.description import (
     AT_ORIGIN,
@@ -18,10 +19,11 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
-from robomodel.description.poses import ORIGIN, branches, off_axis, rotation_of_quaternion
+from robomodel.description.poses import ORIGIN, align, branches, off_axis, rotation_of_quaternion
 from robomodel.errors import DescriptionError, did_you_mean
 from robomodel.parsers.schema import add, number, numbers, rpy_of
 from robomodel.parsers.xml import Document, Element, attribute_names, shown
+from robomodel.spatial import matmul, transpose
 
 ENDS = ("predecessor", "successor")
 NAME_TYPE = frozenset(("name", "type"))
@@ -104,6 +106,14 @@ def check_direction(
     if abs(norm - 1.0) > _UNIT_TOLERANCE:
         message = f"{what} has the length {norm:.6g}, not 1; only its direction is used"
         document.warn_at(element, message, "axis not of length 1")
+
+
+def turned_to(end: Anchor, axis: Vec3) -> Anchor:
+    """The anchor in axes whose first one is ``axis``, a unit vector in its own."""
+    k, images = align(axis)
+    columns = transpose(images)
+    turned = transpose((columns[k], columns[(k + 1) % 3], columns[(k + 2) % 3]))
+    return replace(end, origin=Pose(end.origin.xyz, matmul(end.origin.rotation, turned)))
 
 
 # --- links and joints by name ---------------------------------------------------------------------

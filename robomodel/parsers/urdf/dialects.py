@@ -25,13 +25,22 @@ from robomodel.description import (
     Pose,
     Vec3,
 )
-from robomodel.description.poses import ORIGIN, compose
+from robomodel.description.poses import ORIGIN, compose, unit
 from robomodel.errors import (
     Issue,
     argument,
     warn_of_all,
 )
-from robomodel.parsers.shared.frames import NAME_TYPE, X, read_axis, read_type, read_value
+from robomodel.parsers.shared.frames import (
+    NAME_TYPE,
+    X,
+    read_axis,
+    read_linked,
+    read_origin,
+    read_type,
+    read_value,
+    turned_to,
+)
 from robomodel.parsers.shared.springs import (
     BALL_CONSTRAINT,
     LINEAR_SPRING,
@@ -44,6 +53,7 @@ from robomodel.parsers.shared.springs import (
 )
 from robomodel.parsers.urdf.joints import Elements, read_joint, universal
 from robomodel.parsers.xml import Document, Element, shown
+from robomodel.tolerances import SAME
 
 _LOOP_JOINTS = ("spherical", "ball", "revolute", "continuous", "prismatic", "fixed")
 _LINKS = ("link1", "link2")
@@ -153,6 +163,62 @@ def read_loop_joint(document: Document, element: Element) -> Loop:
         ends[1],
         axis or X,
         source=document.source(element, f"loop_joint '{name}'"),
+    )
+
+
+# --- the element proposed for URDF ----------------------------------------------------------------
+
+_CONSTRAINTS = ("revolute", "continuous", "prismatic", "planar", "fixed", "spherical", "ball",
+                "universal")  # fmt: skip
+_CONSTRAINT_ENDS = ("parent", "child")
+_CONSTRAINT_PARTS = frozenset(
+    f"{end}{part}" for end in _CONSTRAINT_ENDS for part in ("", "_origin", "_axis")
+)
+
+
+def read_constraint(document: Document, element: Element) -> Loop:
+    """Read ``<constraint name type>``, the loop that a proposal for URDF has (urdfdom, PR 264).
+
+    ``<parent link>`` and ``<child link>`` have frames ``<parent_origin>`` and ``<child_origin>``,
+    and axes ``<parent_axis>`` and ``<child_axis>`` in these. A hinge's axes coincide, those of a
+    universal joint stay perpendicular.
+    """
+    document.expect(element, NAME_TYPE)
+    name = document.text(element, "name")
+    kind = read_type(document, element, _CONSTRAINTS)
+    parts = document.parts(element, _CONSTRAINT_PARTS)
+    one, other = (
+        Anchor(
+            read_linked(document, element, parts, end),
+            read_origin(document, parts.get(f"{end}_origin")),
+        )
+        for end in _CONSTRAINT_ENDS
+    )
+    used = kind in LOOP_COORDINATES or kind in ("planar", "universal")
+    written = [read_axis(document, parts.get(f"{end}_axis"), used=used) for end in _CONSTRAINT_ENDS]
+    axis, axis2 = (
+        unit(each or (written[1 - n] if kind != "universal" else None) or X)
+        for n, each in enumerate(written)
+    )
+    if kind == "universal":
+        if written[0] is None or written[1] is None:
+            raise document.error(element, "a universal constraint needs both of its axes")
+    elif math.dist(axis, axis2) > SAME:
+        if kind == "prismatic":
+            raise document.error(
+                element,
+                "a prismatic constraint whose axes differ does not say how its frames are turned; "
+                "turn an origin by its rpy so that both axes have the same numbers",
+            )
+        one, other, axis = turned_to(one, axis), turned_to(other, axis2), X
+    return Loop(
+        name,
+        cast(LoopType, "spherical" if kind == "ball" else kind),
+        one,
+        other,
+        axis,
+        axis2 if kind == "universal" else None,
+        source=document.source(element, f"constraint '{name}'"),
     )
 
 

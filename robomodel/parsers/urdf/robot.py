@@ -35,7 +35,7 @@ from robomodel.parsers.shared.motors import (
 )
 from robomodel.parsers.shared.rotors import driven_by, filled, with_rotor_words
 from robomodel.parsers.shared.springs import add_linear_spring, add_spring, read_spring, rest_length
-from robomodel.parsers.urdf.dialects import read_drake, read_loop_joint
+from robomodel.parsers.urdf.dialects import read_constraint, read_drake, read_loop_joint
 from robomodel.parsers.urdf.joints import (
     UNIVERSAL,
     Elements,
@@ -60,7 +60,9 @@ from robomodel.parsers.urdf.links import (
 )
 from robomodel.parsers.xml import DRAKE, Document, Element, refuse_xacro, words
 
-_ROBOT_PARTS = words("link joint loop loop_joint coupling spring transmission ros2_control gravity")
+_ROBOT_PARTS = words(
+    "link joint loop loop_joint constraint coupling spring transmission ros2_control gravity"
+)
 _ROBOT_IRRELEVANT = frozenset(("material", "sensor", "mujoco", "plugin"))
 
 
@@ -102,6 +104,8 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
                 elements.loops.append(read_loop(document, element))
             case "loop_joint":
                 elements.loops.append(read_loop_joint(document, element))
+            case "constraint":
+                elements.loops.append(read_constraint(document, element))
             case "coupling":
                 elements.couplings.append(read_coupling(document, element))
             case "spring":
