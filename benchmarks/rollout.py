@@ -95,7 +95,7 @@ def motions(name: str, count: int, step: float) -> Motions:
         except SimulationError:
             continue  # the leg comes to its dead point
         if model.loops:
-            path, _ = rm.rollout(model, start, speed, np.repeat(force, 10, axis=0), 1e-3)
+            path = rm.rollout(model, start, speed, np.repeat(force, 10, axis=0), 1e-3).q
             if near_singular(model, path):
                 continue  # or near it
         q.append(start)
@@ -132,8 +132,8 @@ def away(model: rm.Model, found: Array, end: Array) -> float:
 
 def ours(batch: Motions, method: str) -> tuple[Callable[[], object], Callable[[], Array]]:
     """What is timed, and the spanning positions at the end."""
-    run = partial(rm.rollout, batch.model, batch.q, batch.v, batch.tau, batch.step, method)
-    return run, lambda: spanning(batch.model, run()[0][:, -1])
+    run = partial(rm.rollout, batch.model, batch.q, batch.v, batch.tau, batch.step, method=method)
+    return run, lambda: spanning(batch.model, run().q[:, -1])
 
 
 def on_ground(text: str, model: rm.Model, feet: Sequence[Foot]) -> mujoco.MjSpec:
@@ -320,7 +320,7 @@ def on_feet(
 def measure_contact(count: int, rounds: int, step: float = 1e-3) -> dict[str, float]:
     """Nanoseconds of thread CPU a step of ours and of theirs, and what is left of our equations."""
     batch = stamping(count, step)
-    options = {"ground": rm.Ground(FRICTION), "contacts": FEET, "details": True}
+    options = {"ground": rm.Ground(FRICTION), "contacts": FEET}
     run = partial(
         rm.rollout, batch.model, batch.q, batch.v, batch.tau, step,
         friction=False, passive=False, **options,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from rollouts import q_and_v
 
 import robomodel as rm
 
@@ -319,13 +320,13 @@ def test_rollouts_keep_bad_rows_to_themselves() -> None:
         model = rm.robots.load(name)
         q, v = np.tile(model.neutral(), (3, 1)), np.zeros((3, model.nv))
         tau = np.zeros((4, model.nv))
-        wanted = rm.rollout(model, q, v, tau, 1e-3, backend="numpy")
+        wanted = q_and_v(rm.rollout(model, q, v, tau, 1e-3, backend="numpy"))
         for argument in range(2):
             given = [q.copy(), v.copy()]
             given[argument][1] = math.nan
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
-                found = rm.rollout(model, *given, tau, 1e-3, backend="numpy")
+                found = q_and_v(rm.rollout(model, *given, tau, 1e-3, backend="numpy"))
             for x, y in zip(found, wanted, strict=True):
                 np.testing.assert_allclose(x[[0, 2]], y[[0, 2]], rtol=0, atol=1e-12)
                 assert np.isnan(x[1, -1]).all()

@@ -569,7 +569,7 @@ def fall(model: rm.Model, q: Array, steps: int, **options: Any) -> rm.Trajectory
     motion = rm.simulate(model, q, duration=1e-3 * steps, collisions=True, **options)
     made = rm.rollout(
         model, np.stack([q, q]), np.zeros(model.nv), np.zeros((steps, model.nv)), 1e-3,
-        collisions=True, details=True, **options,
+        collisions=True, **options,
     )  # fmt: skip
     np.testing.assert_allclose(made.q[1], motion.q, rtol=0, atol=1e-10)
     assert motion.contact_residual.max() <= 1e-10

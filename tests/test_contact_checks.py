@@ -133,9 +133,9 @@ def test_a_pendulum_rebounds_from_the_ground(friction: float) -> None:
     assert motion.contact_residual.max() <= 1e-10
     assert np.abs(motion.contact_forces).max() < 5e3
     assert np.all(np.diff(motion.energy) < 1e-5 * motion.kinetic.max())
-    q, _ = rm.rollout(
+    q = rm.rollout(
         model, [0.0], [0.0], np.zeros((700, 1)), 1e-3, ground=ground, contacts=end, details=False
-    )
+    ).q
     np.testing.assert_allclose(q, motion.q, atol=1e-9)
 
 
@@ -316,7 +316,7 @@ def test_a_six_bar_that_rushes_through_dead_points_wins_no_energy(rolled: bool) 
     q, v = model.configuration(), np.zeros(model.nv)
     if rolled:
         tau = np.zeros((3000, model.nv))
-        made = rm.rollout(model, q, v, tau, 1e-3, "time_stepping", details=True)
+        made = rm.rollout(model, q, v, tau, 1e-3, method="time_stepping")
         kinetic, potential = rm.energy(model, made.q, made.v)
     else:
         motion = rm.simulate(model, q, v, duration=3.0, method="time_stepping")
@@ -357,7 +357,7 @@ def test_batches_of_drops_win_no_energy() -> None:
     v = rng.standard_normal((64, model.nv))
     made = rm.rollout(
         model, q, v, np.zeros((300, model.nv)), 1e-3, ground=rm.Ground(friction=0.7),
-        contacts=FEET, details=True, friction=False, passive=False,
+        contacts=FEET, friction=False, passive=False,
     )  # fmt: skip
     assert made.contact_residual.max() <= 1e-10
     kinetic, potential = rm.energy(model, made.q, made.v)
@@ -369,7 +369,7 @@ def test_batches_of_drops_win_no_energy() -> None:
     # the others are still in flight after 0.3 s: of second order in the step
     off = np.abs(total[~lands, -1] - total[~lands, 0])
     fine = rm.rollout(
-        model, q[~lands], v[~lands], np.zeros((600, model.nv)), 5e-4, "time_stepping",
+        model, q[~lands], v[~lands], np.zeros((600, model.nv)), 5e-4, method="time_stepping",
         friction=False, passive=False,
     )  # fmt: skip
     kinetic, potential = rm.energy(model, *(x[:, [0, -1]] for x in fine))
@@ -461,9 +461,7 @@ def test_a_biped_stands_on_two_box_feet() -> None:
     )
     energy = np.sum(rm.energy(model, motion.q, motion.v), axis=0)
     assert np.diff(energy).max() <= 1e-9 * energy[0]
-    rolled = rm.rollout(
-        model, q, np.zeros(model.nv), np.zeros((200, model.nv)), 1e-3, details=True, **options
-    )
+    rolled = rm.rollout(model, q, np.zeros(model.nv), np.zeros((200, model.nv)), 1e-3, **options)
     np.testing.assert_allclose(rolled.q, motion.q[:201], rtol=0, atol=1e-10)
 
 

@@ -154,7 +154,7 @@ def test_the_smaller_friction_counts() -> None:
             model, at_rest(model, 0.1), v, np.zeros((50, 6)), 1e-3,
             ground=rm.Ground(friction=ground), contacts=points, sweeps=40,
         )  # fmt: skip
-        np.testing.assert_allclose(made[1], motion.v, atol=1e-8)
+        np.testing.assert_allclose(made.v, motion.v, atol=1e-8)
 
 
 @pytest.mark.slow

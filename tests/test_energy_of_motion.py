@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from cases import few
 from numpy.typing import NDArray
+from rollouts import q_and_v
 
 import robomodel as rm
 from robomodel.motion.ground import as_points
@@ -112,15 +113,15 @@ def test_steps_too_long_for_linkages_are_halved(
     motion = rm.simulate(leg, q, v, duration=0.05, step=1e-3, **options)
     assert risen(motion.energy) <= 1e-5 * motion.energy[0]
     assert rm.frame_pose(leg, motion.q, FOOT)[:, 2, 3].min() >= -2e-4
-    made = rm.rollout(leg, np.tile(q, (2, 1)), v, np.zeros((50, 4)), 1e-3, **options, details=True)
+    made = rm.rollout(leg, np.tile(q, (2, 1)), v, np.zeros((50, 4)), 1e-3, **options)
     np.testing.assert_allclose(made.q[1], motion.q, rtol=0, atol=1e-9)
     forces = motion.contact_forces
     np.testing.assert_allclose(made.contact_forces[0], forces, rtol=1e-6, atol=1e-4)
     single = rm.rollout(leg, q, v, np.zeros((50, 4)), 1e-3, **options, dtype="float32")
-    np.testing.assert_allclose(single[0], motion.q, rtol=0, atol=5e-3)
+    np.testing.assert_allclose(single.q, motion.q, rtol=0, atol=5e-3)
     ramp = rm.Ground(friction=0.7, normal=(0.0, 0.0, 1.0), height=0.0), rm.Ground(height=-1.0)
     made = rm.rollout(leg, q, v, np.zeros((50, 4)), 1e-3, ground=ramp, contacts=[FOOT])
-    np.testing.assert_allclose(made[0], motion.q, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(made.q, motion.q, rtol=0, atol=1e-9)
 
 
 @pytest.mark.slow
@@ -227,11 +228,13 @@ def test_drives_of_linkages_start_from_rest(leg: rm.Model, hip: float, drive: fl
 def test_steps_of_simulations_are_those_of_rollouts(leg: rm.Model) -> None:
     motion = landing(leg, 3.0, 1e-3)
     options = {"ground": rm.Ground(), "contacts": [FOOT]}
-    q, v = rm.rollout(leg, motion.q[0], motion.v[0], np.zeros((100, 4)), 1e-3, **options)
+    q, v = q_and_v(rm.rollout(leg, motion.q[0], motion.v[0], np.zeros((100, 4)), 1e-3, **options))
     np.testing.assert_allclose(q, motion.q, rtol=0, atol=1e-10)
     np.testing.assert_allclose(v, motion.v, rtol=0, atol=1e-7)
     for method in ("rk4", "semi_implicit_euler"):
-        q, v = rm.rollout(leg, motion.q[0], motion.v[0], np.zeros((50, 4)), 1e-3, method)
+        q, v = q_and_v(
+            rm.rollout(leg, motion.q[0], motion.v[0], np.zeros((50, 4)), 1e-3, method=method)
+        )
         same = rm.simulate(leg, motion.q[0], motion.v[0], duration=0.05, step=1e-3, method=method)
         np.testing.assert_allclose(q, same.q, rtol=0, atol=1e-12)
 
@@ -312,7 +315,7 @@ def test_collisions_follow_each_other(gap: float) -> None:
     motion = rm.simulate(model, q, v, duration=0.05, step=1e-3, collisions=True)
     np.testing.assert_allclose(motion.v[-1], v[::-1], rtol=0, atol=1e-12)
     made = rm.rollout(model, q, v, np.zeros((50, 3)), 1e-3, collisions=True)
-    np.testing.assert_allclose(made[0], motion.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(made.q, motion.q, rtol=0, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -365,7 +368,6 @@ def test_limp_robots_are_solved() -> None:
     v = 0.05 * np.random.default_rng(0).standard_normal((4, model.nv))
     made = rm.rollout(
         model, q, v, np.zeros((100, model.nv)), 1e-3, ground=rm.Ground(), contacts=feet,
-        details=True,
     )  # fmt: skip
     assert made.contact_residual.max() <= 1e-10
     assert made.contact_forces[..., 2].sum(axis=-1).max() > 9.0 * model.mass
@@ -405,7 +407,11 @@ def test_rollouts_pass_change_points_at_any_speed(name: str) -> None:
     tau = np.zeros((150, model.nv))
     for speed in (3.0, 10.0, 25.0):
         v = speed * rng.standard_normal((len(q), model.nv))
-        states = rm.rollout(model, q, v, tau, 1e-3, "time_stepping", friction=False, passive=False)
+        states = q_and_v(
+            rm.rollout(
+                model, q, v, tau, 1e-3, method="time_stepping", friction=False, passive=False
+            )
+        )
         kinetic, potential = rm.energy(model, *states)
         total = kinetic + potential
         assert np.all(np.isfinite(total))

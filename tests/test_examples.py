@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rollouts import q_and_v
 
 import robomodel as rm
 
@@ -146,8 +147,15 @@ def test_a_leg_swings_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.solved
     assert np.abs(model.residual(found.q)).max() < 1e-12
     assert np.all(np.abs(found.tau) <= np.array(module.LIMITS).ravel() + 1e-7)
-    q, v = rm.rollout(  # each step by itself: over all of them the solver's tolerance grows
-        model, found.q[:-1], found.v[:-1], found.tau[:, None], module.STEP, "semi_implicit_euler"
+    q, v = q_and_v(
+        rm.rollout(  # each step by itself: over all of them the solver's tolerance grows
+            model,
+            found.q[:-1],
+            found.v[:-1],
+            found.tau[:, None],
+            module.STEP,
+            method="semi_implicit_euler",
+        )
     )
     np.testing.assert_allclose(q[:, 1], found.q[1:], atol=1e-6)
     np.testing.assert_allclose(v[:, 1], found.v[1:], atol=1e-5)

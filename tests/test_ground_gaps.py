@@ -395,8 +395,8 @@ def test_a_ball_in_a_groove_is_carried_by_both_sides() -> None:
                         contacts=TOUCH)  # fmt: skip
     assert moved.q[-1, 1] == pytest.approx(0.5 * 0.1**2 * 0.1 * 9.81 * root, rel=1e-9)
     batch = np.stack([q, put(0.0, 0.3, 0.1 / root)])
-    rolled, _ = rm.rollout(model, batch, np.zeros((2, 6)), np.zeros((2, 100, 6)), 1e-3,
-                           ground=sides, contacts=TOUCH)  # fmt: skip
+    rolled = rm.rollout(model, batch, np.zeros((2, 6)), np.zeros((2, 100, 6)), 1e-3,
+                           ground=sides, contacts=TOUCH).q  # fmt: skip
     assert np.abs(rolled[0] - moved.q).max() < 1e-10
     assert np.abs(rolled[1] - rolled[0] - [0.0, 0.3, *[0.0] * 5]).max() < 1e-10
 

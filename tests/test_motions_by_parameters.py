@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import few
+from rollouts import q_and_v
 from simulation_mechanisms import tumbling
 from test_rollout import crossing
 from test_simulation import ball
@@ -49,8 +50,8 @@ def values(model: rm.Model, names: list[str], n: int = 3) -> dict[str, Array]:
 def one_by_one(model: rm.Model, given: dict[str, Array], *states: Array, **options: Any) -> Any:
     """Motions of models with these parameters, one after the other."""
     motions = [
-        rm.rollout(rm.with_parameters(model, {name: x[i] for name, x in given.items()}),
-                   *(x[i] for x in states), 1e-3, **options)
+        q_and_v(rm.rollout(rm.with_parameters(model, {name: x[i] for name, x in given.items()}),
+                   *(x[i] for x in states), 1e-3, **options))
         for i in range(len(states[0]))
     ]  # fmt: skip
     return tuple(np.array(each) for each in zip(*motions, strict=True))
@@ -69,14 +70,14 @@ def test_every_robot_has_its_own_parameters(case: str) -> None:
         near = model.neutral()
         q = np.array([model.random_configuration(rng, near=near) for _ in range(3)])
         q, v = model.close(q, parameters=given), 0.1 * v
-    got = rm.rollout(model, q, v, tau, 1e-3, method, parameters=given)
+    got = rm.rollout(model, q, v, tau, 1e-3, method=method, parameters=given)
     want = one_by_one(model, given, q, v, tau, method=method)
-    for a, b in zip(got, want, strict=True):
+    for a, b in zip(q_and_v(got), want, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
     if geometry:
         return
-    file = rm.rollout(model, q, v, tau, 1e-3, method)
-    assert np.all(np.max(np.abs(file[1] - got[1]), axis=(1, 2)) > 1e-4)
+    file = q_and_v(rm.rollout(model, q, v, tau, 1e-3, method=method))
+    assert np.all(np.max(np.abs(file[1] - got.v), axis=(1, 2)) > 1e-4)
 
 
 @pytest.mark.slow
@@ -91,8 +92,8 @@ def test_on_the_ground_and_in_simulations() -> None:
     tau = np.zeros((3, 40, model.nv))
     names = ["torso.mass", "j_rotor.friction", "gravity.z"]
     given = values(model, names)
-    got = rm.rollout(model, q, v, tau, 1e-3, parameters=given, details=True, **ground)
-    want = one_by_one(model, given, q, v, tau, method="time_stepping", details=True,
+    got = rm.rollout(model, q, v, tau, 1e-3, parameters=given, **ground)
+    want = one_by_one(model, given, q, v, tau, method="time_stepping",
                       backend="numpy", **ground)  # fmt: skip
     assert np.max(got.contact_forces[..., 2]) > 10.0
     np.testing.assert_allclose(got.q, want[0], rtol=1e-10, atol=1e-10)
@@ -172,10 +173,10 @@ def test_over_change_points(method: str) -> None:
     joint, kind = model.dof_names[0], "friction" if method == "time_stepping" else "damping"
     given = {f"{joint}.armature": np.array([0.1, 0.2]), f"{joint}.{kind}": np.array([0.0, 0.01])}
     states = np.tile(q, (2, 1)), np.tile(v, (2, 1)), np.zeros((2, 20, model.nv))
-    got = rm.rollout(model, *states, 1e-3, method, parameters=given)
+    got = rm.rollout(model, *states, 1e-3, method=method, parameters=given)
     want = one_by_one(model, given, *states, method=method)
-    assert np.all(np.isfinite(got[0]))
-    np.testing.assert_allclose(got[1], want[1], rtol=1e-8, atol=1e-8)
+    assert np.all(np.isfinite(got.q))
+    np.testing.assert_allclose(got.v, want[1], rtol=1e-8, atol=1e-8)
 
 
 def test_refusals() -> None:

@@ -495,7 +495,7 @@ def test_springs_of_joints_points_and_cables() -> None:
         lambda m, **p: rm.passive_force(m, q, v, **p),
         lambda m, **p: rm.aba(m, q, v, tau, passive=True, **p),
         lambda m, **p: np.stack(rm.energy(m, q, v, **p)),
-        lambda m, **p: rm.rollout(m, q, v, steps, 1e-3, **p)[1],
+        lambda m, **p: rm.rollout(m, q, v, steps, 1e-3, **p).v,
     ):
         close(function(model, parameters=values), function(right), 1e-10)
         close(function(given), function(right), 1e-10)

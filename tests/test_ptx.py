@@ -19,6 +19,7 @@ from cases import few
 from compiled_targets import on_card
 from cuda_driver import Card, OnCard, arguments_of
 from ptx_interpreter import Launch, Module
+from rollouts import q_and_v
 from shipped_robots import DISTINCT, LARGE
 
 import robomodel as rm
@@ -145,7 +146,9 @@ def test_rollouts_are_those_of_the_processor(robot: str, method: str, dtype: str
     step = int(np.array(1e-3, dtype).view(f"u{result.itemsize}"))
     parameters = [*pointers, model.nq, model.nv, 6 * model.nv, 3, 6, step]
     Launch(kernel.ptx, f"rollout_{dtype}", parameters, 1, ptx.THREADS, [q, v, tau, result[:3]])
-    expected = rm.rollout(model, q, v, tau, 1e-3, method, dtype=dtype, friction=False)
+    expected = q_and_v(
+        rm.rollout(model, q, v, tau, 1e-3, method=method, dtype=dtype, friction=False)
+    )
     together = np.concatenate(expected, axis=-1)
     # linkages begin in another basis of their motions there
     linked = 1e-13 if robot in ("four_bar", "tello") else 0
@@ -161,11 +164,15 @@ def test_rollouts_are_called_with_an_axis_of_time(monkeypatch: pytest.MonkeyPatc
     card = Card(kernel.ptx)
     monkeypatch.setattr(launch, "driver", lambda: launch.Driver(card))
     q, v, tau = motions(model, 4, 5, "float64")
-    expected = rm.rollout(model, q, v, tau, 2e-3, "semi_implicit_euler", friction=False)
+    expected = q_and_v(
+        rm.rollout(model, q, v, tau, 2e-3, method="semi_implicit_euler", friction=False)
+    )
     for a, b in zip(kernel(*map(OnCard, (q, v, tau)), 2e-3, stream=7), expected, strict=True):
         np.testing.assert_allclose(a.array, b, rtol=0, atol=1e-13)
     found = kernel(OnCard(q), OnCard(v[0]), OnCard(tau[0]), 2e-3)[0].array
-    shared = rm.rollout(model, q, v[0], tau[0], 2e-3, "semi_implicit_euler", friction=False)[0]
+    shared = rm.rollout(
+        model, q, v[0], tau[0], 2e-3, method="semi_implicit_euler", friction=False
+    ).q
     np.testing.assert_allclose(found, shared, rtol=0, atol=1e-13)
     lost = q + np.array([0.0, 0.1, 0.0])  # open loops: no numbers from the first step on
     found = kernel(OnCard(lost), OnCard(v), OnCard(tau), 2e-3)[0].array

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from cases import few
 from mechanisms import KINDS, LOOP_KINDS, random_mechanism
+from rollouts import q_and_v
 
 import robomodel as rm
 from robomodel.kernels import Iteration, Trace, compile_program, lanes
@@ -160,8 +161,8 @@ def test_newtons_step_holds_independent_joints(kind: str) -> None:
 def test_compiled_and_numpy_agree(name: str, method: str) -> None:
     model, q, v = state(name)
     tau = 0.1 * np.random.default_rng(1).standard_normal((3, 6, model.nv))
-    found = rm.rollout(model, q, v, tau, 1e-3, method)
-    slow = rm.rollout(model, q, v, tau, 1e-3, method, backend="numpy")
+    found = q_and_v(rm.rollout(model, q, v, tau, 1e-3, method=method))
+    slow = q_and_v(rm.rollout(model, q, v, tau, 1e-3, method=method, backend="numpy"))
     for a, b, n in zip(found, slow, (model.nq, model.nv), strict=True):
         assert a.shape == b.shape == (3, 7, n)
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
@@ -177,7 +178,7 @@ def test_a_rollout_is_a_simulation(name: str, method: str) -> None:
     model, q, v = state(name)
     tau = np.random.default_rng(1).standard_normal((100, model.nv))
     tau *= 0.02 if name == "tello" else 1.0  # its rotors are light
-    q_at, v_at = rm.rollout(model, q, v, tau, 2e-3, method)
+    q_at, v_at = q_and_v(rm.rollout(model, q, v, tau, 2e-3, method=method))
     found = rm.simulate(model, q, v, tau=tau, step=2e-3, method=method)
     far = max(1.0, float(np.max(np.abs(found.v))))
     np.testing.assert_allclose(q_at, found.q, rtol=0, atol=1e-12 * far)
@@ -191,7 +192,7 @@ def test_orders_of_convergence(method: str, order: int) -> None:
     exact = rm.simulate(model, q, v, tau=force, duration=0.4, rtol=1e-13, atol=1e-15)
     away = []
     for count in (20, 40, 80):
-        q_at, _ = rm.rollout(model, q, v, np.tile(force, (count, 1)), 0.4 / count, method)
+        q_at = rm.rollout(model, q, v, np.tile(force, (count, 1)), 0.4 / count, method=method).q
         away.append(np.max(np.abs(q_at[-1] - exact.q[-1])))
     assert np.log2(away[0] / away[1]) == pytest.approx(order, abs=0.25)
     assert np.log2(away[1] / away[2]) == pytest.approx(order, abs=0.15)
@@ -202,9 +203,9 @@ def test_loops_stay_closed_on_long_steps(name: str) -> None:
     """Two steps of Newton's after each of 10 ms; more make no difference."""
     model, q, v = state(name)
     tau = np.zeros((50, model.nv))
-    found = rm.rollout(model, q, v, tau, 0.01)[0]
+    found = rm.rollout(model, q, v, tau, 0.01).q
     assert np.max(np.abs(model.residual(found))) <= 1e-14
-    more = rm.rollout(model, q, v, tau, 0.01, closing=4)[0]
+    more = rm.rollout(model, q, v, tau, 0.01, closing=4).q
     np.testing.assert_allclose(found, more, rtol=0, atol=1e-12)
 
 
@@ -213,17 +214,17 @@ def test_broadcasting_and_threads() -> None:
     rng = np.random.default_rng(2)
     tau = rng.standard_normal((5, 1, 8, 1))
     speeds = v + rng.random((3, 1))
-    q_at, v_at = rm.rollout(model, q, speeds, tau, 1e-3)
+    q_at, v_at = q_and_v(rm.rollout(model, q, speeds, tau, 1e-3))
     assert q_at.shape == (5, 3, 9, 3)
-    one = rm.rollout(model, q, speeds[1], tau[4, 0], 1e-3)
+    one = q_and_v(rm.rollout(model, q, speeds[1], tau[4, 0], 1e-3))
     np.testing.assert_allclose(q_at[4, 1], one[0], rtol=0, atol=1e-15)
     np.testing.assert_allclose(v_at[4, 1], one[1], rtol=0, atol=1e-14)
     for threads in (2, 3, 0, 64):
-        spread = rm.rollout(model, q, speeds, tau, 1e-3, threads=threads)
+        spread = q_and_v(rm.rollout(model, q, speeds, tau, 1e-3, threads=threads))
         np.testing.assert_allclose(spread[0], q_at, rtol=0, atol=1e-15)
-    empty = rm.rollout(model, q, v, np.zeros((0, 4, 1)), 1e-3)
+    empty = q_and_v(rm.rollout(model, q, v, np.zeros((0, 4, 1)), 1e-3))
     assert empty[0].shape == (0, 5, 3)
-    still = rm.rollout(model, q, v, np.zeros((0, 1)), 1e-3)
+    still = q_and_v(rm.rollout(model, q, v, np.zeros((0, 1)), 1e-3))
     np.testing.assert_array_equal(still[0], q[None])
 
 
@@ -235,9 +236,11 @@ def test_single_precision(name: str, method: str) -> None:
     rng = np.random.default_rng(3)
     q = np.tile(model.neutral(), (5, 1))
     v, tau = 0.1 * rng.standard_normal((5, model.nv)), 0.1 * rng.standard_normal((20, model.nv))
-    wide = rm.rollout(model, q, v, tau, 1e-3, method)
+    wide = q_and_v(rm.rollout(model, q, v, tau, 1e-3, method=method))
     for backend in ("compiled", "numpy"):
-        narrow = rm.rollout(model, q, v, tau, 1e-3, method, backend=backend, dtype="float32")
+        narrow = q_and_v(
+            rm.rollout(model, q, v, tau, 1e-3, method=method, backend=backend, dtype="float32")
+        )
         for found, expected in zip(narrow, wide, strict=True):
             assert found.dtype == np.float32
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
@@ -253,9 +256,11 @@ def test_motions_in_single_precision_go_on(dtype: str) -> None:
     model = rm.robots.load("tello")
     q, v = model.random_configuration(3), 0.1 * np.ones(model.nv)
     tau = np.zeros((10, model.nv))
-    whole, _ = rm.rollout(model, q, v, np.tile(tau, (2, 1)), 1e-3)
-    ends = [x[-1].astype(np.float32) for x in rm.rollout(model, q, v, tau, 1e-3, dtype=dtype)]
-    rest, _ = rm.rollout(model, *ends, tau, 1e-3, dtype=dtype)
+    whole = rm.rollout(model, q, v, np.tile(tau, (2, 1)), 1e-3).q
+    ends = [
+        x[-1].astype(np.float32) for x in q_and_v(rm.rollout(model, q, v, tau, 1e-3, dtype=dtype))
+    ]
+    rest = rm.rollout(model, *ends, tau, 1e-3, dtype=dtype).q
     np.testing.assert_allclose(rest, whole[10:], rtol=0, atol=2e-4)
     if dtype == "float64":
         assert np.abs(model.residual(rest)).max() < 1e-12
@@ -271,8 +276,8 @@ def test_backwards_in_time() -> None:
     """A negative step goes back to where the motion came from."""
     model, q, v = state("crank_rocker")
     tau = np.zeros((100, 1))
-    q_at, v_at = rm.rollout(model, q, v, tau, 1e-3)
-    back, _ = rm.rollout(model, q_at[-1], v_at[-1], tau, -1e-3)
+    q_at, v_at = q_and_v(rm.rollout(model, q, v, tau, 1e-3))
+    back = rm.rollout(model, q_at[-1], v_at[-1], tau, -1e-3).q
     np.testing.assert_allclose(back[-1], q, rtol=0, atol=1e-11)
 
 
@@ -282,7 +287,7 @@ def test_one_motion_that_is_lost() -> None:
     v = np.array([[math.pi / 2.0], [0.1]])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        q_at, v_at = rm.rollout(model, model.neutral(), v, np.zeros((60, 1)), -0.01)
+        q_at, v_at = q_and_v(rm.rollout(model, model.neutral(), v, np.zeros((60, 1)), -0.01))
     (message,) = [str(w.message) for w in caught if "do not close" in str(w.message)]
     assert message.startswith("the loops of 1 of 2 motions of 'four_bar' do not close")
     bad = np.isnan(q_at).any(axis=-1)
@@ -296,10 +301,10 @@ def test_change_points_in_single_precision() -> None:
     """Steps that end at one are led over it in double precision."""
     model = rm.robots.load("four_bar")
     motions = [
-        rm.rollout(
+        q_and_v(rm.rollout(
             model, model.neutral(), [math.pi / 2.0], np.zeros((160, 1)), 0.01,
-            "semi_implicit_euler", dtype=dtype,
-        )
+            method="semi_implicit_euler", dtype=dtype,
+        ))
         for dtype in ("float32", "float64")
     ]  # fmt: skip
     np.testing.assert_allclose(motions[0][0], motions[1][0], rtol=0, atol=1e-3)
@@ -307,7 +312,7 @@ def test_change_points_in_single_precision() -> None:
 
 def test_backwards_over_a_change_point() -> None:
     model = rm.robots.load("four_bar")
-    q, v = rm.rollout(model, model.neutral(), [1.0], np.zeros((100, 1)), -0.01)
+    q, v = q_and_v(rm.rollout(model, model.neutral(), [1.0], np.zeros((100, 1)), -0.01))
     np.testing.assert_allclose(q[:, 0], math.pi / 4.0 - 0.01 * np.arange(101), atol=1e-9)
     np.testing.assert_allclose(v, 1.0, atol=1e-8)
 
@@ -315,7 +320,7 @@ def test_backwards_over_a_change_point() -> None:
 def test_what_cannot_move_stays() -> None:
     model = rm.load('<robot name="stone"><link name="stone"/></robot>')
     for batch in ((), (2,), (0,)):
-        motion = rm.rollout(model, np.zeros((*batch, 0)), [], np.zeros((3, 0)), 1e-3)
+        motion = q_and_v(rm.rollout(model, np.zeros((*batch, 0)), [], np.zeros((3, 0)), 1e-3))
         assert [x.shape for x in motion] == [(*batch, 4, 0)] * 2
 
 
@@ -323,7 +328,7 @@ def test_refusals() -> None:
     model, q, v = state("crank_rocker")
     tau = np.zeros((4, 1))
     for arguments, options, message in (
-        ((q, v, tau, 1e-3, "rk5"), {}, "method 'rk5' is not known"),
+        ((q, v, tau, 1e-3), {"method": "rk5"}, "method 'rk5' is not known"),
         ((q, v, tau, math.nan), {}, "step must be"),
         ((q, v, tau, 1e-3), {"closing": 0}, "at least one"),
         ((q, v, tau, 1e-3), {"backend": "gpu"}, "backend 'gpu'"),
@@ -334,6 +339,28 @@ def test_refusals() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             rm.rollout(model, *arguments, **options)
+
+
+def test_the_ways_of_before_warn() -> None:
+    """A method without its name, details=, and a rollout as a tuple, for a release."""
+    model, q, v = state("four_bar")
+    given = (model, q, v, np.zeros((2, 1)), 1e-3)
+    want = rm.rollout(*given, method="rk4", backend="numpy")
+    with pytest.warns(DeprecationWarning, match="write method='rk4'"):
+        made = rm.rollout(*given, "rk4", backend="numpy")
+    with pytest.warns(DeprecationWarning, match="by name"):
+        q_at, v_at = made
+    np.testing.assert_array_equal(q_at, want.q)
+    with pytest.warns(DeprecationWarning, match="by name"):
+        np.testing.assert_array_equal(made[1], v_at)
+    with pytest.warns(DeprecationWarning, match="details="):
+        made = rm.rollout(*given, details=True, backend="numpy")
+    with pytest.warns(DeprecationWarning, match="by name"):
+        assert [x.shape for x in made] == [(3, 3), (3, 1), (2, 0, 3), (2,)]
+    with pytest.raises(TypeError, match="'grund'; did you mean 'ground'"):
+        rm.rollout(*given, grund=rm.Ground())
+    with pytest.raises(TypeError, match="by position"):
+        rm.rollout(*given, "rk4", True)
 
 
 @pytest.mark.slow
@@ -349,8 +376,8 @@ def test_random_mechanisms(kind: str) -> None:
         q = model.random_configuration(rng)
         v = 0.1 * rng.standard_normal(model.nv)
         tau = np.zeros((2, 5, model.nv))
-        found = rm.rollout(model, q, v, tau, 1e-4)
-        slow = rm.rollout(model, q, v, tau, 1e-4, backend="numpy")
+        found = q_and_v(rm.rollout(model, q, v, tau, 1e-4))
+        slow = q_and_v(rm.rollout(model, q, v, tau, 1e-4, backend="numpy"))
         scale = max(1.0, float(np.max(np.abs(slow[1]))))
         np.testing.assert_allclose(found[0], slow[0], rtol=0, atol=1e-10 * scale)
         np.testing.assert_allclose(found[1], slow[1], rtol=0, atol=1e-8 * scale)
@@ -385,7 +412,7 @@ def test_simulations_and_rollouts_are_one_motion(name: str, method: Literal["rk4
             options["ground"] = rm.Ground(height=float(height) - 1e-3)
     tau = 0.1 * rng.standard_normal((80, model.nv))
     alone = rm.simulate(model, q, v, tau=tau, step=1e-3, **options)
-    q_all, v_all = rm.rollout(model, np.tile(q, (9, 1)), v, tau, 1e-3, **options)
+    q_all, v_all = q_and_v(rm.rollout(model, np.tile(q, (9, 1)), v, tau, 1e-3, **options))
     for n in (0, 8):
         np.testing.assert_array_equal(q_all[n], alone.q)
         np.testing.assert_array_equal(v_all[n], alone.v)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cases import few
 from numpy.typing import NDArray
+from rollouts import q_and_v
 from scipy.optimize import brentq
 from texts import four_bar, joint, link, robot
 
@@ -167,7 +168,7 @@ def test_rollouts_saturate_as_simulations_do(method: str) -> None:
     model, rng = limited_leg(), np.random.default_rng(1)
     q, v = model.random_configuration(rng), 0.3 * rng.standard_normal(model.nv)
     tau = rng.standard_normal((3, 12, model.nv))
-    qs, vs = rm.rollout(model, q, v, tau, 1e-3, method, saturate=True)
+    qs, vs = q_and_v(rm.rollout(model, q, v, tau, 1e-3, method=method, saturate=True))
     for n in range(3):
         run = rm.simulate(model, q, v, tau=tau[n], step=1e-3, method=method, saturate=True)
         np.testing.assert_allclose(qs[n], run.q, atol=1e-9)
@@ -184,11 +185,11 @@ def test_rollouts_move_under_what_motors_give(method: str) -> None:
     model, rng = limited_leg(), np.random.default_rng(1)
     q, v = model.random_configuration(rng), 0.3 * rng.standard_normal(model.nv)
     tau = rng.standard_normal((3, 12, model.nv))
-    qs, vs = rm.rollout(model, q, v, tau, 1e-3, method, saturate=True)
+    qs, vs = q_and_v(rm.rollout(model, q, v, tau, 1e-3, method=method, saturate=True))
     given = rm.dynamics.saturate(model, qs[:, :-1], vs[:, :-1], tau)[0]
-    again = rm.rollout(model, q, v, given, 1e-3, method)
-    np.testing.assert_allclose(again[0], qs, rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(again[1], vs, rtol=1e-10, atol=1e-11)
+    again = rm.rollout(model, q, v, given, 1e-3, method=method)
+    np.testing.assert_allclose(again.q, qs, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(again.v, vs, rtol=1e-10, atol=1e-11)
     assert np.max(np.abs(given - tau)) > 0.1
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import few
+from rollouts import q_and_v
 from simulation_mechanisms import tumbling
 from test_rollout import crossing
 from texts import joint, link, robot
@@ -65,7 +66,7 @@ def test_steps_are_those_of_a_rollout(case: str, n: int) -> None:
     first = sim.q, sim.v, sim.time, sim.contact_forces
     sim.reset(q=q, v=v)
     held = np.repeat(tau[:, ::3], 3, axis=1)
-    expected = rm.rollout(model, q, v, held, 2e-3, details=True, **options)
+    expected = rm.rollout(model, q, v, held, 2e-3, **options)
     for k in range(4):
         sim.step(tau[:, 3 * k])
         np.testing.assert_array_equal(sim.q, expected.q[:, 3 * k + 3])
@@ -86,7 +87,7 @@ def test_single_steps_past_a_change_point(method: str) -> None:
     model, q, v = crossing()
     tau = 1e-3 * np.random.default_rng(1).standard_normal((60, 2))
     options: dict[str, Any] = {"method": method, "friction": False}
-    expected_q, expected_v = rm.rollout(model, q, 0.2 * v, tau, 1e-3, **options)
+    expected_q, expected_v = q_and_v(rm.rollout(model, q, 0.2 * v, tau, 1e-3, **options))
     sim = rm.Simulation(model, 2, **options)
     sim.reset(1, q=q, v=0.2 * v)
     other = rm.Simulation(model, 2, **options)

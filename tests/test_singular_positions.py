@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from cases import few
+from rollouts import q_and_v
 from scipy.optimize import brentq
 from texts import four_bar, joint, link, loop, robot
 
@@ -283,7 +284,7 @@ def test_a_parallelogram_carried_by_a_floating_base() -> None:
         # to one a stage is decides: 2e-11, 1.4e-9 and 2e-10 at steps of 4, 2 and 1 ms
         assert drift(found) <= (1e-9 if options is EXACT else 2e-9)
     lanes = v * np.array([[1.0], [-1.0]])
-    q_at, _ = rm.rollout(model, model.neutral(), lanes, np.zeros((500, 7)), 2e-3)
+    q_at = rm.rollout(model, model.neutral(), lanes, np.zeros((500, 7)), 2e-3).q
     np.testing.assert_allclose(q_at[0], found.q[:501], rtol=0, atol=1e-8)
     np.testing.assert_allclose(q_at[1, :, 9], q_at[1, :, 7], rtol=0, atol=1e-9)
 
@@ -367,14 +368,14 @@ def test_rollouts_through_dead_points(method: Literal["rk4"]) -> None:
     tau = np.zeros((3, 900, 3))
     tau[0] = rm.bias_force(model, q, np.zeros(3))
     v = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.1, -0.2, 0.1]])
-    found, rates = rm.rollout(model, q, v, tau, 5e-4, method)
+    found, rates = q_and_v(rm.rollout(model, q, v, tau, 5e-4, method=method))
     np.testing.assert_allclose(found[0], np.tile(q, (901, 1)), rtol=0, atol=1e-9)
     assert np.max(np.abs(model.residual(found))) <= 1e-13
     for n in (1, 2):
         same = rm.simulate(model, q, v[n], tau=tau[n], step=5e-4, method=method)
         np.testing.assert_allclose(found[n], same.q, rtol=0, atol=1e-10)
         np.testing.assert_allclose(rates[n], same.v, rtol=0, atol=1e-8)
-    alone = rm.rollout(model, q, v[1:2], tau[1:2], 5e-4, method, threads=2)[0]
+    alone = rm.rollout(model, q, v[1:2], tau[1:2], 5e-4, method=method, threads=2).q
     np.testing.assert_array_equal(alone[0], found[1])
 
 
@@ -384,7 +385,7 @@ def test_rollouts_under_forces_on_own_joints() -> None:
     model = rocker_driven()
     q = model.neutral()
     tau = 0.4 * np.random.default_rng(2).standard_normal((2, 400, 1))
-    found, rates = rm.rollout(model, q, np.zeros(1), tau, 2e-3)
+    found, rates = q_and_v(rm.rollout(model, q, np.zeros(1), tau, 2e-3))
     for n in range(2):
         same = rm.simulate(model, q, tau=tau[n], step=2e-3, method="rk4")
         np.testing.assert_allclose(found[n], same.q, rtol=0, atol=1e-10)
@@ -397,14 +398,13 @@ def test_rollouts_under_forces_on_own_joints() -> None:
 def test_rollouts_through_change_points(method: Literal["rk4"]) -> None:
     model = rm.robots.load("four_bar")
     v = np.array([[1.0], [-2.0]])
-    found, rates, _, residual = rm.rollout(
-        model, model.neutral(), v, np.zeros((200, 1)), 1e-2, method, details=True
-    )
+    made = rm.rollout(model, model.neutral(), v, np.zeros((200, 1)), 1e-2, method=method)
+    found, rates = q_and_v(made)
     np.testing.assert_allclose(found[..., 2], found[..., 0], rtol=0, atol=1e-10)
     exact = math.pi / 4.0 + v * np.linspace(0.0, 2.0, 201)
     np.testing.assert_allclose(found[..., 0], exact, rtol=0, atol=1e-8)
     np.testing.assert_allclose(rates[..., 0], np.broadcast_to(v, (2, 201)), rtol=0, atol=1e-7)
-    assert np.max(residual) <= 1e-9
+    assert np.max(made.contact_residual) <= 1e-9
 
 
 def drifts(model: rm.Model, q: Array, v: Array) -> Array:
@@ -419,7 +419,9 @@ def test_rollouts_near_a_dead_point() -> None:
     """Past one, not through it: in the model's own joints its energy is 80 % off from there on."""
     model = fallen("six_bar")
     q = model.close([-3.01, 2.03, 1.2, 1.16, -2.43])
-    at, rates = rm.rollout(model, q[None], np.zeros(3), np.zeros((900, 3)), 1e-3, "rk4")
+    at, rates = q_and_v(
+        rm.rollout(model, q[None], np.zeros(3), np.zeros((900, 3)), 1e-3, method="rk4")
+    )
     assert drifts(model, at, rates)[0] <= 1e-7
 
 
@@ -430,7 +432,11 @@ def test_rollouts_that_rush_past_singular_positions_are_told_of() -> None:
     with pytest.warns(
         RuntimeWarning, match="^linkages of 1 of 2 motions of 'four_bar' turn"
     ) as said:
-        q, v = rm.rollout(model, model.neutral(), [[0.0], [4.0]], np.zeros((300, 1)), 2e-3, "rk4")
+        q, v = q_and_v(
+            rm.rollout(
+                model, model.neutral(), [[0.0], [4.0]], np.zeros((300, 1)), 2e-3, method="rk4"
+            )
+        )
     away = drifts(model, q, v)
     assert away[0] > 0.01
     assert away[1] <= 1e-9  # does not come there
@@ -456,7 +462,11 @@ def test_many_falls_near_dead_points(
     model, start = many_falls
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # some rush past them
-        q, v = rm.rollout(model, start, np.zeros(3), np.zeros((round(2.0 / step), 3)), step, method)
+        q, v = q_and_v(
+            rm.rollout(
+                model, start, np.zeros(3), np.zeros((round(2.0 / step), 3)), step, method=method
+            )
+        )
     assert np.max(drifts(model, q, v)) <= most
 
 
@@ -468,7 +478,9 @@ def test_falls_that_rush_past_dead_points_are_told(many_falls: tuple[rm.Model, A
     for q0 in start:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always", RuntimeWarning)
-            q, v = rm.rollout(model, q0[None], np.zeros(3), np.zeros((2000, 3)), 1e-3, "rk4")
+            q, v = q_and_v(
+                rm.rollout(model, q0[None], np.zeros(3), np.zeros((2000, 3)), 1e-3, method="rk4")
+            )
         told.append(bool(said))
         away.append(drifts(model, q, v)[0])
     assert sum(told) <= 12

@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+from rollouts import q_and_v
 
 import robomodel as rm
 from robomodel.scalars import Factorization, elimination_order
@@ -77,7 +78,7 @@ def test_period_is_the_closed_form():
     rolled = rm.rollout(model, [REFERENCE], [1.0], tau, duration / 256, method="time_stepping")
     stepped = rm.simulate(model, [REFERENCE], [1.0], duration=duration, step=duration / 256,
                           method="time_stepping")  # fmt: skip
-    np.testing.assert_allclose(rolled[0][-1], stepped.q[-1], atol=1e-12)
+    np.testing.assert_allclose(rolled.q[-1], stepped.q[-1], atol=1e-12)
 
 
 @pytest.mark.parametrize("stiffness", [1e2, 1e4, 1e6, 1e8])
@@ -85,13 +86,13 @@ def test_time_stepping_keeps_energy_however_stiff(stiffness):
     """Steps of 10 ms, from 0.07 to 71 times 1/ω: the discrete gradient is met to rounding."""
     model = slider(stiffness)
     tau = np.zeros((2000, 1))
-    q, v = rm.rollout(model, [REFERENCE], [1.0], tau, 0.01, method="time_stepping")[:2]
+    q, v = q_and_v(rm.rollout(model, [REFERENCE], [1.0], tau, 0.01, method="time_stepping"))
     energy = sum(rm.energy(model, q, v))
     assert np.ptp(energy) < 1e-14 * stiffness**0.5 + 2e-12
     assert np.ptp(q) > WIDTH
     bound = WIDTH / 2 + np.sqrt(MASS / stiffness)  # where all energy is the spring's
     assert abs(q - REFERENCE).max() <= bound + 1e-12
-    q, v = rm.rollout(model, [REFERENCE], [1.0], tau, 0.01, method="semi_implicit_euler")[:2]
+    q, v = q_and_v(rm.rollout(model, [REFERENCE], [1.0], tau, 0.01, method="semi_implicit_euler"))
     between = q - 0.005 * v  # where positions of this method stand when its velocities change
     energy = sum(rm.energy(model, between, v))
     assert np.ptp(energy) < 1e-14 * stiffness**0.5 + 2e-12

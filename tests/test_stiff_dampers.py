@@ -49,7 +49,7 @@ def test_stiff_in_long_steps(method, damping: float, stiffness: float) -> None:
     motion = rm.simulate(model, start, SPEED, duration=0.3, method=method, **options)
     np.testing.assert_allclose(motion.q[-1], fine.q[-1], atol=0.02)
     if method != "radau":
-        q, _ = rm.rollout(model, start, SPEED, np.zeros((60, 2)), 5e-3, method)
+        q = rm.rollout(model, start, SPEED, np.zeros((60, 2)), 5e-3, method=method).q
         np.testing.assert_allclose(q[-1], fine.q[-1], atol=0.02)
 
 
@@ -59,14 +59,16 @@ def test_the_default_of_a_rollout() -> None:
     tau = np.zeros((20, 2))
     for damping, taken in ((0.1, "rk4"), (1e3, "semi_implicit_euler")):
         model = damped(damping)
-        usual, _ = rm.rollout(model, START, SPEED, tau, 5e-3)
-        np.testing.assert_array_equal(usual, rm.rollout(model, START, SPEED, tau, 5e-3, taken)[0])
-        loose, _ = rm.rollout(model, START, SPEED, tau, 5e-3, passive=False)
-        bare, _ = rm.rollout(damped(0.0, 0.0), START, SPEED, tau, 5e-3, "rk4")
+        usual = rm.rollout(model, START, SPEED, tau, 5e-3).q
+        np.testing.assert_array_equal(
+            usual, rm.rollout(model, START, SPEED, tau, 5e-3, method=taken).q
+        )
+        loose = rm.rollout(model, START, SPEED, tau, 5e-3, passive=False).q
+        bare = rm.rollout(damped(0.0, 0.0), START, SPEED, tau, 5e-3, method="rk4").q
         np.testing.assert_array_equal(loose, bare)
     model = damped(1e3)
     with pytest.warns(RuntimeWarning, match="'rk4' is unstable with steps of 0.005 s"):
-        q, _ = rm.rollout(model, START, SPEED, np.zeros((100, 2)), 5e-3, "rk4")
+        q = rm.rollout(model, START, SPEED, np.zeros((100, 2)), 5e-3, method="rk4").q
     assert not np.isfinite(q[-1]).all()
     with (
         pytest.raises(rm.motion.SimulationError),
@@ -164,5 +166,5 @@ def test_explicit_methods_follow_dampers_as_the_page_says() -> None:
     assert implicit.STIFF == 1e5
     for step, same in ((0.0199, True), (0.0201, False)):
         start = [0.0], [1.0], np.zeros((20, 1)), step
-        usual, rk4 = rm.rollout(model, *start)[1], rm.rollout(model, *start, "rk4")[1]
+        usual, rk4 = rm.rollout(model, *start).v, rm.rollout(model, *start, method="rk4").v
         assert np.array_equal(usual, rk4) == same

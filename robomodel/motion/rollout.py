@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from robomodel.arrays import Array
 from robomodel.errors import as_flag, warn
-from robomodel.kernels.function import as_dtype
 from robomodel.kernels.threads import TILE, share
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
-from robomodel.model.parameters import ParametersLike, of_geometry
+from robomodel.model.parameters import of_geometry
 from robomodel.motion import servo as servos
-from robomodel.motion.collision import Collisions
-from robomodel.motion.ground import Ground, Point
 from robomodel.motion.halves import StepShare, Wanted, halving
 from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import (
@@ -28,12 +25,22 @@ from robomodel.motion.limits import (
     in_single_precision,
     warn_of_starts_beyond,
 )
-from robomodel.motion.options import KERNELS, MotionOptions, as_dynamics, check_step
+from robomodel.motion.options import (
+    BATCH_DEFAULTS,
+    DEFAULTS,
+    KERNELS,
+    BatchOptions,
+    BatchSetup,
+    Method,
+    MotionSetup,
+    as_dynamics,
+    check_step,
+    completed,
+)
 from robomodel.motion.stepping import Ahead, Steps
-from robomodel.motion.steps import SWEEPS, FixedStep
+from robomodel.motion.steps import FixedStep
 from robomodel.motion.tangent import UNDETERMINED, StepError, linkages
 
-Method: TypeAlias = Literal["rk4", "semi_implicit_euler", "time_stepping"]
 UNSOLVED = {
     "float64": 1e-6,
     "float32": 1e-3,
@@ -43,23 +50,62 @@ CACHED = 1 << 20  # bytes of rows between checks, so that they stay in the proce
 TOO_FAST = 1.0 / 3.0  # growth of ‖G‖² within a step above which a linkage turns too fast for it
 
 
-class Rollout(NamedTuple):
-    """Motions with their contacts.
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """Motions that :func:`robomodel.rollout` has computed.
+
+    ``q, v = rollout(…)`` and ``rollout(…)[0]``, which were all that it returned, warn and go in
+    0.5.
 
     Attributes:
+        model: The robot.
+        method: The integrator.
+        times: Times (T+1,) of the states [s], from 0 on.
         q: Configurations (..., T+1, nq).
         v: Velocities (..., T+1, nv).
         contact_forces: Mean forces over each step (..., T, k, 3) [N], in world axes: on the points,
             then on the first links of pairs of spheres and capsules, as in
-            :attr:`robomodel.motion.Trajectory.contact_pairs`.
+            :attr:`robomodel.motion.Trajectory.contact_pairs`. No rows (k = 0) where nothing
+            touches.
         contact_residual: Residual (..., T) of each step's contact equations, relative to the
-            velocities in them.
+            velocities in them; zero without.
     """
 
+    model: Model
+    method: str
+    times: Array
     q: Array
     v: Array
     contact_forces: Array
     contact_residual: Array
+    _items: int = field(default=2, repr=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Rollout of '{self.model.name}' by {self.method}: {self.v[..., 0, 0].size} motions, "
+            f"{len(self.times)} states, 0 to {self.times[-1]:.6g} s>"
+        )
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter(self._former)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._former[index]
+
+    def __len__(self) -> int:
+        return len(self._former)
+
+    @property
+    def _former(self) -> tuple[Array, ...]:
+        """The tuple that a rollout was until 0.3."""
+        warn(
+            DeprecationWarning(
+                "a rollout is one object: take its q, v, contact_forces and contact_residual by "
+                "name; as a tuple it goes in 0.5"
+            )
+        )
+        every = self.q, self.v, self.contact_forces, self.contact_residual
+        return every[: self._items]
 
 
 def rollout(
@@ -68,23 +114,10 @@ def rollout(
     v: ArrayLike,
     tau: ArrayLike,
     step: float,
-    method: Method | None = None,
-    *,
-    passive: bool = True,
-    friction: bool = True,
-    ground: Ground | Sequence[Ground] | None = None,
-    contacts: Sequence[Point] | None = None,
-    collisions: Collisions = False,
-    stops: bool | Iterable[str] = False,
-    saturate: bool = False,
-    sweeps: int = SWEEPS,
-    details: bool = False,
-    parameters: ParametersLike = None,
-    closing: int = 2,
-    threads: int = 1,
-    backend: Literal["numpy", "compiled"] = "compiled",
-    dtype: DTypeLike = "float64",
-) -> tuple[Array, ...]:
+    *former: Method,
+    details: bool | None = None,
+    **options: Unpack[BatchOptions],
+) -> Rollout:
     """Motions from (q, v) under ``tau``, with the whole loop over time in one compiled program.
 
     Row k of ``tau`` acts unchanged from time k · ``step`` to the next; row 0 of the results is the
@@ -100,48 +133,24 @@ def rollout(
     motion, is not-a-number from the start.
 
     Contact problems that sweeps have not solved to 1e-11 of the velocities in them are passed to
-    Newton's method, then to an interior-point method ("float64" only). Without ``details`` a
-    RuntimeWarning tells of motions whose residuals still exceed 1e-6 (1e-3 in "float32").
+    Newton's method, then to an interior-point method ("float64" only). A RuntimeWarning tells of
+    motions whose residuals still exceed 1e-6 (1e-3 in "float32").
 
     Args:
         model: The robot.
         q: Configurations (..., nq) at the start.
         v: Velocities (..., nv) at the start.
         tau: Forces (..., T, nv).
-        step: Time between rows [s].
-        method: "rk4" (fourth order), "semi_implicit_euler" (first order; v, then q with the new v,
-            implicit in springs and dampers, however stiff), or "time_stepping"
-            (:func:`robomodel.simulate`), the default with a ground, stops or dry friction. Else the
-            default is "rk4", or "semi_implicit_euler" if springs or dampers at the start are too
-            stiff for "rk4" with this ``step``.
-        passive: The file's springs and damping act.
-        friction: The file's dry friction acts.
-        ground: The ground of the points of ``contacts``, see :func:`robomodel.simulate`. Unless it
-            is one horizontal plane, the loop over time is in Python, the batch in the program.
-        contacts: See :func:`robomodel.simulate`; functions are not taken.
-        collisions: Links whose spheres and capsules touch each other, see
-            :func:`robomodel.simulate`; a ValueError for other shapes.
-        stops: Joints (True: all) that do not leave their position limits.
-        saturate: Motors give ``tau`` within their limits at each instant
-            (:func:`robomodel.dynamics.saturate`).
-        sweeps: Number of sweeps over the contact equations with which each step of "time_stepping"
-            begins, from the impulses of the last step; with few contacts two steps of Newton's
-            method follow.
-        details: Return a :class:`Rollout`, with contact forces and the residuals of their
-            equations.
-        parameters: Other values of some of the robot's parameters, by the names of
-            :func:`robomodel.parameters`: a number, or an array (...) that broadcasts with the
-            batch, so that each motion has its own robot. For parameters of geometry q must be
-            closed (:meth:`Model.close`). With a parameter of friction, dry friction takes part.
-        closing: Newton steps that close the loops after each step.
-        threads: Number of threads that share the batch (0: one for each processor); results do not
-            depend on it.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        dtype: Precision of results and of all arithmetic; in "float32" vectors hold twice as many
-            motions, and loops close to 1e-6 or so.
+        step: Time between rows [s]. A negative one leads backwards in time.
+        *former: The method without its name, which warns and goes in 0.5.
+        details: Without effect, as the result always has them; it warns and goes in 0.5.
+        **options: What all motions share, :class:`robomodel.motion.BatchOptions`: ``method``,
+            ``passive``, ``friction``, ``ground``, ``contacts``, ``collisions``, ``stops``,
+            ``stop_restitution``, ``saturate``, ``parameters``, ``closing``, ``sweeps``,
+            ``threads``, ``backend``, ``dtype``.
 
     Returns:
-        motion: q (..., T+1, nq) and v (..., T+1, nv); with ``details`` a :class:`Rollout`.
+        motions: The states over time, contact forces and the residuals of their equations.
 
     Raises:
         ValueError: The loops of ``q`` are open or its quaternions not of unit length (close them
@@ -152,23 +161,17 @@ def rollout(
     Examples:
         >>> model = rm.robots.load("four_bar")
         >>> q = model.configuration({"joint1": 0.8})
-        >>> qs, vs = rm.rollout(model, q, [1.0], np.zeros((10, 1)), step=1e-3)
-        >>> qs.shape, vs.shape
+        >>> motions = rm.rollout(model, q, [1.0], np.zeros((10, 1)), step=1e-3)
+        >>> motions.q.shape, motions.v.shape
         ((11, 3), (11, 1))
     """
-    names, p = as_dynamics(model, parameters)
-    options = MotionOptions.of(
-        model, KERNELS, method=method, passive=passive, friction=friction, ground=ground,
-        contacts=contacts, collisions=collisions, stops=stops, parameters=names,
-    )  # fmt: skip
-    number = as_dtype(dtype)
-    step = check_step(step, options.method)
-    if not isinstance(sweeps, int | np.integer) or sweeps < 1:
-        raise ValueError(f"sweeps must be one or more, a whole number, got {sweeps!r}")
-    if not isinstance(closing, int | np.integer) or closing < 1:
-        raise ValueError(f"closing must be at least one step of Newton's, got {closing!r}")
-    if backend not in ("numpy", "compiled"):
-        raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
+    given = completed("rollout", options, {**DEFAULTS, **BATCH_DEFAULTS}, ("step", "tau"))
+    items = _warn_of_former(given, former, details)
+    names, p = as_dynamics(model, given["parameters"])
+    setup = MotionSetup.of(model, KERNELS, given, parameters=names)
+    batched = BatchSetup.of(given)
+    number, backend = batched.dtype, batched.backend
+    step = check_step(step, setup.method)
     at, speed = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
     force = as_array(tau, model.nv, "tau", "nv")
     if force.ndim < 2:
@@ -189,14 +192,13 @@ def rollout(
             + (f", parameters {p.shape[:-1]}" if names else "")
         ) from None
     nq, nv, times = model.nq, model.nv, force.shape[-2]
-    one = options.fixed_step(
-        options.compiled_method(at, step, p), closing=int(closing), sweeps=int(sweeps),
-        saturate=as_flag(saturate, "saturate"), dtype=number, backend=backend,
-    )  # fmt: skip
+    one = setup.fixed_step(
+        setup.compiled_method(at, step, p), saturate=setup.saturate, dtype=number, backend=backend
+    )
     rows = np.empty((*batch, times + 1, one.results), number)
     flat = rows.reshape(math.prod(batch), times + 1, one.results)
-    if options.impulses:
-        warn_of_starts_beyond(one.robots(p), options.acting.stops, at)
+    if setup.impulses:
+        warn_of_starts_beyond(one.robots(p), setup.acting.stops, at)
     start, begin = one.start(at, speed, p)
     rows[..., 0, : one.size], rows[..., 0, one.size :] = start, 0.0
     unclear = np.broadcast_to(begin.determined <= UNDETERMINED, batch).reshape(-1)
@@ -205,20 +207,36 @@ def rollout(
     if model.nodes and times:
         force = np.broadcast_to(force.astype(number), (*batch, times, nv)).reshape(-1, times, nv)
         with np.errstate(all="ignore"):
-            run_over_time(one, flat, force, float(step), threads, {}, *one.of_each(p, batch))
+            run_over_time(
+                one, flat, force, float(step), batched.threads, {}, *one.of_each(p, batch)
+            )
         if linkages(model):
             _tell(one, flat)
-    motion = rows[..., :nq], rows[..., nq : nq + nv]
     if one.setting is None:
         residual = np.zeros((*batch, times), number)
         forces = np.zeros((*batch, times, 0, 3), number)
     else:
         residual = rows[..., 1:, one.residual]
         forces = one.forces(rows[..., 1:, one.residual + 1 :], step)
-    if details:
-        return Rollout(*motion, forces, residual)
-    _tell_unsolved(model, residual, UNSOLVED[number])
-    return motion
+        _tell_unsolved(model, residual, UNSOLVED[number])
+    return Rollout(
+        model, one.method, step * np.arange(times + 1), rows[..., :nq], rows[..., nq : nq + nv],
+        forces, residual, items,
+    )  # fmt: skip
+
+
+def _warn_of_former(given: dict[str, Any], former: tuple[Method, ...], details: bool | None) -> int:
+    """Warn of the ways of 0.3 to call a rollout; how many items it had as a tuple."""
+    if len(former) > 1:
+        raise TypeError(f"rollout() takes (model, q, v, tau, step) by position, got {former} more")
+    if former:
+        (given["method"],) = former
+        warn(DeprecationWarning(f"write method={former[0]!r}: without its name it goes in 0.5"))
+    if details is None:
+        return 2
+    as_flag(details, "details")
+    warn(DeprecationWarning("a rollout always has its details: details= goes in 0.5"))
+    return 4 if details else 2
 
 
 def _tell_unsolved(model: Model, residual: Array, limit: float) -> None:
@@ -228,8 +246,8 @@ def _tell_unsolved(model: Model, residual: Array, limit: float) -> None:
         warn(
             RuntimeWarning(
                 f"the contacts of {bad} of {residual[..., 0].size} motions of '{model.name}' are "
-                f"not solved to {limit:g} in every step (worst {np.nanmax(residual):.1g}); "
-                "details=True says which"
+                f"not solved to {limit:g} in every step (worst {np.nanmax(residual):.1g}): "
+                "contact_residual says which"
             )
         )
 

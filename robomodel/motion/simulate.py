@@ -12,10 +12,10 @@ motion ends, or forces change, within the gap, the step leads beyond, and the st
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,8 +26,6 @@ from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
 from robomodel.model.parameters import with_parameters
 from robomodel.motion import implicit
-from robomodel.motion.collision import Collisions
-from robomodel.motion.ground import Contacts, Ground, Point
 from robomodel.motion.inputs import Controller, Inputs, Pusher, Signals, Wrenches, stacked
 from robomodel.motion.integrator_functions import (
     Coordinates,
@@ -40,7 +38,14 @@ from robomodel.motion.limits import (
     in_single_precision,
     warn_of_starts_beyond,
 )
-from robomodel.motion.options import MotionOptions
+from robomodel.motion.options import (
+    ADAPTIVE,
+    DEFAULTS,
+    METHODS,
+    MotionOptions,
+    MotionSetup,
+    completed,
+)
 from robomodel.motion.stepping import Grid, Run, Steps, count_steps
 from robomodel.motion.steps import FixedStep, flow
 from robomodel.motion.tangent import StepError, closed_by_least_squares
@@ -48,7 +53,6 @@ from robomodel.motion.trajectory import Trajectory
 from robomodel.running import Progress
 from robomodel.tolerances import CLOSED, SAME
 
-ADAPTIVE = ("dop853", "radau")
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
 RENEWED = 1.2  # growth of ‖G‖² above which bases are renewed
 TOO_LONG = 4.0  # growth of ‖G‖² for which a step is too long
@@ -385,10 +389,10 @@ class Adaptive(Run):
 
 # ---- simulate ------------------------------------------------------------------------------------
 
-Method: TypeAlias = Literal["rk4", "dop853", "radau", "semi_implicit_euler", "time_stepping"]
-
-METHODS = (*ADAPTIVE, "rk4", "semi_implicit_euler", "time_stepping")
 DEFAULT_STEP = 1e-3
+OWN = (
+    "tau", "duration", "step", "f_ext", "hold", "stop_at_limits", "rtol", "atol", "progress",
+)  # fmt: skip
 
 
 def simulate(
@@ -399,46 +403,24 @@ def simulate(
     tau: ArrayLike | Controller | None = None,
     duration: float | None = None,
     step: float | None = None,
-    method: Method | None = None,
     f_ext: Wrenches | Pusher | None = None,
     hold: bool = False,
-    passive: bool = True,
-    friction: bool = True,
-    ground: Ground | Sequence[Ground] | None = None,
-    contacts: Sequence[Point] | Contacts | None = None,
-    collisions: Collisions = False,
-    stops: bool | Iterable[str] = False,
-    stop_restitution: float = 0.0,
-    saturate: bool = False,
     stop_at_limits: bool | Iterable[str] = False,
     rtol: float = 1e-10,
     atol: float = 1e-12,
-    parameters: Mapping[str, float] | None = None,
     progress: bool = True,
+    **options: Unpack[MotionOptions],
 ) -> Trajectory:
     """The motion from q and v over ``duration``.
 
-    Choose ``method`` among
+    By default the method is "dop853", with steps adapted to ``rtol`` and ``atol``; "radau" if
+    dampers are very stiff; "time_stepping" with dry friction, contact or stops. Fixed steps are
+    those of :func:`robomodel.rollout`, and 1 ms by default. All methods leave loops closed to
+    rounding.
 
-    * "time_stepping": on velocities and impulses (:mod:`robomodel.motion.time_stepping`), so that
-      contacts, stops and dry friction stick and slip exactly. Second order between collisions,
-      first order in them. Springs act by the trapezoidal rule, which keeps their energy, and
-      dampers are implicit, so no stiffness is too large for ``step`` (default 1 ms). The
-      trajectory has contact forces and the residuals of their equations. It is the default with
-      dry friction, contact or stops, which need it;
-    * "dop853": Dormand and Prince's method of eighth order, with steps adapted to ``rtol`` and
-      ``atol``. States are recorded every ``step``, or without it at the method's own steps;
-      :meth:`Trajectory.at` returns any others;
-    * "radau": fifth order, implicit, with steps adapted in the same way: steps are as long as the
-      motion is smooth, however stiff dampers are. It is the default if dampers of the file would
-      make "dop853" take more than some ten thousand steps;
-    * "rk4": fourth order, steps of ``step`` (default 1 ms);
-    * "semi_implicit_euler": first order; implicit in the file's springs and dampers.
-
-    All leave loops closed to rounding. Steps of "rk4", "semi_implicit_euler" and "time_stepping"
-    are those of :func:`robomodel.rollout`. Linkages move in tangent coordinates, which pass dead
-    points of independent joints; tau and v are always those of the model's independent joints. At
-    a change point, where branches of a linkage's motion cross, the motion stays on its branch.
+    Linkages move in tangent coordinates, which pass dead points of independent joints; tau and v
+    are always those of the model's independent joints. At a change point, where branches of a
+    linkage's motion cross, the motion stays on its branch.
 
     Args:
         model: The robot.
@@ -449,39 +431,26 @@ def simulate(
             write on q and v. They are called several times a step, at the method's stages, where
             quaternions and loops are exact to the step's truncation only.
         duration: How long the motion lasts [s].
-        step: Time between states [s].
-        method: One of those above.
+        step: Time between states [s]. Adaptive methods record states at their own steps without it;
+            :meth:`Trajectory.at` returns any others.
         f_ext: Link name → wrench (6,) or (T, 6) on that link, moment first, in its own axes; or a
             function of t, q, v that returns such a mapping, in which links may be left out.
         hold: Call controllers once a step, at its beginning, as a digital one is.
-        passive: The file's springs and damping act.
-        friction: The dry friction of the file's joints acts.
-        ground: The ground that ``contacts`` stand on and push against; several as a list.
-        contacts: Points of the robot: links, (link, offset), or (link, offset, radius) for spheres;
-            default :func:`robomodel.contact_points`. Or a function of q and v that returns
-            a list of :class:`robomodel.motion.Contact`.
-        collisions: Links whose convex collision shapes touch each other: True, or pairs of links.
-            Links that a joint connects do not collide unless they are named. Shapes other than
-            spheres and capsules need the extra ``collision``. Friction and restitution are the
-            ground's, 0.8 and 0 without one.
-        stops: Joints (True: all) that do not leave their position limits, dependent ones too.
-        stop_restitution: Coefficient of restitution at stops, from 0 to 1.
-        saturate: Motors give tau within their effort limits, torque-speed curves and velocity
-            limits, through gears and linkages, see :func:`robomodel.dynamics.saturate`; the
-            trajectory has the torques that act, and the actuators that are saturated. Without it
-            forces are not limited.
         stop_at_limits: End where a joint (any of the tree, or those named) meets its position
             limit; :attr:`Trajectory.stop` names it.
         rtol: Relative tolerance of numbers in q and v, for adaptive methods; at least 2e-14, where
             rounding begins.
         atol: Absolute tolerance.
-        parameters: Other values of some of the robot's parameters, see
-            :func:`robomodel.with_parameters`, whose model the trajectory has. For parameters of
-            geometry q is closed.
         progress: Show a bar, on a terminal, if it takes more than a second.
+        **options: What all motions share, :class:`robomodel.motion.MotionOptions`: ``method``,
+            ``passive``, ``friction``, ``ground``, ``contacts``, ``collisions``, ``stops``,
+            ``stop_restitution``, ``saturate``, ``parameters``, ``closing``, ``sweeps``. The
+            trajectory has the torques that saturated motors give, and the robot with other
+            ``parameters`` (:func:`robomodel.with_parameters`), for which q is closed.
 
     Returns:
-        trajectory: The states over time.
+        trajectory: The states over time; after time stepping with contact forces and the residuals
+            of their equations.
 
     Raises:
         UnknownNameError: A name that is no parameter's.
@@ -498,22 +467,19 @@ def simulate(
         >>> bool(motion.residual.max() < 1e-12)
         True
     """
-    if parameters is not None:
-        model = with_parameters(model, parameters)
-    options = MotionOptions.of(
-        model, METHODS, method=method, passive=passive, friction=friction, ground=ground,
-        contacts=contacts, collisions=collisions, stops=stops, stop_restitution=stop_restitution,
-        compiled=False,
-    )  # fmt: skip
-    chosen = options.method
+    given = completed("simulate", options, DEFAULTS, OWN)
+    if given["parameters"] is not None:
+        model = with_parameters(model, given["parameters"])
+    setup = MotionSetup.of(model, METHODS, given, compiled=False)
+    chosen, passive = setup.method, setup.acting.passive
     if chosen is None and not model.nv:
         chosen = "rk4"  # adaptive steps have no error to adapt to
     step = None if step is None else as_real(step, "step")
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise ValueError(f"step must be a positive number of seconds, got {step!r}")
     start = _start(model, q, v)
-    warn_of_starts_beyond(model, options.acting.stops, start[: model.nq])
-    inputs = Inputs.of(model, tau, f_ext, hold, saturate)
+    warn_of_starts_beyond(model, setup.acting.stops, start[: model.nq])
+    inputs = Inputs.of(model, tau, f_ext, hold, setup.saturate)
     tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
     if step is None and (chosen not in (None, *ADAPTIVE) or inputs.stepwise):
         step = DEFAULT_STEP
@@ -532,7 +498,7 @@ def simulate(
         grid = Grid.of((duration if step is None or not inputs.stepwise else step) or 1.0, duration)
     else:
         assert step is not None
-        run = Steps(inputs, limits, options.fixed_step(chosen), touching=options.touching)
+        run = Steps(inputs, limits, setup.fixed_step(chosen), touching=setup.touching)
         grid = Grid.of(step, duration)
     with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
         run.bar = bar

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from robomodel.arrays import Array
 from robomodel.dynamics import actuator_positions, actuator_velocities, frame_pose, frame_velocity
 from robomodel.dynamics.contact.points import UNSOLVED
-from robomodel.errors import as_flag, no_model, warn
-from robomodel.kernels.function import as_dtype
+from robomodel.errors import no_model, warn
 from robomodel.model.arguments import as_array
 from robomodel.model.model import Model
-from robomodel.model.parameters import ParametersLike, of_geometry
+from robomodel.model.parameters import of_geometry
 from robomodel.motion import servo as servos
-from robomodel.motion.collision import Collisions
-from robomodel.motion.ground import Ground, Point
 from robomodel.motion.integrator_functions import joint_rates, joint_velocities
 from robomodel.motion.limits import closed_start, in_single_precision
-from robomodel.motion.options import KERNELS, MotionOptions, as_dynamics, check_step
-from robomodel.motion.rollout import Method, run_over_time
+from robomodel.motion.options import (
+    BATCH_DEFAULTS,
+    DEFAULTS,
+    KERNELS,
+    BatchOptions,
+    BatchSetup,
+    MotionSetup,
+    as_dynamics,
+    check_step,
+    completed,
+)
+from robomodel.motion.rollout import run_over_time
 from robomodel.motion.stepping import Ahead
 from robomodel.motion.tangent import UNDETERMINED, in_tangents
 from robomodel.scalars import stack, unstack
@@ -94,18 +101,8 @@ class Simulation:
         *,
         step: float = 1e-3,
         substeps: int = 1,
-        method: Method | None = None,
-        ground: Ground | Sequence[Ground] | None = None,
-        contacts: Sequence[Point] | None = None,
-        collisions: Collisions = False,
-        stops: bool | Iterable[str] = False,
-        passive: bool = True,
-        friction: bool = True,
-        saturate: bool = False,
-        parameters: ParametersLike = None,
         pd: Any = None,
-        threads: int = 1,
-        dtype: DTypeLike = "float64",
+        **options: Unpack[BatchOptions],
     ) -> None:
         """Make n robots.
 
@@ -114,24 +111,16 @@ class Simulation:
             n: Number of robots.
             step: Length of a substep [s].
             substeps: Steps of each call of :meth:`step`.
-            method: See :func:`robomodel.rollout`, as for the following up to ``saturate``.
-            ground: The ground that they stand on.
-            contacts: Points that may touch it.
-            collisions: Links whose spheres and capsules touch each other.
-            stops: Joints that do not leave their position limits.
-            passive: The file's springs and damping act.
-            friction: The file's dry friction acts.
-            saturate: Motors give all forces within their limits.
-            parameters: Values of some of the robot's parameters, see :func:`robomodel.rollout`:
-                numbers, or arrays (n,), a number for each robot.
             pd: (kp, kd, targets): PD loops, evaluated in every substep (by "rk4" at its stages),
                 beside ``tau``. Numbers, or arrays that broadcast to (n, nv) for loops at joints,
                 kp (target - q) - kd v, or to (n, nu) for loops at motors, by their positions
                 (:func:`robomodel.actuator_positions`). A fourth entry, "joints" or "motors", says
                 which where nv = nu (default joints). Joints of several freedoms have no kp.
-            threads: Number of threads that share the robots (0: one for each processor); results
-                do not depend on it.
-            dtype: "float64", or "float32" for all arithmetic.
+            **options: What all motions share, :class:`robomodel.motion.BatchOptions`:
+                ``method``, ``passive``, ``friction``, ``ground``, ``contacts``, ``collisions``,
+                ``stops``, ``stop_restitution``, ``saturate``, ``parameters`` (numbers, or arrays
+                (n,), a number for each robot), ``closing``, ``sweeps``, ``threads``, ``backend``,
+                ``dtype``.
 
         Raises:
             ValueError: Arguments that do not fit.
@@ -139,24 +128,22 @@ class Simulation:
         for name, value in (("n", n), ("substeps", substeps)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}")
-        if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 0:
-            raise ValueError(f"threads must be a whole number from 0 on, got {threads!r}")
         if not isinstance(model, Model):
             raise no_model(model)
         if not model.nodes:
             raise ValueError(f"'{model.name}' has no joints that move")
-        names, p = as_dynamics(model, parameters)
+        own = ("step", "substeps", "pd")
+        given = completed("Simulation", options, {**DEFAULTS, **BATCH_DEFAULTS}, own)
+        names, p = as_dynamics(model, given["parameters"])
         if p.shape[:-1] not in ((), (n,)):
             raise ValueError(
                 f"parameters are numbers, or arrays ({n},) of one for each robot, got shape "
                 f"{p.shape[:-1]}"
             )
-        options = MotionOptions.of(
-            model, KERNELS, method=method, passive=passive, friction=friction, ground=ground,
-            contacts=contacts, collisions=collisions, stops=stops, parameters=names,
-        )  # fmt: skip
-        self.model, self.n, self.threads = model, int(n), int(threads)
-        self._h, self._dtype = check_step(step, options.method), as_dtype(dtype)
+        setup = MotionSetup.of(model, KERNELS, given, parameters=names)
+        batched = BatchSetup.of(given)
+        self.model, self.n, self.threads = model, int(n), batched.threads
+        self._h, self._dtype = check_step(step, setup.method), batched.dtype
         if self._h <= 0.0:
             raise ValueError(f"step must be a positive number of seconds, got {step!r}")
         self.substeps = int(substeps)
@@ -164,11 +151,12 @@ class Simulation:
         self._p[:] = p
         self.parameters = {name: self._p[:, i] for i, name in enumerate(names)}
         neutral = self._neutral(np.arange(self.n))
-        self.method = options.compiled_method(np.atleast_2d(neutral), self._h, p)
+        self.method = setup.compiled_method(np.atleast_2d(neutral), self._h, p)
         servo, *loops = servos.settings(model, self.n, pd)
-        self._step = options.fixed_step(
-            self.method, saturate=as_flag(saturate, "saturate"), servo=servo, dtype=self._dtype
-        )
+        self._step = setup.fixed_step(
+            self.method, saturate=setup.saturate, servo=servo, dtype=self._dtype,
+            backend=batched.backend,
+        )  # fmt: skip
         self._start = self._step.start(neutral, np.zeros(model.nv), self._p)[0]
         self._make(loops)
         self.reset()
