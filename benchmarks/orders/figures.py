@@ -3,7 +3,7 @@
 python -m benchmarks.orders.figures [FOLDER]
 
 Joint torques of a free chain touched at both ends, by orders of variables and of scalars: prints
-the table of docs/elimination.md and draws docs/images/orders_figure2.png.
+the table of docs/papers/elimination-orders.md and draws docs/images/orders_figure2.png.
 """
 
 from __future__ import annotations

@@ -789,7 +789,7 @@ def test_other_robots_are_refused_by_name() -> None:
 
 
 def test_the_documentation_runs() -> None:
-    text = (Path(__file__).parents[2] / "docs/natural.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/papers/natural-coordinates.md").read_text()
     names: dict[str, object] = {}
     snippets = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert snippets

@@ -705,7 +705,7 @@ def test_matplotlib_is_not_imported_before_something_is_drawn() -> None:
 
 
 def test_the_documentation_runs() -> None:
-    text = (Path(__file__).parents[2] / "docs/operators.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/papers/spatial-operators.md").read_text()
     names: dict[str, object] = {}
     snippets = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert snippets
